@@ -2,7 +2,7 @@
 
 import { HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { encodeCredit, FRAME, WIRE_LIMITS } from '@tunnel/protocol';
-import { CarrierWriter } from '../../packages/mux/src/carrier-writer.ts';
+import { CarrierWriter } from '../../packages/mux/src/carrier/carrier-writer.ts';
 
 const SMALL = 128;
 

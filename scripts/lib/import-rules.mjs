@@ -175,8 +175,17 @@ export const FOLDER_MAY_IMPORT = {
     sealed: [],
     transport: [],
   },
-  // All files are in src itself. The first folder needs its row here.
-  mux: {},
+  mux: {
+    session: ['carrier', 'datagram', 'stream', 'bytes', 'loop'],
+    datagram: ['carrier', 'stream', 'bytes', 'loop'],
+    stream: ['bytes', 'loop'],
+    carrier: ['native', 'bytes', 'loop'],
+    socket: ['native', 'bytes', 'loop'],
+    native: ['bytes', 'loop'],
+    bytes: ['loop'],
+    // What Node's event loop calls, and when: everything else stands above it.
+    loop: [],
+  },
 };
 
 /** Tables that are a design, and may allow what no file needs today. In the others an entry that no file needs is refused. */

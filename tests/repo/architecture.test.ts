@@ -85,8 +85,8 @@ it.each(tables.map(([, src = '', rows = '']) => [src, rows]))(
   },
 );
 
-it('the edge, the platform, the program, the client, peers and the core have such a table', () => {
-  const names = ['apps/edge', 'apps/platform', 'apps/cli', 'packages/client', 'packages/peer', 'packages/core'];
+it('the edge, the platform, the program, the client, the core and the mux have such a table', () => {
+  const names = ['apps/edge', 'apps/platform', 'apps/cli', 'packages/client', 'packages/core', 'packages/mux'];
   expect(tables.map(([, src]) => src)).toEqual(names.map((name) => `${name}/src`));
 });
 

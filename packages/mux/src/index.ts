@@ -1,28 +1,15 @@
-export { type AcceptedSocket, acceptingServer, endOf } from './accept-sockets.ts';
-export { BROKEN, type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES, type SocketEnd } from './byte-duplex.ts';
-export { ByteQueue } from './byte-queue.ts';
-export { type Carrier, type CarrierReceiver, createCarrier } from './carrier.ts';
-export { connectSocket, connectTlsSocket } from './connect-socket.ts';
-export type { DatagramPathSlot } from './datagram-flows.ts';
+export { BROKEN, type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES, type SocketEnd } from './bytes/byte-duplex.ts';
+export { ByteQueue } from './bytes/byte-queue.ts';
+export { type Running, type Splice, type SpliceHandlers, splice } from './bytes/splice.ts';
+export { type Carrier, type CarrierReceiver, createCarrier } from './carrier/carrier.ts';
+export type { DatagramPathSlot } from './datagram/datagram-flows.ts';
 export {
   type DatagramAnswer,
   type DatagramOutcome,
   type DatagramReader,
   DatagramStream,
-} from './datagram-stream.ts';
-export { MemoryBudget, processBudget } from './flow-control.ts';
-export { type Guarded, guard, type Listener, type ReportInternalError } from './guard.ts';
-export { HandleDuplex } from './handle-duplex.ts';
-export { MUX_LIMITS } from './limits.ts';
-export type { MuxClock } from './mux-clock.ts';
-export {
-  type MuxHandlers,
-  MuxSession,
-  type PendingStream,
-} from './mux-session.ts';
-export { MuxStream, type OpenAnswer } from './mux-stream.ts';
-export { allowStaticReads, hasLostPeer, takenBytes, unsentBytes } from './node-internals.ts';
-export { PacketSocket, type PacketTarget } from './packet-socket.ts';
+} from './datagram/datagram-stream.ts';
+export { PacketSocket, type PacketTarget } from './datagram/packet-socket.ts';
 export {
   kindOf as sealedKindOf,
   OpeningKey,
@@ -33,11 +20,8 @@ export {
   type SealedKind,
   type SealedRefusal,
   SealingKey,
-} from './sealed-datagram.ts';
-export { decodePing, decodePong, encodePing, encodePong, type Pong } from './sealed-ping.ts';
-export { adoptSocket } from './socket-duplex.ts';
-export { type Running, type Splice, type SpliceHandlers, splice } from './splice.ts';
-export { alpnBytes, beginTls, hasTlsHandles, isSecured, renewTicketKeys, type TlsHandshake } from './tls-handle.ts';
+} from './datagram/sealed-datagram.ts';
+export { decodePing, decodePong, encodePing, encodePong, type Pong } from './datagram/sealed-ping.ts';
 export {
   AnswerBudget,
   DATAGRAMS_OFF,
@@ -45,5 +29,28 @@ export {
   type PathKeys,
   type PathRefusal,
   UdpPath,
-} from './udp-path.ts';
-export { askForReceiveBuffer, lookupAtOnce } from './udp-sockets.ts';
+} from './datagram/udp-path.ts';
+export { askForReceiveBuffer, lookupAtOnce } from './datagram/udp-sockets.ts';
+export { MUX_LIMITS } from './limits.ts';
+export { type Guarded, guard, type Listener, type ReportInternalError } from './loop/guard.ts';
+export type { MuxClock } from './loop/mux-clock.ts';
+export { HandleDuplex } from './native/handle-duplex.ts';
+export { allowStaticReads, hasLostPeer, takenBytes, unsentBytes } from './native/node-internals.ts';
+export {
+  alpnBytes,
+  beginTls,
+  hasTlsHandles,
+  isSecured,
+  renewTicketKeys,
+  type TlsHandshake,
+} from './native/tls-handle.ts';
+export {
+  type MuxHandlers,
+  MuxSession,
+  type PendingStream,
+} from './session/mux-session.ts';
+export { type AcceptedSocket, acceptingServer, endOf } from './socket/accept-sockets.ts';
+export { connectSocket, connectTlsSocket } from './socket/connect-socket.ts';
+export { adoptSocket } from './socket/socket-duplex.ts';
+export { MemoryBudget, processBudget } from './stream/flow-control.ts';
+export { MuxStream, type OpenAnswer } from './stream/mux-stream.ts';

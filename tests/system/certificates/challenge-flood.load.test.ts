@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import type { OwnDomainView } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
-import { hello, protocols, serverNames } from '../../../apps/edge/src/ingress/tls/hello.fixture.ts';
+import { hello, protocols, serverNames } from '../../../packages/http-shell/src/tls/hello.fixture.ts';
 import { Computer } from '../computer.fixture.ts';
 import { type Harness, it } from '../in-process.fixture.ts';
 import { DOMAIN, Outside } from './outside.fixture.ts';

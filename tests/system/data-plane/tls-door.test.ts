@@ -12,7 +12,7 @@ import {
   postQuantumShare,
   protocols,
   serverNames,
-} from '../../../apps/edge/src/ingress/tls/hello.fixture.ts';
+} from '../../../packages/http-shell/src/tls/hello.fixture.ts';
 import { openHttp, type PublicEndpoint, startWeb } from '../http-tunnels.fixture.ts';
 import { askSecurely, nameOf, TLS_FLAGS } from '../https-visitor.fixture.ts';
 import { Harness, it } from '../in-process.fixture.ts';

@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { companyCertificate, deterministicBytes, eventually, hashOf, testCertificate } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { hello, helloOfNode, protocols, serverNames } from '../../../apps/edge/src/ingress/tls/hello.fixture.ts';
+import { hello, helloOfNode, protocols, serverNames } from '../../../packages/http-shell/src/tls/hello.fixture.ts';
 import { startWeb } from '../http-tunnels.fixture.ts';
 import { askSecurely, TLS_FLAGS } from '../https-visitor.fixture.ts';
 import { Harness, it } from '../in-process.fixture.ts';

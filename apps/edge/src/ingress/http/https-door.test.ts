@@ -11,7 +11,7 @@ import type { Route } from '../../routing/registry.ts';
 import { openGate } from '../gate.fixture.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
 import { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
-import { hello, helloMessage, inRecords, postQuantumShare, protocols, serverNames } from '../tls/hello.fixture.ts';
+import { hello, helloMessage, inRecords, postQuantumShare, protocols, serverNames } from '../../../../../packages/http-shell/src/tls/hello.fixture.ts';
 import { makeCertificate, makeShortKey } from '../tls/made-certificate.fixture.ts';
 import type { Passthrough } from '../tls/tls-door.ts';
 import {

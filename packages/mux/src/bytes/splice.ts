@@ -1,0 +1,138 @@
+// Joins two ends: what one reads the other writes, with back-pressure, half-close and resets in both directions, and counts.
+import type { ListNode } from '@tunnel/core';
+import type { StreamReason } from '@tunnel/protocol';
+import type { Guarded } from '../loop/guard.ts';
+import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
+
+export interface SpliceResult {
+  readonly bytesAToB: number;
+  readonly bytesBToA: number;
+  /** 'finished': both directions came to their end; 'reset': something was cut off. */
+  readonly ended: 'finished' | 'reset';
+  readonly reason?: StreamReason;
+}
+
+/** abandon(): something threw while bytes passed; both ends are cut off behind it, and onDone comes if it has not. */
+export interface SpliceHandlers extends Guarded {
+  /** Bytes have passed, in this direction; called while they flow. */
+  onBytes?(direction: 'a-to-b' | 'b-to-a', bytes: number): void;
+  onDone(result: SpliceResult): void;
+}
+
+/** What has passed so far, for whoever counts it while it runs. */
+export interface Running {
+  readonly bytesAToB: number;
+  readonly bytesBToA: number;
+  amongRunning: ListNode<Running> | null;
+}
+
+/** One direction: reads `from`, writes `to`. */
+class Direction implements ByteReader {
+  readonly isFreeOnResume = true;
+  bytes = 0;
+  ended = false;
+  readonly #splice: Splice;
+  readonly #name: 'a-to-b' | 'b-to-a';
+  readonly #from: ByteDuplex;
+  readonly #to: ByteDuplex;
+
+  constructor(splice: Splice, name: 'a-to-b' | 'b-to-a', from: ByteDuplex, to: ByteDuplex) {
+    this.#splice = splice;
+    this.#name = name;
+    this.#from = from;
+    this.#to = to;
+  }
+
+  onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    this.bytes += end - start;
+    this.#splice.handlers.onBytes?.(this.#name, end - start);
+    return this.#to.write(bytes, start, end, borrowed);
+  }
+
+  /** `from` has room again for what the opposite direction writes into it. */
+  onDrain(): void {
+    this.#to.resume();
+  }
+
+  onEnd(): void {
+    // Done only when the last byte has left: a drain that waits for us must not cut off what is still queued.
+    this.#to.end(() => {
+      this.ended = true;
+      this.#splice.directionEnded();
+    });
+  }
+
+  onReset(reason: StreamReason): void {
+    this.#to.reset(reason);
+    this.#splice.finish('reset', reason);
+  }
+
+  abandon(error: unknown, where: string): void {
+    this.#splice.abandon(error, where);
+  }
+
+  resetSource(reason: StreamReason): void {
+    this.#from.reset(reason);
+  }
+}
+
+export class Splice implements Running {
+  readonly handlers: SpliceHandlers;
+  /** Its place among those that somebody counts. */
+  amongRunning: ListNode<Running> | null = null;
+  readonly #aToB: Direction;
+  readonly #bToA: Direction;
+  #done = false;
+
+  constructor(a: ByteDuplex, b: ByteDuplex, handlers: SpliceHandlers) {
+    this.handlers = handlers;
+    this.#aToB = new Direction(this, 'a-to-b', a, b);
+    this.#bToA = new Direction(this, 'b-to-a', b, a);
+    a.read(this.#aToB);
+    b.read(this.#bToA);
+  }
+
+  get bytesAToB(): number {
+    return this.#aToB.bytes;
+  }
+
+  get bytesBToA(): number {
+    return this.#bToA.bytes;
+  }
+
+  /** Cuts both ends off. */
+  reset(reason: StreamReason): void {
+    if (this.#done) return;
+    this.#aToB.resetSource(reason);
+    this.#bToA.resetSource(reason);
+    this.finish('reset', reason);
+  }
+
+  /** Also when it is done: whoever was told so may be the one that threw. */
+  abandon(error: unknown, where: string): void {
+    try {
+      this.handlers.abandon(error, where);
+    } finally {
+      this.#aToB.resetSource(BROKEN);
+      this.#bToA.resetSource(BROKEN);
+      this.finish('reset', BROKEN);
+    }
+  }
+
+  directionEnded(): void {
+    if (this.#aToB.ended && this.#bToA.ended) this.finish('finished');
+  }
+
+  finish(ended: 'finished' | 'reset', reason?: StreamReason): void {
+    if (this.#done) return;
+    this.#done = true;
+    this.handlers.onDone({
+      bytesAToB: this.bytesAToB,
+      bytesBToA: this.bytesBToA,
+      ended,
+      ...(reason === undefined ? {} : { reason }),
+    });
+  }
+}
+
+export const splice = (a: ByteDuplex, b: ByteDuplex, handlers: SpliceHandlers): Splice => new Splice(a, b, handlers);

@@ -1,0 +1,283 @@
+import { randomBytes } from 'node:crypto';
+import type { RemoteInfo } from 'node:dgram';
+import { eventually, FakeClock, rethrow, startUdpRelay, type UdpRelay } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { MUX_LIMITS } from '../limits.ts';
+import { PacketSocket } from './packet-socket.ts';
+import { SEALED_KIND, SealingKey } from './sealed-datagram.ts';
+import { encodePing } from './sealed-ping.ts';
+import { type PathKeys, UdpPath, type UdpPathOptions } from './udp-path.ts';
+
+/** One end: its datagrams, the ways it went, and what it refused. */
+interface End {
+  readonly path: UdpPath;
+  readonly socket: PacketSocket;
+  readonly datagrams: string[];
+  readonly ways: string[];
+  readonly refused: string[];
+  readonly arrivals: Buffer[];
+}
+
+const id = Buffer.from('0011223344556677', 'hex');
+const hello = Buffer.from('..hello..');
+let clock: FakeClock;
+let relay: UdpRelay;
+let edge: End;
+let client: End;
+let toEdge: Buffer;
+let toClient: Buffer;
+
+const makeEnd = (keys: PathKeys, given: Partial<UdpPathOptions>): End => {
+  const [datagrams, ways, refused, arrivals]: [string[], string[], string[], Buffer[]] = [[], [], [], []];
+  const path: UdpPath = new UdpPath({
+    ...{ keys, clock, follows: false, report: rethrow },
+    onDatagram: (flow, bytes, start, end) => {
+      datagrams.push(`${flow}: ${bytes.toString('latin1', start, end)}`);
+      return flow !== 404;
+    },
+    onChange: () => ways.push(`${path.way.path} ${path.way.reason}`.trim()),
+    ...given,
+  });
+  const onPacket = (packet: Buffer, from: RemoteInfo): void => {
+    arrivals.push(packet);
+    const refusal = path.receive(packet, from, socket);
+    if (refusal !== null) refused.push(refusal);
+  };
+  const socket: PacketSocket = new PacketSocket({ family: 4, onPacket, report: rethrow });
+  return { path, socket, datagrams, ways, refused, arrivals };
+};
+
+const pongsAt = ({ arrivals }: End): number => arrivals.filter(([kind]) => kind === SEALED_KIND.PONG).length;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  [toEdge, toClient] = [randomBytes(32), randomBytes(32)];
+  edge = makeEnd({ id, sealing: toClient, opening: toEdge }, { follows: true });
+  client = makeEnd({ id, sealing: toEdge, opening: toClient }, {});
+  const { port } = await edge.socket.bind('127.0.0.1', 0);
+  relay = await startUdpRelay({ target: { host: '127.0.0.1', port } });
+  await client.socket.connect({ address: relay.host, port: relay.port });
+  client.path.route = { socket: client.socket };
+});
+
+afterEach(() => {
+  for (const { path, socket } of [edge, client]) {
+    path.stop();
+    socket.close();
+  }
+  relay.close();
+  expect(clock.pendingTimers).toBe(0);
+});
+
+/** Real sockets answer while the fake clock stands still. */
+const bothUp = async (): Promise<void> => {
+  client.path.start();
+  await eventually(() => expect([client.path.isUp, edge.path.isUp]).toEqual([true, true]));
+};
+
+/** Steps of the clock, with time for packets in between. */
+const run = async (ms: number, each: () => void = () => {}): Promise<void> => {
+  for (let passed = 0; passed < ms; passed += 100) {
+    each();
+    await clock.advance(100);
+    // What was sent crosses two sockets and the relay's two.
+    for (let turn = 0; turn < 8; turn += 1) await new Promise(setImmediate);
+  }
+};
+
+const sendBothWays = (): void => {
+  client.path.send(1, hello, 2, 7);
+  edge.path.send(1, hello, 2, 7);
+};
+
+describe('datagrams', () => {
+  it('go both ways, as parts of larger memory', async () => {
+    await bothUp();
+    expect(client.path.send(7, hello, 2, 7)).toBe(true);
+    await eventually(() => expect(edge.datagrams).toEqual(['7: hello']));
+    expect(edge.path.send(8, hello, 2, 4)).toBe(true);
+    await eventually(() => expect(client.datagrams).toEqual(['8: he']));
+  });
+
+  it('of a flow that nobody knows are dropped', async () => {
+    await bothUp();
+    client.path.send(404, hello, 0, 9);
+    await eventually(() => expect(edge.refused).toEqual(['unopened']));
+  });
+});
+
+describe('a path is up', () => {
+  it('when each end has heard an answer to its own PING', async () => {
+    await bothUp();
+    expect([client.ways, edge.ways]).toEqual([
+      ['carrier probing', 'udp'],
+      ['carrier probing', 'udp'],
+    ]);
+  });
+
+  it.each(['to-target', 'to-senders', 'everything'] as const)('at neither end while %s is blocked', async (block) => {
+    relay.block = block;
+    client.path.start();
+    await run(9500);
+    expect([client.path.way, edge.path.isUp]).toEqual([{ path: 'carrier', reason: 'udp-blocked' }, false]);
+    expect([...client.ways, ...edge.ways]).not.toContain('udp');
+  });
+
+  it('and stays so through hours of quiet, by a PING before any NAT forgets it', async () => {
+    await bothUp();
+    let [quietMs, last, longest] = [0, relay.sent.length, 0];
+    await run(120_000, () => {
+      quietMs = relay.sent.length > last ? 0 : quietMs + 100;
+      last = relay.sent.length;
+      longest = Math.max(longest, quietMs);
+    });
+    expect([client.path.isUp, edge.path.isUp]).toEqual([true, true]);
+    expect(longest).toBeLessThan(15_000);
+  });
+});
+
+describe('a path that falls silent', () => {
+  it.each(['to-target', 'to-senders', 'everything'] as const)(
+    'is left within 5 s at both ends when %s is blocked, and taken up again when it is open',
+    async (block) => {
+      await bothUp();
+      await run(12_000, sendBothWays);
+      relay.block = block;
+      await run(5000, sendBothWays);
+      expect([client.path.way, edge.path.way]).toEqual([
+        { path: 'carrier', reason: 'went-silent' },
+        { path: 'carrier', reason: 'went-silent' },
+      ]);
+      relay.block = 'nothing';
+      await run(5500);
+      expect([client.path.isUp, edge.path.isUp]).toEqual([true, true]);
+    },
+  );
+
+  it('is tried again over whatever its owner opens for that', async () => {
+    let retries = 0;
+    const other = makeEnd({ id, sealing: toEdge, opening: toClient }, { onRetry: () => (retries += 1) });
+    other.path.route = { socket: client.socket };
+    relay.block = 'everything';
+    other.path.start();
+    await run(9500);
+    expect(retries).toBe(0);
+    await run(5000);
+    expect(retries).toBe(1);
+    other.path.stop();
+    other.socket.close();
+  });
+
+  it('a path that was stopped is dead: nothing is opened or sent', async () => {
+    await bothUp();
+    edge.path.stop();
+    const refused = edge.refused.length;
+    client.path.send(1, hello, 0, 9);
+    await eventually(() => expect(edge.refused.length).toBe(refused + 1));
+    expect(edge.datagrams).toEqual([]);
+    expect(edge.path.send(1, hello, 0, 9)).toBe(false);
+    expect(edge.path.way).toEqual({ path: 'carrier', reason: 'off' });
+  });
+});
+
+it('what throws while a path is looked after costs that path', async () => {
+  const caught: string[] = [];
+  const broken = makeEnd(
+    { id, sealing: toEdge, opening: toClient },
+    {
+      onChange: () => {
+        throw new Error('mine');
+      },
+      report: (_error, where) => caught.push(where),
+    },
+  );
+  broken.path.route = { socket: client.socket };
+  relay.block = 'everything';
+  expect(() => broken.path.start()).toThrow('mine');
+  await run(9500);
+  expect(caught).toEqual(['udp-path.tick']);
+  expect([broken.path.isUp, broken.path.way.reason]).toEqual([false, 'off']);
+  broken.socket.close();
+});
+
+describe('PING and PONG', () => {
+  it('have one size: no answer is larger than its question', async () => {
+    await bothUp();
+    const sizes = new Set([...client.arrivals, ...edge.arrivals].map(({ length }) => length));
+    expect(sizes.size).toBe(1);
+  });
+
+  it('a PONG that nobody asked for proves nothing', async () => {
+    const sealing = new SealingKey(id, toClient);
+    const into = Buffer.alloc(100);
+    const end = sealing.seal(SEALED_KIND.PONG, Buffer.alloc(26, 1), into, 0);
+    relay.block = 'everything';
+    client.path.start();
+    expect(client.path.receive(into.subarray(0, end), {} as never, client.socket)).toBeNull();
+    expect(client.path.isUp).toBe(false);
+  });
+
+  it('are answered so many times a second and not more often', async () => {
+    await bothUp();
+    const most = 2 * MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND;
+    const answered = pongsAt(client);
+    const ping = (): boolean => client.socket.send(client.path.sealing, SEALED_KIND.PING, encodePing(randomBytes(8)));
+    const before = edge.arrivals.length;
+    for (let i = 0; i < most + 20; i += 1) {
+      ping();
+      if (i % 20 === 19) await eventually(() => expect(edge.arrivals.length).toBe(before + i + 1));
+    }
+    await eventually(() => expect(edge.arrivals.length).toBe(before + most + 20));
+    await eventually(() => expect(pongsAt(client)).toBe(most));
+    expect(answered).toBe(1);
+    await clock.advance(1000);
+    ping();
+    await eventually(() => expect(pongsAt(client)).toBe(most + 1));
+  });
+});
+
+describe('addresses', () => {
+  it('the newest authenticated one is where the edge sends', async () => {
+    await bothUp();
+    const before = edge.path.route?.to?.port;
+    relay.changeAddresses();
+    client.path.send(1, hello, 0, 9);
+    await eventually(() => expect(edge.datagrams.length).toBe(1));
+    expect(edge.path.route?.to?.port).not.toBe(before);
+    edge.path.send(2, hello, 0, 9);
+    await eventually(() => expect(client.datagrams).toEqual(['2: ..hello..']));
+  });
+
+  it('neither a replay, nor an old packet that comes late, nor a stranger moves it', async () => {
+    await bothUp();
+    const at = relay.sent.length;
+    relay.block = 'to-target';
+    client.path.send(1, Buffer.from('late'), 0, 4);
+    await eventually(() => expect(relay.sent.length).toBe(at + 1));
+    relay.block = 'nothing';
+    client.path.send(1, hello, 0, 9);
+    await eventually(() => expect(edge.datagrams.length).toBe(1));
+    const { route } = edge.path;
+    // Replayed, then late but true, then forged: each from an address of its own.
+    const forged = Buffer.from(relay.sent[at + 1] as Buffer);
+    forged[15] = 0xff;
+    for (const packet of [relay.sent[0] as Buffer, relay.sent[at] as Buffer, forged]) relay.inject(packet);
+    await eventually(() => expect([...edge.refused].sort()).toEqual(['forged', 'replayed']));
+    await eventually(() => expect(edge.datagrams).toEqual(['1: ..hello..', '1: late']));
+    expect(edge.path.route).toBe(route);
+  });
+});
+
+it('nothing that was not sealed is answered, and what says nothing to this path is dropped', async () => {
+  await bothUp();
+  const { sealed } = edge.path.sealing;
+  for (let i = 0; i < 50; i += 1) relay.inject(Buffer.concat([Buffer.from([i % 7]), id, randomBytes(i)]));
+  await eventually(() => expect(edge.refused.length).toBe(50));
+  expect(edge.path.sealing.sealed).toBe(sealed);
+  for (const kind of [SEALED_KIND.PROBE, SEALED_KIND.DATAGRAM, SEALED_KIND.PING] as const) {
+    client.socket.send(client.path.sealing, kind, Buffer.alloc(3));
+  }
+  await eventually(() => expect(edge.refused.length).toBe(53));
+  expect(new Set(edge.refused.slice(50))).toEqual(new Set(['malformed']));
+  expect(edge.path.sealing.sealed).toBe(sealed);
+});

@@ -1,0 +1,245 @@
+// One end of a UDP path: opens what comes under its keys and hands it on, answers PINGs, sends datagrams, and drives core's path machine, which says
+// when the path is used and when it is pinged.
+import { randomBytes } from 'node:crypto';
+import type { RemoteInfo } from 'node:dgram';
+import {
+  isPathUsed,
+  PATH_OFF,
+  type PathEffect,
+  type PathEvent,
+  type PathReason,
+  type PathState,
+  pathReasonOf,
+  transitionPath,
+  wantsUse,
+} from '@tunnel/core';
+import { MUX_LIMITS } from '../limits.ts';
+import type { Guarded, ReportInternalError } from '../loop/guard.ts';
+import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
+import type { DatagramPathSlot } from './datagram-flows.ts';
+import type { PacketSocket, PacketTarget } from './packet-socket.ts';
+import { FLOW_ID_BYTES, kindOf, OpeningKey, SEALED_KIND, type SealedRefusal, SealingKey } from './sealed-datagram.ts';
+import { decodePing, decodePong, encodePing, encodePong } from './sealed-ping.ts';
+
+/** What both ends know of a path; each seals with the other's opening key. */
+export interface PathKeys {
+  readonly id: Buffer;
+  readonly sealing: Buffer;
+  readonly opening: Buffer;
+}
+
+/** Where packets go: a socket, and its peer unless it is connected. */
+export interface PathRoute {
+  readonly socket: PacketSocket;
+  readonly to?: PacketTarget;
+}
+
+export interface UdpPathOptions {
+  readonly keys: PathKeys;
+  /**
+   * The edge's end: the other one is where its newest packet came from, which is how it may roam, and the path is tried once it has been heard. The
+   * client's end begins, with start().
+   */
+  readonly follows: boolean;
+  readonly clock: MuxClock;
+  /** The bytes are the callee's for the call alone. false: there is no such flow. */
+  readonly onDatagram: (flow: number, bytes: Buffer, start: number, end: number) => boolean;
+  /** It is used, or not any more, or for another reason not. */
+  readonly onChange?: () => void;
+  /** It is tried again after it was given up: over a fresh socket, perhaps. */
+  readonly onRetry?: () => void;
+  readonly report: ReportInternalError;
+}
+
+/** How datagrams go between client and edge, in the words of the REST and of events; the reason is empty on the faster way. */
+export interface DatagramWay {
+  readonly path: 'udp' | 'carrier';
+  readonly reason: '' | 'probing' | 'udp-blocked' | 'went-silent' | 'off';
+}
+
+/** Of a path that nobody offers. */
+export const DATAGRAMS_OFF: DatagramWay = { path: 'carrier', reason: 'off' };
+
+/** Why a packet came to nothing. */
+export type PathRefusal = SealedRefusal | 'unopened';
+
+export class UdpPath implements DatagramPathSlot, Guarded {
+  readonly maxPayloadBytes = MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
+  readonly sealing: SealingKey;
+  readonly opening: OpeningKey;
+  isUp = false;
+  /** null: nobody knows yet where the other end is. */
+  route: PathRoute | null = null;
+  readonly #options: UdpPathOptions;
+  readonly #answers: AnswerBudget;
+  /** By token, in the order they were sent. */
+  readonly #unanswered = new Set<string>();
+  #state: PathState = PATH_OFF;
+  #wake: MuxTimer | null = null;
+  #isOver = false;
+
+  constructor(options: UdpPathOptions) {
+    const { keys, clock } = options;
+    this.sealing = new SealingKey(keys.id, keys.sealing);
+    this.opening = new OpeningKey(keys.id, keys.opening);
+    this.#options = options;
+    this.#answers = new AnswerBudget(clock.monotonic());
+  }
+
+  get way(): DatagramWay {
+    return wayOf(pathReasonOf(this.#state));
+  }
+
+  /** Either key has been used so much that new ones should come. */
+  get needsNewKeys(): boolean {
+    return Math.max(this.sealing.sealed, this.opening.highest) > MUX_LIMITS.SEALED_PACKETS_PER_KEY / 2;
+  }
+
+  start(): void {
+    if (!this.#isOver) this.#tell({ kind: 'started', beginAfterMs: 0 });
+  }
+
+  addressesChanged(): void {
+    this.#tell({ kind: 'addresses-changed' });
+  }
+
+  /** For good: these keys are dead. */
+  stop(): void {
+    this.#isOver = true;
+    this.#tell({ kind: 'switched-off' });
+    this.route = null;
+  }
+
+  /** false: dropped. */
+  send(flow: number, bytes: Buffer, start: number, end: number): boolean {
+    const { route } = this;
+    if (route === null) return false;
+    if (wantsUse(this.#state)) this.#tell({ kind: 'used' });
+    return route.socket.sendDatagram(this.sealing, flow, bytes, start, end, route.to);
+  }
+
+  /** A packet with this path's id. null: it was of use; else why it was dropped. */
+  receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null {
+    if (this.#isOver) return 'forged';
+    const before = this.opening.highest;
+    const body = this.opening.open(packet);
+    if (typeof body === 'string') return body;
+    // One that others have overtaken says where the other end was, not where it is.
+    if (this.#options.follows && this.opening.highest > before) this.#follow(from, via);
+    // Any arrival is news to a path that was given up; one in use goes by the answers to its pings.
+    if (this.#state.kind === 'down') this.#tell({ kind: 'heard', isAnswer: false });
+    switch (kindOf(packet)) {
+      case SEALED_KIND.DATAGRAM:
+        return this.#onDatagram(body);
+      case SEALED_KIND.PING:
+        return this.#onPing(body, from, via);
+      case SEALED_KIND.PONG:
+        return this.#onPong(body);
+      default:
+        return 'malformed';
+    }
+  }
+
+  /** What threw was about this path alone: it is not used any more. Nobody else is asked, or it might throw again. */
+  abandon(error: unknown, where: string): void {
+    this.#isOver = true;
+    this.#state = PATH_OFF;
+    this.isUp = false;
+    this.#wake?.cancel();
+    this.#options.report(error, where);
+  }
+
+  #follow(from: RemoteInfo, via: PacketSocket): void {
+    const { route } = this;
+    const isSame = route?.socket === via && route.to?.port === from.port && route.to.address === from.address;
+    if (!isSame) this.route = { socket: via, to: { address: from.address, port: from.port } };
+    if (this.#state.kind === 'off') this.start();
+  }
+
+  #onDatagram(body: Buffer): PathRefusal | null {
+    if (body.length < FLOW_ID_BYTES) return 'malformed';
+    return this.#options.onDatagram(body.readUInt32BE(0), body, FLOW_ID_BYTES, body.length) ? null : 'unopened';
+  }
+
+  #onPing(body: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null {
+    const token = decodePing(body);
+    if (token === null) return 'malformed';
+    if (!this.#answers.take(this.#options.clock.monotonic())) return null;
+    const pong = encodePong(token, from.address, from.port);
+    // A connected socket takes no target.
+    if (pong !== null) via.send(this.sealing, SEALED_KIND.PONG, pong, this.#options.follows ? from : undefined);
+    return null;
+  }
+
+  #onPong(body: Buffer): PathRefusal | null {
+    const pong = decodePong(body);
+    if (pong === null) return 'malformed';
+    if (this.#unanswered.delete(pong.token.toString('hex'))) this.#tell({ kind: 'heard', isAnswer: true });
+    return null;
+  }
+
+  #ping(): void {
+    if (this.route === null) return;
+    const token = randomBytes(8);
+    if (this.#unanswered.size >= MUX_LIMITS.PATH_PINGS_UNANSWERED_MAX) {
+      const [oldest] = this.#unanswered;
+      this.#unanswered.delete(oldest as string);
+    }
+    this.#unanswered.add(token.toString('hex'));
+    this.route.socket.send(this.sealing, SEALED_KIND.PING, encodePing(token), this.route.to);
+  }
+
+  // ---- core's machine ----
+
+  #tell(event: PathEvent): void {
+    const before = this.#state;
+    const [state, effects] = transitionPath(before, event, this.#options.clock.monotonic());
+    this.#state = state;
+    this.isUp = isPathUsed(state);
+    if (before.kind === 'down' && state.kind === 'probing') this.#options.onRetry?.();
+    for (const effect of effects) this.#perform(effect);
+    if (state.kind === 'off') this.#wake?.cancel();
+    if (pathReasonOf(state) !== pathReasonOf(before)) this.#options.onChange?.();
+  }
+
+  #perform(effect: PathEffect): void {
+    if (effect.kind === 'send-probe' || effect.kind === 'send-ping') this.#ping();
+    if (effect.kind !== 'wake') return;
+    this.#wake?.cancel();
+    const { clock } = this.#options;
+    this.#wake = clock.setTimeout(() => this.#tick(), effect.at - clock.monotonic());
+  }
+
+  #tick(): void {
+    try {
+      this.#tell({ kind: 'tick' });
+    } catch (error) {
+      this.abandon(error, 'udp-path.tick');
+    }
+  }
+}
+
+const wayOf = (reason: PathReason): DatagramWay => {
+  if (reason === '') return { path: 'udp', reason };
+  // A client reaches its edge over TCP: what it does not reach over UDP stands in the way of UDP.
+  return { path: 'carrier', reason: reason === 'no-answer' ? 'udp-blocked' : reason };
+};
+
+/** How many PINGs may be answered: so many a second, twice as many at once. */
+export class AnswerBudget {
+  #left = 2 * MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND;
+  #atMs: number;
+
+  constructor(nowMs: number) {
+    this.#atMs = nowMs;
+  }
+
+  take(nowMs: number): boolean {
+    const perSecond = MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND;
+    this.#left = Math.min(2 * perSecond, this.#left + ((nowMs - this.#atMs) * perSecond) / 1000);
+    this.#atMs = nowMs;
+    if (this.#left < 1) return false;
+    this.#left -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,61 @@
+// Turns by numbers: long while bulk is alone, short while small messages pass, long again behind them.
+import { describe, expect, it } from 'vitest';
+import { MUX_LIMITS } from '../limits.ts';
+import { ReadTurn, SmallMessages } from './read-turn.ts';
+
+const { READ_TURN_BYTES, READ_TURN_SHARED_BYTES, SMALL_MESSAGES_FOR_MS } = MUX_LIMITS;
+
+describe('small messages', () => {
+  const passedAt = (small: SmallMessages, ...times: number[]): void => {
+    for (const nowMs of times) {
+      small.passed(64);
+      small.areAbout(nowMs);
+    }
+  };
+
+  it('are about from the second one on, and for a while behind the last', () => {
+    const small = new SmallMessages();
+    expect(small.areAbout(1000)).toBe(false);
+    passedAt(small, 1010, 1020);
+    expect(small.areAbout(1020)).toBe(true);
+    expect(small.areAbout(1020 + SMALL_MESSAGES_FOR_MS - 1)).toBe(true);
+    expect(small.areAbout(1020 + SMALL_MESSAGES_FOR_MS)).toBe(false);
+  });
+
+  it('are a conversation: one alone, or one now and then, leaves bulk as it is', () => {
+    const small = new SmallMessages();
+    for (let nowMs = 0; nowMs < 10 * SMALL_MESSAGES_FOR_MS; nowMs += SMALL_MESSAGES_FOR_MS) {
+      passedAt(small, nowMs);
+      expect(small.areAbout(nowMs)).toBe(false);
+    }
+  });
+
+  it('are small: a file that comes in pieces of many kilobytes is none', () => {
+    const small = new SmallMessages();
+    for (const nowMs of [0, 1, 2]) {
+      small.passed(16 * 1024);
+      expect(small.areAbout(nowMs)).toBe(false);
+    }
+  });
+});
+
+describe('the turn of a reader', () => {
+  const turnOf = (turn: ReadTurn, bytes: number, nowMs: number): number => {
+    let read = bytes;
+    while (turn.goesOn(bytes, nowMs)) read += bytes;
+    return read;
+  };
+
+  it('is long for bulk that is alone, and short while small messages pass', () => {
+    const small = new SmallMessages();
+    const turn = new ReadTurn(small);
+    expect([turnOf(turn, 64 * 1024, 0), turn.isShared]).toEqual([READ_TURN_BYTES, false]);
+    small.passed(64);
+    expect([turnOf(turn, 64 * 1024, 0), turn.isShared]).toEqual([READ_TURN_BYTES, false]);
+    small.passed(64);
+    expect([turnOf(turn, 64 * 1024, 1), turn.isShared]).toEqual([READ_TURN_SHARED_BYTES, true]);
+    expect(new ReadTurn(new SmallMessages()).goesOn(READ_TURN_BYTES - 1, 0)).toBe(true);
+    const later = 1 + SMALL_MESSAGES_FOR_MS;
+    expect([turnOf(turn, 64 * 1024, later), turn.isShared]).toEqual([READ_TURN_BYTES, false]);
+  });
+});

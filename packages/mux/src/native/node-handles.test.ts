@@ -1,0 +1,248 @@
+// Which way is taken on the Node in use, and the way back where a part of Node is gone: a change inside Node must show here, not in a bill for CPU.
+
+import { readFileSync } from 'node:fs';
+import * as net from 'node:net';
+import { systemClock } from '@tunnel/runtime';
+import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type AcceptedSocket, acceptingServer, endOf } from '../socket/accept-sockets.ts';
+import { connectSocket } from '../socket/connect-socket.ts';
+import { SocketDuplex } from '../socket/socket-duplex.ts';
+import { dialHandle } from './dial-handle.ts';
+import { HandleDuplex } from './handle-duplex.ts';
+import { type Binding, findHandles, type HandleRequest, type NodeHandles, nodeHandles } from './node-handles.ts';
+import { allowStaticReads } from './node-internals.ts';
+
+const CUT = { code: 'cancelled', text: '' } as const;
+const cleanups: (() => unknown)[] = [];
+afterEach(() => {
+  allowStaticReads(true);
+  for (const cleanup of cleanups.splice(0).reverse()) cleanup();
+});
+
+const listen = async (
+  host = '127.0.0.1',
+): Promise<{ port: number; accepted: AcceptedSocket[]; server: net.Server }> => {
+  const accepted: AcceptedSocket[] = [];
+  const server = acceptingServer({
+    keepAliveMs: 60_000,
+    take: (socket) => void accepted.push(socket),
+    report: rethrow,
+    where: 'test.connection',
+  });
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  cleanups.push(() => {
+    server.close();
+    for (const socket of accepted) socket.destroy();
+  });
+  return { port: (server.address() as net.AddressInfo).port, accepted, server };
+};
+
+const real: Binding = (name) => (process as unknown as { binding: Binding }).binding(name);
+
+describe('which way is taken', () => {
+  it('accepted connections, and dialled ones of literal addresses, are on handles', async () => {
+    expect(nodeHandles()).not.toBeNull();
+    const { port, accepted } = await listen();
+    const dialled = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock });
+    expect(dialled).toBeInstanceOf(HandleDuplex);
+    await eventually(() => expect(accepted).toHaveLength(1));
+    expect(accepted[0]).toBeInstanceOf(HandleDuplex);
+    dialled.reset(CUT);
+  });
+
+  it('a name keeps Node’s choice among its addresses', async () => {
+    const { port } = await listen();
+    const dialled = await connectSocket({ host: 'localhost', port, timeoutMs: 5000, clock: systemClock });
+    expect(dialled).toBeInstanceOf(SocketDuplex);
+    dialled.reset(CUT);
+  });
+
+  it('with static reads switched off everything is ordinary', async () => {
+    allowStaticReads(false);
+    const { port, accepted } = await listen();
+    const dialled = await connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock });
+    expect(dialled).toBeInstanceOf(SocketDuplex);
+    await eventually(() => expect(accepted).toHaveLength(1));
+    expect(accepted[0]).toBeInstanceOf(net.Socket);
+    dialled.reset(CUT);
+  });
+});
+
+describe('findHandles', () => {
+  it('finds them on a Node that was tried, and none on a newer one', () => {
+    expect(findHandles(real)).not.toBeNull();
+    expect(findHandles(real, '20.0.0')).not.toBeNull();
+    expect(findHandles(real, '27.0.0')).toBeNull();
+  });
+
+  it('finds none where there is no binding, or it throws', () => {
+    expect(findHandles(undefined)).toBeNull();
+    expect(
+      findHandles(() => {
+        throw new Error('ERR_ACCESS_DENIED');
+      }),
+    ).toBeNull();
+  });
+
+  it.each(['WriteWrap', 'ShutdownWrap', 'streamBaseState', 'kReadBytesOrError', 'TCP', 'TCPConnectWrap', 'constants'])(
+    'finds none without %s',
+    (part) => {
+      expect(findHandles((name) => ({ ...real(name), [part]: undefined }))).toBeNull();
+    },
+  );
+
+  it.each(['useUserBuffer', 'writeBuffer', 'shutdown', 'reset', 'connect6'])('finds none without %s()', (method) => {
+    const TCP = class {};
+    const tcp = real('tcp_wrap')['TCP'] as { prototype: object };
+    Object.setPrototypeOf(TCP.prototype, tcp.prototype);
+    expect(findHandles((name) => (name === 'tcp_wrap' ? { ...real(name), TCP } : real(name)))).not.toBeNull();
+    Object.defineProperty(TCP.prototype, method, { value: undefined });
+    expect(findHandles((name) => (name === 'tcp_wrap' ? { ...real(name), TCP } : real(name)))).toBeNull();
+  });
+});
+
+describe('accepting', () => {
+  it('knows whose each is and what it reached, over IPv4 and IPv6', async () => {
+    for (const host of ['127.0.0.1', '::1']) {
+      const { port, accepted } = await listen(host);
+      const peer = net.connect({ host, port });
+      cleanups.push(() => peer.destroy());
+      await eventually(() => expect([accepted.length, peer.connecting]).toEqual([1, false]));
+      expect([accepted[0]?.remoteAddress, accepted[0]?.remotePort]).toEqual([host, peer.localPort]);
+      expect([accepted[0]?.localAddress, accepted[0]?.localPort]).toEqual([host, port]);
+    }
+  });
+
+  it.skipIf(process.platform !== 'linux')(
+    'they have what was set of their listener: the kernel looks after them',
+    async () => {
+      const { port, accepted } = await listen();
+      const peer = net.connect({ host: '127.0.0.1', port });
+      cleanups.push(() => peer.destroy());
+      await eventually(() => expect([accepted.length, peer.connecting]).toEqual([1, false]));
+      const hex = (value: number): string => value.toString(16).toUpperCase().padStart(4, '0');
+      const row = `0100007F:${hex(port)} 0100007F:${hex(peer.localPort ?? 0)} 01`;
+      // The sixth column: which timer runs, and for how long. 02 is the one of keep-alive.
+      await eventually(() => {
+        const line = readFileSync('/proc/net/tcp', 'latin1')
+          .split('\n')
+          .find((found) => found.includes(row));
+        expect(line?.trim().split(/\s+/)[5]).toMatch(/^02:/);
+      });
+    },
+  );
+
+  it('one that throws costs that connection, and is reported', async () => {
+    const told: string[] = [];
+    const server = acceptingServer({
+      keepAliveMs: 60_000,
+      take: () => {
+        throw new Error('raised on purpose');
+      },
+      report: (_error, where) => void told.push(where),
+      where: 'tcp.connection',
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    cleanups.push(() => server.close());
+    const peer = net.connect((server.address() as net.AddressInfo).port, '127.0.0.1');
+    await new Promise((resolve) =>
+      peer
+        .on('close', resolve)
+        .on('error', () => {})
+        .resume(),
+    );
+    expect(told).toEqual(['tcp.connection']);
+  });
+
+  it('an accept that fails is the server’s error', async () => {
+    const { server } = await listen();
+    const errors: string[] = [];
+    server.on('error', (error: NodeJS.ErrnoException) => errors.push(`${error.code} ${error.message}`));
+    const { _handle: handle } = server as unknown as { _handle: { onconnection(status: number): void } };
+    handle.onconnection(-24);
+    expect(errors).toEqual(['EMFILE accept EMFILE']);
+  });
+
+  it('a server that is closed leaves its connections alone, and does not wait for them', async () => {
+    const { port, accepted, server } = await listen();
+    const peer = net.connect({ host: '127.0.0.1', port });
+    cleanups.push(() => peer.destroy());
+    await eventually(() => expect(accepted).toHaveLength(1));
+    await new Promise((resolve) => server.close(resolve));
+    const end = endOf(accepted[0] as AcceptedSocket);
+    end.write(Buffer.from('still here'), 0, 10, false);
+    await eventually(() => expect(peer.bytesRead === 10 || peer.readableLength === 10).toBe(true));
+  });
+});
+
+describe('dialling', () => {
+  it('IPv6 and a half-close', async () => {
+    const { port, accepted } = await listen('::1');
+    const dialled = await connectSocket({ host: '::1', port, timeoutMs: 5000, clock: systemClock });
+    await eventually(() => expect(accepted).toHaveLength(1));
+    expect(dialled).toBeInstanceOf(HandleDuplex);
+    dialled.reset(CUT);
+  });
+
+  it('fails with the words and fields of Node’s own', async () => {
+    const { port, server } = await listen();
+    await new Promise((resolve) => server.close(resolve));
+    const failure = (): Promise<object> =>
+      connectSocket({ host: '127.0.0.1', port, timeoutMs: 5000, clock: systemClock }).then(
+        () => ({}),
+        ({ message, code, errno, syscall, address, port: at }) => ({
+          message,
+          code,
+          errno,
+          syscall,
+          address,
+          port: at,
+        }),
+      );
+    const onHandle = await failure();
+    allowStaticReads(false);
+    expect(onHandle).toEqual(await failure());
+    expect(onHandle).toMatchObject({ code: 'ECONNREFUSED', port });
+  });
+
+  /** Handles that connect when they are told to. */
+  const silent = () => {
+    const requests: HandleRequest[] = [];
+    let closed = 0;
+    class TCP {
+      setNoDelay(): number {
+        return 0;
+      }
+      connect(request: HandleRequest): number {
+        requests.push(request);
+        return 0;
+      }
+      close(): void {
+        closed += 1;
+      }
+    }
+    const node = { ...nodeHandles(), TCP } as unknown as NodeHandles;
+    const clock = new FakeClock();
+    const address = { family: 4, host: '127.0.0.1', port: 9 } as const;
+    const dial = (timeoutMs: number) => dialHandle(address, { timeoutMs, clock }, node);
+    return { clock, dial, requests, closed: () => closed };
+  };
+
+  it('gives up each in its own time, closes its handle once, and forgets an answer that comes late', async () => {
+    const { clock, dial, requests, closed } = silent();
+    const slow = dial(60_000);
+    const failed: string[] = [];
+    for (const ms of [30, 10, 20]) {
+      dial(ms).catch((error: NodeJS.ErrnoException) => void failed.push(`${error.code} ${error.message}`));
+    }
+    await clock.advance(9);
+    expect(failed).toEqual([]);
+    await clock.advance(21);
+    expect(failed).toEqual([10, 20, 30].map((ms) => `ETIMEDOUT no answer within ${ms} ms`));
+    expect(closed()).toBe(3);
+    for (const request of requests) request.oncomplete(0);
+    expect(await slow).toBeInstanceOf(HandleDuplex);
+    expect(closed()).toBe(3);
+  });
+});

@@ -1,0 +1,62 @@
+// Writes the frames of a carrier that carry no bytes of visitors. One piece of memory serves them all: the carrier copies what it is given.
+import {
+  encodeOpen,
+  encodePing,
+  encodeReason,
+  FRAME,
+  type FrameTable,
+  PING_PAYLOAD_BYTES,
+  type StreamHead,
+  type StreamReason,
+  WIRE_LIMITS,
+  writeCompactOpen,
+  writeCredit,
+  writeFin,
+  writeUint32,
+} from '@tunnel/protocol';
+import type { Carrier } from '../carrier/carrier.ts';
+
+const SCRATCH = new Uint8Array(WIRE_LIMITS.FRAME_HEADER_BYTES + WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES);
+
+export class FrameSender {
+  readonly #carrier: Carrier;
+  /** Both sides agreed on the short form of OPEN. */
+  readonly #compact: boolean;
+
+  constructor(carrier: Carrier, frames: FrameTable) {
+    this.#carrier = carrier;
+    this.#compact = frames[FRAME.OPEN_COMPACT] !== undefined;
+  }
+
+  open(streamId: number, head: StreamHead, windowBytes: number): void {
+    if (this.#compact) this.#carrier.send(SCRATCH, writeCompactOpen(SCRATCH, streamId, head, windowBytes));
+    else this.#carrier.send(encodeOpen(streamId, head, windowBytes));
+  }
+
+  credit(type: typeof FRAME.OPENED | typeof FRAME.WINDOW, streamId: number, bytes: number): void {
+    this.#carrier.send(SCRATCH, writeCredit(SCRATCH, type, streamId, bytes));
+  }
+
+  fin(streamId: number): void {
+    this.#carrier.send(SCRATCH, writeFin(SCRATCH, streamId));
+  }
+
+  reason(
+    type: typeof FRAME.REFUSED | typeof FRAME.RESET | typeof FRAME.GO_AWAY,
+    streamId: number,
+    reason: StreamReason,
+  ): void {
+    this.#carrier.send(encodeReason(type, streamId, reason));
+  }
+
+  /** With our own time, which the peer brings back. */
+  ping(nowMs: number): void {
+    const payload = new Uint8Array(PING_PAYLOAD_BYTES);
+    writeUint32(payload, 4, nowMs >>> 0);
+    this.#carrier.send(encodePing(FRAME.PING, payload));
+  }
+
+  pong(payload: Uint8Array): void {
+    this.#carrier.send(encodePing(FRAME.PONG, payload));
+  }
+}

@@ -1,0 +1,408 @@
+// One carrier inside a session: frames to streams and back, liveness, and the end of all its streams when it goes.
+import {
+  decodeCompactOpen,
+  decodeCredit,
+  decodeOpen,
+  decodeReason,
+  FRAME,
+  type FrameHandler,
+  FrameParser,
+  type FrameTable,
+  type FrameType,
+  type OpenPayload,
+  readUint32,
+  type StreamHead,
+  type StreamReason,
+} from '@tunnel/protocol';
+import { BROKEN } from '../bytes/byte-duplex.ts';
+import type { Carrier, CarrierReceiver } from '../carrier/carrier.ts';
+import type { DatagramFlows } from '../datagram/datagram-flows.ts';
+import { DatagramLane } from '../datagram/datagram-lane.ts';
+import { type DatagramAnswer, type DatagramConnection, DatagramStream } from '../datagram/datagram-stream.ts';
+import { MUX_LIMITS } from '../limits.ts';
+import type { ReportInternalError } from '../loop/guard.ts';
+import type { MuxClock } from '../loop/mux-clock.ts';
+import { smallMessages } from '../loop/read-turn.ts';
+import { firstWindowOf, type MemoryBudget, ReceiveWindow } from '../stream/flow-control.ts';
+import type { FramedStream } from '../stream/framed-stream.ts';
+import { MuxStream, type OpenAnswer } from '../stream/mux-stream.ts';
+import type { StreamConnection } from '../stream/stream-connection.ts';
+import { CarrierVitals } from './carrier-vitals.ts';
+import { FrameSender } from './frame-sender.ts';
+import { StreamTable } from './stream-table.ts';
+
+export interface FramedConnectionOwner {
+  readonly role: 'edge' | 'client';
+  readonly budget: MemoryBudget;
+  /** The frames that both sides agreed on. */
+  readonly frames: FrameTable;
+  /** Those of bytes, which share the budget. */
+  readonly byteStreams: number;
+  /** null: both sides did not agree on datagrams. */
+  readonly flows: DatagramFlows | null;
+  readonly clock: MuxClock;
+  onStream(stream: MuxStream, head: StreamHead): void;
+  onDatagramStream(connection: FramedConnection, stream: DatagramStream, head: StreamHead): void;
+  onStreamsChanged(delta: 1 | -1): void;
+  onGoAway(connection: FramedConnection, reason: StreamReason): void;
+  onClosed(connection: FramedConnection, reason: string, violation: boolean): void;
+  readonly report: ReportInternalError;
+}
+
+const UNANSWERED: StreamReason = { code: 'timeout', text: 'no answer to OPEN' };
+const NONE = Buffer.alloc(0);
+
+export class FramedConnection implements FrameHandler, CarrierReceiver, StreamConnection, DatagramConnection {
+  readonly id: number;
+  /** What both ends call it; empty: nothing. */
+  readonly carrierTag: string;
+  /** No new streams: the peer said so, or it is being rotated. */
+  retiring = false;
+  readonly clock: MuxClock;
+  readonly #owner: FramedConnectionOwner;
+  readonly #carrier: Carrier;
+  readonly #sender: FrameSender;
+  readonly #parser: FrameParser;
+  readonly vitals: CarrierVitals;
+  readonly lane: DatagramLane;
+  readonly #streams: StreamTable;
+  #waiters = new Set<FramedStream>();
+  #pins = 0;
+  #keptReference = false;
+  #closed = false;
+  #current: Buffer = NONE;
+  #borrowed = false;
+
+  constructor(owner: FramedConnectionOwner, id: number, carrier: Carrier, carrierTag = '') {
+    this.#owner = owner;
+    this.clock = owner.clock;
+    this.id = id;
+    this.carrierTag = carrierTag;
+    this.#carrier = carrier;
+    this.#sender = new FrameSender(carrier, owner.frames);
+    this.#parser = new FrameParser(this, owner.frames);
+    this.#streams = new StreamTable(owner.role);
+    this.vitals = new CarrierVitals(owner.clock.monotonic());
+    this.lane = new DatagramLane(carrier, this, owner.clock, this.vitals.roundTrip);
+  }
+
+  start(): void {
+    this.#carrier.start(this);
+    this.#ping(this.clock.monotonic());
+  }
+
+  get load(): number {
+    return this.vitals.loadWith(this.#streams.size, this.#carrier.bytesSent);
+  }
+
+  get takesStreams(): boolean {
+    return !this.#closed && !this.retiring && this.#streams.hasRoom;
+  }
+
+  open(head: StreamHead, answer: OpenAnswer): MuxStream {
+    const now = this.clock.monotonic();
+    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
+    const window = new ReceiveWindow(this.#owner.budget, windowBytes, now);
+    const stream = new MuxStream(this, this.#streams.nextId, now, { kind: 'opener', answer, window });
+    this.#begin(stream, head, windowBytes);
+    return stream;
+  }
+
+  openDatagrams(flows: DatagramFlows, head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream {
+    const flow = flows.nextFlow();
+    const identity = { id: this.#streams.nextId, flow, openedAtMs: this.clock.monotonic() };
+    const stream = new DatagramStream(this, flows, identity, answer);
+    flows.add(stream);
+    this.#begin(stream, { ...head, flow }, 0);
+    return stream;
+  }
+
+  #begin(stream: FramedStream, head: StreamHead, windowBytes: number): void {
+    stream.tunnelId = head.tunnelId;
+    this.#streams.addOwn(stream);
+    this.#owner.onStreamsChanged(1);
+    this.#sender.open(stream.id, head, windowBytes);
+  }
+
+  // ---- from the carrier ----
+
+  onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    if (this.#closed) return false;
+    const now = this.clock.monotonic();
+    this.vitals.heard(end - start, now);
+    this.#keptReference = false;
+    this.#current = bytes;
+    this.#borrowed = borrowed;
+    const well = this.#parser.push(bytes, start, end);
+    this.#current = NONE;
+    if (!well) this.#violated(this.#parser.failure ?? 'not a frame');
+    else this.lane.tellSeen(now);
+    return this.#keptReference;
+  }
+
+  onReady(): void {
+    const waiters = this.#waiters;
+    if (waiters.size === 0) return;
+    this.#waiters = new Set();
+    for (const stream of waiters) stream.carrierReady();
+  }
+
+  onClosed(reason: string): void {
+    this.#end(reason, { code: 'carrier-lost', text: reason }, false);
+  }
+
+  // ---- from the parser ----
+
+  onData(streamId: number, _bytes: Uint8Array, start: number, end: number): void {
+    const stream = this.#find(streamId, 'data');
+    if (stream === undefined) return;
+    const borrowed = this.#borrowed && this.#pins < MUX_LIMITS.CARRIER_PINNED_BUFFERS_MAX;
+    if (!stream.handleData(this.#current, start, end, borrowed)) {
+      this.#parser.fail(`${end - start} bytes on stream ${streamId} without credit`);
+    }
+  }
+
+  onDatagram(streamId: number, bytes: Uint8Array, start: number, end: number): void {
+    // Also of a flow that is over: its sender has counted it.
+    this.lane.took(end - start);
+    const stream = this.#find(streamId, 'datagram');
+    if (stream === undefined) return;
+    // One that was cut between two reads lies in memory of the parser.
+    const whole = bytes === this.#current ? this.#current : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    if (!stream.handleDatagram(whole, start, end)) this.#parser.fail(`datagram does not fit stream ${streamId}`);
+  }
+
+  onFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
+    if (type === FRAME.OPEN_COMPACT) this.#onOpen(streamId, decodeCompactOpen(payload));
+    else if (type === FRAME.OPEN) this.#onOpen(streamId, decodeOpen(payload));
+    else if (streamId === 0) this.#onCarrierFrame(type, payload);
+    else this.#onStreamFrame(type, streamId, payload);
+  }
+
+  #onOpen(streamId: number, open: OpenPayload | null): void {
+    if (open === null) return this.#parser.fail(`OPEN of stream ${streamId} is not readable`);
+    if (!this.#streams.takePeerId(streamId)) return this.#parser.fail(`stream ${streamId} was opened before`);
+    if (open.head.flow !== undefined) return this.#onOpenDatagrams(streamId, open.head, open.head.flow);
+    const accepter = { kind: 'accepter', creditBytes: open.windowBytes } as const;
+    this.#offer(new MuxStream(this, streamId, this.clock.monotonic(), accepter), open.head);
+  }
+
+  #onOpenDatagrams(streamId: number, head: StreamHead, flow: number): void {
+    const flows = this.#owner.flows;
+    if (flows === null) return this.#parser.fail(`OPEN of stream ${streamId}: datagrams were not agreed on`);
+    if (!flows.isFree(flow)) return this.#parser.fail(`flow ${flow} was opened before`);
+    const stream = new DatagramStream(this, flows, { id: streamId, flow, openedAtMs: this.clock.monotonic() }, null);
+    flows.add(stream);
+    this.#offer(stream, head);
+  }
+
+  #offer(stream: MuxStream | DatagramStream, head: StreamHead): void {
+    this.#streams.addPeers(stream);
+    this.#owner.onStreamsChanged(1);
+    if (this.#streams.size > MUX_LIMITS.STREAMS_PER_CARRIER) {
+      stream.refuse({ code: 'limit', text: 'too many streams' });
+      return;
+    }
+    try {
+      if (stream instanceof DatagramStream) this.#owner.onDatagramStream(this, stream, head);
+      else this.#owner.onStream(stream, head);
+    } catch (error) {
+      this.report(error, 'stream.offered');
+      stream.reset(BROKEN);
+    }
+  }
+
+  #onStreamFrame(type: FrameType, streamId: number, payload: Uint8Array): void {
+    const stream = this.#find(streamId, `frame ${type}`);
+    if (stream === undefined || this.#handle(type, stream, payload)) return;
+    this.#parser.fail(`frame ${type} does not fit stream ${streamId}`);
+  }
+
+  /** undefined: it is over; or it never was, which is a violation. */
+  #find(streamId: number, what: string): FramedStream | undefined {
+    const stream = this.#streams.get(streamId);
+    if (stream === undefined && !this.#streams.wasOpen(streamId)) {
+      this.#parser.fail(`${what} on stream ${streamId}, which was never open`);
+    }
+    return stream;
+  }
+
+  #handle(type: FrameType, stream: FramedStream, payload: Uint8Array): boolean {
+    if (type === FRAME.FIN) return stream.handleFin();
+    if (type === FRAME.OPENED || type === FRAME.WINDOW) {
+      const credit = decodeCredit(payload);
+      if (credit === null || type === FRAME.WINDOW) return credit !== null && stream.handleCredit(credit);
+      this.#streams.answered(stream);
+      return stream.handleOpened(credit);
+    }
+    const reason = decodeReason(payload);
+    if (reason === null) return false;
+    this.#streams.answered(stream);
+    if (type === FRAME.REFUSED) return stream.handleRefused(reason);
+    stream.handleReset(reason);
+    return true;
+  }
+
+  #onCarrierFrame(type: FrameType, payload: Uint8Array): void {
+    if (type === FRAME.GO_AWAY) {
+      const reason = decodeReason(payload);
+      if (reason === null) this.#parser.fail('GO_AWAY is not readable');
+      else this.#retired(reason);
+    } else if (type === FRAME.SEEN) {
+      if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
+    } else if (type === FRAME.PING) this.#sender.pong(payload);
+    else if (!this.vitals.onPong(readUint32(payload, 4), this.clock.monotonic())) this.#ping(this.clock.monotonic());
+  }
+
+  // ---- from the streams ----
+
+  sendOpened(stream: MuxStream): ReceiveWindow {
+    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
+    this.#sender.credit(FRAME.OPENED, stream.id, windowBytes);
+    return new ReceiveWindow(this.#owner.budget, windowBytes, this.clock.monotonic());
+  }
+
+  sendAccepted(stream: DatagramStream): void {
+    this.#sender.credit(FRAME.OPENED, stream.id, 0);
+  }
+
+  sendDatagram(stream: DatagramStream, bytes: Buffer, start: number, end: number): 'sent' | 'behind' {
+    return this.lane.send(stream.id, bytes, start, end);
+  }
+
+  sendRefused(stream: FramedStream, reason: StreamReason): void {
+    this.#sender.reason(FRAME.REFUSED, stream.id, reason);
+  }
+
+  sendFin(stream: MuxStream): void {
+    this.#sender.fin(stream.id);
+  }
+
+  sendReset(stream: FramedStream, reason: StreamReason): void {
+    this.#sender.reason(FRAME.RESET, stream.id, reason);
+  }
+
+  sendWindow(stream: MuxStream, window: ReceiveWindow): void {
+    const nowMs = this.clock.monotonic();
+    const { latestMs: roundTripMs, shortestMs } = this.vitals.roundTrip;
+    // About turns of this process's loop, which take real time whatever the clock says.
+    const isShared = smallMessages.areAbout(performance.now());
+    const credit = window.grant({ roundTripMs, shortestMs, liveStreams: this.#owner.byteStreams, isShared, nowMs });
+    if (credit > 0) this.#sender.credit(FRAME.WINDOW, stream.id, credit);
+  }
+
+  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    const free = this.#carrier.sendData(stream.id, bytes, start, end, borrowed);
+    if (!free) this.#waiters.add(stream);
+    return free;
+  }
+
+  mustWait(stream: MuxStream, bytes: number): boolean {
+    if (!this.#carrier.isFull(bytes)) return false;
+    this.#waiters.add(stream);
+    return true;
+  }
+
+  pinned(delta: 1 | -1): void {
+    this.#pins += delta;
+  }
+
+  keptReference(): void {
+    this.#keptReference = true;
+  }
+
+  report(error: unknown, where: string): void {
+    this.#owner.report(error, where);
+  }
+
+  forget(stream: FramedStream): void {
+    if (!this.#streams.remove(stream)) return;
+    this.#waiters.delete(stream);
+    this.#owner.onStreamsChanged(-1);
+    this.#closeIfRetired();
+  }
+
+  // ---- time ----
+
+  tick(nowMs: number): void {
+    if (this.#closed) return;
+    this.vitals.tick(this.#carrier.bytesSent);
+    if (this.vitals.isDead(nowMs)) {
+      this.#carrier.destroy(`nothing heard for ${MUX_LIMITS.CARRIER_DEAD_AFTER_MS / 1000} s`);
+      return;
+    }
+    if (this.vitals.isPingDue(nowMs)) this.#ping(nowMs);
+    for (const stream of this.#streams.overdue(nowMs)) {
+      this.sendReset(stream, UNANSWERED);
+      stream.handleReset(UNANSWERED);
+    }
+    const isWorn = this.vitals.isWorn(nowMs, this.#carrier.bytesSent) || !this.#streams.hasIds;
+    if (isWorn && !this.retiring) this.retire({ code: 'cancelled', text: 'rotated' });
+  }
+
+  #ping(nowMs: number): void {
+    this.vitals.pinged(nowMs);
+    this.#sender.ping(nowMs);
+  }
+
+  // ---- the end ----
+
+  /** Its own part of the work threw: it goes, and its streams with it; the session has others. */
+  abandon(error: unknown, where: string): void {
+    this.report(error, where);
+    this.#carrier.destroy(BROKEN.text);
+  }
+
+  /** No new streams in either direction; the carrier goes when the last one has ended. */
+  retire(reason: StreamReason): void {
+    if (this.#closed) return;
+    this.#sender.reason(FRAME.GO_AWAY, 0, reason);
+    if (!this.retiring) this.#retired(reason);
+  }
+
+  #retired(reason: StreamReason): void {
+    this.retiring = true;
+    this.#owner.onGoAway(this, reason);
+    // Where the session ends, too, there is no other carrier: flows go on here for as long as they may.
+    if (reason.code !== 'shutting-down') for (const stream of this.#streams.values()) stream.handleRetiring();
+    this.#closeIfRetired();
+  }
+
+  /** Resets the streams that this side has opened for a tunnel, at both ends. */
+  resetTunnel(tunnelId: string, reason: StreamReason): void {
+    for (const stream of this.#streams.values()) {
+      if (stream.tunnelId !== tunnelId) continue;
+      this.sendReset(stream, reason);
+      stream.handleReset(reason);
+    }
+  }
+
+  close(reason: StreamReason): void {
+    if (this.#closed) return;
+    for (const stream of this.#streams.values()) this.sendReset(stream, reason);
+    this.#carrier.end();
+    this.#end(reason.text, reason, false);
+  }
+
+  #closeIfRetired(): void {
+    const isSpent = this.retiring && this.#streams.size === 0;
+    if (isSpent && !this.#closed && this.#owner.role === 'client') this.#carrier.end();
+  }
+
+  #violated(text: string): void {
+    if (this.#closed) return;
+    const reason = { code: 'protocol-violation', text } as const;
+    this.#sender.reason(FRAME.GO_AWAY, 0, reason);
+    this.#carrier.end();
+    this.#end(text, reason, true);
+  }
+
+  #end(text: string, reason: StreamReason, violation: boolean): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.lane.close();
+    this.#waiters.clear();
+    for (const stream of this.#streams.values()) stream.handleReset(reason);
+    this.#owner.onClosed(this, text, violation);
+  }
+}
