@@ -186,6 +186,11 @@ export const FOLDER_MAY_IMPORT = {
     // What Node's event loop calls, and when: everything else stands above it.
     loop: [],
   },
+  'http-shell': {
+    http: ['gate', 'tls'],
+    gate: [],
+    tls: [],
+  },
 };
 
 /** Tables that are a design, and may allow what no file needs today. In the others an entry that no file needs is refused. */

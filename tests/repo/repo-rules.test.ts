@@ -91,7 +91,7 @@ it('the import tables of ARCHITECTURE.md, of packages and of folders, are the on
   };
   const page = read('ARCHITECTURE.md');
   expect(documented(page, /^`@tunnel\/([\w-]+)`$/)).toEqual(rules.MAY_IMPORT);
-  const tables = [...page.matchAll(/^\| Part of `\w+\/(\w+)\/src` \|.*\n\|[-|]+\n((?:\|.*\n)+)/gm)];
+  const tables = [...page.matchAll(/^\| Part of `\w+\/([\w-]+)\/src` \|.*\n\|[-|]+\n((?:\|.*\n)+)/gm)];
   const folders = tables.map(([, workspace = '', rows = '']) => [workspace, documented(rows, /^`(.+?)\/?`$/)] as const);
   // The table of a workspace without folders is empty, and the page says so.
   const enforced = Object.entries(rules.FOLDER_MAY_IMPORT).filter(([, rows]) => Object.keys(rows).length > 0);

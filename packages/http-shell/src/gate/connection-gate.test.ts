@@ -7,8 +7,8 @@ import { Admission, type ConnectionKind } from '@tunnel/core';
 import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type AcceptedConnection, ConnectionGate } from './connection-gate.ts';
 import { HttpListener, refusedAsJson } from '../http/http-listener.ts';
+import { type AcceptedConnection, ConnectionGate } from './connection-gate.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

@@ -8,8 +8,8 @@ import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { answerToHello, eventually, recordHello, renewedCertificate, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ConnectionGate } from '../gate/connection-gate.ts';
-import { HttpListener, refusedAsJson } from './http-listener.ts';
 import { TlsTerms } from '../tls/tls-options.ts';
+import { HttpListener, refusedAsJson } from './http-listener.ts';
 
 const pairOf = ({ cert, key }: { cert: string; key: string }) => ({ cert: Buffer.from(cert), key: Buffer.from(key) });
 const FIRST = pairOf(testCertificate());

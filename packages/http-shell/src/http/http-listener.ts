@@ -9,8 +9,8 @@ import type { ConnectionKind } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { type ConnectionGate, RETRY_AFTER_SECS } from '../gate/connection-gate.ts';
-import { ALPN_CHALLENGE, HelloDoor } from '../tls/hello-door.ts';
 import { type ListenOn, listenOrFault } from '../gate/listen-or-fault.ts';
+import { ALPN_CHALLENGE, HelloDoor } from '../tls/hello-door.ts';
 import { TLS_TERMS } from '../tls/tls-options.ts';
 
 /** How often node looks for requests that are over their time. */

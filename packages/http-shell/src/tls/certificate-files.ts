@@ -97,7 +97,7 @@ const fileStateOf = async (path: string): Promise<string> => {
 
 // ---- its two files: read and tried as a pair, so that a mistake is one clear line and not a failing handshake ----
 
-export interface TlsPaths {
+interface TlsPaths {
   readonly cert_path: string;
   readonly key_path: string;
 }

@@ -1,8 +1,7 @@
 // The first message of visitors: real ones, broken ones, and every way to cut them.
 import { CORE_LIMITS } from '@tunnel/core';
-import { foldHost, type HelloReading, readClientHello } from './client-hello.ts';
-import { HelloBytes } from './hello-bytes.ts';
 import { expect, it } from 'vitest';
+import { foldHost, type HelloReading, readClientHello } from './client-hello.ts';
 import {
   extension,
   hello,
@@ -14,6 +13,7 @@ import {
   protocols,
   serverNames,
 } from './hello.fixture.ts';
+import { HelloBytes } from './hello-bytes.ts';
 
 /** Or what else it is. */
 const sniOf = (bytes: Buffer): string | null => {

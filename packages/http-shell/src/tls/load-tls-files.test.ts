@@ -5,7 +5,8 @@ import { temporaryDirectory } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { loadTlsFiles } from './certificate-files.ts';
 
-const fixture = (name: string): string => fileURLToPath(new URL(`../../testkit/fixtures/tls/${name}`, import.meta.url));
+const fixture = (name: string): string =>
+  fileURLToPath(new URL(`../../../testkit/fixtures/tls/${name}`, import.meta.url));
 const cert_path = fixture('cert.pem');
 const key_path = fixture('key.pem');
 

@@ -7,11 +7,18 @@ import * as tls from 'node:tls';
 import { allowStaticReads, endOf, splice } from '@tunnel/mux';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  hello,
+  helloMessage,
+  inRecords,
+  postQuantumShare,
+  protocols,
+  serverNames,
+} from '../../../../../packages/http-shell/src/tls/hello.fixture.ts';
 import type { Route } from '../../routing/registry.ts';
 import { openGate } from '../gate.fixture.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
 import { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
-import { hello, helloMessage, inRecords, postQuantumShare, protocols, serverNames } from '../../../../../packages/http-shell/src/tls/hello.fixture.ts';
 import { makeCertificate, makeShortKey } from '../tls/made-certificate.fixture.ts';
 import type { Passthrough } from '../tls/tls-door.ts';
 import {
