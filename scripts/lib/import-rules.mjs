@@ -191,6 +191,12 @@ export const FOLDER_MAY_IMPORT = {
     gate: [],
     tls: [],
   },
+  simulator: {
+    'simulator.ts': ['api', 'state', 'web'],
+    web: ['api', 'state'],
+    api: ['state'],
+    state: [],
+  },
 };
 
 /** Tables that are a design, and may allow what no file needs today. In the others an entry that no file needs is refused. */

@@ -8,9 +8,9 @@ import { monthWithRoom, type TemporaryDirectory, temporaryDirectory } from '@tun
 import { Stripe } from 'stripe';
 import { Simulator } from './simulator.ts';
 
-export { apiRoutes } from './api.ts';
-export { findRoute } from './api-route.ts';
-export { signWebhook } from './webhooks.ts';
+export { apiRoutes } from './api/api.ts';
+export { findRoute } from './api/api-route.ts';
+export { signWebhook } from './web/webhooks.ts';
 
 export const SILENT = createLogger({ format: 'json', level: 'silent' });
 

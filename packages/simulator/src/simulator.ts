@@ -4,12 +4,12 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, type Logger, randomToken, Secret, type Timer } from '@tunnel/runtime';
 import * as z from 'zod';
-import { apiRoutes } from './api.ts';
-import { BillingCycle } from './billing-cycle.ts';
-import { HttpServer, isLoopbackHost } from './http-server.ts';
-import { Sandbox } from './sandbox.ts';
-import { Store } from './store.ts';
-import { Webhooks } from './webhooks.ts';
+import { apiRoutes } from './api/api.ts';
+import { BillingCycle } from './api/billing-cycle.ts';
+import { Sandbox } from './state/sandbox.ts';
+import { Store } from './state/store.ts';
+import { HttpServer, isLoopbackHost } from './web/http-server.ts';
+import { Webhooks } from './web/webhooks.ts';
 
 /** Periods also end without anybody's call. */
 const LOOK_MS = 10_000;

@@ -1,10 +1,10 @@
 // Subscriptions: of two prices, to the end of the calendar month, nothing charged at the start.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
+import type { Invoice, Price, Subscription, SubscriptionItem } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest, flag, listPage, metadata, none, noSuch, paging, type Route, route, text } from './api-route.ts';
 import { customerOf } from './customers.ts';
-import type { Invoice, Price, Subscription, SubscriptionItem } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
 
 const newSubscription = z.strictObject({
   customer: text(),

@@ -1,10 +1,10 @@
 // What time brings: periods that end, and payments that are tried again, each at its own moment and in order. Every step is kept
 // before the next begins, so a process that was killed goes on where it was.
 import type { Clock } from '@tunnel/runtime';
+import type { Invoice, Subscription } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest } from './api-route.ts';
 import { draftInvoice, finalizeInvoice, invoiceOf } from './invoices.ts';
-import type { Invoice, Subscription } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
 import { changeSubscription, nextMonthStart, periodOf, subscriptionOf } from './subscriptions.ts';
 
 /** Drafts are final when the platform has answered the news of them, or has taken none of it for so long. */

@@ -1,8 +1,8 @@
 // One call that the stand-in takes: how its form is read, its parameters are checked, its lists are paged, and what is refused, all
 // in the processor's own shape.
 import * as z from 'zod';
-import type { List } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
+import type { List } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 
 type Method = 'GET' | 'POST' | 'DELETE';
 

@@ -1,10 +1,10 @@
 // Meters, what is reported to them, and the sums of it.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
+import type { Meter } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest, listPage, noSuch, paging, type Route, route, text, whole } from './api-route.ts';
 import { customerOf } from './customers.ts';
-import type { Meter } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
 import { lastOfDraft, openSince } from './subscriptions.ts';
 
 const LATEST_SECS = 100_000_000_000;

@@ -1,9 +1,9 @@
 // Prices that recur each month: fixed ones, and metered ones by the byte.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
+import type { Price, Tier } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest, decimal, flag, listPage, noSuch, paging, type Route, route, text, whole } from './api-route.ts';
-import type { Price, Tier } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
 
 const cents = whole(0, 99_999_999);
 

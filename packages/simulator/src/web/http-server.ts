@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { type Logger, randomId, type Secret } from '@tunnel/runtime';
-import { type Answer, answerCall } from './api.ts';
-import { ApiError, type Route } from './api-route.ts';
+import { type Answer, answerCall } from '../api/api.ts';
+import { ApiError, type Route } from '../api/api-route.ts';
 import { answerControl, type ControlDeps } from './control.ts';
 import { code, makePage, policyFor } from './html.ts';
 import { invoicePage, overviewPage, portalPage, portalReturn } from './pages.ts';

@@ -1,12 +1,12 @@
 // What a person or a test does to the stand-in: confirm with a card, move the clock, choose how webhooks come, end or keep a
 // subscription, have an invoice tried again. As JSON, or as a form of its own pages.
 import * as z from 'zod';
-import { ApiError, badRequest } from './api-route.ts';
-import { type BillingCycle, payInvoice } from './billing-cycle.ts';
-import { attachCard, confirmSetupIntent, customerOf } from './customers.ts';
-import { reportedBytes } from './meters.ts';
-import type { Sandbox } from './sandbox.ts';
-import { setToEnd } from './subscriptions.ts';
+import { ApiError, badRequest } from '../api/api-route.ts';
+import { type BillingCycle, payInvoice } from '../api/billing-cycle.ts';
+import { attachCard, confirmSetupIntent, customerOf } from '../api/customers.ts';
+import { reportedBytes } from '../api/meters.ts';
+import { setToEnd } from '../api/subscriptions.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 
 const LONGEST_SECS = 800 * 24 * 60 * 60;
 

@@ -1,13 +1,13 @@
 // The calls under /v1: the key is asked for, a POST that was answered before is answered the same, and everything else is refused
 // as the processor would.
 import { equalInConstantTime, type Secret, sha256Hex } from '@tunnel/runtime';
+import type { Sandbox } from '../state/sandbox.ts';
 import { ApiError, decodeForm, findRoute, type Match, type Route } from './api-route.ts';
 import { clockRoutes, customerRoutes, portalRoutes, setupIntentRoutes } from './customers.ts';
 import { endSubscriptionRoutes } from './end-subscription.ts';
 import { invoiceItemRoutes, invoiceRoutes } from './invoices.ts';
 import { meterEventRoutes, meterRoutes } from './meters.ts';
 import { priceRoutes } from './prices.ts';
-import type { Sandbox } from './sandbox.ts';
 import { subscriptionRoutes } from './subscriptions.ts';
 
 const DAY_MS = 24 * 60 * 60_000;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SimulatorHarness } from './simulator.fixture.ts';
+import { SimulatorHarness } from '../simulator.fixture.ts';
 
 let harness: SimulatorHarness;
 

@@ -1,13 +1,13 @@
 // The stand-in's pages: an overview of everything, the hosted portal of one customer, and an invoice. Forms and tables, nothing from
 // elsewhere.
-import { noSuch } from './api-route.ts';
-import { customerOf } from './customers.ts';
+import { noSuch } from '../api/api-route.ts';
+import { customerOf } from '../api/customers.ts';
+import { invoiceOf } from '../api/invoices.ts';
+import { reportedBytes } from '../api/meters.ts';
+import { nextMonthStart, periodOf } from '../api/subscriptions.ts';
+import type { Invoice, PortalSession, Subscription } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 import { button, code, day, dollars, escaped, makePage, minute, section, table, tag } from './html.ts';
-import { invoiceOf } from './invoices.ts';
-import { reportedBytes } from './meters.ts';
-import type { Invoice, PortalSession, Subscription } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
-import { nextMonthStart, periodOf } from './subscriptions.ts';
 
 const DAY_SECS = 24 * 60 * 60;
 const MODES = { normal: 'in order', late: '3 s late', twice: 'twice', shuffle: 'in any order' } as const;

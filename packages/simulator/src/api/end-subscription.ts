@@ -1,11 +1,11 @@
 // Ends a subscription at once: what was reported, and the items that wait, go on one last invoice, which is final and paid then and
 // there.
 import * as z from 'zod';
+import type { Subscription } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 import { flag, noSuch, type Route, route } from './api-route.ts';
 import { payInvoice } from './billing-cycle.ts';
 import { draftInvoice, finalizeInvoice } from './invoices.ts';
-import type { Subscription } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
 import { changeSubscription, subscriptionOf } from './subscriptions.ts';
 
 // No other end is simulated.

@@ -2,11 +2,11 @@
 // billing-cycle.ts.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
+import type { Invoice, InvoiceItem, InvoiceLine, Subscription } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest, listPage, metadata, none, noSuch, paging, type Route, route, text, whole } from './api-route.ts';
 import { customerOf } from './customers.ts';
-import type { Invoice, InvoiceItem, InvoiceLine, Subscription } from './model.ts';
 import { type MonthLine, monthEndLines } from './prices.ts';
-import type { Sandbox } from './sandbox.ts';
 import { nextMonthStart, periodOf, subscriptionOf } from './subscriptions.ts';
 
 const subscriptionIdOf = ({ parent }: Invoice): string => parent.subscription_details.subscription;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Price } from './model.ts';
+import type { Price } from '../state/model.ts';
 import { centsFor, monthEndLines } from './prices.ts';
 import { nextMonthStart } from './subscriptions.ts';
 

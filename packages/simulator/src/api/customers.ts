@@ -1,6 +1,8 @@
 // Customers: made, found by address, changed, what they can be charged by, and their session of the hosted portal.
 import { randomId, randomToken } from '@tunnel/runtime';
 import * as z from 'zod';
+import type { CardKind, Customer, PaymentMethod, PortalSession, SetupIntent } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 import {
   type ApiError,
   badRequest,
@@ -15,8 +17,6 @@ import {
   route,
   text,
 } from './api-route.ts';
-import type { CardKind, Customer, PaymentMethod, PortalSession, SetupIntent } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
 
 export const customerOf = (sandbox: Sandbox, id: string, param = 'customer'): Customer => {
   const customer = sandbox.store.get('customers', id);

@@ -1,6 +1,6 @@
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { quickClock, SimulatorHarness } from './simulator.fixture.ts';
+import { quickClock, SimulatorHarness } from '../simulator.fixture.ts';
 
 let harness: SimulatorHarness;
 

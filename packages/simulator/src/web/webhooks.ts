@@ -2,8 +2,8 @@
 // or in any order. What waits survives a restart.
 import { createHmac } from 'node:crypto';
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
-import type { WebhookEvent } from './model.ts';
-import type { Sandbox } from './sandbox.ts';
+import type { WebhookEvent } from '../state/model.ts';
+import type { Sandbox } from '../state/sandbox.ts';
 
 const TIMEOUT_MS = 10_000;
 const RETRY_MIN_MS = 250;
