@@ -1,7 +1,7 @@
 // Stands in for fast-check in every test (vitest.config.ts resolves the import to this file), so that one variable sets how many cases a property
 // tries: see randomCases(). TUNNEL_RANDOM_SECONDS stops a property after that time, for runs with many times the usual number of cases.
 import * as fc from 'fast-check';
-import { randomCases } from '../packages/testkit/src/random-cases.ts';
+import { randomCases } from '../packages/testkit/src/chance/random-cases.ts';
 
 /** The number of cases of a property whose test names none: fast-check's default. */
 const DEFAULT_CASES = 100;

@@ -197,6 +197,15 @@ export const FOLDER_MAY_IMPORT = {
     api: ['state'],
     state: [],
   },
+  testkit: {
+    acme: ['tls'],
+    mux: ['tls'],
+    network: ['chance'],
+    programs: [],
+    time: [],
+    chance: [],
+    tls: [],
+  },
 };
 
 /** Tables that are a design, and may allow what no file needs today. In the others an entry that no file needs is refused. */

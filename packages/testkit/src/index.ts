@@ -1,39 +1,30 @@
 export { AcmeServer, type AcmeServerOptions } from './acme/acme-server.ts';
-export { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './deterministic-bytes.ts';
+export { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './chance/deterministic-bytes.ts';
+export { randomCases } from './chance/random-cases.ts';
+export {
+  acceptedPair,
+  carrierPair,
+  type EndKind,
+  endPair,
+  openStream,
+  type PairKind,
+  type SessionPair,
+  type SessionPairOptions,
+  sessionPair,
+  socketPair,
+} from './mux/mux-pairs.ts';
+export { RecordingDatagrams, RecordingReader, rethrow } from './mux/recording-reader.ts';
 export {
   type DnsFault,
   type DnsRecordType,
   type DnsRecordValue,
   type DnsServer,
   startDnsServer,
-} from './dns-server.ts';
-export { type EventuallyOptions, eventually, waitForPort } from './eventually.ts';
-export { FakeClock } from './fake-clock.ts';
-export { FastClock } from './fast-clock.ts';
-export { freePort } from './free-port.ts';
-export { FreezingClock } from './freezing-clock.ts';
-export { MemoryNetwork } from './memory-network.ts';
-export { monthWithRoom } from './month-with-room.ts';
-export {
-  acceptedPair,
-  carrierPair,
-  companyCertificate,
-  type EndKind,
-  endPair,
-  expiredCertificate,
-  openStream,
-  type PairKind,
-  renewedCertificate,
-  type SessionPair,
-  type SessionPairOptions,
-  sessionPair,
-  socketPair,
-  testCertificate,
-} from './mux-pairs.ts';
-export { type ObservingPorts, startObservingPorts } from './observing-ports.ts';
-export { OutputLines } from './output-lines.ts';
-export { claimPortBlock, type PortBlock } from './port-block.ts';
-export type { Program, ProgramExit } from './program.ts';
+} from './network/dns-server.ts';
+export { freePort } from './network/free-port.ts';
+export { MemoryNetwork } from './network/memory-network.ts';
+export { type ObservingPorts, startObservingPorts } from './network/observing-ports.ts';
+export { claimPortBlock, type PortBlock } from './network/port-block.ts';
 export {
   type ConnectProxyOptions,
   type ProxyRequest,
@@ -41,13 +32,8 @@ export {
   startConnectProxy,
   startSocksProxy,
   type TestProxy,
-} from './proxies.ts';
-export { randomCases } from './random-cases.ts';
-export { answerToHello, recordHello } from './recorded-hello.ts';
-export { RecordingDatagrams, RecordingReader, rethrow } from './recording-reader.ts';
-export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './relay.ts';
-export { type InProcessRun, type InProcessStreams, runInProcess } from './run-in-process.ts';
-export { type ProgramOptions, spawnProgram } from './spawn-program.ts';
+} from './network/proxies.ts';
+export { type Relay, type RelayedConnection, type RelayOptions, startRelay } from './network/relay.ts';
 export {
   type SinkConnection,
   type SinkServer,
@@ -57,8 +43,19 @@ export {
   startTcpServer,
   type TcpServer,
   type TcpServerOptions,
-} from './tcp-servers.ts';
-export { type TemporaryDirectory, temporaryDirectory } from './temporary-directory.ts';
-export { startUdpRelay, type UdpBlock, type UdpRelay, type UdpRelayOptions } from './udp-relay.ts';
-export { startUdpEcho, startUdpService, type UdpService, type UdpServiceOptions } from './udp-services.ts';
-export { type NatKind, startUserSpaceNat, type UserSpaceNat } from './user-space-nat.ts';
+} from './network/tcp-servers.ts';
+export { startUdpRelay, type UdpBlock, type UdpRelay, type UdpRelayOptions } from './network/udp-relay.ts';
+export { startUdpEcho, startUdpService, type UdpService, type UdpServiceOptions } from './network/udp-services.ts';
+export { type NatKind, startUserSpaceNat, type UserSpaceNat } from './network/user-space-nat.ts';
+export { OutputLines } from './programs/output-lines.ts';
+export type { Program, ProgramExit } from './programs/program.ts';
+export { type InProcessRun, type InProcessStreams, runInProcess } from './programs/run-in-process.ts';
+export { type ProgramOptions, spawnProgram } from './programs/spawn-program.ts';
+export { type TemporaryDirectory, temporaryDirectory } from './programs/temporary-directory.ts';
+export { type EventuallyOptions, eventually, waitForPort } from './time/eventually.ts';
+export { FakeClock } from './time/fake-clock.ts';
+export { FastClock } from './time/fast-clock.ts';
+export { FreezingClock } from './time/freezing-clock.ts';
+export { monthWithRoom } from './time/month-with-room.ts';
+export { companyCertificate, expiredCertificate, renewedCertificate, testCertificate } from './tls/certificates.ts';
+export { answerToHello, recordHello } from './tls/recorded-hello.ts';

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { calculateJwkThumbprint, type FlattenedJWSInput, flattenedVerify, type JWK } from 'jose';
-import { testCertificate } from '../mux-pairs.ts';
+import { testCertificate } from '../tls/certificates.ts';
 
 import { type AcmeFault, type AcmeStep, refusalOf } from './acme-faults.ts';
 import { Refusal, readJws, type SignedCall } from './read-jws.ts';

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { deterministicBytes, hashOf } from './deterministic-bytes.ts';
-import { eventually } from './eventually.ts';
+import { deterministicBytes, hashOf } from '../chance/deterministic-bytes.ts';
+import { eventually } from '../time/eventually.ts';
 import { type Relay, startRelay } from './relay.ts';
 import { startEchoServer, startSinkServer, startSourceServer, type TcpServer } from './tcp-servers.ts';
 

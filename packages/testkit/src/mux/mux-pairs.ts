@@ -1,6 +1,5 @@
 // Real sockets on loopback, joined: two raw ends, two carriers, two sessions, or two ends of one stream.
 
-import { readFileSync } from 'node:fs';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
 import {
@@ -22,33 +21,8 @@ import {
   type SocketEnd,
 } from '@tunnel/mux';
 import { systemClock } from '@tunnel/runtime';
+import { testCertificate } from '../tls/certificates.ts';
 import { rethrow } from './recording-reader.ts';
-
-const fixture = (name: string): string => readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), 'utf8');
-
-/** Self-signed for localhost, *.localhost and the loopback addresses. */
-export const testCertificate = (): { cert: string; key: string } => ({
-  cert: fixture('cert.pem'),
-  key: fixture('key.pem'),
-});
-
-/** Another one, which is also for *.edge.test: what a renewal brings. */
-export const renewedCertificate = (): { cert: string; key: string } => ({
-  cert: fixture('renewed-cert.pem'),
-  key: fixture('renewed-key.pem'),
-});
-
-/** One whose time is over since 2020. */
-export const expiredCertificate = (): { cert: string; key: string } => ({
-  cert: fixture('expired-cert.pem'),
-  key: fixture('expired-key.pem'),
-});
-
-/** What a network that opens TLS shows instead of the server's: self-signed by another name. */
-export const companyCertificate = (): { cert: string; key: string } => ({
-  cert: fixture('company-cert.pem'),
-  key: fixture('company-key.pem'),
-});
 
 export type PairKind = 'plain' | 'tls';
 

@@ -1,10 +1,10 @@
 import { access, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { eventually, waitForPort } from './eventually.ts';
+import { startTcpServer } from '../network/tcp-servers.ts';
+import { eventually, waitForPort } from '../time/eventually.ts';
 import type { Program } from './program.ts';
 import { spawnProgram } from './spawn-program.ts';
-import { startTcpServer } from './tcp-servers.ts';
 import { temporaryDirectory } from './temporary-directory.ts';
 
 const runScript = (script: string, env: Record<string, string | undefined> = {}): Promise<Program> =>

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { deterministicChunks } from './deterministic-bytes.ts';
+import { deterministicChunks } from '../chance/deterministic-bytes.ts';
 
 export interface TcpServer {
   readonly host: string;

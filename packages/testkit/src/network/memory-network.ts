@@ -4,7 +4,7 @@ import { type ByteDuplex, ByteQueue, type ByteReader } from '@tunnel/mux';
 import type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from '@tunnel/peer';
 import type { StreamReason } from '@tunnel/protocol';
 import { type Clock, systemClock } from '@tunnel/runtime';
-import { seededRandom } from './deterministic-bytes.ts';
+import { seededRandom } from '../chance/deterministic-bytes.ts';
 
 /** Written and not yet there: over it a writer has to wait. */
 const IN_FLIGHT_BYTES = 256 * 1024;
