@@ -177,7 +177,7 @@ export const FOLDER_MAY_IMPORT = {
   },
   mux: {
     session: ['carrier', 'datagram', 'stream', 'bytes', 'loop'],
-    datagram: ['carrier', 'stream', 'bytes', 'loop'],
+    datagram: ['carrier', 'stream', 'loop'],
     stream: ['bytes', 'loop'],
     carrier: ['native', 'bytes', 'loop'],
     socket: ['native', 'bytes', 'loop'],

@@ -1,10 +1,8 @@
 // One stream in datagram mode, a flow: whole datagrams both ways, no credit, no retransmission, nothing queued.
-import type { ListNode } from '@tunnel/core';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
-import { BROKEN } from '../bytes/byte-duplex.ts';
 import { MUX_LIMITS } from '../limits.ts';
-import type { Guarded, ReportInternalError } from '../loop/guard.ts';
-import type { FramedStream } from '../stream/framed-stream.ts';
+import type { Guarded } from '../loop/guard.ts';
+import { FramedStream, type FramingConnection } from '../stream/framed-stream.ts';
 import type { DatagramFlows } from './datagram-flows.ts';
 
 /** Whoever throws in one of these is abandoned, and its stream is reset; no other stream notices. */
@@ -24,33 +22,21 @@ export interface DatagramAnswer extends Guarded {
 export type DatagramOutcome = 'sent' | 'behind' | 'path' | 'away' | 'too-large';
 
 /** What a flow needs of its carrier. */
-export interface DatagramConnection {
-  readonly retiring: boolean;
+export interface DatagramConnection extends FramingConnection {
   sendDatagram(stream: DatagramStream, bytes: Buffer, start: number, end: number): 'sent' | 'behind';
   sendAccepted(stream: DatagramStream): void;
-  sendRefused(stream: DatagramStream, reason: StreamReason): void;
-  sendReset(stream: DatagramStream, reason: StreamReason): void;
-  forget(stream: DatagramStream): void;
-  readonly report: ReportInternalError;
 }
 
 const REPLACED: StreamReason = { code: 'carrier-lost', text: 'the carrier is being replaced' };
+const CALLS = { opened: 'datagrams.opened', refused: 'datagrams.refused', reset: 'datagrams.reset' } as const;
 
-export class DatagramStream implements FramedStream {
-  readonly id: number;
+export class DatagramStream extends FramedStream<DatagramConnection, DatagramReader> {
   /** Its number in the session. */
   readonly flow: number;
-  readonly openedAtMs: number;
-  tunnelId = '';
-  unanswered: ListNode<FramedStream> | null = null;
   /** Datagrams that came before read() and did not fit. */
   droppedBeforeRead = 0;
-  readonly #connection: DatagramConnection;
   readonly #flows: DatagramFlows;
   readonly #isOpener: boolean;
-  #state: 'opening' | 'offered' | 'open' | 'closed';
-  #answer: DatagramAnswer | null;
-  #reader: DatagramReader | null = null;
   #early: Buffer[] | null = null;
   #earlyBytes = 0;
 
@@ -61,56 +47,28 @@ export class DatagramStream implements FramedStream {
     { id, flow, openedAtMs }: { id: number; flow: number; openedAtMs: number },
     answer: DatagramAnswer | null,
   ) {
-    this.#connection = connection;
+    super(connection, id, openedAtMs, answer);
     this.#flows = flows;
-    this.id = id;
     this.flow = flow;
-    this.openedAtMs = openedAtMs;
     this.#isOpener = answer !== null;
-    this.#answer = answer;
-    this.#state = this.#isOpener ? 'opening' : 'offered';
   }
 
-  get state(): 'opening' | 'offered' | 'open' | 'closed' {
-    return this.#state;
-  }
-
-  /** Its carrier takes no new streams any more: the next datagram may as well open a new flow. */
-  get isRetiring(): boolean {
-    return this.#connection.retiring;
+  protected get calls(): typeof CALLS {
+    return CALLS;
   }
 
   // ---- opening ----
 
   /** The accepting side: there is a local socket. */
   accept(): void {
-    if (this.#state !== 'offered') return;
-    this.#state = 'open';
-    this.#connection.sendAccepted(this);
-  }
-
-  refuse(reason: StreamReason): void {
-    if (this.#state !== 'offered') return;
-    this.#connection.sendRefused(this, reason);
-    this.#close();
+    if (this.phase !== 'offered') return;
+    this.phase = 'open';
+    this.connection.sendAccepted(this);
   }
 
   handleOpened(creditBytes: number): boolean {
-    if (this.#state !== 'opening' || creditBytes !== 0) return false;
-    this.#state = 'open';
-    const answer = this.#answer;
-    this.#answer = null;
-    try {
-      answer?.onOpened(this);
-    } catch (error) {
-      this.#abandon(answer, error, 'datagrams.opened');
-    }
-    return true;
-  }
-
-  handleRefused(reason: StreamReason): boolean {
-    if (this.#state !== 'opening') return false;
-    this.handleReset(reason);
+    if (this.phase !== 'opening' || creditBytes !== 0) return false;
+    this.opened();
     return true;
   }
 
@@ -118,28 +76,28 @@ export class DatagramStream implements FramedStream {
 
   /** Attaches the reader; it gets what came before. Once. */
   read(reader: DatagramReader): void {
-    this.#reader = reader;
+    this.reader = reader;
     const early = this.#early;
     this.#early = null;
-    for (const bytes of early ?? []) if (this.#state !== 'closed') reader.onDatagram(bytes, 0, bytes.length);
+    for (const bytes of early ?? []) if (this.phase !== 'closed') reader.onDatagram(bytes, 0, bytes.length);
   }
 
   /** By the carrier: before it accepted a peer sends none. */
   handleDatagram(bytes: Buffer, start: number, end: number): boolean {
-    if (this.#state === 'opening') return false;
+    if (this.phase === 'opening') return false;
     this.#deliver(bytes, start, end);
     return true;
   }
 
   /** By the path, where the first answer may be faster than OPENED. false: it is not open at our end. */
   handleFromPath(bytes: Buffer, start: number, end: number): boolean {
-    if (this.#state === 'offered') return false;
+    if (this.phase === 'offered') return false;
     this.#deliver(bytes, start, end);
     return true;
   }
 
   #deliver(bytes: Buffer, start: number, end: number): void {
-    const reader = this.#reader;
+    const reader = this.reader;
     if (reader === null) {
       this.#keep(bytes, start, end);
       return;
@@ -147,7 +105,7 @@ export class DatagramStream implements FramedStream {
     try {
       reader.onDatagram(bytes, start, end);
     } catch (error) {
-      this.#abandon(reader, error, 'datagrams.datagram');
+      this.abandon(reader, error, 'datagrams.datagram');
     }
   }
 
@@ -180,63 +138,30 @@ export class DatagramStream implements FramedStream {
   send(bytes: Buffer, start: number, end: number): DatagramOutcome {
     const length = end - start;
     if (length > WIRE_LIMITS.DATAGRAM_MAX_BYTES) return 'too-large';
-    if (this.#state === 'offered' || this.#state === 'closed') return 'away';
+    if (this.phase === 'offered' || this.phase === 'closed') return 'away';
     const path = this.#flows.path;
     // A flow stays on its carrier until OPENED, so that no datagram overtakes its OPEN.
-    if (path !== null && this.#state === 'open' && path.isUp && length <= path.maxPayloadBytes) {
+    if (path !== null && this.phase === 'open' && path.isUp && length <= path.maxPayloadBytes) {
       return path.send(this.flow, bytes, start, end) ? 'sent' : 'path';
     }
-    return this.#connection.sendDatagram(this, bytes, start, end);
+    return this.connection.sendDatagram(this, bytes, start, end);
   }
 
   carrierReady(): void {}
 
   // ---- the end ----
 
-  /** Idempotent; the own reader is not told. */
-  reset(reason: StreamReason): void {
-    if (this.#state === 'offered') this.refuse(reason);
-    if (this.#state === 'closed') return;
-    this.#answer = null;
-    this.#connection.sendReset(this, reason);
-    this.#close();
-  }
-
-  handleReset(reason: StreamReason): void {
-    if (this.#state === 'closed') return;
-    const answer = this.#answer;
-    const reader = this.#reader;
-    this.#answer = null;
-    this.#close();
-    try {
-      if (answer !== null) answer.onRefused(reason);
-      else reader?.onReset(reason);
-    } catch (error) {
-      this.#abandon(answer ?? reader, error, answer === null ? 'datagrams.reset' : 'datagrams.refused');
-    }
-  }
-
   /** The opener begins anew elsewhere with its next datagram; the peer is told, or this one would keep the carrier for ever. */
   handleRetiring(): void {
-    if (!this.#isOpener || this.#state === 'closed') return;
-    this.#connection.sendReset(this, REPLACED);
+    if (!this.#isOpener || this.phase === 'closed') return;
+    this.connection.sendReset(this, REPLACED);
     this.handleReset(REPLACED);
   }
 
-  #abandon(owner: Guarded | null, error: unknown, where: string): void {
-    try {
-      if (owner === null) this.#connection.report(error, where);
-      else owner.abandon(error, where);
-    } catch (second) {
-      this.#connection.report(second, where);
-    }
-    this.reset(BROKEN);
-  }
-
-  #close(): void {
-    this.#state = 'closed';
+  protected close(): void {
+    this.phase = 'closed';
     this.#early = null;
     this.#flows.remove(this);
-    this.#connection.forget(this);
+    this.connection.forget(this);
   }
 }

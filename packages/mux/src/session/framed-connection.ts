@@ -7,7 +7,6 @@ import {
   FRAME,
   type FrameHandler,
   FrameParser,
-  type FrameTable,
   type FrameType,
   type OpenPayload,
   readUint32,
@@ -20,34 +19,15 @@ import type { DatagramFlows } from '../datagram/datagram-flows.ts';
 import { DatagramLane } from '../datagram/datagram-lane.ts';
 import { type DatagramAnswer, type DatagramConnection, DatagramStream } from '../datagram/datagram-stream.ts';
 import { MUX_LIMITS } from '../limits.ts';
-import type { ReportInternalError } from '../loop/guard.ts';
 import type { MuxClock } from '../loop/mux-clock.ts';
 import { smallMessages } from '../loop/read-turn.ts';
-import { firstWindowOf, type MemoryBudget, ReceiveWindow } from '../stream/flow-control.ts';
+import { firstWindowOf, ReceiveWindow } from '../stream/flow-control.ts';
 import type { FramedStream } from '../stream/framed-stream.ts';
-import { MuxStream, type OpenAnswer } from '../stream/mux-stream.ts';
-import type { StreamConnection } from '../stream/stream-connection.ts';
+import { MuxStream, type OpenAnswer, type StreamConnection } from '../stream/mux-stream.ts';
 import { CarrierVitals } from './carrier-vitals.ts';
 import { FrameSender } from './frame-sender.ts';
+import type { MuxSession } from './mux-session.ts';
 import { StreamTable } from './stream-table.ts';
-
-export interface FramedConnectionOwner {
-  readonly role: 'edge' | 'client';
-  readonly budget: MemoryBudget;
-  /** The frames that both sides agreed on. */
-  readonly frames: FrameTable;
-  /** Those of bytes, which share the budget. */
-  readonly byteStreams: number;
-  /** null: both sides did not agree on datagrams. */
-  readonly flows: DatagramFlows | null;
-  readonly clock: MuxClock;
-  onStream(stream: MuxStream, head: StreamHead): void;
-  onDatagramStream(connection: FramedConnection, stream: DatagramStream, head: StreamHead): void;
-  onStreamsChanged(delta: 1 | -1): void;
-  onGoAway(connection: FramedConnection, reason: StreamReason): void;
-  onClosed(connection: FramedConnection, reason: string, violation: boolean): void;
-  readonly report: ReportInternalError;
-}
 
 const UNANSWERED: StreamReason = { code: 'timeout', text: 'no answer to OPEN' };
 const NONE = Buffer.alloc(0);
@@ -59,7 +39,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   /** No new streams: the peer said so, or it is being rotated. */
   retiring = false;
   readonly clock: MuxClock;
-  readonly #owner: FramedConnectionOwner;
+  readonly #session: MuxSession;
   readonly #carrier: Carrier;
   readonly #sender: FrameSender;
   readonly #parser: FrameParser;
@@ -73,17 +53,17 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #current: Buffer = NONE;
   #borrowed = false;
 
-  constructor(owner: FramedConnectionOwner, id: number, carrier: Carrier, carrierTag = '') {
-    this.#owner = owner;
-    this.clock = owner.clock;
+  constructor(session: MuxSession, id: number, carrier: Carrier, carrierTag = '') {
+    this.#session = session;
+    this.clock = session.clock;
     this.id = id;
     this.carrierTag = carrierTag;
     this.#carrier = carrier;
-    this.#sender = new FrameSender(carrier, owner.frames);
-    this.#parser = new FrameParser(this, owner.frames);
-    this.#streams = new StreamTable(owner.role);
-    this.vitals = new CarrierVitals(owner.clock.monotonic());
-    this.lane = new DatagramLane(carrier, this, owner.clock, this.vitals.roundTrip);
+    this.#sender = new FrameSender(carrier, session.frames);
+    this.#parser = new FrameParser(this, session.frames);
+    this.#streams = new StreamTable(session.role);
+    this.vitals = new CarrierVitals(session.clock.monotonic());
+    this.lane = new DatagramLane(carrier, this, session.clock, this.vitals.roundTrip);
   }
 
   start(): void {
@@ -101,8 +81,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   open(head: StreamHead, answer: OpenAnswer): MuxStream {
     const now = this.clock.monotonic();
-    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
-    const window = new ReceiveWindow(this.#owner.budget, windowBytes, now);
+    const windowBytes = firstWindowOf(this.#session.budget, this.#session.byteStreams);
+    const window = new ReceiveWindow(this.#session.budget, windowBytes, now);
     const stream = new MuxStream(this, this.#streams.nextId, now, { kind: 'opener', answer, window });
     this.#begin(stream, head, windowBytes);
     return stream;
@@ -120,7 +100,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #begin(stream: FramedStream, head: StreamHead, windowBytes: number): void {
     stream.tunnelId = head.tunnelId;
     this.#streams.addOwn(stream);
-    this.#owner.onStreamsChanged(1);
+    this.#session.onStreamsChanged(1);
     this.#sender.open(stream.id, head, windowBytes);
   }
 
@@ -188,7 +168,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   #onOpenDatagrams(streamId: number, head: StreamHead, flow: number): void {
-    const flows = this.#owner.flows;
+    const flows = this.#session.flows;
     if (flows === null) return this.#parser.fail(`OPEN of stream ${streamId}: datagrams were not agreed on`);
     if (!flows.isFree(flow)) return this.#parser.fail(`flow ${flow} was opened before`);
     const stream = new DatagramStream(this, flows, { id: streamId, flow, openedAtMs: this.clock.monotonic() }, null);
@@ -198,14 +178,14 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   #offer(stream: MuxStream | DatagramStream, head: StreamHead): void {
     this.#streams.addPeers(stream);
-    this.#owner.onStreamsChanged(1);
+    this.#session.onStreamsChanged(1);
     if (this.#streams.size > MUX_LIMITS.STREAMS_PER_CARRIER) {
       stream.refuse({ code: 'limit', text: 'too many streams' });
       return;
     }
     try {
-      if (stream instanceof DatagramStream) this.#owner.onDatagramStream(this, stream, head);
-      else this.#owner.onStream(stream, head);
+      if (stream instanceof DatagramStream) this.#session.onDatagramStream(this, stream, head);
+      else this.#session.onStream(stream, head);
     } catch (error) {
       this.report(error, 'stream.offered');
       stream.reset(BROKEN);
@@ -257,9 +237,9 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   // ---- from the streams ----
 
   sendOpened(stream: MuxStream): ReceiveWindow {
-    const windowBytes = firstWindowOf(this.#owner.budget, this.#owner.byteStreams);
+    const windowBytes = firstWindowOf(this.#session.budget, this.#session.byteStreams);
     this.#sender.credit(FRAME.OPENED, stream.id, windowBytes);
-    return new ReceiveWindow(this.#owner.budget, windowBytes, this.clock.monotonic());
+    return new ReceiveWindow(this.#session.budget, windowBytes, this.clock.monotonic());
   }
 
   sendAccepted(stream: DatagramStream): void {
@@ -287,7 +267,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     const { latestMs: roundTripMs, shortestMs } = this.vitals.roundTrip;
     // About turns of this process's loop, which take real time whatever the clock says.
     const isShared = smallMessages.areAbout(performance.now());
-    const credit = window.grant({ roundTripMs, shortestMs, liveStreams: this.#owner.byteStreams, isShared, nowMs });
+    const credit = window.grant({ roundTripMs, shortestMs, liveStreams: this.#session.byteStreams, isShared, nowMs });
     if (credit > 0) this.#sender.credit(FRAME.WINDOW, stream.id, credit);
   }
 
@@ -312,13 +292,13 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   report(error: unknown, where: string): void {
-    this.#owner.report(error, where);
+    this.#session.report(error, where);
   }
 
   forget(stream: FramedStream): void {
     if (!this.#streams.remove(stream)) return;
     this.#waiters.delete(stream);
-    this.#owner.onStreamsChanged(-1);
+    this.#session.onStreamsChanged(-1);
     this.#closeIfRetired();
   }
 
@@ -362,7 +342,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   #retired(reason: StreamReason): void {
     this.retiring = true;
-    this.#owner.onGoAway(this, reason);
+    this.#session.onGoAway(this, reason);
     // Where the session ends, too, there is no other carrier: flows go on here for as long as they may.
     if (reason.code !== 'shutting-down') for (const stream of this.#streams.values()) stream.handleRetiring();
     this.#closeIfRetired();
@@ -386,7 +366,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   #closeIfRetired(): void {
     const isSpent = this.retiring && this.#streams.size === 0;
-    if (isSpent && !this.#closed && this.#owner.role === 'client') this.#carrier.end();
+    if (isSpent && !this.#closed && this.#session.role === 'client') this.#carrier.end();
   }
 
   #violated(text: string): void {
@@ -403,6 +383,6 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.lane.close();
     this.#waiters.clear();
     for (const stream of this.#streams.values()) stream.handleReset(reason);
-    this.#owner.onClosed(this, text, violation);
+    this.#session.onClosed(this, text, violation);
   }
 }

@@ -8,7 +8,7 @@ import type { ReportInternalError } from '../loop/guard.ts';
 import type { MuxClock } from '../loop/mux-clock.ts';
 import { MemoryBudget } from '../stream/flow-control.ts';
 import type { MuxStream, OpenAnswer } from '../stream/mux-stream.ts';
-import { FramedConnection, type FramedConnectionOwner } from './framed-connection.ts';
+import { FramedConnection } from './framed-connection.ts';
 
 export interface CarrierLoss {
   readonly carrierId: number;
@@ -46,7 +46,7 @@ export interface PendingStream {
   reset(reason: StreamReason): void;
 }
 
-export class MuxSession implements FramedConnectionOwner {
+export class MuxSession {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
   readonly clock: MuxClock;

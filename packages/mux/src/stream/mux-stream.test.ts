@@ -4,8 +4,7 @@ import { expect, it } from 'vitest';
 import type { ByteReader } from '../bytes/byte-duplex.ts';
 import { type ReadBlock, readBuffers } from '../bytes/read-buffers.ts';
 import { MemoryBudget, ReceiveWindow } from './flow-control.ts';
-import { MuxStream } from './mux-stream.ts';
-import type { StreamConnection } from './stream-connection.ts';
+import { MuxStream, type StreamConnection } from './mux-stream.ts';
 
 const WINDOW_BYTES = 1000;
 const REASON = { code: 'cancelled', text: 'not needed any more' } as const;

@@ -1,16 +1,28 @@
 // One stream of a carrier: its life, its two credits, and what waits in between. The connection owns the frames, the stream the rules.
-import type { ListNode } from '@tunnel/core';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
-import { BROKEN, type ByteDuplex, type ByteReader } from '../bytes/byte-duplex.ts';
+import type { ByteDuplex, ByteReader } from '../bytes/byte-duplex.ts';
 import { ByteQueue } from '../bytes/byte-queue.ts';
 import { type ReadBlock, readBuffers } from '../bytes/read-buffers.ts';
 import { MUX_LIMITS } from '../limits.ts';
 import type { Guarded } from '../loop/guard.ts';
 import type { ReceiveWindow } from './flow-control.ts';
-import type { FramedStream } from './framed-stream.ts';
-import type { StreamConnection } from './stream-connection.ts';
+import { FramedStream, type FramingConnection } from './framed-stream.ts';
 
-export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
+/** What a stream of bytes needs of the connection that carries it. */
+export interface StreamConnection extends FramingConnection {
+  readonly carrierTag: string;
+  sendOpened(stream: MuxStream): ReceiveWindow;
+  sendFin(stream: MuxStream): void;
+  sendWindow(stream: MuxStream, window: ReceiveWindow): void;
+  /** true: the memory is free again; false: borrowed and in use until carrierReady(). */
+  sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
+  /** Whether this much has to wait; the stream is then told by carrierReady(). */
+  mustWait(stream: MuxStream, bytes: number): boolean;
+  /** A read buffer is kept by a slow sink (+1) or free again (-1). */
+  pinned(delta: 1 | -1): void;
+  /** The memory that is being handed out is not free when its reader returns, or nobody knows. */
+  keptReference(): void;
+}
 
 export interface OpenAnswer extends Guarded {
   onOpened(stream: MuxStream): void;
@@ -23,15 +35,9 @@ interface Held {
   readonly end: number;
 }
 
-export class MuxStream implements ByteDuplex, FramedStream {
-  readonly id: number;
-  readonly openedAtMs: number;
-  tunnelId = '';
-  unanswered: ListNode<FramedStream> | null = null;
-  readonly #connection: StreamConnection;
-  #state: StreamState;
-  #answer: OpenAnswer | null;
-  #reader: ByteReader | null = null;
+const CALLS = { opened: 'stream.opened', refused: 'stream.refused', reset: 'stream.reset' } as const;
+
+export class MuxStream extends FramedStream<StreamConnection, ByteReader> implements ByteDuplex {
   // --- receiving ---
   #window: ReceiveWindow | null;
   /** Handed to a reader that has not drained: not yet consumed. */
@@ -52,18 +58,9 @@ export class MuxStream implements ByteDuplex, FramedStream {
   #finSent = false;
 
   constructor(connection: StreamConnection, id: number, openedAtMs: number, role: StreamRole) {
-    this.#connection = connection;
-    this.id = id;
-    this.openedAtMs = openedAtMs;
-    this.#state = role.kind === 'opener' ? 'opening' : 'offered';
-    this.#answer = role.kind === 'opener' ? role.answer : null;
+    super(connection, id, openedAtMs, role.kind === 'opener' ? role.answer : null);
     this.#window = role.kind === 'opener' ? role.window : null;
     this.#creditBytes = role.kind === 'opener' ? 0 : role.creditBytes;
-  }
-
-  /** Its carrier is about to go: whoever keeps a stream for later use lets go of this one. */
-  get isRetiring(): boolean {
-    return this.#connection.retiring;
   }
 
   /** It moved much, so that its peer may send more at once than on a fresh one; what was promised cannot be taken back. */
@@ -73,75 +70,38 @@ export class MuxStream implements ByteDuplex, FramedStream {
 
   /** What both ends call its carrier. */
   get carrierTag(): string {
-    return this.#connection.carrierTag;
+    return this.connection.carrierTag;
   }
 
-  get state(): StreamState {
-    return this.#state;
+  protected get calls(): typeof CALLS {
+    return CALLS;
   }
 
   // ---- opening ----
 
   /** The accepting side: the local service answered. */
   accept(): void {
-    if (this.#state !== 'offered') return;
-    this.#state = 'open';
-    this.#window = this.#connection.sendOpened(this);
-  }
-
-  refuse(reason: StreamReason): void {
-    if (this.#state !== 'offered') return;
-    this.#connection.sendRefused(this, reason);
-    this.#close();
+    if (this.phase !== 'offered') return;
+    this.phase = 'open';
+    this.#window = this.connection.sendOpened(this);
   }
 
   /** From the connection: the peer's answer to our OPEN. false: it was not the time for one. */
   handleOpened(creditBytes: number): boolean {
-    if (this.#state !== 'opening') return false;
-    this.#state = 'open';
+    if (this.phase !== 'opening') return false;
     this.#creditBytes = creditBytes;
-    const answer = this.#answer;
-    this.#answer = null;
-    try {
-      answer?.onOpened(this);
-    } catch (error) {
-      this.#abandon(answer, error, 'stream.opened');
-    }
+    this.opened();
     return true;
-  }
-
-  handleRefused(reason: StreamReason): boolean {
-    if (this.#state !== 'opening') return false;
-    this.#close();
-    const answer = this.#answer;
-    this.#answer = null;
-    try {
-      answer?.onRefused(reason);
-    } catch (error) {
-      this.#abandon(answer, error, 'stream.refused');
-    }
-    return true;
-  }
-
-  /** What threw costs this stream, never its carrier. The reader is told first: it knows what can still be said, and to whom. */
-  #abandon(owner: Guarded | null, error: unknown, where: string): void {
-    try {
-      if (owner === null) this.#connection.report(error, where);
-      else owner.abandon(error, where);
-    } catch (second) {
-      this.#connection.report(second, where);
-    }
-    this.reset(BROKEN);
   }
 
   // ---- receiving ----
 
   read(reader: ByteReader): void {
-    this.#reader = reader;
+    this.reader = reader;
     this.#window?.onNewReader();
     const early = this.#early;
     this.#early = null;
-    while (early !== null && early.length > 0 && this.#reader !== null) {
+    while (early !== null && early.length > 0 && this.reader !== null) {
       const bytes = early.shift(early.length);
       this.#deliver(bytes, 0, bytes.length, false);
     }
@@ -150,21 +110,21 @@ export class MuxStream implements ByteDuplex, FramedStream {
 
   /** From the connection. Returns false when the peer sent before it accepted, more than its credit, or after its FIN. */
   handleData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    if (this.#state !== 'open' || this.#window === null || this.#finReceived) return false;
+    if (this.phase !== 'open' || this.#window === null || this.#finReceived) return false;
     if (!this.#window.take(end - start)) return false;
-    if (this.#reader === null) {
+    if (this.reader === null) {
       this.#early ??= new ByteQueue();
       this.#early.push(bytes, start, end);
       return true;
     }
     // As it is now: whoever it belongs to afterwards has done nothing wrong.
-    const reader = this.#reader;
+    const reader = this.reader;
     try {
       this.#deliver(bytes, start, end, borrowed);
     } catch (error) {
       // Whoever threw may have kept what it was given.
-      if (borrowed) this.#connection.keptReference();
-      this.#abandon(reader, error, 'stream.data');
+      if (borrowed) this.connection.keptReference();
+      this.abandon(reader, error, 'stream.data');
     }
     return true;
   }
@@ -174,17 +134,17 @@ export class MuxStream implements ByteDuplex, FramedStream {
   }
 
   #deliver(bytes: Buffer, start: number, end: number, borrowed: boolean): void {
-    const reader = this.#reader;
+    const reader = this.reader;
     const mayBorrow = borrowed && this.#unconsumedBytes === 0;
     this.#unconsumedBytes += end - start;
     const drained = reader?.onData(bytes, start, end, mayBorrow) ?? true;
     if (drained) return this.#consumeAll();
-    const isSame = this.#state !== 'closed' && this.#reader === reader;
+    const isSame = this.phase !== 'closed' && this.reader === reader;
     if (mayBorrow && isSame) this.#pin(bytes, reader?.isFreeOnResume === true);
     // Also when the stream has ended meanwhile: what was handed out is still in use.
-    else if (mayBorrow) this.#connection.keptReference();
+    else if (mayBorrow) this.connection.keptReference();
     // Who has it now got none of these bytes, and will not say that they are drained.
-    if (!isSame && this.#state !== 'closed') this.resume();
+    if (!isSame && this.phase !== 'closed') this.resume();
   }
 
   resume(): void {
@@ -196,55 +156,41 @@ export class MuxStream implements ByteDuplex, FramedStream {
   #consumeAll(): void {
     const bytes = this.#unconsumedBytes;
     this.#unconsumedBytes = 0;
-    if (this.#state === 'closed' || this.#finReceived || this.#window === null) return;
-    if (this.#window.consume(bytes)) this.#connection.sendWindow(this, this.#window);
+    if (this.phase === 'closed' || this.#finReceived || this.#window === null) return;
+    if (this.#window.consume(bytes)) this.connection.sendWindow(this, this.#window);
   }
 
   #pin(bytes: Buffer, isFreeOnResume: boolean): void {
     this.#pinned = true;
-    this.#connection.pinned(1);
+    this.connection.pinned(1);
     this.#pinnedBlock = isFreeOnResume ? readBuffers.pin(bytes) : null;
-    if (this.#pinnedBlock === null) this.#connection.keptReference();
+    if (this.#pinnedBlock === null) this.connection.keptReference();
   }
 
   #unpin(): void {
     this.#pinnedBlock = null;
     if (!this.#pinned) return;
     this.#pinned = false;
-    this.#connection.pinned(-1);
+    this.connection.pinned(-1);
   }
 
   handleFin(): boolean {
-    if (this.#state !== 'open' || this.#finReceived) return false;
+    if (this.phase !== 'open' || this.#finReceived) return false;
     this.#finReceived = true;
-    const reader = this.#reader;
+    const reader = this.reader;
     try {
       reader?.onEnd();
     } catch (error) {
-      this.#abandon(reader, error, 'stream.end');
+      this.abandon(reader, error, 'stream.end');
     }
     this.#closeIfDone();
     return true;
   }
 
-  handleReset(reason: StreamReason): void {
-    if (this.#state === 'closed') return;
-    const answer = this.#answer;
-    const reader = this.#reader;
-    this.#answer = null;
-    this.#close();
-    try {
-      if (answer !== null) answer.onRefused(reason);
-      else reader?.onReset(reason);
-    } catch (error) {
-      this.#abandon(answer ?? reader, error, answer === null ? 'stream.reset' : 'stream.refused');
-    }
-  }
-
   // ---- sending ----
 
   handleCredit(bytes: number): boolean {
-    if (this.#state === 'opening' || this.#state === 'closed') return false;
+    if (this.phase === 'opening' || this.phase === 'closed') return false;
     this.#creditBytes += bytes;
     if (this.#creditBytes > WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES) return false;
     this.#goOn();
@@ -252,7 +198,7 @@ export class MuxStream implements ByteDuplex, FramedStream {
   }
 
   write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    if (this.#state !== 'open' || this.#endAsked !== null) return true;
+    if (this.phase !== 'open' || this.#endAsked !== null) return true;
     if (this.#held === null && this.#queue === null && !this.#inFlight) {
       const sent = this.#sendSome(bytes, start, end, borrowed);
       if (sent === end) return this.#free();
@@ -280,9 +226,9 @@ export class MuxStream implements ByteDuplex, FramedStream {
     let at = start;
     while (at < end && this.#creditBytes > 0 && !this.#inFlight) {
       const stop = Math.min(end, at + Math.min(this.#creditBytes, WIRE_LIMITS.FRAME_DATA_MAX_BYTES));
-      if (this.#connection.mustWait(this, stop - at)) break;
+      if (this.connection.mustWait(this, stop - at)) break;
       this.#creditBytes -= stop - at;
-      this.#inFlight = !this.#connection.sendData(this, bytes, at, stop, borrowed);
+      this.#inFlight = !this.connection.sendData(this, bytes, at, stop, borrowed);
       at = stop;
     }
     return at;
@@ -294,16 +240,16 @@ export class MuxStream implements ByteDuplex, FramedStream {
   }
 
   #goOn(): void {
-    const reader = this.#reader;
+    const reader = this.reader;
     try {
       this.#pump();
     } catch (error) {
-      this.#abandon(reader, error, 'stream.drain');
+      this.abandon(reader, error, 'stream.drain');
     }
   }
 
   #pump(): void {
-    if (this.#state !== 'open' || this.#inFlight) return;
+    if (this.phase !== 'open' || this.#inFlight) return;
     const held = this.#held;
     if (held !== null) {
       held.start = this.#sendSome(held.bytes, held.start, held.end, true);
@@ -314,7 +260,7 @@ export class MuxStream implements ByteDuplex, FramedStream {
     if (this.#endAsked !== null) this.#sendFin();
     else if (this.#stopped) {
       this.#stopped = false;
-      this.#reader?.onDrain();
+      this.reader?.onDrain();
     }
   }
 
@@ -322,18 +268,18 @@ export class MuxStream implements ByteDuplex, FramedStream {
     const queue = this.#queue;
     if (queue === null) return true;
     while (queue.length > 0) {
-      if (this.#creditBytes === 0 || this.#connection.mustWait(this, 1)) return false;
+      if (this.#creditBytes === 0 || this.connection.mustWait(this, 1)) return false;
       const bytes = queue.shift(Math.min(this.#creditBytes, WIRE_LIMITS.FRAME_DATA_MAX_BYTES));
       this.#creditBytes -= bytes.length;
       // Without head room in front of it the queue's memory cannot be borrowed.
-      this.#connection.sendData(this, bytes, 0, bytes.length, false);
+      this.connection.sendData(this, bytes, 0, bytes.length, false);
     }
     this.#queue = null;
     return true;
   }
 
   end(onFlushed?: () => void): void {
-    if (this.#state !== 'open' || this.#endAsked !== null) return;
+    if (this.phase !== 'open' || this.#endAsked !== null) return;
     this.#endAsked = onFlushed ?? NOTHING;
     if (this.#held === null && this.#queue === null && !this.#inFlight) this.#sendFin();
   }
@@ -341,7 +287,7 @@ export class MuxStream implements ByteDuplex, FramedStream {
   #sendFin(): void {
     if (this.#finSent) return;
     this.#finSent = true;
-    this.#connection.sendFin(this);
+    this.connection.sendFin(this);
     const flushed = this.#endAsked;
     this.#closeIfDone();
     flushed?.();
@@ -352,38 +298,27 @@ export class MuxStream implements ByteDuplex, FramedStream {
   /** Bytes stay where they began. */
   handleRetiring(): void {}
 
-  reset(reason: StreamReason): void {
-    if (this.#state === 'closed') return;
-    if (this.#state === 'offered') {
-      this.refuse(reason);
-      return;
-    }
-    this.#answer = null;
-    this.#connection.sendReset(this, reason);
-    this.#close();
-  }
-
   /** A reset that neither end has asked for: the peer is told, and the reader as if it came from there. */
   cut(reason: StreamReason): void {
-    if (this.#state !== 'open') return this.reset(reason);
-    this.#connection.sendReset(this, reason);
+    if (this.phase !== 'open') return this.reset(reason);
+    this.connection.sendReset(this, reason);
     this.handleReset(reason);
   }
 
   #closeIfDone(): void {
-    if (this.#finSent && this.#finReceived) this.#close();
+    if (this.#finSent && this.#finReceived) this.close();
   }
 
-  #close(): void {
-    if (this.#state === 'closed') return;
-    this.#state = 'closed';
+  protected close(): void {
+    if (this.phase === 'closed') return;
+    this.phase = 'closed';
     this.#window?.close();
     this.#window = null;
     this.#unpin();
     this.#held = null;
     this.#queue = null;
     this.#early = null;
-    this.#connection.forget(this);
+    this.connection.forget(this);
   }
 }
 
