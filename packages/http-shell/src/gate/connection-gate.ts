@@ -18,7 +18,6 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
-import { latenessOf } from './loop-lateness.ts';
 
 /** How long a refused connection may take to ask for something and to read why it gets nothing. */
 const REFUSAL_MS = 3000;
@@ -377,4 +376,32 @@ const endsOf = ({ remoteAddress, remotePort, localAddress, localPort }: SocketEn
 const faultOf = ({ reason, limit }: AdmissionRefusal): Fault => {
   if (reason === 'address-limit') return new Fault('CONNECTIONS_PER_ADDRESS', { limit });
   return new Fault(reason === 'unauthenticated-limit' ? 'CONTROL_WAITING_LIMIT' : 'CONNECTIONS_FULL', { limit });
+};
+
+// ---- how late the event loop runs its timers ----
+// The gate measures it only while handshakes begin: an idle process has no timer for it.
+
+const MEASURE_MS = 10;
+/** A measurement older than this says nothing any more. */
+const FRESH_MS = 1000;
+
+const latenessOf = (clock: Clock): (() => number) => {
+  let dueMs: number | null = null;
+  let lateMs = 0;
+  let measuredMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    const nowMs = clock.monotonic();
+    const last = nowMs - measuredMs < FRESH_MS ? lateMs : 0;
+    // A timer that is due and has not run yet tells more than the last that ran.
+    if (dueMs !== null) return Math.max(last, nowMs - dueMs);
+    const due = nowMs + MEASURE_MS;
+    dueMs = due;
+    const timer = clock.setTimeout(() => {
+      measuredMs = clock.monotonic();
+      lateMs = Math.max(0, measuredMs - due);
+      dueMs = null;
+    }, MEASURE_MS);
+    timer.unref?.();
+    return last;
+  };
 };

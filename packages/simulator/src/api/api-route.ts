@@ -82,7 +82,7 @@ const putField = (tree: FormTree, path: readonly string[], value: string, name: 
     here = next;
   }
   const last = path.at(-1) ?? '';
-  // `lookup_keys[]=a&lookup_keys[]=b` counts up by itself.
+  // `lookup_keys[]=a&lookup_keys[]=b`: each value takes the next index.
   const key = last === '' ? String(Object.keys(here).length) : last;
   if (key in here) throw badRequest(`Duplicate parameter: ${name}`, { param: name });
   here[key] = value;

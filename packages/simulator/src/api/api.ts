@@ -3,8 +3,8 @@
 import { equalInConstantTime, type Secret, sha256Hex } from '@tunnel/runtime';
 import type { Sandbox } from '../state/sandbox.ts';
 import { ApiError, decodeForm, findRoute, type Match, type Route } from './api-route.ts';
+import { endSubscriptionRoutes } from './billing-cycle.ts';
 import { clockRoutes, customerRoutes, portalRoutes, setupIntentRoutes } from './customers.ts';
-import { endSubscriptionRoutes } from './end-subscription.ts';
 import { invoiceItemRoutes, invoiceRoutes } from './invoices.ts';
 import { meterEventRoutes, meterRoutes } from './meters.ts';
 import { priceRoutes } from './prices.ts';

@@ -1,9 +1,10 @@
 // What time brings: periods that end, and payments that are tried again, each at its own moment and in order. Every step is kept
 // before the next begins, so a process that was killed goes on where it was.
 import type { Clock } from '@tunnel/runtime';
+import * as z from 'zod';
 import type { Invoice, Subscription } from '../state/model.ts';
 import type { Sandbox } from '../state/sandbox.ts';
-import { badRequest } from './api-route.ts';
+import { badRequest, flag, noSuch, type Route, route } from './api-route.ts';
 import { draftInvoice, finalizeInvoice, invoiceOf } from './invoices.ts';
 import { changeSubscription, nextMonthStart, periodOf, subscriptionOf } from './subscriptions.ts';
 
@@ -197,3 +198,31 @@ const setStatus = (sandbox: Sandbox, invoice: Invoice, status: 'active' | 'past_
   const subscription = subscriptionOf(sandbox, invoice.parent.subscription_details.subscription);
   if (subscription.status !== 'canceled') changeSubscription(sandbox, subscription, { status });
 };
+
+// ---- ending a subscription at once ----
+// Reported usage and waiting items go on one last invoice, which is final and paid then and there.
+
+// No other end is simulated.
+const ending = z.strictObject({
+  invoice_now: flag().refine((wanted) => wanted),
+  prorate: flag().refine((wanted) => !wanted),
+});
+
+const endNow = (sandbox: Sandbox, id: string): Subscription => {
+  const before = subscriptionOf(sandbox, id);
+  // As the processor: one that has ended cannot end again.
+  if (before.status === 'canceled') throw noSuch('subscription', id);
+  const draft = draftInvoice(sandbox, before);
+  sandbox.emit('invoice.created', draft);
+  const now = sandbox.now();
+  const ended = changeSubscription(sandbox, before, {
+    ...{ status: 'canceled', canceled_at: now, ended_at: now, latest_invoice: draft.id },
+    ...{ cancel_at_period_end: false, cancel_at: null },
+  });
+  payInvoice(sandbox, finalizeInvoice(sandbox, draft).id);
+  return ended;
+};
+
+export const endSubscriptionRoutes: readonly Route[] = [
+  route('DELETE', '/v1/subscriptions/{id}', ending, (sandbox, _params, id) => endNow(sandbox, id)),
+];

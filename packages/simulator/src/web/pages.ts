@@ -181,7 +181,7 @@ export const invoicePage = (sandbox: Sandbox, id: string): string => {
 
 const INVOICES_SHOWN = 100;
 
-/** `ownerOf`: on a page of many customers, whose it is. */
+/** `ownerOf`: the customer of a row, on a page of many customers. */
 type OwnerOf = (customerId: string) => string;
 
 const owned = (id: string, customer: string, ownerOf: OwnerOf | undefined): string =>

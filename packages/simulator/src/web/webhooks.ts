@@ -12,7 +12,7 @@ const IDLE_MS = 60_000;
 const LATE_MS = 3000;
 /** How long events gather before one of them is drawn. */
 const SHUFFLE_MS = 300;
-/** One that is refused so often, by somebody who is there, is given up. */
+/** A delivery that a listening platform has refused so often is given up. */
 const REFUSALS = 5;
 
 interface WebhooksDeps {
