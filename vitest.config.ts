@@ -33,7 +33,7 @@ const common = { resolve, ssr, environments, plugins: [randomCases] };
 //   x.slow.test.ts     seconds long (whole sessions over many sockets, child processes, certificates from order to renewal): no part of `npm test`: `npm run test:slow`
 //   x.db.slow.test.ts  the same, with a database
 //   x.load.test.ts     a system test that keeps the machine busy for half a minute (thousands of connections, their memory, kills, several servers at once or one after the other, the bench): no part of `npm test`
-//   x.long.test.ts     what rarely changes of such tests, in every setting: a part of `npm run test:long`
+//   x.long.test.ts     what rarely tells anything new of such tests and of browser tests: a part of `npm run test:long`
 //   x.db.test.ts       served by createTestDatabase(): a PostgreSQL is started for them once a run
 //   x.smoke.test.ts    a browser test of a main path: the other browser tests are no part of `npm test`
 const SOURCES = '{packages,apps}/*/src/**';
@@ -43,6 +43,7 @@ const SLOW_DATABASE = '**/*.db.slow.test.ts';
 const LOAD = '**/*.load.test.ts';
 const LONG = '**/*.long.test.ts';
 const SMOKE = 'tests/browser/*.smoke.test.ts';
+const LONG_BROWSER = 'tests/browser/*.long.test.ts';
 
 /** Those that take longest begin first: one that began last would have a worker to itself, and the others nothing to do. */
 class SlowFirst extends BaseSequencer {
@@ -103,7 +104,7 @@ const browser = (name: string, files: Files) => ({
 export default defineConfig({
   test: {
     projects: [
-      unit('unit', { include: [`${SOURCES}/*.test.ts`], exclude: [DATABASE, SLOW] }),
+      unit('unit', { include: [`${SOURCES}/*.test.ts`], exclude: [DATABASE, SLOW, LONG] }),
       unit('slow', { include: [`${SOURCES}/*.slow.test.ts`], exclude: [SLOW_DATABASE] }),
       // Like unit tests: nothing is built for these tests, and no database is started.
       unit('repo', { include: ['tests/repo/*.test.ts'], exclude: [LOAD, LONG] }),
@@ -125,9 +126,10 @@ export default defineConfig({
       }),
       system('slow-system', { include: ['tests/**/*.slow.test.ts', `${SOURCES}/*.db.slow.test.ts`] }),
       system('load', { include: ['tests/**/*.load.test.ts'] }),
-      system('long', { include: ['tests/**/*.long.test.ts'] }),
+      system('long', { include: [`${SOURCES}/*.long.test.ts`, 'tests/**/*.long.test.ts'], exclude: [LONG_BROWSER] }),
       browser('smoke', { include: [SMOKE] }),
-      browser('browser', { include: ['tests/browser/*.test.ts'], exclude: [SMOKE] }),
+      browser('browser', { include: ['tests/browser/*.test.ts'], exclude: [SMOKE, LONG] }),
+      browser('long-browser', { include: [LONG_BROWSER] }),
       {
         ...common,
         test: {

@@ -55,6 +55,7 @@ const stalledReaders = {
 export const LONG_STEPS = [
   ...nodes,
   vitest('settings', ['--project', 'long']),
+  vitest('browser', ['--project', 'long-browser']),
   script('random', 'scripts/test-random.mjs'),
   script('nat', 'tests/nat/run.mjs'),
   tool('soak', 'soak/soak.mjs', '--minutes', '10'),

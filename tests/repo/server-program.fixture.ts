@@ -39,6 +39,23 @@ export const makeServerDir = async (server = '', rest = ''): Promise<ServerDir> 
   return { dir, dataDir, flags: ['--config', file, '--data-dir', dataDir] };
 };
 
+/** Programs that are given to `use` are gone at the end, the folder too. */
+export const withServerDir = async (
+  act: (at: ServerDir, use: (program: Program) => Program) => Promise<void>,
+): Promise<void> => {
+  const at = await makeServerDir();
+  const programs: Program[] = [];
+  try {
+    await act(at, (program) => {
+      programs.push(program);
+      return program;
+    });
+  } finally {
+    for (const program of programs) await program.close();
+    await at.dir.close();
+  }
+};
+
 const withoutOurs = Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined]));
 
 /** With a database that is there already, unless it is told to be the very first start. */

@@ -1,10 +1,10 @@
 // An error that nobody caught: what is left of it, who goes on, and what a server that runs alone does.
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually, type Program, spawnProgram } from '@tunnel/testkit';
+import { eventually, spawnProgram } from '@tunnel/testkit';
 import { expect, it as plainIt } from 'vitest';
 import { SERVER_BIN } from '../repo/checkout.fixture.ts';
-import { makeServerDir, type ServerDir, startServer, waitUntilReady } from '../repo/server-program.fixture.ts';
+import { type ServerDir, startServer, waitUntilReady, withServerDir } from '../repo/server-program.fixture.ts';
 import { INSPECTABLE, throwIn } from './inspector.fixture.ts';
 import { partsOf, pidOfPart } from './kill-trial.fixture.ts';
 import { Person, startPlatform } from './platform-test.fixture.ts';
@@ -27,23 +27,6 @@ const crashesIn = ({ dataDir }: Pick<ServerDir, 'dataDir'>): CrashReport[] => {
   return readdirSync(folder)
     .sort()
     .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as CrashReport);
-};
-
-/** Programs that are given to `use` are gone at the end, the folder too. */
-const withServerDir = async (
-  act: (at: ServerDir, use: (program: Program) => Program) => Promise<void>,
-): Promise<void> => {
-  const at = await makeServerDir();
-  const programs: Program[] = [];
-  try {
-    await act(at, (program) => {
-      programs.push(program);
-      return program;
-    });
-  } finally {
-    for (const program of programs) await program.close();
-    await at.dir.close();
-  }
 };
 
 plainIt('in a part of a stack: a report with its stack and without secrets, and the part is back', () =>
@@ -84,45 +67,6 @@ plainIt('in the parent: a report, exit code 1, and nothing is left', () =>
     expect(await program.waitForExit()).toMatchObject({ code: 1 });
     expect(crashesIn(at)).toMatchObject([{ part: 'stack', error: { message: 'broken' } }]);
     await eventually(() => expect(partsOf(at.dataDir)).toEqual([]), SOON);
-  }),
-);
-
-plainIt('a part is back also when its files cannot be written', () =>
-  withServerDir(async (at, use) => {
-    const program = use(await startServer(at));
-    await waitUntilReady(program);
-    const edge = pidOfPart(at.dataDir, 'edge');
-    // As on a full disk: root writes whatever the mode says, but not over a folder.
-    for (const name of ['edge.lock', 'edge-endpoints.jsonl', 'edge-journal', 'crashes']) {
-      const path = join(at.dataDir, name);
-      rmSync(path, { recursive: true, force: true });
-      if (name === 'edge-journal' || name === 'crashes') writeFileSync(path, '');
-      else mkdirSync(path);
-    }
-    process.kill(edge, 'SIGKILL');
-    await program.waitForLine(/"part":"edge","msg":"a part runs again"/, SOON);
-    program.signal('SIGTERM');
-    expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
-  }),
-);
-
-plainIt('a part that hangs does not outlive its stack for long: the next start ends it and has its ports', () =>
-  withServerDir(async (at, use) => {
-    const killed = use(await startServer(at));
-    await waitUntilReady(killed);
-    const hung = pidOfPart(at.dataDir, 'edge');
-    process.kill(hung, 'SIGSTOP');
-    killed.signal('SIGKILL');
-    await killed.waitForExit();
-    try {
-      const program = use(await startServer(at));
-      await waitUntilReady(program);
-      expect(partsOf(at.dataDir).map(({ pid }) => pid)).not.toContain(hung);
-      program.signal('SIGTERM');
-      expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
-    } finally {
-      if (partsOf(at.dataDir).some(({ pid }) => pid === hung)) process.kill(hung, 'SIGKILL');
-    }
   }),
 );
 

@@ -1,5 +1,5 @@
 // Embedded databases for tests: data directories that go when the test ends, and what can be seen of a server from outside.
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, type Secret, systemClock } from '@tunnel/runtime';
@@ -65,6 +65,14 @@ export const ask = async (url: Secret, query: string): Promise<unknown> => {
     await database.close();
   }
 };
+
+/** Not 0 for a server that does not run: to a kill that is the test's own process group. */
+export const pidOf = ({ pid }: { readonly pid: number | undefined }): number => {
+  if (pid === undefined) throw new Error('no server is running');
+  return pid;
+};
+
+export const filesIn = (dataDir: string): string[] => (existsSync(dataDir) ? readdirSync(dataDir) : []);
 
 /** Pids of the servers on this data directory. A worker that was just born still looks like its postmaster. */
 export const serversOn = (dataDir: string): number[] => {

@@ -1,4 +1,4 @@
-// The embedded database in places and with clusters that few people have.
+// The embedded database in places and with clusters that few people have, and its ends and starts that are rare.
 import {
   chmodSync,
   cpSync,
@@ -16,11 +16,12 @@ import { describe, expect, it } from 'vitest';
 import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
 import { findPackage } from '../../apps/server/src/embedded-postgres/programs.ts';
 import { openToAll, superuserUrl } from '../superuser.fixture.ts';
-import { ask, openDatabaseHarness, processesOf } from './embedded-database.fixture.ts';
+import { ask, filesIn, openDatabaseHarness, pidOf, processesOf, serversOn } from './embedded-database.fixture.ts';
 
 const { harness, used } = openDatabaseHarness();
 
 const asRoot = process.getuid?.() === 0;
+const onLinux = process.platform === 'linux';
 
 describe('a place that is not made for it', () => {
   it('may have a path that is too long for a socket', async () => {
@@ -120,5 +121,70 @@ describe('a cluster of before', () => {
     writeFileSync(join(dataDir, 'postgres-support/password'), 'another-one\n', { mode: 0o600 });
     const { url } = await harness.embedded(dataDir).start();
     expect(await ask(url, 'select n from kept')).toBe(42);
+  });
+});
+
+describe('a server that is stopped, ended or killed', () => {
+  it('stops while a transaction is open, and that transaction never was', async () => {
+    const dataDir = harness.copyOf(used);
+    const postgres = harness.embedded(dataDir);
+    const { url } = await postgres.start();
+    const cut = ask(url, 'insert into kept select 43 from pg_sleep(60)').then(
+      () => 'stored',
+      () => 'cut',
+    );
+    await eventually(async () =>
+      expect(await ask(url, "select count(*) from pg_stat_activity where query like 'insert%'")).toBe(1),
+    );
+    await postgres.stop();
+    expect(await cut).toBe('cut');
+    expect(await ask((await postgres.start()).url, 'select count(*) from kept')).toBe(1);
+  });
+
+  it.runIf(onLinux)('is back after somebody told it to end, though connections were open', async () => {
+    const dataDir = harness.copyOf(used);
+    const postgres = harness.embedded(dataDir);
+    const { url } = await postgres.start();
+    const told = pidOf(postgres);
+    const held = ask(url, 'select pg_sleep(600)').catch((error: Error) => error.message);
+    await eventually(async () =>
+      expect(await ask(url, "select count(*) from pg_stat_activity where query like '%pg_sleep(600)'")).toBe(1),
+    );
+    process.kill(told, 'SIGTERM');
+    expect(await held).toMatch(/^terminating connection/);
+    await eventually(async () => expect(await ask(url, 'select n from kept')).toBe(42), { timeoutMs: 30_000 });
+    expect(serversOn(dataDir)).toEqual([postgres.pid]);
+    expect(postgres.pid).not.toBe(told);
+  });
+
+  it('can be stopped while it is being started again', async () => {
+    const dataDir = harness.copyOf(used);
+    const postgres = harness.embedded(dataDir);
+    await postgres.start();
+    process.kill(pidOf(postgres), 'SIGKILL');
+    await postgres.stop();
+    await eventually(() => expect(processesOf(dataDir)).toEqual([]));
+  });
+
+  it.each([
+    // Killed after making the file and before writing to it, a server would leave every later one with a refusal.
+    ['are empty', ''],
+    ['name a program that is no database', `${process.pid}\n`],
+  ])('starts over lock files of a killed server that %s', async (_, text) => {
+    const dataDir = harness.copyOf(used);
+    for (const file of ['postmaster.pid', 'run/.s.PGSQL.5432.lock']) {
+      writeFileSync(join(dataDir, 'postgres', file), text, { mode: 0o600 });
+    }
+    const { url } = await harness.embedded(dataDir).start();
+    expect(await ask(url, 'select n from kept')).toBe(42);
+  });
+
+  it('is made anew after a first start that was cut short', async () => {
+    const dataDir = harness.folder();
+    mkdirSync(join(dataDir, 'postgres.unfinished.before'), { recursive: true });
+    writeFileSync(join(dataDir, 'postgres.unfinished.before/PG_VERSION'), '18\n');
+    const { url } = await harness.embedded(dataDir).start();
+    expect(await ask(url, 'select 1')).toBe(1);
+    expect(filesIn(dataDir).sort((a, b) => a.localeCompare(b))).toEqual(['postgres', 'postgres-support']);
   });
 });

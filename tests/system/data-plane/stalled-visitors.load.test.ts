@@ -4,7 +4,6 @@ import { BODY, expectLittleKept, NOBODY, STALLED_TIMEOUT_MS, type StalledKind } 
 
 const KINDS: readonly StalledKind[] = [
   { over: 'HTTP/1.1 in clear', ...NOBODY, isStalled: true },
-  { over: 'HTTP/1.1 in clear', ...BODY },
   { over: 'TLS', ...BODY },
   { over: 'HTTP/2', ...BODY },
 ];

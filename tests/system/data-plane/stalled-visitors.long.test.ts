@@ -1,6 +1,7 @@
 // The kinds of visitors who never read that the load tests leave out.
 import { it } from '../system-test.fixture.ts';
 import {
+  BODY,
   expectLittleKept,
   HINTS,
   NOBODY,
@@ -10,6 +11,7 @@ import {
 } from './stalled-visitors.fixture.ts';
 
 const KINDS: readonly StalledKind[] = [
+  { over: 'HTTP/1.1 in clear', ...BODY },
   { over: 'HTTP/1.1 in clear', ...PAGES, isStalled: false },
   { over: 'HTTP/1.1 in clear', ...HINTS },
   { over: 'TLS', ...NOBODY, isStalled: false },

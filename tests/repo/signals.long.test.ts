@@ -1,0 +1,48 @@
+// Signals to a whole group, again and again, or a second one: how a stack ends.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { eventually } from '@tunnel/testkit';
+import { expect } from 'vitest';
+import { startServer, startWithNpm } from './server-program.fixture.ts';
+import { it } from './signal-trial.fixture.ts';
+
+it('SIGTERM to the group drains, ends with 0 and leaves nothing behind', async ({ trial }) => {
+  const program = await startWithNpm(trial.at);
+  const server = await trial.ready(program);
+  const visitor = await trial.visit();
+  program.signalGroup('SIGTERM');
+  await trial.expectDrained(program, server, visitor);
+});
+
+// npm passes a terminal's signal on when it gets to it: on a busy machine the server is nearly through by then.
+it('a signal that is repeated until the process is gone does not spoil its orderly end', async ({ trial }) => {
+  const program = await startServer(trial.at);
+  await trial.ready(program);
+  await eventually(
+    () => {
+      if (program.exit === null) program.signal('SIGINT');
+      expect(program.exit).not.toBeNull();
+    },
+    { timeoutMs: 30_000, intervalMs: 1 },
+  );
+  // 130: on a busy machine the end takes longer than the second in which signals are the same one. Never by the signal itself.
+  expect(program.exit?.signal).toBeNull();
+  expect([0, 130]).toContain(program.exit?.code);
+});
+
+it('a second signal, later than a second, ends at once', async ({ trial }) => {
+  const program = await startServer(trial.at);
+  await trial.ready(program);
+  const visitor = await trial.visit();
+  visitor.on('error', () => {});
+  program.signal('SIGTERM');
+  await program.waitForLine(/stopping/);
+  await eventually(
+    () => {
+      program.signal('SIGTERM');
+      expect(program.exit).toEqual({ code: 143, signal: null });
+    },
+    { timeoutMs: 30_000, intervalMs: 200 },
+  );
+  expect(existsSync(join(trial.at.dataDir, 'run.json'))).toBe(false);
+});
