@@ -88,7 +88,7 @@ it.each(tables.map(([, src = '', rows = '']) => [src, rows]))(
 it('every workspace with rules for its folders has such a table', async () => {
   const rules = (await import(join(ROOT, 'scripts/lib/import-rules.mjs'))) as { FOLDER_MAY_IMPORT: object };
   const workspaces = tables.map(([, src = '']) => src.split('/')[1]);
-  expect(workspaces.sort()).toEqual(Object.keys(rules.FOLDER_MAY_IMPORT).sort());
+  expect(new Set(workspaces)).toEqual(new Set(Object.keys(rules.FOLDER_MAY_IMPORT)));
 });
 
 it.each([
