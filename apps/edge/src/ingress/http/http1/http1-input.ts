@@ -1,19 +1,13 @@
 // What an HTTP/1.1 visitor sends. It is read all the time, for a visitor that is not read cannot be heard leaving: what comes before its turn is
 // kept within a bound, what is no longer wanted is thrown away, and only a body that its service does not take stops it.
-import type { ByteDuplex } from '@tunnel/mux';
+import { type ByteDuplex, ByteQueue } from '@tunnel/mux';
+import { EDGE_LIMITS } from '../../../limits.ts';
 import type { VisitorDuplex } from '../visitor.ts';
-import { EarlyBytes } from './early-bytes.ts';
-
-export interface InputTaker {
-  /** Returns where it stopped: what is behind must wait, or is not wanted. */
-  take(bytes: Buffer, start: number, end: number, borrowed: boolean): number;
-  /** What waits is a body, or a client's: nothing of it may be lost, and while nobody takes it there is no credit. */
-  readonly isBodyWaiting: boolean;
-}
+import type { Http1Visitor } from './http1-visitor.ts';
 
 export class Http1Input {
   readonly #end: VisitorDuplex;
-  readonly #taker: InputTaker;
+  readonly #visitor: Http1Visitor;
   /** What came behind the request that is being answered. */
   #early: EarlyBytes | null = null;
   #isTakingEarly = false;
@@ -22,9 +16,9 @@ export class Http1Input {
   #goOn = true;
   #readBytes = 0;
 
-  constructor(end: VisitorDuplex, taker: InputTaker) {
+  constructor(end: VisitorDuplex, visitor: Http1Visitor) {
     this.#end = end;
-    this.#taker = taker;
+    this.#visitor = visitor;
   }
 
   /** The visitor is not read. */
@@ -50,7 +44,7 @@ export class Http1Input {
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.#readBytes += end - start;
     this.#goOn = true;
-    const at = this.#taker.take(bytes, start, end, borrowed);
+    const at = this.#visitor.take(bytes, start, end, borrowed);
     if (at < end) this.#keep(bytes, at, end);
     // After our last word nothing is held back, whatever a service may have left lying.
     if (!this.#goOn && this.#isDiscarding) this.#end.leaveMemory();
@@ -61,7 +55,7 @@ export class Http1Input {
   #keep(bytes: Buffer, start: number, end: number): void {
     if (this.#isDiscarding) return;
     this.#early ??= new EarlyBytes();
-    if (this.#taker.isBodyWaiting) this.#goOn = this.#early.push(bytes, start, end);
+    if (this.#visitor.isBodyWaiting) this.#goOn = this.#early.push(bytes, start, end);
     else this.#early.pushOrLose(bytes, start, end);
   }
 
@@ -88,7 +82,7 @@ export class Http1Input {
     let isStopped = false;
     while (!isStopped && early.length > 0 && this.#early === early) {
       const piece = early.shift();
-      const at = this.#taker.take(piece, 0, piece.length, false);
+      const at = this.#visitor.take(piece, 0, piece.length, false);
       isStopped = at < piece.length;
       if (isStopped) early.putBack(piece.subarray(at));
     }
@@ -119,5 +113,52 @@ export class Http1Input {
   discard(): void {
     this.#isDiscarding = true;
     this.#early = null;
+  }
+}
+
+/**
+ * Bytes that a visitor has sent behind a request that is not answered yet: pipelined requests, the first of a body, or bytes behind an upgrade.
+ * The visitor is read on meanwhile, because a visitor that is not read cannot be heard leaving, so this is where the bound is.
+ */
+class EarlyBytes {
+  /** What was taken out and did not find its turn; ours alone, so it goes back without a copy. */
+  #front: Buffer | null = null;
+  readonly #queue = new ByteQueue();
+  #isLost = false;
+
+  get length(): number {
+    return (this.#front?.length ?? 0) + this.#queue.length;
+  }
+
+  /** There was more than is kept: what is behind this request will never be answered. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  /** All of it. false: it is time to stop, and to wait for resume(). */
+  push(bytes: Buffer, start: number, end: number): boolean {
+    this.#queue.push(bytes, start, end);
+    return this.length < EDGE_LIMITS.HTTP_EARLY_BYTES;
+  }
+
+  /** As long as there is room. */
+  pushOrLose(bytes: Buffer, start: number, end: number): void {
+    if (this.length + (end - start) > EDGE_LIMITS.HTTP_EARLY_BYTES) {
+      this.#isLost = true;
+      this.#front = null;
+      this.#queue.clear();
+    }
+    if (!this.#isLost) this.#queue.push(bytes, start, end);
+  }
+
+  /** The next piece; the taker owns it. */
+  shift(): Buffer {
+    const front = this.#front;
+    this.#front = null;
+    return front ?? this.#queue.shift(this.#queue.length);
+  }
+
+  putBack(piece: Buffer): void {
+    this.#front = piece;
   }
 }

@@ -1,4 +1,4 @@
-// The answer to one request of an HTTP/1.1 visitor: the service's, rewritten for this visitor, or one of our own.
+// The answer to one request of an HTTP/1.1 visitor: the service's, rewritten for this visitor, or one of our own; and the way out for its bytes.
 import {
   CHUNK_END,
   chunkLine,
@@ -10,34 +10,14 @@ import {
   type VisitorResponse,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { Guarded } from '@tunnel/mux';
+import type { ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import { EDGE_LIMITS } from '../../../limits.ts';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import type { ChunkWriter, ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import type { UpstreamStream } from '../../../upstream/upstream.ts';
 import { ownAnswerText } from '../own-answer.ts';
-import type { ProxiedRequest } from '../proxied-request.ts';
-import type { Http1Input } from './http1-input.ts';
-import type { Http1Writer } from './http1-writer.ts';
-
-/** The visitor's connection, as its answers see it. */
-export interface RespondingVisitor extends Guarded {
-  readonly request: Pick<ProxiedRequest, 'answered' | 'answerTo' | 'retryOnNextMember' | 'notes'>;
-  /** No further request is taken up: the edge is shutting down, or more came behind this one than is kept. */
-  readonly endsAfterAnswer: boolean;
-  /** Of what came behind this request a part may have been thrown away. */
-  readonly input: Pick<Http1Input, 'hasLostBytes'>;
-  /** The request's last byte has come. */
-  readonly requestDone: boolean;
-  /** A service has answered on this connection. */
-  onServed(): void;
-  /** The last byte of the answer is written. */
-  onResponded(keepAlive: boolean): void;
-  /** Half of an answer is out: only a cut tells the visitor that the rest is missing. */
-  onCutOff(): void;
-  onUpgraded(stream: UpstreamStream): void;
-  onRequestDrain(): void;
-}
+import type { Http1Visitor } from './http1-visitor.ts';
 
 const TOO_EARLY: StreamReason = { code: 'cancelled', text: 'too much came before the protocol was switched' };
 
@@ -45,7 +25,7 @@ const TOO_EARLY: StreamReason = { code: 'cancelled', text: 'too much came before
 type BodyForm = 'data' | 'chunks' | 'passed-chunks';
 
 export class Http1Response implements ResponseHandler {
-  readonly #visitor: RespondingVisitor;
+  readonly #visitor: Http1Visitor;
   readonly #out: Http1Writer;
   /** null: there was no head that could be read. */
   readonly #head: RequestHead | null;
@@ -56,7 +36,7 @@ export class Http1Response implements ResponseHandler {
   /** Of the service's head; null: none, or it is out. Until then it can be taken back. */
   #waitingStatus: number | null = null;
 
-  constructor(visitor: RespondingVisitor, out: Http1Writer, head: RequestHead | null) {
+  constructor(visitor: Http1Visitor, out: Http1Writer, head: RequestHead | null) {
     this.#visitor = visitor;
     this.#out = out;
     this.#head = head;
@@ -185,5 +165,93 @@ export class Http1Response implements ResponseHandler {
     const { notes } = this.#visitor.request;
     const head = notes === null ? given : notes.notedHead(given);
     return responseHeadFor(head, { visitorVersion: this.#head?.version ?? '1.1', keepAlive: this.#keepAlive });
+  }
+}
+
+/** Up to here a copy behind the head is cheaper than a write of its own. */
+const JOINED_MAX_BYTES = 16 * 1024;
+
+/**
+ * Writes to one HTTP/1.1 visitor, by one rule: a write that says false stops its source, whatever that is. The head waits for the first bytes of its
+ * body, so that a small answer is one write.
+ */
+export class Http1Writer implements ChunkWriter {
+  readonly #end: ByteDuplex;
+  readonly #onOverrun: () => void;
+  #pending = '';
+  /** The part of `pending` that no credit bounds. */
+  #pendingOwnBytes = 0;
+  #isFree = true;
+  /** Of our own, since the visitor last took all. */
+  #queuedOwnBytes = 0;
+
+  /** `onOverrun`: a source went on although it was stopped. It is a mistake of ours; the connection pays for it, and nobody else. */
+  constructor(end: ByteDuplex, onOverrun: () => void) {
+    this.#end = end;
+    this.#onOverrun = onOverrun;
+  }
+
+  /** The visitor has taken all that was written. */
+  get isFree(): boolean {
+    return this.#isFree;
+  }
+
+  onDrain(): void {
+    this.#isFree = true;
+    this.#queuedOwnBytes = 0;
+  }
+
+  /** Latin1, of our own: a head, an answer, trailers. Nothing bounds it but that its source stops. */
+  message(text: string): void {
+    this.#pending += text;
+    this.#pendingOwnBytes += text.length;
+  }
+
+  /** The visitor has asked whether to send its body. */
+  sayContinue(): void {
+    this.message('HTTP/1.1 100 Continue\r\n\r\n');
+    this.flush();
+  }
+
+  /** Latin1, around a service's data and bounded as that is: a chunk line. */
+  text(piece: string): void {
+    this.#pending += piece;
+  }
+
+  /** A service's data. Same rule as ByteDuplex.write. */
+  bytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
+    if (this.#pending === '') return (this.#isFree = this.#end.write(bytes, start, end, borrowed));
+    const length = end - start;
+    if (length > JOINED_MAX_BYTES) {
+      this.flush();
+      return (this.#isFree = this.#end.write(bytes, start, end, borrowed));
+    }
+    const head = this.#pending;
+    const joined = Buffer.allocUnsafe(head.length + length);
+    joined.write(head, 0, 'latin1');
+    bytes.copy(joined, head.length, start, end);
+    // Ours alone, so it may be kept; the memory of `bytes` is free in any case.
+    return this.#writePending(joined);
+  }
+
+  /** Of what has not left. */
+  drop(): void {
+    this.#pending = '';
+    this.#pendingOwnBytes = 0;
+  }
+
+  /** Same rule as ByteDuplex.write. */
+  flush(): boolean {
+    return this.#pending === '' ? this.#isFree : this.#writePending(Buffer.from(this.#pending, 'latin1'));
+  }
+
+  #writePending(bytes: Buffer): boolean {
+    const ownBytes = this.#pendingOwnBytes;
+    this.drop();
+    this.#isFree = this.#end.write(bytes, 0, bytes.length, true);
+    if (this.#isFree || ownBytes === 0) return this.#isFree;
+    this.#queuedOwnBytes += ownBytes;
+    if (this.#queuedOwnBytes > EDGE_LIMITS.HTTP_QUEUE_MAX_BYTES) this.#onOverrun();
+    return false;
   }
 }

@@ -16,15 +16,14 @@ import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { OneLease, ProxiedRequest } from '../proxied-request.ts';
 import type { BodyHolder } from '../request-policy.ts';
 import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
-import { Http1Input, type InputTaker } from './http1-input.ts';
+import { Http1Input } from './http1-input.ts';
 import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';
-import { Http1Response, type RespondingVisitor } from './http1-response.ts';
-import { Http1Writer } from './http1-writer.ts';
-import { IncomingBody } from './incoming-body.ts';
+import { Http1Response, Http1Writer } from './http1-response.ts';
+import { IncomingBody } from './request-body.ts';
 
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
-export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, BodyHolder, RespondingVisitor, Visitor {
+export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visitor {
   readonly request: ProxiedRequest;
   readonly input: Http1Input;
   amongServed: ListNode<Visitor> | null = null;
@@ -87,6 +86,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     return this.#owner.services.now();
   }
 
+  /** No further request is taken up: the edge is shutting down, or more came behind this one than is kept. */
   get endsAfterAnswer(): boolean {
     return this.#owner.isDraining || this.input.hasLostBytes;
   }
@@ -99,6 +99,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     this.#end.read(this);
   }
 
+  /** The request's last byte has come. */
   get requestDone(): boolean {
     return this.#phase === 'answering';
   }
@@ -110,10 +111,12 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     return this.input.onData(bytes, start, end, borrowed);
   }
 
+  /** The bytes that wait are of a body, or a client's: none of them may be lost, and while nobody takes them there is no credit. */
   get isBodyWaiting(): boolean {
     return (this.#phase === 'deciding' && !this.#body.isWhole) || this.#phase === 'leaving';
   }
 
+  /** Returns where it stopped: the bytes behind must wait, or are not wanted. */
   take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
     let at = start;
     while (at < end) {
@@ -239,10 +242,12 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
 
   // ---- from the response ----
 
+  /** A service has answered on this connection. */
   onServed(): void {
     this.#lease.isServed = true;
   }
 
+  /** The last byte of the answer is written. */
   onResponded(keepAlive: boolean): void {
     if (this.#isClosed()) return;
     this.#body.drop();
@@ -254,6 +259,7 @@ export class Http1Visitor implements ByteReader, InputTaker, DecisionTaker, Body
     else this.#phase = 'sending';
   }
 
+  /** Half of an answer is out: only a cut tells the visitor that the rest is missing. */
   onCutOff(): void {
     this.request.abort();
     this.#phase = 'cutting';

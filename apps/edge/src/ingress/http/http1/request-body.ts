@@ -1,4 +1,5 @@
-// The body of one request on its way in: scanned, and handed to the service as far as it takes it and the rules let it.
+// The body of the request at hand, from its head to its last byte: held until it may pass, passed on as far as the service takes it and the rules
+// let it, or thrown away.
 import {
   BODY_BAD,
   BODY_INCOMPLETE,
@@ -6,18 +7,82 @@ import {
   type BodySink,
   ChunkedBody,
   type ChunkedForm,
+  type Framing,
   type HeaderField,
+  NO_BODY,
+  scannerOf,
 } from '@tunnel/core';
+import type { HeldBody } from '../../../policy/held-bodies.ts';
+import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import type { BodySource } from '../proxied-request.ts';
 
-export type BodyStep =
+type BodyStep =
   | { readonly kind: 'more'; readonly goOn: boolean }
   | { readonly kind: 'done'; readonly next: number; readonly trailers: readonly HeaderField[]; readonly goOn: boolean }
   | { readonly kind: 'bad'; readonly reason: string; readonly goOn: boolean }
   /** It has more bytes than it may. */
   | { readonly kind: 'over'; readonly goOn: boolean };
 
-export class RequestBody implements BodySink, BodySource {
+/** `stopped`: the buffer that holds the body takes no more of it. */
+type IncomingStep = BodyStep | { readonly kind: 'stopped'; readonly goOn: true };
+
+export class IncomingBody {
+  #framing: Framing = NO_BODY;
+  #isWhole = true;
+  /** null: nobody wants it. */
+  #body: RequestBody | null = null;
+  #held: HeldBody | null = null;
+
+  /** There is none, or its last byte has come. */
+  get isWhole(): boolean {
+    return this.#isWhole;
+  }
+
+  /** Behind a head. */
+  begin(framing: Framing): void {
+    this.#framing = framing;
+    this.#isWhole = !hasBodyOf(framing);
+  }
+
+  /** What comes of it is kept there. */
+  holdIn(held: HeldBody): void {
+    this.#held = held;
+    this.#body = this.#scanned('data', null);
+    if (this.#body !== null) this.#body.taker = held;
+  }
+
+  /** It goes to a service; null: there is none, or it was held whole. */
+  passOn(form: ChunkedForm, maxBytes: number | null): BodySource | null {
+    this.#held = null;
+    this.#body = this.#isWhole ? null : this.#scanned(form, maxBytes);
+    return this.#body;
+  }
+
+  /** Nobody wants the rest. */
+  drop(): void {
+    this.#held = null;
+    this.#body = null;
+  }
+
+  take(bytes: Buffer, start: number, end: number, borrowed: boolean): IncomingStep {
+    const [body, held] = [this.#body, this.#held];
+    if (body === null) return DROPPED;
+    // What is held is copied.
+    const step = body.push(bytes, start, end, borrowed && held === null);
+    if (step.kind === 'done') this.#isWhole = true;
+    if (held === null) return step;
+    if (step.kind === 'done') held.end(step.trailers);
+    return step.kind === 'more' && held.isSettled ? STOPPED : { ...step, goOn: true };
+  }
+
+  #scanned(form: ChunkedForm, maxBytes: number | null): RequestBody | null {
+    const scanner = scannerOf(this.#framing, form);
+    return scanner === null ? null : new RequestBody(scanner, form, maxBytes);
+  }
+}
+
+/** The body while it is scanned: its data goes to the taker. */
+class RequestBody implements BodySink, BodySource {
   readonly form: ChunkedForm;
   taker: BodySource['taker'] = null;
   readonly #scanner: BodyScanner;
@@ -66,3 +131,5 @@ const NOTHING: Buffer = Buffer.alloc(0);
 const MORE: BodyStep = { kind: 'more', goOn: true };
 const OVER: BodyStep = { kind: 'over', goOn: true };
 const WAIT: BodyStep = { kind: 'more', goOn: false };
+const DROPPED: IncomingStep = { kind: 'more', goOn: true };
+const STOPPED: IncomingStep = { kind: 'stopped', goOn: true };
