@@ -1,5 +1,5 @@
 // Captured requests over the REST: the list, one of them, waiting for the next one, and sending one again.
-import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import {
   awaitedRequest,
   CAPTURE_CURSOR_MAX,
@@ -14,23 +14,21 @@ import {
 import { boundedInteger, choiceParameter, cursorParameter, emptyBodyIsNone } from '@tunnel/http-shell';
 import {
   json,
-  keyRefusals,
+  type KeyedRoutes,
+  keyedRoute,
   type RestDependencies,
-  type RestEnv,
   refused,
-  requireKey,
   tunnelIdParam,
+  unknownTunnel,
   visitorAddress,
-  withKey,
 } from './rest-context.ts';
 
 const { min, max, default: whenAbsent } = CAPTURE_LIST_LIMIT;
 
-const listCapturesRoute = createRoute({
+const listCapturesRoute = keyedRoute({
   method: 'get',
   path: '/api/tunnels/{id}/requests',
   summary: `The last ${CAPTURES_KEPT_MAX} requests of an http tunnel, page by page; for an hour after its end, too`,
-  security: withKey,
   request: {
     params: tunnelIdParam,
     // Text here, so that the refusal of a bad number is ours; the document says what it is.
@@ -57,8 +55,7 @@ const listCapturesRoute = createRoute({
   responses: {
     200: json(captureList, 'What was kept; nothing when captures are off, or the tunnel ended long ago.'),
     400: refused('The limit is not in its range, the cursor is none, or the tunnel is not an http tunnel.'),
-    ...keyRefusals,
-    404: refused('No such tunnel, or not yours.'),
+    404: unknownTunnel,
   },
 });
 
@@ -68,11 +65,10 @@ const requestParams = tunnelIdParam.extend({
 
 const { methodMax, pathMax, cursorMax } = REQUEST_WAIT_BOUNDS;
 
-const awaitRoute = createRoute({
+const awaitRoute = keyedRoute({
   method: 'get',
   path: '/api/tunnels/{id}/requests/next',
   summary: 'Wait for the next request of an http tunnel to finish',
-  security: withKey,
   request: {
     params: tunnelIdParam,
     query: z.object({
@@ -99,31 +95,27 @@ const awaitRoute = createRoute({
   responses: {
     200: json(awaitedRequest, 'As soon as there is one; without one when the time is over, or the tunnel ends.'),
     400: refused('A parameter is not in its range, or the tunnel is not an http tunnel.'),
-    ...keyRefusals,
-    404: refused('No such tunnel, or not yours.'),
+    404: unknownTunnel,
     410: refused('The tunnel has ended.'),
   },
 });
 
-const showCaptureRoute = createRoute({
+const showCaptureRoute = keyedRoute({
   method: 'get',
   path: '/api/tunnels/{id}/requests/{request_id}',
   summary: 'One captured request',
-  security: withKey,
   request: { params: requestParams },
   responses: {
     200: json(capturedRequest, 'As it is kept; one that is under way as far as it is.'),
     400: refused('The tunnel is not an http tunnel.'),
-    ...keyRefusals,
     404: refused('No such tunnel or request, or not yours.'),
   },
 });
 
-const replayRoute = createRoute({
+const replayRoute = keyedRoute({
   method: 'post',
   path: '/api/tunnels/{id}/requests/{request_id}/replay',
   summary: 'Send a captured request to the local service once more, as it was or edited',
-  security: withKey,
   request: {
     params: requestParams,
     body: { content: { 'application/json': { schema: replayEdit } }, required: false },
@@ -131,7 +123,6 @@ const replayRoute = createRoute({
   responses: {
     200: json(capturedRequest, 'The new request, with replay_of; whatever the status of the service’s answer.'),
     400: refused('The edit breaks a rule, or the tunnel is not an http tunnel.'),
-    ...keyRefusals,
     404: refused('No such tunnel or request, or not yours.'),
     409: refused('It was not kept whole, or its tunnel has ended.'),
     502: refused('The local service could not be reached, or gave no answer.'),
@@ -139,15 +130,9 @@ const replayRoute = createRoute({
   },
 });
 
-export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
+export const addCaptureRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
   const { captures } = deps;
-  const list = listCapturesRoute.getRoutingPath();
-  const replay = replayRoute.getRoutingPath();
-  const single = showCaptureRoute.getRoutingPath();
-  for (const path of [list, single, replay]) app.use(path, requireKey(deps));
-  app.use(replay, emptyBodyIsNone);
-
-  app.openapi(listCapturesRoute, async (context) => {
+  routes.add(listCapturesRoute, async (context) => {
     const { limit, cursor, answered } = context.req.valid('query');
     const order = {
       ...{ tunnelId: context.req.valid('param').id, cursor },
@@ -157,7 +142,7 @@ export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependenci
     return context.json(await captures.list(context.get('caller'), order), 200);
   });
   // Before the one with an id in the same place.
-  app.openapi(awaitRoute, async (context) => {
+  routes.add(awaitRoute, async (context) => {
     const { method, path_contains, timeout_secs, after } = context.req.valid('query');
     const order = {
       ...{ tunnelId: context.req.valid('param').id, method, pathContains: path_contains, after },
@@ -166,11 +151,12 @@ export const addCaptureRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependenci
     };
     return context.json(await captures.awaitNext(context.get('caller'), order), 200);
   });
-  app.openapi(showCaptureRoute, async (context) => {
+  routes.add(showCaptureRoute, async (context) => {
     const { id, request_id } = context.req.valid('param');
     return context.json(await captures.find(context.get('caller'), id, request_id), 200);
   });
-  app.openapi(replayRoute, async (context) => {
+  routes.use(replayRoute, emptyBodyIsNone);
+  routes.add(replayRoute, async (context) => {
     const { id, request_id } = context.req.valid('param');
     const order = {
       ...{ tunnelId: id, requestId: request_id, visitorAddress: visitorAddress(context, deps) },

@@ -1,36 +1,30 @@
 // The open connections of this edge over the REST, for its operator: what each is doing, and what it waits for.
-import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { type EdgeConnection, type EdgeConnections, edgeConnections } from '@tunnel/contract';
 import type { Admission, ConnectionShare, Ticket } from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
 import { AcceptedConnection } from '@tunnel/http-shell';
 import { EDGE_LIMITS } from '../limits.ts';
 import {
   json,
-  keyRefusals,
+  type KeyedRoutes,
+  keyedRoute,
+  operatorOnly,
   type RestDependencies,
-  type RestEnv,
-  refused,
-  requireKey,
-  withKey,
+  requireOperator,
 } from './rest-context.ts';
 
-const listConnectionsRoute = createRoute({
+const listConnectionsRoute = keyedRoute({
   method: 'get',
   path: '/api/connections',
   summary: 'The open connections of every kind, oldest first: the admin token only',
-  security: withKey,
   responses: {
     200: json(edgeConnections, 'As they are now.'),
-    ...keyRefusals,
-    403: refused('The key is not the admin token.'),
+    403: operatorOnly,
   },
 });
 
-export const addConnectionRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
-  app.use(listConnectionsRoute.getRoutingPath(), requireKey(deps));
-  app.openapi(listConnectionsRoute, (context) => {
-    if (context.get('caller').kind !== 'operator') throw new Fault('API_OPERATOR_ONLY');
+export const addConnectionRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
+  routes.add(listConnectionsRoute, (context) => {
+    requireOperator(context);
     return context.json(listOf(deps.admission, deps.monotonic()), 200);
   });
 };

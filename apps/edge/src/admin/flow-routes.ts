@@ -1,38 +1,23 @@
 // The flows of a udp tunnel over the REST: who talks, what was dropped and why, and how datagrams go between edge and client.
-import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { type EdgeFlow, edgeFlows } from '@tunnel/contract';
 import { type Flow, hostPort, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { EDGE_LIMITS } from '../limits.ts';
-import {
-  findTunnel,
-  json,
-  keyRefusals,
-  type RestDependencies,
-  type RestEnv,
-  refused,
-  requireKey,
-  tunnelIdParam,
-  withKey,
-} from './rest-context.ts';
+import { findTunnel, json, type KeyedRoutes, type RestDependencies, refused, tunnelRoute } from './rest-context.ts';
 
-const listFlowsRoute = createRoute({
+const listFlowsRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}/flows',
   summary: 'The flows of a udp tunnel, what was dropped, and the path of its datagrams',
-  security: withKey,
-  request: { params: tunnelIdParam },
   responses: {
     200: json(edgeFlows, 'As they are now.'),
-    ...keyRefusals,
     404: refused('No such tunnel, not yours, or not a udp tunnel.'),
   },
 });
 
-export const addFlowRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
-  app.use(listFlowsRoute.getRoutingPath(), requireKey(deps));
-  app.openapi(listFlowsRoute, (context) => {
-    const tunnel = findTunnel(deps, context.get('caller'), context.req.valid('param').id);
+export const addFlowRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
+  routes.add(listFlowsRoute, (context) => {
+    const tunnel = findTunnel(deps, context);
     const port = tunnel.protocol === 'udp' ? tunnel.assignedPort : null;
     const on = port === null ? undefined : deps.udp.at(port);
     if (on === undefined) throw new Fault('TUNNEL_UNKNOWN');

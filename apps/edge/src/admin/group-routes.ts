@@ -1,5 +1,5 @@
 // Groups over the REST: the list, the health of a tunnel as it changed, and the events of a group as they happen.
-import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import {
   groupEvent,
   groupProtocol,
@@ -17,37 +17,26 @@ import { groupListBody } from './group-list.ts';
 import {
   findTunnel,
   json,
-  keyRefusals,
+  type KeyedRoutes,
+  keyedRoute,
   type RestDependencies,
   type RestEnv,
   refused,
-  requireKey,
-  tunnelIdParam,
-  withKey,
+  tunnelRoute,
 } from './rest-context.ts';
 
-const listGroupsRoute = createRoute({
+const listGroupsRoute = keyedRoute({
   method: 'get',
   path: '/api/groups',
   summary: 'The load-balanced groups: all for the admin token; for an API key those with a member of its account',
-  security: withKey,
-  responses: {
-    200: json(groupSummaries, 'Empty while load balancing is off. An API key sees its own members alone.'),
-    ...keyRefusals,
-  },
+  responses: { 200: json(groupSummaries, 'Empty while load balancing is off. An API key sees its own members alone.') },
 });
 
-const healthEventsRoute = createRoute({
+const healthEventsRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}/health-events',
   summary: 'When a tunnel became healthy or unhealthy, and why: the last 50 times, oldest first',
-  security: withKey,
-  request: { params: tunnelIdParam },
-  responses: {
-    200: json(healthEvents, 'Empty until the first transition.'),
-    ...keyRefusals,
-    404: refused('No such tunnel, or not yours.'),
-  },
+  responses: { 200: json(healthEvents, 'Empty until the first transition.') },
 });
 
 const STREAM =
@@ -56,11 +45,10 @@ const STREAM =
   'tells how things stand. A comment every 30 s keeps the connection. The stream ends with the group, with the last ' +
   'member that its key may see, with the key, and when the edge stops.';
 
-const groupEventsRoute = createRoute({
+const groupEventsRoute = keyedRoute({
   method: 'get',
   path: '/api/groups/{protocol}/{label}/events',
   summary: 'What happens in a group, as it happens',
-  security: withKey,
   request: {
     params: z.object({
       protocol: groupProtocol,
@@ -71,7 +59,6 @@ const groupEventsRoute = createRoute({
   },
   responses: {
     200: { description: STREAM, content: { 'text/event-stream': { schema: z.union([groupEvent, lagged]) } } },
-    401: keyRefusals[401],
     404: refused('No such group, or without a member of yours.'),
     429: refused('Too many refused keys from this address, or streams at once; see Retry-After.'),
     503: refused('The edge is shutting down.'),
@@ -82,22 +69,15 @@ const JSON_HEADERS = { 'content-type': 'application/json' };
 /** The last one is for nginx, which else keeps events until a buffer is full. */
 const EVENT_HEADERS = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' };
 
-export const addGroupRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
-  const list = listGroupsRoute.getRoutingPath();
-  const history = healthEventsRoute.getRoutingPath();
-  const events = groupEventsRoute.getRoutingPath();
-  for (const path of [list, history, events]) app.use(path, requireKey(deps));
-
-  // Bodies that are read at the caller's pace are beyond what a typed handler can return.
-  app.openAPIRegistry.registerPath(listGroupsRoute);
-  app.get(list, (context) => {
+export const addGroupRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
+  routes.addStream(listGroupsRoute, (context) => {
     const { groups, lastAlertOf, region } = deps;
     const listing = { groups: groups.values(), viewer: context.get('caller'), regionId: region.id, lastAlertOf };
     if (isHead(context)) return context.body(null, 200, JSON_HEADERS);
     return context.body(groupListBody(listing), 200, JSON_HEADERS);
   });
-  app.openapi(healthEventsRoute, (context) => {
-    const { health } = findTunnel(deps, context.get('caller'), context.req.valid('param').id);
+  routes.add(healthEventsRoute, (context) => {
+    const { health } = findTunnel(deps, context);
     const told: HealthEvent[] = health.history.map(({ at, healthy, reason }) => ({
       at: new Date(at).toISOString(),
       healthy,
@@ -105,8 +85,7 @@ export const addGroupRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies
     }));
     return context.json(told, 200);
   });
-  app.openAPIRegistry.registerPath(groupEventsRoute);
-  app.get(events, (context) => {
+  routes.addStream(groupEventsRoute, (context) => {
     const group = findGroup(context, deps);
     if (isHead(context)) return context.body(null, 200, EVENT_HEADERS);
     return context.body(openStream(context, deps, group), 200, EVENT_HEADERS);

@@ -1,66 +1,58 @@
 // The peers of a p2p tunnel over the REST: who has joined and how each one's connections go, and the dismissal of one.
-import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import { type EdgePeer, edgePeers } from '@tunnel/contract';
-import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import type { Context } from 'hono';
 import type { JoinedPeer } from '../ingress/p2p/joined-peer.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import {
   findTunnel,
   json,
-  keyRefusals,
+  type KeyedRoutes,
+  keyedRoute,
   type RestDependencies,
   type RestEnv,
   refused,
-  requireKey,
   tunnelIdParam,
-  withKey,
+  tunnelRoute,
 } from './rest-context.ts';
 
-const listPeersRoute = createRoute({
+const listPeersRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}/peers',
   summary: 'The subscribers of a p2p tunnel, and how their connections go',
-  security: withKey,
-  request: { params: tunnelIdParam },
   responses: {
     200: json(edgePeers, 'As they are now.'),
-    ...keyRefusals,
     404: refused('No such tunnel, not yours, or not a p2p tunnel.'),
   },
 });
 
-const dismissPeerRoute = createRoute({
+const dismissPeerRoute = keyedRoute({
   method: 'delete',
   path: '/api/tunnels/{id}/peers/{peer_id}',
   summary: 'Dismiss a subscriber: its connections end, and its running client finds nothing for 60 s',
-  security: withKey,
   request: { params: tunnelIdParam.extend({ peer_id: z.string().meta({ description: 'The peer_id.' }) }) },
   responses: {
     204: { description: 'It is dismissed.' },
-    ...keyRefusals,
     404: refused('No such tunnel, not yours, not a p2p tunnel, or no such peer.'),
   },
 });
 
-export const addPeerRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
-  for (const route of [listPeersRoute, dismissPeerRoute]) app.use(route.getRoutingPath(), requireKey(deps));
-
-  app.openapi(listPeersRoute, (context) => {
-    const joined = deps.peers.of(p2pTunnelId(deps, context.get('caller'), context.req.valid('param').id));
+export const addPeerRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
+  routes.add(listPeersRoute, (context) => {
+    const joined = deps.peers.of(p2pTunnelId(deps, context));
     const peers = joined.slice(0, EDGE_LIMITS.API_PEERS_SHOWN).map(show);
     return context.json({ peers, total: joined.length }, 200);
   });
-  app.openapi(dismissPeerRoute, (context) => {
-    const { id, peer_id } = context.req.valid('param');
-    const tunnelId = p2pTunnelId(deps, context.get('caller'), id);
-    if (!deps.peers.dismiss(tunnelId, peer_id)) throw new Fault('P2P_PEER_UNKNOWN');
+  routes.add(dismissPeerRoute, (context) => {
+    const { peer_id } = context.req.valid('param');
+    if (!deps.peers.dismiss(p2pTunnelId(deps, context), peer_id)) throw new Fault('P2P_PEER_UNKNOWN');
     return context.body(null, 204);
   });
 };
 
-const p2pTunnelId = (deps: RestDependencies, caller: Owner, id: string): string => {
-  const { tunnelId, protocol } = findTunnel(deps, caller, id);
+const p2pTunnelId = (deps: RestDependencies, context: Context<RestEnv>): string => {
+  const { tunnelId, protocol } = findTunnel(deps, context);
   if (protocol !== 'p2p') throw new Fault('TUNNEL_UNKNOWN');
   return tunnelId;
 };

@@ -1,5 +1,4 @@
 // The policy of a tunnel over the REST: what its rules are, in words, and how often each one acted. No secret, hash or salt leaves the edge.
-import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { type PolicySummary, type ShownRule, type TunnelPolicy, tunnelPolicy } from '@tunnel/contract';
 import {
   actionOf,
@@ -13,35 +12,21 @@ import {
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { RoutePolicy, RuleCounts } from '../routing/route-policy.ts';
-import {
-  findTunnel,
-  json,
-  keyRefusals,
-  type RestDependencies,
-  type RestEnv,
-  refused,
-  requireKey,
-  tunnelIdParam,
-  withKey,
-} from './rest-context.ts';
+import { findTunnel, json, type KeyedRoutes, type RestDependencies, refused, tunnelRoute } from './rest-context.ts';
 
-const showPolicyRoute = createRoute({
+const showPolicyRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}/policy',
   summary: 'The rules of a tunnel in words, and how often each one matched and answered',
-  security: withKey,
-  request: { params: tunnelIdParam },
   responses: {
     200: json(tunnelPolicy, 'As it is in force now; in a group it is that of all members.'),
-    ...keyRefusals,
     404: refused('No such tunnel, not yours, or it has no policy.'),
   },
 });
 
-export const addPolicyRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
-  app.use(showPolicyRoute.getRoutingPath(), requireKey(deps));
-  app.openapi(showPolicyRoute, (context) => {
-    const { policy } = findTunnel(deps, context.get('caller'), context.req.valid('param').id);
+export const addPolicyRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
+  routes.add(showPolicyRoute, (context) => {
+    const { policy } = findTunnel(deps, context);
     if (policy.current === null) throw new Fault('POLICY_ABSENT');
     return context.json(presentPolicy(policy.current, deps.operatorRules), 200);
   });

@@ -1,6 +1,6 @@
 // What the routes of the REST share: all that they are given, who calls and what they may reach, and what their descriptions share.
 import type { HttpBindings } from '@hono/node-server';
-import { z } from '@hono/zod-openapi';
+import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi';
 import {
   ACCOUNT_HEADER,
   apiError,
@@ -12,7 +12,7 @@ import {
 import { type Admission, type CallerAddress, type GroupDirectory, maySee, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { equalInConstantTime, type Logger, type Secret } from '@tunnel/runtime';
-import type { Context, MiddlewareHandler } from 'hono';
+import type { Context, Handler, MiddlewareHandler } from 'hono';
 import type { Backend } from '../backend/backend.ts';
 import type { CaptureService } from '../capture/capture-service.ts';
 import type { AuthFailures } from '../control/authentication.ts';
@@ -72,7 +72,7 @@ const BEARER = /^bearer +(\S+) *$/i;
 const PLATFORM_KEY_ID = 'platform';
 
 /** The bearer check in front of every route that is not public. Refused keys are counted by address before the next one is looked at. */
-export const requireKey = (deps: RestDependencies): MiddlewareHandler<RestEnv> => {
+const requireKey = (deps: RestDependencies): MiddlewareHandler<RestEnv> => {
   const { backend, authFailures, platformSecret } = deps;
   return async (context, next) => {
     const token = BEARER.exec(context.req.header('authorization') ?? '')?.[1];
@@ -110,12 +110,54 @@ export const visitorAddress = (context: Context<RestEnv>, { callerAddress }: Res
   return callerAddress(peer, context.req.header('x-forwarded-for'));
 };
 
-/** Another's tunnel is as unknown as none: its existence is nobody's business. */
-export const findTunnel = ({ tunnels }: RestDependencies, caller: Owner, tunnelId: string): Tunnel => {
-  const tunnel = tunnels.get(tunnelId);
-  if (tunnel === undefined || !maySee(caller, tunnel.owner)) throw new Fault('TUNNEL_UNKNOWN');
+/** The tunnel whose id is in the path. Another account's tunnel is as unknown as none: its existence is nobody's business. */
+export const findTunnel = ({ tunnels }: RestDependencies, context: Context<RestEnv>): Tunnel => {
+  const tunnel = tunnels.get(context.req.param('id') ?? '');
+  if (tunnel === undefined || !maySee(context.get('caller'), tunnel.owner)) throw new Fault('TUNNEL_UNKNOWN');
   return tunnel;
 };
+
+/** For routes of the operator: every other key is refused. */
+export const requireOperator = (context: Context<RestEnv>): void => {
+  if (context.get('caller').kind !== 'operator') throw new Fault('API_OPERATOR_ONLY');
+};
+
+/** Adds routes that need a key. The bearer check is in front of each of their paths, for all methods. */
+export class KeyedRoutes {
+  readonly #app: OpenAPIHono<RestEnv>;
+  readonly #requireKey: MiddlewareHandler<RestEnv>;
+  /** Paths that have their check: two routes of one path share it. */
+  readonly #checked = new Set<string>();
+
+  constructor(app: OpenAPIHono<RestEnv>, deps: RestDependencies) {
+    this.#app = app;
+    this.#requireKey = requireKey(deps);
+  }
+
+  readonly add: OpenAPIHono<RestEnv>['openapi'] = (route, handler) => {
+    this.#check(route);
+    return this.#app.openapi(route, handler);
+  };
+
+  /** For bodies that are read at the caller's pace, which a typed handler cannot return. */
+  addStream(route: RouteConfig, handler: Handler<RestEnv>): void {
+    this.#app.openAPIRegistry.registerPath(route);
+    this.#app.get(this.#check(route), handler);
+  }
+
+  /** Behind the check and in front of the handler, so before the route is added. */
+  use(route: RouteConfig, middleware: MiddlewareHandler): void {
+    this.#app.use(this.#check(route), middleware);
+  }
+
+  /** Returns the path as the router has it. */
+  #check(route: RouteConfig): string {
+    const path = createRoute(route).getRoutingPath();
+    if (!this.#checked.has(path)) this.#app.use(path, this.#requireKey);
+    this.#checked.add(path);
+    return path;
+  }
+}
 
 // ---- the description ----
 
@@ -126,10 +168,33 @@ export const json = <T extends z.ZodType>(schema: T, description: string) => ({
 
 export const refused = (description: string) => json(apiError, description);
 
-export const keyRefusals = {
+const keyRefusals = {
   401: refused('No key, or one that is not accepted.'),
   429: refused('Too many refused keys from this address, or replays under way; see Retry-After.'),
 };
 
-export const withKey = [{ bearer: [] }];
+type Keyed<R extends RouteConfig> = Omit<R, 'responses'> & { readonly responses: typeof keyRefusals & R['responses'] };
+
+/** Describes a route that needs a key. The refusals of keys are added, unless the route has its own words for them. */
+export const keyedRoute = <P extends string, R extends RouteConfig & { path: P }>(route: R): Keyed<R> => ({
+  ...route,
+  security: [{ bearer: [] }],
+  responses: { ...keyRefusals, ...route.responses },
+});
+
 export const tunnelIdParam = z.object({ id: z.string().meta({ description: 'The tunnel_id.' }) });
+export const unknownTunnel = refused('No such tunnel, or not yours.');
+export const operatorOnly = refused('The key is not the admin token.');
+
+/** Describes a route about one tunnel, which is asked for by nothing but its id. */
+export const tunnelRoute = <
+  M extends RouteConfig['method'],
+  P extends `/api/tunnels/{id}${string}`,
+  R extends RouteConfig['responses'],
+>(route: {
+  readonly method: M;
+  readonly path: P;
+  readonly summary: string;
+  readonly responses: R;
+}) =>
+  keyedRoute({ ...route, request: { params: tunnelIdParam }, responses: { 404: unknownTunnel, ...route.responses } });

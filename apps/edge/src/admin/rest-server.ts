@@ -25,7 +25,7 @@ import { addFlowRoutes } from './flow-routes.ts';
 import { addGroupRoutes } from './group-routes.ts';
 import { addPeerRoutes } from './peer-routes.ts';
 import { addPolicyRoutes } from './policy-routes.ts';
-import { json, keyRefusals, type RestDependencies, type RestEnv, requireKey, withKey } from './rest-context.ts';
+import { json, KeyedRoutes, keyedRoute, type RestDependencies, type RestEnv } from './rest-context.ts';
 import { edgeDocument } from './rest-document.ts';
 import { addTunnelRoutes } from './tunnel-routes.ts';
 
@@ -88,12 +88,11 @@ const statusRoute = createRoute({
   responses: { 200: json(edgeStatus, 'The state of this edge.') },
 });
 
-const listRegionsRoute = createRoute({
+const listRegionsRoute = keyedRoute({
   method: 'get',
   path: '/api/regions',
   summary: 'The regions this edge knows',
-  security: withKey,
-  responses: { 200: json(edgeRegions, 'The regions.'), ...keyRefusals },
+  responses: { 200: json(edgeRegions, 'The regions.') },
 });
 
 const OPENAPI_PATH = '/api/openapi.json';
@@ -108,15 +107,16 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   );
   app.notFound((context) => sendError(context, answerOf(unrouted(context), context.get('requestId'))));
   addPublicRoutes(app, deps);
-  addTunnelRoutes(app, deps);
-  addFlowRoutes(app, deps);
-  addPeerRoutes(app, deps);
-  addPolicyRoutes(app, deps);
-  addRegionRoutes(app, deps);
-  addCaptureRoutes(app, deps);
-  addGroupRoutes(app, deps);
-  addConnectionRoutes(app, deps);
-  addCertificateRoutes(app, deps);
+  const keyed = new KeyedRoutes(app, deps);
+  addTunnelRoutes(keyed, deps);
+  addFlowRoutes(keyed, deps);
+  addPeerRoutes(keyed, deps);
+  addPolicyRoutes(keyed, deps);
+  addRegionRoutes(keyed, deps);
+  addCaptureRoutes(keyed, deps);
+  addGroupRoutes(keyed, deps);
+  addConnectionRoutes(keyed, deps);
+  addCertificateRoutes(keyed, deps);
   return app;
 };
 
@@ -132,9 +132,8 @@ const addPublicRoutes = (app: OpenAPIHono<RestEnv>, { region, version, status }:
   app.get(OPENAPI_PATH, (context) => context.json(edgeDocument(app, version), 200));
 };
 
-const addRegionRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
-  app.use(listRegionsRoute.getRoutingPath(), requireKey(deps));
-  app.openapi(listRegionsRoute, (context) => context.json([{ ...deps.region, current: true }], 200));
+const addRegionRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
+  routes.add(listRegionsRoute, (context) => context.json([{ ...deps.region, current: true }], 200));
 };
 
 const giveRequestId =

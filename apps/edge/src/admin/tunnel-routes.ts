@@ -1,63 +1,35 @@
 // Tunnels over the REST: the list, one of them, and its end.
-import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import { type EdgeTunnel, edgeTunnel, edgeTunnels, showProtocol } from '@tunnel/contract';
 import { maySee } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { presentSummary } from './policy-routes.ts';
-import {
-  findTunnel,
-  json,
-  keyRefusals,
-  type RestDependencies,
-  type RestEnv,
-  refused,
-  requireKey,
-  tunnelIdParam,
-  withKey,
-} from './rest-context.ts';
+import { findTunnel, json, type KeyedRoutes, keyedRoute, type RestDependencies, tunnelRoute } from './rest-context.ts';
 
-const listTunnelsRoute = createRoute({
+const listTunnelsRoute = keyedRoute({
   method: 'get',
   path: '/api/tunnels',
   summary: 'The living tunnels: all of them for the admin token, the own ones for an API key',
-  security: withKey,
-  responses: { 200: json(edgeTunnels, 'In the order of their registration.'), ...keyRefusals },
+  responses: { 200: json(edgeTunnels, 'In the order of their registration.') },
 });
 
-const showTunnelRoute = createRoute({
+const showTunnelRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}',
   summary: 'One tunnel',
-  security: withKey,
-  request: { params: tunnelIdParam },
-  responses: {
-    200: json(edgeTunnel, 'The tunnel.'),
-    ...keyRefusals,
-    404: refused('No such tunnel, or not yours.'),
-  },
+  responses: { 200: json(edgeTunnel, 'The tunnel.') },
 });
 
-const closeTunnelRoute = createRoute({
+const closeTunnelRoute = tunnelRoute({
   method: 'delete',
   path: '/api/tunnels/{id}',
   summary: 'Close a tunnel: its client is told and does not register it again; open connections finish',
-  security: withKey,
-  request: { params: tunnelIdParam },
-  responses: {
-    204: { description: 'It is closed.' },
-    ...keyRefusals,
-    404: refused('No such tunnel, or not yours.'),
-  },
+  responses: { 204: { description: 'It is closed.' } },
 });
 
-export const addTunnelRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencies): void => {
+export const addTunnelRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
   const { tunnels, region } = deps;
-  const collection = listTunnelsRoute.getRoutingPath();
-  const single = showTunnelRoute.getRoutingPath();
-  for (const path of [collection, single]) app.use(path, requireKey(deps));
-
-  app.openapi(listTunnelsRoute, (context) => {
+  routes.add(listTunnelsRoute, (context) => {
     const caller = context.get('caller');
     const seen = [...tunnels.values()].filter((tunnel) => maySee(caller, tunnel.owner));
     return context.json(
@@ -65,13 +37,13 @@ export const addTunnelRoutes = (app: OpenAPIHono<RestEnv>, deps: RestDependencie
       200,
     );
   });
-  app.openapi(showTunnelRoute, (context) => {
-    const tunnel = findTunnel(deps, context.get('caller'), context.req.valid('param').id);
+  routes.add(showTunnelRoute, (context) => {
+    const tunnel = findTunnel(deps, context);
     return context.json(presentTunnel(tunnel, region.id), 200);
   });
-  app.openapi(closeTunnelRoute, (context) => {
+  routes.add(closeTunnelRoute, (context) => {
     const caller = context.get('caller');
-    const { tunnelId } = findTunnel(deps, caller, context.req.valid('param').id);
+    const { tunnelId } = findTunnel(deps, context);
     const reason = caller.kind === 'operator' ? 'TUNNEL_CLOSED_BY_OPERATOR' : 'TUNNEL_CLOSED_BY_ACCOUNT';
     if (!deps.closeTunnel(tunnelId, new Fault(reason))) throw new Fault('TUNNEL_UNKNOWN');
     return context.body(null, 204);
