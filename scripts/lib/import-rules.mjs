@@ -55,7 +55,8 @@ export const FOLDER_MAY_IMPORT = {
     ],
     'ingress/tcp': ['ingress/tls', 'policy', 'routing', 'upstream', 'backend'],
     'ingress/udp': ['policy', 'routing', 'upstream', 'backend'],
-    'ingress/p2p': ['routing', 'upstream', 'backend'],
+    // A relay stream of peers is a relayed connection.
+    'ingress/p2p': ['ingress/tcp', 'routing', 'upstream', 'backend'],
     'ingress/http': ['ingress/tls', 'policy', 'routing', 'upstream', 'backend'],
     'ingress/tls': ['routing', 'upstream', 'backend'],
     // The rules run here for a route, and know nothing of who reads the visitor.

@@ -9,7 +9,7 @@ import type { Registry } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { JoinedPeer } from './joined-peer.ts';
 import type { PeerJoins } from './peer-joins.ts';
-import { PeerRelay, type PeerRelayOwner } from './peer-relay.ts';
+import { PeerRelay } from './peer-relay.ts';
 
 export interface PeerRelaysOptions {
   readonly joins: PeerJoins;
@@ -27,7 +27,7 @@ const AWAY: StreamReason = { code: 'carrier-lost', text: 'the publisher is not c
 const TOO_MANY: StreamReason = { code: 'limit', text: 'the peer holds its limit of relay streams' };
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
 
-export class PeerRelays implements PeerRelayOwner {
+export class PeerRelays {
   readonly report: ReportInternalError;
   readonly #given: PeerRelaysOptions;
   readonly #log: LogLimiter;
@@ -102,10 +102,12 @@ export class PeerRelays implements PeerRelayOwner {
     totals.bytesToVisitor += toVisitor;
   }
 
+  /** The publisher's client did not take it. onOver follows. */
   onRefused({ joined, lease: { member } }: PeerRelay, { code, text }: StreamReason): void {
     if (member !== null) this.#note(code, joined, member, text);
   }
 
+  /** Once; nothing follows. */
   onOver(relay: PeerRelay): void {
     const { balancer, onStreamEnd } = this.#given;
     balancer.release(relay.lease);

@@ -1,26 +1,24 @@
 // The visitor's end while nobody reads it yet: its first bytes are kept, its half-close is remembered, and its leaving is told.
 // Once the stream is open, splice reads through it, first what was kept.
-import { type ByteDuplex, type ByteReader, type Guarded, HEAD_ROOM_BYTES } from '@tunnel/mux';
+import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
+import type { RelayConnection } from './relay-connection.ts';
 
 const HEAD_ROOM = Buffer.alloc(HEAD_ROOM_BYTES);
 
-export interface PreconnectBufferOwner extends Guarded {
-  /** The visitor reset the connection before anyone read from it. */
-  onLeft(): void;
-}
+type Owner = Pick<RelayConnection, 'onLeft' | 'abandon'>;
 
 export class PreconnectBuffer implements ByteDuplex, ByteReader {
   readonly #inner: ByteDuplex;
-  readonly #owner: PreconnectBufferOwner;
+  readonly #owner: Owner;
   #reader: ByteReader | null = null;
   #held: Buffer[] | null = null;
   #heldBytes = 0;
   #sourceEnded = false;
 
   /** `first`: what was read of the visitor before; null: nothing. */
-  constructor(inner: ByteDuplex, owner: PreconnectBufferOwner, first: Buffer | null = null) {
+  constructor(inner: ByteDuplex, owner: Owner, first: Buffer | null = null) {
     this.#inner = inner;
     this.#owner = owner;
     if (first === null) return;

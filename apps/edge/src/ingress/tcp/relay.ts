@@ -11,7 +11,7 @@ import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { faultOfRefusal } from '../../upstream/upstream.ts';
-import { RelayConnection, type RelayConnectionOwner } from './relay-connection.ts';
+import { RelayConnection } from './relay-connection.ts';
 import { type RefusalReason, RelayTotals } from './relay-totals.ts';
 
 /** How a visitor whom nobody serves is told why, where it can read that. */
@@ -38,7 +38,7 @@ export interface RelayOptions {
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
 const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this connection' };
 
-export class Relay implements RelayConnectionOwner {
+export class Relay {
   readonly totals = new RelayTotals();
   readonly now: () => number;
   readonly report: ReportInternalError;
@@ -171,6 +171,7 @@ export class Relay implements RelayConnectionOwner {
 
   // ---- from the connections ----
 
+  /** Its member did not take it: the one that has it instead, or null when there is no other. */
   retryOnNextMember(connection: RelayConnection): Tunnel | null {
     const nowMs = this.#clock.monotonic();
     connection.failed ??= new FailedMembers(nowMs);
@@ -178,6 +179,7 @@ export class Relay implements RelayConnectionOwner {
     return this.#balancer.retryOnNextMember(connection.lease, connection.failed, nowMs, 'any');
   }
 
+  /** Its member's client has opened the local connection. */
   onServed({ member }: RelayConnection): void {
     member.counters.addRequest();
     this.totals.requests += 1;
@@ -188,6 +190,7 @@ export class Relay implements RelayConnectionOwner {
     this.totals.bytesToVisitor += toVisitor;
   }
 
+  /** No member took it, and the visitor's end is the relay's. The last call of a connection, as onOver is. */
   onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void {
     const { accepted, route, member, address, lease } = connection;
     accepted.served = null;
