@@ -9,7 +9,8 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
 import type { DatagramPaths } from './datagram-paths.ts';
-import type { Session, Sessions } from './sessions.ts';
+import type { Session } from './session.ts';
+import type { Sessions } from './sessions.ts';
 
 export interface AuthenticateContext {
   readonly backend: Pick<Backend, 'verifyKey'>;

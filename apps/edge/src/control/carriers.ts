@@ -18,7 +18,7 @@ import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { refuseUpgrade, refuseWithFault } from './control-server.ts';
 import type { DatagramPaths } from './datagram-paths.ts';
-import type { Session } from './sessions.ts';
+import type { Session } from './session.ts';
 
 const SWITCHING = [
   'HTTP/1.1 101 Switching Protocols',

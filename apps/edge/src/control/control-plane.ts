@@ -43,7 +43,8 @@ import type { DatagramPorts } from './datagram-ports.ts';
 import { tunnelsOfOthers } from './domain-tunnels.ts';
 import { FRAME_PACE, REGISTRATION_PACE } from './frame-weights.ts';
 import { handleMessage } from './messages.ts';
-import { type Session, type SessionLimits, Sessions } from './sessions.ts';
+import type { Session } from './session.ts';
+import { type SessionLimits, Sessions } from './sessions.ts';
 import { SpeedTests } from './speed-tests.ts';
 
 export interface ControlPlaneOptions extends PublicAddress {

@@ -2,7 +2,7 @@
 import { Fault } from '@tunnel/errors';
 import type { DomainKeepers } from '../backend/names/verified-domains.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
-import type { Session } from './sessions.ts';
+import type { Session } from './session.ts';
 
 interface TunnelToEnd {
   readonly session: Session;

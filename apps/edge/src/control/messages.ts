@@ -8,7 +8,7 @@ import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { connectPeer, disconnectPeer, reportPeer } from './peer-messages.ts';
 import { type RegisterContext, registerTunnel, tunnelError } from './registrations.ts';
-import type { Session } from './sessions.ts';
+import type { Session } from './session.ts';
 
 export interface MessageContext extends RegisterContext {
   readonly tunnels: Pick<Registry, 'get' | 'at'>;

@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 import { CAPABILITY, type MessageOf } from '@tunnel/protocol';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { ControlConnection } from './control-connection.ts';
-import type { Session } from './sessions.ts';
+import type { Session } from './session.ts';
 
 interface PeerContext {
   readonly peers: PeerJoins;

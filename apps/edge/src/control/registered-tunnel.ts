@@ -19,7 +19,7 @@ import type { PolicyHolder } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ControlConnection } from './control-connection.ts';
 import type { RegisteredPolicy } from './registered-policy.ts';
-import type { Session } from './sessions.ts';
+import type { Session } from './session.ts';
 
 /** An admitted request. */
 export interface RegisteredRequest extends PublicAddress {

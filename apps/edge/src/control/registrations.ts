@@ -35,7 +35,8 @@ import { type Proposal, proposalsFor } from './endpoint-proposals.ts';
 import { heldByField } from './name-holder.ts';
 import { policyHashField, policyWarnings, type RegisteredPolicy, readPolicy } from './registered-policy.ts';
 import { describeTunnel, type RegisteredRequest } from './registered-tunnel.ts';
-import type { Session, Sessions } from './sessions.ts';
+import type { Session } from './session.ts';
+import type { Sessions } from './sessions.ts';
 
 export interface RegisterContext extends PublicAddress {
   readonly clock: Clock;

@@ -6,8 +6,13 @@ import type { NameOwnership } from '@tunnel/core';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import * as z from 'zod';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { NAME_KINDS } from './reserved-names.ts';
-import type { NameRow } from './standalone-names.ts';
+import { NAME_KINDS, type NameKind } from './reserved-names.ts';
+
+export interface NameRow {
+  readonly kind: NameKind;
+  readonly label: string;
+  readonly ownership: NameOwnership;
+}
 
 export interface StandaloneNamesFileOptions {
   readonly clock: Clock;

@@ -5,7 +5,6 @@ import {
   FREE_NAME,
   type NameEffect,
   type NameEvent,
-  type NameOwnership,
   type NameRules,
   nameAt,
   owningLabel,
@@ -26,7 +25,7 @@ import {
   type ReservedNames,
   ReservedNameTable,
 } from './reserved-names.ts';
-import { StandaloneNamesFile } from './standalone-names-file.ts';
+import { type NameRow, StandaloneNamesFile } from './standalone-names-file.ts';
 
 /** `[names]` of server.toml. */
 export interface NameTimes {
@@ -47,12 +46,6 @@ export interface StandaloneNamesOptions {
   }[];
   /** Holds names.json; absent: names last as long as the process. */
   readonly dataDir: string | undefined;
-}
-
-export interface NameRow {
-  readonly kind: NameKind;
-  readonly label: string;
-  readonly ownership: NameOwnership;
 }
 
 interface Counted {

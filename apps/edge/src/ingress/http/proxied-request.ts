@@ -1,6 +1,6 @@
 // One visitor's request on its way: routed, judged by the rules of its route, leased to a member of it, put to that one's service, and to the next
 // member's while nothing has reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
-import { type ChunkedForm, type OwnResponse, type RequestHead, withoutEdgeCookies } from '@tunnel/core';
+import { type OwnResponse, type RequestHead, withoutEdgeCookies } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -19,9 +19,9 @@ import type { Tunnel } from '../../routing/tunnel.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
-import { HeldSource } from './held-source.ts';
+import { type BodySource, HeldSource } from './body-source.ts';
 import type { AnswerNotes } from './own-answer.ts';
-import { type BodyHolder, RequestPolicy, type RequestPolicyOwner } from './request-policy.ts';
+import { type BodyHolder, RequestPolicy } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
 
 /** Gives a request its lease: an HTTP/1.1 connection has one, an HTTP/2 connection one for each route. */
@@ -49,20 +49,7 @@ export class OneLease implements LeaseHolder {
   onLeased(): void {}
 }
 
-/** The request's body on its way in. */
-export interface BodySource {
-  readonly form: ChunkedForm;
-  /** Who gets it now. */
-  taker: BodyTaker | null;
-}
-
-/** A service, or what holds the body before. */
-export interface BodyTaker {
-  /** Same rule as ByteDuplex.write. */
-  writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-}
-
-export class ProxiedRequest implements RequestPolicyOwner {
+export class ProxiedRequest {
   /** The first byte of its head has come. */
   startedMs = 0;
   /** Of the tunnel or the group that the request was last leased to; empty before. */
@@ -146,22 +133,26 @@ export class ProxiedRequest implements RequestPolicyOwner {
 
   // ---- what its rules need, and have noted ----
 
+  /** Of the visitor's connection. */
   get memory(): VisitMemory {
     return this.#holder.memory;
   }
 
-  get heldBodies(): RequestPolicyOwner['heldBodies'] {
+  get heldBodies(): VisitorOwner['heldBodies'] {
     return this.#owner.heldBodies;
   }
 
+  /** Monotonic milliseconds. */
   now(): number {
     return this.#owner.services.now();
   }
 
+  /** The rules threw: the request does not pass. */
   onDecisionFailed(error: unknown): void {
     this.#owner.report(error, 'policy.decide');
   }
 
+  /** The policy has answered. `rules` null: no rule is to be named. Returns the id of the request. */
   onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): string | undefined {
     return this.#owner.onPolicyAnswered(route, head, this.startedMs, rules, response);
   }

@@ -19,31 +19,19 @@ import {
   renderPolicyAnswer,
 } from '@tunnel/core';
 import { randomId } from '@tunnel/runtime';
-import type { HeldBodies, HeldBody } from '../../policy/held-bodies.ts';
+import type { HeldBody } from '../../policy/held-bodies.ts';
 import type { NeedAbout } from '../../policy/policy-driver.ts';
 import type { DecidedRequest, PolicyGate, PolicyInForce, PolicyOutcome } from '../../policy/policy-gate.ts';
 import { VisitAbout } from '../../policy/visit-about.ts';
 import type { VisitMemory } from '../../policy/visit-memory.ts';
 import type { RouteDecision, RoutedRequest } from '../../routing/http-router.ts';
-import type { Route } from '../../routing/registry.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import { errorCodeOf } from './edge-answers.ts';
+import type { ProxiedRequest } from './proxied-request.ts';
 
 /** Whoever reads the visitor: it writes the request's body there as it comes, and says when it is whole. */
 export interface BodyHolder {
   hold(held: HeldBody): void;
-}
-
-export interface RequestPolicyOwner {
-  /** Of the visitor's connection. */
-  readonly memory: VisitMemory;
-  readonly heldBodies: HeldBodies;
-  /** Monotonic. */
-  now(): number;
-  /** Something of ours threw: nobody passes. */
-  onDecisionFailed(error: unknown): void;
-  /** The policy has answered. `rules` null: no rule is to be named. Returns the id of the request. */
-  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): string | undefined;
 }
 
 const NO_NOTES: readonly ResponseNote[] = [];
@@ -56,7 +44,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   /** As the visitor sent it. */
   readonly visitorsHead: RequestHead;
   readonly #holder: BodyHolder;
-  readonly #owner: RequestPolicyOwner;
+  readonly #owner: ProxiedRequest;
   #requestId: string | null = null;
   #about: VisitAbout | null = null;
   #abort: AbortController | null = null;
@@ -70,7 +58,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     inForce: PolicyInForce,
     head: RequestHead,
     holder: BodyHolder,
-    owner: RequestPolicyOwner,
+    owner: ProxiedRequest,
   ) {
     this.#routed = routed;
     this.#inForce = inForce;

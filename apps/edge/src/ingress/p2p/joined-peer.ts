@@ -1,13 +1,9 @@
 // One subscriber that has joined a p2p tunnel: what its publisher reports of it, what passed through the relay, and the relay streams it has now.
 import type { Peer } from '@tunnel/core';
 import type { MessageOf, StreamReason } from '@tunnel/protocol';
+import type { PeerRelay } from './peer-relay.ts';
 
 type PeerReport = MessageOf<'PeerReport'>;
-
-/** A relay stream of this peer, as far as the end of the join concerns it. */
-interface Relayed {
-  reset(reason: StreamReason): void;
-}
 
 export class JoinedPeer {
   readonly peer: Peer;
@@ -24,7 +20,7 @@ export class JoinedPeer {
   reason: PeerReport['reason'] = 'punching';
   rttMs: number | null = null;
   directBytes = 0;
-  readonly relays = new Set<Relayed>();
+  readonly relays = new Set<PeerRelay>();
 
   constructor(given: Pick<JoinedPeer, 'peer' | 'publisherId' | 'clientAddr' | 'since'>) {
     this.peer = given.peer;

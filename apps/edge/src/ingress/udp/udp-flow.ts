@@ -7,30 +7,13 @@ import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { Lease } from '../../routing/balancer.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
-
-export interface UdpFlowOwner {
-  /** The client is asked for the first local socket of this flow; onServed or onUnasked follows. */
-  onAsked(flow: UdpFlow): void;
-  /** There will be no answer. */
-  onUnasked(flow: UdpFlow): void;
-  /** The client has a local socket for it: once a flow. */
-  onServed(flow: UdpFlow): void;
-  /** From the visitor, and passed. */
-  onPassed(flow: UdpFlow, datagrams: number, bytes: number): void;
-  onDropped(flow: UdpFlow, reason: DropReason, datagrams: number): void;
-  /** The memory is borrowed for the call. */
-  onReply(flow: UdpFlow, bytes: Buffer, start: number, end: number): void;
-  /** The client does not take it. */
-  onRefused(flow: UdpFlow): void;
-  /** Something of ours threw: the flow ends. */
-  onBroken(flow: UdpFlow, error: unknown, where: string): void;
-}
+import type { UdpPort } from './udp-port.ts';
 
 export class UdpFlow implements DatagramAnswer, DatagramReader {
   readonly flow: Flow<UdpFlow>;
   readonly tunnel: Tunnel;
   readonly lease = new Lease();
-  readonly #owner: UdpFlowOwner;
+  readonly #port: UdpPort;
   /** What came while it is not decided yet whether it may come at all; null: it may. */
   #waiting: Buffer[] | null = null;
   #waitingBytes = 0;
@@ -41,10 +24,10 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   #isServed = false;
   #isOver = false;
 
-  constructor(flow: Flow<UdpFlow>, tunnel: Tunnel, owner: UdpFlowOwner) {
+  constructor(flow: Flow<UdpFlow>, tunnel: Tunnel, port: UdpPort) {
     this.flow = flow;
     this.tunnel = tunnel;
-    this.#owner = owner;
+    this.#port = port;
   }
 
   // ---- while it is decided ----
@@ -65,7 +48,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     const isFull =
       waiting.length >= EDGE_LIMITS.UDP_DECIDING_DATAGRAMS ||
       this.#waitingBytes + size > EDGE_LIMITS.UDP_DECIDING_BYTES;
-    if (isFull) return this.#owner.onDropped(this, 'limit', 1);
+    if (isFull) return this.#port.onDropped(this, 'limit', 1);
     this.#waitingBytes += size;
     waiting.push(bytes.subarray(start, end));
   }
@@ -78,11 +61,11 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     // Asked before it is opened anew: a client that is behind would open a socket for a datagram that does not come. One that
     // is proven to be there is not kept out by those who are not.
     if (this.#stream === null && !this.flow.isConfirmed && !this.tunnel.upstream.takesFlows)
-      return this.#owner.onDropped(this, 'behind', 1);
+      return this.#port.onDropped(this, 'behind', 1);
     const stream = this.#stream ?? this.#open();
     const outcome = stream === null ? 'away' : stream.send(bytes, start, end);
-    if (outcome !== 'sent') return this.#owner.onDropped(this, outcome, 1);
-    if (stream?.state === 'open') return this.#owner.onPassed(this, 1, end - start);
+    if (outcome !== 'sent') return this.#port.onDropped(this, outcome, 1);
+    if (stream?.state === 'open') return this.#port.onPassed(this, 1, end - start);
     this.#unansweredDatagrams += 1;
     this.#unansweredBytes += end - start;
   }
@@ -93,7 +76,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#isOver = true;
     const waited = this.#waiting?.length ?? 0;
     this.#waiting = null;
-    if (waited > 0) this.#owner.onDropped(this, reason, waited);
+    if (waited > 0) this.#port.onDropped(this, reason, waited);
     this.#letGo(reason)?.reset(why);
   }
 
@@ -106,7 +89,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     // A carrier that breaks under this very stream answers within the call.
     if (opened === null || opened.state === 'closed') return null;
     this.#stream = opened;
-    if (!this.#isServed) this.#owner.onAsked(this);
+    if (!this.#isServed) this.#port.onAsked(this);
     opened.read(this);
     return opened;
   }
@@ -117,8 +100,8 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#stream = null;
     this.#unansweredDatagrams = 0;
     this.#unansweredBytes = 0;
-    if (unanswered > 0) this.#owner.onDropped(this, reason, unanswered);
-    if (!this.#isServed) this.#owner.onUnasked(this);
+    if (unanswered > 0) this.#port.onDropped(this, reason, unanswered);
+    if (!this.#isServed) this.#port.onUnasked(this);
     return stream;
   }
 
@@ -127,22 +110,22 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     const [datagrams, bytes] = [this.#unansweredDatagrams, this.#unansweredBytes];
     this.#unansweredDatagrams = 0;
     this.#unansweredBytes = 0;
-    if (!this.#isServed) this.#owner.onServed(this);
+    if (!this.#isServed) this.#port.onServed(this);
     this.#isServed = true;
-    if (datagrams > 0) this.#owner.onPassed(this, datagrams, bytes);
+    if (datagrams > 0) this.#port.onPassed(this, datagrams, bytes);
   }
 
   onRefused({ code }: StreamReason): void {
     if (this.#isOver) return;
     const isAway = code === 'carrier-lost' || code === 'shutting-down';
     this.#letGo(isAway ? 'away' : 'local');
-    if (!isAway) this.#owner.onRefused(this);
+    if (!isAway) this.#port.onRefused(this);
   }
 
   // ---- from the client ----
 
   onDatagram(bytes: Buffer, start: number, end: number): void {
-    if (!this.#isOver) this.#owner.onReply(this, bytes, start, end);
+    if (!this.#isOver) this.#port.onReply(this, bytes, start, end);
   }
 
   /** Its carrier is lost, or the client let go: if the visitor goes on, so does the flow. */
@@ -153,7 +136,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   abandon(error: unknown, where: string): void {
     const stream = this.#stream;
     try {
-      this.#owner.onBroken(this, error, where);
+      this.#port.onBroken(this, error, where);
     } finally {
       this.#isOver = true;
       this.#stream = null;

@@ -20,7 +20,7 @@ import type { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
-import { UdpFlow, type UdpFlowOwner } from './udp-flow.ts';
+import { UdpFlow } from './udp-flow.ts';
 import type { UdpSocket } from './udp-socket.ts';
 import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
 
@@ -68,7 +68,7 @@ const OVER: Readonly<Record<FlowEnd, { readonly text: string; readonly unpassed:
   closed: { text: 'the flow has ended', unpassed: 'away' },
 };
 
-export class UdpPort implements UdpFlowOwner, Guarded {
+export class UdpPort implements Guarded {
   readonly #port: number;
   readonly #socket: UdpSocket;
   readonly #parts: UdpPortParts;
@@ -260,10 +260,12 @@ export class UdpPort implements UdpFlowOwner, Guarded {
 
   // ---- from the flows ----
 
+  /** The client is asked for the first local socket of this flow; onServed or onUnasked follows. */
   onAsked(served: UdpFlow): void {
     this.#openingsOf(served.tunnel).begun(served, this.#parts.now());
   }
 
+  /** There will be no answer. */
   onUnasked(served: UdpFlow): void {
     this.#openingsOf(served.tunnel).gone(served);
   }
@@ -277,6 +279,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     return made;
   }
 
+  /** The client has a local socket for it: once a flow. */
   onServed(served: UdpFlow): void {
     const { tunnel } = served;
     this.#openingsOf(tunnel).answered(served, this.#parts.now());
@@ -284,6 +287,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     this.#parts.totals.requests += 1;
   }
 
+  /** From the visitor, and passed. */
   onPassed({ flow, tunnel }: UdpFlow, datagrams: number, bytes: number): void {
     const { totals } = this.#parts;
     this.#table.passedIn(flow, bytes, datagrams);
@@ -302,6 +306,7 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     for (const drop of drops) this.#parts.totals.takenBack += this.#table.reported(drop);
   }
 
+  /** The memory is borrowed for the call. */
   onReply({ flow, tunnel }: UdpFlow, bytes: Buffer, start: number, end: number): void {
     const { totals, now } = this.#parts;
     const size = end - start;
@@ -314,10 +319,12 @@ export class UdpPort implements UdpFlowOwner, Guarded {
     totals.bytesToVisitor += size;
   }
 
+  /** The client does not take it. */
   onRefused({ flow }: UdpFlow): void {
     this.#table.close(flow);
   }
 
+  /** Something of ours threw: the flow ends. */
   onBroken({ flow }: UdpFlow, error: unknown, where: string): void {
     this.#parts.report(error, where);
     this.#table.close(flow);

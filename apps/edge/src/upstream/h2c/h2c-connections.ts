@@ -9,18 +9,13 @@ import {
   type Settings,
 } from 'node:http2';
 import { Fault } from '@tunnel/errors';
-import { BROKEN, type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
+import { BROKEN, guard, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { faultOfRefusal, type UpstreamAnswer, type UpstreamStream } from '../upstream.ts';
 import { type Service, serviceKeyOf, streamHeadOf, type UpstreamContext } from '../upstream-request.ts';
+import type { H2cUpstream } from './h2c-upstream.ts';
 import { StreamDuplex } from './stream-duplex.ts';
-
-/** Who waits for a connection; one of both is told. */
-export interface H2cWaiter extends Guarded {
-  onConnected(session: H2cConnection): void;
-  onNotConnected(fault: Fault): void;
-}
 
 export interface H2cConnectionOptions {
   readonly service: Service;
@@ -29,7 +24,7 @@ export interface H2cConnectionOptions {
   readonly now: () => number;
   readonly onBytes: (toClient: number, toVisitor: number) => void;
   /** It has less room than was thought. */
-  readonly onExcess: (waiter: H2cWaiter) => void;
+  readonly onExcess: (waiter: H2cUpstream) => void;
   readonly report: ReportInternalError;
 }
 
@@ -59,7 +54,7 @@ const SESSION_OPTIONS = {
 export class H2cConnection implements UpstreamAnswer {
   readonly #given: H2cConnectionOptions;
   #state: State = 'opening';
-  #waiting: H2cWaiter[] = [];
+  #waiting: H2cUpstream[] = [];
   #session: ClientHttp2Session | null = null;
   /** Of the client, which the stream was asked for on. */
   readonly #askedOn: object | null;
@@ -123,7 +118,8 @@ export class H2cConnection implements UpstreamAnswer {
     if (opening === null) this.#refuse(new Fault('TUNNEL_AWAY'));
   }
 
-  take(waiter: H2cWaiter): void {
+  /** onConnected or onNotConnected of the request follows, once. */
+  take(waiter: H2cUpstream): void {
     if (this.#state === 'opening') this.#waiting.push(waiter);
     else if (this.#state === 'open') waiter.onConnected(this);
     else waiter.onNotConnected(new Fault('TUNNEL_AWAY'));
@@ -275,7 +271,7 @@ export class H2cConnections {
   }
 
   /** Exactly one of the waiter's answers comes, at once or later. */
-  take(service: Service, serviceName: string | null, waiter: H2cWaiter): void {
+  take(service: Service, serviceName: string | null, waiter: H2cUpstream): void {
     const connections = this.#byService.get(serviceKeyOf(service, serviceName)) ?? [];
     const usable = connections.filter((connection) => connection.takesCalls && connection.isTo(service));
     const free = leastLoaded(usable.filter((connection) => connection.hasRoom));
@@ -285,7 +281,7 @@ export class H2cConnections {
     else leastLoaded(usable)?.take(waiter);
   }
 
-  #open(service: Service, serviceName: string | null, waiter: H2cWaiter): void {
+  #open(service: Service, serviceName: string | null, waiter: H2cUpstream): void {
     const connection = new H2cConnection({
       service,
       serviceName,

@@ -11,7 +11,7 @@ import {
   type UpstreamContext,
   UpstreamRequest,
 } from '../upstream-request.ts';
-import type { H2cConnection, H2cConnections, H2cWaiter } from './h2c-connections.ts';
+import type { H2cConnection, H2cConnections } from './h2c-connections.ts';
 import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trailersOf } from './http2-fields.ts';
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
@@ -19,7 +19,7 @@ const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = cons
 /** Of what node tells of a call's stream. */
 const SCOPE = 'h2c.stream';
 
-export class H2cUpstream extends UpstreamRequest implements H2cWaiter {
+export class H2cUpstream extends UpstreamRequest {
   readonly #connections: H2cConnections;
   #connection: H2cConnection | null = null;
   #stream: ClientHttp2Stream | null = null;

@@ -14,7 +14,7 @@ import {
 } from '@tunnel/core';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
-import type { BodySource } from '../proxied-request.ts';
+import type { BodySource } from '../body-source.ts';
 
 type BodyStep =
   | { readonly kind: 'more'; readonly goOn: boolean }

@@ -1,19 +1,13 @@
 // The body of one request of an HTTP/2 visitor on its way to the service, or to what holds it: only as fast as it is taken.
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Framing, HeaderField } from '@tunnel/core';
-import { type Guarded, guard } from '@tunnel/mux';
+import { guard } from '@tunnel/mux';
 import { type RawFields, trailersOf } from '../../../upstream/h2c/http2-fields.ts';
-import type { BodySource } from '../proxied-request.ts';
+import type { BodySource } from '../body-source.ts';
+import type { Http2Request } from './http2-request.ts';
 
 /** Of what node tells of a request's stream. */
 const SCOPE = 'http2.stream';
-
-export interface BodyOwner extends Guarded {
-  onBodyEnd(trailers: readonly HeaderField[]): void;
-  onBadBody(reason: string): void;
-  /** It has more bytes than it may. */
-  onBodyTooLarge(): void;
-}
 
 export class Http2Body implements BodySource {
   readonly form = 'data';
@@ -22,26 +16,26 @@ export class Http2Body implements BodySource {
   /** That the rules let pass. */
   maxBytes = Number.POSITIVE_INFINITY;
   readonly #stream: ServerHttp2Stream;
-  readonly #owner: BodyOwner;
+  readonly #request: Http2Request;
   /** Of a body with a length. */
   #leftBytes: number;
   #trailers: readonly HeaderField[] = [];
   #isPaused = false;
   #isOver = false;
 
-  constructor(stream: ServerHttp2Stream, framing: Framing, owner: BodyOwner) {
+  constructor(stream: ServerHttp2Stream, framing: Framing, request: Http2Request) {
     this.#stream = stream;
     this.#leftBytes = framing.kind === 'length' ? framing.length : Number.POSITIVE_INFINITY;
-    this.#owner = owner;
+    this.#request = request;
   }
 
   start(earlyTrailers: RawFields | null): void {
     if (earlyTrailers !== null) this.#onTrailers(earlyTrailers);
-    guard.listen(this.#stream, 'trailers', this.#owner, SCOPE, (_trailers, _flags, raw: RawFields) =>
+    guard.listen(this.#stream, 'trailers', this.#request, SCOPE, (_trailers, _flags, raw: RawFields) =>
       this.#onTrailers(raw),
     );
-    guard.listen(this.#stream, 'data', this.#owner, SCOPE, (chunk: Buffer) => this.#onData(chunk));
-    guard.listen(this.#stream, 'end', this.#owner, SCOPE, () => this.#onEnd());
+    guard.listen(this.#stream, 'data', this.#request, SCOPE, (chunk: Buffer) => this.#onData(chunk));
+    guard.listen(this.#stream, 'end', this.#request, SCOPE, () => this.#onEnd());
   }
 
   /** The service takes no more of it for now. */
@@ -72,7 +66,7 @@ export class Http2Body implements BodySource {
     }
     if (this.receivedBytes > this.maxBytes) {
       this.#isOver = true;
-      this.#owner.onBodyTooLarge();
+      this.#request.onBodyTooLarge();
       return;
     }
     if (this.taker?.writeBody(chunk, 0, chunk.length, true) !== false) return;
@@ -94,11 +88,11 @@ export class Http2Body implements BodySource {
       this.#fail('the body is shorter than its Content-Length');
       return;
     }
-    this.#owner.onBodyEnd(this.#trailers);
+    this.#request.onBodyEnd(this.#trailers);
   }
 
   #fail(reason: string): void {
     this.#isOver = true;
-    this.#owner.onBadBody(reason);
+    this.#request.onBadBody(reason);
   }
 }

@@ -6,44 +6,26 @@ import { guard } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
-import {
-  isOwnAnswer,
-  isToControl,
-  type OwnAnswer,
-  type RouteDecision,
-  type VisitorInfo,
-} from '../../../routing/http-router.ts';
+import { isOwnAnswer, isToControl, type OwnAnswer, type RouteDecision } from '../../../routing/http-router.ts';
 import { type RawFields, requestHeadOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
 import type { ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import type { UpstreamStream } from '../../../upstream/upstream.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
-import { type LeaseHolder, ProxiedRequest } from '../proxied-request.ts';
+import { ProxiedRequest } from '../proxied-request.ts';
 import type { BodyHolder } from '../request-policy.ts';
-import type { VisitorOwner } from '../visitor.ts';
-import { type BodyOwner, Http2Body } from './http2-body.ts';
-import type { Http2Outbound } from './http2-outbound.ts';
+import { Http2Body } from './http2-body.ts';
 import { Http2Response } from './http2-response.ts';
+import type { Http2Visitor } from './http2-visitor.ts';
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'protocols cannot be switched in HTTP/2' };
-
-/** The visitor's connection, as its requests see it. */
-export interface RequestingVisitor extends LeaseHolder {
-  readonly info: VisitorInfo;
-  readonly owner: VisitorOwner;
-  readonly outbound: Http2Outbound;
-  /** A service has answered a request for this authority. */
-  onServed(routeKey: string): void;
-  /** Nothing more comes of it. `isTakenBack`: the visitor did not wait for the end of the answer. */
-  onOver(request: Http2Request, isTakenBack: boolean): void;
-}
 
 /** Of what node tells of a request's stream. */
 const SCOPE = 'http2.stream';
 
-export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder, BodyOwner {
-  readonly #visitor: RequestingVisitor;
+export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder {
+  readonly #visitor: Http2Visitor;
   readonly #stream: ServerHttp2Stream;
   readonly #request: ProxiedRequest;
   readonly #response: Http2Response;
@@ -61,7 +43,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
   readonly #uploading = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
   #isOver = false;
 
-  constructor(visitor: RequestingVisitor, stream: ServerHttp2Stream) {
+  constructor(visitor: Http2Visitor, stream: ServerHttp2Stream) {
     this.#visitor = visitor;
     this.#stream = stream;
     this.#request = new ProxiedRequest(visitor.owner, visitor);
@@ -77,12 +59,12 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
     });
   }
 
-  /** What waits of its answer. */
   /** Of the tunnel or the group that serves the request; empty before one does. */
   get routeKey(): string {
     return this.#request.routeKey;
   }
 
+  /** Bytes of the answer that wait to be sent. */
   get queuedBytes(): number {
     return this.#response.queuedBytes;
   }
@@ -157,6 +139,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder,
     this.#held = null;
   }
 
+  /** It has more bytes than it may. */
   onBodyTooLarge(): void {
     this.#request.refuseBody(this.#response.isBegun);
   }

@@ -8,10 +8,11 @@ import { VisitMemory } from '../../../policy/visit-memory.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
 import type { RawFields } from '../../../upstream/h2c/http2-fields.ts';
+import type { LeaseHolder } from '../proxied-request.ts';
 import type { Visitor, VisitorOwner } from '../visitor.ts';
 import { Http2Liveness } from './http2-liveness.ts';
 import { Http2Outbound, type OutboundSession } from './http2-outbound.ts';
-import { Http2Request, type RequestingVisitor } from './http2-request.ts';
+import { Http2Request } from './http2-request.ts';
 
 /** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
 const SESSION_OPTIONS = {
@@ -26,7 +27,7 @@ const SESSION_OPTIONS = {
 
 type Phase = 'open' | 'closing' | 'closed';
 
-export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession {
+export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   readonly info: VisitorInfo;
   readonly owner: VisitorOwner;
   amongServed: ListNode<Visitor> | null = null;
@@ -155,11 +156,13 @@ export class Http2Visitor implements Visitor, RequestingVisitor, OutboundSession
     }
   }
 
+  /** A service has answered a request for this authority. */
   onServed(routeKey: string): void {
     const lease = this.#leases.get(routeKey);
     if (lease !== undefined) lease.isServed = true;
   }
 
+  /** Nothing more comes of it. `isTakenBack`: the visitor did not wait for the end of the answer. */
   onOver(request: Http2Request, isTakenBack: boolean): void {
     if (!this.#requests.delete(request)) return;
     this.#activeAtMs = this.owner.services.now();

@@ -3,7 +3,7 @@ import type { HeaderField } from '@tunnel/core';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { HeldBodies } from '../../policy/held-bodies.ts';
-import { HeldSource } from './held-source.ts';
+import { HeldSource } from './body-source.ts';
 
 const PIECE = EDGE_LIMITS.POLICY_HELD_PIECE_BYTES;
 

@@ -1,9 +1,22 @@
-// A body that was held, on its way to the service: to the byte, in pieces, as fast as they are taken.
-import { type HeaderField, StallWatch } from '@tunnel/core';
+// A request's body on its way in: from the visitor as it comes, or one that was held until its rules let it pass.
+import { type ChunkedForm, type HeaderField, StallWatch } from '@tunnel/core';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { HeldBody } from '../../policy/held-bodies.ts';
-import type { BodySource } from './proxied-request.ts';
 
+/** The request's body on its way in. */
+export interface BodySource {
+  readonly form: ChunkedForm;
+  /** Who gets it now. */
+  taker: BodyTaker | null;
+}
+
+/** A service, or what holds the body before. */
+export interface BodyTaker {
+  /** Same rule as ByteDuplex.write. */
+  writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
+}
+
+/** A body that was held, on its way to the service: to the byte, in pieces, as fast as they are taken. */
 export class HeldSource implements BodySource {
   /** Its chunks are gone: a service that must have some gets others. */
   readonly form = 'data';
