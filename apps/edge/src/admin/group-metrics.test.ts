@@ -3,7 +3,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
-import { PeerTotals } from '../ingress/p2p/peer-totals.ts';
+import { PeerTotals } from '../ingress/p2p/peer-joins.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { noTlsTotals } from '../ingress/tls/tls-totals.ts';
 import { noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';

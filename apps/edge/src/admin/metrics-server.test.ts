@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { ReservedKind } from '../backend/names/reserved-names.ts';
 import { openGate } from '../ingress/gate.fixture.ts';
 import { HttpTotals } from '../ingress/http/http-totals.ts';
-import { PeerTotals } from '../ingress/p2p/peer-totals.ts';
+import { PeerTotals } from '../ingress/p2p/peer-joins.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { noTlsTotals } from '../ingress/tls/tls-totals.ts';
 import { type DropCounts, noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';

@@ -4,10 +4,13 @@ import { CapturedBody } from '@tunnel/capture';
 import type { CapturedPolicy } from '@tunnel/contract';
 import {
   type ChunkedForm,
+  changedHead,
   fieldValueOf,
+  type HeaderPair,
   isTextual,
   type OwnResponse,
   ownResponseText,
+  parseRequestHead,
   type RequestChanges,
   type RequestHead,
   type ResponseHead,
@@ -17,7 +20,6 @@ import type { RequestStream } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CapturedRules } from '../upstream/captured-rules.ts';
 import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
-import { charsOfChanges, servedText } from './served-text.ts';
 
 /** Holds requests within its bounds. */
 export interface CaptureBuffer {
@@ -224,3 +226,25 @@ const ownBodyOf = ({ headers, body }: OwnResponse, keepsBodies: boolean): Captur
 /** What it takes to keep it, roughly. */
 const charsOfOwn = ({ headers, body }: OwnResponse): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length, body.length);
+
+/** It was read strictly when it came, and was within its bounds. */
+const UNBOUNDED = { fieldsMax: Number.POSITIVE_INFINITY };
+
+/**
+ * The head of a captured request as its service got it, where rules changed it: made when somebody looks, from what came and what they changed. Most
+ * captures nobody looks at. Empty where it cannot be told any more: what a rule has taken away is never shown instead.
+ */
+export const servedText = (text: string, changes: RequestChanges): string => {
+  const head = parseRequestHead(text, UNBOUNDED);
+  return head.kind === 'problem' ? '' : changedHead(head, changes).text;
+};
+
+/** What is kept of the changes of one request. */
+const charsOfChanges = ({ path, cookie, set, add }: RequestChanges): number =>
+  (path?.length ?? 0) + (cookie?.length ?? 0) + charsOf(set) + charsOf(add);
+
+const charsOf = (pairs: readonly HeaderPair[]): number => {
+  let chars = 0;
+  for (const pair of pairs) chars += pair[0].length + pair[1].length;
+  return chars;
+};

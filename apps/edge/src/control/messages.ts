@@ -1,12 +1,13 @@
 // What an authenticated client may say, and what is done about it.
+import type { TunnelProtocol } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { ControlMessage, MessageOf } from '@tunnel/protocol';
+import { CAPABILITY, type ControlMessage, type MessageOf } from '@tunnel/protocol';
+import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import type { Registry } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
-import { connectPeer, disconnectPeer, reportPeer } from './peer-messages.ts';
 import { type RegisterContext, registerTunnel, tunnelError } from './registrations.ts';
 import type { Session } from './session.ts';
 
@@ -95,4 +96,60 @@ const unregister = async (
     return connection.send(tunnelError(request_id, new Fault('TUNNEL_UNKNOWN'), tunnel_id));
   }
   connection.send({ type: 'TunnelUnregistered', request_id, tunnel_id });
+};
+
+// ---- what subscribers and publishers of p2p tunnels say; who may join is decided elsewhere ----
+
+interface PeerContext {
+  readonly peers: PeerJoins;
+  /** Protocols that the operator does not want here. */
+  readonly switchedOff: readonly TunnelProtocol[];
+  readonly isDraining: () => boolean;
+}
+
+/** Answers on the connection, always. */
+const connectPeer = (
+  context: PeerContext,
+  session: Session | undefined,
+  connection: ControlConnection,
+  message: MessageOf<'ConnectPeer'>,
+): void => {
+  const { request_id } = message;
+  const answer = earlyRefusal(context, session) ?? joinOf(context, session as Session, connection, message);
+  if (!(answer instanceof Fault)) return connection.send({ type: 'PeerConnected', request_id, peer_id: answer });
+  const { code, message: text, retryable } = answer;
+  connection.send({ type: 'PeerError', request_id, code, message: text, retryable });
+};
+
+const earlyRefusal = ({ switchedOff, isDraining }: PeerContext, session: Session | undefined): Fault | null => {
+  // The client has said that it stops.
+  if (session === undefined) return new Fault('TUNNEL_CLOSED');
+  if (isDraining()) return new Fault('EDGE_SHUTTING_DOWN');
+  if (!session.capabilities.includes(CAPABILITY.P2P)) {
+    return new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol: 'p2p' });
+  }
+  return switchedOff.includes('p2p') ? new Fault('TUNNEL_PROTOCOL_OFF', { protocol: 'p2p' }) : null;
+};
+
+const joinOf = (
+  { peers }: PeerContext,
+  { owner, sessionId }: Session,
+  connection: ControlConnection,
+  { p2p_name, p2p_secret_hash, service, peer_id }: MessageOf<'ConnectPeer'>,
+): string | Fault => {
+  const request = { name: p2p_name, secretHash: p2p_secret_hash, service, owner, clientId: sessionId, peerId: peer_id };
+  const joined = peers.join(request, connection.peer.clientAddr);
+  return joined instanceof Fault ? joined : joined.peer.peerId;
+};
+
+const disconnectPeer = (
+  { peers }: PeerContext,
+  session: Session | undefined,
+  { peer_id }: MessageOf<'DisconnectPeer'>,
+): void => {
+  if (session !== undefined) peers.leave(session.sessionId, peer_id);
+};
+
+const reportPeer = ({ peers }: PeerContext, session: Session | undefined, message: MessageOf<'PeerReport'>): void => {
+  if (session !== undefined) peers.report(session.sessionId, message);
 };

@@ -1,9 +1,9 @@
-import { scryptSync } from 'node:crypto';
+import { hash as hashOf, scryptSync } from 'node:crypto';
 import type { PolicyEvent } from '@tunnel/core';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
-import { PasswordChecks, type PasswordNeed } from './password-checks.ts';
+import { createKeyedDigest, PasswordChecks, type PasswordNeed } from './password-checks.ts';
 import { hashPassword, isPassword } from './password-hash.ts';
 
 const HASH = '$scrypt$ln=14,r=8,p=1$c2FsdA$aGFzaA';
@@ -268,4 +268,23 @@ it('what one tenant makes known pushes out nothing that is known of another', as
     await stage.perform('open', { policyId, tenant: 'account 2', routeKey: 'evil' });
   }
   expect(stage.perform('open')).toEqual(RIGHT);
+});
+
+// ---- what is kept of a password ----
+
+const TEXTS = ['', 'a', 'b', 'ab', 'a\0b', 'pässwörd', 'x'.repeat(300), 'x'.repeat(301), '€'.repeat(1000)];
+
+it('a text has one digest, and no two have the same', () => {
+  const digest = createKeyedDigest();
+  expect(TEXTS.map(digest)).toEqual(TEXTS.map(digest));
+  expect(new Set(TEXTS.map(digest)).size).toBe(TEXTS.length);
+});
+
+it('without the key nobody can tell of which text it is', () => {
+  const digest = createKeyedDigest();
+  for (const text of TEXTS) expect(digest(text)).not.toBe(hashOf('sha256', text, 'base64url'));
+});
+
+it('another process has another key', () => {
+  expect(createKeyedDigest()('a')).not.toBe(createKeyedDigest()('a'));
 });

@@ -1,11 +1,11 @@
 // Whether a password is right: off the event loop, a few at a time, and known ones at once. Strangers who guess are slowed down by
 // address and tunnel, and tenants have their turns: a flood at one waits for itself. Whoever is known already is served as before.
+import { hash, randomBytes } from 'node:crypto';
 import { FailureWindow, FairTurns, networkOf, type PolicyEvent, type PolicyNeed, type Turn } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';
-import { createKeyedDigest, type KeyedDigest } from './keyed-digest.ts';
 import { isPassword } from './password-hash.ts';
 
 export type PasswordNeed = Extract<PolicyNeed, { kind: 'check-password' }>;
@@ -176,3 +176,15 @@ const failed = (code: 'POLICY_BUSY' | 'POLICY_RATE_LIMITED', retryAfterSecs: num
   fault: new Fault(code),
   retryAfterSecs,
 });
+
+/** As base64url they are the 64 characters of a whole block. */
+const KEY_BYTES = 48;
+
+/** What is kept in memory of a secret text, so that it can be known again and never be read. It leaves this process nowhere. */
+type KeyedDigest = (text: string) => string;
+
+/** SHA-256 behind a key of this process. Texts all the way: buffers cost more than the digest. */
+export const createKeyedDigest = (): KeyedDigest => {
+  const key = randomBytes(KEY_BYTES).toString('base64url');
+  return (text) => hash('sha256', key + text, 'base64url');
+};

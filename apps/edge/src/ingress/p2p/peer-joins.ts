@@ -11,12 +11,12 @@ import {
   type PeerRequest,
 } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import type { ControlMessageInput, MessageOf, StreamReason } from '@tunnel/protocol';
+import type { ControlMessageInput, DirectOutcome, MessageOf, StreamReason } from '@tunnel/protocol';
 import { type Clock, equalInConstantTime, type Logger, LogLimiter, randomId } from '@tunnel/runtime';
 import type { PeerNames } from '../../routing/endpoints.ts';
 import type { Registry } from '../../routing/registry.ts';
+import { RelayTotals } from '../tcp/relay-totals.ts';
 import { JoinedPeer } from './joined-peer.ts';
-import { PeerTotals } from './peer-totals.ts';
 
 export type GoneReason = MessageOf<'PeerGone'>['reason'];
 
@@ -32,6 +32,18 @@ export interface PeerJoinsOptions {
 }
 
 const ENDED: StreamReason = { code: 'cancelled', text: 'the peer is not joined any more' };
+
+/** Joins, relayed bytes and refusals since the start, and how tries to go direct ended. A request is a subscriber that joined. */
+export class PeerTotals extends RelayTotals {
+  /** As publishers report them; those that go direct name them all from the first scrape on. */
+  readonly attempts: Record<DirectOutcome, number> = {
+    direct: 0,
+    'udp-blocked': 0,
+    'random-ports': 0,
+    'no-answer': 0,
+    'no-transport': 0,
+  };
+}
 
 export class PeerJoins implements PeerNames {
   readonly totals = new PeerTotals();

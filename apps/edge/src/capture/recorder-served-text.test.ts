@@ -2,7 +2,7 @@
 import { changedHead, type RequestChanges, type RequestHead, requestHeadFromParts } from '@tunnel/core';
 import { expect, it } from 'vitest';
 import { captureStore, captureTunnel, requestHead } from './capture.fixture.ts';
-import { servedText } from './served-text.ts';
+import { servedText } from './recorder.ts';
 
 const SECRET = 'Basic YW5uYTpzZWNyZXQ=';
 const changes: RequestChanges = {
