@@ -2,7 +2,7 @@
 import type { DatagramStream } from '@tunnel/mux';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { allowFaults, hasThrown, throwAt } from '../../throw-at.fixture.ts';
+import { allowFaults, hasThrown, throwAt } from '../../whole-edge/throw-at.fixture.ts';
 import { echoing, refusing, UdpStage, type UdpStand, type Visitor } from './udp.fixture.ts';
 import { UdpSocket } from './udp-socket.ts';
 

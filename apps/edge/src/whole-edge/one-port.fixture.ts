@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { temporaryDirectory, testCertificate } from '@tunnel/testkit';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 export interface OnePortStage {
   readonly edge: Edge;

@@ -6,8 +6,8 @@ import type { CapturedRequest, CaptureList } from '@tunnel/contract';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 type FinishedRequest = Extract<RequestEvent, { type: 'request-finished' }>;
 

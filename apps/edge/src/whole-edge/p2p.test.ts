@@ -2,9 +2,9 @@
 import { createLogger, loadServerConfig, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openRelay, P2P_TUNNEL, RawPeer } from './control/raw-peers.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { openRelay, P2P_TUNNEL, RawPeer } from '../control/raw-peers.fixture.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 let folder: TemporaryDirectory;

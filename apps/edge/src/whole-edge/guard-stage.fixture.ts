@@ -9,11 +9,11 @@ import * as tls from 'node:tls';
 import { createCarrier, MuxSession, processBudget } from '@tunnel/mux';
 import { type Logger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, rethrow, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
-import { askUpgrade } from './control/raw-carrier.fixture.ts';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
-import { dialLocal } from './ingress/http/http.fixture.ts';
+import { askUpgrade } from '../control/raw-carrier.fixture.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
+import { dialLocal } from '../ingress/http/http.fixture.ts';
 
 export const BIG_BYTES = 24 * 1024 * 1024;
 const TLS = { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;

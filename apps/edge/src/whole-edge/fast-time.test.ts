@@ -14,9 +14,9 @@ import {
   type TcpServer,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
-import { EDGE_LIMITS } from './limits.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 
 /** Real time that a test may take, on a busy machine too; all limits together would take longer. */
 const REAL_MAX_MS = 20_000;

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CREDENTIAL, ScriptedPlatform, servePlatform } from './backend/scripted-platform.fixture.ts';
-import { echoMux, openCarrier } from './control/raw-carrier.fixture.ts';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
-import { EDGE_LIMITS } from './limits.ts';
+import { CREDENTIAL, ScriptedPlatform, servePlatform } from '../backend/scripted-platform.fixture.ts';
+import { echoMux, openCarrier } from '../control/raw-carrier.fixture.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
+import { EDGE_LIMITS } from '../limits.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 let root: TemporaryDirectory;

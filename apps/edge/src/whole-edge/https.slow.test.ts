@@ -14,10 +14,10 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
-import { talk } from './ingress/http/http.fixture.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
+import { talk } from '../ingress/http/http.fixture.ts';
 
 let directory: TemporaryDirectory;
 let edge: Edge | undefined;

@@ -2,9 +2,9 @@
 import { createLogger, loadServerConfig, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { claimPortBlock, type PortBlock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const SIZE = 20;

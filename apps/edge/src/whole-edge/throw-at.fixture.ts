@@ -2,16 +2,16 @@
 import { ConnectionGate } from '@tunnel/http-shell';
 import { guard, type Listener } from '@tunnel/mux';
 import { vi } from 'vitest';
-import { TunnelCounters } from './backend/tunnel-counters.ts';
-import { Http1Input } from './ingress/http/http1/http1-input.ts';
-import { Http1Visitor, Linger } from './ingress/http/http1/http1-visitor.ts';
-import { Http2Request } from './ingress/http/http2/http2-request.ts';
-import { HttpsPort } from './ingress/http/https-port.ts';
-import { UdpFlow } from './ingress/udp/udp-flow.ts';
-import { UdpPort } from './ingress/udp/udp-port.ts';
-import { H2cConnection } from './upstream/h2c/h2c-connections.ts';
-import { H2cUpstream } from './upstream/h2c/h2c-upstream.ts';
-import { Http1Upstream } from './upstream/http1/http1-upstream.ts';
+import { TunnelCounters } from '../backend/tunnel-counters.ts';
+import { Http1Input } from '../ingress/http/http1/http1-input.ts';
+import { Http1Visitor, Linger } from '../ingress/http/http1/http1-visitor.ts';
+import { Http2Request } from '../ingress/http/http2/http2-request.ts';
+import { HttpsPort } from '../ingress/http/https-port.ts';
+import { UdpFlow } from '../ingress/udp/udp-flow.ts';
+import { UdpPort } from '../ingress/udp/udp-port.ts';
+import { H2cConnection } from '../upstream/h2c/h2c-connections.ts';
+import { H2cUpstream } from '../upstream/h2c/h2c-upstream.ts';
+import { Http1Upstream } from '../upstream/http1/http1-upstream.ts';
 
 interface Below {
   readonly where: string;

@@ -10,8 +10,8 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 const ALERT = 21;
 const HANDSHAKE = 22;

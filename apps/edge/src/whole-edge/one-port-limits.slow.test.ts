@@ -6,9 +6,9 @@ import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { askUpgrade } from './control/raw-carrier.fixture.ts';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { talk } from './ingress/http/http.fixture.ts';
+import { askUpgrade } from '../control/raw-carrier.fixture.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { talk } from '../ingress/http/http.fixture.ts';
 import { type OnePortStage, openOnePort } from './one-port.fixture.ts';
 
 let stage: OnePortStage;

@@ -11,8 +11,8 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 const HANDSHAKE = 22;
 

@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { allowStaticReads } from '@tunnel/mux';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { askUpgrade, echoMux, openCarrier, type UpgradeRequest } from './control/raw-carrier.fixture.ts';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { talk } from './ingress/http/http.fixture.ts';
+import { askUpgrade, echoMux, openCarrier, type UpgradeRequest } from '../control/raw-carrier.fixture.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { talk } from '../ingress/http/http.fixture.ts';
 import { type OnePortStage, openOnePort } from './one-port.fixture.ts';
 
 const TLS13 = { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.3' } as const;

@@ -6,9 +6,9 @@ import { connect, type TLSSocket } from 'node:tls';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 let directory: TemporaryDirectory;
 let edge: Edge;

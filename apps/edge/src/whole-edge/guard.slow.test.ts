@@ -4,10 +4,10 @@ import * as net from 'node:net';
 import * as tls from 'node:tls';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hello, protocols } from '../../../packages/http-shell/src/tls/hello.fixture.ts';
-import { RawClient } from './control/raw-client.fixture.ts';
+import { hello, protocols } from '../../../../packages/http-shell/src/tls/hello.fixture.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { talk } from '../ingress/http/http.fixture.ts';
 import { GuardStage } from './guard-stage.fixture.ts';
-import { talk } from './ingress/http/http.fixture.ts';
 import { allowFaults, hasThrown, throwAt } from './throw-at.fixture.ts';
 
 let stage: GuardStage;

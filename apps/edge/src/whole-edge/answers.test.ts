@@ -7,9 +7,9 @@ import { CAPABILITIES, CAPABILITY, WIRE_LIMITS } from '@tunnel/protocol';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 type EdgeAnswered = Extract<RequestEvent, { type: 'edge-answered' }>;
 

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, freePort, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RawClient } from './control/raw-client.fixture.ts';
-import { createEdge } from './edge.ts';
-import type { Edge } from './edge-interface.ts';
+import { RawClient } from '../control/raw-client.fixture.ts';
+import { createEdge } from '../edge.ts';
+import type { Edge } from '../edge-interface.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const SECRET = 'the secret of this run';
