@@ -143,7 +143,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
 
 /** Tests that raise a fault at the calls they name. */
 const RAISING = [
-  `${EDGE}/guard.slow.test.ts`,
+  `${EDGE}/whole-edge/guard.slow.test.ts`,
   `${EDGE}/control/control-connection.test.ts`,
   `${EDGE}/control/peer-relays.test.ts`,
   `${EDGE}/control/speed-tests.test.ts`,

@@ -13,7 +13,7 @@ import type { Edge } from '../edge-interface.ts';
 const logger = createLogger({ level: 'silent', format: 'json' });
 const SECRET = 'the secret of this run';
 const tlsFile = (name: string): string =>
-  fileURLToPath(new URL(`../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));
+  fileURLToPath(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));
 
 interface Asked {
   readonly url: string;
