@@ -102,34 +102,24 @@ export const FOLDER_MAY_IMPORT = {
     db: ['timeout.ts'],
   },
   cli: {
-    'choose-tunnel.ts': ['api'],
-    'companions.ts': ['agent', 'companions'],
+    // The entries, the list of all commands, and the program around them.
+    '*.ts': ['commands', 'io'],
+    // A shell waits for it at every Tab.
     'complete-main.ts': ['completion'],
-    'examine-setup.ts': ['api'],
-    'login-setup.ts': ['api'],
-    'run.ts': ['commands'],
-    'run-in-process.ts': ['commands'],
-    'run-tunnels.ts': ['agent', 'api', 'output'],
-    'running-client.ts': ['output'],
-    commands: ['agent', 'api', 'completion', 'mcp', 'mcp-publish', 'output', 'service', '*.ts'],
-    mcp: [
-      ...['agent', 'api', 'companions', 'output'],
-      ...['choose-tunnel.ts', 'config-file.ts', 'examine-setup.ts', 'exit-codes.ts', 'flags.ts', 'io.ts'],
-      ...['problem-report.ts', 'running-client.ts', 'settings.ts', 'until-stopped.ts'],
-    ],
-    'mcp-publish': [
-      ...['agent', 'config-file.ts', 'exit-codes.ts', 'flags.ts', 'io.ts', 'misuse.ts', 'one-at-a-time.ts'],
-      ...['problem-report.ts', 'run-tunnels.ts', 'running-client.ts', 'settings.ts'],
-    ],
-    companions: ['output', 'io.ts', 'problem-report.ts', 'running-client.ts'],
-    completion: ['agent', 'io.ts'],
-    agent: ['output', 'exit-codes.ts', 'io.ts', 'problem-report.ts', 'running-client.ts', 'settings.ts'],
-    output: ['api', 'exit-codes.ts', 'io.ts', 'problem-report.ts'],
-    service: ['config-file.ts', 'exit-codes.ts', 'io.ts', 'private-files.ts', 'problem-report.ts'],
-    api: [
-      ...['config-file.ts', 'flags.ts', 'io.ts', 'one-at-a-time.ts', 'private-files.ts', 'settings.ts'],
-      'until-stopped.ts',
-    ],
+    commands: ['completion', 'mcp', 'service', 'run', 'agent', 'setup', 'output', 'api', 'config', 'io'],
+    completion: ['agent', 'io'],
+    mcp: ['run', 'agent', 'setup', 'output', 'api', 'config', 'io'],
+    'mcp/publish': ['run', 'agent', 'config', 'io'],
+    service: ['config', 'io'],
+    run: ['run/hooks', 'agent', 'output', 'api', 'config', 'io'],
+    'run/hooks': ['agent', 'output', 'config', 'io'],
+    // Who asks a running client. Who answers is a hook of the run.
+    agent: ['output', 'io'],
+    setup: ['api', 'config', 'io'],
+    output: ['api', 'io'],
+    api: ['config', 'io'],
+    config: ['io'],
+    io: [],
   },
   client: {
     // What its user holds: the client, its options, what it tells.

@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { makeTestIo } from '../../apps/cli/src/io.fixture.ts';
-import { buildProgram, run } from '../../apps/cli/src/run.ts';
+import { buildProgram, run } from '../../apps/cli/src/all-commands.ts';
+import { makeTestIo } from '../../apps/cli/src/io/io.fixture.ts';
 import { ROOT } from './checkout.fixture.ts';
 
 const PAGE = join(ROOT, 'docs/cli.md');

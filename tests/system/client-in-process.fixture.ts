@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
 import { type Clock, systemClock } from '@tunnel/runtime';
 import { FreezingClock, type InProcessStreams, type Program, runInProcess } from '@tunnel/testkit';
-import type { Io } from '../../apps/cli/src/io.ts';
-import { run } from '../../apps/cli/src/run.ts';
+import { run } from '../../apps/cli/src/all-commands.ts';
+import type { Io } from '../../apps/cli/src/io/io.ts';
 import { rememberFiles } from './files-left.fixture.ts';
 import { ProgramSockets } from './program-sockets.fixture.ts';
 

@@ -1,7 +1,7 @@
 // A user's computer: logged in, with a key and the server in its config.yml, and `tunnel` on it, which runs inside the test's process.
 import { expect } from 'vitest';
-import { makeTestIo, piping } from '../../apps/cli/src/io.fixture.ts';
-import { run } from '../../apps/cli/src/run.ts';
+import { run } from '../../apps/cli/src/all-commands.ts';
+import { makeTestIo, piping } from '../../apps/cli/src/io/io.fixture.ts';
 import type { Harness } from './harness.fixture.ts';
 import { Person } from './platform-test.fixture.ts';
 import type { Stack } from './stack.fixture.ts';

@@ -1,6 +1,6 @@
 // The executable tunnel. Its version is there at once, before the client is loaded; all else is a run of the program, which ends the
 // process with its exit code.
-import { VERSION } from './io.ts';
+import { VERSION } from './io/io.ts';
 
 const IS_VERSION = /^(--version|-V)$/;
 

@@ -1,10 +1,10 @@
 // The program around its commands: their help, one run of them, and its exit code. Nothing here ends the process.
 import { nearestWord } from '@tunnel/runtime';
 import { Command, CommanderError, Option } from 'commander';
-import { EXIT, type ExitCode, exitCodeOfSignal } from './exit-codes.ts';
-import { type Io, VERSION } from './io.ts';
-import { reportProblem, usageSentence } from './problem-report.ts';
-import { Interrupted } from './terminal-prompt.ts';
+import { EXIT, type ExitCode, exitCodeOfSignal } from './io/exit-codes.ts';
+import { type Io, VERSION } from './io/io.ts';
+import { reportProblem, usageSentence } from './io/problem-report.ts';
+import { Interrupted } from './io/terminal-prompt.ts';
 
 const EPILOGUE = `
 Examples:

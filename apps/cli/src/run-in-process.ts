@@ -1,7 +1,7 @@
 // One run of the program in this process: the world around it as its io, and its exit code.
 import { homedir, hostname } from 'node:os';
 import { releaseStartMemory, systemClock } from '@tunnel/runtime';
-import type { Io } from './io.ts';
+import type { Io } from './io/io.ts';
 import { CLI_LIMITS } from './limits.ts';
 
 /** `stdoutClosed` settles when nobody reads stdout any more. */
@@ -38,7 +38,7 @@ const runOnce = async (args: readonly string[], stdoutClosed: Promise<void>): Pr
       return client;
     },
   };
-  if (args[0] !== 'mcp') return (await import('./run.ts')).run(args, io);
+  if (args[0] !== 'mcp') return (await import('./all-commands.ts')).run(args, io);
   // A host waits for the list of tools before it shows anything: the other commands would take longer to load than it may take to answer.
   const [{ runProgram }, { mcpCommand }] = await Promise.all([import('./program.ts'), import('./commands/mcp.ts')]);
   return runProgram(args, io, [['Models:', [mcpCommand]]]);

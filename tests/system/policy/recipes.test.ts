@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeTestIo } from '../../../apps/cli/src/io.fixture.ts';
-import { run } from '../../../apps/cli/src/run.ts';
+import { run } from '../../../apps/cli/src/all-commands.ts';
+import { makeTestIo } from '../../../apps/cli/src/io/io.fixture.ts';
 import { type Ended, node, ROOT } from '../../repo/checkout.fixture.ts';
 
 const RECIPES = 10;

@@ -3,10 +3,10 @@ import { realpathSync } from 'node:fs';
 import { Fault } from '@tunnel/errors';
 import { type Clock, pathFrom } from '@tunnel/runtime';
 import { type Command, Option } from 'commander';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 import { type AgentCall, type AgentReply, askClient, followClient, NoAnswer } from './agent-client.ts';
+import type { ClientStatus } from './answers.ts';
 import { type FoundSocket, findSockets, removeStale } from './socket-folders.ts';
-import type { ClientStatus } from './status-report.ts';
 
 export interface ClientFlags {
   readonly client?: string;

@@ -1,8 +1,9 @@
 // Where the clients of this user can be looked at and controlled: places that no tunnel may lead to.
 import type { OwnClients } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 import { askClient, NoAnswer } from './agent-client.ts';
+import type { InspectorAnswer } from './answers.ts';
 import { type FoundSocket, findSockets, isAgentSocketPath } from './socket-folders.ts';
 
 type Surroundings = Pick<Io, 'env' | 'home' | 'clock'>;
@@ -27,8 +28,3 @@ const inspectorPortOf = async ({ pid, path }: FoundSocket, { clock }: Surroundin
     throw new Fault('CLIENT_NO_ANSWER', { pid, reason: (error as Error).message });
   }
 };
-
-/** What a client answers to `GET /inspector`. */
-export interface InspectorAnswer {
-  readonly inspect_url: string | null;
-}

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { isProcessAlive } from '@tunnel/runtime';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 
 type Surroundings = Pick<Io, 'env' | 'home'>;

@@ -1,8 +1,8 @@
 // How running clients are shown: a block for each, its tunnels in columns.
 
+import { oneLine } from '../io/problem-report.ts';
 import { bytesText, type Colours, columns, counted } from '../output/text.ts';
-import { oneLine } from '../problem-report.ts';
-import type { ClientStatus, TunnelStatus } from './status-report.ts';
+import type { ClientStatus, TunnelStatus } from './answers.ts';
 
 export const NO_CLIENT = 'no client is running';
 

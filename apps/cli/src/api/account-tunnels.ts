@@ -8,11 +8,11 @@ import {
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Command } from 'commander';
-import { loadConfig } from '../config-file.ts';
-import { addServerFlags, FLAG_GROUPS, type ServerFlags } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { loadConfig } from '../config/file.ts';
+import { addServerFlags, FLAG_GROUPS, type ServerFlags } from '../config/flags.ts';
+import { resolveProxy, resolveSettings } from '../config/settings.ts';
+import type { Io } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { resolveProxy, resolveSettings } from '../settings.ts';
 import { apiAddress, type EdgeSource } from './edge-api.ts';
 import { EdgeTunnels } from './edge-tunnels.ts';
 import { LoginFile } from './login-file.ts';

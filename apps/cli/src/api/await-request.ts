@@ -2,9 +2,9 @@
 // before, which has none of that, by looking at what it keeps.
 import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
+import { pause } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { pause } from '../until-stopped.ts';
 import { type EdgeTunnels, isOfOldEdge } from './edge-tunnels.ts';
 
 export interface AwaitedRequest {

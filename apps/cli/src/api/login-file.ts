@@ -1,9 +1,9 @@
 // ~/.tunnel/session.json: where one is logged in, and the tokens of it.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Io } from '../io.ts';
-import { oneAtATime } from '../one-at-a-time.ts';
-import { fileFault, writePrivateFile } from '../private-files.ts';
+import type { Io } from '../io/io.ts';
+import { fileFault, writePrivateFile } from '../io/private-files.ts';
+import { withSingleInstanceLock } from '../io/single-instance-lock.ts';
 import type { PlatformEndpoint } from './platform-api.ts';
 
 export interface SavedLogin {
@@ -66,7 +66,7 @@ export class LoginFile {
 
   /** Each refresh uses up the token of the one before. */
   exclusively<T>(action: () => Promise<T>): Promise<T> {
-    return oneAtATime(this.path, this.#io, action);
+    return withSingleInstanceLock(this.path, this.#io, action);
   }
 }
 

@@ -2,7 +2,7 @@
 import { isLoopback, type ProxyFor } from '@tunnel/client';
 import { type PlatformAnswer, PlatformClient, type PlatformFetch } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { VERSION } from '../io.ts';
+import { VERSION } from '../io/io.ts';
 import { callHttp, faultOfCall, type HttpTrust, hostOf, parseHttpUrl } from './http-call.ts';
 
 export interface PlatformEndpoint {

@@ -2,8 +2,8 @@
 import type { ProxyFor } from '@tunnel/client';
 import type { PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import type { Io } from '../io.ts';
-import { type ProxyFlags, proxyOfAccount } from '../settings.ts';
+import { type ProxyFlags, proxyOfAccount } from '../config/settings.ts';
+import type { Io } from '../io/io.ts';
 import { LoginFile, type SavedLogin } from './login-file.ts';
 import { checkPlatform, platformClient } from './platform-api.ts';
 

@@ -1,10 +1,10 @@
 // Replays, from the inspector of a running client, requests that only the edge has: those that came while the local service was not running.
 import type { InspectorOptions } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import { loadConfig } from '../config-file.ts';
-import type { Io } from '../io.ts';
+import { loadConfig } from '../config/file.ts';
+import type { ConnectionSettings } from '../config/settings.ts';
+import type { Io } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import type { ConnectionSettings } from '../settings.ts';
 import { apiAddress } from './edge-api.ts';
 import { EdgeTunnels } from './edge-tunnels.ts';
 import { LoginFile } from './login-file.ts';

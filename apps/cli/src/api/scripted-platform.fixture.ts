@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
-import { makeTestIo, piping } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo, piping } from '../io/io.fixture.ts';
 
 export const EMAIL = 'ann@example.com';
 export const PASSWORD = 'correct horse battery';

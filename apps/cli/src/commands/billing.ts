@@ -2,12 +2,12 @@
 import type { BillingStatus } from '@tunnel/contract';
 import { Command, InvalidArgumentError } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { PROXY_FLAG } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { PROXY_FLAG } from '../config/flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { billingLines } from '../output/account.ts';
 import { centsOf, coloursOf, dollarsText } from '../output/text.ts';
-import { oneLine } from '../problem-report.ts';
 
 interface AccountFlags {
   readonly json?: boolean;

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run } from '../all-commands.ts';
 import { type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIoOptions, typing } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { makeTestIo, type TestIoOptions, typing } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
 
 const tunnel = (id: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({
   ...{ id: `log-${id}`, tunnel_id: `tun_${id}`, protocol: 'http', label: id, name: id },

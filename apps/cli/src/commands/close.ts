@@ -8,14 +8,14 @@ import {
   type LiveTunnel,
   openAccountTunnels,
 } from '../api/account-tunnels.ts';
-import { fittingTunnels } from '../choose-tunnel.ts';
-import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
-import { FLAG_GROUPS } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { fittingTunnels } from '../api/choose-tunnel.ts';
+import { FLAG_GROUPS } from '../config/flags.ts';
+import { EXIT, type ExitCode, exitCodeOf } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine, problemLines } from '../io/problem-report.ts';
+import { ADD_YES, askYesOrNo, requireTerminal } from '../io/terminal-prompt.ts';
 import { liveTunnelLines } from '../output/live-tunnels.ts';
 import { counted } from '../output/text.ts';
-import { oneLine, problemLines } from '../problem-report.ts';
-import { ADD_YES, askYesOrNo, requireTerminal } from '../terminal-prompt.ts';
 import { lookOf } from './list.ts';
 
 interface CloseFlags extends AccountFlags {

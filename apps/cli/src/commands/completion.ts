@@ -1,8 +1,8 @@
 // `tunnel completion SHELL`: prints what a shell needs to complete commands, flags, and names of tunnels.
 import { Argument, Command } from 'commander';
 import type { CommandWords } from '../completion/command-words.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
 
 type Shell = 'bash' | 'zsh' | 'fish';
 

@@ -3,11 +3,11 @@
 import type { ReloadOutcome } from '@tunnel/client';
 import { Command } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { reloadLines } from '../output/lines.ts';
 import { counted } from '../output/text.ts';
-import { oneLine } from '../problem-report.ts';
 
 type Finish = (code: ExitCode) => void;
 

@@ -11,8 +11,8 @@ import {
   testCertificate,
 } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { makeTestIo } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo } from '../io/io.fixture.ts';
 
 let home: TemporaryDirectory;
 const closing: (() => unknown)[] = [];

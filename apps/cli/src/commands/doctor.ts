@@ -1,11 +1,11 @@
 // `tunnel doctor`: looks at everything between a local service and its visitors, and says what is in the way.
 import { onSignals } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { examinedFields, examineSetup } from '../examine-setup.ts';
-import { EXIT, type ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
-import { addServerFlags, type ServerFlags } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { addServerFlags, type ServerFlags } from '../config/flags.ts';
+import { EXIT, type ExitCode, exitCodeOfSignal } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
 import { diagnosisText, Progress } from '../output/doctor.ts';
+import { collectDiagnostics, examinedFields } from '../setup/collect-diagnostics.ts';
 
 interface DoctorFlags extends ServerFlags {
   readonly json?: boolean;
@@ -27,7 +27,7 @@ export const doctorCommand = (io: Io, finish: (code: ExitCode) => void): Command
         ...{ onFirst: (signal) => stop.abort(signal), onSecond: () => {} },
       });
       const progress = new Progress(io);
-      const examined = await examineSetup(flags, io, {
+      const examined = await collectDiagnostics(flags, io, {
         ...{ bandwidth: flags.bandwidth, signal: stop.signal },
         onBegin: (id, done, total) => flags.json !== true && progress.show(id, done, total),
       });

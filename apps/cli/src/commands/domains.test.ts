@@ -1,10 +1,10 @@
 import { type Clock, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run } from '../all-commands.ts';
 import { DOMAIN, type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
-import { makeTestIo, type TestIo, type TestIoOptions, typing } from '../io.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions, typing } from '../io/io.fixture.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { run } from '../run.ts';
 
 let login: LoggedIn;
 let platform: ScriptedPlatform;

@@ -5,15 +5,15 @@ import { Fault } from '@tunnel/errors';
 import { nearestWord } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
-import { EXIT, type ExitCode, exitCodeOfSignal } from '../exit-codes.ts';
-import { PROXY_FLAG } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { PROXY_FLAG } from '../config/flags.ts';
+import { EXIT, type ExitCode, exitCodeOfSignal } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
+import { ADD_YES, requireTerminal, withPrompt } from '../io/terminal-prompt.ts';
+import { listenForStop, pause } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { domainDetails, domainLines, progressLines, typedName, useLine } from '../output/domains.ts';
 import { coloursOf, counted } from '../output/text.ts';
-import { oneLine } from '../problem-report.ts';
-import { ADD_YES, requireTerminal, withPrompt } from '../terminal-prompt.ts';
-import { listenForStop, pause } from '../until-stopped.ts';
 
 type Finish = (code: ExitCode) => void;
 

@@ -5,9 +5,9 @@ import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
-import type { ExitCode } from '../exit-codes.ts';
-import { addMemberFlags } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { addMemberFlags } from '../config/flags.ts';
+import type { ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
 import { addNamedFlags, addRunFlags, type NamedFlags, namedSpecOf, type RunFlags, runNamed } from './http.ts';
 
 export interface FilesTunnelFlags extends NamedFlags {

@@ -7,10 +7,10 @@ import type { Edge } from '@tunnel/edge';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo } from '../io.fixture.ts';
-import { run } from '../run.ts';
-import { Runs, type Started } from '../runs.fixture.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
+import { Runs, type Started } from '../run/runs.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;

@@ -7,9 +7,9 @@ import { createEdge } from '@tunnel/edge';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeTestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
-import { Runs, type Started } from '../runs.fixture.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo, type TestIoOptions } from '../io/io.fixture.ts';
+import { Runs, type Started } from '../run/runs.fixture.ts';
 
 let home: TemporaryDirectory;
 let server: Server;

@@ -4,11 +4,11 @@ import { randomToken } from '@tunnel/runtime';
 import { Command, Option } from 'commander';
 import { edgeSource } from '../api/account-tunnels.ts';
 import { type EdgeSource, readGroups } from '../api/edge-api.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { addServerFlags, type ServerFlags, wholeNumber } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { addServerFlags, type ServerFlags, wholeNumber } from '../config/flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { listenForStop, pause } from '../io/until-stopped.ts';
 import { chooseGroupOutput, type GroupOutput } from '../output/groups.ts';
-import { listenForStop, pause } from '../until-stopped.ts';
 
 interface GroupFlags extends ServerFlags {
   readonly api?: string;

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIoOptions } from '../io.fixture.ts';
-import { eventOf, Runs, type Started } from '../runs.fixture.ts';
+import { makeTestIo, type TestIoOptions } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
+import { eventOf, Runs, type Started } from '../run/runs.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;

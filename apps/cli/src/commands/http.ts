@@ -3,8 +3,7 @@ import { localLabel, localText, type TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
-import { loadConfig } from '../config-file.ts';
-import type { ExitCode } from '../exit-codes.ts';
+import { loadConfig } from '../config/file.ts';
 import {
   addComfortFlags,
   addConnectionFlags,
@@ -21,8 +20,7 @@ import {
   type HostFlags,
   hostSpecOf,
   type RequestFlags,
-} from '../flags.ts';
-import type { Io } from '../io.ts';
+} from '../config/flags.ts';
 import {
   addLocalHostFlag,
   addSocketFlag,
@@ -30,10 +28,12 @@ import {
   type SocketFlags,
   type TypedTarget,
   typedUrl,
-} from '../local-target.ts';
-import { addHttpGuardFlags, guardSpecOf, type HttpGuardFlags } from '../policy-flags.ts';
-import { runTunnels } from '../run-tunnels.ts';
-import { resolveSettings } from '../settings.ts';
+} from '../config/local-target.ts';
+import { addHttpGuardFlags, guardSpecOf, type HttpGuardFlags } from '../config/policy-flags.ts';
+import { resolveSettings } from '../config/settings.ts';
+import type { ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { runTunnels } from '../run/run-tunnels.ts';
 
 /** Of every tunnel that has a public name. */
 export interface NamedFlags extends HostFlags, GroupFlags, HttpGuardFlags {

@@ -5,9 +5,9 @@ import { PassThrough } from 'node:stream';
 import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;

@@ -5,16 +5,16 @@ import { checkTunnelSpec, parseServerAddress } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command, InvalidArgumentError } from 'commander';
-import { type EntryKeys, newConfigText } from '../config-entries.ts';
-import { defaultConfigPath, loadConfig } from '../config-file.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { addServerFlags, type ServerFlags } from '../flags.ts';
-import { InitQuestions, TUNNEL_WORDS, type TunnelWord, type WantedTunnel } from '../init-questions.ts';
-import type { Io } from '../io.ts';
-import { fileFault, tryConfig, writePrivateFile } from '../private-files.ts';
-import { problemLines } from '../problem-report.ts';
-import { readToken, resolveSettings, shownPath } from '../settings.ts';
-import { tryConnection } from '../try-connection.ts';
+import { type EntryKeys, newConfigText } from '../config/entries.ts';
+import { defaultConfigPath, loadConfig, tryConfig } from '../config/file.ts';
+import { addServerFlags, type ServerFlags } from '../config/flags.ts';
+import { readToken, resolveSettings, shownPath } from '../config/settings.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { fileFault, writePrivateFile } from '../io/private-files.ts';
+import { problemLines } from '../io/problem-report.ts';
+import { InitQuestions, TUNNEL_WORDS, type TunnelWord, type WantedTunnel } from '../setup/init-questions.ts';
+import { tryConnection } from '../setup/try-connection.ts';
 
 interface InitFlags extends ServerFlags {
   readonly tunnel?: readonly WantedTunnel[];

@@ -3,17 +3,17 @@ import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
-import { loadConfig } from '../config-file.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { PROXY_FLAG } from '../flags.ts';
-import type { Io } from '../io.ts';
-import { prepareKeyStore } from '../key-store.ts';
-import { createKey, savedKeyLines, saveNewKey } from '../login-setup.ts';
+import { loadConfig } from '../config/file.ts';
+import { PROXY_FLAG } from '../config/flags.ts';
+import { findToken } from '../config/settings.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
+import { ADD_YES, askYesOrNo, requireTerminal } from '../io/terminal-prompt.ts';
 import { type KeyLook, keyLines } from '../output/account.ts';
 import { coloursOf } from '../output/text.ts';
-import { oneLine } from '../problem-report.ts';
-import { findToken } from '../settings.ts';
-import { ADD_YES, askYesOrNo, requireTerminal } from '../terminal-prompt.ts';
+import { prepareKeyStore } from '../setup/key-store.ts';
+import { createKey, savedKeyLines, saveNewKey } from '../setup/login-setup.ts';
 
 type Finish = (code: ExitCode) => void;
 

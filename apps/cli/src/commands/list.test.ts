@@ -1,9 +1,9 @@
 // `tunnel list`, `requests` and `replay` of whoever is logged in: at a platform of the test.
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run } from '../all-commands.ts';
 import { type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
-import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io/io.fixture.ts';
 
 let login: LoggedIn;
 let platform: ScriptedPlatform;

@@ -1,9 +1,9 @@
 // `tunnel list`: the live tunnels of the account, on every computer.
 import { Command } from 'commander';
 import { type AccountFlags, addAccountFlags, openAccountTunnels } from '../api/account-tunnels.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { FLAG_GROUPS } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { FLAG_GROUPS } from '../config/flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
 import { type ListLook, liveTunnelLines } from '../output/live-tunnels.ts';
 import { coloursOf } from '../output/text.ts';
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { run } from '../all-commands.ts';
 import { EMAIL, PASSWORD, ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
-import { makeTestIo, piping, type TestIo, type TestIoOptions, typing } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { makeTestIo, piping, type TestIo, type TestIoOptions, typing } from '../io/io.fixture.ts';
 
 let home: TemporaryDirectory;
 let platform: ScriptedPlatform;

@@ -9,15 +9,15 @@ import { Command } from 'commander';
 import { LoginFile, type SavedLogin } from '../api/login-file.ts';
 import { checkPlatform, DEFAULT_PLATFORM, type PlatformEndpoint, platformClient } from '../api/platform-api.ts';
 import { accessUntilFrom, PlatformLogin } from '../api/platform-login.ts';
-import { configPath, type LoadedConfig, loadConfig } from '../config-file.ts';
-import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
-import { FLAG_GROUPS, PROXY_FLAG } from '../flags.ts';
-import type { Io } from '../io.ts';
-import { forgetKey } from '../key-store.ts';
-import { type SetupFlags, savedKeyId, setUpComputer } from '../login-setup.ts';
-import { oneLine } from '../problem-report.ts';
-import { proxyOfAccount, resolveProxy } from '../settings.ts';
-import { withPrompt } from '../terminal-prompt.ts';
+import { configPath, type LoadedConfig, loadConfig } from '../config/file.ts';
+import { FLAG_GROUPS, PROXY_FLAG } from '../config/flags.ts';
+import { proxyOfAccount, resolveProxy } from '../config/settings.ts';
+import { EXIT, type ExitCode, exitCodeOf } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
+import { withPrompt } from '../io/terminal-prompt.ts';
+import { forgetKey } from '../setup/key-store.ts';
+import { type SetupFlags, savedKeyId, setUpComputer } from '../setup/login-setup.ts';
 
 interface LoginFlags extends SetupFlags {
   readonly platform?: string;

@@ -1,17 +1,17 @@
 // `tunnel logs`: what a running client has said lately, and with -f what it says from now on.
 import { edgeAnswerText } from '@tunnel/client';
 import { Command, Option } from 'commander';
+import type { LogEntry } from '../agent/answers.ts';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
-import type { LogEntry } from '../agent/log-keeper.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { wholeNumber } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { wholeNumber } from '../config/flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
+import { listenForStop } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import type { JsonEvent } from '../output/json.ts';
 import { durationText, factsLine, type LineFacts, nameWidthOf } from '../output/lines.ts';
 import { momentText } from '../output/text.ts';
-import { oneLine } from '../problem-report.ts';
-import { listenForStop } from '../until-stopped.ts';
 
 interface LogFlags extends ClientFlags {
   readonly lines: number;

@@ -1,9 +1,9 @@
 // `tunnel mcp-publish -- COMMAND`: a stdio MCP server at a public URL. What runs it is loaded when it is needed.
 import { Command } from 'commander';
-import type { ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, addHostFlags, FLAG_GROUPS } from '../flags.ts';
-import type { Io } from '../io.ts';
-import type { McpPublishFlags } from '../mcp-publish/publish-server.ts';
+import { addConnectionFlags, addHostFlags, FLAG_GROUPS } from '../config/flags.ts';
+import type { ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import type { McpPublishFlags } from '../mcp/publish/publish-server.ts';
 
 const EXAMPLES = `
 Examples:
@@ -32,6 +32,6 @@ export const mcpPublishCommand = (io: Io, finish: (code: ExitCode) => void): Com
   )
     .addHelpText('after', EXAMPLES)
     .action(async (command: string[], flags: McpPublishFlags) => {
-      const { publishServer } = await import('../mcp-publish/publish-server.ts');
+      const { publishServer } = await import('../mcp/publish/publish-server.ts');
       finish(await publishServer(command, flags, io));
     });

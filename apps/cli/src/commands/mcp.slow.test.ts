@@ -8,10 +8,10 @@ import type { Edge } from '@tunnel/edge';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIoOptions } from '../io.fixture.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo, type TestIoOptions } from '../io/io.fixture.ts';
 import { type Called, calledOf, countedClock, McpSession } from '../mcp/mcp-session.fixture.ts';
-import { run } from '../run.ts';
+import { startEdge } from '../run/edge.fixture.ts';
 
 const JSON_BODY = { 'content-type': 'application/json' };
 const P2P_SECRET = 'a secret of sixteen bytes and more';

@@ -1,9 +1,9 @@
 // `tunnel mcp`: a server of the Model Context Protocol on the standard streams. The protocol itself is loaded when it runs.
 import { Command } from 'commander';
-import { loadConfig } from '../config-file.ts';
-import type { ExitCode } from '../exit-codes.ts';
-import { addServerFlags, FLAG_GROUPS } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { loadConfig } from '../config/file.ts';
+import { addServerFlags, FLAG_GROUPS } from '../config/flags.ts';
+import type { ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
 import type { LocalHostFlags } from '../mcp/local-host.ts';
 
 interface McpFlags extends LocalHostFlags {

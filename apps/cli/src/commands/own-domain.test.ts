@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo } from '../io.fixture.ts';
-import { Runs, type Started } from '../runs.fixture.ts';
+import { makeTestIo } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
+import { Runs, type Started } from '../run/runs.fixture.ts';
 
 const KEY = 'tnl_of_the_shop';
 

@@ -17,9 +17,9 @@ import {
   temporaryDirectory,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { eventOf, Runs, type Started } from '../runs.fixture.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
+import { eventOf, Runs, type Started } from '../run/runs.fixture.ts';
 
 const SECRET = 'a secret of at least sixteen bytes';
 

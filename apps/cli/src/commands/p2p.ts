@@ -2,14 +2,14 @@
 import { type ConnectPeerOptions, checkPeerOptions, localText, type TunnelSpec } from '@tunnel/client';
 import { randomToken } from '@tunnel/runtime';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { loadConfig } from '../config-file.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS } from '../flags.ts';
-import type { Io } from '../io.ts';
-import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddress } from '../local-target.ts';
-import { addSecretFlags, findSecret, type SecretFlags } from '../p2p-secret.ts';
-import { runTunnels } from '../run-tunnels.ts';
-import { resolveSettings } from '../settings.ts';
+import { loadConfig } from '../config/file.ts';
+import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS } from '../config/flags.ts';
+import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddress } from '../config/local-target.ts';
+import { addSecretFlags, findSecret, type SecretFlags } from '../config/p2p-secret.ts';
+import { resolveSettings } from '../config/settings.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { runTunnels } from '../run/run-tunnels.ts';
 
 interface PeerFlags extends ConnectionFlags, SecretFlags {
   readonly udp?: boolean;

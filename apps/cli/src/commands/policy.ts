@@ -4,13 +4,12 @@ import { isIP } from 'node:net';
 import { hashPassword, type PolicyVerdict, readPolicyFile, type TracedRule, testPolicy } from '@tunnel/client';
 import { pathFrom } from '@tunnel/runtime';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
-import { misuse } from '../misuse.ts';
+import { repeated } from '../config/policy-flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { misuse, oneLine } from '../io/problem-report.ts';
+import { withPrompt } from '../io/terminal-prompt.ts';
 import { counted } from '../output/text.ts';
-import { repeated } from '../policy-flags.ts';
-import { oneLine } from '../problem-report.ts';
-import { withPrompt } from '../terminal-prompt.ts';
 
 type Finish = (code: ExitCode) => void;
 

@@ -2,11 +2,11 @@
 import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { wholeNumber } from '../flags.ts';
-import type { Io } from '../io.ts';
-import { oneLine } from '../problem-report.ts';
-import { listenForStop, pause } from '../until-stopped.ts';
+import { wholeNumber } from '../config/flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
+import { listenForStop, pause } from '../io/until-stopped.ts';
 
 interface ReadyFlags extends ClientFlags {
   readonly timeout: number;

@@ -1,11 +1,11 @@
 // `tunnel replay`: sends a captured request to the local service again, whichever live tunnel has it.
 import { Command } from 'commander';
 import { type AccountFlags, addAccountFlags, openAccountTunnels, replayAnywhere } from '../api/account-tunnels.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { FLAG_GROUPS } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { FLAG_GROUPS } from '../config/flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { durationText } from '../output/lines.ts';
-import { oneLine } from '../problem-report.ts';
 
 interface ReplayFlags extends AccountFlags {
   readonly json?: boolean;

@@ -6,9 +6,9 @@ import type { Edge } from '@tunnel/edge';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIo } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo, type TestIo } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
 
 let home: TemporaryDirectory;
 let edge: Edge;

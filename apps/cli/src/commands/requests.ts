@@ -9,14 +9,14 @@ import {
   type LiveTunnel,
   openAccountTunnels,
 } from '../api/account-tunnels.ts';
-import { chooseTunnel } from '../choose-tunnel.ts';
-import { EXIT, type ExitCode, exitCodeOf } from '../exit-codes.ts';
-import { FLAG_GROUPS, wholeNumber } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { chooseTunnel } from '../api/choose-tunnel.ts';
+import { FLAG_GROUPS, wholeNumber } from '../config/flags.ts';
+import { EXIT, type ExitCode, exitCodeOf } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { problemLines } from '../io/problem-report.ts';
+import { listenForStop, pause } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { CapturedLines, liveTunnelLines } from '../output/live-tunnels.ts';
-import { problemLines } from '../problem-report.ts';
-import { listenForStop, pause } from '../until-stopped.ts';
 import { lookOf } from './list.ts';
 
 interface RequestListFlags extends AccountFlags {

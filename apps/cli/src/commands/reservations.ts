@@ -4,14 +4,13 @@ import { Fault } from '@tunnel/errors';
 import { nearestWord } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { PROXY_FLAG, portNumber } from '../flags.ts';
-import type { Io } from '../io.ts';
-import { misuse } from '../misuse.ts';
+import { PROXY_FLAG, portNumber } from '../config/flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { hintOf, misuse, oneLine } from '../io/problem-report.ts';
+import { ADD_YES, requireTerminal, withPrompt } from '../io/terminal-prompt.ts';
 import { addressOf, nameOf, releasedLine, reservationLines, reservedLines } from '../output/reservations.ts';
 import { coloursOf } from '../output/text.ts';
-import { hintOf, oneLine } from '../problem-report.ts';
-import { ADD_YES, requireTerminal, withPrompt } from '../terminal-prompt.ts';
 
 type Finish = (code: ExitCode) => void;
 

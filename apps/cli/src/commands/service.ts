@@ -1,10 +1,10 @@
 // `tunnel service`: keeps `tunnel start` running as a service of systemd, of this user or of the system.
 import { Fault } from '@tunnel/errors';
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { type ExitCode, exitCodeOf } from '../exit-codes.ts';
-import { wholeNumber } from '../flags.ts';
-import type { Io } from '../io.ts';
-import { problemLines } from '../problem-report.ts';
+import { wholeNumber } from '../config/flags.ts';
+import { type ExitCode, exitCodeOf } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { problemLines } from '../io/problem-report.ts';
 import type { ServiceAction, ServiceFlags } from '../service/service.ts';
 
 const ACTIONS: readonly ServiceAction[] = ['install', 'uninstall', 'start', 'stop', 'status', 'logs'];

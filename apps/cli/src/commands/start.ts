@@ -4,10 +4,7 @@ import { checkPeerOptions, checkTunnelSpec, localText } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText, sha256Hex } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config-file.ts';
-import { localOf, type NamedTunnel, planOf, policyFilesOf } from '../config-plan.ts';
-import { ConfigWatch } from '../config-watch.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config/file.ts';
 import {
   addComfortFlags,
   addConnectionFlags,
@@ -16,14 +13,17 @@ import {
   type ComfortFlags,
   type ConnectionFlags,
   type RequestFlags,
-} from '../flags.ts';
-import type { Io } from '../io.ts';
+} from '../config/flags.ts';
+import { localOf, type NamedTunnel, planOf, policyFilesOf } from '../config/plan.ts';
+import { resolveSettings, shownPath } from '../config/settings.ts';
+import { ConfigWatch } from '../config/watch.ts';
+import { WatchedFiles } from '../config/watched-files.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
 import { counted } from '../output/text.ts';
-import { type FileContent, Reloader } from '../reload.ts';
-import { runTunnels } from '../run-tunnels.ts';
-import type { Companion, RunningClient, TunnelRun } from '../running-client.ts';
-import { resolveSettings, shownPath } from '../settings.ts';
-import { WatchedFiles } from '../watched-files.ts';
+import type { RunHook, RunningClient, TunnelRun } from '../run/hooks/running-client.ts';
+import { type FileContent, Reloader } from '../run/reload.ts';
+import { runTunnels } from '../run/run-tunnels.ts';
 
 type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
 
@@ -71,7 +71,7 @@ const reloading = (
   names: readonly string[],
   flags: StartFlags,
   io: Io,
-): Pick<TunnelRun, 'reload' | 'companions'> => {
+): Pick<TunnelRun, 'reload' | 'hooks'> => {
   let running: RunningClient | null = null;
   const watchOf = (file: string): ConfigWatch =>
     new ConfigWatch({
@@ -97,14 +97,14 @@ const reloading = (
     },
     onApplied: ({ values }) => watchAsTold(values),
   });
-  const companion: Companion = {
+  const hook: RunHook = {
     onRunning: (client) => {
       running = client;
       watchAsTold(config.values);
     },
     close: async () => watched.stop(),
   };
-  return { reload: (client) => reloader.reload(client), companions: [companion] };
+  return { reload: (client) => reloader.reload(client), hooks: [hook] };
 };
 
 const isWatched = ({ watch }: ClientConfig, flags: StartFlags): boolean => flags.watch === true || watch;

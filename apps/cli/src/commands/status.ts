@@ -3,12 +3,12 @@ import { existsSync } from 'node:fs';
 import { Command } from 'commander';
 import { findClients } from '../agent/choose-client.ts';
 import { clientLines, NO_CLIENT } from '../agent/status-lines.ts';
-import { defaultConfigPath, loadConfig } from '../config-file.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
+import { defaultConfigPath, loadConfig } from '../config/file.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { listenForStop, pause } from '../io/until-stopped.ts';
 import { RedrawnLines } from '../output/redrawn-lines.ts';
 import { coloursOf } from '../output/text.ts';
-import { listenForStop, pause } from '../until-stopped.ts';
 
 interface StatusFlags {
   readonly json?: boolean;

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo } from '../io.fixture.ts';
-import { eventOf, Runs, type Started } from '../runs.fixture.ts';
+import { makeTestIo } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
+import { eventOf, Runs, type Started } from '../run/runs.fixture.ts';
 
 const fixture = (name: string): string =>
   fileURLToPath(new URL(`../../../../packages/testkit/fixtures/tls/${name}`, import.meta.url));

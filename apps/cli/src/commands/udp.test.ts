@@ -11,9 +11,9 @@ import {
   type UdpService,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import { makeTestIo, type TestIoOptions } from '../io.fixture.ts';
-import { eventOf, Runs, type Started } from '../runs.fixture.ts';
+import { makeTestIo, type TestIoOptions } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
+import { eventOf, Runs, type Started } from '../run/runs.fixture.ts';
 
 const PORTS = [31_700, 31_739] as const;
 

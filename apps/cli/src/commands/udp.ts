@@ -2,8 +2,7 @@
 import { localText } from '@tunnel/client';
 import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
-import { loadConfig } from '../config-file.ts';
-import type { ExitCode } from '../exit-codes.ts';
+import { loadConfig } from '../config/file.ts';
 import {
   addConnectionFlags,
   addNewNameFlag,
@@ -11,18 +10,19 @@ import {
   FLAG_GROUPS,
   portNumber,
   wholeNumber,
-} from '../flags.ts';
-import type { Io } from '../io.ts';
+} from '../config/flags.ts';
 import {
   addLocalHostFlag,
   addProxyProtocolFlag,
   localSpecOf,
   type TypedTarget,
   typedAddress,
-} from '../local-target.ts';
-import { addGuardFlags, type GuardFlags, guardSpecOf } from '../policy-flags.ts';
-import { runTunnels } from '../run-tunnels.ts';
-import { resolveSettings } from '../settings.ts';
+} from '../config/local-target.ts';
+import { addGuardFlags, type GuardFlags, guardSpecOf } from '../config/policy-flags.ts';
+import { resolveSettings } from '../config/settings.ts';
+import type { ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { runTunnels } from '../run/run-tunnels.ts';
 
 export interface UdpTunnelFlags extends GuardFlags {
   readonly name?: string;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { run } from '../all-commands.ts';
 import { type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
-import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io/io.fixture.ts';
 
 let login: LoggedIn;
 let platform: ScriptedPlatform;

@@ -2,9 +2,9 @@
 import { CHART_DAYS } from '@tunnel/contract';
 import { Command, Option } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { PROXY_FLAG, wholeNumber } from '../flags.ts';
-import type { Io } from '../io.ts';
+import { PROXY_FLAG, wholeNumber } from '../config/flags.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
 import { usageLines } from '../output/account.ts';
 import { coloursOf } from '../output/text.ts';
 

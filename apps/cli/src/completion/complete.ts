@@ -2,7 +2,7 @@
 // and says nothing when there is nothing to say: whoever typed is in the middle of a line.
 import { isProcessAlive, pathFrom, tunnelNames } from '@tunnel/runtime';
 import { findSockets } from '../agent/socket-folders.ts';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 
 type CompleteIo = Pick<Io, 'env' | 'home' | 'cwd' | 'stdout'>;
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Argument, Command, Option } from 'commander';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeTestIo } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo } from '../io/io.fixture.ts';
 import { commandWords, flagsWithValues, positionsByValues } from './command-words.ts';
 import { complete } from './complete.ts';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { makeTestIo } from '../io.fixture.ts';
-import type { RunningClient } from '../running-client.ts';
+import { makeTestIo } from '../io/io.fixture.ts';
+import type { RunningClient } from '../run/hooks/running-client.ts';
 import { hostStatus } from './host-status.ts';
 
 it('shows the latency to the edge in tenths of a millisecond once it is measured', async () => {

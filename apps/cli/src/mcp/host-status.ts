@@ -3,12 +3,12 @@
 import type { EdgeStatus, PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { HostStatus } from '@tunnel/mcp-tools';
-import { statusOf } from '../agent/status-report.ts';
 import { LoginFile } from '../api/login-file.ts';
-import { type Io, VERSION } from '../io.ts';
+import { type Io, VERSION } from '../io/io.ts';
+import { faultOf } from '../io/problem-report.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { faultOf } from '../problem-report.ts';
-import type { RunningClient } from '../running-client.ts';
+import type { RunningClient } from '../run/hooks/running-client.ts';
+import { statusOf } from '../run/hooks/status-report.ts';
 
 export interface StatusSources {
   readonly io: Io;

@@ -22,16 +22,16 @@ import type {
 import { unlessAborted } from '@tunnel/runtime';
 import { edgeSource, keyHolder } from '../api/account-tunnels.ts';
 import { awaitRequest } from '../api/await-request.ts';
+import { chooseTunnel } from '../api/choose-tunnel.ts';
 import { readGroups } from '../api/edge-api.ts';
 import { EdgeTunnels } from '../api/edge-tunnels.ts';
 import { LoginFile } from '../api/login-file.ts';
 import { PlatformLogin } from '../api/platform-login.ts';
 import { PlatformTools } from '../api/platform-tools.ts';
-import { chooseTunnel } from '../choose-tunnel.ts';
-import { examinedFields, examineSetup } from '../examine-setup.ts';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
+import { faultOf } from '../io/problem-report.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { faultOf } from '../problem-report.ts';
+import { collectDiagnostics, examinedFields } from '../setup/collect-diagnostics.ts';
 import { likelierOf, mayFallBack, noPlatform } from './fallback.ts';
 import { hostStatus } from './host-status.ts';
 import { ModelClient, type ModelClientDeps, type ModelClientFlags } from './model-client.ts';
@@ -186,7 +186,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     return inWords(call, async () => {
       const onBegin = (id: string, done: number, total: number): void => call.progress(done, total, id);
       return examinedFields(
-        await examineSetup(this.#flags, this.#io, { bandwidth: true, signal: call.signal, onBegin }),
+        await collectDiagnostics(this.#flags, this.#io, { bandwidth: true, signal: call.signal, onBegin }),
       );
     });
   }

@@ -1,14 +1,14 @@
 // Who hears of what happens while a model works: people on stderr of what goes wrong, the log file of all of it, its calls too.
 import type { StatusEvent } from '@tunnel/client';
 import type { ToolOutcome } from '@tunnel/mcp-tools';
-import { type EventLog, openEventLog } from '../companions/log-file.ts';
-import { loadConfig } from '../config-file.ts';
-import type { Io } from '../io.ts';
+import { loadConfig } from '../config/file.ts';
+import { findLogFile } from '../config/settings.ts';
+import type { Io } from '../io/io.ts';
+import { problemLines } from '../io/problem-report.ts';
 import { JsonEvents } from '../output/json.ts';
 import { eventLine, LineOutput } from '../output/lines.ts';
 import type { Output } from '../output/output.ts';
-import { problemLines } from '../problem-report.ts';
-import { findLogFile } from '../settings.ts';
+import { type EventLog, openEventLog } from '../run/hooks/log-file.ts';
 
 export interface McpLog {
   readonly outputs: readonly Partial<Output>[];

@@ -2,8 +2,8 @@
 import { PassThrough } from 'node:stream';
 import { type Clock, systemClock, type Timer } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
-import { makeTestIo, type TestIo, type TestIoOptions } from '../io.fixture.ts';
-import { run } from '../run.ts';
+import { run } from '../all-commands.ts';
+import { makeTestIo, type TestIo, type TestIoOptions } from '../io/io.fixture.ts';
 
 interface Message {
   readonly id?: number;

@@ -6,8 +6,8 @@ import type { Edge } from '@tunnel/edge';
 import { type Clock, sha256Hex, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startEdge } from '../edge.fixture.ts';
-import type { TestIoOptions } from '../io.fixture.ts';
+import type { TestIoOptions } from '../io/io.fixture.ts';
+import { startEdge } from '../run/edge.fixture.ts';
 import { calledOf, McpSession } from './mcp-session.fixture.ts';
 
 const PATIENCE = { timeoutMs: 20_000 };

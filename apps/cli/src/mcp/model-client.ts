@@ -4,16 +4,17 @@ import { protocolTraits, type Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { OpenedTunnel, OpenTunnelInput, ToolCall } from '@tunnel/mcp-tools';
 import type { Timer } from '@tunnel/runtime';
-import { agentCompanion } from '../agent/agent-companion.ts';
 import { ownClientsOf } from '../agent/own-clients.ts';
-import { loadConfig } from '../config-file.ts';
-import type { ConnectionFlags } from '../flags.ts';
-import { type Io, VERSION } from '../io.ts';
+import { loadConfig } from '../config/file.ts';
+import type { ConnectionFlags } from '../config/flags.ts';
+import { chooseLogger, resolveSettings } from '../config/settings.ts';
+import { type Io, VERSION } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { fanOut, type Output } from '../output/output.ts';
-import { nameOf, type RunningTunnel, type TunnelRun, TunnelsOfRun } from '../running-client.ts';
-import { chooseLogger, resolveSettings } from '../settings.ts';
-import { SharedAttempt } from './shared-attempt.ts';
+import { ClientRun } from '../run/client-run.ts';
+import { agentHook } from '../run/hooks/agent.ts';
+import { nameOf, type RunningTunnel, type TunnelRun } from '../run/hooks/running-client.ts';
+import { SingleFlight } from './single-flight.ts';
 import { type WantedTunnel, wantedTunnel } from './wanted-tunnel.ts';
 
 export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & { readonly logFile?: string };
@@ -30,24 +31,24 @@ export interface ModelClientDeps {
 }
 
 interface Connected {
-  readonly running: TunnelsOfRun;
+  readonly running: ClientRun;
   close(): Promise<void>;
 }
 
 export class ModelClient {
   readonly #deps: ModelClientDeps;
-  readonly #connecting: SharedAttempt<Connected>;
+  readonly #connecting: SingleFlight<Connected>;
   /** Of tunnels that were given a time. */
   readonly #endings = new Map<Tunnel, Timer>();
   #connected: Connected | null = null;
 
   constructor(deps: ModelClientDeps) {
     this.#deps = deps;
-    this.#connecting = new SharedAttempt((signal) => this.#connect(signal));
+    this.#connecting = new SingleFlight((signal) => this.#connect(signal));
   }
 
   /** null until it is connected. */
-  get running(): TunnelsOfRun | null {
+  get running(): ClientRun | null {
     return this.#connected?.running ?? null;
   }
 
@@ -93,7 +94,7 @@ export class ModelClient {
     await this.#connected?.close();
   }
 
-  #refuseOverLimit(running: TunnelsOfRun): void {
+  #refuseOverLimit(running: ClientRun): void {
     const { MCP_TUNNELS_MAX: limit } = CLI_LIMITS;
     const own = running.tunnels.filter(({ source, state }) => source === 'mcp' && state !== 'closing');
     if (own.length >= limit) throw new Fault('MCP_TUNNEL_LIMIT', { limit });
@@ -103,7 +104,7 @@ export class ModelClient {
   async #answeredInTime(
     opening: Promise<Tunnel>,
     name: string,
-    running: TunnelsOfRun,
+    running: ClientRun,
     signal: AbortSignal,
   ): Promise<Tunnel> {
     const { MCP_OPEN_TIMEOUT_MS: withinMs } = CLI_LIMITS;
@@ -134,13 +135,13 @@ export class ModelClient {
     }
   }
 
-  #endAfter(seconds: number, tunnel: Tunnel, running: TunnelsOfRun): void {
+  #endAfter(seconds: number, tunnel: Tunnel, running: ClientRun): void {
     const end = (): void => void running.remove(tunnel.name, 'removed');
     this.#endings.set(tunnel, this.#deps.io.clock.setTimeout(end, seconds * 1000));
   }
 
   /** By what there is, and not by the name that has ended: the next tunnel may have it already. */
-  #forgetEndings(running: TunnelsOfRun): void {
+  #forgetEndings(running: ClientRun): void {
     const open = new Set(running.tunnels.flatMap(({ state, tunnel }) => (state === 'closing' ? [] : (tunnel ?? []))));
     for (const [tunnel, timer] of this.#endings) {
       if (open.has(tunnel)) continue;
@@ -157,13 +158,13 @@ export class ModelClient {
       ...{ settings, flags: { drainSecs: CLI_LIMITS.MCP_DRAIN_MS / 1000 }, stateKey: 'mcp' },
       ...{ config: config?.path ?? null, source: 'mcp', tunnels: [] },
     };
-    const agent = agentCompanion(plan, io);
+    const agent = agentHook(plan, io);
     const output = fanOut([
       ...outputs,
       ...(agent?.output === undefined ? [] : [agent.output]),
       { onRemoved: () => this.#forgetEndings(running) },
     ]);
-    const running: TunnelsOfRun = new TunnelsOfRun({
+    const running: ClientRun = new ClientRun({
       ...{ plan, output, since: io.clock.now(), stop: onStop },
       watchRequests: watchRequests(output),
     });
@@ -208,7 +209,7 @@ export class ModelClient {
 }
 
 /** Two tunnels to one port differ by a number, unless the model gave them names. */
-const freeName = ({ spec, isNamed }: WantedTunnel, running: TunnelsOfRun): string => {
+const freeName = ({ spec, isNamed }: WantedTunnel, running: ClientRun): string => {
   const name = nameOf(spec);
   const taken = new Set(running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name));
   if (isNamed || !taken.has(name)) return name;
@@ -218,7 +219,7 @@ const freeName = ({ spec, isNamed }: WantedTunnel, running: TunnelsOfRun): strin
 };
 
 /** Requests are seen from the first tunnel on that carries any. */
-const watchRequests = (output: Output): ConstructorParameters<typeof TunnelsOfRun>[0]['watchRequests'] => {
+const watchRequests = (output: Output): ConstructorParameters<typeof ClientRun>[0]['watchRequests'] => {
   let inspector: Promise<string | null> | null = null;
   return (client, { protocol }) => {
     if (inspector === null && protocolTraits(protocol).carriesRequests) {

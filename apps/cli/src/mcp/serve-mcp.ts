@@ -4,10 +4,10 @@ import { Console } from 'node:console';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { createToolServer, TOOL_NAMES, type ToolHost, type ToolName, type ToolOutcome } from '@tunnel/mcp-tools';
 import { LoginFile } from '../api/login-file.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { type Io, VERSION } from '../io.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import { type Io, VERSION } from '../io/io.ts';
+import { listenForStops, pause } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { listenForStops, pause } from '../until-stopped.ts';
 import type { LocalHost, LocalHostFlags } from './local-host.ts';
 import type { McpLog } from './mcp-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
@@ -78,7 +78,7 @@ const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
     const [{ LocalHost }, { openMcpLog }, { faultOf }] = await Promise.all([
       import('./local-host.ts'),
       import('./mcp-log.ts'),
-      import('../problem-report.ts'),
+      import('../io/problem-report.ts'),
     ]);
     try {
       const log = openMcpLog(run.flags, io);

@@ -1,6 +1,6 @@
 // MCP over the standard streams: one message a line, each way. What is no message is answered and passed over: a broken line ends nothing.
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 
 /** The codes of JSON-RPC 2.0, and one of those that it leaves to servers. */

@@ -11,7 +11,7 @@ import {
 import { Fault } from '@tunnel/errors';
 import type { OpenTunnelInput } from '@tunnel/mcp-tools';
 import { Secret } from '@tunnel/runtime';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 
 export interface WantedTunnel {
   readonly spec: TunnelSpec;

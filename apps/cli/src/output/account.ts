@@ -8,7 +8,7 @@ import {
   type UsageChartPoint,
   type UsageSummary,
 } from '@tunnel/contract';
-import { oneLine } from '../problem-report.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { bytesText, type Colours, chartLines, columns, counted, cutVisible, dollarsText, momentText } from './text.ts';
 
 export interface KeyLook {

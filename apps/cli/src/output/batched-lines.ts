@@ -1,7 +1,7 @@
 // Lines that come often (one a request) on their way to stdout: the first at once, those behind it together, a few times a second. A write
 // for each would cost the client as much as the request. What is written besides stays in order with them; a reader that is slow costs lines, no memory.
 import type { Timer } from '@tunnel/runtime';
-import type { Io, TextOutput } from '../io.ts';
+import type { Io, TextOutput } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 
 interface BatchedLinesOptions {

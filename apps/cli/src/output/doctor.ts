@@ -8,7 +8,7 @@ import {
   statusOfHop,
   titleOf,
 } from '@tunnel/client';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 import { type Colours, coloursOf } from './text.ts';
 
 interface Signs {

@@ -1,7 +1,7 @@
 // The own domains of an account in lines for people: what there is, which records are to be set, and what to type next.
 import { domainToUnicode } from 'node:url';
 import type { DomainCertificate, DomainRecord, OwnDomainView } from '@tunnel/contract';
-import { oneLine } from '../problem-report.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { type Colours, columns, counted, momentText } from './text.ts';
 
 /** As it is typed at a shell, where a star means something else. */

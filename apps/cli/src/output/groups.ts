@@ -2,8 +2,8 @@
 import type { GroupMemberSummary, GroupSummary } from '@tunnel/contract';
 import type { Fault } from '@tunnel/errors';
 import type { ReadGroups } from '../api/edge-api.ts';
-import type { Io } from '../io.ts';
-import { oneLine, problemLines } from '../problem-report.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine, problemLines } from '../io/problem-report.ts';
 import { RedrawnLines } from './redrawn-lines.ts';
 import { bytesText, type Colours, coloursOf, columns, counted, momentText } from './text.ts';
 

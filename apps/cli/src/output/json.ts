@@ -11,9 +11,9 @@ import {
 } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
-import type { ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
-import { hintOf } from '../problem-report.ts';
+import type { ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { hintOf } from '../io/problem-report.ts';
 import { BatchedLines } from './batched-lines.ts';
 import { type FinishedRequest, LineOutput, type ShownRequest } from './lines.ts';
 import { tunnelPage } from './live-block.ts';

@@ -1,7 +1,7 @@
 import type { Tunnel } from '@tunnel/client';
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
-import { oneLine } from '../problem-report.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { countsText, durationText, eventLine, type FinishedRequest, requestLine, routeText } from './lines.ts';
 
 const HOSTILE = 'http://a\u001b]0;owned\u0007\u009b2J\r\nb.example';

@@ -10,9 +10,9 @@ import {
   type Tunnel,
 } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
-import type { ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
-import { oneLine, problemLines } from '../problem-report.ts';
+import type { ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine, problemLines } from '../io/problem-report.ts';
 import type { Output, RemovedTunnel } from './output.ts';
 import { connectionText, pathText, peerEventText } from './peers.ts';
 import { bytesText, type Colours, counted, cutVisible, padded, visibleLength } from './text.ts';

@@ -1,6 +1,6 @@
 // What a terminal shows of a run, as rows with a name in front: whose it is, where it goes, what it forwards and what has passed.
 import { type PeerConnection, protocolTraits, type SessionFacts, type Tunnel } from '@tunnel/client';
-import { oneLine } from '../problem-report.ts';
+import { oneLine } from '../io/problem-report.ts';
 import {
   countsText,
   durationText,

@@ -1,7 +1,7 @@
 // Live tunnels and their captured requests in lines for people: as wide as the terminal, and whole in a pipe.
 import type { CapturedRequest } from '@tunnel/contract';
 import type { LiveTunnel } from '../api/account-tunnels.ts';
-import { oneLine } from '../problem-report.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { durationText, paintStatus } from './lines.ts';
 import { bytesText, type Colours, columns, counted, cutVisible, momentText, padded, visibleLength } from './text.ts';
 

@@ -11,8 +11,8 @@ import type {
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
 import pc from 'picocolors';
-import type { ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
+import type { ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
 import { drainText, LineOutput, moreRequestsText, nameWidthOf, requestLine } from './lines.ts';
 import { type BlockFacts, blockLines, type RunState } from './live-block.ts';
 import type { Output, RemovedTunnel } from './output.ts';

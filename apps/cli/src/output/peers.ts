@@ -1,6 +1,6 @@
 // The words for peers: who came and went, by which way connections go, and why.
 import type { ListenAddress, PeerConnection, PublishedPeer, StatusEvent } from '@tunnel/client';
-import { oneLine } from '../problem-report.ts';
+import { oneLine } from '../io/problem-report.ts';
 
 type PathEvent = Extract<StatusEvent, { type: 'path' }>;
 type PeerEvent = Extract<StatusEvent, { type: 'peer' }>;

@@ -1,5 +1,5 @@
 // Lines on a terminal that are drawn again in place. One write for each change, over what was there: nothing is blank between.
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 import { cutVisible, visibleLength } from './text.ts';
 
 const WIDTH_LEAST = 20;

@@ -1,6 +1,6 @@
 // The names and ports of an account in lines for people.
 import type { Reservation } from '@tunnel/contract';
-import { oneLine } from '../problem-report.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { type Colours, columns, counted, momentText } from './text.ts';
 
 /** As it is typed: `shop`, `tcp/20042`. */

@@ -1,7 +1,7 @@
 // The lines of a run without a terminal. Its start is told with the first tunnel that is open: of one that is refused, people read the refusal alone.
 import type { Client, StatusEvent } from '@tunnel/client';
-import type { Io } from '../io.ts';
-import { oneLine } from '../problem-report.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { BatchedLines } from './batched-lines.ts';
 import { inspectorText, type LineIo, LineOutput, moreRequestsText } from './lines.ts';
 import { tunnelPage } from './live-block.ts';

@@ -1,6 +1,6 @@
 // A terminal as far as our output needs one: rows that wrap and scroll, a cursor that is moved, what was erased is gone, and lines that
 // are wrapped anew when the window changes its width.
-import type { TextOutput } from '../io.ts';
+import type { TextOutput } from '../io/io.ts';
 
 interface Row {
   text: string;

@@ -1,6 +1,6 @@
 // What lines for people are made of: colours, columns, lines as wide as a terminal, money, and a small chart.
 import pc from 'picocolors';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
 
 export type Colours = ReturnType<typeof pc.createColors>;
 

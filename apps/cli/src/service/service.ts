@@ -4,11 +4,11 @@ import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { type ClientConfig, loadClientConfig, pathFrom } from '@tunnel/runtime';
-import { defaultConfigPath } from '../config-file.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import type { Io } from '../io.ts';
+import { defaultConfigPath } from '../config/file.ts';
+import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import type { Io } from '../io/io.ts';
+import { fileFault, writePrivateFile } from '../io/private-files.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { fileFault, writePrivateFile } from '../private-files.ts';
 import { type ServiceKind, Systemd } from './systemd.ts';
 import { UNIT_MARK, unitText } from './unit.ts';
 

@@ -1,9 +1,9 @@
 // The service manager as its programs give it: systemctl and journalctl, of the system or of this user.
 import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
-import type { Io } from '../io.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { oneLine } from '../problem-report.ts';
 
 interface ProgramEnd {
   readonly code: number;

@@ -1,0 +1,66 @@
+// The program with all of its commands. Nothing here ends the process.
+import type { Command } from 'commander';
+import { addTunnelCommand } from './commands/add.ts';
+import { billingCommand } from './commands/billing.ts';
+import { closeCommand } from './commands/close.ts';
+import { completionCommand } from './commands/completion.ts';
+import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { domainsCommand } from './commands/domains.ts';
+import { filesCommand } from './commands/files.ts';
+import { groupKeyCommand, groupsCommand } from './commands/groups.ts';
+import { httpCommand } from './commands/http.ts';
+import { initCommand } from './commands/init.ts';
+import { keysCommand } from './commands/keys.ts';
+import { listCommand } from './commands/list.ts';
+import { loginCommand, logoutCommand } from './commands/login.ts';
+import { logsCommand } from './commands/logs.ts';
+import { mcpCommand } from './commands/mcp.ts';
+import { mcpPublishCommand } from './commands/mcp-publish.ts';
+import { p2pCommand } from './commands/p2p.ts';
+import { policyCommand } from './commands/policy.ts';
+import { readyCommand } from './commands/ready.ts';
+import { replayCommand } from './commands/replay.ts';
+import { requestsCommand } from './commands/requests.ts';
+import { releaseCommand, reservationsCommand, reserveCommand } from './commands/reservations.ts';
+import { serviceCommand } from './commands/service.ts';
+import { checkCommand, startCommand } from './commands/start.ts';
+import { isAlone, showNextStep, statusCommand } from './commands/status.ts';
+import { tcpCommand } from './commands/tcp.ts';
+import { tlsCommand } from './commands/tls.ts';
+import { udpCommand } from './commands/udp.ts';
+import { usageCommand } from './commands/usage.ts';
+import type { ExitCode } from './io/exit-codes.ts';
+import type { Io } from './io/io.ts';
+import { reportProblem } from './io/problem-report.ts';
+import { type CommandGroups, makeProgram, runProgram } from './program.ts';
+
+/** As `tunnel --help` shows them: what a newcomer needs first comes first. */
+const COMMAND_GROUPS: CommandGroups = [
+  ['Share a local service:', [httpCommand, filesCommand, tcpCommand, tlsCommand, udpCommand, p2pCommand, startCommand]],
+  [
+    'Inspect:',
+    [
+      ...[listCommand, closeCommand, requestsCommand, replayCommand],
+      ...[statusCommand, logsCommand, groupsCommand, doctorCommand],
+    ],
+  ],
+  ['Models:', [mcpCommand, mcpPublishCommand]],
+  ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
+  ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
+  ['Names and ports:', [reserveCommand, reservationsCommand, releaseCommand, domainsCommand]],
+  ['Set up:', [initCommand, checkCommand, groupKeyCommand, policyCommand, serviceCommand, completionCommand]],
+];
+
+export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command =>
+  makeProgram(io, finish, COMMAND_GROUPS);
+
+/** One run: arguments in, exit code out. */
+export const run = async (args: readonly string[], io: Io): Promise<ExitCode> => {
+  if (!isAlone(args, io)) return runProgram(args, io, COMMAND_GROUPS);
+  try {
+    return await showNextStep(io);
+  } catch (error) {
+    return reportProblem(error, io, 'tunnel');
+  }
+};

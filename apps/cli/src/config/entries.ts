@@ -1,0 +1,142 @@
+// Writes an entry of `tunnels` into config.yml: every other line of the file stays as it is, comments and order included.
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { Fault } from '@tunnel/errors';
+import { type ClientConfig, loadClientConfig, PolicySource } from '@tunnel/runtime';
+import type { Io } from '../io/io.ts';
+import { writePrivateFile } from '../io/private-files.ts';
+import { tryConfig } from './file.ts';
+import { withConfigLock, yamlScalar } from './keys.ts';
+
+/** By the keys of config.yml; undefined is left out. */
+export interface EntryKeys {
+  readonly [key: string]: string | number | boolean | EntryKeys | OneLine | undefined;
+}
+
+/** Written as JSON, which YAML takes too: lists and what is in them. */
+export class OneLine {
+  readonly value: object;
+
+  constructor(value: object) {
+    this.value = value;
+  }
+}
+
+/**
+ * Throws before anything is written: for a file that is not good, an entry of that name that says something else, and a form of the file
+ * that cannot be added to line by line.
+ */
+export const saveTunnelEntry = (file: string, name: string, entry: EntryKeys, io: Pick<Io, 'env' | 'home'>): void => {
+  // A link stays a link.
+  const real = existsSync(file) ? realpathSync(file) : file;
+  withConfigLock(real, () => addEntry(file, real, [name, entry], io));
+};
+
+const addEntry = (
+  file: string,
+  real: string,
+  [name, entry]: readonly [string, EntryKeys],
+  io: Pick<Io, 'env' | 'home'>,
+): void => {
+  const before = existsSync(real) ? loadClientConfig({ file: real, env: io.env, home: io.home }) : null;
+  const known = before !== null && Object.hasOwn(before.tunnels, name) ? before.tunnels[name] : undefined;
+  if (known !== undefined) {
+    if (isSaidBy(known, entry)) return;
+    throw new Fault('CLIENT_USAGE', {
+      reason: `${file} already has a tunnel '${name}'. Change it there, or choose another --name.`,
+    });
+  }
+  const text = withEntry(before === null ? '' : readFileSync(real, 'utf8'), entryLines(name, entry));
+  const after = text === null ? null : tryConfig(real, text, io);
+  if (text === null || after === null || !isAddition(before, after, name, entry)) {
+    throw new Fault('CLIENT_USAGE', {
+      reason: `cannot edit ${file}. Put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}.`,
+    });
+  }
+  writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });
+};
+
+/** A file of its own; `tunnels` by name. */
+export const newConfigText = (keys: EntryKeys, tunnels: ReadonlyMap<string, EntryKeys>): string =>
+  [
+    ...Object.entries(keys).flatMap(([key, value]) =>
+      value === undefined || typeof value === 'object' ? [] : [`${key}: ${yamlScalar(value)}`],
+    ),
+    ...(tunnels.size === 0 ? [] : ['tunnels:']),
+    ...[...tunnels].flatMap(([name, entry]) => indented(entryLines(name, entry), STEP)),
+    '',
+  ].join('\n');
+
+const TUNNELS = /^(tunnels|"tunnels"|'tunnels')[ \t]*:[ \t]*(\{[ \t]*\})?([ \t]*#.*)?$/;
+const STEP = '  ';
+
+/** null: there are tunnels, and not one below the other. */
+const withEntry = (text: string, entry: readonly string[]): string | null => {
+  const lineBreak = text.includes('\r\n') ? '\r\n' : '\n';
+  // Each with the break that it has: a file may have both kinds.
+  const breaks = text.match(/\r?\n/g) ?? [];
+  const lines = text.split(/\r?\n/);
+  if (lines.at(-1) === '') lines.pop();
+  const count = lines.length;
+  let added = count;
+  const at = lines.findIndex((line) => TUNNELS.test(line));
+  if (at < 0) {
+    if (lines.some((line) => /^["']?tunnels\b/.test(line))) return null;
+    const gap = lines.length > 0 && lines.at(-1) !== '' ? [''] : [];
+    lines.push(...gap, 'tunnels:', ...indented(entry, STEP));
+  } else {
+    // An empty table makes room for one with lines.
+    lines[at] = (lines[at] ?? '').replace(/:[ \t]*\{[ \t]*\}/, ':');
+    const below = lines.slice(at + 1);
+    const next = below.findIndex((line) => /^[^\s#]/.test(line));
+    const block = next < 0 ? below : below.slice(0, next);
+    // Comments that stand at the margin belong to what follows.
+    const length = block.findLastIndex((line) => /^[ \t]+\S/.test(line)) + 1;
+    const margin = /^ +(?=[^\s#])/.exec(block.find((line) => /^ +[^\s#]/.test(line)) ?? '')?.[0] ?? STEP;
+    added = at + 1 + length;
+    lines.splice(added, 0, ...indented(entry, margin));
+  }
+  breaks.splice(added, 0, ...Array.from({ length: lines.length - count }, () => lineBreak));
+  return lines.map((line, index) => line + (breaks[index] ?? lineBreak)).join('');
+};
+
+const indented = (lines: readonly string[], margin: string): string[] => lines.map((line) => margin + line);
+
+const entryLines = (name: string, entry: EntryKeys): string[] => [
+  `${yamlScalar(name)}:`,
+  ...Object.entries(entry).flatMap(([key, value]) => {
+    if (value === undefined) return [];
+    if (value instanceof OneLine) return [`${STEP}${key}: ${JSON.stringify(value.value)}`];
+    if (typeof value === 'object') return indented(entryLines(key, value), STEP);
+    return [`${STEP}${key}: ${yamlScalar(value)}`];
+  }),
+];
+
+/** As one line, for people to copy. */
+const flow = (entry: EntryKeys): string =>
+  `{ ${Object.entries(entry)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => `${yamlScalar(key)}: ${flowValue(value)}`)
+    .join(', ')} }`;
+
+const flowValue = (value: EntryKeys[string]): string => {
+  if (value instanceof OneLine) return JSON.stringify(value.value);
+  return typeof value === 'object' ? flow(value) : yamlScalar(value ?? '');
+};
+
+const isAddition = (before: ClientConfig | null, after: ClientConfig, name: string, entry: EntryKeys): boolean => {
+  const { [name]: added, ...tunnels } = after.tunnels;
+  if (added === undefined || !isSaidBy(added, entry)) return false;
+  // Secrets compare as masks, their lines as they are.
+  return before === null || JSON.stringify({ ...after, tunnels }) === JSON.stringify(before);
+};
+
+const isSaidBy = (said: object, entry: EntryKeys): boolean =>
+  Object.entries(entry).every(([key, value]) => {
+    const found: unknown = (said as Record<string, unknown>)[key];
+    if (value === undefined) return true;
+    if (value instanceof OneLine) {
+      return found instanceof PolicySource && JSON.stringify(found.value) === JSON.stringify(value.value);
+    }
+    if (typeof value !== 'object') return found === value;
+    return typeof found === 'object' && found !== null && isSaidBy(found, value);
+  });

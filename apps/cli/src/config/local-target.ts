@@ -1,0 +1,87 @@
+// What a tunnel leads to, as people type it: `3000`, `localhost:3000`, `http://localhost:3000`, `unix:/run/app.sock`.
+import type { LocalSpec } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { pathFrom } from '@tunnel/runtime';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Io } from '../io/io.ts';
+
+export interface TypedTarget {
+  readonly port?: number;
+  /** Left out: whatever --local-host says. */
+  readonly host?: string;
+  /** The path of a Unix socket as it was given. */
+  readonly socket?: string;
+  /** Of a URL. */
+  readonly scheme?: 'http' | 'https';
+}
+
+const UNIX = 'unix:';
+const HOST_AND_PORT = /^(?:(?<host>\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):)?(?<port>\d{1,5})$/i;
+const DEFAULT_PORTS = { http: 80, https: 443 } as const;
+
+/** Of `tunnel http`: everything. */
+export const typedUrl = (text: string): TypedTarget => {
+  const scheme = /^(https?):\/\//i.exec(text)?.[1]?.toLowerCase() as keyof typeof DEFAULT_PORTS | undefined;
+  if (scheme === undefined) return targetOf(text, 'Use 1-65535, host:port or a URL.', true);
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || url.port === '0') throw new InvalidArgumentError('Use 1-65535, host:port or a URL.');
+  const { hostname, host, port } = url;
+  const alone = `${scheme}://${host}`;
+  if (url.username !== '' || url.password !== '') {
+    throw new InvalidArgumentError(`Leave out user and password: ${alone}`);
+  }
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
+    throw new InvalidArgumentError(`A tunnel has no path or query. Leave it out: ${alone}`);
+  }
+  return { scheme, host: bare(hostname), port: port === '' ? DEFAULT_PORTS[scheme] : Number(port) };
+};
+
+/** Of `tunnel tcp`. */
+export const typedAddressOrSocket = (text: string): TypedTarget =>
+  targetOf(text, 'Use 1-65535, host:port or unix:PATH.', true);
+
+/** Of what knows no Unix sockets. */
+export const typedAddress = (text: string): TypedTarget => targetOf(text, 'Use 1-65535 or host:port.', false);
+
+const targetOf = (text: string, usage: string, isSocketTaken: boolean): TypedTarget => {
+  if (isSocketTaken && text.length > UNIX.length && text.startsWith(UNIX)) return { socket: text.slice(UNIX.length) };
+  const { host, port } = HOST_AND_PORT.exec(text)?.groups ?? {};
+  if (port === undefined || Number(port) < 1 || Number(port) > 65_535) throw new InvalidArgumentError(usage);
+  return { port: Number(port), ...(host === undefined ? {} : { host: bare(host) }) };
+};
+
+const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
+
+export const addLocalHostFlag = (command: Command): Command =>
+  command.option('--local-host <host>', 'Host of the local service (default: 127.0.0.1)');
+
+export const addProxyProtocolFlag = (command: Command, versions: readonly string[]): Command =>
+  command.addOption(
+    new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices(versions),
+  );
+
+export interface SocketFlags {
+  readonly yesPublishSocket?: boolean;
+}
+
+export const addSocketFlag = (command: Command): Command =>
+  command.option('--yes-publish-socket', 'Publish a control socket of the system, such as docker.sock');
+
+/** `hostFlag`: of --local-host; beside a socket the client refuses it. */
+export const localSpecOf = (
+  { port, host, socket }: TypedTarget,
+  hostFlag: string | undefined,
+  io: Pick<Io, 'cwd' | 'home'>,
+  { yesPublishSocket = false }: SocketFlags = {},
+): LocalSpec => {
+  if (host !== undefined && hostFlag !== undefined && host !== hostFlag) {
+    throw new Fault('CLIENT_USAGE', { reason: `which host, ${host} or ${hostFlag}? Leave out --local-host.` });
+  }
+  const localHost = host ?? hostFlag;
+  return {
+    ...(localHost === undefined ? {} : { localHost }),
+    ...(port === undefined ? {} : { localPort: port }),
+    ...(socket === undefined ? {} : { localSocket: pathFrom(io.cwd, socket, io.home) }),
+    ...(socket !== undefined && yesPublishSocket ? { allowControlSocket: true } : {}),
+  };
+};

@@ -1,0 +1,158 @@
+// What the command line, the environment and config.yml say together: where to connect, with which key, what to keep.
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, sep } from 'node:path';
+import { type Proxy, type ProxyFor, parseServerAddress, proxyFor } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import { createLogger, type Logger, pathFrom, Secret } from '@tunnel/runtime';
+import type { Io } from '../io/io.ts';
+import { defaultConfigPath, type LoadedConfig, loadConfig } from './file.ts';
+import type { ComfortFlags, ConnectionFlags, ServerFlags } from './flags.ts';
+
+export interface ConnectionSettings {
+  readonly server: string;
+  readonly token: Secret;
+  readonly tls: boolean | undefined;
+  readonly insecure: boolean;
+  readonly caFile: string | undefined;
+  /** null: direct. */
+  readonly proxy: Proxy | null;
+  /** Beside config.yml, so that a restart finds its resume secret. */
+  readonly stateDir: string;
+  /** --log-file, else `log_file`. */
+  readonly logFile: string | undefined;
+  /** --client-name; left out: the client takes the host name. */
+  readonly clientName?: string;
+}
+
+const DEFAULT_SERVER = '127.0.0.1:4040';
+
+type SettingsFlags = ServerFlags & Pick<ComfortFlags, 'logFile'> & Partial<Pick<ConnectionFlags, 'clientName'>>;
+
+/** For people: `~/.tunnel/key`. */
+export const shownPath = (path: string, { home }: Pick<Io, 'home'>): string =>
+  path.startsWith(`${home}${sep}`) ? `~${path.slice(home.length)}` : path;
+
+export const resolveSettings = (flags: SettingsFlags, config: LoadedConfig | null, io: Io): ConnectionSettings => ({
+  ...resolveServer(flags, config, io),
+  token: findToken(flags, config, io).token,
+});
+
+/** All that needs no key. */
+export const resolveServer = (
+  flags: SettingsFlags,
+  config: LoadedConfig | null,
+  io: Io,
+): Omit<ConnectionSettings, 'token'> => {
+  const folder = folderOf(config, io);
+  const caFile = flags.caFile === undefined ? config?.values.ca_file : inFolder(io.cwd, flags.caFile, io);
+  const server = flags.server ?? config?.values.server ?? DEFAULT_SERVER;
+  return {
+    server,
+    tls: flags.tls ?? config?.values.tls,
+    insecure: flags.insecure ?? config?.values.insecure ?? false,
+    caFile: caFile === undefined ? undefined : inFolder(folder, caFile, io),
+    proxy: resolveProxy(flags.proxy, config, io)(parseServerAddress(server)),
+    stateDir: join(folder, 'state'),
+    logFile: findLogFile(flags.logFile, config, io),
+    ...(flags.clientName === undefined ? {} : { clientName: flags.clientName }),
+  };
+};
+
+const folderOf = (config: LoadedConfig | null, io: Io): string => dirname(config?.path ?? defaultConfigPath(io));
+
+/** --log-file, then `log_file` of the file. */
+export const findLogFile = (flag: string | undefined, config: LoadedConfig | null, io: Io): string | undefined => {
+  if (flag !== undefined) return inFolder(io.cwd, flag, io);
+  const { log_file: file } = config?.values ?? {};
+  return file === undefined ? undefined : inFolder(folderOf(config, io), file, io);
+};
+
+/** Of what the client does inside: nothing, unless somebody looks for a mistake. */
+export const chooseLogger = ({ env }: Pick<Io, 'env'>): Logger => {
+  const level = env['TUNNEL_DEBUG'] === '1' ? 'debug' : 'silent';
+  return createLogger({ level, format: 'human', stream: process.stderr });
+};
+
+/** --proxy, then `proxy` of the file, then the environment. The file's user and password go with whichever it is, when its URL has none. */
+export const resolveProxy = (flag: string | undefined, config: LoadedConfig | null, io: Io): ProxyFor => {
+  const fromFile = config?.values.proxy.reveal() ?? '';
+  const authFile = config?.values.proxy_auth_file;
+  return proxyFor({
+    explicit: (flag ?? '') === '' ? fromFile : (flag ?? ''),
+    explicitSource: (flag ?? '') === '' ? '`proxy` of config.yml' : '--proxy',
+    env: io.env,
+    auth: () =>
+      authFile === undefined ? undefined : readProxyAuth(inFolder(dirname(config?.path ?? ''), authFile, io)),
+  });
+};
+
+export interface ProxyFlags {
+  readonly proxy?: string;
+  readonly config?: string;
+}
+
+/** For commands that need nothing else of config.yml: it is read when the first connection is made. */
+export const proxyOfAccount = (flags: ProxyFlags, io: Io): ProxyFor => {
+  const { config } = flags;
+  // With `keys create --save` it may be about to be written.
+  const isThere = config !== undefined && existsSync(inFolder(io.cwd, config, io));
+  return (target) => resolveProxy(flags.proxy, loadConfig(isThere ? config : undefined, io), io)(target);
+};
+
+const readProxyAuth = (file: string): Secret => {
+  try {
+    return new Secret(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: readFailure(error) }, { cause: error });
+  }
+};
+
+export interface FoundToken {
+  readonly token: Secret;
+  /** Who gave it, for people. */
+  readonly source: string;
+  /** Whose mode says who may read it; null: it came by another way. */
+  readonly file: string | null;
+}
+
+/** --token and --token-file, then TUNNEL_API_KEY, then the file. */
+export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: Io): FoundToken => {
+  if (flags.token !== undefined && flags.tokenFile !== undefined) {
+    throw new Fault('CLIENT_USAGE', { reason: 'use --token or --token-file, not both.' });
+  }
+  if (flags.token !== undefined) return { token: new Secret(flags.token), source: '--token', file: null };
+  if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io), '--token-file');
+  const fromEnvironment = io.env['TUNNEL_API_KEY'] ?? '';
+  if (fromEnvironment !== '') return { token: new Secret(fromEnvironment), source: 'TUNNEL_API_KEY', file: null };
+  const { values, path = null } = config ?? {};
+  if (values?.auth_token !== undefined) return { token: values.auth_token, source: 'auth_token', file: path };
+  if (values?.auth_token_file !== undefined) {
+    return readToken(inFolder(folderOf(config, io), values.auth_token_file, io), 'auth_token_file');
+  }
+  throw new Fault('CLIENT_KEY_MISSING');
+};
+
+export const readToken = (file: string, source: string): FoundToken => {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new Fault('CLIENT_TOKEN_FILE', { file, reason: readFailure(error) }, { cause: error });
+  }
+  if (text === '') throw new Fault('CLIENT_TOKEN_FILE', { file, reason: 'it is empty' });
+  return { token: new Secret(text), source, file };
+};
+
+const readFailure = (error: unknown): string => {
+  const { code = 'unreadable' } = error as NodeJS.ErrnoException;
+  return REASONS[code] ?? code;
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a folder',
+};
+
+/** Paths in config.yml are seen from its folder, those of flags from where one stands. */
+const inFolder = (folder: string, path: string, io: Io): string => pathFrom(folder, path, io.home);

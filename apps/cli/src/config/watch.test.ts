@@ -1,0 +1,41 @@
+// The watch of a file: what happened before it began is told as well.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
+import { expect, it } from 'vitest';
+import { ConfigWatch } from './watch.ts';
+
+it('tells of a change between the reading of the file and the beginning of the watch, once', async () => {
+  const folder = await temporaryDirectory();
+  const file = join(folder.path, 'rules.yml');
+  const clock = new FakeClock();
+  let changes = 0;
+  writeFileSync(file, '- deny: 403\n');
+  const watch = new ConfigWatch({ file, clock, onChange: () => (changes += 1), onTrouble: () => {} });
+  try {
+    writeFileSync(file, '- deny: 404\n');
+    watch.start();
+    await clock.advance(1000);
+    expect(changes).toBe(1);
+    watch.start();
+    await clock.advance(1000);
+    expect(changes).toBe(1);
+  } finally {
+    watch.stop();
+    await folder.close();
+  }
+});
+
+it('tells of nothing where nothing has changed', async () => {
+  const folder = await temporaryDirectory();
+  const file = join(folder.path, 'rules.yml');
+  const clock = new FakeClock();
+  let changes = 0;
+  writeFileSync(file, '- deny: 403\n');
+  const watch = new ConfigWatch({ file, clock, onChange: () => (changes += 1), onTrouble: () => {} });
+  watch.start();
+  await clock.advance(1000);
+  watch.stop();
+  await folder.close();
+  expect(changes).toBe(0);
+});

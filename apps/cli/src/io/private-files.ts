@@ -1,0 +1,40 @@
+// Files with secrets in them: read by their owner alone, never seen half written.
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { Fault } from '@tunnel/errors';
+import { randomToken } from '@tunnel/runtime';
+
+export interface WriteOptions {
+  /** Of the file; its owner's alone unless told. */
+  readonly mode?: number;
+}
+
+export const writePrivateFile = (file: string, text: string, { mode = 0o600 }: WriteOptions = {}): void => {
+  const aside = `${file}.${randomToken(6)}.new`;
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    try {
+      writeFileSync(aside, text, { mode, flag: 'wx', flush: true });
+      renameSync(aside, file);
+    } finally {
+      rmSync(aside, { force: true });
+    }
+  } catch (error) {
+    throw fileFault(file, error);
+  }
+};
+
+export const fileFault = (file: string, error: unknown): Fault => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new Fault('CLIENT_FILE', { file, reason: REASONS[code ?? ''] ?? code ?? message }, { cause: error });
+};
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'the disk is full',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of the path is not a folder',
+  EEXIST: 'a part of the path is not a folder',
+};

@@ -1,0 +1,147 @@
+// Puts what went wrong into words: one line that says what, one that says what to do next. Never a stack, unless asked for.
+import { type ErrorCode, Fault, isErrorCode } from '@tunnel/errors';
+import { ConfigProblem } from '@tunnel/runtime';
+import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
+import type { Io } from './io.ts';
+
+/** A refusal that has words in the catalogue, or undefined for anything unexpected. */
+export const faultOf = (error: unknown): Fault | undefined => {
+  if (error instanceof Fault) return error.code === 'INTERNAL' && error.cause !== undefined ? undefined : error;
+  if (error instanceof ConfigProblem && isErrorCode(error.code)) return new Fault(error.code, error.values);
+  return undefined;
+};
+
+/** A command that cannot be run as it was typed. `reason`: a sentence that begins with a small letter, because it is printed behind `tunnel: `. */
+export const misuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
+
+interface CommandWords {
+  readonly message?: string;
+  /** From the refusal's own words: an edge sends hardly any values. undefined: the hint of the catalogue is as good. */
+  readonly hint?: string | ((fault: Fault) => string | undefined);
+}
+
+/** The catalogue speaks to whoever calls an API over HTTP; here is the same for whoever types commands. */
+const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
+  CLIENT_KEY_MISSING: { message: 'no API key.' },
+  AUTH_TOKEN_INVALID: { message: 'invalid API key.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
+  AUTH_TOKEN_REVOKED: { message: 'this API key was revoked.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
+  LOGIN_WRONG: {
+    message: 'incorrect email or password.',
+    hint: 'Check both, and the platform: `tunnel login --platform <url>`.',
+  },
+  LOGIN_THROTTLED: { hint: 'Wait, then try again.' },
+  LOGIN_BUSY: { hint: 'Try again in a moment.' },
+  DATABASE_AWAY: { hint: 'Try again in a moment.' },
+  ACCOUNT_UNVERIFIED: { message: 'verify your email first.', hint: 'Open the link in the mail, then try again.' },
+  KEY_UNKNOWN: { hint: 'List your keys: `tunnel keys list`.' },
+  KEY_LIMIT: { hint: 'Revoke one that you no longer use: `tunnel keys revoke <id>`.' },
+  RESERVATION_UNKNOWN: { hint: 'List yours: `tunnel reservations`.' },
+  RESERVATION_LIMIT: { hint: 'Release one that you no longer use: `tunnel release <name>`.' },
+  DOMAIN_UNKNOWN: { hint: 'List yours: `tunnel domains`.' },
+  DOMAIN_LIMIT: {
+    hint: 'Remove one that you no longer use: `tunnel domains remove <host>`, or change to a plan with more.',
+  },
+  DOMAIN_CHECK_TOO_SOON: { hint: 'It is looked at by itself, too.' },
+  TUNNEL_DOMAIN_UNVERIFIED: {
+    hint: ({ message }) => `Prove that it is yours: \`tunnel domains add ${namedIn(message)}\`.`,
+  },
+  TUNNEL_SUBDOMAIN_IN_USE: { hint: (fault) => heldNameHint(fault, SHARE_HINT) },
+  TUNNEL_DOMAIN_IN_USE: { hint: (fault) => heldNameHint(fault, SHARE_HINT) },
+  TUNNEL_P2P_NAME_IN_USE: { hint: (fault) => heldNameHint(fault, '') },
+  BILLING_CAP_NOT_PAYG: { hint: 'Subscribe first, in the dashboard.' },
+  BILLING_PROCESSOR_AWAY: { hint: 'Try again in a moment.' },
+  SPEND_CAP_REACHED: { hint: 'Raise it: `tunnel billing cap <dollars>`. Remove it: `tunnel billing cap none`.' },
+};
+
+const SHARE_HINT = ' To serve both under this name, start both with --group (see `tunnel group-key`).';
+
+/** Which tunnel of the own account has the name, and what to do about it; undefined: the edge names none, so it may be anybody's. */
+const heldNameHint = ({ message, values }: Fault, share: string): string | undefined => {
+  const { held_by: tunnel, held_by_client: computer } = values;
+  if (tunnel === undefined) return undefined;
+  const where = computer === undefined ? '' : ` on ${computer}`;
+  return `Your tunnel '${tunnel}'${where} has it. To end that one: \`tunnel close ${namedIn(message)}\`.${share}`;
+};
+
+/** The first name in quotes, to be typed again; what a shell would read otherwise is left for people to fill in. */
+const namedIn = (message: string): string => {
+  const name = /'([^']{1,300})'/.exec(message)?.[1] ?? '';
+  if (/^[\w.-]+$/.test(name)) return name;
+  return /^\*\.[\w.-]+$/.test(name) ? `'${name}'` : 'HOST';
+};
+
+/** Wrong words: what the command takes is in its help. */
+const MISUSE: ReadonlySet<ErrorCode> = new Set(['CLIENT_USAGE', 'API_BAD_REQUEST']);
+
+const IS_SENTENCE = /[.?]$/;
+
+/** An edge's own words come without the values that our hint would need; half a hint is worse than none. */
+export const hintOf = (fault: Fault, path = 'tunnel'): string | undefined => {
+  // A whole sentence says by itself what to do.
+  if (MISUSE.has(fault.code)) return IS_SENTENCE.test(fault.message) ? undefined : `See \`${path} --help\`.`;
+  const own = COMMAND_WORDS[fault.code]?.hint;
+  const hint = (typeof own === 'function' ? own(fault) : own) ?? fault.next;
+  return hint === '' || /\{\w+\}/.test(hint) ? undefined : hint;
+};
+
+/** Two short sentences are one line; what is no sentence keeps its hint below it. */
+const withHint = (line: string, hint: string | undefined): string[] => {
+  if (hint === undefined) return [line];
+  return IS_SENTENCE.test(line) ? [`${line} ${oneLine(hint)}`] : [line, `  ${oneLine(hint)}`];
+};
+
+/** `path`: the command that was typed, for the pointer to its help. */
+export const problemLines = (fault: Fault, path?: string): string[] => {
+  const message = oneLine(COMMAND_WORDS[fault.code]?.message ?? fault.message);
+  const hint = hintOf(fault, path);
+  const requestId = fault.status >= 500 ? fault.values['request_id'] : undefined;
+  return [
+    ...withHint(`tunnel: ${message}`, hint),
+    ...(requestId === undefined ? [] : [`  Request id: ${oneLine(String(requestId))}`]),
+  ];
+};
+
+export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>, path?: string): ExitCode => {
+  const fault = faultOf(error);
+  const lines =
+    fault === undefined
+      ? [`tunnel: unexpected: ${oneLine(textOf(error))}`, '  Set TUNNEL_DEBUG=1 to see where.']
+      : problemLines(fault, path);
+  if (io.env['TUNNEL_DEBUG'] === '1' && error instanceof Error) lines.push(error.stack ?? '');
+  io.stderr.write(`${lines.join('\n')}\n`);
+  return fault === undefined ? EXIT.unexpected : exitCodeOf(fault);
+};
+
+/** What commander says, as a person would. Later rules see what earlier ones made. */
+const REWORDED: readonly (readonly [RegExp, string])[] = [
+  [/^error: /, ''],
+  // What was typed is repeated, but no password of a URL.
+  [/:\/\/[^\s/']*@/, '://…@'],
+  [/^command-argument value '(.*)' is invalid for argument '(\S+)'\./, "invalid $2 '$1'."],
+  [/^invalid port '(?=https?:\/\/)/i, "invalid URL '"],
+  [/^option '(?:-\w, )?(--\S+)[^']*' argument '(.*)' is invalid\./, "invalid $1 '$2'."],
+  [/^option '(?:-\w, )?(--\S+)[^']*' argument missing$/, '$1 needs a value.'],
+  [/^required option '(--\S+)[^']*' not specified$/, '$1 is missing.'],
+  [/^missing required argument '(\S+)'$/, 'which $1?'],
+  [/^unknown option '(.*?)'/, "unknown option '$1'."],
+  [/^unknown command '(.*?)'/, "unknown command '$1'."],
+  [/^too many arguments.*?\. Expected (\d+) arguments?.*$/, 'too many arguments: it takes $1.'],
+  [/ Allowed choices are (.*)\.$/, ' Use $1.'],
+];
+
+export const usageSentence = (text: string): string =>
+  REWORDED.reduce((words, [pattern, better]) => words.replace(pattern, better), oneLine(text));
+
+const textOf = (error: unknown): string => {
+  if (error instanceof Fault) return error.internal ?? error.message;
+  return error instanceof Error ? error.message : String(error);
+};
+
+/** Control characters, ends of lines and paragraphs, and signs that turn the direction of what follows. */
+const STEERING = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu;
+
+/** What nearly every text is: nothing in it steers, and no blank stands at its ends. */
+const PLAIN = /^[!-~](?:[ -~]*[!-~])?$/;
+
+/** An edge's message may hold anything; a line of ours stays a line, and moves no cursor. */
+export const oneLine = (text: string): string => (PLAIN.test(text) ? text : text.replace(STEERING, ' ').trim());

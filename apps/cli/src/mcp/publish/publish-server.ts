@@ -1,0 +1,236 @@
+// What `tunnel mcp-publish` runs: the MCP server and its bridge, a listener of ours that serves it, and an http tunnel that leads there.
+import { basename } from 'node:path';
+import type { StatusEvent, Tunnel } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import {
+  type Bridge,
+  type BridgeOptions,
+  bearerHash,
+  bearerProblem,
+  bridgeStdio,
+  makeBearer,
+  type ServerCommand,
+  serveBridge,
+} from '@tunnel/mcp-bridge';
+import { pathFrom } from '@tunnel/runtime';
+import pc from 'picocolors';
+import { loadConfig } from '../../config/file.ts';
+import { type ConnectionFlags, type HostFlags, hostSpecOf } from '../../config/flags.ts';
+import { type ConnectionSettings, chooseLogger, readToken, resolveSettings } from '../../config/settings.ts';
+import type { ExitCode } from '../../io/exit-codes.ts';
+import { type Io, VERSION } from '../../io/io.ts';
+import { misuse, oneLine } from '../../io/problem-report.ts';
+import type { RunHook, RunningClient } from '../../run/hooks/running-client.ts';
+import { runTunnels } from '../../run/run-tunnels.ts';
+import { listenPrivately } from './private-listener.ts';
+
+export interface McpPublishFlags extends ConnectionFlags, HostFlags {
+  /** Here it is the token of callers; the API key has no file of its own. */
+  readonly tokenFile?: string;
+  /** false: anybody may call. */
+  readonly auth: boolean;
+  readonly allowTool?: string[];
+  readonly capture?: boolean;
+}
+
+export const publishServer = async (
+  [command = '', ...args]: readonly string[],
+  flags: McpPublishFlags,
+  io: Io,
+): Promise<ExitCode> => {
+  const config = loadConfig(flags.config, io);
+  const { tokenFile, subdomain, domain, ...connection } = flags;
+  const host = hostSpecOf(flags);
+  const settings = resolveSettings(connection, config, io);
+  const bearer = findBearer({ tokenFile, auth: flags.auth }, settings, io);
+  const stateKey = `mcp|${[command, ...args].join(' ')}|${domain ?? subdomain ?? ''}`;
+  const publication = new Publication(serverCommand(command, args, io), { bearer, flags, io });
+  const listener = await listenPrivately(
+    {
+      key: `${settings.server}|${stateKey}`,
+      respond: (request, response) => serveBridge(publication, request, response),
+      onProblem: (reason) => chooseLogger(io).warn({ reason }, 'a request to the MCP server could not be answered'),
+    },
+    io,
+  );
+  const spec = {
+    protocol: 'http' as const,
+    ...listener.local,
+    name: nameOf(command),
+    // What callers and the server say to each other is kept by nobody unless its owner wants it.
+    capture: flags.capture === true,
+    ...host,
+  };
+  try {
+    return await runTunnels(
+      {
+        settings,
+        flags,
+        stateKey,
+        config: config?.path ?? null,
+        source: 'flags',
+        tunnels: [spec],
+        hooks: [publication],
+        readyFields: (tunnel) => ({ mcp_url: mcpUrl(tunnel), mcp_token: bearer.showOnce() }),
+      },
+      io,
+    );
+  } finally {
+    await listener.close();
+  }
+};
+
+/** The API key is ours, not the server's. */
+const KEPT_FROM_SERVER: readonly string[] = ['TUNNEL_API_KEY', 'TUNNEL_P2P_SECRET'];
+
+const serverCommand = (command: string, args: readonly string[], { env, cwd }: Io): ServerCommand => ({
+  command,
+  args,
+  cwd,
+  env: Object.fromEntries(Object.entries(env).filter(([name]) => !KEPT_FROM_SERVER.includes(name))),
+});
+
+const nameOf = (command: string): string =>
+  `mcp-${
+    basename(command)
+      .replace(/[^\p{L}\p{N}._-]+/gu, '-')
+      .slice(0, 40) || 'server'
+  }`;
+
+const mcpUrl = ({ publicUrl }: Tunnel): string => `${publicUrl.replace(/\/$/, '')}/mcp`;
+
+/** What callers have to show. One that was made is forgotten once it is shown. */
+class Bearer {
+  readonly hash: string | null;
+  /** Where it came from, for people; null: it was made. */
+  readonly source: string | null;
+  #unshown: string | null;
+
+  constructor({ hash, source, made }: { hash: string | null; source: string | null; made: string | null }) {
+    this.hash = hash;
+    this.source = source;
+    this.#unshown = made;
+  }
+
+  showOnce(): string | null {
+    const text = this.#unshown;
+    this.#unshown = null;
+    return text;
+  }
+}
+
+const findBearer = (
+  { tokenFile, auth }: { readonly tokenFile: string | undefined; readonly auth: boolean },
+  { token: apiKey }: ConnectionSettings,
+  io: Io,
+): Bearer => {
+  if (!auth) {
+    if (tokenFile !== undefined) throw misuse('use --token-file or --no-auth, not both.');
+    return new Bearer({ hash: null, source: null, made: null });
+  }
+  if (tokenFile === undefined) {
+    const made = makeBearer();
+    return new Bearer({ hash: bearerHash(made), source: null, made });
+  }
+  const given = readToken(pathFrom(io.cwd, tokenFile, io.home), '--token-file').token.reveal();
+  const problem = bearerProblem(given);
+  if (problem !== null) throw new Fault('CLIENT_TOKEN_FILE', { file: tokenFile, reason: problem });
+  // With every other command this flag names the file of the API key.
+  if (given === apiKey.reveal()) {
+    throw misuse('the token of --token-file is the API key. Callers of the MCP server need a token of their own.');
+  }
+  return new Bearer({ hash: bearerHash(given), source: tokenFile, made: null });
+};
+
+interface PublicationDeps {
+  readonly bearer: Bearer;
+  readonly flags: McpPublishFlags;
+  readonly io: Io;
+}
+
+/** The server with its bridge, as what goes with the run: started before the client connects, and told to the one who runs it. */
+class Publication implements RunHook, Pick<Bridge, 'fetch'> {
+  readonly output = { onStatus: (event: StatusEvent) => this.#onStatus(event) };
+  readonly #command: ServerCommand;
+  readonly #deps: PublicationDeps;
+  #bridge: Bridge | null = null;
+  #running: RunningClient | null = null;
+
+  constructor(command: ServerCommand, deps: PublicationDeps) {
+    this.#command = command;
+    this.#deps = deps;
+  }
+
+  fetch(request: Request): Promise<Response> {
+    const bridge = this.#bridge;
+    return bridge === null ? Promise.resolve(new Response(null, { status: 503 })) : bridge.fetch(request);
+  }
+
+  async onRunning(running: RunningClient): Promise<void> {
+    const { flags, io } = this.#deps;
+    this.#running = running;
+    if (!flags.auth) running.notice(this.#openWarning(), 'stderr');
+    const stop = new AbortController();
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) io.signals.on(signal, () => stop.abort());
+    try {
+      this.#bridge = await bridgeStdio(this.#command, { ...this.#bridgeOptions(), signal: stop.signal });
+    } catch (error) {
+      // It was told to end before the server was there; so is the run.
+      if (!stop.signal.aborted) throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#bridge?.close();
+  }
+
+  #bridgeOptions(): BridgeOptions {
+    const { bearer, flags, io } = this.#deps;
+    const logger = chooseLogger(io);
+    return {
+      clock: io.clock,
+      version: VERSION,
+      tokenHash: bearer.hash,
+      allowTools: flags.allowTool,
+      onStderr: (line) => this.#say(`server: ${oneLine(line)}`),
+      onEnded: (reason, restartInMs) =>
+        this.#say(`tunnel: the MCP server is gone: ${oneLine(reason)}; started again in ${restartInMs / 1000} s`),
+      onRestarted: () => this.#say('tunnel: the MCP server is back'),
+      onOddity: (reason) => logger.debug({ reason }, 'the MCP server said something odd'),
+    };
+  }
+
+  #onStatus(event: StatusEvent): void {
+    if (event.type === 'tunnel-opened' || event.type === 'tunnel-moved') this.#tellAddress(event.tunnel);
+    // Callers that wait for changes would hold up the end; those with a call may finish it.
+    if (event.type === 'closing') void this.#bridge?.finish();
+  }
+
+  #tellAddress(tunnel: Tunnel): void {
+    const { bearer, flags } = this.#deps;
+    if (this.#bridge === null || flags.json === true) return;
+    const { name, tools } = this.#bridge.server;
+    const made = bearer.showOnce();
+    const lines = [
+      `MCP server ${oneLine(name)} (${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}): ${mcpUrl(tunnel)}`,
+      ...(made === null ? [] : [`Bearer token, shown once: ${made}`]),
+      ...(bearer.source === null ? [] : [`Bearer token: that of ${oneLine(bearer.source)}`]),
+    ];
+    this.#running?.notice(lines.join('\n'), 'stdout');
+    const unknown = (flags.allowTool ?? []).filter((tool) => !tools.includes(tool));
+    if (unknown.length > 0)
+      this.#say(`tunnel: the server has no tool ${unknown.map(oneLine).join(', ')} (--allow-tool)`);
+  }
+
+  #openWarning(): string {
+    const { stderr, env } = this.#deps.io;
+    const { red } = pc.createColors(stderr.isTTY === true && (env['NO_COLOR'] ?? '') === '');
+    return red(
+      'tunnel: --no-auth: whoever has or guesses the address can call the tools of this server, and needs no token',
+    );
+  }
+
+  #say(text: string): void {
+    this.#running?.notice(text, 'stderr');
+  }
+}

@@ -1,0 +1,144 @@
+// What is thrown at the socket of a running client: it stays bounded, and its tunnels do not notice.
+
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemClock } from '@tunnel/runtime';
+import { eventually } from '@tunnel/testkit';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { askClient, followClient } from '../../agent/agent-client.ts';
+import { CLI_LIMITS } from '../../limits.ts';
+import { AgentTrial } from './agent.fixture.ts';
+
+let trial: AgentTrial;
+
+beforeEach(async () => {
+  trial = await AgentTrial.begin([31_800, 31_899]);
+});
+afterEach(() => trial.close());
+
+/** All that it says until it hangs up. */
+const throwAt = (bytes: string | Buffer, isWhole = true): Promise<string> =>
+  new Promise((resolve) => {
+    const socket = trial.dial({ path: trial.socketPath });
+    let said = '';
+    socket.on('data', (part) => (said += String(part)));
+    socket.on('close', () => resolve(said));
+    if (isWhole) socket.end(bytes);
+    else socket.write(bytes);
+  });
+
+/** For servers that this test starts. */
+const shorten = (limits: Partial<Record<keyof typeof CLI_LIMITS, number>>): void => {
+  const before = { ...CLI_LIMITS };
+  Object.assign(CLI_LIMITS, limits);
+  onTestFinished(() => void Object.assign(CLI_LIMITS, before));
+};
+
+const openSockets = (): number => trial.sockets.filter(({ closed }) => !closed).length;
+
+describe('the socket under attack', () => {
+  it('garbage gets no answer but a refusal, and the tunnel does not notice', async () => {
+    const { port } = await trial.startTcp();
+    const garbage = [Buffer.alloc(4096, 0xff), '\0\0\0', 'GET\r\n\r\n', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n\r\n`];
+    for (const bytes of garbage) expect(await throwAt(bytes)).toMatch(/^(HTTP\/1\.1 4\d\d |$)/);
+    const calls: [string, number][] = [
+      ['GET /nothing HTTP/1.1\r\n\r\n', 404],
+      ['GET // HTTP/1.1\r\n\r\n', 404],
+      ['GET /toString HTTP/1.1\r\n\r\n', 404],
+      ['GET /__proto__/x HTTP/1.1\r\n\r\n', 404],
+      ['PATCH /status HTTP/1.1\r\n\r\n', 405],
+      ['POST /tunnels HTTP/1.1\r\ncontent-length: 3\r\n\r\n{]}', 400],
+      ['POST /tunnels HTTP/1.1\r\ncontent-length: 4\r\n\r\nnull', 400],
+      ['POST /tunnels HTTP/1.1\r\ncontent-length: 18\r\n\r\n{"protocol":"tcp"}', 400],
+      ['DELETE /tunnels/%zz HTTP/1.1\r\n\r\n', 400],
+      ['GET /logs?lines=-1 HTTP/1.1\r\n\r\n', 400],
+      ['GET /status HTTP/1.1\r\nhost: evil.example\r\n\r\n', 200],
+    ];
+    for (const [text, status] of calls) expect(await throwAt(text)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    await trial.visit(port);
+  });
+
+  it('what is no tunnel is refused in words, whatever its shape', async () => {
+    await trial.startTcp();
+    const base = { protocol: 'tcp', name: 'x', localPort: 80 };
+    const odd: object[] = [
+      { ...base, hostHeader: 5 },
+      { ...base, healthCheck: [] },
+      { ...base, healthCheck: { type: {} } },
+      { ...base, localPort: '80' },
+      { ...base, protocol: 'p2p', p2pName: 'x' },
+      { ...base, name: '' },
+      { ...base, surprise: true },
+      [],
+    ];
+    for (const json of odd) {
+      const refused = await askClient(trial.socketPath, { method: 'POST', path: '/tunnels', json }, systemClock).catch(
+        (error: unknown) => error,
+      );
+      expect(refused).toMatchObject({ code: 'CLIENT_USAGE' });
+    }
+  });
+
+  it('a body over 256 KiB is refused, by its length and by its bytes', async () => {
+    await trial.startTcp();
+    const bytes = CLI_LIMITS.AGENT_BODY_MAX_BYTES + 1;
+    expect(await throwAt(`POST /tunnels HTTP/1.1\r\ncontent-length: ${bytes}\r\n\r\n`, false)).toMatch(
+      /^HTTP\/1\.1 413 /,
+    );
+    const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`;
+    expect(
+      await throwAt(`POST /tunnels HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(5)}`, false),
+    ).toMatch(/^HTTP\/1\.1 413 /);
+  });
+
+  it('1,000 connections and slow bodies: bounded, cut off in time, and the tunnel does not notice', async () => {
+    // By timers of Node's HTTP server, which know no other clock.
+    shorten({ AGENT_REQUEST_TIMEOUT_MS: 500, AGENT_LOOK_EVERY_MS: 100 });
+    const { port } = await trial.startTcp();
+    for (let index = 0; index < 1000; index += 1) {
+      const socket = trial.dial({ path: trial.socketPath }).resume();
+      if (index % 2 === 0) socket.write('POST /tunnels HTTP/1.1\r\ncontent-length: 1000\r\n\r\n{');
+    }
+    await trial.visit(port);
+    await eventually(() => expect(openSockets()).toBeLessThanOrEqual(CLI_LIMITS.AGENT_CONNECTIONS_MAX + 1));
+    // There is room again when the slow ones are cut off, and a command waits for that.
+    expect(await trial.statuses()).toHaveLength(1);
+    await eventually(() => expect(openSockets()).toBe(0), { timeoutMs: 15_000 });
+    await trial.visit(port);
+  });
+
+  it('those who follow are bounded, and leave room for questions', async () => {
+    await trial.startTcp();
+    const stop = new AbortController();
+    const follow = (): Promise<unknown> =>
+      followClient(trial.socketPath, { path: '/events', signal: stop.signal }, () => {}, systemClock).catch(
+        (error: unknown) => error,
+      );
+    const following = Array.from({ length: CLI_LIMITS.AGENT_FOLLOWERS_MAX }, follow);
+    await eventually(async () => expect(await follow()).toMatchObject({ code: 'API_STREAMS_BUSY' }));
+    expect(await trial.statuses()).toHaveLength(1);
+    stop.abort();
+    await Promise.all(following);
+  });
+
+  it('a command that gives up leaves no tunnel behind', async () => {
+    const { io } = await trial.startTcp();
+    await trial.edge.stop({ drainMs: 0 });
+    await eventually(() => expect(io.events().at(-1)).toMatchObject({ event: 'reconnecting' }));
+    const stop = new AbortController();
+    const json = { protocol: 'tcp', name: 'late', localPort: 80 };
+    const call = { method: 'POST', path: '/tunnels', json, isSlow: true, signal: stop.signal } as const;
+    const adding = askClient(trial.socketPath, call, systemClock);
+    await eventually(async () =>
+      expect((await trial.statuses())[0]?.tunnels[1]).toMatchObject({ name: 'late', state: 'opening' }),
+    );
+    stop.abort();
+    await expect(adding).rejects.toThrow();
+    await eventually(async () => expect((await trial.statuses())[0]?.tunnels).toHaveLength(1));
+  });
+
+  it('nothing but the socket is in the folder', async () => {
+    await trial.startTcp();
+    expect(readdirSync(join(trial.home.path, '.tunnel', 'run'))).toEqual([`${process.pid}.sock`]);
+  });
+});

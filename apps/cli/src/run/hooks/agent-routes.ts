@@ -1,0 +1,211 @@
+// What can be asked of a running client, and what it does then. Thin: each is one verb of RunningClient.
+import type { ServerResponse } from 'node:http';
+import { readiness, type Tunnel } from '@tunnel/client';
+import { Fault } from '@tunnel/errors';
+import type { Clock, Logger } from '@tunnel/runtime';
+import type { InspectorAnswer, LogEntry } from '../../agent/answers.ts';
+import { specFromWire } from '../../agent/spec-wire.ts';
+import { CLI_LIMITS } from '../../limits.ts';
+import { readyFields } from '../../output/json.ts';
+import type { LogKeeper } from './log-keeper.ts';
+import type { RunningClient } from './running-client.ts';
+import { statusOf } from './status-report.ts';
+
+export interface AgentRoutes {
+  readonly running: RunningClient;
+  readonly log: LogKeeper;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly pid: number;
+}
+
+export interface AgentRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly body: string;
+  /** Of one that goes on: for those who follow. */
+  readonly response: ServerResponse;
+}
+
+interface AgentAnswer {
+  readonly status: number;
+  readonly json: object;
+}
+
+/** Split by hand: to the rules of a URL a tunnel of the name `..` would be another path. */
+interface Asked {
+  readonly path: string;
+  readonly query: URLSearchParams;
+}
+
+type Route = (
+  request: AgentRequest,
+  asked: Asked,
+  agent: AgentRoutes,
+) => Promise<AgentAnswer | null> | AgentAnswer | null;
+
+/** null: it was answered already. Throws a Fault. */
+export const answerTo = async (request: AgentRequest, agent: AgentRoutes): Promise<AgentAnswer | null> => {
+  const [path = '', query = ''] = request.url.split('?', 2);
+  const [, head = '', name] = path.split('/');
+  const key = `/${head}${name === undefined ? '' : '/'}`;
+  const methods = Object.hasOwn(ROUTES, key) ? ROUTES[key] : undefined;
+  if (methods === undefined) throw new Fault('API_NOT_FOUND', { path });
+  const route = Object.hasOwn(methods, request.method) ? methods[request.method] : undefined;
+  if (route === undefined) throw new Fault('API_METHOD_NOT_ALLOWED', { method: request.method });
+  return route(request, { path, query: new URLSearchParams(query) }, agent);
+};
+
+const ok = (json: object): AgentAnswer => ({ status: 200, json });
+
+const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+  '/status': { GET: (_request, _asked, { running, pid }) => ok(statusOf(running, pid)) },
+  '/inspector': {
+    GET: (_request, _asked, { running }) => ok({ inspect_url: running.inspectUrl } satisfies InspectorAnswer),
+  },
+  '/ready': {
+    GET: (_request, _asked, { running }) => {
+      const answer = readiness(running);
+      return { status: answer.ready ? 200 : 503, json: answer };
+    },
+  },
+  '/events': { GET: (request, _asked, agent) => followEvents(request, agent) },
+  '/logs': { GET: (request, asked, agent) => sendLogs(request, asked, agent) },
+  '/tunnels': { POST: (request, _asked, agent) => addTunnel(request, agent) },
+  '/tunnels/': { DELETE: (_request, asked, agent) => removeTunnel(asked, agent) },
+  '/reload': { POST: async (_request, _asked, { running }) => ok(await reload(running)) },
+  '/stop': {
+    POST: ({ response }, _asked, { running }) => {
+      // With the end of the run its socket is closed: first the answer.
+      response.once('close', () => running.stop());
+      return { status: 202, json: { stopping: true } };
+    },
+  },
+};
+
+const addTunnel = async ({ body, response }: AgentRequest, agent: AgentRoutes): Promise<AgentAnswer> => {
+  const { running, clock } = agent;
+  const spec = specFromWire(parseBody(body));
+  const tunnel = await answeredInTime(running.open(spec, 'runtime'), response, agent).catch(async (error: unknown) => {
+    if (error instanceof GivenUp) await running.remove(spec.name, 'removed');
+    throw error instanceof GivenUp ? error.fault : error;
+  });
+  const at = new Date(clock.now()).toISOString();
+  return ok({ event: 'ready', at, ...readyFields(tunnel, running.client?.session ?? null, running.inspectUrl) });
+};
+
+/** Nobody waits for the tunnel any more: it is not to open behind their back. */
+class GivenUp extends Error {
+  readonly fault: Fault;
+
+  constructor(fault: Fault) {
+    super(fault.message);
+    this.fault = fault;
+  }
+}
+
+const answeredInTime = (
+  opening: Promise<Tunnel>,
+  response: ServerResponse,
+  { running, clock }: AgentRoutes,
+): Promise<Tunnel> =>
+  new Promise((resolve, reject) => {
+    const giveUp = (reason: string): void =>
+      reject(new GivenUp(new Fault('CLIENT_SERVER_UNREACHABLE', { server: running.plan.settings.server, reason })));
+    const timer = clock.setTimeout(
+      () => giveUp(`no answer within ${CLI_LIMITS.AGENT_ADD_TIMEOUT_MS / 1000} s`),
+      CLI_LIMITS.AGENT_ADD_TIMEOUT_MS,
+    );
+    const onClose = (): void => giveUp('whoever asked hung up');
+    response.once('close', onClose);
+    opening.then(resolve, reject).finally(() => {
+      timer.cancel();
+      response.off('close', onClose);
+    });
+  });
+
+const parseBody = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Fault('API_BAD_REQUEST', { reason: 'the body is not JSON' });
+  }
+};
+
+const removeTunnel = async ({ path }: Asked, { running }: AgentRoutes): Promise<AgentAnswer> => {
+  const name = decoded(path.slice('/tunnels/'.length));
+  const { tunnel = null } = running.tunnels.find((entry) => entry.name === name) ?? {};
+  if (!(await running.remove(name, 'removed'))) {
+    const names = running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name);
+    const known = names.length === 0 ? 'It has none.' : `It has ${names.join(', ')}.`;
+    throw new Fault('CLIENT_USAGE', { reason: `no tunnel '${name}' in this client. ${known}` });
+  }
+  return ok({ name, tunnel_id: tunnel?.tunnelId || null, open_connections: tunnel?.counts.open ?? 0 });
+};
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new Fault('API_BAD_REQUEST', { reason: 'the name is not written as in a URL' });
+  }
+};
+
+const reload = (running: RunningClient) => {
+  if (running.reload !== null) return running.reload();
+  throw new Fault('CLIENT_USAGE', {
+    reason: 'this client has no config file. Only `tunnel start` can reload.',
+  });
+};
+
+const followEvents = (request: AgentRequest, agent: AgentRoutes): null => {
+  const follower = follow(request, agent);
+  follower.tell(({ event }) => event);
+  return null;
+};
+
+/** `lines`: so many of the past ones; `follow=1`: and those that come. */
+const sendLogs = (request: AgentRequest, { query }: Asked, agent: AgentRoutes): null => {
+  const asked = Number(query.get('lines') ?? CLI_LIMITS.AGENT_LOG_LINES_MAX);
+  if (!Number.isInteger(asked) || asked < 0) {
+    throw new Fault('API_BAD_REQUEST', { reason: '`lines` must be a whole number from 0' });
+  }
+  const past = agent.log.last(Math.min(asked, CLI_LIMITS.AGENT_LOG_LINES_MAX));
+  const text = past.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+  if (query.get('follow') !== '1') {
+    request.response.writeHead(200, { ...NDJSON, 'content-length': Buffer.byteLength(text) }).end(text);
+    return null;
+  }
+  const follower = follow(request, agent);
+  request.response.write(text);
+  follower.tell((entry) => entry);
+  return null;
+};
+
+const NDJSON = { 'content-type': 'application/x-ndjson', connection: 'close' };
+
+/** How many there are, by the log that they follow. */
+const followers = new WeakMap<LogKeeper, number>();
+
+const follow = ({ response }: AgentRequest, { log }: AgentRoutes) => {
+  const count = followers.get(log) ?? 0;
+  if (count >= CLI_LIMITS.AGENT_FOLLOWERS_MAX) {
+    throw new Fault('API_STREAMS_BUSY', { limit: CLI_LIMITS.AGENT_FOLLOWERS_MAX, seconds: 1 });
+  }
+  followers.set(log, count + 1);
+  response.once('close', () => followers.set(log, (followers.get(log) ?? 1) - 1));
+  response.writeHead(200, NDJSON);
+  response.flushHeaders();
+  return {
+    tell: (pick: (entry: LogEntry) => object | null): void => {
+      const stop = log.follow((entry) => {
+        if (entry === null) return void response.end();
+        const told = pick(entry);
+        if (told === null) return;
+        if (response.writableLength > CLI_LIMITS.AGENT_LAG_MAX_BYTES) response.destroy();
+        else response.write(`${JSON.stringify(told)}\n`);
+      });
+      response.once('close', stop);
+    },
+  };
+};

@@ -1,0 +1,101 @@
+// A client that runs, as what goes with it sees it (the agent, readiness, reload): its tunnels with where each came from and how it is,
+// and what can be asked of it.
+import type {
+  Client,
+  ConnectPeerOptions,
+  PeerConnection,
+  ReloadOutcome,
+  Tunnel,
+  TunnelSource,
+  TunnelSpec,
+} from '@tunnel/client';
+import type { Fault } from '@tunnel/errors';
+import type { RunningTunnelState } from '../../agent/answers.ts';
+import type { ComfortFlags, ConnectionFlags, RequestFlags } from '../../config/flags.ts';
+import type { ConnectionSettings } from '../../config/settings.ts';
+import type { Output, RemovedTunnel } from '../../output/output.ts';
+
+/** What a command wants to run. */
+export interface TunnelRun {
+  readonly settings: ConnectionSettings;
+  readonly flags: Pick<ConnectionFlags, 'json' | 'wait' | 'drainSecs' | 'newName'> &
+    Partial<RequestFlags> &
+    ComfortFlags;
+  readonly stateKey: string;
+  /** The config file it was told to use, or found; null: there is none. */
+  readonly config: string | null;
+  /** Where its tunnels come from. */
+  readonly source: Extract<TunnelSource, 'file' | 'flags' | 'mcp'>;
+  readonly tunnels: readonly TunnelSpec[];
+  /** What others publish. */
+  readonly peers?: readonly ConnectPeerOptions[];
+  /** Reads the file again and applies it. Left out: there is nothing to read. */
+  readonly reload?: (running: RunningClient) => Promise<ReloadOutcome>;
+  /** What the `ready` event of `--json` says besides. Not for logs: it may be a secret. */
+  readonly readyFields?: (tunnel: Tunnel) => Readonly<Record<string, unknown>>;
+  /** Besides those of every run. */
+  readonly hooks?: readonly RunHook[];
+}
+
+/** A tunnel, or a connection to what another client publishes. */
+export interface RunningTunnel {
+  readonly name: string;
+  readonly source: TunnelSource;
+  readonly state: RunningTunnelState;
+  readonly wanted: TunnelSpec | ConnectPeerOptions;
+  /** null until it was open once, and for a connection to a peer. */
+  readonly tunnel: Tunnel | null;
+  /** null until it was ready once, and for a tunnel. */
+  readonly connection: PeerConnection | null;
+  readonly lastError: Fault | null;
+}
+
+export interface RunningClient {
+  readonly plan: TunnelRun;
+  /** Epoch milliseconds. */
+  readonly since: number;
+  readonly state: 'connecting' | 'connected' | 'reconnecting' | 'closing';
+  /** null until it was connected once. */
+  readonly client: Client | null;
+  readonly tunnels: readonly RunningTunnel[];
+  readonly inspectUrl: string | null;
+  /** Rejects with a Fault when the name is taken, or the edge refuses. */
+  open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel>;
+  connectPeer(options: ConnectPeerOptions, source: TunnelSource): Promise<PeerConnection>;
+  /** Of the file, and asked for as soon as there is a connection: what comes of it is told by events. `endpointOf` had its endpoint before. */
+  begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void;
+  /** The tunnel of that name leads elsewhere from now on. */
+  retarget(spec: TunnelSpec): Promise<void>;
+  /** The tunnel of that name has another policy or other services from now on, and maybe another target. Rejects with why it has not. */
+  update(spec: TunnelSpec): Promise<void>;
+  /** Closed to be begun again under other terms; nobody is told of an end. Settles with the tunnel that it was. */
+  release(name: string): Promise<Tunnel | null>;
+  /** The file names it now. */
+  adopt(name: string): void;
+  /** No new visitors; those that are there may finish. false: there is none of that name. */
+  remove(name: string, reason: RemovedTunnel['reason']): Promise<boolean>;
+  /** Says something to whoever sees the run: whole lines. */
+  notice(text: string, channel: 'stdout' | 'stderr'): void;
+  /** Ends it as the first signal does. */
+  stop(): void;
+  /** null: it has no file. Rejects with why the file is not good; outputs were told either way. */
+  readonly reload: (() => Promise<ReloadOutcome>) | null;
+}
+
+/** What goes with a run and is none of its tunnels: made before it, told of it, shown it, and closed after it. */
+export interface RunHook {
+  /** Sees what happens from the first moment on. */
+  readonly output?: Partial<Output>;
+  /** Before the client connects, which waits for it. */
+  onRunning?(running: RunningClient): void | Promise<void>;
+  close?(): Promise<void>;
+}
+
+export const isTunnel = (wanted: TunnelSpec | ConnectPeerOptions): wanted is TunnelSpec => 'protocol' in wanted;
+
+/** The client's own rule, for those that were given none. */
+export const nameOf = (wanted: TunnelSpec | ConnectPeerOptions): string => {
+  const { name, p2pName } = wanted;
+  if (name !== undefined || p2pName !== undefined) return name ?? p2pName ?? '';
+  return isTunnel(wanted) ? `${wanted.protocol}-${wanted.localPort}` : '';
+};

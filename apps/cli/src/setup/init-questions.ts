@@ -1,0 +1,130 @@
+// What `tunnel init` asks the person at the terminal. The library for it is loaded with the first question: no other command needs it.
+import { type Readable, Writable } from 'node:stream';
+import type * as clack from '@clack/prompts';
+import type { Io } from '../io/io.ts';
+import { Interrupted } from '../io/terminal-prompt.ts';
+
+type Prompts = typeof clack;
+
+export interface WantedTunnel {
+  readonly name: string;
+  readonly proto: TunnelWord;
+  readonly port: number;
+}
+
+export const TUNNEL_WORDS = ['http', 'https', 'tcp', 'udp'] as const;
+export type TunnelWord = (typeof TUNNEL_WORDS)[number];
+
+/** null: it is good. */
+export type Check = (text: string) => string | null;
+
+export class InitQuestions {
+  readonly #prompts: Prompts;
+  readonly #streams: { readonly input: Readable; readonly output: Writable; readonly signal: AbortSignal };
+
+  private constructor(prompts: Prompts, io: Pick<Io, 'stdin' | 'stderr'>) {
+    this.#prompts = prompts;
+    // Questions go to the error channel, so that the output can be piped.
+    const input = io.stdin as Readable;
+    this.#streams = { input, output: asStream(io.stderr), signal: endOf(input) };
+  }
+
+  static async open(io: Pick<Io, 'stdin' | 'stderr'>): Promise<InitQuestions> {
+    return new InitQuestions(await import('@clack/prompts'), io);
+  }
+
+  async server(usual: string, check: Check): Promise<string> {
+    const { text } = this.#prompts;
+    const answer = await text({
+      ...this.#streams,
+      message: 'Which server? (host:port of its control port)',
+      placeholder: usual,
+      defaultValue: usual,
+      validate: (typed) => check(typed || usual) ?? undefined,
+    });
+    return this.#taken(answer);
+  }
+
+  async key(): Promise<string> {
+    const { password } = this.#prompts;
+    const answer = await password({
+      ...this.#streams,
+      message: 'Your API key (`tunnel keys create`, or the page of the platform)',
+      validate: (typed) => ((typed ?? '').trim() === '' ? 'A key is needed.' : undefined),
+    });
+    return this.#taken(answer).trim();
+  }
+
+  /** One after the other, until there are enough. */
+  async tunnels(check: (tunnel: WantedTunnel) => string | null): Promise<WantedTunnel[]> {
+    const { confirm } = this.#prompts;
+    const wanted: WantedTunnel[] = [];
+    for (;;) {
+      const message = wanted.length === 0 ? 'Add a tunnel now?' : 'Another one?';
+      const isMore = await confirm({ ...this.#streams, message, initialValue: wanted.length === 0 });
+      if (!this.#taken(isMore)) return wanted;
+      wanted.push(await this.#tunnel(wanted, check));
+    }
+  }
+
+  async #tunnel(known: readonly WantedTunnel[], check: (tunnel: WantedTunnel) => string | null): Promise<WantedTunnel> {
+    const { select, text } = this.#prompts;
+    const options = TUNNEL_WORDS.map((value) => ({ value, label: value, hint: HINTS[value] }));
+    const proto = this.#taken(await select({ ...this.#streams, message: 'What does the service speak?', options }));
+    const isPort = (typed = ''): boolean => /^\d{1,5}$/.test(typed) && Number(typed) >= 1 && Number(typed) <= 65_535;
+    const typedPort = await text({
+      ...this.#streams,
+      message: 'On which local port?',
+      validate: (typed) => (isPort(typed) ? undefined : 'A whole number from 1 to 65535.'),
+    });
+    const port = Number(this.#taken(typedPort));
+    const usual = `${proto}-${port}`;
+    const name = await text({
+      ...this.#streams,
+      message: 'What do you call it?',
+      placeholder: usual,
+      defaultValue: usual,
+      validate: (typed) => {
+        const wished = typed || usual;
+        if (known.some((one) => one.name === wished)) return 'There is one of that name.';
+        return check({ name: wished, proto, port }) ?? undefined;
+      },
+    });
+    return { name: this.#taken(name), proto, port };
+  }
+
+  #taken<T>(answer: T): Exclude<T, symbol> {
+    if (this.#prompts.isCancel(answer)) throw new Interrupted();
+    return answer as Exclude<T, symbol>;
+  }
+}
+
+const HINTS: Readonly<Record<TunnelWord, string>> = {
+  http: 'a web application, an API, a webhook',
+  https: 'the same, and the local service speaks TLS',
+  tcp: 'a database, SSH, anything else on a port',
+  udp: 'DNS, a game, WireGuard',
+};
+
+/** Nobody answers any more: Ctrl-D, or a terminal that is gone. The questions by themselves would wait for ever. */
+const endOf = (input: Readable): AbortSignal => {
+  const ended = new AbortController();
+  input.once('end', () => ended.abort());
+  input.on('keypress', (_text: string | undefined, key: { readonly ctrl?: boolean; readonly name?: string } = {}) => {
+    if (key.ctrl === true && key.name === 'd') ended.abort();
+  });
+  return ended.signal;
+};
+
+const asStream = (output: Io['stderr']): Writable => {
+  const stream = new Writable({
+    decodeStrings: false,
+    write: (text: string | Buffer, _encoding, done) => {
+      output.write(String(text));
+      done();
+    },
+  });
+  const { isTTY = true, columns, rows } = output;
+  // A terminal that does not know its size says 0: one letter a line.
+  return Object.assign(stream, { isTTY, columns: columns || 80, rows: rows || 24 });
+};

@@ -1,0 +1,238 @@
+// What `tunnel login` leaves behind so that the next command works: an API key of this computer, and the server, in config.yml.
+import { existsSync } from 'node:fs';
+import { isLoopback } from '@tunnel/client';
+import type { CreatedKey, UsageRegion } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { clientFileKeys, pathFrom, type Secret, sha256Hex } from '@tunnel/runtime';
+import { hostOf } from '../api/http-call.ts';
+import type { PlatformLogin } from '../api/platform-login.ts';
+import { type LoadedConfig, loadConfig } from '../config/file.ts';
+import { type ConfigChanges, saveConfigKeys, writtenConfigPath } from '../config/keys.ts';
+import { readToken, resolveServer, shownPath } from '../config/settings.ts';
+import type { Io } from '../io/io.ts';
+import { oneLine } from '../io/problem-report.ts';
+import { withSingleInstanceLock } from '../io/single-instance-lock.ts';
+import { withPrompt } from '../io/terminal-prompt.ts';
+import { CLI_LIMITS } from '../limits.ts';
+import { type KeyStore, keyFileIn, prepareKeyStore } from './key-store.ts';
+import { isServerOf, reachableRegions, regionLines, regionNamed, serverSettings } from './login-region.ts';
+import { tryConnection } from './try-connection.ts';
+
+export interface SetupFlags {
+  readonly region?: string;
+  readonly replace?: boolean;
+  /** false: clear text is allowed. */
+  readonly tls: boolean;
+  readonly caFile?: string;
+  readonly insecure?: boolean;
+  readonly proxy?: string;
+  readonly config?: string;
+}
+
+/** Does what is missing, and says what it did, a line each. */
+export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io: Io): Promise<void> => {
+  const say = (line: string): void => void io.stdout.write(`${line}\n`);
+  const config = configOf(flags, io);
+  const all = await login.call((client) => client.regions());
+  const regions = reachableRegions(all, isLoopback(hostOf(new URL(login.platformUrl))));
+  const wanted = flags.region === undefined ? undefined : regionNamed(flags.region, regions);
+  const key = await whoseKey(login, config, flags, io);
+  const switches = key === 'other' && (flags.replace === true || (await asksToSwitch(config, login, io)));
+  // A key of elsewhere that stays in use keeps its server, also when that is the usual one and not written down: it would be shown here.
+  const isOpen = key !== 'other' || switches;
+  if (!isOpen && wanted !== undefined) throw keptKey(wanted, config, io);
+  // A server of elsewhere goes with the key that was for it.
+  const startsOver = switches || key === 'ended';
+  const region = wanted ?? (isOpen ? await chooseRegion({ regions, config, startsOver }, io) : null);
+  const server = region === null ? null : serverSettings(region, trustOf(flags, config, io));
+  const changes = { ...server?.changes, ...(startsOver ? otherAddresses(config, login, server !== null) : {}) };
+  if (key === 'none' || key === 'ended' || switches) await makeKey(login, { flags, config, changes, say }, io);
+  else {
+    saveConfigKeys(writtenConfigPath(flags.config, io), changes, io);
+    say(key === 'own' ? 'This computer already has an API key.' : otherKeyText(config, io));
+  }
+  if (region !== null) say(serverText(region, wanted === undefined && io.stdin.isTTY !== true ? regions : []));
+  if (server?.isClearTextRefused === true) {
+    note(`${region?.control} takes no TLS. If the network is yours, set \`tls: false\` in config.yml.`, io);
+  }
+  if (region === null && isOpen) noteServerKept(serverIn(config), regions, io);
+};
+
+const noteServerKept = (server: string | undefined, regions: readonly UsageRegion[], io: Io): void => {
+  const [first] = regions;
+  if (server === undefined) {
+    note('no edge is online that this computer can reach. Set `server` in config.yml, or log in again later.', io);
+  } else if (first !== undefined && !isServerOf(server, regions)) {
+    const hint = `To use ${first.control}: \`tunnel login --region ${first.region_id}\`.`;
+    note(`config.yml keeps its server ${server}. This platform does not name it. ${hint}`, io);
+  }
+};
+
+/** With --config it may be about to be written. */
+const configOf = (flags: SetupFlags, io: Io): LoadedConfig | null => {
+  const file = writtenConfigPath(flags.config, io);
+  return existsSync(file) ? loadConfig(file, io) : null;
+};
+
+const trustOf = (flags: SetupFlags, config: LoadedConfig | null, io: Io) => ({
+  tls: config?.values.tls,
+  insecure: config?.values.insecure ?? false,
+  clearTextAllowed: !flags.tls,
+  caFile: flags.caFile === undefined ? undefined : pathFrom(io.cwd, flags.caFile, io.home),
+  isInsecureAllowed: flags.insecure === true,
+});
+
+// ---- the key ----
+
+/** Of this account; of nobody, or no more of anybody; or of another account or platform, as far as can be told. */
+type KeyOwner = 'own' | 'none' | 'ended' | 'other';
+
+const whoseKey = async (
+  login: PlatformLogin,
+  config: LoadedConfig | null,
+  flags: SetupFlags,
+  io: Io,
+): Promise<KeyOwner> => {
+  const key = keyIn(config, io);
+  if (key === null) return 'none';
+  if ((await keyIdOf(login, key)) !== null) return 'own';
+  // Not listed here: revoked, or good elsewhere. The edge that it is for knows.
+  const proxy = flags.proxy === undefined ? {} : { proxy: flags.proxy };
+  const tried = await tryConnection({ ...resolveServer(proxy, config, io), token: key }, io);
+  return tried.state === 'refused' ? 'ended' : 'other';
+};
+
+/** That config.yml names, whatever the environment says; null: none, or a file that is not there. */
+export const keyIn = (config: LoadedConfig | null, io: Io): Secret | null => {
+  const file = keyFileIn(config, io);
+  if (file === null) return config?.values.auth_token ?? null;
+  return existsSync(file) ? readToken(file, 'auth_token_file').token : null;
+};
+
+/** null: the account has no such key. */
+export const keyIdOf = async (login: PlatformLogin, key: Secret): Promise<string | null> => {
+  const hash = sha256Hex(key.reveal());
+  return (await login.call((client) => client.keys())).find(({ token_hash }) => token_hash === hash)?.id ?? null;
+};
+
+const asksToSwitch = async (config: LoadedConfig | null, login: PlatformLogin, io: Io): Promise<boolean> => {
+  if (config === null || io.stdin.isTTY !== true) return false;
+  const question = `${shownPath(config.path, io)} uses another account. Switch it to ${login.platformUrl}? [y/N] `;
+  const answer = await withPrompt(io, 'Add --replace to switch.', (prompt) => prompt.ask(question));
+  return /^y(es)?$/i.test(answer.trim());
+};
+
+interface NewKeyPlan {
+  readonly flags: SetupFlags;
+  readonly config: LoadedConfig | null;
+  readonly changes: ConfigChanges;
+  readonly say: (line: string) => void;
+}
+
+/** Two logins at once make one key: who comes second finds it named. */
+const makeKey = (login: PlatformLogin, { flags, config, changes, say }: NewKeyPlan, io: Io): Promise<void> => {
+  const file = writtenConfigPath(flags.config, io);
+  return withSingleInstanceLock(`${file}.key`, io, async () => {
+    if (keyIn(configOf(flags, io), io)?.reveal() !== keyIn(config, io)?.reveal()) {
+      return say('This computer already has an API key.');
+    }
+    const store = prepareKeyStore(flags.config, io, changes);
+    const { token } = await createKey(login, labelOf(io));
+    saveNewKey(store, token, io);
+    for (const line of savedKeyLines(store, io)) say(line);
+  });
+};
+
+const LABEL_MAX_CHARS = 100;
+
+const labelOf = ({ hostName }: Io): string => oneLine(hostName).slice(0, LABEL_MAX_CHARS).trim() || 'computer';
+
+/** Whatever else came would be shown on a screen, and sent in a header. */
+const IS_KEY = new RegExp(`^[\\x21-\\x7e]{1,${CLI_LIMITS.NEW_KEY_MAX_CHARS}}$`);
+
+export const createKey = async (login: PlatformLogin, label: string): Promise<CreatedKey> => {
+  const created = await login.call((client) => client.createKey({ label }));
+  if (IS_KEY.test(created.token)) return created;
+  throw new Fault('CLIENT_NOT_A_PLATFORM', { url: login.platformUrl, reason: 'its answer is no API key' });
+};
+
+export const saveNewKey = (store: KeyStore, key: string, io: Io): void => {
+  try {
+    store.save(key);
+  } catch (error) {
+    // It exists by now, and nobody can show it again.
+    io.stdout.write(`${key}\n`);
+    throw error;
+  }
+  if ((io.env['TUNNEL_API_KEY'] ?? '') !== '') note('TUNNEL_API_KEY is set and wins over the saved key.', io);
+};
+
+export const savedKeyLines = ({ keyFile, oldKeyFile }: KeyStore, io: Io): string[] => [
+  `API key saved to ${shownPath(keyFile, io)}.`,
+  ...(oldKeyFile === null ? [] : [`The key before it is in ${shownPath(oldKeyFile, io)}.`]),
+];
+
+const otherKeyText = (config: LoadedConfig | null, io: Io): string =>
+  `${shownPath(config?.path ?? '', io)} keeps the API key of another account. To switch: \`tunnel login --replace\`.`;
+
+const keptKey = ({ region_id }: UsageRegion, config: LoadedConfig | null, io: Io): Fault =>
+  new Fault('CLIENT_USAGE', {
+    reason: `${shownPath(config?.path ?? '', io)} keeps the API key of another account, and its server. To switch both: \`tunnel login --replace --region ${region_id}\`.`,
+  });
+
+const note = (text: string, io: Io): void => void io.stderr.write(`tunnel: note: ${text}\n`);
+
+// ---- the server ----
+
+interface RegionChoice {
+  readonly regions: readonly UsageRegion[];
+  readonly config: LoadedConfig | null;
+  /** A server of elsewhere goes too. */
+  readonly startsOver: boolean;
+}
+
+/** That stands in the file; undefined: the client goes to the usual one. */
+const serverIn = (config: LoadedConfig | null): string | undefined =>
+  config !== null && clientFileKeys(config.path).includes('server') ? config.values.server : undefined;
+
+/** null: `server` of config.yml stays as it is. */
+const chooseRegion = async ({ regions, config, startsOver }: RegionChoice, io: Io): Promise<UsageRegion | null> => {
+  const server = serverIn(config);
+  if (server !== undefined && !(startsOver && !isServerOf(server, regions))) return null;
+  const [first] = regions;
+  if (first === undefined || regions.length === 1 || io.stdin.isTTY !== true) return first ?? null;
+  io.stderr.write(`Regions:\n${regionLines(regions).join('\n')}\n`);
+  const question = `Region [${first.region_id}]: `;
+  return withPrompt(io, 'Add --region.', async (prompt) => {
+    for (;;) {
+      const typed = (await prompt.ask(question)).trim();
+      const found = typed === '' ? first : regions.find(({ region_id }) => region_id === typed);
+      if (found !== undefined) return found;
+    }
+  });
+};
+
+const serverText = ({ control, region_id }: UsageRegion, others: readonly UsageRegion[]): string =>
+  [
+    `Server set to ${oneLine(control)} (region ${region_id}).`,
+    ...(others.length < 2 ? [] : [`There are ${others.map((one) => one.region_id).join(', ')}: choose with --region.`]),
+  ].join(' ');
+
+/** Nothing in the file leads to the other platform any more: the new key would be shown there. */
+const otherAddresses = (config: LoadedConfig | null, login: PlatformLogin, isServerNew: boolean): ConfigChanges => ({
+  ...(config?.values.platform_url === undefined ? {} : { platform_url: login.platformUrl }),
+  ...(config?.values.api_url === undefined || !isServerNew ? {} : { api_url: undefined }),
+});
+
+/** `tunnel logout --revoke-key`. */
+export const savedKeyId = async (login: PlatformLogin, configFlag: string | undefined, io: Io): Promise<string> => {
+  const config = loadConfig(configFlag, io);
+  const key = keyIn(config, io);
+  if (key === null)
+    throw new Fault('CLIENT_USAGE', { reason: 'config.yml names no API key. Run `tunnel logout` alone.' });
+  const id = await keyIdOf(login, key);
+  if (id !== null) return id;
+  throw new Fault('CLIENT_USAGE', {
+    reason: 'the API key of config.yml is not one of this account. See `tunnel keys list`.',
+  });
+};
