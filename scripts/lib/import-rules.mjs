@@ -101,6 +101,19 @@ export const FOLDER_MAY_IMPORT = {
     mail: ['db', 'timeout.ts'],
     db: ['timeout.ts'],
   },
+  server: {
+    // The program around its commands. The two entries load them.
+    'program.ts': ['process'],
+    commands: ['run', 'parts', 'stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
+    // Of parts and stack it knows the types alone: a parent holds none of the parts' code.
+    run: ['parts', 'stack', 'console', 'data-dir', 'process', 'bundle.ts'],
+    parts: ['stack', 'console', 'embedded-postgres', 'data-dir', 'process', 'bundle.ts'],
+    stack: ['embedded-postgres', 'data-dir'],
+    console: ['data-dir'],
+    'embedded-postgres': [],
+    'data-dir': [],
+    process: [],
+  },
   cli: {
     // The entries, the list of all commands, and the program around them.
     '*.ts': ['commands', 'io'],

@@ -59,7 +59,7 @@ describe.runIf(existsSync(join(ROOT, '.git')))('a fresh clone', () => {
       const program = "import('./scripts/lib/build-state.mjs').then(({ isBuildFresh }) => console.log(isBuildFresh()))";
       return (await node(['-e', program], clone)).stdout.trim();
     };
-    const source = join(clone, 'apps/server/src/version.ts');
+    const source = join(clone, 'apps/server/src/bundle.ts');
     const text = readFileSync(source, 'utf8');
     writeFileSync(source, `${text}\n// changed\n`);
     expect(await isFresh()).toBe('false');

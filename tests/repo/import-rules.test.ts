@@ -187,6 +187,8 @@ it.each([
   ['apps/cli', 'io/a.ts', 'program.ts', 'io may not import program.ts'],
   ['apps/cli', 'program.ts', 'api/a.ts', 'program.ts may not import api'],
   ['apps/cli', 'complete-main.ts', 'commands/a.ts', 'complete-main.ts may not import commands'],
+  ['apps/server', 'stack/a.ts', 'parts/b.ts', 'stack may not import parts'],
+  ['apps/server', 'process/a.ts', 'run/b.ts', 'process may not import run'],
   ['packages/client', 'local/a.ts', 'peers/b.ts', 'local may not import peers'],
   ['packages/client', 'tunnels/kinds/tcp.ts', 'tunnels/tunnel.ts', 'tunnels/kinds may not import tunnels'],
   ['packages/client', 'connection/session.ts', 'tunnels/a.ts', 'connection may not import tunnels'],

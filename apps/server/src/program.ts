@@ -1,7 +1,7 @@
 // The frame of the executable tunnel-server: reads the command line, runs one command, ends with its exit code.
 import { Command, CommanderError, Option } from 'commander';
-import { EXIT_OK, EXIT_USAGE, reportProblem } from './problem-report.ts';
-import { VERSION } from './version.ts';
+import { VERSION } from './bundle.ts';
+import { EXIT_OK, EXIT_USAGE, reportProblem } from './process/problem-report.ts';
 
 export type MakeCommand = (finish: (code: number) => void) => Command;
 

@@ -22,7 +22,7 @@ import { fanOut, type Output } from '../output/output.ts';
 import { runLines } from '../output/run-lines.ts';
 import { ClientRun } from './client-run.ts';
 import { hooksOf } from './hooks/hooks.ts';
-import { type RunningClient, type TunnelRun } from './hooks/running-client.ts';
+import type { RunningClient, TunnelRun } from './hooks/running-client.ts';
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);

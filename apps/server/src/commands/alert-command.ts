@@ -2,8 +2,8 @@
 import type { TestAlertEnd } from '@tunnel/edge';
 import { systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { EXIT_OK, EXIT_UNEXPECTED } from '../problem-report.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../bundle.ts';
+import { EXIT_OK, EXIT_UNEXPECTED } from '../process/problem-report.ts';
 import { JSON_OPTION, type JsonFlags, loadConfig, serverCommand } from './shared.ts';
 
 export const alert = (finish: (code: number) => void): Command =>

@@ -10,7 +10,7 @@ import { Fault } from '@tunnel/errors';
 import { type ListedCertificate, listCertificates, renewCertificate } from '@tunnel/platform';
 import { nearestWord, type ServerConfig, systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { loadAdminToken, openDataDir, readRunFile } from '../data-dir.ts';
+import { loadAdminToken, openDataDir, readRunFile } from '../data-dir/data-dir.ts';
 import { consoleOperator, sayTo, subcommand, withDatabase } from './database-commands.ts';
 import { type JsonFlags, loadConfig, tableText } from './shared.ts';
 

@@ -13,10 +13,10 @@ import {
 } from '@tunnel/platform';
 import { createLogger, type Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { openDataDir } from '../data-dir.ts';
+import { openDataDir } from '../data-dir/data-dir.ts';
 import { embeddedUrl } from '../embedded-postgres/connection.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
-import { EXIT_OK, EXIT_UNEXPECTED } from '../problem-report.ts';
+import { EXIT_OK, EXIT_UNEXPECTED } from '../process/problem-report.ts';
 import { JSON_OPTION, type JsonFlags, loadConfig, serverCommand, tableText } from './shared.ts';
 
 interface MigrateFlags extends JsonFlags {

@@ -3,7 +3,7 @@ import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { SERVER_FILE, type ServerConfig } from '@tunnel/runtime';
-import { STACK_DEFAULTS } from '../start-notes.ts';
+import { STACK_DEFAULTS } from '../console/start-notes.ts';
 import { type PublicFlags, publicOverrides } from './public-flags.ts';
 
 type Table = { readonly [key: string]: string | number | boolean | Table };

@@ -7,12 +7,12 @@ import {
   type ServerConfig,
 } from '@tunnel/runtime';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { checkAcmeSettings } from '../acme-settings.ts';
-import { thisProcess } from '../host.ts';
-import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../problem-report.ts';
-import { type RunDeps, runServer } from '../run-server.ts';
-import { type ServerKind, ServerParts } from '../server-parts.ts';
-import { runPart } from '../stack/run-part.ts';
+import { runPart } from '../parts/run-part.ts';
+import { type ServerKind, ServerParts } from '../parts/server-parts.ts';
+import { thisProcess } from '../process/host.ts';
+import { EXIT_OK, EXIT_USAGE, faultOf, problemText } from '../process/problem-report.ts';
+import { checkAcmeSettings } from '../run/acme-settings.ts';
+import { type RunDeps, runServer } from '../run/run-server.ts';
 import {
   configFileOf,
   JSON_OPTION,

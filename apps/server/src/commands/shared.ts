@@ -1,7 +1,7 @@
 // What the commands of tunnel-server share: their flags, the config they lead to, and columns for people.
 import { findServerFile, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { STACK_DEFAULTS } from '../start-notes.ts';
+import { STACK_DEFAULTS } from '../console/start-notes.ts';
 
 export interface ServerFlags {
   readonly config?: string;

@@ -2,7 +2,7 @@
 import { type ListedSigningKey, listSigningKeys, masterKeySource, rotateSigningKeys } from '@tunnel/platform';
 import { systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';
-import { openDataDir } from '../data-dir.ts';
+import { openDataDir } from '../data-dir/data-dir.ts';
 import { consoleOperator, sayTo, subcommand, withDatabase } from './database-commands.ts';
 import { type JsonFlags, loadConfig, tableText } from './shared.ts';
 

@@ -2,8 +2,8 @@
 import { relative } from 'node:path';
 import type { ServerConfig } from '@tunnel/runtime';
 import type { Command } from 'commander';
-import { thisProcess } from '../host.ts';
-import { type RunDeps, runServer } from '../run-server.ts';
+import { thisProcess } from '../process/host.ts';
+import { type RunDeps, runServer } from '../run/run-server.ts';
 import { Stack } from '../stack/stack.ts';
 import { keepSettings, keysBesideFile } from './kept-settings.ts';
 import { addPublicFlags, type PublicFlags, publicOverrides } from './public-flags.ts';

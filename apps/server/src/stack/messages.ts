@@ -1,7 +1,7 @@
 // What the stack's parent and its parts say to each other over the channel between them.
 import type { FaultValues } from '@tunnel/errors';
 import { Secret, type ServerConfig } from '@tunnel/runtime';
-import type { CrashError } from '../crash-reports.ts';
+import type { CrashError } from '../data-dir/crash-reports.ts';
 
 /** The parts that are processes of their own. */
 export type PartName = 'platform' | 'edge';

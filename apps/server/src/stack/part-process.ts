@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { isLogLine, type LineRelay } from '@tunnel/runtime';
-import { CRASH_BOUNDS } from '../crash-reports.ts';
+import { CRASH_BOUNDS } from '../data-dir/crash-reports.ts';
 import type { FromPart, PartName, ToPart } from './messages.ts';
 
 export const PART_PROCESS_BOUNDS = {

@@ -1,9 +1,9 @@
 // The stack: platform and edge as processes of their own, which are started again when they crash, and the database below them. This
 // process stays small, and holds none of their code: what can break is in them.
 import { type Clock, type Logger, platformHostAtEdge, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
-import { writeCrash } from '../crash-reports.ts';
+import { writeCrash } from '../data-dir/crash-reports.ts';
+import type { Reach } from '../data-dir/data-dir.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
-import type { Reach } from '../ready-text.ts';
 import { type Address, type PartName, type PartReady, type StartPart, settingsOf } from './messages.ts';
 import { type PartLaunch, type PartOutput, PartProcess, type PartRun } from './part-process.ts';
 import { SupervisedPart, type UnexpectedEnd } from './supervised-part.ts';

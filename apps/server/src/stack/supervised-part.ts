@@ -1,7 +1,7 @@
 // One part of the stack over all its runs: started once in earnest, then started again whenever it ends without being asked to.
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import { type CrashError, crashErrorOf } from '../crash-reports.ts';
+import { type CrashError, crashErrorOf } from '../data-dir/crash-reports.ts';
 import type { FromPart, PartName, PartReady, StartPart, ToPart } from './messages.ts';
 import type { PartEnd, PartRun } from './part-process.ts';
 import { afterEnd, RESTART_BOUNDS, type RestartState, UNTRIED } from './restart-policy.ts';

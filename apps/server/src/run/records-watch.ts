@@ -7,6 +7,7 @@ import { createSecureContext, rootCertificates } from 'node:tls';
 import { problemOfAddress, shownText } from '@tunnel/core';
 import type { DnsLookups } from '@tunnel/dns';
 import { type Clock, platformHostAtEdge, requestOnce, type ServerConfig, type Timer } from '@tunnel/runtime';
+import { VERSION } from '../bundle.ts';
 import {
   foundText,
   judgeRecord,
@@ -15,7 +16,6 @@ import {
   type WantedRecord,
   wantedRecords,
 } from './dns-records.ts';
-import { VERSION } from './version.ts';
 
 const WATCH_BOUNDS = {
   /** How often those that are missing are looked for. */

@@ -1,5 +1,7 @@
-// Notes of the start: warnings about the configuration, and settings in which a file differs from a start without a file.
+// Notes of the start: warnings about the configuration, settings in which a file differs from a start without a file, and how the authority of
+// this machine is trusted.
 import { readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { type ConfiguredParts, configWarnings, type ServerConfig } from '@tunnel/runtime';
 
 /** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
@@ -69,3 +71,41 @@ const differences = ({ load_balancing, platform }: ServerConfig): Difference[] =
     .filter(([, here, without]) => here !== without)
     .map(([key, here, without]) => ({ key, text: `note: ${key} is ${here} (${without} without --config)` }));
 };
+
+export interface TrustFacts {
+  readonly dataDir: string;
+  readonly workingDir: string;
+  readonly system: NodeJS.Platform;
+}
+
+/**
+ * How the authority of this machine is trusted, in the words of the system that the server runs on. Trusting it is good for localhost names alone.
+ * Empty: there is none.
+ */
+export const trustNotes = (
+  { tls }: Pick<ServerConfig, 'tls'>,
+  { dataDir, workingDir, system }: TrustFacts,
+): string[] => {
+  if (!tls.local_ca) return [];
+  const path = join(dataDir, 'local-ca', 'ca.pem');
+  const short = relative(workingDir, path);
+  const file = quoted(short.startsWith('..') ? path : short);
+  return [
+    `https for localhost names is signed by ${file}. Trust it once (it is good for localhost alone):`,
+    ...(SYSTEMS[system] ?? SYSTEMS.linux).map((command) => `  ${command.replace('FILE', file)}`),
+    `or for one program: curl --cacert ${file}, NODE_EXTRA_CA_CERTS=${file}`,
+  ];
+};
+
+const LINUX = [
+  'sudo cp FILE /usr/local/share/ca-certificates/tunnel-local.crt && sudo update-ca-certificates   (Debian, Ubuntu)',
+  'sudo trust anchor FILE   (Fedora, Arch); Firefox and Chrome: import it under Certificates, Authorities',
+];
+
+const SYSTEMS: { readonly [system in NodeJS.Platform]?: readonly string[] } & { readonly linux: readonly string[] } = {
+  linux: LINUX,
+  darwin: ['sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain FILE'],
+  win32: ['certutil -addstore -f ROOT FILE   (as administrator)'],
+};
+
+const quoted = (path: string): string => (/^[\w./@:+\\-]+$/.test(path) ? path : `"${path}"`);

@@ -2,17 +2,13 @@
 // need each other, stopped the other way round: edge, platform, the payment processor's stand-in, and the database last, after the
 // final flush. Code is loaded with the part that needs it: no process holds what it does not run.
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Edge, EdgeDeps } from '@tunnel/edge';
 import type { MailNotice, Platform, PlatformDeps, ProcessorAccess } from '@tunnel/platform';
 import type { Clock, Logger, Secret, ServerConfig } from '@tunnel/runtime';
 import type { Simulator } from '@tunnel/simulator';
-import type { EmbeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
-import type { Reach } from './ready-text.ts';
-
-/** Seen from the bundle as from this file: both lie one folder below their app. */
-const DASHBOARD_FOLDER = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
-const VIEWER_FOLDER = fileURLToPath(new URL('../dist/api-reference', import.meta.url));
+import { DASHBOARD_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
+import type { Reach } from '../data-dir/data-dir.ts';
+import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 
 /** `simulator`: the payment processor's stand-in alone. */
 export type ServerKind = 'edge' | 'platform' | 'simulator';
@@ -131,7 +127,7 @@ export class ServerParts {
     const { dataDir, logger, clock, onMakingDatabase, stack } = this.#deps;
     if (stack !== undefined) return stack.databaseUrl;
     if (database.url.reveal() !== '') return database.url;
-    const { EmbeddedPostgres } = await import('./embedded-postgres/embedded-postgres.ts');
+    const { EmbeddedPostgres } = await import('../embedded-postgres/embedded-postgres.ts');
     const postgres = new EmbeddedPostgres({ dataDir, logger, clock });
     this.#postgres = postgres;
     onMakingDatabase();

@@ -1,6 +1,6 @@
 import { loadServerConfig } from '@tunnel/runtime';
-import { expect, it } from 'vitest';
-import { portRangeOf, STACK_DEFAULTS, startNotes } from './start-notes.ts';
+import { describe, expect, it } from 'vitest';
+import { portRangeOf, STACK_DEFAULTS, startNotes, trustNotes } from './start-notes.ts';
 
 const configOf = (overrides: object, defaults: object = {}) => loadServerConfig({ env: {}, defaults, overrides });
 
@@ -50,4 +50,29 @@ it('an edge whose UDP ports the system gives to others warns with both ranges an
 it('the system’s range is read as the kernel writes it, and nothing else is', () => {
   expect(portRangeOf('32768\t60999\n')).toEqual([32_768, 60_999]);
   for (const odd of ['', '32768', 'a\tb', '1 2 3', '-1 5']) expect(portRangeOf(odd)).toBeNull();
+});
+
+const facts = { dataDir: '/srv/tunnel/data', workingDir: '/srv/tunnel', system: 'linux' as NodeJS.Platform };
+const withAuthority = loadServerConfig({ env: {}, overrides: { tls: { local_ca: true } } });
+
+describe('the trust of a local authority', () => {
+  it('says nothing without a local authority', () => {
+    expect(trustNotes(loadServerConfig({ env: {} }), facts)).toEqual([]);
+  });
+
+  it.each([
+    ['linux', 'sudo cp data/local-ca/ca.pem /usr/local/share/ca-certificates/tunnel-local.crt'],
+    ['darwin', 'sudo security add-trusted-cert -d -r trustRoot'],
+    ['win32', 'certutil -addstore -f ROOT data/local-ca/ca.pem'],
+    ['freebsd', 'sudo trust anchor data/local-ca/ca.pem'],
+  ] as const)('names the file and the command of %s', (system, command) => {
+    const notes = trustNotes(withAuthority, { ...facts, system }).join('\n');
+    expect(notes).toContain(command);
+    expect(notes).toContain('NODE_EXTRA_CA_CERTS=data/local-ca/ca.pem');
+  });
+
+  it('names a folder elsewhere whole, and one with spaces so that a shell reads it', () => {
+    const elsewhere = { ...facts, workingDir: '/home/me', dataDir: '/srv/my data' };
+    expect(trustNotes(withAuthority, elsewhere)[0]).toContain('"/srv/my data/local-ca/ca.pem"');
+  });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createTestDatabase } from '../../platform/src/db/test-database.fixture.ts';
+import { createTestDatabase } from '../../../platform/src/db/test-database.fixture.ts';
 import { ServerParts } from './server-parts.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });

@@ -13,27 +13,28 @@ import {
   Secret,
   type ServerConfig,
 } from '@tunnel/runtime';
-import { checkAcmeSettings } from './acme-settings.ts';
-import { crashErrorOf, processCounters, writeCrash } from './crash-reports.ts';
+import { VERSION } from '../bundle.ts';
+import { briefText, mailText, type ReadyFacts, readyText } from '../console/ready-text.ts';
+import { startNotes, trustNotes } from '../console/start-notes.ts';
+import { crashErrorOf, processCounters, writeCrash } from '../data-dir/crash-reports.ts';
 import {
   type AdminToken,
+  describeRun,
   loadAdminToken,
   lockDataDir,
   openDataDir,
+  type Reach,
   type RunFile,
   removeRunFile,
   writeRunFile,
-} from './data-dir.ts';
-import { isBrief, logFormatOf, type ServerHost } from './host.ts';
-import { trustNotes } from './local-trust.ts';
-import { EXIT_OK, EXIT_UNEXPECTED } from './problem-report.ts';
-import { briefText, describeRun, mailText, type Reach, type ReadyFacts, readyText } from './ready-text.ts';
+} from '../data-dir/data-dir.ts';
+import type { PartsDeps, ServerKind, ServerParts } from '../parts/server-parts.ts';
+import { isBrief, logFormatOf, type ServerHost } from '../process/host.ts';
+import { EXIT_OK, EXIT_UNEXPECTED } from '../process/problem-report.ts';
+import type { PartOutput } from '../stack/part-process.ts';
+import type { StackDeps } from '../stack/stack.ts';
+import { checkAcmeSettings } from './acme-settings.ts';
 import { watchRecords } from './records-watch.ts';
-import type { PartsDeps, ServerKind, ServerParts } from './server-parts.ts';
-import type { PartOutput } from './stack/part-process.ts';
-import type { StackDeps } from './stack/stack.ts';
-import { startNotes } from './start-notes.ts';
-import { VERSION } from './version.ts';
 
 /** A simulator that runs alone has nothing that an operator is let into. */
 const NO_ADMIN: AdminToken = { token: new Secret(''), file: null };

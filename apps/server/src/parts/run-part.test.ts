@@ -9,9 +9,9 @@ import { PassThrough } from 'node:stream';
 import { loadServerConfig, takeLock } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { ServerHost } from '../host.ts';
-import { EXIT_OK, EXIT_UNEXPECTED } from '../problem-report.ts';
-import { type FromPart, type StartPart, settingsOf, type ToPart } from './messages.ts';
+import type { ServerHost } from '../process/host.ts';
+import { EXIT_OK, EXIT_UNEXPECTED } from '../process/problem-report.ts';
+import { type FromPart, type StartPart, settingsOf, type ToPart } from '../stack/messages.ts';
 import { runPart } from './run-part.ts';
 
 let directory: TemporaryDirectory;

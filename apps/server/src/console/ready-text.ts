@@ -1,9 +1,8 @@
 // What a person reads on the console: when the server is ready where everything is and the next command to type; and each mail's link.
 import { join, relative } from 'node:path';
-import type { Edge } from '@tunnel/edge';
 import type { MailNotice } from '@tunnel/platform';
 import type { ServerConfig } from '@tunnel/runtime';
-import type { RunFile } from './data-dir.ts';
+import type { RunFile } from '../data-dir/data-dir.ts';
 
 const DEFAULT_CONTROL = '127.0.0.1:4040';
 
@@ -152,44 +151,6 @@ const shortPath = (path: string, workingDir: string): string => {
 
 const quoted = (text: string): string => (/^[\w./@:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-type Address = Edge['addresses']['control'];
-
-/** Where the parts of a server are; null: it does not run them. */
-export interface Reach {
-  readonly platform: (Address & { readonly tls?: boolean }) | null;
-  readonly edge: Omit<Edge['addresses'], 'stackApi'> | null;
-  readonly simulatorUrl: string | null;
-  /** host:port of the responder for challenges. */
-  readonly dns: string | null;
-}
-
-export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: number): RunFile => {
-  const { platform, edge, simulatorUrl, dns } = reach;
-  return {
-    pid,
-    platform_url: platform === null ? null : `${platform.tls === true ? 'https' : 'http'}://${hostPort(platform)}`,
-    api_url: edge === null ? null : `${edge.api.tls ? 'https' : 'http'}://${hostPort(edge.api)}`,
-    control: edge === null ? null : hostPort(edge.control),
-    http_url: edge === null ? null : httpUrl(edge.http),
-    https_url: edge?.https ? `https://${hostPort(edge.https)}` : null,
-    metrics_url: edge === null ? null : httpUrl(edge.metrics, '/metrics'),
-    simulator_url: simulatorUrl,
-    dns,
-    udp_ports: edge?.udpPorts ?? [],
-    admin_token_file: edge === null ? null : adminTokenFile,
-  };
-};
-
 /** Without a mail server, the console is where its reader finds the link. */
 export const mailText = ({ recipient, subject, link, file }: MailNotice): string =>
   `mail to ${recipient}: ${subject}\n  ${link === null ? file : link.reveal()}\n`;
-
-const EVERY_ADDRESS = new Set(['0.0.0.0', '::', '']);
-
-/** What a person or a script on this machine can type: host:port, with loopback for a server that listens everywhere. */
-export const hostPort = ({ host, port }: Address): string => {
-  const reachable = EVERY_ADDRESS.has(host) ? '127.0.0.1' : host;
-  return `${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
-};
-
-export const httpUrl = (address: Address, path = ''): string => `http://${hostPort(address)}${path}`;

@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import type { Edge } from '@tunnel/edge';
 import { Fault } from '@tunnel/errors';
 import {
   type Clock,
@@ -203,3 +204,42 @@ const isOurs = (pid: number): boolean => {
     return true;
   }
 };
+
+type Address = Edge['addresses']['control'];
+
+/** Where the parts of a server are; null: it does not run them. */
+export interface Reach {
+  readonly platform: (Address & { readonly tls?: boolean }) | null;
+  readonly edge: Omit<Edge['addresses'], 'stackApi'> | null;
+  readonly simulatorUrl: string | null;
+  /** host:port of the responder for challenges. */
+  readonly dns: string | null;
+}
+
+/** The run.json of a server that can be reached there. */
+export const describeRun = (reach: Reach, adminTokenFile: string | null, pid: number): RunFile => {
+  const { platform, edge, simulatorUrl, dns } = reach;
+  return {
+    pid,
+    platform_url: platform === null ? null : `${platform.tls === true ? 'https' : 'http'}://${hostPort(platform)}`,
+    api_url: edge === null ? null : `${edge.api.tls ? 'https' : 'http'}://${hostPort(edge.api)}`,
+    control: edge === null ? null : hostPort(edge.control),
+    http_url: edge === null ? null : httpUrl(edge.http),
+    https_url: edge?.https ? `https://${hostPort(edge.https)}` : null,
+    metrics_url: edge === null ? null : httpUrl(edge.metrics, '/metrics'),
+    simulator_url: simulatorUrl,
+    dns,
+    udp_ports: edge?.udpPorts ?? [],
+    admin_token_file: edge === null ? null : adminTokenFile,
+  };
+};
+
+const EVERY_ADDRESS = new Set(['0.0.0.0', '::', '']);
+
+/** What a person or a script on this machine can type: host:port, with loopback for a server that listens everywhere. */
+const hostPort = ({ host, port }: Address): string => {
+  const reachable = EVERY_ADDRESS.has(host) ? '127.0.0.1' : host;
+  return `${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+};
+
+const httpUrl = (address: Address, path = ''): string => `http://${hostPort(address)}${path}`;

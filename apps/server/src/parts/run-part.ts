@@ -12,13 +12,13 @@ import {
   Secret,
   takeLock,
 } from '@tunnel/runtime';
-import { crashErrorOf, processCounters } from '../crash-reports.ts';
-import type { ServerHost } from '../host.ts';
-import { EXIT_OK, EXIT_UNEXPECTED, faultOf } from '../problem-report.ts';
-import { mailText } from '../ready-text.ts';
-import { loadCodeOf, ServerParts } from '../server-parts.ts';
-import { VERSION } from '../version.ts';
-import type { FromPart, PartName, PartReady, StartPart, ToPart } from './messages.ts';
+import { VERSION } from '../bundle.ts';
+import { mailText } from '../console/ready-text.ts';
+import { crashErrorOf, processCounters } from '../data-dir/crash-reports.ts';
+import type { ServerHost } from '../process/host.ts';
+import { EXIT_OK, EXIT_UNEXPECTED, faultOf } from '../process/problem-report.ts';
+import type { FromPart, PartName, PartReady, StartPart, ToPart } from '../stack/messages.ts';
+import { loadCodeOf, ServerParts } from './server-parts.ts';
 
 const IGNORED_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
