@@ -1,15 +1,20 @@
 // `tunnel p2p publish`, `tunnel p2p connect`: a local service between two clients, through the edge or direct. `tunnel p2p secret`: what they share.
 import { type ConnectPeerOptions, checkPeerOptions, localText, type TunnelSpec } from '@tunnel/client';
-import { randomToken } from '@tunnel/runtime';
+import { Fault } from '@tunnel/errors';
+import { pathFrom, randomToken, readSecretText, Secret } from '@tunnel/runtime';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { loadConfig } from '../config/file.ts';
 import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS } from '../config/flags.ts';
 import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddress } from '../config/local-target.ts';
-import { addSecretFlags, findSecret, type SecretFlags } from '../config/p2p-secret.ts';
 import { resolveSettings } from '../config/settings.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { runTunnels } from '../run/run-tunnels.ts';
+
+interface SecretFlags {
+  readonly secretFile?: string;
+  readonly secretEnv?: string;
+}
 
 interface PeerFlags extends ConnectionFlags, SecretFlags {
   readonly udp?: boolean;
@@ -131,4 +136,29 @@ const listenAddress = (text: string): { host: string; port: number } => {
   const { host = '127.0.0.1', port = '' } = LISTEN.exec(text)?.groups ?? {};
   if (port !== '' && Number(port) <= 65_535) return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
   throw new InvalidArgumentError('Use 0-65535 or host:port.');
+};
+
+// Where commands find the secret: a file, a variable, or TUNNEL_P2P_SECRET. No flag takes it itself: a process list shows flags.
+
+const VARIABLE = 'TUNNEL_P2P_SECRET';
+
+const addSecretFlags = (command: Command): Command =>
+  command
+    .option('--secret-file <file>', 'File with the secret that both ends share')
+    .option('--secret-env <variable>', `Variable with that secret (default: ${VARIABLE})`);
+
+/** With a line break at its end, which whoever uses it leaves out. Throws a Fault. */
+const findSecret = ({ secretFile, secretEnv }: SecretFlags, io: Pick<Io, 'env' | 'cwd' | 'home'>): Secret => {
+  if (secretFile !== undefined && secretEnv !== undefined) {
+    throw new Fault('CLIENT_USAGE', { reason: 'use --secret-file or --secret-env, not both.' });
+  }
+  if (secretFile !== undefined) {
+    const answer = readSecretText(pathFrom(io.cwd, secretFile, io.home));
+    if ('secret' in answer) return answer.secret;
+    throw new Fault('CLIENT_P2P_SECRET_FILE', { file: secretFile, reason: answer.reason });
+  }
+  const text = io.env[secretEnv ?? VARIABLE] ?? '';
+  if (text !== '') return new Secret(text);
+  if (secretEnv === undefined) throw new Fault('CLIENT_P2P_SECRET_MISSING');
+  throw new Fault('CLIENT_USAGE', { reason: `the variable ${secretEnv} is not set (--secret-env).` });
 };

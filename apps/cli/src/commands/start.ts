@@ -16,8 +16,7 @@ import {
 } from '../config/flags.ts';
 import { localOf, type NamedTunnel, planOf, policyFilesOf } from '../config/plan.ts';
 import { resolveSettings, shownPath } from '../config/settings.ts';
-import { ConfigWatch } from '../config/watch.ts';
-import { WatchedFiles } from '../config/watched-files.ts';
+import { ConfigWatch, WatchedFiles } from '../config/watch.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { counted } from '../output/text.ts';

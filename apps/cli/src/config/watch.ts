@@ -1,8 +1,8 @@
-// Tells when the content of a file has changed. The folder is watched, not the file: editors write a new one and rename it. Of a link that is
-// its own folder, and the one of the file that it leads to.
+// Tells when the content of a file has changed, and keeps the watches of a run: config.yml, and the policies that it names.
 import { type FSWatcher, lstatSync, readFileSync, realpathSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type Clock, sha256Hex, type Timer } from '@tunnel/runtime';
+import type { LoadedConfig } from './file.ts';
 
 /** An editor's several writes are one change. */
 const QUIET_MS = 300;
@@ -15,6 +15,7 @@ export interface ConfigWatchOptions {
   readonly onTrouble: (error: NodeJS.ErrnoException) => void;
 }
 
+/** Watches the folder, not the file: editors write a new one and rename it. For a link: its own folder, and the folder of the file that it leads to. */
 export class ConfigWatch {
   readonly #options: ConfigWatchOptions;
   /** By folder. */
@@ -112,3 +113,57 @@ const hashOf = (file: string): string | null => {
     return null;
   }
 };
+
+/** The files that a run goes by: config.yml, and the policies that it names. */
+export class WatchedFiles {
+  readonly #watchOf: (file: string) => ConfigWatch;
+  readonly #config: ConfigWatch;
+  readonly #policies = new Map<string, ConfigWatch>();
+  #isWatching = false;
+
+  constructor(config: LoadedConfig, watchOf: (file: string) => ConfigWatch) {
+    this.#watchOf = watchOf;
+    this.#config = watchOf(config.path);
+    this.#config.seen(config.hash);
+  }
+
+  /** The run begins, or has carried out what config.yml says. */
+  watch(isWanted: boolean, policies: readonly string[]): void {
+    if (!isWanted) return this.stop();
+    this.#isWatching = true;
+    for (const [file, watch] of this.#policies) {
+      if (policies.includes(file)) continue;
+      watch.stop();
+      this.#policies.delete(file);
+    }
+    this.remember(policies);
+    this.#start();
+  }
+
+  /** Before they are read: what changes from then on is told when they are watched. */
+  remember(policies: readonly string[]): void {
+    for (const file of policies) if (!this.#policies.has(file)) this.#policies.set(file, this.#watchOf(file));
+  }
+
+  /** config.yml has just been read: the SHA-256 of what it says. */
+  seen(hash: string): void {
+    this.#config.seen(hash);
+  }
+
+  /** It names these, which are read now. One that is not good is watched, too: it will be mended. */
+  reads(policies: readonly string[]): void {
+    if (!this.#isWatching) return;
+    this.remember(policies);
+    this.#start();
+  }
+
+  stop(): void {
+    this.#isWatching = false;
+    for (const watch of [this.#config, ...this.#policies.values()]) watch.stop();
+    this.#policies.clear();
+  }
+
+  #start(): void {
+    for (const watch of [this.#config, ...this.#policies.values()]) watch.start();
+  }
+}

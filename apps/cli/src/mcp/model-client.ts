@@ -11,7 +11,7 @@ import { chooseLogger, resolveSettings } from '../config/settings.ts';
 import { type Io, VERSION } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { fanOut, type Output } from '../output/output.ts';
-import { ClientRun } from '../run/client-run.ts';
+import { ClientRun, type ClientRunDeps } from '../run/client-run.ts';
 import { agentHook } from '../run/hooks/agent.ts';
 import { nameOf, type RunningTunnel, type TunnelRun } from '../run/hooks/running-client.ts';
 import { SingleFlight } from './single-flight.ts';
@@ -219,7 +219,7 @@ const freeName = ({ spec, isNamed }: WantedTunnel, running: ClientRun): string =
 };
 
 /** Requests are seen from the first tunnel on that carries any. */
-const watchRequests = (output: Output): ConstructorParameters<typeof ClientRun>[0]['watchRequests'] => {
+const watchRequests = (output: Output): ClientRunDeps['watchRequests'] => {
   let inspector: Promise<string | null> | null = null;
   return (client, { protocol }) => {
     if (inspector === null && protocolTraits(protocol).carriesRequests) {

@@ -1,31 +1,37 @@
-// Goes with every run: the log that can be asked for, and the socket where the client can be asked and changed.
-
-import { choosePaths } from '../../agent/socket-folders.ts';
+// The agent, a hook of every run: a Unix socket of its owner where the client answers, with its log and its status, and takes changes.
+import { chmodSync, rmSync } from 'node:fs';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { Fault } from '@tunnel/errors';
+import { closeLocalServer, createLocalServer } from '@tunnel/runtime';
+import { choosePaths, isListening } from '../../agent/socket-folders.ts';
 import { chooseLogger } from '../../config/settings.ts';
 import type { Io } from '../../io/io.ts';
-import { type AgentServer, startAgent } from './agent-server.ts';
+import { CLI_LIMITS } from '../../limits.ts';
+import { type AgentRoutes, answerTo } from './agent-routes.ts';
 import { LogKeeper } from './log-keeper.ts';
 import type { RunHook, RunningClient } from './running-client.ts';
+
+type CloseAgent = () => Promise<void>;
 
 /** null on Windows: node cannot keep a named pipe to one user. */
 export const agentHook = (_plan: unknown, io: Io): RunHook | null => {
   if (process.platform === 'win32') return null;
   const log = new LogKeeper(io.clock);
-  let server: AgentServer | null = null;
+  let closeAgent: CloseAgent | null = null;
   return {
     output: log,
     onRunning: async (running) => {
-      server = await start(running, log, io);
+      closeAgent = await start(running, log, io);
     },
     close: async () => {
       log.close();
-      await server?.close();
+      await closeAgent?.();
     },
   };
 };
 
 /** Tunnels are what people came for: without a socket they run all the same. */
-const start = async (running: RunningClient, log: LogKeeper, io: Io): Promise<AgentServer | null> => {
+const start = async (running: RunningClient, log: LogKeeper, io: Io): Promise<CloseAgent | null> => {
   const { paths, problems } = choosePaths(io, process.pid);
   try {
     return await startAgent(paths, { running, log, clock: io.clock, logger: chooseLogger(io), pid: process.pid });
@@ -34,4 +40,98 @@ const start = async (running: RunningClient, log: LogKeeper, io: Io): Promise<Ag
     io.stderr.write(`tunnel: \`tunnel status\` will not find this client: ${why}\n`);
     return null;
   }
+};
+
+/** Answers at the first of the paths where it can, and settles with what ends that. Rejects with why it cannot at the last. HTTP/1.1 and JSON. */
+const startAgent = async (paths: readonly string[], routes: AgentRoutes): Promise<CloseAgent> => {
+  const server = createLocalServer({
+    connectionsMax: CLI_LIMITS.AGENT_CONNECTIONS_MAX,
+    requestTimeoutMs: CLI_LIMITS.AGENT_REQUEST_TIMEOUT_MS,
+    lookEveryMs: CLI_LIMITS.AGENT_LOOK_EVERY_MS,
+    respond: (request, response) => respond(request, response, routes),
+    onProblem: (reason) => routes.logger.warn({ reason }, 'the agent could not answer'),
+  });
+  let problem: unknown = new Error('no folder can be used');
+  for (const path of paths) {
+    try {
+      await listenAt(server, path);
+      server.on('error', (error) => routes.logger.warn({ reason: error.message }, 'the agent has a problem'));
+      return () => closeAt(server, path);
+    } catch (error) {
+      problem = error;
+    }
+  }
+  throw problem;
+};
+
+/** A socket under our own pid that nobody listens on is that of an earlier process. In a folder that containers share, somebody may. */
+const listenAt = async (server: Server, path: string): Promise<void> => {
+  try {
+    await listen(server, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || (await isListening(path))) throw error;
+    rmSync(path, { force: true });
+    await listen(server, path);
+  }
+  // Nobody else can enter the folder before that.
+  chmodSync(path, 0o600);
+};
+
+const listen = (server: Server, path: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+
+/** First out of sight, then silent: nobody is to find it and get no answer. */
+const closeAt = async (server: Server, path: string): Promise<void> => {
+  rmSync(path, { force: true });
+  await closeLocalServer(server);
+};
+
+const respond = async (request: IncomingMessage, response: ServerResponse, routes: AgentRoutes): Promise<void> => {
+  // A caller that hangs up is no news.
+  response.on('error', () => {});
+  try {
+    const body = await readBody(request);
+    const { method = '', url = '' } = request;
+    const answer = await answerTo({ method, url, body, response }, routes);
+    if (answer !== null) sendJson(response, answer.status, answer.json);
+  } catch (error) {
+    const fault = Fault.from(error);
+    if (fault.code === 'INTERNAL') routes.logger.warn({ reason: String(fault.cause) }, 'the agent could not answer');
+    sendJson(response, fault.status, { code: fault.code, error: fault.message, values: fault.values });
+  }
+};
+
+/** What is too long is read to nobody: whoever writes it all before it listens gets the answer, too. */
+const readBody = (request: IncomingMessage): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const limit = CLI_LIMITS.AGENT_BODY_MAX_BYTES;
+    const tooLarge = new Fault('API_BODY_TOO_LARGE', { limit });
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (part: Buffer) => {
+      bytes += part.length;
+      if (bytes <= limit) parts.push(part);
+      else reject(tooLarge);
+    });
+    request.once('end', () => resolve(Buffer.concat(parts).toString('utf8')));
+    request.once('close', () => reject(new Fault('API_CALLER_GONE')));
+    request.on('error', () => {});
+    if (Number(request.headers['content-length'] ?? 0) > limit) reject(tooLarge);
+  });
+
+const sendJson = (response: ServerResponse, status: number, json: object): void => {
+  if (response.headersSent || response.destroyed) return void response.destroy();
+  const text = JSON.stringify(json);
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    connection: 'close',
+  });
+  response.end(text);
 };
