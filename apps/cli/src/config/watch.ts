@@ -1,5 +1,5 @@
 // Tells when the content of a file has changed, and keeps the watches of a run: config.yml, and the policies that it names.
-import { type FSWatcher, lstatSync, readFileSync, realpathSync, watch } from 'node:fs';
+import { type FSWatcher, lstatSync, readFileSync, realpathSync, watch as watchFolder } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { type Clock, sha256Hex, type Timer } from '@tunnel/runtime';
 import type { LoadedConfig } from './file.ts';
@@ -51,7 +51,7 @@ export class ConfigWatch {
   #watch(folder: string): void {
     const { onTrouble } = this.#options;
     try {
-      const watcher = watch(folder, { persistent: false }, (_event, name) => this.#onEvent(name));
+      const watcher = watchFolder(folder, { persistent: false }, (_event, name) => this.#onEvent(name));
       this.#watchers.set(folder, watcher);
       watcher.on('error', (error) => {
         this.stop();
