@@ -172,13 +172,22 @@ it.each([
 
 it.each([
   ['apps/platform', 'db/users.ts', 'services/auth/users.ts', 'db may not import services/auth'],
-  ['apps/platform', 'services/auth/users.ts', 'http/read-form.ts', 'services/auth may not import http'],
+  ['apps/platform', 'services/auth/users.ts', 'http/shared/paths.ts', 'services/auth may not import http/shared'],
   ['apps/platform', 'services/auth/users.ts', 'services/billing/a.ts', 'services/auth may not import services/billing'],
-  ['apps/platform', 'services/plans.ts', 'services/billing/a.ts', 'services may not import services/billing'],
-  ['apps/platform', 'services/mail/a.ts', 'services/plans.ts', 'services/mail may not import services'],
+  ['apps/platform', 'services/plans/a.ts', 'services/billing/b.ts', 'services/plans may not import services/billing'],
+  ['apps/platform', 'services/shared/a.ts', 'services/plans/b.ts', 'services/shared may not import services/plans'],
+  ['apps/platform', 'services/keys.ts', 'db/a.ts', 'services has no row'],
   ['apps/platform', 'http/auth/a.ts', 'http/routes/b.ts', 'http/auth may not import http/routes'],
-  ['apps/platform', 'jobs/jobs.ts', 'platform-metrics.ts', 'jobs may not import platform-metrics.ts'],
+  ['apps/platform', 'jobs/jobs.ts', 'timeout.ts', 'jobs may not import timeout.ts'],
   ['apps/platform', 'timeout.ts', 'db/a.ts', 'timeout.ts may not import db'],
+  [
+    'apps/dashboard',
+    'features/billing/a.ts',
+    'features/tunnels/b.ts',
+    'features/billing may not import features/tunnels',
+  ],
+  ['apps/dashboard', 'api/a.ts', 'ui/b.ts', 'api may not import ui'],
+  ['apps/dashboard', 'features/newcomer/a.ts', 'ui/b.ts', 'features/newcomer has no row'],
   ['apps/cli', 'agent/a.ts', 'commands/b.ts', 'agent may not import commands'],
   ['apps/cli', 'output/a.ts', 'config/flags.ts', 'output may not import config'],
   ['apps/cli', 'config/settings.ts', 'api/a.ts', 'config may not import api'],
@@ -206,9 +215,10 @@ it.each([
 });
 
 it.each([
-  ['apps/platform', 'services/auth/users.ts', 'services/plans.ts'],
+  ['apps/platform', 'services/tunnels/a.ts', 'services/plans/b.ts'],
   ['apps/platform', 'http/routes/a.ts', 'services/names/b.ts'],
   ['apps/platform', 'db/a.ts', 'db/migrations/b.ts'],
+  ['apps/dashboard', 'features/overview/a.ts', 'features/tunnels/b.ts'],
   ['apps/cli', 'index.ts', 'api/a.ts'],
   ['apps/cli', 'commands/a.ts', 'config/flags.ts'],
   ['apps/cli', 'completion/a.ts', 'limits.ts'],

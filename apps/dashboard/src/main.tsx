@@ -3,12 +3,12 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { type ReactNode, StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { createApi, createOpenClient, createQueryClient } from './app/api.ts';
-import { AppProvider } from './app/app-context.tsx';
-import { Reachability } from './app/reachability.ts';
-import { createBrowserEnvironment, openTabChannel, Session, type SessionEnvironment } from './app/session.ts';
-import { followOtherTabs } from './app/theme.ts';
+import { createApi, createOpenClient, createQueryClient } from './api/api.ts';
+import { AppProvider } from './api/app-context.tsx';
+import { Reachability } from './api/reachability.ts';
+import { createBrowserEnvironment, openTabChannel, Session, type SessionEnvironment } from './api/session.ts';
 import { createAppRouter } from './router.tsx';
+import { followOtherTabs } from './shared/theme.ts';
 
 /** More than the platform itself waits for an edge, and that for a service, when a request is replayed: 35 s. */
 const ANSWER_WITHIN_MS = 40_000;

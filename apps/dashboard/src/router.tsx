@@ -1,9 +1,9 @@
 // The pages and their addresses. Each page is a file of its own that is loaded when it is first needed.
 import type { QueryClient } from '@tanstack/react-query';
 import { createRootRouteWithContext, createRoute, createRouter, redirect } from '@tanstack/react-router';
-import { parseSearch, returnTo, stringifySearch, textFields } from './app/page-url.ts';
-import { lazyPage, PagePending, PageProblem, Root } from './app/root.tsx';
-import type { Session } from './app/session.ts';
+import type { Session } from './api/session.ts';
+import { lazyPage, PagePending, PageProblem, Root } from './features/shell/root.tsx';
+import { parseSearch, returnTo, stringifySearch, textFields } from './shared/page-url.ts';
 
 export interface RouterContext {
   readonly session: Session;
@@ -145,7 +145,7 @@ const settings = createRoute({
 const anythingElse = createRoute({
   getParentRoute: () => shell,
   path: '$',
-  component: lazyPage(() => import('./app/not-found.tsx'), 'NotFound'),
+  component: lazyPage(() => import('./features/shell/not-found.tsx'), 'NotFound'),
 });
 
 const routeTree = root.addChildren([

@@ -4,7 +4,14 @@ export { masterKeySource } from './db/master-key.ts';
 export { migrate, migratePatiently, pendingMigrations } from './db/migrate.ts';
 export type { MailNotice } from './mail/mail-transport.ts';
 export { createPlatform, type Platform, type PlatformDeps } from './platform.ts';
-export { type ListedUser, listUsers, restore, setPlan, setUnlimited, suspend } from './services/admin.ts';
+export { type ListedUser, listUsers, restore, setPlan, suspend } from './services/accounts/account-standing.ts';
+export {
+  createUser,
+  deleteUser,
+  invite,
+  type MailedLink,
+  sendPasswordReset,
+} from './services/accounts/operator-accounts.ts';
 export { PasswordHasher } from './services/auth/password-hasher.ts';
 export { type ListedSigningKey, listSigningKeys, rotateSigningKeys } from './services/auth/signing-key-store.ts';
 export {
@@ -13,11 +20,11 @@ export {
   renewCertificate,
 } from './services/certificates/operator-certificates.ts';
 export { createCredential, type ListedEdge, listCredentials, revokeCredential } from './services/edges/credentials.ts';
+export { setUnlimited } from './services/keys/keys.ts';
 export {
   createOauthClient,
   listOauthClients,
   type RegisteredClient,
   revokeOauthClient,
 } from './services/oauth/clients.ts';
-export { createUser, deleteUser, invite, type MailedLink, sendPasswordReset } from './services/operator-accounts.ts';
-export type { OperatorActor } from './services/service-context.ts';
+export type { OperatorActor } from './services/shared/service-context.ts';

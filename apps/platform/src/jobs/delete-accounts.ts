@@ -1,7 +1,7 @@
 // Goes on with deletions of accounts until each has ended: also those whose process died, and those that waited for the processor.
 import { LIMITS } from '../limits.ts';
+import { claimDeletions, continueDeletion } from '../services/accounts/continue-deletion.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
-import { claimDeletions, continueDeletion } from '../services/deletion/continue-deletion.ts';
 import type { Job } from './jobs.ts';
 
 export const deleteAccounts = (billing: BillingContext): Job => ({

@@ -2,8 +2,8 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
-import { announceChanges } from '../services/edge-changes.ts';
 import { type NameSettings, rulesFor } from '../services/names/name-rows.ts';
+import { announceChanges } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
 const LOCK = 5;

@@ -4,9 +4,9 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
-import { announceChanges } from '../services/edge-changes.ts';
 import { queueMail } from '../services/mail/mail-template.ts';
 import { capMail } from '../services/mail/mails.ts';
+import { announceChanges } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
 const LOCK = 3;

@@ -2,7 +2,6 @@ import { PAST_DUE_GRACE_MS } from '@tunnel/core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../limits.ts';
 import { addBilledAccount } from '../services/billing/billed-account.fixture.ts';
-import { readChanges } from '../services/edge-changes.ts';
 import { heartbeat } from '../services/edges/heartbeat.ts';
 import {
   type Account,
@@ -16,6 +15,7 @@ import {
   openedOf,
   questionOf,
 } from '../services/edges/link.fixture.ts';
+import { readChanges } from '../services/edges/read-changes.ts';
 import { closeEntries } from '../services/tunnels/log-entries.ts';
 import { openTunnel } from '../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../services/tunnels/store-records.ts';

@@ -5,8 +5,8 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
-import { readEntitlement, refusalOf } from '../services/account-entitlement.ts';
-import { type AnnouncedChange, announceChanges, closingOf } from '../services/edge-changes.ts';
+import { readEntitlement, refusalOf } from '../services/plans/account-entitlement.ts';
+import { type AnnouncedChange, announceChanges, closingOf } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
 const LOCK = 4;

@@ -5,7 +5,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { DatabaseAway } from '../db/database-away.ts';
 import type { Schema } from '../db/schema.ts';
-import type { ServiceContext } from '../services/service-context.ts';
+import type { ServiceContext } from '../services/shared/service-context.ts';
 
 export type JobContext = Pick<ServiceContext, 'db' | 'clock' | 'logger'>;
 

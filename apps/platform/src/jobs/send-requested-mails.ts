@@ -1,7 +1,7 @@
 // Looks up whom the mails that were asked for are for, and queues them. By its own clock, and not when a request comes: what it
 // does for an address that somebody has must not fall into the time of the answer.
 import { LIMITS } from '../limits.ts';
-import { sendRequestedMails } from '../services/auth/mail-requests.ts';
+import { sendRequestedMails } from '../services/accounts/mail-requests.ts';
 import type { Job } from './jobs.ts';
 
 export interface RequestedMailsOptions {

@@ -10,11 +10,11 @@ import {
   type ToolHost,
   type ToolName,
 } from '@tunnel/mcp-tools';
-import { writeAudit } from '../services/audit.ts';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import { showMe } from '../services/auth/users.ts';
-import { listKeys } from '../services/keys.ts';
-import type { ServiceContext, UserActor } from '../services/service-context.ts';
+import { listKeys } from '../services/keys/keys.ts';
+import { writeAudit } from '../services/shared/audit.ts';
+import type { ServiceContext, UserActor } from '../services/shared/service-context.ts';
 import { awaitRequest } from '../services/usage/await-request.ts';
 import {
   closeTunnel,

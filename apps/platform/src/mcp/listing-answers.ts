@@ -1,7 +1,7 @@
 // Answers to questions whose answer depends on their words and the scopes of the caller alone: what is offered. Hosts ask for it at every turn, so
 // that one is made by a server once, and given again to whoever asks in the very same words.
 import { LIMITS } from '../limits.ts';
-import { LruCache } from '../services/auth/lru-cache.ts';
+import { LruCache } from '../services/shared/lru-cache.ts';
 import type { McpCaller } from './mcp-caller.ts';
 import type { McpMessage } from './mcp-message.ts';
 

@@ -2,9 +2,9 @@
 import { looksLikeApiKey } from '@tunnel/core';
 import { Fault, isErrorCode } from '@tunnel/errors';
 import { SCOPES, type Scope } from '@tunnel/mcp-tools';
+import type { KnownKeys } from '../services/keys/verify-key.ts';
 import type { McpTokens } from '../services/oauth/mcp-tokens.ts';
-import type { UserActor } from '../services/service-context.ts';
-import type { KnownKeys } from '../services/tunnels/verify-key.ts';
+import type { UserActor } from '../services/shared/service-context.ts';
 
 export interface McpCaller {
   readonly actor: UserActor;

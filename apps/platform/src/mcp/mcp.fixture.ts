@@ -2,17 +2,17 @@
 
 import type { Scope } from '@tunnel/mcp-tools';
 import { systemClock } from '@tunnel/runtime';
-import type { ApiCaller } from '../http/call-queue.ts';
-import { openGate } from '../http/gate.fixture.ts';
-import { HttpServer } from '../http/http-server.ts';
-import { openPlatformFixture, type PlatformFixture } from '../http/platform.fixture.ts';
-import { addMcpRoutes } from '../http/routes/mcp-routes.ts';
-import { PlatformMetrics } from '../platform-metrics.ts';
+import type { ApiCaller } from '../http/admission/call-queue.ts';
+import { addMcpRoutes } from '../http/routes/mcp/mcp-routes.ts';
+import { PlatformMetrics } from '../http/routes/operations/platform-metrics.ts';
+import { openGate } from '../http/server/gate.fixture.ts';
+import { HttpServer } from '../http/server/http-server.ts';
+import { openPlatformFixture, type PlatformFixture } from '../http/server/platform.fixture.ts';
 import { UserCache } from '../services/auth/users.ts';
-import { createKey } from '../services/keys.ts';
+import { createKey } from '../services/keys/keys.ts';
+import { KeyUses, KnownKeys } from '../services/keys/verify-key.ts';
 import type { McpBearer } from '../services/oauth/mcp-tokens.ts';
-import type { UserActor } from '../services/service-context.ts';
-import { KeyUses, KnownKeys } from '../services/tunnels/verify-key.ts';
+import type { UserActor } from '../services/shared/service-context.ts';
 import { AccountHost } from './account-host.ts';
 import { McpEndpoint } from './mcp-endpoint.ts';
 

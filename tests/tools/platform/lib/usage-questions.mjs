@@ -1,5 +1,5 @@
 // The questions of the API, asked by its own services; each statement is then explained with the same values.
-import { listKeys } from '../../../../apps/platform/src/services/keys.ts';
+import { listKeys } from '../../../../apps/platform/src/services/keys/keys.ts';
 import { findTunnel, listTunnels } from '../../../../apps/platform/src/services/usage/tunnel-log.ts';
 import { chartUsage, summarizeUsage } from '../../../../apps/platform/src/services/usage/usage-sums.ts';
 import { systemClock } from '../../../../packages/runtime/src/index.ts';

@@ -1,7 +1,7 @@
 // After signing up: where the link is, and another one if it did not come.
 import { useLocation } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';

@@ -1,5 +1,5 @@
 // Ask for a link to choose a new password.
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { fieldProblem, sentence } from '../../ui/problem-text.ts';

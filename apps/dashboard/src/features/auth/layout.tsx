@@ -1,8 +1,8 @@
 // What the pages before sign-in share: their frame, the card of one step, its form, and what more than one of them does.
 import { createLink, Outlet, useLocation, useRouter } from '@tanstack/react-router';
 import { type ComponentProps, type ReactNode, useEffect, useRef, useState } from 'react';
-import { useSessionState } from '../../app/app-context.tsx';
-import { nextPath } from '../../app/page-url.ts';
+import { useSessionState } from '../../api/app-context.tsx';
+import { nextPath } from '../../shared/page-url.ts';
 import { Button } from '../../ui/button.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { FieldsForm } from '../../ui/fields-form.tsx';

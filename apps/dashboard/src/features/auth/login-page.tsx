@@ -2,7 +2,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { Credentials } from '@tunnel/contract';
-import { useApp, useSessionState } from '../../app/app-context.tsx';
+import { useApp, useSessionState } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { PasswordField, TextField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';

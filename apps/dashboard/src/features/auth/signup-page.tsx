@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { Registration, SignUpTerms } from '@tunnel/contract';
-import { useApi, useApp } from '../../app/app-context.tsx';
+import { useApi, useApp } from '../../api/app-context.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { SkeletonLines } from '../../ui/card.tsx';
 import { PasswordField, TextField } from '../../ui/field.tsx';

@@ -2,7 +2,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
-import { useApi, useApp } from '../../app/app-context.tsx';
+import { useApi, useApp } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { Spinner } from '../../ui/icon.tsx';

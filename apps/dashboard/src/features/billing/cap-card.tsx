@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
 import { type SubmitEvent, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';

@@ -1,8 +1,8 @@
 // The invoices, as the payment processor has them.
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';

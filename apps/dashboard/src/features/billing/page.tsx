@@ -1,8 +1,8 @@
 // What the account pays, and the most that it may. A server that charges nobody has none of it.
 import { useQuery } from '@tanstack/react-query';
 import type { BillingStatus } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded, PanelBoundary } from '../../app/panel-boundary.tsx';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded, PanelBoundary } from '../../shared/panel-boundary.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';

@@ -1,5 +1,5 @@
 // Reads what comes from outside: invoices and cards as the payment processor writes them, and money as people type it.
-import { webAddress } from '../../app/page-url.ts';
+import { webAddress } from '../../shared/page-url.ts';
 import type { Tone } from '../../ui/badge.tsx';
 
 export interface Invoice {

@@ -3,8 +3,8 @@ import { type UseMutationResult, useMutation, useQuery, useQueryClient } from '@
 import type { BillingStatus, StartedSubscription } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { useEffect, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { meQuery } from '../../app/queries.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { meQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { SkeletonLines } from '../../ui/card.tsx';
 import { Dialog } from '../../ui/dialog.tsx';

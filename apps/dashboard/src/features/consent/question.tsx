@@ -2,10 +2,10 @@
 import { useQuery } from '@tanstack/react-query';
 import type { OauthDecision, OauthRequest, OauthScope } from '@tunnel/contract';
 import { Fragment, type ReactNode, useState } from 'react';
-import { useApp } from '../../app/app-context.tsx';
-import { isLoopback } from '../../app/client-commands.ts';
-import { meQuery } from '../../app/queries.ts';
-import { SCOPE_TEXTS } from '../../app/scope-texts.ts';
+import { useApp } from '../../api/app-context.tsx';
+import { meQuery } from '../../api/queries.ts';
+import { isLoopback } from '../../shared/client-commands.ts';
+import { SCOPE_TEXTS } from '../../shared/scope-texts.ts';
 import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CheckField } from '../../ui/field.tsx';

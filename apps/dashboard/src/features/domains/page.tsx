@@ -1,9 +1,9 @@
 // The account's own domains, and the way to add one.
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { isLocalServer } from '../../app/client-commands.ts';
-import { regionsQuery } from '../../app/queries.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { regionsQuery } from '../../api/queries.ts';
+import { isLocalServer } from '../../shared/client-commands.ts';
 import { Button } from '../../ui/button.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { PageHead } from '../../ui/page-head.tsx';

@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { DomainRecord, OwnDomainView } from '@tunnel/contract';
 import { useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Button, CopyButton } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';

@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { KEY_LABEL_MAX_CHARACTERS } from '@tunnel/contract';
 import { type SubmitEvent, useEffect, useRef, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { Button, CopyButton } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';

@@ -1,7 +1,7 @@
 // What a new key is used with, ready to copy: a command for a shell, or the configuration of an MCP host.
 import { type ReactNode, useState } from 'react';
-import { InstallClient } from '../../app/install-client.tsx';
-import { useIsMcpShown, useServer } from '../../app/queries.ts';
+import { useIsMcpShown, useServer } from '../../api/queries.ts';
+import { InstallClient } from '../../shared/install-client.tsx';
 import { Choice, type ChoiceProps } from '../../ui/choice.tsx';
 import { CodeBlock, CommandLine } from '../../ui/empty-state.tsx';
 import { CHECKOUT, keyCommands, mcpConfigs } from './keys.ts';

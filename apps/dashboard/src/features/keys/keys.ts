@@ -1,7 +1,7 @@
 // The keys of the account as the page asks for them, and what uses a new one: commands, and the configuration of MCP hosts.
 import { queryOptions } from '@tanstack/react-query';
 import type { ApiToken, PlatformClient } from '@tunnel/contract';
-import { httpTunnelCommand, type ServerAddress, serverArgs } from '../../app/client-commands.ts';
+import { httpTunnelCommand, type ServerAddress, serverArgs } from '../../shared/client-commands.ts';
 import { plural } from '../../ui/format.ts';
 
 export interface KeyCommands {

@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ApiToken } from '@tunnel/contract';
 import { type ReactNode, useCallback, useMemo, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';

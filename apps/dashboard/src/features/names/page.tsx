@@ -2,8 +2,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { Reservation } from '@tunnel/contract';
 import { type ReactNode, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';

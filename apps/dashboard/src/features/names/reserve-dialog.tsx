@@ -2,10 +2,10 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { NewReservation, Reservation, ReservationKind, UsageRegion } from '@tunnel/contract';
 import { useEffect, useId, useRef, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { tunnelCommand } from '../../app/client-commands.ts';
-import { InstallClient } from '../../app/install-client.tsx';
-import { regionsQuery } from '../../app/queries.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { regionsQuery } from '../../api/queries.ts';
+import { tunnelCommand } from '../../shared/client-commands.ts';
+import { InstallClient } from '../../shared/install-client.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Choice } from '../../ui/choice.tsx';
 import { Dialog } from '../../ui/dialog.tsx';

@@ -1,9 +1,9 @@
 // The numbers of the overview: tunnels now, requests and bytes of 30 days, the cost of the month.
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { UsageSummary } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
-import { useIsBillingShown } from '../../app/queries.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { useIsBillingShown } from '../../api/queries.ts';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Skeleton } from '../../ui/card.tsx';
 import { countText, percentText, plural } from '../../ui/format.ts';
 import { Bar, Bytes, Count, Money, Stat } from '../../ui/values.tsx';

@@ -1,7 +1,7 @@
 // What the overview asks for, and how often.
 import { queryOptions } from '@tanstack/react-query';
 import type { PlatformClient, TunnelLogEntry } from '@tunnel/contract';
-import { LIVE_MS } from '../../app/queries.ts';
+import { LIVE_MS } from '../../api/queries.ts';
 
 /** A day of a chart changes slowly to the eye. */
 const CHART_EVERY_MS = 30_000;

@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import type { UsageChartPoint } from '@tunnel/contract';
 import { useMemo, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { BarChart } from '../../ui/bar-chart.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Choice } from '../../ui/choice.tsx';

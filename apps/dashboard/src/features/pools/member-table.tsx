@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router';
 import type { GroupMemberSummary, GroupProtocol, GroupSummary } from '@tunnel/contract';
 import { memo, useMemo, useState } from 'react';
-import { originText } from '../../app/tunnel-address.ts';
+import { originText } from '../../shared/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { countText, percentText, plural } from '../../ui/format.ts';

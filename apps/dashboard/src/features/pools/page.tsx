@@ -2,9 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import type { GroupSummary } from '@tunnel/contract';
 import { useDeferredValue, useMemo, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
-import { regionsQuery } from '../../app/queries.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { regionsQuery } from '../../api/queries.ts';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';

@@ -1,7 +1,7 @@
 // One pool: what it is and how it does, always in sight; its members, when it is open.
 import type { GroupSummary } from '@tunnel/contract';
 import { memo, useId } from 'react';
-import { protocolText, type TunnelAddress } from '../../app/tunnel-address.ts';
+import { protocolText, type TunnelAddress } from '../../shared/tunnel-address.ts';
 import { AddressTools } from '../../ui/address-tools.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { classNames } from '../../ui/class-names.ts';

@@ -1,7 +1,7 @@
 // An account without pools: what they are, and the commands that make one.
 import { Link } from '@tanstack/react-router';
-import { tunnelCommand } from '../../app/client-commands.ts';
-import { InstallClient } from '../../app/install-client.tsx';
+import { tunnelCommand } from '../../shared/client-commands.ts';
+import { InstallClient } from '../../shared/install-client.tsx';
 import { Card } from '../../ui/card.tsx';
 import { CommandLine, Empty } from '../../ui/empty-state.tsx';
 

@@ -8,9 +8,9 @@ import type {
   PlatformPools,
   UsageRegion,
 } from '@tunnel/contract';
-import { publicAddress } from '../../app/client-commands.ts';
-import { LIVE_MS } from '../../app/queries.ts';
-import { addressOf, type TunnelAddress } from '../../app/tunnel-address.ts';
+import { LIVE_MS } from '../../api/queries.ts';
+import { publicAddress } from '../../shared/client-commands.ts';
+import { addressOf, type TunnelAddress } from '../../shared/tunnel-address.ts';
 import { percentText, plural } from '../../ui/format.ts';
 
 export interface PoolsSnapshot {

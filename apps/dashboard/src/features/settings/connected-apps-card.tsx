@@ -2,9 +2,9 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { OauthGrant, OauthGrants, PlatformClient } from '@tunnel/contract';
 import { useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
-import { SCOPE_TEXTS } from '../../app/scope-texts.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded } from '../../shared/panel-boundary.tsx';
+import { SCOPE_TEXTS } from '../../shared/scope-texts.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Dialog } from '../../ui/dialog.tsx';

@@ -1,8 +1,8 @@
 // The end of the account: what goes, what stays, and the question before.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useApi, useApp } from '../../app/app-context.tsx';
-import { meQuery } from '../../app/queries.ts';
+import { useApi, useApp } from '../../api/app-context.tsx';
+import { meQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { AccountDialog, CURRENT_PASSWORD } from './account-dialog.tsx';

@@ -1,7 +1,7 @@
 // The account and this browser: name, sign-in, theme, devices, connected apps, and the end of the account.
 import { useEffect, useState } from 'react';
-import { useApp } from '../../app/app-context.tsx';
-import { chooseTheme, readTheme, type Theme } from '../../app/theme.ts';
+import { useApp } from '../../api/app-context.tsx';
+import { chooseTheme, readTheme, type Theme } from '../../shared/theme.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Choice } from '../../ui/choice.tsx';

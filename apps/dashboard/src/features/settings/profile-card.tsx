@@ -2,9 +2,9 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { UserPublic } from '@tunnel/contract';
 import { type SubmitEvent, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
-import { ME_KEY, meQuery } from '../../app/queries.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { ME_KEY, meQuery } from '../../api/queries.ts';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';

@@ -2,9 +2,9 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { EmailChange, PasswordChange, UserPublic } from '@tunnel/contract';
 import { type ReactNode, useState } from 'react';
-import { useApi, useApp } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
-import { meQuery } from '../../app/queries.ts';
+import { useApi, useApp } from '../../api/app-context.tsx';
+import { meQuery } from '../../api/queries.ts';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Badge, Notice } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';

@@ -1,6 +1,6 @@
 import type { OwnDomainView, TunnelLogEntry } from '@tunnel/contract';
 import { expect, it } from 'vitest';
-import { NAV_PAGES } from '../../app/nav-pages.ts';
+import { NAV_PAGES } from './nav-pages.ts';
 import { paletteEntries, rankEntries, selectedIndex } from './palette-entries.ts';
 
 const tunnel = (label: string, some: Partial<TunnelLogEntry> = {}): TunnelLogEntry => ({

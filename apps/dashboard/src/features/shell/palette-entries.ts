@@ -1,7 +1,7 @@
 // What the search of the dashboard finds, in which order, and which entry stays selected while the list changes. Pure.
 import type { OwnDomainView, TunnelLogEntry } from '@tunnel/contract';
-import type { NavPage } from '../../app/nav-pages.ts';
-import { addressOf } from '../../app/tunnel-address.ts';
+import { addressOf } from '../../shared/tunnel-address.ts';
+import type { NavPage } from './nav-pages.ts';
 
 export type PaletteTarget =
   | { readonly to: NavPage['to'] }

@@ -3,14 +3,14 @@ import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type PlatformClient, TUNNEL_LOG_LIMIT } from '@tunnel/contract';
 import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { NAV_PAGES } from '../../app/nav-pages.ts';
-import { LIVE_MS, useIsBillingShown } from '../../app/queries.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { LIVE_MS, useIsBillingShown } from '../../api/queries.ts';
 import { classNames } from '../../ui/class-names.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { inputClass } from '../../ui/field.tsx';
 import { plural } from '../../ui/format.ts';
 import { domainsQuery } from '../domains/own-domains.ts';
+import { NAV_PAGES } from './nav-pages.ts';
 import { type PaletteEntry, paletteEntries, rankEntries, type Selected, selectedIndex } from './palette-entries.ts';
 import type { ShortcutDialogProps } from './shortcuts.tsx';
 

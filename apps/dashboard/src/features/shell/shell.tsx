@@ -2,15 +2,15 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
-import { useApp } from '../../app/app-context.tsx';
-import { isSection, NAV_PAGES, type NavPage, pageAt, sectionTabs } from '../../app/nav-pages.ts';
-import { PanelBoundary } from '../../app/panel-boundary.tsx';
-import { meQuery, useIsBillingShown } from '../../app/queries.ts';
+import { useApp } from '../../api/app-context.tsx';
+import { meQuery, useIsBillingShown } from '../../api/queries.ts';
+import { PanelBoundary } from '../../shared/panel-boundary.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { useMedia } from '../../ui/hooks.ts';
 import { Icon } from '../../ui/icon.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { Brand } from '../../ui/page-head.tsx';
+import { isSection, NAV_PAGES, type NavPage, pageAt, sectionTabs } from './nav-pages.ts';
 import { Shortcuts } from './shortcuts.tsx';
 
 export const Shell = () => {

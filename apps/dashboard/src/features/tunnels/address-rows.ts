@@ -1,6 +1,6 @@
 // Rows of the tunnel list: tunnels at the same address are one row, which can be opened to show each of them. Pure.
 import type { TunnelLogEntry } from '@tunnel/contract';
-import { addressOf } from '../../app/tunnel-address.ts';
+import { addressOf } from '../../shared/tunnel-address.ts';
 
 export interface AddressRow {
   /** Protocol and address, which all tunnels of the row share. */

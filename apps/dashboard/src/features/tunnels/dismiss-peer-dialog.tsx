@@ -1,7 +1,7 @@
 // Asks before a peer is dismissed, and says what that does.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { EdgePeer } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { isFault, MaybeProblem } from '../../ui/problem.tsx';

@@ -1,9 +1,9 @@
 // The flows of a udp tunnel: who talks now, how datagrams go between edge and client, and what was dropped and why.
 import { useQuery } from '@tanstack/react-query';
 import type { EdgeFlow, EdgeFlows, TunnelLogEntry } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
-import { addressOf } from '../../app/tunnel-address.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded } from '../../shared/panel-boundary.tsx';
+import { addressOf } from '../../shared/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';

@@ -1,8 +1,8 @@
 // When the tunnel became healthy or unhealthy, and why: newest first.
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { HealthEvent, TunnelLogEntry } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { Card, SkeletonLines } from '../../ui/card.tsx';
 import { classNames } from '../../ui/class-names.ts';

@@ -1,9 +1,9 @@
 // How a tunnel of each kind is started: the commands, ready to be pasted into a shell.
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { connectPeerCommand, PEER_LISTEN_PORT, tunnelCommand } from '../../app/client-commands.ts';
-import { InstallClient } from '../../app/install-client.tsx';
-import type { TunnelKind } from '../../app/tunnel-address.ts';
+import { connectPeerCommand, PEER_LISTEN_PORT, tunnelCommand } from '../../shared/client-commands.ts';
+import { InstallClient } from '../../shared/install-client.tsx';
+import type { TunnelKind } from '../../shared/tunnel-address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CommandLine } from '../../ui/empty-state.tsx';

@@ -1,9 +1,9 @@
 // The tunnels of the account by their addresses, live ones first.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo } from 'react';
-import { httpTunnelCommand } from '../../app/client-commands.ts';
-import { PanelBoundary } from '../../app/panel-boundary.tsx';
-import { protocolText } from '../../app/tunnel-address.ts';
+import { httpTunnelCommand } from '../../shared/client-commands.ts';
+import { PanelBoundary } from '../../shared/panel-boundary.tsx';
+import { protocolText } from '../../shared/tunnel-address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';

@@ -2,9 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import type { EdgePeer, TunnelLogEntry } from '@tunnel/contract';
 import { useMemo, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { connectPeerCommand, PEER_LISTEN_PORT } from '../../app/client-commands.ts';
-import { Loaded } from '../../app/panel-boundary.tsx';
+import { useApi } from '../../api/app-context.tsx';
+import { connectPeerCommand, PEER_LISTEN_PORT } from '../../shared/client-commands.ts';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';

@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import type { ShownProtocol, ShownRule, TunnelLogEntry, TunnelPolicy } from '@tunnel/contract';
 import type { ReactNode } from 'react';
-import { useApi } from '../../app/app-context.tsx';
-import { Loaded } from '../../app/panel-boundary.tsx';
+import { useApi } from '../../api/app-context.tsx';
+import { Loaded } from '../../shared/panel-boundary.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Card, SkeletonLines } from '../../ui/card.tsx';
 import { CommandLine } from '../../ui/empty-state.tsx';

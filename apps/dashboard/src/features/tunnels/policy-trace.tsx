@@ -1,7 +1,7 @@
 // What the rules did with one request: which of them answered or changed it, and who the visitor was. Loaded with the first that has a policy.
 import { useQuery } from '@tanstack/react-query';
 import type { CapturedPolicy, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { answeredText, appliedRules, isTurnedAway } from './policy-text.ts';
 import { policyQuery } from './queries.ts';

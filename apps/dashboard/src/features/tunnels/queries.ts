@@ -10,7 +10,7 @@ import {
   type TunnelPolicy,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { LIVE_MS } from '../../app/queries.ts';
+import { LIVE_MS } from '../../api/queries.ts';
 import { type EndedLog, PAGE_SIZE, withNewest, withOlder } from './ended-log.ts';
 import { type RequestLog, withNewestRequests, withOlderRequests, withRequest } from './request-log.ts';
 

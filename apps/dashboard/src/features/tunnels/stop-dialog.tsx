@@ -1,8 +1,8 @@
 // Asks before live tunnels are stopped, and says what that does.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { TunnelLogEntry } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
-import { addressOf } from '../../app/tunnel-address.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { addressOf } from '../../shared/tunnel-address.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { plural } from '../../ui/format.ts';

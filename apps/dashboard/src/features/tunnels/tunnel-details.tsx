@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { OwnDomainView, Reservation, TunnelLogEntry } from '@tunnel/contract';
 import type { ReactNode } from 'react';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { CopyButton } from '../../ui/button.tsx';
 import { Card, Skeleton } from '../../ui/card.tsx';
 import { Day, Moment } from '../../ui/values.tsx';

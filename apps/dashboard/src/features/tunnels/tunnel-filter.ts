@@ -1,6 +1,6 @@
 // Which tunnels the list shows: by state, protocol and words, as the URL of the page has them. Pure.
 import { type ShownProtocol, type TunnelLogEntry, type TunnelState, tunnelState } from '@tunnel/contract';
-import { addressOf, kindOf, type TunnelKind } from '../../app/tunnel-address.ts';
+import { addressOf, kindOf, type TunnelKind } from '../../shared/tunnel-address.ts';
 
 export interface TunnelFilter {
   readonly protocol?: TunnelKind;

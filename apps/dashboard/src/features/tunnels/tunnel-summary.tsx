@@ -1,8 +1,8 @@
 // One tunnel in one line: state, policy, computer, uptime and counts. The line wraps on a phone.
 import { useQuery } from '@tanstack/react-query';
 import type { TunnelLogEntry } from '@tunnel/contract';
-import { useApi } from '../../app/app-context.tsx';
-import { kindOf, originText, protocolText } from '../../app/tunnel-address.ts';
+import { useApi } from '../../api/app-context.tsx';
+import { kindOf, originText, protocolText } from '../../shared/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Skeleton } from '../../ui/card.tsx';
 import { countText, momentText, plural } from '../../ui/format.ts';

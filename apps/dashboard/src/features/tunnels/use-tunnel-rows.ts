@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import type { ShownProtocol, TunnelLogEntry } from '@tunnel/contract';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { useApi } from '../../app/app-context.tsx';
+import { useApi } from '../../api/app-context.tsx';
 import { type AddressRow, groupByAddress } from './address-rows.ts';
 import { departed, rowsOf, withEntry } from './ended-log.ts';
 import { changeEnded, endedTunnelsQuery, liveTunnelsQuery, loadOlder } from './queries.ts';

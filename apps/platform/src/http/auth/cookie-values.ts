@@ -1,6 +1,6 @@
 // Reads the Cookie header without losing cookies of the same name.
 import type { Context } from 'hono';
-import type { PlatformEnv } from '../platform-env.ts';
+import type { PlatformEnv } from '../shared/platform-env.ts';
 
 /**
  * Every value of that name: who reads cookies into a map sees one of two, and does not know whose. Only the blanks of HTTP are cut off:

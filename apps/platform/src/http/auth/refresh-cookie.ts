@@ -5,7 +5,7 @@ import { equalInConstantTime, type ServerConfig } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, setCookie } from 'hono/cookie';
 import { LIMITS } from '../../limits.ts';
-import type { PlatformEnv } from '../platform-env.ts';
+import type { PlatformEnv } from '../shared/platform-env.ts';
 import { cookieValues } from './cookie-values.ts';
 
 export const REFRESH_COOKIE = 'refresh_token';

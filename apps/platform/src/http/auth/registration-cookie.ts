@@ -4,7 +4,7 @@ import { equalInConstantTime } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, setCookie } from 'hono/cookie';
 import { LIMITS } from '../../limits.ts';
-import type { PlatformEnv } from '../platform-env.ts';
+import type { PlatformEnv } from '../shared/platform-env.ts';
 import { cookieValues } from './cookie-values.ts';
 
 const NAME = 'registration';

@@ -1,5 +1,5 @@
 // What the verbs of accounts are given besides.
-import type { ServiceContext } from '../service-context.ts';
+import type { ServiceContext } from '../shared/service-context.ts';
 import type { AccessTokens } from './access-tokens.ts';
 import type { PasswordHasher } from './password-hasher.ts';
 import type { UserCache } from './users.ts';

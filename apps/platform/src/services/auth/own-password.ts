@@ -1,13 +1,19 @@
-// The password of an account, as its owner shows it before a deed that cannot be taken back, and changes it.
+// The password of an account: what it must be, and how its owner shows it before a deed that cannot be taken back, and changes it.
 import type { PasswordChange, PasswordChanged } from '@tunnel/contract';
+import { problemOfPassword } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { writeAudit } from '../audit.ts';
-import type { UserActor } from '../service-context.ts';
+import { writeAudit } from '../shared/audit.ts';
+import type { UserActor } from '../shared/service-context.ts';
 import type { AuthContext } from './auth-context.ts';
-import { checkNewPassword } from './new-user.ts';
+
+/** Refused with the name of the field and the rule. */
+export const checkNewPassword = (password: string, field: string): void => {
+  const problem = problemOfPassword(password);
+  if (problem !== null) throw new Fault('API_BAD_REQUEST', { reason: `${field}: ${problem}` });
+};
 
 /** What the password was checked against: one that has changed since then decides nothing. */
 export interface ShownPassword {

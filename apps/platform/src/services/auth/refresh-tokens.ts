@@ -7,7 +7,7 @@ import type { Transaction } from 'kysely';
 import type { MasterKey } from '../../db/master-key.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import { writeAudit } from '../audit.ts';
+import { writeAudit } from '../shared/audit.ts';
 import type { AuthContext } from './auth-context.ts';
 
 const RULES = { graceMs: LIMITS.REFRESH_GRACE_MS, graceUses: LIMITS.REFRESH_GRACE_USES };

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { type Clock, randomId } from '@tunnel/runtime';
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { LIMITS } from '../../limits.ts';
-import { LruCache } from './lru-cache.ts';
+import { LruCache } from '../shared/lru-cache.ts';
 import { SIGNING_ALGORITHM, type SigningKeys } from './signing-keys.ts';
 
 /** What was found of a token when its signature was checked. */

@@ -7,8 +7,8 @@ import type { Db } from '../../db/database.ts';
 import { isEncrypted, type MasterKey, type MasterKeySource, openMasterKey } from '../../db/master-key.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import { actorName, writeAudit } from '../audit.ts';
-import type { OperatorActor, OperatorContext } from '../service-context.ts';
+import { actorName, writeAudit } from '../shared/audit.ts';
+import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
 
 /** Two letters of ASCII before it, so that it meets no other lock: 'sk' 1. */
 const SIGNING_KEYS_LOCK = 0x736b_0001;

@@ -6,7 +6,7 @@ import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import type { MasterKey } from '../../db/master-key.ts';
 import { LIMITS } from '../../limits.ts';
-import { LruCache } from './lru-cache.ts';
+import { LruCache } from '../shared/lru-cache.ts';
 import { makeFirstSigningKey, openPrivateKey, type SigningKeyRow, signingKeyRows } from './signing-key-store.ts';
 
 /** The one algorithm; what a token says about itself is not believed. */

@@ -6,9 +6,8 @@ import type { Selectable } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isUuid, type UsersTable } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import type { UserActor } from '../service-context.ts';
-import type { AuthContext } from './auth-context.ts';
-import { RecentLookups } from './recent-lookups.ts';
+import { RecentLookups } from '../shared/recent-lookups.ts';
+import type { UserActor } from '../shared/service-context.ts';
 
 export const SHOWN_USER_COLUMNS = [
   'id',
@@ -34,7 +33,7 @@ export const presentUser = (row: ShownUserRow): UserPublic => ({
 });
 
 /** The caller as the API shows users. */
-export const showMe = async ({ users }: Pick<AuthContext, 'users'>, { userId }: UserActor): Promise<UserPublic> => {
+export const showMe = async ({ users }: { readonly users: UserCache }, { userId }: UserActor): Promise<UserPublic> => {
   const known = await users.find(userId);
   // It went between the check of the token and this.
   if (known === null) throw new Fault('ACCESS_TOKEN_INVALID');
@@ -43,7 +42,7 @@ export const showMe = async ({ users }: Pick<AuthContext, 'users'>, { userId }: 
 
 /** Changes what the caller may change about the own account: the name that is shown. */
 export const updateMe = async (
-  { db, users }: Pick<AuthContext, 'db' | 'users'>,
+  { db, users }: { readonly db: Db; readonly users: UserCache },
   { userId }: UserActor,
   { display_name }: UserChange,
 ): Promise<UserPublic> => {

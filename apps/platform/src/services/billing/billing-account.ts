@@ -6,7 +6,7 @@ import type { Metering } from '../../billing/metering/metering.ts';
 import type { Processor } from '../../billing/processor/processor.ts';
 import type { Db } from '../../db/database.ts';
 import type { BillingAccountsTable, Schema } from '../../db/schema.ts';
-import type { ServiceContext } from '../service-context.ts';
+import type { ServiceContext } from '../shared/service-context.ts';
 
 /** What the verbs of billing are given besides. */
 export interface BillingContext extends ServiceContext {

@@ -2,7 +2,7 @@
 import type { InvoiceList, PortalOrder, PortalSession, SetupIntent } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
-import type { UserActor } from '../service-context.ts';
+import type { UserActor } from '../shared/service-context.ts';
 import { type BillingContext, findAccount } from './billing-account.ts';
 import { syncAccount } from './sync-account.ts';
 

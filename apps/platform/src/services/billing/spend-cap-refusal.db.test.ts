@@ -1,6 +1,6 @@
 import { PAST_DUE_GRACE_MS } from '@tunnel/core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { suspend } from '../admin.ts';
+import { suspend } from '../accounts/account-standing.ts';
 import {
   type Account,
   addAccount,

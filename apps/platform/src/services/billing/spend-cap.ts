@@ -4,9 +4,9 @@ import { isPayg } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { actorName, writeAudit } from '../audit.ts';
-import { announceChange } from '../edge-changes.ts';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import { actorName, writeAudit } from '../shared/audit.ts';
+import { announceChange } from '../shared/edge-changes.ts';
+import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findAccount } from './billing-account.ts';
 
 /** Sets or removes the bound of what a month's usage may cost. One that was raised or removed lets tunnels in at once. */

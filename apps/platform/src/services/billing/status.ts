@@ -1,7 +1,7 @@
 // Where an account stands and what its month costs: from the tables alone, so that it is told while the processor is away.
 import type { BillingStatus, BillingUsage } from '@tunnel/contract';
 import { estimateCents, isLoopbackHost, isPayg, monthOf, usageCents } from '@tunnel/core';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
 /** Where an account stands: from the tables alone, so that it is told while the processor is away. */
 export const showStatus = async (

@@ -5,8 +5,8 @@ import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { CustomerFacts, SubscriptionFacts } from '../../billing/processor/processor.ts';
 import type { Schema } from '../../db/schema.ts';
-import { actorName } from '../audit.ts';
-import type { UserActor } from '../service-context.ts';
+import { actorName } from '../shared/audit.ts';
+import type { UserActor } from '../shared/service-context.ts';
 import { type BillingAccount, type BillingContext, findAccount } from './billing-account.ts';
 import { applyFacts, hasPaymentMethod } from './sync-account.ts';
 

@@ -11,10 +11,10 @@ import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { CardFacts, CustomerFacts } from '../../billing/processor/processor.ts';
 import type { Schema } from '../../db/schema.ts';
-import { writeAudit } from '../audit.ts';
-import { announceChange } from '../edge-changes.ts';
 import { queueMail } from '../mail/mail-template.ts';
 import { paymentFailedMail } from '../mail/mails.ts';
+import { writeAudit } from '../shared/audit.ts';
+import { announceChange } from '../shared/edge-changes.ts';
 import { type BillingAccount, type BillingContext, findAccount, heldSubscription } from './billing-account.ts';
 
 export interface SyncOptions {

@@ -10,7 +10,7 @@ import {
   type SimulatedProcessor,
 } from '../../billing/processor/simulated-processor.fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { upsertPlans } from '../plans.ts';
+import { upsertPlans } from '../plans/plans.ts';
 import { NOON } from './billing.fixture.ts';
 import { type BillingContext, findAccount } from './billing-account.ts';
 import { MemoryProcessor } from './memory-processor.fixture.ts';

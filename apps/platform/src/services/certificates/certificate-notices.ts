@@ -1,9 +1,9 @@
 // What is written down and whom it is told when a certificate changes: in the transaction of the change.
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { writeAudit } from '../audit.ts';
 import { queueMail } from '../mail/mail-template.ts';
 import { certificateMail } from '../mail/mails.ts';
+import { writeAudit } from '../shared/audit.ts';
 import type { KeptCertificate } from './certificate-rows.ts';
 
 export interface NoticeSettings {

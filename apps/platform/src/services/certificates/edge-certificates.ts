@@ -6,7 +6,7 @@ import type { Clock } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
-import { changeRange } from '../edge-changes.ts';
+import { changeRange } from '../shared/edge-changes.ts';
 
 /** Of a platform that orders certificates. */
 export interface KeptCertificates {

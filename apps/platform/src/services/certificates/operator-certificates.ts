@@ -3,8 +3,8 @@ import { type CertificateLife, transitionCertificate } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { actorName, writeAudit } from '../audit.ts';
-import type { OperatorActor, OperatorContext } from '../service-context.ts';
+import { actorName, writeAudit } from '../shared/audit.ts';
+import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
 import { certificateView } from './certificate-views.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 

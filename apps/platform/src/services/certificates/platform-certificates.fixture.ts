@@ -15,7 +15,7 @@ import {
 import { expect } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { createPlatform, type Platform } from '../../platform.ts';
-import { upsertPlans } from '../plans.ts';
+import { upsertPlans } from '../plans/plans.ts';
 import type { KeptCertificate } from './certificate-rows.ts';
 import { PlatformCertificates } from './platform-certificates.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';

@@ -6,7 +6,7 @@ import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { DatabaseClock } from '../../db/database-clock.ts';
 import { LIMITS } from '../../limits.ts';
-import { changeRange } from '../edge-changes.ts';
+import { changeRange } from '../shared/edge-changes.ts';
 import { challengeTargetOf, isPassedThrough, operatorsFacts } from './certificate-facts.ts';
 import { noteCertificate } from './certificate-notices.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';

@@ -2,7 +2,7 @@ import { NEW_CERTIFICATE } from '@tunnel/core';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { certificateStoreConformance } from '../../../../../packages/acme/src/keeper/certificate-store.conformance.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { readChanges } from '../edge-changes.ts';
+import { readChanges } from '../edges/read-changes.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 
 const DIRECTORY = 'https://ca.example/directory';

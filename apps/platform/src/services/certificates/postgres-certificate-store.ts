@@ -23,7 +23,7 @@ import {
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isUuid, type Schema } from '../../db/schema.ts';
-import { announceChange } from '../edge-changes.ts';
+import { announceChange } from '../shared/edge-changes.ts';
 import {
   KEPT_COLUMNS,
   type KeptCertificate,

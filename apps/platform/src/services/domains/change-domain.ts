@@ -10,10 +10,10 @@ import {
 } from '@tunnel/core';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { writeAudit } from '../audit.ts';
-import { type AnnouncedChange, announceChanges } from '../edge-changes.ts';
 import { domainMail } from '../mail/domain-mails.ts';
 import { queueMail } from '../mail/mail-template.ts';
+import { writeAudit } from '../shared/audit.ts';
+import { type AnnouncedChange, announceChanges } from '../shared/edge-changes.ts';
 import { type DomainRow, domainsOf, writeDomains } from './domain-rows.ts';
 
 type Trx = Transaction<Schema>;

@@ -6,7 +6,7 @@ import { Database } from '../../db/database.ts';
 import { PATIENCE_MS } from '../../db/test-database.fixture.ts';
 import { LIMITS } from '../../limits.ts';
 import { addAccount, createLinkFixture, type LinkFixture, NOON } from '../edges/link.fixture.ts';
-import type { UserActor } from '../service-context.ts';
+import type { UserActor } from '../shared/service-context.ts';
 import { createDomains, type DomainsFixture, found } from './domains.fixture.ts';
 import { addDomain, checkDomain, readDomain, removeDomain } from './own-domains.ts';
 

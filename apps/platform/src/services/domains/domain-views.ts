@@ -3,7 +3,7 @@ import type { OwnDomainView } from '@tunnel/contract';
 import { cnameTarget, recordsOf } from '@tunnel/core';
 import { type RawBuilder, sql } from 'kysely';
 import { certificateViewsOf } from '../certificates/certificate-views.ts';
-import type { ServiceContext } from '../service-context.ts';
+import type { ServiceContext } from '../shared/service-context.ts';
 import type { DomainLooks } from './domain-looks.ts';
 import { type DomainRow, domainNameOf, endpointOfDomain, keptLookOf } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';

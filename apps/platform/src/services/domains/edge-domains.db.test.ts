@@ -2,9 +2,9 @@
 import type { EdgeChange, JournalRecord, NameSnapshotLine } from '@tunnel/contract';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { bearer, createLinkServer, HeardChanges, type LinkServer } from '../../http/routes/edge-link.fixture.ts';
+import { bearer, createLinkServer, HeardChanges, type LinkServer } from '../../http/routes/edges/edge-link.fixture.ts';
 import { LIMITS } from '../../limits.ts';
-import { deleteAccount } from '../deletion/delete-account.ts';
+import { deleteAccount } from '../accounts/delete-account.ts';
 import {
   type Account,
   addAccount,

@@ -5,7 +5,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import { refusal } from '../link-answers.ts';
+import { refusal } from '../shared/link-answers.ts';
 import { changeDomain } from './change-domain.ts';
 import { lockDomains } from './domain-rows.ts';
 

@@ -6,12 +6,12 @@ import {
   HeardChanges,
   type LinkServer,
   startLinkServer,
-} from '../../http/routes/edge-link.fixture.ts';
+} from '../../http/routes/edges/edge-link.fixture.ts';
 import { cleanUp } from '../../jobs/clean-up.ts';
-import { setPlan, suspend } from '../admin.ts';
+import { setPlan, suspend } from '../accounts/account-standing.ts';
 import { addBilledAccount } from '../billing/billed-account.fixture.ts';
 import { setSpendCap } from '../billing/spend-cap.ts';
-import { announceChange } from '../edge-changes.ts';
+import { announceChange } from '../shared/edge-changes.ts';
 import { ChangeFeed } from './change-feed.ts';
 import type { ChangeStream } from './change-stream.ts';
 import { revokeCredential } from './credentials.ts';

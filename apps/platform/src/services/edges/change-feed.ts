@@ -4,10 +4,11 @@ import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
-import { changeRange, readChanges } from '../edge-changes.ts';
+import { changeRange } from '../shared/edge-changes.ts';
 import { ChangeListener } from './change-listener.ts';
 import { ChangeStream } from './change-stream.ts';
 import { regionsOf, revokedAmong } from './credentials.ts';
+import { readChanges } from './read-changes.ts';
 
 export interface ChangeFeedDeps {
   readonly db: Db;

@@ -4,7 +4,7 @@ import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import { isDirectCondition } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
-import { CHANGES_CHANNEL } from '../edge-changes.ts';
+import { CHANGES_CHANNEL } from '../shared/edge-changes.ts';
 
 export interface ChangeListenerDeps {
   readonly pool: pg.Pool;

@@ -7,9 +7,9 @@ import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isEncrypted, type MasterKey } from '../../db/master-key.ts';
 import { isUuid } from '../../db/schema.ts';
-import { actorName, writeAudit } from '../audit.ts';
-import { CHANGES_CHANNEL } from '../edge-changes.ts';
-import type { EdgeActor, OperatorActor, OperatorContext } from '../service-context.ts';
+import { actorName, writeAudit } from '../shared/audit.ts';
+import { CHANGES_CHANNEL } from '../shared/edge-changes.ts';
+import type { EdgeActor, OperatorActor, OperatorContext } from '../shared/service-context.ts';
 
 const PREFIX = 'tne_';
 

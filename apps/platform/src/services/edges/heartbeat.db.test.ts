@@ -2,7 +2,7 @@ import { createLogger } from '@tunnel/runtime';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { Database } from '../../db/database.ts';
 import { closeLostEntries } from '../../jobs/close-lost-entries.ts';
-import { announceChange } from '../edge-changes.ts';
+import { announceChange } from '../shared/edge-changes.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
 import { heartbeat } from './heartbeat.ts';
 import {

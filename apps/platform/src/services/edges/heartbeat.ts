@@ -3,8 +3,8 @@ import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { MasterKey } from '../../db/master-key.ts';
 import type { Schema } from '../../db/schema.ts';
-import { changeRange } from '../edge-changes.ts';
-import type { EdgeActor, ServiceContext } from '../service-context.ts';
+import { changeRange } from '../shared/edge-changes.ts';
+import type { EdgeActor, ServiceContext } from '../shared/service-context.ts';
 import { closeEntries, openAgain } from '../tunnels/log-entries.ts';
 
 export interface HeartbeatContext extends Pick<ServiceContext, 'db' | 'clock' | 'logger'> {

@@ -14,7 +14,7 @@ import type { Db } from '../../db/database.ts';
 import { MasterKey } from '../../db/master-key.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import type { NameSettings } from '../names/name-rows.ts';
-import type { EdgeActor } from '../service-context.ts';
+import type { EdgeActor } from '../shared/service-context.ts';
 import { createCredential } from './credentials.ts';
 import { heartbeat } from './heartbeat.ts';
 

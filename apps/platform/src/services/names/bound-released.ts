@@ -3,7 +3,7 @@
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import type { NameKey } from '../edge-changes.ts';
+import type { NameKey } from '../shared/edge-changes.ts';
 import { isHeldByUse } from './name-rows.ts';
 
 /** Those that were released first go, at once. One that is locked, or that a tunnel serves, is left to the next time. */

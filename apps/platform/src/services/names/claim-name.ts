@@ -4,8 +4,8 @@ import type { LinkRefusal, WantedNameEndpoint } from '@tunnel/contract';
 import { crowdedOut, type NameEvent, type NameOwnership, type NameRefusal, transitionName } from '@tunnel/core';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import type { AnnouncedChange, NameKey } from '../edge-changes.ts';
-import { refusal } from '../link-answers.ts';
+import type { AnnouncedChange, NameKey } from '../shared/edge-changes.ts';
+import { refusal } from '../shared/link-answers.ts';
 import { boundReleased } from './bound-released.ts';
 import { decidingKey } from './name-key.ts';
 import {

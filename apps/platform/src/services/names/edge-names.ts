@@ -6,8 +6,8 @@ import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 import { lapsedAfter, verifiedAfter } from '../domains/edge-domains.ts';
-import { changeRange, type ReservedKind } from '../edge-changes.ts';
-import type { EdgeActor } from '../service-context.ts';
+import { changeRange, type ReservedKind } from '../shared/edge-changes.ts';
+import type { EdgeActor } from '../shared/service-context.ts';
 import { decidingKey } from './name-key.ts';
 import { type NamesContext, readOwnership, rulesFor } from './name-rows.ts';
 

@@ -2,7 +2,7 @@
 import type { JournalRecord } from '@tunnel/contract';
 import { owningLabel } from '@tunnel/core';
 import { endpointOfDomain } from '../domains/domain-rows.ts';
-import type { NameKey } from '../edge-changes.ts';
+import type { NameKey } from '../shared/edge-changes.ts';
 
 /** The row that decides: of `a.shop` and `*.shop` that of `shop`. */
 export const decidingKey = (kind: NameKey['kind'], label: string, regionId: string | null): NameKey =>

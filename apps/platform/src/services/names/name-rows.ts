@@ -4,8 +4,8 @@ import type { ServerConfig } from '@tunnel/runtime';
 import { type Selectable, sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { NamesTable, Schema } from '../../db/schema.ts';
-import type { NameKey } from '../edge-changes.ts';
-import type { ServiceContext } from '../service-context.ts';
+import type { NameKey } from '../shared/edge-changes.ts';
+import type { ServiceContext } from '../shared/service-context.ts';
 import { textOfKey } from './name-key.ts';
 
 type Trx = Transaction<Schema>;

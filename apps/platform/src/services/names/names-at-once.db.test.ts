@@ -4,7 +4,7 @@ import { randomId } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { endNames } from '../../jobs/end-names.ts';
-import { eraseTraces } from '../deletion/erase-traces.ts';
+import { eraseTraces } from '../accounts/erase-traces.ts';
 import {
   type Account,
   addAccount,

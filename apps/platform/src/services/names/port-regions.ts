@@ -4,7 +4,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import type { NameKey, ReservedKind } from '../edge-changes.ts';
+import type { NameKey, ReservedKind } from '../shared/edge-changes.ts';
 import { textOfKey } from './name-key.ts';
 
 type PortKind = Exclude<ReservedKind, 'subdomain'>;

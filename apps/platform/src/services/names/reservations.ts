@@ -4,9 +4,9 @@ import { holdMsOf, type NameOwnership, nameAt, nameEndsAt, transitionName } from
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
-import { writeAudit } from '../audit.ts';
-import { type AnnouncedChange, announceChanges, type NameKey, type ReservedKind } from '../edge-changes.ts';
-import type { UserActor } from '../service-context.ts';
+import { writeAudit } from '../shared/audit.ts';
+import { type AnnouncedChange, announceChanges, type NameKey, type ReservedKind } from '../shared/edge-changes.ts';
+import type { UserActor } from '../shared/service-context.ts';
 import { boundReleased } from './bound-released.ts';
 import {
   deleteName,

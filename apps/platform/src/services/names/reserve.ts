@@ -14,10 +14,10 @@ import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import { writeAudit } from '../audit.ts';
-import { type CreationContext, countCreation } from '../creations.ts';
-import { announceChange, type NameKey } from '../edge-changes.ts';
-import type { UserActor } from '../service-context.ts';
+import { writeAudit } from '../shared/audit.ts';
+import { type CreationContext, countCreation } from '../shared/creations.ts';
+import { announceChange, type NameKey } from '../shared/edge-changes.ts';
+import type { UserActor } from '../shared/service-context.ts';
 import { decidingKey } from './name-key.ts';
 import {
   inNameOrder,

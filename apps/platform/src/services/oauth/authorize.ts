@@ -12,7 +12,7 @@ import {
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import { LIMITS } from '../../limits.ts';
-import type { ServiceContext } from '../service-context.ts';
+import type { ServiceContext } from '../shared/service-context.ts';
 import type { ClientDocuments } from './client-documents.ts';
 import { findClient } from './clients.ts';
 import { newRequestId } from './decide-request.ts';

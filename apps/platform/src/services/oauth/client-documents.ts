@@ -13,7 +13,7 @@ import {
 import { Fault } from '@tunnel/errors';
 import { type Clock, createGuardedFetch, type GuardedFetch, type ServerConfig } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
-import { LruCache } from '../auth/lru-cache.ts';
+import { LruCache } from '../shared/lru-cache.ts';
 
 export interface ClientDocumentsDeps {
   /** Its rule on addresses knows whether private ones are allowed. */

@@ -5,8 +5,8 @@ import { randomId } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
-import { actorName, writeAudit } from '../audit.ts';
-import type { OperatorActor, OperatorContext } from '../service-context.ts';
+import { actorName, writeAudit } from '../shared/audit.ts';
+import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
 import type { ClientDocuments } from './client-documents.ts';
 import { endGrant } from './grants.ts';
 

@@ -6,9 +6,9 @@ import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
-import { actorName, writeAudit } from '../audit.ts';
-import { RecentLookups } from '../auth/recent-lookups.ts';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import { actorName, writeAudit } from '../shared/audit.ts';
+import { RecentLookups } from '../shared/recent-lookups.ts';
+import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
 /** Which grants live, as it was at most two seconds ago; what this process ends is known at once. */
 export class GrantCache {

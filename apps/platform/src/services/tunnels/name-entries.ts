@@ -3,10 +3,10 @@
 import type { JournalRecord } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import type { AnnouncedChange, NameKey } from '../edge-changes.ts';
 import { claimName } from '../names/claim-name.ts';
 import { keyOfOpened } from '../names/name-key.ts';
 import { inNameOrder, lockNames, type NameSettings, type NameUse } from '../names/name-rows.ts';
+import type { AnnouncedChange, NameKey } from '../shared/edge-changes.ts';
 import type { LogEntry } from './entry-changes.ts';
 
 type Trx = Transaction<Schema>;

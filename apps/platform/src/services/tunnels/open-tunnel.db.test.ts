@@ -17,7 +17,7 @@ import {
   questionOf,
   tunnelCountOf,
 } from '../edges/link.fixture.ts';
-import { listKeys } from '../keys.ts';
+import { listKeys } from '../keys/keys.ts';
 import { openTunnel } from './open-tunnel.ts';
 
 let fixture: LinkFixture;

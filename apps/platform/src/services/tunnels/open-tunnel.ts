@@ -3,15 +3,15 @@ import type { LinkRefusal, TunnelAnswer, TunnelQuestion } from '@tunnel/contract
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
-import { readEntitlement, refusalOf } from '../account-entitlement.ts';
 import { endpointOfDomain } from '../domains/domain-rows.ts';
 import { refusalOfDomain } from '../domains/edge-domains.ts';
-import { type AnnouncedChange, announceChanges } from '../edge-changes.ts';
-import { refusal } from '../link-answers.ts';
 import { claimName, type NameClaim } from '../names/claim-name.ts';
 import { decidingKey, textOfKey } from '../names/name-key.ts';
 import { type NamesContext, noteLastUse } from '../names/name-rows.ts';
-import type { EdgeActor } from '../service-context.ts';
+import { readEntitlement, refusalOf } from '../plans/account-entitlement.ts';
+import { type AnnouncedChange, announceChanges } from '../shared/edge-changes.ts';
+import { refusal } from '../shared/link-answers.ts';
+import type { EdgeActor } from '../shared/service-context.ts';
 import { dayOf, timeOf } from './entry-changes.ts';
 
 export const openTunnel = async (

@@ -2,7 +2,7 @@
 import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { LIMITS } from '../../limits.ts';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findOfProtocol, livingRegion, type TunnelEdgeContext } from './edge-state.ts';
 
 export interface AwaitRequestContext extends TunnelEdgeContext, Pick<ServiceContext, 'clock'> {}

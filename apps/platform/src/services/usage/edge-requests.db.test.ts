@@ -3,7 +3,7 @@ import type { AwaitedRequest, CapturedRequest } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { openPlatformFixture, type PlatformFixture } from '../../http/platform.fixture.ts';
+import { openPlatformFixture, type PlatformFixture } from '../../http/server/platform.fixture.ts';
 import { awaitRequest } from './await-request.ts';
 import { closeTunnel, findRequest, type NextRequest, type TunnelEdges } from './edge-state.ts';
 

@@ -19,8 +19,8 @@ import {
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import { LIMITS } from '../../limits.ts';
-import { actorName, writeAudit } from '../audit.ts';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import { actorName, writeAudit } from '../shared/audit.ts';
+import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findTunnel } from './tunnel-log.ts';
 
 /** The edges, by region, asked on behalf of an account. */

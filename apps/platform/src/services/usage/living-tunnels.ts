@@ -2,7 +2,7 @@
 // edge that is away, or knows one no longer, leaves its entry as it is.
 import type { EdgeTunnel, TunnelLogEntry, UnguardedTunnels } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findTunnel, listTunnels } from './tunnel-log.ts';
 
 /** The edges, asked on behalf of an account. */

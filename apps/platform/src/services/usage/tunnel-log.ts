@@ -3,7 +3,7 @@ import type { ShownProtocol, TunnelLogEntry, TunnelState } from '@tunnel/contrac
 import { Fault } from '@tunnel/errors';
 import type { Selectable } from 'kysely';
 import { isUuid, type TunnelLogTable } from '../../db/schema.ts';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
 export interface LogPage {
   readonly limit: number;

@@ -3,7 +3,7 @@ import { SUMMARY_DAYS, type UsageChartPoint, type UsageSummary } from '@tunnel/c
 import { lastUtcDays } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
-import type { ServiceContext, UserActor } from '../service-context.ts';
+import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
 /**
  * The tunnels open now, and the sums of the last 30 days. From daily sums and an index of open entries: its cost grows

@@ -1,0 +1,13 @@
+// An address that no page has.
+import { Link } from '@tanstack/react-router';
+import { buttonClass } from '../../ui/button.tsx';
+import { PageHead } from '../../ui/page-head.tsx';
+
+export const NotFound = () => (
+  <>
+    <PageHead title="Page not found" description="There is no page at this address." />
+    <Link to="/" className={buttonClass('secondary')}>
+      Go to overview
+    </Link>
+  </>
+);

@@ -1,0 +1,262 @@
+import type { ApiError, PublicKeys } from '@tunnel/contract';
+import { eventually } from '@tunnel/testkit';
+import {
+  createLocalJWKSet,
+  decodeProtectedHeader,
+  generateKeyPair,
+  importJWK,
+  type JSONWebKeySet,
+  type JWK,
+  jwtVerify,
+  SignJWT,
+} from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LIMITS } from '../../../limits.ts';
+import { openPrivateKey, rotateSigningKeys, signingKeyRows } from '../../../services/auth/signing-key-store.ts';
+import { type AccountsFixture, MASTER_KEY, MASTER_KEY_SOURCE, openAccounts } from '../../auth/accounts.fixture.ts';
+
+let fixture: AccountsFixture;
+let bearer: Record<string, string>;
+let userId: string;
+const email = 'ann@example.com';
+
+beforeAll(async () => {
+  fixture = await openAccounts();
+  await fixture.signUp(email);
+  ({ bearer } = await fixture.logIn(email));
+  userId = ((await (await me(bearer)).json()) as { id: string }).id;
+});
+afterAll(() => fixture.close());
+
+const me = (headers: Record<string, string>, at: AccountsFixture = fixture) =>
+  at.ask('GET', '/auth/me', undefined, headers);
+const codeOf = async (answer: Response): Promise<[number, string]> => [
+  answer.status,
+  ((await answer.json()) as ApiError).code,
+];
+const tokenOf = (headers: Record<string, string>): string => headers['authorization']?.slice('Bearer '.length) ?? '';
+
+const publishedKeys = async (): Promise<PublicKeys> =>
+  (await (await fixture.ask('GET', '/.well-known/jwks.json')).json()) as PublicKeys;
+
+/** For an answer that waits for the clock. */
+const overTime = async <T>(work: Promise<T>, { clock } = fixture): Promise<T> => {
+  let isOver = false;
+  void work.finally(() => {
+    isOver = true;
+  });
+  await eventually(async () => {
+    await clock.advance(100);
+    expect(isOver).toBe(true);
+  });
+  return work;
+};
+
+/** A token with a right signature, and claims of the test's choice. */
+const forge = async (
+  changes: Record<string, unknown>,
+  header: Record<string, unknown> = {},
+  key?: JWK,
+): Promise<string> => {
+  const [row] = await signingKeyRows(fixture.database.db, fixture.clock.now());
+  const kid = row?.kid ?? '';
+  const privateKey = await importJWK(key ?? openPrivateKey(MASTER_KEY, row!), 'EdDSA');
+  const now = Math.floor(fixture.clock.now() / 1000);
+  const claims = {
+    iss: 'http://localhost:8080',
+    aud: 'tunnel-platform',
+    sub: userId,
+    iat: now,
+    exp: now + 900,
+    jti: 'jwt_1',
+    epoch: 0,
+    ...changes,
+  };
+  return new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', kid, ...header }).sign(privateKey);
+};
+
+describe('access tokens', () => {
+  it('are accepted by anybody who reads the published keys', async () => {
+    const keys = await publishedKeys();
+    expect(keys.keys).toEqual([
+      { kty: 'OKP', crv: 'Ed25519', x: expect.any(String), kid: expect.any(String), alg: 'EdDSA', use: 'sig' },
+    ]);
+    const { payload } = await jwtVerify(tokenOf(bearer), createLocalJWKSet(keys as JSONWebKeySet), {
+      issuer: 'http://localhost:8080',
+      algorithms: ['EdDSA'],
+      currentDate: new Date(fixture.clock.now()),
+    });
+    expect(payload.sub).toBe(userId);
+  });
+
+  it('are taken in the way of RFC 6750, whatever the case of the scheme', async () => {
+    expect((await me({ authorization: `bearer ${tokenOf(bearer)}` })).status).toBe(200);
+    expect(await codeOf(await me({}))).toEqual([401, 'ACCESS_TOKEN_MISSING']);
+    for (const authorization of [
+      '',
+      'Bearer',
+      'Bearer ',
+      'Basic YTpi',
+      tokenOf(bearer),
+      `Bearer ${'a'.repeat(9000)}`,
+    ]) {
+      expect((await me({ authorization })).status).toBe(401);
+    }
+  });
+
+  it('are refused when a bit of them is changed, or when they are of another kind', async () => {
+    expect((await me({ authorization: `Bearer ${await forge({})}` })).status).toBe(200);
+    const [head = '', body = '', signature = ''] = tokenOf(bearer).split('.');
+    const none = Buffer.from('{"alg":"none"}').toString('base64url');
+    const asHmac = Buffer.from('{"alg":"HS256"}').toString('base64url');
+    const tampered = [
+      `${head}.${body}.${signature.slice(0, -4)}AAAA`,
+      `${head}.${Buffer.from(body, 'base64url').toString('base64url').slice(0, -3)}AAA.${signature}`,
+      `${none}.${body}.`,
+      `${asHmac}.${body}.${signature}`,
+      `${head}.${body}`,
+    ];
+    for (const token of tampered) {
+      expect(await codeOf(await me({ authorization: `Bearer ${token}` }))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+    }
+    // Of an API key it is said what it is, in order or not.
+    const ofKey = await codeOf(await me({ authorization: 'Bearer tnl_never-made-here' }));
+    expect(ofKey).toEqual([401, 'ACCESS_TOKEN_IS_API_KEY']);
+  });
+
+  it.each([
+    ['another issuer', { iss: 'http://evil.example' }],
+    ['another audience', { aud: 'other' }],
+    ['no epoch', { epoch: undefined }],
+    ['an epoch that is no number', { epoch: '0' }],
+    ['another epoch', { epoch: 1 }],
+    ['no end', { exp: undefined }],
+    ['no id', { jti: undefined }],
+    ['a user that is no id', { sub: 'x' }],
+    ['a user that is not there', { sub: '00000000-0000-4000-8000-000000000000' }],
+    ['an end in the past', { exp: 1 }],
+  ])('are refused with %s', async (_what, changes) => {
+    expect((await me({ authorization: `Bearer ${await forge(changes)}` })).status).toBe(401);
+  });
+
+  it('are refused when a key is named that we do not have', async () => {
+    const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+    const token = await new SignJWT({ epoch: 0, sub: userId })
+      .setProtectedHeader({ alg: 'EdDSA', kid: 'mine' })
+      .sign(privateKey);
+    const answer = me({ authorization: `Bearer ${token}` });
+    // It is looked for, at most once a second.
+    expect((await overTime(answer)).status).toBe(401);
+  });
+
+  it('run out after 15 minutes, also when they were known', async () => {
+    const session = await fixture.logIn(email);
+    await fixture.clock.advance(899_000);
+    expect((await me(session.bearer)).status).toBe(200);
+    await fixture.clock.advance(1000);
+    expect(await codeOf(await me(session.bearer))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+  });
+
+  it('end within two seconds of a suspension (403), and work again after it', async () => {
+    const session = await fixture.logIn(email);
+    expect((await me(session.bearer)).status).toBe(200);
+    await fixture.setUser(email, { status: 'suspended' });
+    await fixture.clock.advance(2000);
+    expect(await codeOf(await me(session.bearer))).toEqual([403, 'ACCOUNT_SUSPENDED']);
+    await fixture.setUser(email, { status: 'active' });
+    await fixture.clock.advance(2000);
+    expect((await me(session.bearer)).status).toBe(200);
+  });
+
+  it('ask the database at most once in two seconds', async () => {
+    const session = await fixture.logIn(email);
+    await fixture.clock.advance(2000);
+    let queries = 0;
+    const query = fixture.database.pool.on('acquire', () => (queries += 1));
+    await Promise.all(Array.from({ length: 20 }, () => me(session.bearer)));
+    await me(session.bearer);
+    expect(queries).toBe(1);
+    query.removeAllListeners('acquire');
+  });
+});
+
+describe('signing keys', () => {
+  const rotate = (): Promise<string> => {
+    const { database, clock } = fixture;
+    const operator = { kind: 'operator', name: 'root' } as const;
+    return rotateSigningKeys({ db: database.db, clock }, operator, MASTER_KEY_SOURCE, { discardOld: false });
+  };
+  const kidOf = (headers: Record<string, string>): string => decodeProtectedHeader(tokenOf(headers)).kid ?? '';
+
+  it('are shared by processes that start at once: each accepts the tokens of the other', async () => {
+    const first = await openAccounts();
+    const second = await openAccounts({ beside: first });
+    await Promise.all([first.signingKeys.current(), second.signingKeys.current()]);
+    expect(await first.database.db.selectFrom('signing_keys').select('kid').execute()).toHaveLength(1);
+    await first.signUp('bob@example.com');
+    expect((await me((await first.logIn('bob@example.com')).bearer, second)).status).toBe(200);
+    await first.close();
+  });
+
+  it('may be several: the new one signs, tokens of the old one go on for an hour, another process finds it by itself', async () => {
+    const old = (await fixture.logIn(email)).bearer;
+    const beside = await openAccounts({ beside: fixture });
+    expect((await me(old, beside)).status).toBe(200);
+    const [signing] = await signingKeyRows(fixture.database.db, fixture.clock.now());
+    const keptKey = openPrivateKey(MASTER_KEY, signing!);
+    const kid = await rotate();
+    const fresh = await openAccounts({ beside: fixture });
+    const signed = (await fresh.logIn(email)).bearer;
+    expect(kidOf(signed)).toBe(kid);
+    // Known there since before the rotation, and read a moment ago.
+    expect((await overTime(me(signed, beside))).status).toBe(200);
+    expect((await me(old, beside)).status).toBe(200);
+    await fixture.clock.advance(LIMITS.SIGNING_KEYS_KNOWN_MS);
+    expect((await publishedKeys()).keys.map((key) => key.kid)).toEqual([kid, kidOf(old)]);
+    expect(kidOf((await fixture.logIn(email)).bearer)).toBe(kid);
+    const endless = await forge({ exp: 9_999_999_999 }, { kid: kidOf(old) }, keptKey);
+    expect((await me({ authorization: `Bearer ${endless}` })).status).toBe(200);
+    await fixture.clock.advance(LIMITS.SIGNING_KEY_RETIRED_MS);
+    expect((await overTime(me({ authorization: `Bearer ${endless}` }))).status).toBe(401);
+    expect((await publishedKeys()).keys.map((key) => key.kid)).toEqual([kid]);
+  });
+
+  it('may be rotated again and again under load: no token is refused', async () => {
+    const beside = await openAccounts({ beside: fixture });
+    const refused: number[] = [];
+    let over = false;
+    const visitor = async (at: AccountsFixture, other: AccountsFixture): Promise<void> => {
+      while (!over) {
+        const { bearer: own } = await at.logIn(email);
+        for (const server of [other, at]) {
+          const { status } = await me(own, server);
+          if (status !== 200) refused.push(status);
+        }
+      }
+    };
+    const visitors = Promise.all([visitor(fixture, beside), visitor(beside, fixture), visitor(fixture, beside)]);
+    for (let n = 0; n < 10; n += 1) {
+      await rotate();
+      // Their reads come at any moment after it.
+      for (let step = 0; step < 30; step += 1) {
+        await fixture.clock.advance(100 + 17 * n);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+    over = true;
+    await overTime(visitors);
+    expect(refused).toEqual([]);
+  });
+
+  it('that were taken out end their tokens within a minute, also those that were known, whatever end they name', async () => {
+    const own = await openAccounts();
+    await own.signUp('eve@example.com');
+    const known = (await own.logIn('eve@example.com')).bearer;
+    expect((await me(known, own)).status).toBe(200);
+    await own.database.db.deleteFrom('signing_keys').execute();
+    await own.clock.advance(60_000);
+    expect(await codeOf(await overTime(me(known, own), own))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
+    expect((await me((await own.logIn('eve@example.com')).bearer, own)).status).toBe(200);
+    await own.close();
+  });
+});

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type AccountsFixture, openAccounts, PASSWORD } from '../../auth/accounts.fixture.ts';
+
+let http: AccountsFixture;
+let https: AccountsFixture;
+beforeAll(async () => {
+  http = await openAccounts();
+  https = await openAccounts({ settings: { public_url: 'https://tunnels.example.com' }, beside: http });
+});
+afterAll(() => http.close());
+
+const HTML = { accept: 'text/html' };
+
+interface Registered {
+  readonly email: string;
+  /** The cookie of the registration, as a browser sends it. */
+  readonly cookie: string;
+  readonly set: string;
+}
+
+let made = 0;
+const registered = async (at: AccountsFixture): Promise<Registered> => {
+  const email = `verified-${(made += 1)}@example.com`;
+  const answer = await at.post('/auth/register', { email, password: PASSWORD });
+  expect(answer.status).toBe(201);
+  const [set = ''] = answer.headers.getSetCookie();
+  return { email, cookie: set.split(';')[0] ?? '', set };
+};
+
+const open = async (at: AccountsFixture, email: string, headers: Record<string, string>): Promise<Response> => {
+  const [token = ''] = await at.mailedTokens(email);
+  return at.ask('GET', `/auth/verify-email/${token}`, undefined, headers);
+};
+
+const namesSet = (answer: Response): string[] =>
+  answer.headers
+    .getSetCookie()
+    .filter((set) => !set.includes('Max-Age=0'))
+    .map((set) => set.split('=')[0] ?? '');
+
+it('a registration marks its browser for a day: with the prefix over https, without it over http', async () => {
+  const day = 'Max-Age=86400; Path=/; HttpOnly';
+  expect((await registered(http)).set).toMatch(new RegExp(`^registration=\\d+\\.[\\w-]{43}; ${day}; SameSite=Lax$`));
+  const { set } = await registered(https);
+  expect(set).toMatch(new RegExp(`^__Host-registration=\\d+\\.[\\w-]{43}; ${day}; Secure; SameSite=Lax$`));
+});
+
+it('the link signs in where the account was registered, once, and the session works', async () => {
+  const { email, cookie } = await registered(https);
+  const answer = await open(https, email, { ...HTML, cookie });
+  expect([answer.status, answer.headers.get('location')]).toEqual([303, '../../app/verify?signed_in=yes']);
+  expect(namesSet(answer)).toEqual(['refresh_token', '__Host-refresh-binding']);
+  expect(answer.headers.getSetCookie().join()).toMatch(/__Host-registration=; Max-Age=0/);
+  const session = answer.headers
+    .getSetCookie()
+    .map((set) => set.split(';')[0])
+    .join('; ');
+  const headers = { cookie: session, origin: 'https://tunnels.example.com' };
+  expect((await https.ask('POST', '/auth/refresh', undefined, headers)).status).toBe(200);
+  expect((await open(https, email, { ...HTML, cookie })).status).toBe(400);
+});
+
+it.each([
+  ['elsewhere', () => ({ ...HTML })],
+  ['with the cookie of another account', async () => ({ ...HTML, cookie: (await registered(http)).cookie })],
+  ['with two cookies', ({ cookie }: Registered) => ({ ...HTML, cookie: `${cookie}; ${cookie}` })],
+  ['with a changed end', ({ cookie }: Registered) => ({ ...HTML, cookie: cookie.replace(/=\d+/, '=9999999999999') })],
+  ['beside a session', ({ cookie }: Registered) => ({ ...HTML, cookie: `${cookie}; refresh_token=of-somebody` })],
+  ['with nonsense', () => ({ ...HTML, cookie: 'registration=x; registration' })],
+] as const)('%s the link leads to the sign-in with the address, and signs nobody in', async (_, headersOf) => {
+  const account = await registered(http);
+  const answer = await open(http, account.email, await headersOf(account));
+  expect([answer.status, namesSet(answer)]).toEqual([200, []]);
+  expect(await answer.text()).toContain(`../../app/login?email=${encodeURIComponent(account.email)}`);
+});
+
+it('the JSON is as before, and signs nobody in', async () => {
+  const { email, cookie } = await registered(http);
+  const answer = await open(http, email, { cookie });
+  expect([answer.status, await answer.json()]).toEqual([200, { message: 'email verified: you can log in now' }]);
+  expect(namesSet(answer)).toEqual([]);
+});
+
+it('after a day the browser is as any other, though a new link was sent', async () => {
+  const { email, cookie } = await registered(http);
+  await http.clock.advance(24 * 3_600_000);
+  const { db } = http.database;
+  await db
+    .updateTable('mail_tokens')
+    .set({ expires_at: new Date(http.clock.now() + 1000) })
+    .execute();
+  const answer = await open(http, email, { ...HTML, cookie });
+  expect([answer.status, namesSet(answer)]).toEqual([200, []]);
+});
+
+it('a suspended account is not signed in', async () => {
+  const { email, cookie } = await registered(http);
+  await http.database.db.updateTable('users').set({ status: 'suspended' }).where('email', '=', email).execute();
+  const answer = await open(http, email, { ...HTML, cookie });
+  expect([answer.status, namesSet(answer)]).toEqual([200, []]);
+});

@@ -1,0 +1,91 @@
+// What owners do with their account over HTTP: change its password or address, or delete it. Each asks for the password once more:
+// an access token alone must not be enough for what cannot be taken back.
+import { createRoute } from '@hono/zod-openapi';
+import { accountDeletion, emailChange, messageBody, passwordChange, passwordChanged } from '@tunnel/contract';
+import type { Context } from 'hono';
+import { changeEmail } from '../../../services/accounts/change-email.ts';
+import { deleteOwnAccount } from '../../../services/accounts/delete-account.ts';
+import { changePassword } from '../../../services/auth/own-password.ts';
+import type { AttemptLimits } from '../../auth/attempt-limits.ts';
+import type { RefreshCookie } from '../../auth/refresh-cookie.ts';
+import type { PlatformApp, PlatformEnv } from '../../shared/platform-env.ts';
+import { badBody, busy, EXTENSIONS, json, jsonBody, refused, throttled, withUser } from '../../shared/route-parts.ts';
+import type { AuthRouteDeps } from './session-routes.ts';
+
+const tags = ['auth', EXTENSIONS];
+
+const refusals = {
+  400: badBody,
+  401: refused('The password is wrong, or the access token is not accepted.', 'PASSWORD_WRONG'),
+  403: refused('An account of an external sign-in has no password; or it is suspended.', 'ACCOUNT_EXTERNAL', {
+    method: 'github',
+  }),
+  429: throttled,
+  503: busy,
+};
+
+const passwordRoute = createRoute({
+  method: 'post',
+  path: '/auth/password',
+  tags,
+  summary: 'Change the password; ends all other sessions',
+  description: 'The session whose cookie comes along stays. Access tokens of before are not good any more.',
+  security: withUser,
+  request: { body: jsonBody(passwordChange) },
+  responses: { 200: json(passwordChanged, 'Changed.'), ...refusals },
+});
+
+const emailRoute = createRoute({
+  method: 'post',
+  path: '/auth/email',
+  tags,
+  summary: 'Ask for another address; the link in the mail to it makes the change',
+  security: withUser,
+  request: { body: jsonBody(emailChange) },
+  responses: { 200: json(messageBody, 'Whether or not somebody has that address.'), ...refusals },
+});
+
+const deleteRoute = createRoute({
+  method: 'delete',
+  path: '/auth/me',
+  tags,
+  summary: 'Delete the account; cannot be undone',
+  description:
+    'Its tunnels end within seconds, its keys and its subscription for good. Personal data is erased; invoices and day sums stay without it.',
+  security: withUser,
+  request: { body: jsonBody(accountDeletion) },
+  responses: { 204: { description: 'It is gone.' }, ...refusals },
+});
+
+interface OwnAccountParts {
+  readonly cookie: RefreshCookie;
+  readonly limits: AttemptLimits;
+}
+
+export const addOwnAccountRoutes = (
+  app: PlatformApp,
+  deps: AuthRouteDeps,
+  { cookie, limits }: OwnAccountParts,
+): void => {
+  app.use('/auth/password', deps.requireUser);
+  app.use('/auth/email', deps.requireUser);
+  const count = async (context: Context<PlatformEnv>): Promise<void> => {
+    await limits.countAddress(context.get('address'));
+    await limits.countPassword(context.get('actor').userId);
+  };
+  app.openapi(passwordRoute, async (context) => {
+    await count(context);
+    const input = { ...context.req.valid('json'), refreshToken: cookie.read(context) };
+    return context.json(await changePassword(deps, context.get('actor'), input), 200);
+  });
+  app.openapi(emailRoute, async (context) => {
+    await count(context);
+    return context.json(await changeEmail(deps, context.get('actor'), context.req.valid('json')), 200);
+  });
+  app.openapi(deleteRoute, async (context) => {
+    await count(context);
+    await deleteOwnAccount(deps, context.get('actor'), context.req.valid('json').password);
+    cookie.clear(context);
+    return context.body(null, 204);
+  });
+};

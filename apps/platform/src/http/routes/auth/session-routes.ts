@@ -1,0 +1,240 @@
+// Sessions over HTTP: logging in and out, the caller's own account, and the public keys of access tokens.
+import { createRoute, z } from '@hono/zod-openapi';
+import { accessToken, credentials, loggedIn, publicKeys, userChange, userPublic, userSessions } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { socketOf } from '@tunnel/http-shell';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { MasterKey } from '../../../db/master-key.ts';
+import type { AuthContext, Caller } from '../../../services/auth/auth-context.ts';
+import { refresh } from '../../../services/auth/refresh-tokens.ts';
+import { describeAttempt, endSession, listSessions, logIn, logOut } from '../../../services/auth/sessions.ts';
+import type { SigningKeys } from '../../../services/auth/signing-keys.ts';
+import { showMe, updateMe } from '../../../services/auth/users.ts';
+import { type ApiAdmission, isApiLimit } from '../../admission/api-admission.ts';
+import type { AttemptLimits } from '../../auth/attempt-limits.ts';
+import { BINDING_COOKIE, ownOriginOf, REFRESH_COOKIE, type RefreshCookie } from '../../auth/refresh-cookie.ts';
+import type { PlatformApp, PlatformEnv } from '../../shared/platform-env.ts';
+import {
+  badBody,
+  busy,
+  EXTENSIONS,
+  json,
+  jsonBody,
+  noKey,
+  refused,
+  throttled,
+  userRefusals,
+  withUser,
+} from '../../shared/route-parts.ts';
+
+const tags = ['auth'];
+const extensions = ['auth', EXTENSIONS];
+const setsCookie = z.object({
+  'set-cookie': z.string().meta({
+    description:
+      'refresh_token, for 30 days; at https a second one, __Host-refresh-binding, that browsers have to send as well.',
+    examples: ['refresh_token=…; Max-Age=2592000; Path=/auth; HttpOnly; SameSite=Lax'],
+  }),
+});
+/** Told, and not checked: whatever is no token of ours has no session. */
+const refreshCookie = [
+  {
+    name: REFRESH_COOKIE,
+    in: 'cookie' as const,
+    required: false,
+    description: 'Set by login and by the refresh before.',
+    schema: { type: 'string' as const },
+  },
+];
+const bindingCookie = {
+  name: BINDING_COOKIE,
+  in: 'cookie' as const,
+  required: false,
+  description:
+    'Set along with it where the platform is at https. Needed of requests with an Origin or a Sec-Fetch header.',
+  schema: { type: 'string' as const },
+};
+
+const loginRoute = createRoute({
+  method: 'post',
+  path: '/auth/login',
+  tags,
+  summary: 'Log in with a password',
+  security: noKey,
+  request: { body: jsonBody(credentials) },
+  responses: {
+    200: { ...json(loggedIn, 'Logged in; the cookie refresh_token is set.'), headers: setsCookie },
+    400: badBody,
+    401: refused('The address or the password is wrong.', 'LOGIN_WRONG'),
+    403: refused('Suspended, not verified yet, or an account of an external sign-in.', 'ACCOUNT_UNVERIFIED'),
+    429: throttled,
+    503: busy,
+  },
+});
+
+const logoutRoute = createRoute({
+  method: 'post',
+  path: '/auth/logout',
+  tags,
+  summary: 'Log out here: ends the session and clears the cookie',
+  description: 'A request whose Origin is not ours gets the same answer, and changes nothing.',
+  security: noKey,
+  parameters: refreshCookie,
+  responses: { 204: { description: 'Logged out, or there was no session.' } },
+});
+
+const refreshRoute = createRoute({
+  method: 'post',
+  path: '/auth/refresh',
+  tags,
+  summary: 'A new access token for the cookie, which is replaced',
+  security: noKey,
+  parameters: [...refreshCookie, bindingCookie],
+  responses: {
+    200: { ...json(accessToken, 'For another 15 minutes.'), headers: setsCookie },
+    401: refused(
+      'No cookie, two of them, its session has ended, or a browser shows it without the cookie of its session.',
+      'REFRESH_INVALID',
+    ),
+    403: refused('The account is suspended, or the request comes from another site.', 'ORIGIN_REFUSED'),
+  },
+});
+
+const meRoute = createRoute({
+  method: 'get',
+  path: '/auth/me',
+  tags,
+  summary: 'Who am I?',
+  security: withUser,
+  responses: { 200: json(userPublic, 'The caller.'), ...userRefusals },
+});
+
+const updateMeRoute = createRoute({
+  method: 'patch',
+  path: '/auth/me',
+  tags: extensions,
+  summary: 'Change the name that is shown',
+  security: withUser,
+  request: { body: jsonBody(userChange) },
+  responses: { 200: json(userPublic, 'The caller, changed.'), 400: badBody, ...userRefusals },
+});
+
+const sessionsRoute = createRoute({
+  method: 'get',
+  path: '/auth/sessions',
+  tags: extensions,
+  summary: 'Where am I logged in?',
+  security: withUser,
+  responses: { 200: json(userSessions, 'The one used last first.'), ...userRefusals },
+});
+
+const endSessionRoute = createRoute({
+  method: 'delete',
+  path: '/auth/sessions/{id}',
+  tags: extensions,
+  summary: 'Log out somewhere else; an access token it holds runs out within 15 minutes',
+  security: withUser,
+  request: { params: z.object({ id: z.string().meta({ description: 'The id of the session.' }) }) },
+  responses: {
+    204: { description: 'It is ended.' },
+    ...userRefusals,
+    404: refused('No such session, or not yours.', 'LOGIN_SESSION_UNKNOWN'),
+  },
+});
+
+export const keysRoute = createRoute({
+  method: 'get',
+  path: '/.well-known/jwks.json',
+  tags: extensions,
+  summary: 'The public keys of access tokens',
+  security: noKey,
+  responses: { 200: json(publicKeys, 'A JSON Web Key Set.') },
+});
+
+export interface AuthRouteDeps extends AuthContext {
+  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+  readonly signingKeys: SigningKeys;
+  readonly masterKey: () => MasterKey;
+  /** The turns of API calls; absent: everything begins at once. */
+  readonly admission?: Pick<ApiAdmission, 'inTurn' | 'networkOf'> | undefined;
+  /** The one that is listened on. */
+  readonly port: () => number;
+}
+
+interface SessionParts {
+  readonly cookie: RefreshCookie;
+  readonly limits: AttemptLimits;
+}
+
+export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie, limits }: SessionParts): void => {
+  const isOurs = ownOriginOf(deps.settings, deps.port);
+  app.openapi(loginRoute, async (context) => {
+    const input = context.req.valid('json');
+    const caller = callerOf(context);
+    await limits.countAddress(caller.address);
+    const attempt = await describeAttempt(deps, input, caller, cookie.read(context));
+    limits.beginLogin(attempt);
+    const login = await logIn(deps, input, caller);
+    limits.loginSucceeded(attempt);
+    cookie.write(context, login);
+    return context.json(login.body, 200);
+  });
+  app.openapi(refreshRoute, async (context) => {
+    if (!isOurs(context.req.header('origin'))) throw new Fault('ORIGIN_REFUSED');
+    const refreshToken = cookie.read(context);
+    if (refreshToken === null) throw new Fault('REFRESH_INVALID');
+    const [address, mayUse] = [context.get('address'), cookie.familyCheck(context)];
+    const refreshed = await refresh(deps, { refreshToken, address, mayUse });
+    cookie.write(context, refreshed);
+    return context.json(refreshed.body, 200);
+  });
+  app.openapi(logoutRoute, async (context) => {
+    // Another site gets no sign of what it did not do.
+    if (!isOurs(context.req.header('origin'))) return context.body(null, 204);
+    await endShownSessions(deps, context, cookie.readAll(context));
+    cookie.clear(context);
+    return context.body(null, 204);
+  });
+};
+
+/** Nobody is kept from logging out, but look-ups take turns: of their own, so that a network's other calls do not delay them. */
+const endShownSessions = async (
+  deps: AuthRouteDeps,
+  context: Context<PlatformEnv>,
+  shown: readonly string[],
+): Promise<void> => {
+  const { admission } = deps;
+  if (shown.length === 0) return;
+  const endAll = async (): Promise<void> => {
+    for (const token of shown) await logOut(deps, token);
+  };
+  if (admission === undefined) return endAll();
+  const { kind, id } = admission.networkOf(context.get('address'));
+  try {
+    await admission.inTurn(socketOf(context).outgoing, { kind, id: `${id} logout` }, endAll);
+  } catch (error) {
+    // The cookie is cleared all the same, and the session ends when nobody uses it any more.
+    if (!isApiLimit(error)) throw error;
+  }
+};
+
+export const addMeRoutes = (app: PlatformApp, deps: AuthRouteDeps, cookie: RefreshCookie): void => {
+  app.use('/auth/me', deps.requireUser);
+  app.use('/auth/sessions/*', deps.requireUser);
+  app.openapi(meRoute, async (context) => context.json(await showMe(deps, context.get('actor')), 200));
+  app.openapi(updateMeRoute, async (context) =>
+    context.json(await updateMe(deps, context.get('actor'), context.req.valid('json')), 200),
+  );
+  app.openapi(sessionsRoute, async (context) =>
+    context.json(await listSessions(deps, context.get('actor'), cookie.read(context)), 200),
+  );
+  app.openapi(endSessionRoute, async (context) => {
+    await endSession(deps, context.get('actor'), context.req.valid('param').id);
+    return context.body(null, 204);
+  });
+};
+
+export const callerOf = (context: Context<PlatformEnv>): Caller => ({
+  address: context.get('address'),
+  userAgent: context.req.header('user-agent') ?? '',
+});

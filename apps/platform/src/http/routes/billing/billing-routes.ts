@@ -1,0 +1,232 @@
+// Billing over HTTP.
+import { createRoute, z } from '@hono/zod-openapi';
+import {
+  BILLING_WEBHOOK_PATH,
+  billingStatus,
+  billingUsage,
+  invoiceList,
+  portalOrder,
+  portalSession,
+  receivedEvent,
+  setupIntent,
+  spendCap,
+  startedSubscription,
+} from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { headerOf } from '@tunnel/http-shell';
+import { randomToken } from '@tunnel/runtime';
+import type { MiddlewareHandler } from 'hono';
+import { LIMITS } from '../../../limits.ts';
+import type { BillingContext } from '../../../services/billing/billing-account.ts';
+import { createSetupIntent, listInvoices, openPortal } from '../../../services/billing/customer.ts';
+import { receiveEvent } from '../../../services/billing/receive-event.ts';
+import { setSpendCap } from '../../../services/billing/spend-cap.ts';
+import { showStatus, showUsage } from '../../../services/billing/status.ts';
+import { subscribe } from '../../../services/billing/subscribe.ts';
+import { once } from '../../shared/idempotency.ts';
+import type { PlatformApp, PlatformEnv } from '../../shared/platform-env.ts';
+import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser } from '../../shared/route-parts.ts';
+
+const tags = ['billing'];
+
+const processorRefused = refused('The payment processor refused.', 'BILLING_PROCESSOR_REFUSED', {
+  reason: 'Your card was declined.',
+});
+const processorAway = refused(
+  'The payment processor or the database is away, or another request of the account is under way; see Retry-After.',
+  'BILLING_PROCESSOR_AWAY',
+);
+const atTheProcessor = { 502: processorRefused, 503: processorAway };
+
+const keyLimit = { limit: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS };
+const keyRefusals = {
+  400: refused('The Idempotency-Key has another form.', 'IDEMPOTENCY_KEY_INVALID', keyLimit),
+  409: {
+    ...refused('The Idempotency-Key was used for another request, or is still under way.', 'IDEMPOTENCY_KEY_REUSED'),
+    headers: { 'retry-after': { $ref: '#/components/headers/retry-after' } as never },
+  },
+};
+
+/** Only described: a request without it is like any other. */
+const keyHeader = z.object({
+  'idempotency-key': z
+    .string()
+    .optional()
+    .meta({
+      description: 'The same order with the same key is carried out once and answered the same for 24 hours.',
+      minLength: 1,
+      maxLength: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS,
+      pattern: '^[ -~]+$',
+      examples: ['9b6f1c1e-7a51-4a8f-9a0c-2f6f3f1d8f55'],
+    }),
+});
+
+const statusRoute = createRoute({
+  method: 'get',
+  path: '/billing',
+  tags,
+  summary: 'Where your account stands: plan, estimate of the month, cap, subscription',
+  security: withUser,
+  responses: { 200: json(billingStatus, 'Told while the payment processor is away too.'), ...userRefusals },
+});
+
+const usageRoute = createRoute({
+  method: 'get',
+  path: '/billing/usage',
+  tags: ['billing', EXTENSIONS],
+  summary: 'What the estimate of the month is made of: bytes, cents, prices',
+  security: withUser,
+  responses: { 200: json(billingUsage, 'Told while the payment processor is away too.'), ...userRefusals },
+});
+
+const subscribeRoute = createRoute({
+  method: 'post',
+  path: '/billing/subscribe',
+  tags,
+  summary: 'Start the pay-as-you-go subscription',
+  description:
+    'The monthly minimum is credited toward usage. One that lives is told as it is; one that was set to end is kept.',
+  security: withUser,
+  request: { headers: keyHeader },
+  responses: {
+    200: json(startedSubscription, 'It is there.'),
+    ...userRefusals,
+    ...keyRefusals,
+    400: refused('There is no payment method on file: POST /billing/setup-intent.', 'BILLING_NO_PAYMENT_METHOD'),
+    ...atTheProcessor,
+  },
+});
+
+const setupIntentRoute = createRoute({
+  method: 'post',
+  path: '/billing/setup-intent',
+  tags,
+  summary: 'Begin to collect a payment method in a browser',
+  security: withUser,
+  request: { headers: keyHeader },
+  responses: {
+    200: json(setupIntent, "For the payment processor's form."),
+    ...userRefusals,
+    ...keyRefusals,
+    ...atTheProcessor,
+  },
+});
+
+const portalRoute = createRoute({
+  method: 'post',
+  path: '/billing/portal',
+  tags,
+  summary: "A link to the payment processor's billing portal",
+  security: withUser,
+  request: { headers: keyHeader, body: jsonBody(portalOrder) },
+  responses: {
+    200: json(portalSession, 'For one visit.'),
+    ...userRefusals,
+    ...keyRefusals,
+    400: refused('The address to return to is missing, or not one of http or https.', 'API_BAD_REQUEST', {
+      reason: 'return_url: must be an http or https address',
+    }),
+    ...atTheProcessor,
+  },
+});
+
+const invoicesRoute = createRoute({
+  method: 'get',
+  path: '/billing/invoices',
+  tags,
+  summary: 'Your invoices, newest first',
+  security: withUser,
+  responses: { 200: json(invoiceList, 'None yet: an empty list.'), ...userRefusals, ...atTheProcessor },
+});
+
+const spendCapRoute = createRoute({
+  method: 'patch',
+  path: '/billing/spend-cap',
+  tags,
+  summary: "Set or remove the bound of what a month's usage may cost",
+  description:
+    'When it is reached, tunnels are closed and new ones refused until it is raised or the month ends (UTC).',
+  security: withUser,
+  request: { body: jsonBody(spendCap) },
+  responses: {
+    200: json(spendCap, 'What holds now.'),
+    ...userRefusals,
+    400: refused('Not a whole number of cents or null, or the plan is not pay-as-you-go.', 'BILLING_CAP_NOT_PAYG', {
+      plan: 'free',
+    }),
+  },
+});
+
+/** Described alone: its body is judged by the signature of its bytes before anything reads it. */
+const webhookRoute = createRoute({
+  method: 'post',
+  path: BILLING_WEBHOOK_PATH,
+  tags: ['billing', EXTENSIONS],
+  summary: 'Where the payment processor sends its events',
+  security: [],
+  request: {
+    headers: z.object({
+      'stripe-signature': z.string().meta({
+        description: 'Over the bytes of the body.',
+        examples: ['t=1893456000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd'],
+      }),
+    }),
+    body: jsonBody(z.object({}).loose().meta({ description: 'An event.' })),
+  },
+  responses: {
+    200: json(receivedEvent, 'It was dealt with.'),
+    400: refused('Not signed by the payment processor, or too long ago.', 'WEBHOOK_SIGNATURE'),
+    413: refused('The body is over 1 MiB.', 'API_BODY_TOO_LARGE', { limit: LIMITS.WEBHOOK_BODY_MAX_BYTES }),
+    ...atTheProcessor,
+  },
+});
+
+export interface BillingRouteDeps extends BillingContext {
+  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+}
+
+const SIGNATURE_HEADER = 'stripe-signature';
+
+export const addBillingRoutes = (app: PlatformApp, deps: BillingRouteDeps): void => {
+  app.use('/billing/*', exceptWebhook(deps.requireUser));
+  app.openapi(statusRoute, async (context) => context.json(await showStatus(deps, context.get('actor')), 200));
+  app.openapi(usageRoute, async (context) => context.json(await showUsage(deps, context.get('actor')), 200));
+  app.openapi(invoicesRoute, async (context) => context.json(await listInvoices(deps, context.get('actor')), 200));
+  app.openapi(spendCapRoute, async (context) =>
+    context.json(await setSpendCap(deps, context.get('actor'), context.req.valid('json')), 200),
+  );
+  addOrderRoutes(app, deps);
+  addWebhookRoute(app, deps);
+};
+
+/** The processor shows a signature in place of a token. */
+const exceptWebhook =
+  (requireUser: MiddlewareHandler<PlatformEnv>): MiddlewareHandler<PlatformEnv> =>
+  (context, next) =>
+    context.req.path === BILLING_WEBHOOK_PATH ? next() : requireUser(context, next);
+
+const addOrderRoutes = (app: PlatformApp, deps: BillingRouteDeps): void => {
+  app.openapi(subscribeRoute, async (context) => {
+    const execute = () => subscribe(deps, context.get('actor'));
+    return context.json(await once(deps, context, { operation: 'subscribe', execute }), 200);
+  });
+  app.openapi(setupIntentRoute, async (context) => {
+    const execute = (key: string | null) => createSetupIntent(deps, context.get('actor'), key ?? randomToken());
+    return context.json(await once(deps, context, { operation: 'setup-intent', execute }), 200);
+  });
+  app.openapi(portalRoute, async (context) => {
+    const input = context.req.valid('json');
+    const execute = () => openPortal(deps, context.get('actor'), input);
+    return context.json(await once(deps, context, { operation: 'portal', input, execute }), 200);
+  });
+};
+
+const addWebhookRoute = (app: PlatformApp, deps: BillingRouteDeps): void => {
+  app.openAPIRegistry.registerPath(webhookRoute);
+  app.post(BILLING_WEBHOOK_PATH, async (context) => {
+    const signature = headerOf(context, SIGNATURE_HEADER);
+    if (signature === undefined) throw new Fault('WEBHOOK_SIGNATURE');
+    await receiveEvent(deps, { body: new Uint8Array(await context.req.arrayBuffer()), signature });
+    return context.json({ received: true }, 200);
+  });
+};

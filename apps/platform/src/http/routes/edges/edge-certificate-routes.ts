@@ -1,0 +1,82 @@
+// Certificates and challenges for edges, under /internal/edge. Private keys go along, so a link that others could read is told none.
+import { challengeQuestion, EDGE_LINK_PATH } from '@tunnel/contract';
+import { isPrivateLink, TrustedProxies } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import { headerOf, socketOf } from '@tunnel/http-shell';
+import type { Context, MiddlewareHandler } from 'hono';
+import { LIMITS } from '../../../limits.ts';
+import {
+  answerChallenge,
+  certificateLines,
+  type EdgeCertificatesContext,
+  edgeCertificate,
+} from '../../../services/certificates/edge-certificates.ts';
+import { ChallengePace } from '../../admission/challenge-pace.ts';
+import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
+import { LINES, linesBody, readBody } from './edge-link-bodies.ts';
+
+export type EdgeCertificateDeps = RouteContext & Pick<EdgeCertificatesContext, 'certificates'>;
+
+/** Quoted in an answer. */
+const ID_SHOWN_CHARACTERS = 100;
+
+/** Behind the check of the edge's credential. */
+export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertificateDeps): void => {
+  const path = `${EDGE_LINK_PATH}/certificates`;
+  const privately = requirePrivateLink(context);
+  app.use(path, privately);
+  app.use(`${path}/*`, privately);
+
+  app.get(path, (call) => {
+    const kept = context.certificates();
+    if (call.req.method === 'HEAD') return call.body(null, 200, LINES);
+    const onBroken = (error: unknown): void => {
+      context.logger.error({ err: error }, 'an edge was not told of all certificates');
+    };
+    return call.body(linesBody(certificateLines(context, kept), onBroken), 200, LINES);
+  });
+
+  app.get(`${path}/:id`, async (call) => {
+    const id = call.req.param('id');
+    const found = await edgeCertificate(context, id);
+    if (found === null) throw new Fault('CERTIFICATE_UNKNOWN', { name: id.slice(0, ID_SHOWN_CHARACTERS) });
+    return call.json(found, 200);
+  });
+
+  const pace = new ChallengePace(context.clock);
+  app.post(`${EDGE_LINK_PATH}/challenges`, async (call) => {
+    const waitMs = pace.waitMs(call.get('edge').edgeId);
+    if (waitMs > 0) throw new Fault('EDGE_CHALLENGES_LIMIT', { seconds: Math.ceil(waitMs / 1000) });
+    return call.json(await answerChallenge(context, await readBody(call, challengeQuestion)), 200);
+  });
+};
+
+/** Says it once of each edge: it asks again and again. */
+const requirePrivateLink = ({ settings, logger }: EdgeCertificateDeps): MiddlewareHandler<PlatformEnv> => {
+  const proxies = new TrustedProxies(settings.trusted_proxies);
+  const told = new Set<string>();
+  return async (call, next) => {
+    if (!isPrivateLink(linkOf(call), proxies)) {
+      const fault = new Fault('EDGE_LINK_IN_CLEAR');
+      const { edgeId } = call.get('edge');
+      if (!told.has(edgeId) && told.size < LIMITS.LINK_EDGES_MAX) {
+        told.add(edgeId);
+        const fields = { code: fault.code, edge_id: edgeId, address: call.get('address') };
+        logger.warn(fields, `an edge gets no certificates: ${fault.message}. ${fault.next}`);
+      }
+      throw fault;
+    }
+    await next();
+  };
+};
+
+const linkOf = (call: Context<PlatformEnv>) => {
+  const socket = socketOf(call).incoming?.socket;
+  return {
+    // Without a socket it is a call within the process.
+    peer: socket === undefined ? '127.0.0.1' : (socket.remoteAddress ?? ''),
+    isTls: socket !== undefined && 'encrypted' in socket,
+    forwardedFor: headerOf(call, 'x-forwarded-for'),
+    forwardedProto: headerOf(call, 'x-forwarded-proto'),
+  };
+};

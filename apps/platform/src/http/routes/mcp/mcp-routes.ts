@@ -1,0 +1,96 @@
+// /mcp over HTTP: who may come in, and what those who may not are told, so that a program finds the way to a login or to more scopes by itself.
+import { apiErrorHeaders, apiErrorOf } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { headerOf, socketOf } from '@tunnel/http-shell';
+import type { Context } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { callerOf, type McpDoorDeps, showsBearer } from '../../../mcp/mcp-caller.ts';
+import type { McpEndpoint } from '../../../mcp/mcp-endpoint.ts';
+import { readMessage } from '../../../mcp/mcp-message.ts';
+import { oauthAddresses } from '../../../services/oauth/oauth-addresses.ts';
+import type { ApiAdmission } from '../../admission/api-admission.ts';
+import { ownOriginOf } from '../../auth/refresh-cookie.ts';
+import { MCP_PATH } from '../../shared/paths.ts';
+import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
+
+export interface McpRouteDeps extends McpDoorDeps, Pick<RouteContext, 'settings'> {
+  readonly endpoint: Pick<McpEndpoint, 'answer'>;
+  /** The turns of API calls: a key that is not known yet is looked up in one. Absent: every look-up begins at once. */
+  readonly admission?: Pick<ApiAdmission, 'inTurn' | 'networkOf'> | undefined;
+  /** The one that is listened on. */
+  readonly port: () => number;
+}
+
+/** Not a call of the REST API: its messages, and so its description, are the protocol's. */
+export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
+  const isOurs = ownOriginOf(deps.settings, deps.port);
+  const { resourceMetadata } = oauthAddresses(deps.settings.public_url);
+  app.post(MCP_PATH, async (context) => {
+    const authorization = headerOf(context, 'authorization');
+    try {
+      // A page of somebody else in the browser of somebody who runs this at home.
+      if (!isOurs(headerOf(context, 'origin'))) throw new Fault('ORIGIN_REFUSED');
+      const caller = await callerOf(
+        { ...deps, lookUp: (account, work) => lookUp(deps, context, account, work) },
+        authorization,
+      );
+      if (!/json/i.test(headerOf(context, 'content-type') ?? '')) throw new Fault('API_MEDIA_TYPE');
+      const message = readMessage(await context.req.arrayBuffer());
+      if (message instanceof Response) return message;
+      return await deps.endpoint.answer(caller, {
+        ...{ request: context.req.raw, message, onOver: whenOver(context) },
+        header: (name) => headerOf(context, name),
+        cut: () => socketOf(context).incoming?.socket.destroy(),
+      });
+    } catch (error) {
+      const challenge = challengeOf(error, { resourceMetadata, isShown: showsBearer(authorization) });
+      if (!(error instanceof Fault) || challenge === null) throw error;
+      return refuse(context, error, challenge);
+    }
+  });
+};
+
+/** Messages have limits of their own. Only the look-up of a key takes a turn: of its account where that is known, else of the network. */
+const lookUp = <T>(
+  { admission }: McpRouteDeps,
+  context: Context<PlatformEnv>,
+  account: string | null,
+  work: () => Promise<T>,
+): Promise<T> => {
+  if (admission === undefined) return work();
+  const caller =
+    account === null ? admission.networkOf(context.get('address')) : ({ kind: 'account', id: account } as const);
+  return admission.inTurn(socketOf(context).outgoing, caller, work);
+};
+
+interface Shown {
+  readonly resourceMetadata: string;
+  /** A token came along. */
+  readonly isShown: boolean;
+}
+
+/** Where to get a token, or one that may do more; null: none would help. */
+const challengeOf = (error: unknown, { resourceMetadata, isShown }: Shown): string | null => {
+  if (!(error instanceof Fault)) return null;
+  const metadata = `resource_metadata="${resourceMetadata}"`;
+  if (error.status === 401) {
+    return `Bearer ${metadata}, scope="tunnels:read"${isShown ? ', error="invalid_token"' : ''}`;
+  }
+  if (error.code !== 'MCP_SCOPE_MISSING') return null;
+  return `Bearer error="insufficient_scope", scope="${error.values['scope']}", ${metadata}`;
+};
+
+const refuse = (context: Context<PlatformEnv>, fault: Fault, challenge: string): Response =>
+  context.json(apiErrorOf(fault, context.get('requestId')), fault.status as ContentfulStatusCode, {
+    ...apiErrorHeaders(fault),
+    'www-authenticate': challenge,
+  });
+
+/** A connection that is lost closes its answer too, perhaps before anybody here has looked. */
+const whenOver =
+  (context: Context<PlatformEnv>) =>
+  (run: () => void): void => {
+    const { outgoing } = socketOf(context);
+    if (outgoing?.destroyed === true) run();
+    else outgoing?.once('close', run);
+  };

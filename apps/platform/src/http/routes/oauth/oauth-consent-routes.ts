@@ -1,0 +1,144 @@
+// Programs that ask to be connected, over HTTP: the request that a browser brings, and what its user sees of it and decides.
+import { createRoute, z } from '@hono/zod-openapi';
+import { apiErrorHeaders, oauthDecided, oauthDecision, oauthRequest } from '@tunnel/contract';
+import { type ErrorCode, Fault } from '@tunnel/errors';
+import type { Context, MiddlewareHandler } from 'hono';
+import { type AuthorizeContext, authorize } from '../../../services/oauth/authorize.ts';
+import type { ClientDocuments } from '../../../services/oauth/client-documents.ts';
+import { decideOauthRequest, showOauthRequest } from '../../../services/oauth/decide-request.ts';
+import type { AttemptLimits } from '../../auth/attempt-limits.ts';
+import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
+import {
+  EXTENSIONS,
+  json,
+  jsonBody,
+  noKey,
+  refused,
+  userRefusals,
+  withUser,
+  writesPerDay,
+} from '../../shared/route-parts.ts';
+import { notConnectedPage } from '../pages/pages.ts';
+
+const tags = ['oauth', EXTENSIONS];
+
+const page = (description: string) => ({ description, content: { 'text/html': { schema: z.string() } } });
+
+const authorizeRoute = createRoute({
+  method: 'get',
+  path: '/oauth/authorize',
+  tags,
+  summary: 'Ask a user to connect a program (OAuth 2.1, code flow with PKCE)',
+  description:
+    'For a browser. A client id is the https URL of a client-ID metadata document, or of a client that the operator registered. Every redirect carries `iss`.',
+  security: noKey,
+  request: {
+    query: z.object({
+      response_type: z.string().meta({ description: '`code`.', examples: ['code'] }),
+      client_id: z.string().meta({ examples: ['https://app.example.com/oauth/client.json'] }),
+      redirect_uri: z.string().meta({
+        description: 'One of the client, to the letter: https, or http on localhost, 127.0.0.1 or [::1] with any port.',
+        examples: ['http://127.0.0.1:33418/callback'],
+      }),
+      code_challenge: z.string().meta({ examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'] }),
+      code_challenge_method: z.string().meta({ description: '`S256`.', examples: ['S256'] }),
+      resource: z.string().meta({ description: '`<public_url>/mcp`.', examples: ['https://platform.example.com/mcp'] }),
+      scope: z
+        .string()
+        .meta({ description: 'Separated by spaces; absent: `tunnels:read`.', examples: ['tunnels:read'] })
+        .optional(),
+      state: z
+        .string()
+        .meta({ examples: ['af0ifjsldkj'] })
+        .optional(),
+    }),
+  },
+  responses: {
+    303: {
+      description: 'To the consent page; or, with `error`, `state` and `iss`, to the redirect URI of the client.',
+    },
+    400: page('The client or its redirect URI is not in order: a page says why, and nobody is redirected.'),
+    429: page('Too many attempts; see Retry-After.'),
+    503: page('Too many clients are being looked up, or the database is away; see Retry-After.'),
+  },
+});
+
+const requestId = z.object({
+  id: z.string().meta({ description: 'From the consent page.', examples: ['ask_4fK2mQ9xVbT7RsLpZ0aE'] }),
+});
+const unknownRequest = refused('Unknown, answered already, or older than 10 minutes.', 'OAUTH_REQUEST_UNKNOWN');
+
+const showRoute = createRoute({
+  method: 'get',
+  path: '/oauth/requests/{id}',
+  tags,
+  summary: 'Who asks to be connected, and for what',
+  security: withUser,
+  request: { params: requestId },
+  responses: { 200: json(oauthRequest, 'It waits for a decision.'), ...userRefusals, 404: unknownRequest },
+});
+
+const decideRoute = createRoute({
+  method: 'post',
+  path: '/oauth/requests/{id}/decision',
+  tags,
+  summary: 'Allow or deny it, once',
+  security: withUser,
+  request: { params: requestId, body: jsonBody(oauthDecision) },
+  responses: {
+    200: json(oauthDecided, 'Where the browser goes next.'),
+    400: refused('A scope that was not asked for, or none at all. It can be decided again.', 'API_BAD_REQUEST', {
+      reason: 'scopes: must have at least one',
+    }),
+    ...userRefusals,
+    404: unknownRequest,
+    429: writesPerDay,
+  },
+});
+
+export interface OauthConsentDeps extends RouteContext, Pick<AuthorizeContext, 'addresses'> {
+  readonly clientDocuments: Pick<ClientDocuments, 'find'>;
+  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+  readonly limits: Pick<AttemptLimits, 'countAddress'>;
+}
+
+export const addOauthConsentRoutes = (app: PlatformApp, deps: OauthConsentDeps): void => {
+  // Not read by a schema: what is wrong with a query is for the client to hear, at its redirect URI.
+  app.openAPIRegistry.registerPath(authorizeRoute);
+  app.get('/oauth/authorize', (context) => answerAuthorize(context, deps));
+  app.use('/oauth/requests/*', deps.requireUser);
+  app.openapi(showRoute, async (context) =>
+    context.json(await showOauthRequest(deps, context.req.valid('param').id), 200),
+  );
+  app.openapi(decideRoute, async (context) => {
+    const asked = { id: context.req.valid('param').id, decision: context.req.valid('json') };
+    return context.json(await decideOauthRequest(deps, context.get('actor'), asked), 200);
+  });
+};
+
+/** A person sits in front of it: these are pages. */
+const ON_A_PAGE: ReadonlySet<ErrorCode> = new Set([
+  'OAUTH_CLIENT_REFUSED',
+  'OAUTH_CLIENTS_BUSY',
+  'LOGIN_THROTTLED',
+] as const);
+
+const answerAuthorize = async (context: Context<PlatformEnv>, deps: OauthConsentDeps): Promise<Response> => {
+  const { db, clock, addresses, clientDocuments: documents } = deps;
+  const address = context.get('address');
+  try {
+    await deps.limits.countAddress(address);
+    const values = (name: string): readonly string[] => context.req.queries(name) ?? [];
+    return context.redirect(await authorize({ db, clock, addresses, documents }, values, address), 303);
+  } catch (error) {
+    if (!(error instanceof Fault) || !ON_A_PAGE.has(error.code)) throw error;
+    return showFault(context, error);
+  }
+};
+
+const showFault = (context: Context<PlatformEnv>, fault: Fault): Response => {
+  const { html, policy } = notConnectedPage(fault);
+  context.header('content-security-policy', policy);
+  for (const [name, value] of Object.entries(apiErrorHeaders(fault))) context.header(name, value);
+  return context.html(html, fault.status as 400);
+};

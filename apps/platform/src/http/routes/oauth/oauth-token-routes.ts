@@ -1,0 +1,158 @@
+// Tokens and grants over HTTP: programs come with forms and are answered in the words of RFC 6749, people see what they connected.
+import { createRoute, z } from '@hono/zod-openapi';
+import {
+  type OauthError,
+  oauthError,
+  oauthGrants,
+  oauthRevokeForm,
+  oauthTokenForm,
+  oauthTokens,
+} from '@tunnel/contract';
+import type { MiddlewareHandler } from 'hono';
+import { listGrants, revokeGrant } from '../../../services/oauth/grants.ts';
+import {
+  redeemCode,
+  refreshGrant,
+  revokeToken,
+  type TokenAnswer,
+  type TokenContext,
+} from '../../../services/oauth/tokens.ts';
+import type { AttemptLimits } from '../../auth/attempt-limits.ts';
+import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
+import { EXTENSIONS, json, noKey, refused, throttled, userRefusals, withUser } from '../../shared/route-parts.ts';
+import { type FormFields, readForm } from './read-form.ts';
+
+const tags = ['oauth', EXTENSIONS];
+
+const formBody = <T extends z.ZodType>(schema: T) => ({
+  required: true,
+  content: { 'application/x-www-form-urlencoded': { schema } },
+});
+
+/** Described alone, as the next one: what is wrong with a form is told as RFC 6749 has it, not as the rest of the API does. */
+const tokenRoute = createRoute({
+  method: 'post',
+  path: '/oauth/token',
+  tags,
+  summary: 'Tokens for a code, or for a refresh token, which is replaced',
+  description: 'A code that is shown a second time, and a refresh token long after its use, end the grant.',
+  security: noKey,
+  request: { body: formBody(oauthTokenForm) },
+  responses: {
+    200: json(oauthTokens, 'The access token is for /mcp alone.'),
+    400: {
+      description: 'Refused, in the words of RFC 6749.',
+      content: {
+        'application/json': {
+          schema: oauthError,
+          example: { error: 'invalid_grant', error_description: 'the code is unknown' } satisfies OauthError,
+        },
+      },
+    },
+    429: throttled,
+  },
+});
+
+const revokeRoute = createRoute({
+  method: 'post',
+  path: '/oauth/revoke',
+  tags,
+  summary: 'A program gives back what it was allowed: the whole grant of a token ends (RFC 7009)',
+  security: noKey,
+  request: { body: { ...formBody(oauthRevokeForm), required: false } },
+  responses: { 200: { description: 'Also when there was nothing to end.' } },
+});
+
+const grantsRoute = createRoute({
+  method: 'get',
+  path: '/oauth/grants',
+  tags,
+  summary: 'Which apps are connected to my account?',
+  security: withUser,
+  responses: { 200: json(oauthGrants, 'The one used last first.'), ...userRefusals },
+});
+
+const endGrantRoute = createRoute({
+  method: 'delete',
+  path: '/oauth/grants/{id}',
+  tags,
+  summary: 'Disconnect an app: its tokens are refused within 2 seconds',
+  security: withUser,
+  request: { params: z.object({ id: z.string().meta({ description: 'The id of the grant.' }) }) },
+  responses: {
+    204: { description: 'It is disconnected.' },
+    ...userRefusals,
+    404: refused('No such grant, or not yours.', 'OAUTH_GRANT_UNKNOWN'),
+  },
+});
+
+export interface OauthTokenRouteDeps extends TokenContext, Pick<RouteContext, 'settings'> {
+  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+  readonly limits: Pick<AttemptLimits, 'countAddress'>;
+}
+
+export const addOauthTokenRoutes = (app: PlatformApp, deps: OauthTokenRouteDeps): void => {
+  app.openAPIRegistry.registerPath(tokenRoute);
+  app.post(tokenRoute.path, async (context) => {
+    await deps.limits.countAddress(context.get('address'));
+    const { problem, fields } = await readForm(context);
+    const answer = problem === null ? await answerForm(deps, fields) : refuse('invalid_request', problem);
+    if (answer.kind === 'tokens') return context.json(answer.body, 200);
+    return context.json({ error: answer.error, error_description: answer.reason } satisfies OauthError, 400);
+  });
+  app.openAPIRegistry.registerPath(revokeRoute);
+  app.post(revokeRoute.path, async (context) => {
+    const { fields } = await readForm(context);
+    const token = fields.get('token');
+    if (token !== undefined) await revokeToken(deps, { token, clientId: fields.get('client_id') ?? null });
+    return context.body(null, 200);
+  });
+  app.use('/oauth/grants/*', deps.requireUser);
+  app.openapi(grantsRoute, async (context) =>
+    context.json(
+      {
+        grants: await listGrants(deps, context.get('actor')),
+        ...(deps.settings.mcp.enabled ? {} : { mcp: false as const }),
+      },
+      200,
+    ),
+  );
+  app.openapi(endGrantRoute, async (context) => {
+    await revokeGrant(deps, context.get('actor'), context.req.valid('param').id);
+    return context.body(null, 204);
+  });
+};
+
+interface FormRefusal {
+  readonly kind: 'refuse';
+  /** As RFC 6749 names it. */
+  readonly error: 'invalid_request' | 'unsupported_grant_type';
+  readonly reason: string;
+}
+
+const refuse = (error: FormRefusal['error'], reason: string): FormRefusal => ({ kind: 'refuse', error, reason });
+
+const answerForm = async (context: TokenContext, fields: FormFields): Promise<TokenAnswer | FormRefusal> => {
+  const grantType = fields.get('grant_type');
+  const needed = grantType === undefined ? ['grant_type'] : NEEDED.get(grantType);
+  if (needed === undefined) {
+    return refuse('unsupported_grant_type', 'grant_type: must be authorization_code or refresh_token');
+  }
+  const missing = needed.find((name) => !fields.has(name));
+  if (missing !== undefined) return refuse('invalid_request', `${missing}: is missing`);
+  const field = (name: string): string => fields.get(name) ?? '';
+  const shared = { clientId: field('client_id'), resource: fields.get('resource') ?? null };
+  if (grantType === 'authorization_code') {
+    const [code, redirectUri, verifier] = [field('code'), field('redirect_uri'), field('code_verifier')];
+    return redeemCode(context, { ...shared, code, redirectUri, verifier });
+  }
+  const words = field('scope').split(' ').filter(Boolean);
+  const scopes = words.length === 0 ? null : words;
+  return refreshGrant(context, { ...shared, refreshToken: field('refresh_token'), scopes });
+};
+
+/** By the type of a grant. Its scopes are bound to a code, and may become fewer with a refresh token. */
+const NEEDED: ReadonlyMap<string, readonly string[]> = new Map([
+  ['authorization_code', ['client_id', 'code', 'redirect_uri', 'code_verifier']],
+  ['refresh_token', ['client_id', 'refresh_token']],
+]);

@@ -1,0 +1,79 @@
+// Health probes over HTTP: of the process, and of its way to the database.
+import { createRoute } from '@hono/zod-openapi';
+import { okBody } from '@tunnel/contract';
+import type { Clock } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import type { Db } from '../../../db/database.ts';
+import { notReady } from '../../../db/database-away.ts';
+import { LIMITS } from '../../../limits.ts';
+import { withTimeout } from '../../../timeout.ts';
+import type { PlatformApp, RouteContext } from '../../shared/platform-env.ts';
+import { json, refused } from '../../shared/route-parts.ts';
+
+const tags = ['health'];
+
+const healthRoute = createRoute({
+  method: 'get',
+  path: '/health',
+  tags,
+  summary: 'Is the process up?',
+  security: [],
+  responses: { 200: json(okBody, 'It is, whatever the database does.') },
+});
+
+const databaseRoute = createRoute({
+  method: 'get',
+  path: '/health/db',
+  tags,
+  summary: 'Does the database answer within a second?',
+  security: [],
+  responses: { 200: json(okBody, 'It does.'), 503: refused('It does not.', 'DATABASE_AWAY') },
+});
+
+export const addHealthRoutes = (app: PlatformApp, { db, clock }: RouteContext): void => {
+  const probe = new DatabaseProbe(db, clock);
+  app.openapi(healthRoute, (context) => context.json({ ok: true }, 200));
+  app.openapi(databaseRoute, async (context) => {
+    if (!(await probe.isWell())) throw notReady();
+    return context.json({ ok: true }, 200);
+  });
+};
+
+/** Does the database answer, within a second? Probes that come while one is under way share it, and an answer counts for a second. */
+export class DatabaseProbe {
+  readonly #db: Db;
+  readonly #clock: Clock;
+  #underWay: Promise<boolean> | null = null;
+  #last = { isWell: false, atMs: Number.NEGATIVE_INFINITY };
+
+  constructor(db: Db, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  async isWell(): Promise<boolean> {
+    const { isWell, atMs } = this.#last;
+    if (this.#clock.monotonic() - atMs < LIMITS.DATABASE_PROBE_KNOWN_MS) return isWell;
+    const startedMs = this.#clock.monotonic();
+    const found = await this.#probe();
+    this.#last = { isWell: found, atMs: startedMs };
+    return found;
+  }
+
+  #probe(): Promise<boolean> {
+    this.#underWay ??= this.#ask().finally(() => {
+      this.#underWay = null;
+    });
+    return withTimeout(this.#clock, this.#underWay, LIMITS.DATABASE_PROBE_MS).catch(() => false);
+  }
+
+  async #ask(): Promise<boolean> {
+    try {
+      await sql`select 1`.execute(this.#db);
+      return true;
+    } catch {
+      // Whatever it is: a database that cannot say 1 is of no use.
+      return false;
+    }
+  }
+}

@@ -1,0 +1,91 @@
+// The series of the platform, for Prometheus: counted where it happens, or asked of the database when somebody scrapes.
+import type { ToolName, ToolOutcome } from '@tunnel/mcp-tools';
+import { type Counter, createMetrics, type Metrics } from '@tunnel/runtime';
+import { certificateFigures } from '../../../services/certificates/certificate-figures.ts';
+import type { PlatformCertificates } from '../../../services/certificates/platform-certificates.ts';
+import { countGrants } from '../../../services/oauth/grants.ts';
+import type { ServiceContext } from '../../../services/shared/service-context.ts';
+
+export interface ApiFigures {
+  /** Calls that were refused, by the reason. */
+  readonly refusals: Readonly<Record<string, number>>;
+  readonly running: number;
+  readonly waiting: number;
+}
+
+export interface MetricsContext extends Pick<ServiceContext, 'db' | 'clock'> {
+  /** The turns of API calls. */
+  readonly admission: ApiFigures;
+  /** null: `[acme]` is off. */
+  readonly ordering: Pick<PlatformCertificates, 'results' | 'now'> | null;
+}
+
+export class PlatformMetrics {
+  readonly #metrics: Metrics = createMetrics();
+  /** What an edge of the same stack shows by itself, too. */
+  readonly #ownMetrics: Metrics = createMetrics();
+  readonly #mcpCalls: Counter<string>;
+
+  constructor(context: MetricsContext) {
+    this.#mcpCalls = this.#metrics.counter('tunnel_mcp_calls_total', 'Calls of tools at /mcp, by their end', [
+      'tool',
+      'outcome',
+    ]);
+    this.#metrics.gauge('tunnel_oauth_grants', 'Connected apps that may use /mcp', [], () => countGrants(context));
+    this.#addCalls(context.admission);
+    if (context.ordering !== null) this.#addCertificates(context.db, context.ordering);
+  }
+
+  get contentType(): string {
+    return this.#metrics.contentType;
+  }
+
+  countMcpCall(tool: ToolName, outcome: ToolOutcome['outcome']): void {
+    this.#mcpCalls.inc({ tool, outcome });
+  }
+
+  /** Rejects while the database is away. */
+  async text(): Promise<string> {
+    const own = (await this.#ownMetrics.text()).trim();
+    return `${await this.textForEdge()}${own === '' ? '' : `${own}\n`}`;
+  }
+
+  /** Of a stack: its edge shows this behind its own series. */
+  textForEdge(): Promise<string> {
+    return this.#metrics.text();
+  }
+
+  #addCalls(admission: MetricsContext['admission']): void {
+    this.#metrics.seriesOf(
+      'tunnel_api_refused_total',
+      'Calls of the API that were refused, by their limit',
+      'counter',
+      () => Object.entries(admission.refusals).map(([reason, value]) => ({ labels: { reason }, value })),
+    );
+    this.#metrics.seriesOf(
+      'tunnel_api_calls',
+      'Calls of the API that run, and that wait for their turn',
+      'gauge',
+      () => [
+        { labels: { state: 'running' }, value: admission.running },
+        { labels: { state: 'waiting' }, value: admission.waiting },
+      ],
+    );
+  }
+
+  #addCertificates(db: ServiceContext['db'], ordering: NonNullable<MetricsContext['ordering']>): void {
+    this.#metrics.seriesOf('tunnel_acme_orders_total', 'Orders of certificates, by their end', 'counter', () =>
+      Object.entries(ordering.results).map(([result, value]) => ({ labels: { result }, value })),
+    );
+    this.#ownMetrics.gauge('tunnel_certificates', 'Certificates, by their state', ['state'], async (gauge) => {
+      const { states } = await certificateFigures(db, ordering.now());
+      for (const [state, count] of states) gauge.set({ state }, count);
+    });
+    this.#metrics.gauge(
+      'tunnel_certificate_due_seconds',
+      'How long the certificate that is due longest waits for its order: half an hour and more means that nobody works on it',
+      [],
+      async () => (await certificateFigures(db, ordering.now())).dueSecs,
+    );
+  }
+}

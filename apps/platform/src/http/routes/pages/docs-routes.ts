@@ -1,0 +1,94 @@
+// The API about itself: its OpenAPI document, and a page that shows it with Swagger UI, whose files lie beside the program.
+import { createRoute, z } from '@hono/zod-openapi';
+import { Fault } from '@tunnel/errors';
+import type { PlatformApp } from '../../shared/platform-env.ts';
+import { json } from '../../shared/route-parts.ts';
+import { openApiDocument } from './openapi-document.ts';
+import { type StaticFiles, sendFile } from './static-files.ts';
+
+const tags = ['documents'];
+
+const documentRoute = createRoute({
+  method: 'get',
+  path: '/openapi.json',
+  tags,
+  summary: 'This API as an OpenAPI 3.1.0 document',
+  security: [],
+  responses: { 200: json(z.object({ openapi: z.literal('3.1.0') }).loose(), 'The document.') },
+});
+
+const pageRoute = createRoute({
+  method: 'get',
+  path: '/docs',
+  tags,
+  summary: 'This API as a page to read',
+  security: [],
+  responses: { 200: { description: 'The page.', content: { 'text/html': { schema: z.string() } } } },
+});
+
+/** Nothing from elsewhere, nothing inside the page itself: only files of ours, and calls to ourselves. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/**
+ * Addresses are relative: the platform may live below a path. Without its files the page still leads to the document. Swagger UI brings
+ * its own <main>, which takes the place of this one.
+ */
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Tunnel platform API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/page.css">
+</head>
+<body>
+<header><a href="app/">&larr; Back to the dashboard</a></header>
+<div id="api"><main><a href="openapi.json">The API as an OpenAPI document</a></main></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** A file of its own, as the policy lets nothing run that is written in the page. */
+const START = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#api', deepLinking: true, validatorUrl: null });\n`;
+
+/** The way back, in the look of the dashboard; and a long path that breaks at its slashes alone, never inside a word. */
+const STYLE = `header{padding:.75rem 1.25rem;border-bottom:1px solid #e3e5ea;font:500 .875rem/1.375rem system-ui,sans-serif}
+header a{color:#3552cf;text-decoration:none}
+header a:hover{text-decoration:underline}
+.swagger-ui .opblock .opblock-summary-path{word-break:normal;overflow-wrap:break-word}
+`;
+
+export const addDocsRoutes = (app: PlatformApp, { viewer }: { readonly viewer: StaticFiles }): void => {
+  let text: string | undefined;
+  app.openapi(documentRoute, (context) => {
+    // At the first request: by then all routes are there.
+    text ??= JSON.stringify(openApiDocument(app));
+    return context.body(text, 200, { 'content-type': 'application/json' }) as never;
+  });
+  app.openapi(pageRoute, (context) => {
+    context.header('content-security-policy', POLICY);
+    return context.html(PAGE, 200);
+  });
+  app.get('/docs/start.js', (context) =>
+    context.body(START, 200, { 'content-type': 'text/javascript; charset=utf-8' }),
+  );
+  app.get('/docs/page.css', (context) => context.body(STYLE, 200, { 'content-type': 'text/css; charset=utf-8' }));
+  app.get('/docs/:file', (context) => {
+    const file = viewer.get(context.req.param('file'));
+    if (file === undefined) throw new Fault('API_NOT_FOUND', { path: context.req.path });
+    return sendFile(context, file);
+  });
+};

@@ -1,0 +1,124 @@
+// The few pages that need no dashboard, and who wants a page at all.
+import { createHash } from 'node:crypto';
+import type { Fault } from '@tunnel/errors';
+import type { Context } from 'hono';
+import { accepts } from 'hono/accepts';
+import type { PlatformEnv } from '../../shared/platform-env.ts';
+
+/** The frame of the dashboard's pages before the log-in: its colours, its sign, one card. */
+const STYLE = `:root{color-scheme:light dark}
+body{box-sizing:border-box;margin:0 auto;max-width:25rem;padding:max(2rem,10vh) 1rem 3rem;background:light-dark(#fafafb,#0b0d11);color:light-dark(#15181e,#eceef2);font:.875rem/1.375rem ui-sans-serif,system-ui,sans-serif;-webkit-font-smoothing:antialiased}
+header{display:flex;gap:.5rem;justify-content:center;align-items:center;margin-bottom:2rem;font-size:1rem;font-weight:600}
+svg{width:1.5rem;height:1.5rem}
+rect{fill:light-dark(#3552cf,#93a8ff)}
+path{fill:none;stroke:light-dark(#fff,#0b1024);stroke-width:2;stroke-linecap:round}
+main{padding:2rem;border:1px solid light-dark(#e3e5ea,#262b34);border-radius:.75rem;background:light-dark(#fff,#12151a)}
+h1{margin:0;font-size:1.25rem;line-height:1.75rem;font-weight:600}
+p{margin:.375rem 0 0;overflow-wrap:anywhere;color:light-dark(#59616d,#9ba4b2)}
+a{color:light-dark(#3552cf,#93a8ff)}
+.go{display:block;margin-top:1.5rem;padding:.5625rem;border-radius:.375rem;background:light-dark(#3552cf,#93a8ff);color:light-dark(#fff,#0b1024);font-weight:500;text-align:center;text-decoration:none}
+:focus-visible{outline:2px solid light-dark(#3552cf,#93a8ff);outline-offset:2px}`;
+
+const BRAND = `<header><svg viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="6"/><path d="M6 17v-4a6 6 0 0 1 12 0v4M10 17v-4a2 2 0 0 1 4 0v4"/></svg>Tunnel</header>`;
+
+export interface Page {
+  readonly html: string;
+  /** Of the Content-Security-Policy header. */
+  readonly policy: string;
+}
+
+/**
+ * The few pages that need no dashboard: small, without anything from elsewhere, and with a policy that lets nothing else in.
+ * `body` as it stands: what others wrote is in it only escaped, or encoded in a link.
+ */
+const makePage = (title: string, body: string): Page => ({
+  html: `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${title} · Tunnel</title>
+<style>${STYLE}</style>
+</head>
+<body>
+${BRAND}
+<main>
+<h1>${title}</h1>
+${body}
+</main>
+</body>
+</html>
+`,
+  policy: [
+    "default-src 'none'",
+    `style-src ${STYLE_HASH}`,
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+});
+
+/** Only this very text is applied: a policy by content needs no secret of each answer. */
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
+
+const STYLE_HASH = hashOf(STYLE);
+
+/**
+ * What a browser shows after the link of a mail that proves an address: the way to the log-in, with the address filled in. The ways
+ * on are relative: the platform may live below a path.
+ */
+export const verifiedPage = ({ email, isChange }: { readonly email: string; readonly isChange: boolean }): Page =>
+  makePage(
+    isChange ? 'Email changed' : 'Email verified',
+    `<p>${isChange ? 'Log in with your new email from now on.' : 'Log in to get started.'}</p>
+<a class="go" href="../../app/login?email=${encodeURIComponent(email)}">Log in</a>`,
+  );
+
+export const NOT_VERIFIED_PAGE = makePage(
+  'This link does not work',
+  `<p>This link has expired or was already used.</p>
+<a class="go" href="../../app/login">Log in</a>
+<p>Not verified yet? <a href="../../app/check-mail">Resend email</a></p>`,
+);
+
+export const ADDRESS_TAKEN_PAGE = makePage(
+  'This email has an account already',
+  `<p>Your account keeps its present email. To use this one, choose it again in Settings once it is free.</p>
+<a class="go" href="../../app/settings">Open settings</a>`,
+);
+
+/**
+ * What a browser shows when a program that sent it here cannot be trusted, or not now: nobody is led on. `reason` may quote the program's
+ * own words.
+ */
+export const notConnectedPage = ({ code, values, message, next: nextOfPrograms }: Fault): Page => {
+  const { title, text, next } =
+    code === 'OAUTH_CLIENT_REFUSED'
+      ? { title: 'This app cannot be connected', text: String(values['reason']), next: nextOfPrograms }
+      : // People see no header.
+        { title: 'Try again in a moment', text: message, next: `Load this page again in ${values['seconds']} s.` };
+  return makePage(
+    title,
+    `<p>${escapeHtml(text.charAt(0).toUpperCase() + text.slice(1))}.</p>
+<p>${escapeHtml(next)}</p>
+<p>${code}</p>`,
+  );
+};
+
+const ESCAPED: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ESCAPED[character] ?? '');
+
+/** Whether a request comes from the address line of a browser. Programs ask for JSON, or for anything. */
+export const wantsPage = (context: Context<PlatformEnv>): boolean =>
+  accepts(context, {
+    header: 'Accept',
+    supports: ['application/json', 'text/html'],
+    default: 'application/json',
+  }) === 'text/html';

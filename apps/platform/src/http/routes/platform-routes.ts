@@ -1,0 +1,133 @@
+// All routes of the platform, and what each of them needs besides the services' context.
+import type { Secret } from '@tunnel/runtime';
+import type { Db } from '../../db/database.ts';
+import { AccountHost } from '../../mcp/account-host.ts';
+import { McpEndpoint } from '../../mcp/mcp-endpoint.ts';
+import type { AccessTokens } from '../../services/auth/access-tokens.ts';
+import { PasswordHasher } from '../../services/auth/password-hasher.ts';
+import type { SigningKeys } from '../../services/auth/signing-keys.ts';
+import { UserCache } from '../../services/auth/users.ts';
+import type { BillingContext } from '../../services/billing/billing-account.ts';
+import { KnownKeys } from '../../services/keys/verify-key.ts';
+import type { ClientDocuments } from '../../services/oauth/client-documents.ts';
+import { GrantCache } from '../../services/oauth/grants.ts';
+import { SignedMcpTokens } from '../../services/oauth/mcp-tokens.ts';
+import { oauthAddresses } from '../../services/oauth/oauth-addresses.ts';
+import type { GroupEdges, TunnelEdges } from '../../services/usage/edge-state.ts';
+import type { LivingTunnelEdges } from '../../services/usage/living-tunnels.ts';
+import type { ApiAdmission } from '../admission/api-admission.ts';
+import { AttemptLimits } from '../auth/attempt-limits.ts';
+import { requireUser } from '../auth/require-actor.ts';
+import type { PlatformApp, RouteContext } from '../shared/platform-env.ts';
+import { addAuthRoutes } from './auth/auth-routes.ts';
+import { addBillingRoutes } from './billing/billing-routes.ts';
+import { addDomainRoutes, type DomainRouteDeps } from './domains/domain-routes.ts';
+import { addChallengeRoutes } from './edges/challenge-routes.ts';
+import { addEdgeLinkRoutes, type EdgeLinkDeps } from './edges/edge-link-routes.ts';
+import { addKeyRoutes } from './keys/key-routes.ts';
+import { addMcpRoutes, type McpRouteDeps } from './mcp/mcp-routes.ts';
+import { addReservationRoutes } from './names/reservation-routes.ts';
+import { addOauthConsentRoutes } from './oauth/oauth-consent-routes.ts';
+import { addOauthMetadataRoutes } from './oauth/oauth-metadata-routes.ts';
+import { addOauthTokenRoutes } from './oauth/oauth-token-routes.ts';
+import { addHealthRoutes } from './operations/health-routes.ts';
+import { addMetricsRoutes } from './operations/metrics-routes.ts';
+import { type MetricsContext, PlatformMetrics } from './operations/platform-metrics.ts';
+import { addDashboardRoutes } from './pages/dashboard-routes.ts';
+import { addDocsRoutes } from './pages/docs-routes.ts';
+import type { StaticFiles } from './pages/static-files.ts';
+import { addLoadBalancingRoutes, addUsageRoutes } from './usage/usage-routes.ts';
+
+export interface PlatformRouteDeps
+  extends RouteContext,
+    Omit<EdgeLinkDeps, 'strangers'>,
+    Omit<DomainRouteDeps, 'requireUser'>,
+    AccountTokens {
+  /** Database connections for edges alone. */
+  readonly linkDb: Db;
+  /** The turns of API calls. */
+  readonly admission: ApiAdmission;
+  /** Of the platform's host below the domain; nobody's to reserve. */
+  readonly platformLabel?: string | null;
+  /** `[limits] account_share`. */
+  readonly accountShare: number;
+  readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
+  readonly billing: BillingContext;
+  /** null: it is not built. */
+  readonly dashboard: StaticFiles | null;
+  /** Of the page of the API. */
+  readonly viewer: StaticFiles;
+  /** About programs that ask to be connected. */
+  readonly clientDocuments: ClientDocuments;
+  /** A mail waits in the outbox. */
+  readonly mailWaits: () => void;
+  /** The invitation for the first account was used. */
+  readonly firstAccountMade: () => void;
+  /** The one that is listened on. */
+  readonly port: () => number;
+  /** Of the operator. */
+  readonly adminToken: Secret;
+  readonly ordering: MetricsContext['ordering'];
+}
+
+/** Access tokens, and the keys that sign them. */
+export interface AccountTokens {
+  readonly signingKeys: SigningKeys;
+  readonly accessTokens: AccessTokens;
+}
+
+export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): void => {
+  const { db, clock, settings, signingKeys, accessTokens, linkDb, admission } = deps;
+  const accounts = {
+    ...{ passwords: new PasswordHasher(), accessTokens },
+    users: new UserCache({ db, clock }),
+  };
+  const withUser = { ...deps, requireUser: requireUser(accounts) };
+  const oauth = makeOauth(deps, { ...accounts, keys: signingKeys });
+  addHealthRoutes(app, deps);
+  addAuthRoutes(app, { ...withUser, ...accounts, signingKeys });
+  addKeyRoutes(app, withUser);
+  addUsageRoutes(app, withUser);
+  addReservationRoutes(app, withUser);
+  addDomainRoutes(app, withUser);
+  addLoadBalancingRoutes(app, withUser);
+  addBillingRoutes(app, { ...deps.billing, requireUser: withUser.requireUser });
+  addEdgeLinkRoutes(app, { ...deps, db: linkDb, strangers: { db, admission } });
+  addChallengeRoutes(app, deps);
+  addOauthConsentRoutes(app, { ...withUser, ...oauth });
+  addOauthMetadataRoutes(app, { ...oauth, hasMcp: settings.mcp.enabled });
+  addOauthTokenRoutes(app, { ...withUser, ...oauth });
+  const metrics = new PlatformMetrics({ ...deps, db: linkDb });
+  addMetricsRoutes(app, { metrics, adminToken: deps.adminToken });
+  if (settings.mcp.enabled) addMcp(app, { ...deps, users: accounts.users, tokens: oauth.mcpTokens, metrics });
+  addDocsRoutes(app, deps);
+  addDashboardRoutes(app, deps.dashboard);
+};
+
+interface McpParts extends PlatformRouteDeps, Pick<McpRouteDeps, 'tokens'> {
+  readonly users: UserCache;
+  readonly metrics: PlatformMetrics;
+}
+
+const addMcp = (app: PlatformApp, parts: McpParts): void => {
+  const { clock, logger, version, settings, port, tokens, metrics, admission } = parts;
+  const endpoint = new McpEndpoint({
+    ...{ clock, logger, version, callsPerMinute: settings.mcp.calls_per_minute },
+    hostFor: (caller) => new AccountHost(parts, caller),
+    onCall: (tool, outcome) => metrics.countMcpCall(tool, outcome),
+  });
+  addMcpRoutes(app, { settings, port, endpoint, tokens, keys: new KnownKeys(parts), admission });
+};
+
+/** The parts of the authorization server. What it counts is apart from log-ins: a program that goes wrong locks nobody out. */
+const makeOauth = (
+  { db, clock, settings }: PlatformRouteDeps,
+  { keys, users }: { readonly keys: SigningKeys; readonly users: UserCache },
+) => {
+  const addresses = oauthAddresses(settings.public_url);
+  const grants = new GrantCache({ db, clock });
+  return {
+    ...{ addresses, grants, mcpTokens: new SignedMcpTokens({ keys, clock, addresses, users, grants }) },
+    limits: new AttemptLimits(settings.limits, () => clock.monotonic()),
+  };
+};

@@ -1,0 +1,66 @@
+import { Fault } from '@tunnel/errors';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openPlatformFixture, type PlatformFixture } from '../../server/platform.fixture.ts';
+import { addTunnelCloseRoute } from './tunnel-close-route.ts';
+
+let fixture: PlatformFixture;
+
+beforeAll(async () => {
+  fixture = await openPlatformFixture(addTunnelCloseRoute);
+  const registered_at = new Date(fixture.clock.now());
+  const entry = (tunnel_id: string, more: object = {}) => ({
+    ...{ user_id: fixture.alice.userId, tunnel_id, protocol: 'http', label: 'shop', region_id: 'local' },
+    ...{ registered_at, ...more },
+  });
+  await fixture.database.db
+    .insertInto('tunnel_log')
+    .values([entry('tun_live'), entry('tun_ended', { unregistered_at: registered_at })])
+    .execute();
+});
+afterAll(() => fixture.close());
+
+const close = async (id: string, user = fixture.alice): Promise<{ status: number; body: unknown }> => {
+  const answer = await fixture.ask(user, 'DELETE', `/tunnels/${id}`);
+  const text = await answer.text();
+  return { status: answer.status, body: text === '' ? null : (JSON.parse(text) as unknown) };
+};
+
+const audited = () =>
+  fixture.database.db
+    .selectFrom('audit_log')
+    .select(['actor', 'details'])
+    .where('action', '=', 'tunnel.closed')
+    .execute();
+
+it('asks the edge of the tunnel to close it, and writes that into the audit log', async () => {
+  fixture.edges.answer = null;
+  const { userId } = fixture.alice;
+  expect(await close('tun_live')).toEqual({ status: 204, body: null });
+  expect(fixture.edges.asked).toEqual([['local', 'tun_live', userId]]);
+  expect(await audited()).toEqual([{ actor: `user:${userId}`, details: { tunnel_id: 'tun_live' } }]);
+});
+
+it('answers 404 for a tunnel that is unknown, has ended or belongs to another account, without asking an edge', async () => {
+  const before = fixture.edges.asked.length;
+  const unknown = { status: 404, body: { code: 'TUNNEL_UNKNOWN' } };
+  expect(await close('tun_none')).toMatchObject(unknown);
+  expect(await close('tun_ended')).toMatchObject(unknown);
+  expect(await close('tun_live', fixture.bob)).toMatchObject(unknown);
+  expect(fixture.edges.asked).toHaveLength(before);
+});
+
+it('answers 404 when the tunnel ended before its edge was asked', async () => {
+  fixture.edges.answer = new Fault('TUNNEL_UNKNOWN');
+  expect(await close('tun_live')).toMatchObject({ status: 404, body: { code: 'TUNNEL_UNKNOWN' } });
+});
+
+it('answers 502 while the edge is away, and writes nothing into the audit log', async () => {
+  const before = (await audited()).length;
+  fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
+  expect(await close('tun_live')).toMatchObject({ status: 502, body: { code: 'EDGE_AWAY' } });
+  expect(await audited()).toHaveLength(before);
+});
+
+it('needs a signed-in caller', async () => {
+  expect((await fixture.ask(null, 'DELETE', '/tunnels/tun_live')).status).toBe(401);
+});

@@ -1,0 +1,91 @@
+// The HTTP server of the platform: its port, its time limits, and what it says to requests that never reach the app.
+import { type IncomingMessage, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http';
+import { getRequestListener, RequestError } from '@hono/node-server';
+import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
+import { isLoopbackHost, plainAddress } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import {
+  type ConnectionGate,
+  type ErrorMapper,
+  HttpListener,
+  type ListenerDoor,
+  refusedAsJson,
+} from '@tunnel/http-shell';
+import type { Clock, Logger } from '@tunnel/runtime';
+import { LIMITS } from '../../limits.ts';
+import type { ApiAdmission } from '../admission/api-admission.ts';
+import { newRequestId } from '../shared/every-answer.ts';
+import { CHALLENGE_PATH } from '../shared/paths.ts';
+import type { PlatformApp } from '../shared/platform-env.ts';
+import { noAddress, platformErrorMapper } from './platform-app.ts';
+
+export interface HttpServerOptions {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly app: PlatformApp;
+  readonly gate: ConnectionGate;
+  /** The turns of API calls; absent: every request is served at once. */
+  readonly admission?: Pick<ApiAdmission, 'pass'> | undefined;
+  /** Nothing but this path and those below it is there; absent: everything is. */
+  readonly onlyBelow?: string;
+  /** It speaks TLS; its certificate comes with `renew`. Absent: in clear. */
+  readonly tls?: Pick<ListenerDoor, 'challengeFor'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const refused = refusedAsJson(newRequestId);
+
+export class HttpServer extends HttpListener {
+  constructor({ host, port, app, gate, admission, onlyBelow = '', tls, clock, logger }: HttpServerOptions) {
+    const answerOf = platformErrorMapper(logger);
+    const serve = getRequestListener((request, env) => app.fetch(request, env), {
+      errorHandler: (error) => answerUnread(error, answerOf),
+      hostname: NO_HOST,
+    });
+    const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+      if (admission === undefined) void serve(request, response);
+      else admission.pass(request, response, () => serve(request, response));
+    };
+    const onClearRequest: RequestListener = (request, response) => {
+      if (isForClear(request)) return onRequest(request, response);
+      const { headers, body } = refused(new Fault('API_HTTPS_ONLY'));
+      response.writeHead(400, { ...headers, connection: 'close' }).end(body);
+    };
+    super({
+      on: { host, port, key: '[platform] port' },
+      onRequest: (request, response) => {
+        if (request.url?.startsWith(onlyBelow) === true) onRequest(request, response);
+        else response.writeHead(404).end();
+      },
+      ...{ gate, kind: 'platform' },
+      bounds: { headTimeoutMs: LIMITS.HEAD_TIMEOUT_MS, requestTimeoutMs: LIMITS.REQUEST_TIMEOUT_MS },
+      takesOddRequests: true,
+      refused,
+      ...(tls === undefined ? {} : { tls: true, door: { clock, onClearRequest, challengeFor: tls.challengeFor } }),
+      unreadableReasons: { HPE_HEADER_OVERFLOW: `the headers of the request are over ${maxHeaderSize} bytes` },
+      grace: { clock, ms: LIMITS.HTTP_STOP_GRACE_MS },
+      portReasons: {},
+    });
+  }
+}
+
+/**
+ * What a port with TLS takes in clear: authorities validate a name so, and the payment processor's stand-in on this machine signs what it sends. All else
+ * has secrets.
+ */
+const isForClear = ({ url = '', socket }: IncomingMessage): boolean =>
+  url.startsWith(CHALLENGE_PATH) ||
+  (url === BILLING_WEBHOOK_PATH && isLoopbackHost(plainAddress(socket.remoteAddress ?? '')));
+
+/** In the URL of a request without one: balancers probe by HTTP/1.0. Whether it needs one is the app's business. */
+const NO_HOST = 'no-host.invalid';
+
+/** Their target or host makes no URL. */
+const answerUnread = (error: unknown, answerOf: ErrorMapper): Response => {
+  const known = error instanceof RequestError ? noAddress(error) : error;
+  const requestId = newRequestId();
+  const { status, headers, body } = answerOf(known, requestId);
+  return Response.json(body, { status, headers: { ...headers, 'x-request-id': requestId } });
+};

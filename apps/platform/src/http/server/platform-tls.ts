@@ -1,0 +1,145 @@
+// HTTPS on the platform's own port: which certificate it shows, looked for again and again, and what it shows an authority that validates its host.
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import { CertificateFiles, type CertificatePair, secureOptionsOf, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
+import { type Clock, type Logger, randomToken, Secret, type ServerConfig, type Timer } from '@tunnel/runtime';
+import type { Db } from '../../db/database.ts';
+import { DatabaseAway } from '../../db/database-away.ts';
+import { LIMITS } from '../../limits.ts';
+import type { KeptCertificates } from '../../services/certificates/edge-certificates.ts';
+import { bestFor, issuedOf, operatorsIssued } from '../../services/certificates/own-certificate.ts';
+import { ChallengePace } from '../admission/challenge-pace.ts';
+
+export interface PlatformTlsOptions {
+  readonly publicUrl: string;
+  readonly files: ServerConfig['tls'];
+  readonly db: Db;
+  /** null: nothing is ordered here, or nothing can be told yet. */
+  readonly certificates: () => KeptCertificates | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** For handshakes from now on. */
+  readonly onRenewed: (options: SecureContextOptions) => void;
+}
+
+export class PlatformTls {
+  readonly #given: PlatformTlsOptions;
+  readonly #host: string;
+  /** Tickets are of this run: no other takes them. */
+  readonly #terms: TlsTerms;
+  readonly #files: CertificateFiles;
+  readonly #pace: ChallengePace;
+  #issued: CertificatePair | null = null;
+  /** Of what is shown, or what was found not to be fit. */
+  #seen = '';
+  #problem = '';
+  #looking: Promise<void> | undefined;
+  #timer: Timer | undefined;
+  /** Of the challenge that is asked for now: an authority asks from several places. */
+  #challenge: { readonly token: string; readonly context: SecureContext } | null = null;
+
+  constructor(options: PlatformTlsOptions) {
+    const { publicUrl, files, clock, logger } = options;
+    this.#given = options;
+    this.#pace = new ChallengePace(clock);
+    this.#host = new URL(publicUrl).hostname;
+    this.#terms = new TlsTerms(new Secret(randomToken()), clock);
+    this.#files = new CertificateFiles({
+      ...{ paths: files, clock, logger, lookEveryMs: LIMITS.OWN_CERTIFICATE_LOOK_MS },
+      onRenewed: () => this.#show(),
+    });
+  }
+
+  /** Before the port opens. Rejects with a fault that names the file. */
+  async start(): Promise<void> {
+    await this.#files.start();
+    this.#show();
+    this.#terms.start(LIMITS.TLS_PORT_TICKETS_LOOK_MS, () => this.#show());
+    if (this.#shown === null) {
+      this.#given.logger.info({ host: this.#host }, 'the port takes connections when its first certificate is there');
+    }
+  }
+
+  /** With the tables there. */
+  watch(): void {
+    this.#timer ??= this.#given.clock.setInterval(() => void this.look(), LIMITS.OWN_CERTIFICATE_LOOK_MS);
+    void this.look();
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#files.stop();
+    this.#terms.stop();
+    await this.#looking;
+  }
+
+  look(): Promise<void> {
+    this.#looking ??= this.#look()
+      .catch((error: unknown) => this.#failed(error))
+      .finally(() => {
+        this.#looking = undefined;
+      });
+    return this.#looking;
+  }
+
+  /** What an authority is shown; null: nobody waits for it. */
+  readonly challengeFor = async (host: string | null): Promise<SecureContext | null> => {
+    try {
+      return host === this.#host && this.#pace.waitMs('port') === 0 ? await this.#challengeContext() : null;
+    } catch (error) {
+      this.#failed(error);
+      return null;
+    }
+  };
+
+  /** What was issued comes before the files, which are for names that have nothing better. */
+  get #shown(): TlsFiles | null {
+    return this.#issued ?? this.#files.current;
+  }
+
+  #show(): void {
+    if (this.#shown !== null) this.#given.onRenewed(this.#terms.optionsOf(this.#shown, 'platform'));
+  }
+
+  async #look(): Promise<void> {
+    const { db, certificates, logger } = this.#given;
+    const kept = certificates();
+    if (kept === null) return;
+    const best = bestFor(await operatorsIssued(db), this.#host);
+    const version = best === null ? '' : `${best.id} ${best.serial}`;
+    if (best === null || version === this.#seen) return;
+    const stored = await issuedOf(db, best.id);
+    if (stored === null) return;
+    const pair = { cert: Buffer.from(stored.chain), key: Buffer.from(await kept.keys.open(stored.key)) };
+    this.#seen = version;
+    if (!isPair(pair)) throw new Error('the key is not that of the certificate');
+    this.#issued = pair;
+    this.#problem = '';
+    this.#show();
+    logger.info({ host: this.#host, serial: stored.serial }, 'the certificate is in use for new connections');
+  }
+
+  async #challengeContext(): Promise<SecureContext | null> {
+    const { certificates, clock } = this.#given;
+    const found = (await certificates()?.store.findChallenge({ tlsName: this.#host }, clock.now())) ?? null;
+    if (found?.type !== 'tls-alpn-01') return null;
+    if (this.#challenge?.token === found.token) return this.#challenge.context;
+    const { challengeCertificate } = await import('@tunnel/acme');
+    const { cert, key } = await challengeCertificate(found, clock.now());
+    const context = createSecureContext(secureOptionsOf({ cert: Buffer.from(cert), key: Buffer.from(key) }));
+    this.#challenge = { token: found.token, context };
+    return context;
+  }
+
+  /** Once each: it is tried again every few seconds. A database that is away is told of elsewhere. */
+  #failed(error: unknown): void {
+    if (error instanceof DatabaseAway) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (reason === this.#problem) return;
+    this.#problem = reason;
+    this.#given.logger.error({ reason }, 'the certificate of this port cannot be used, the one before stays in use');
+  }
+}
+
+const isPair = ({ cert, key }: CertificatePair): boolean =>
+  new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));

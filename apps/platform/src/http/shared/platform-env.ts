@@ -1,0 +1,15 @@
+// The types of one request's context, and everything the routes are given.
+import type { HttpBindings } from '@hono/node-server';
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { EdgeActor, LoggedInActor, ServiceContext } from '../../services/shared/service-context.ts';
+
+export interface PlatformEnv {
+  Bindings: HttpBindings;
+  Variables: { requestId: string; actor: LoggedInActor; edge: EdgeActor; address: string };
+}
+
+export type PlatformApp = OpenAPIHono<PlatformEnv>;
+
+export interface RouteContext extends ServiceContext {
+  readonly version: string;
+}

@@ -1,0 +1,160 @@
+// What operators do with accounts: list them, suspend and restore them, give them a plan.
+import { isPayg, normalizeAddress } from '@tunnel/core';
+import { Fault } from '@tunnel/errors';
+import type { Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import { actorName, writeAudit } from '../shared/audit.ts';
+import { announceChange } from '../shared/edge-changes.ts';
+import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
+
+export interface ListedUser {
+  readonly id: string;
+  readonly email: string;
+  readonly status: 'active' | 'suspended';
+  readonly plan: string;
+  readonly emailVerified: boolean;
+  readonly createdAt: Date;
+  readonly openTunnels: number;
+}
+
+export interface UserPage {
+  readonly limit?: number;
+  /** The address of the last one of the page before. */
+  readonly after?: string;
+}
+
+const PAGE = 1000;
+
+/** The accounts as an operator sees them, by their addresses, a page at a time. */
+export const listUsers = async (
+  { db }: Pick<OperatorContext, 'db'>,
+  { limit = PAGE, after }: UserPage = {},
+): Promise<ListedUser[]> => {
+  let query = db
+    .selectFrom('users')
+    .select(['id', 'email', 'status', 'plan', 'email_verified_at', 'created_at'])
+    .select((row) =>
+      row
+        .selectFrom('tunnel_log')
+        .select((rows) => rows.fn.countAll<number>().as('open'))
+        .whereRef('tunnel_log.user_id', '=', 'users.id')
+        .where('unregistered_at', 'is', null)
+        .as('open_tunnels'),
+    )
+    .where('deleted_at', 'is', null)
+    .orderBy('email')
+    .limit(limit);
+  if (after !== undefined) query = query.where('email', '>', after);
+  const rows = await query.execute();
+  return rows.map((row) => ({
+    id: row.id,
+    email: row.email,
+    status: row.status,
+    plan: row.plan,
+    emailVerified: row.email_verified_at !== null,
+    createdAt: row.created_at,
+    openTunnels: row.open_tunnels ?? 0,
+  }));
+};
+
+/** Closes an account: its sessions and tunnels end everywhere, and nobody signs in. false: it was suspended already. */
+export const suspend = async (
+  { db, clock }: OperatorContext,
+  actor: OperatorActor,
+  email: string,
+): Promise<{ changed: boolean }> =>
+  db.transaction().execute(async (trx) => {
+    const account = await lockAccountOf(trx, email);
+    if (account.status === 'suspended') return { changed: false };
+    await trx
+      .updateTable('users')
+      .set((row) => ({ status: 'suspended' as const, epoch: row('epoch', '+', 1) }))
+      .where('id', '=', account.id)
+      .execute();
+    await trx
+      .updateTable('refresh_families')
+      .set({ revoked_at: new Date(clock.now()) })
+      .where('user_id', '=', account.id)
+      .where('revoked_at', 'is', null)
+      .execute();
+    await writeAudit(trx, { actor: actorName(actor), action: 'user.suspended', userId: account.id });
+    const { code, message } = new Fault('ACCOUNT_SUSPENDED');
+    await announceChange(trx, { kind: 'account-closed', accountId: account.id, code, message });
+    return { changed: true };
+  });
+
+/** Opens a suspended account again. Those who were signed in sign in anew. false: it was not suspended. */
+export const restore = async (
+  { db }: Pick<OperatorContext, 'db'>,
+  actor: OperatorActor,
+  email: string,
+): Promise<{ changed: boolean }> =>
+  db.transaction().execute(async (trx) => {
+    const account = await lockAccountOf(trx, email);
+    if (account.status === 'active') return { changed: false };
+    await trx.updateTable('users').set({ status: 'active' }).where('id', '=', account.id).execute();
+    await writeAudit(trx, { actor: actorName(actor), action: 'user.restored', userId: account.id });
+    await announceChange(trx, { kind: 'account-changed', accountId: account.id });
+    return { changed: true };
+  });
+
+/**
+ * Gives an account another plan. Tunnels that are open stay, also those over the new limit. false: it had that plan already.
+ */
+export const setPlan = async (
+  { db, clock }: OperatorContext,
+  actor: OperatorActor,
+  { email, plan }: { readonly email: string; readonly plan: string },
+): Promise<{ changed: boolean }> =>
+  db.transaction().execute(async (trx) => {
+    const account = await lockAccountOf(trx, email);
+    const { price } = await findPlan(trx, plan);
+    if (account.plan === plan) return { changed: false };
+    await trx.updateTable('users').set({ plan }).where('id', '=', account.id).execute();
+    if (isPayg({ priceCentsPerGb: price })) await meterFrom(trx, account.id, new Date(clock.now()));
+    const details = { from: account.plan, to: plan };
+    await writeAudit(trx, { actor: actorName(actor), action: 'user.plan-set', userId: account.id, details });
+    await announceChange(trx, { kind: 'account-changed', accountId: account.id });
+    return { changed: true };
+  });
+
+const findPlan = async (trx: Transaction<Schema>, name: string): Promise<{ readonly price: number }> => {
+  const plans = await trx.selectFrom('plans').select(['name', 'price_cents_per_gb as price']).orderBy('name').execute();
+  const found = plans.find((plan) => plan.name === name);
+  if (found !== undefined) return found;
+  throw new Fault('PLAN_UNKNOWN', { plan: name, plans: plans.map((plan) => plan.name).join(', ') });
+};
+
+/** The estimate and the spend cap hold from now on, also for an account without a subscription. */
+const meterFrom = async (trx: Transaction<Schema>, userId: string, now: Date): Promise<void> => {
+  await trx
+    .insertInto('billing_accounts')
+    .values({ user_id: userId, metered_from: now })
+    .onConflict((conflict) =>
+      conflict
+        .column('user_id')
+        .doUpdateSet((held) => ({ metered_from: held.fn.coalesce('billing_accounts.metered_from', held.val(now)) })),
+    )
+    .execute();
+};
+
+export interface FoundAccount {
+  readonly id: string;
+  readonly email: string;
+  readonly status: 'active' | 'suspended';
+  readonly plan: string;
+}
+
+/** The account an operator means, locked until the deed is done. */
+export const lockAccountOf = async (trx: Transaction<Schema>, email: string): Promise<FoundAccount> => {
+  const address = normalizeAddress(email);
+  const account = await trx
+    .selectFrom('users')
+    .select(['id', 'email', 'status', 'plan'])
+    .where('email', '=', address)
+    .where('deleted_at', 'is', null)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
+  if (account === undefined) throw new Fault('USER_UNKNOWN', { email: address });
+  return account;
+};

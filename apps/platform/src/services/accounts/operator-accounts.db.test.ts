@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AccountsFixture, openAccounts, PASSWORD } from '../../http/auth/accounts.fixture.ts';
+import { LIMITS } from '../../limits.ts';
+import { PasswordHasher } from '../auth/password-hasher.ts';
+import { createUser, deleteUser, invite, sendPasswordReset } from './operator-accounts.ts';
+
+const OPERATOR = { kind: 'operator', name: 'root' } as const;
+
+let fixture: AccountsFixture;
+beforeAll(async () => {
+  fixture = await openAccounts({ settings: { sign_up: 'closed' } });
+});
+afterAll(() => fixture.close());
+
+const context = () => ({
+  ...{ db: fixture.database.db, clock: fixture.clock, publicUrl: 'https://tunnel.example/' },
+  passwords: new PasswordHasher({ cost: { memoryKib: 64, passes: 1, lanes: 1 }, slots: 1 }),
+});
+const create = (email: string, password: string | null) => createUser(context(), OPERATOR, { email, password });
+const loginStatus = async (email: string, password = PASSWORD): Promise<number> =>
+  (await fixture.post('/auth/login', { email, password })).status;
+const mailsTo = (recipient: string) =>
+  fixture.database.db
+    .selectFrom('mail_outbox')
+    .select(['subject', 'text_body'])
+    .where('recipient', '=', recipient)
+    .execute();
+const tokenOf = (link: string): string => new URL(link).searchParams.get('token') ?? '';
+const choose = (link: string, password = PASSWORD): Promise<Response> =>
+  fixture.post('/auth/reset-password', { token: tokenOf(link), password });
+
+describe('an operator', () => {
+  it('makes an account with a password, which can log in at once and gets no mail', async () => {
+    const made = await create(' Given@Example.com', PASSWORD);
+    expect(made).toMatchObject({ email: 'given@example.com', link: null });
+    expect(await loginStatus('given@example.com')).toBe(200);
+    expect(await mailsTo('given@example.com')).toEqual([]);
+    expect(await fixture.auditOf('user.created')).toMatchObject([{ actor: 'operator:root', user_id: made.id }]);
+  });
+
+  it('makes one without, whose owner chooses it within 7 days by a link that is mailed and told', async () => {
+    const { email, link } = await create('chooser@example.com', null);
+    expect(link).toMatch(/^https:\/\/tunnel\.example\/app\/reset-password\?token=[\w-]{43}$/);
+    const [mail] = await mailsTo(email);
+    expect([mail?.subject, mail?.text_body]).toEqual(['Your account is ready', expect.stringContaining(link ?? '')]);
+    expect([await loginStatus(email, ''), await loginStatus(email)]).toEqual([401, 401]);
+    await fixture.clock.advance(LIMITS.INVITE_MS - 1);
+    expect((await choose(link ?? '')).status).toBe(200);
+    expect(await loginStatus(email)).toBe(200);
+    expect((await choose(link ?? '')).status).toBe(400);
+  });
+
+  it('sends a link to choose a new password, which changes nothing before it is used and works for an hour', async () => {
+    await create('forgetful@example.com', PASSWORD);
+    const first = await sendPasswordReset(context(), OPERATOR, 'FORGETFUL@example.com');
+    expect(await loginStatus('forgetful@example.com')).toBe(200);
+    expect(await mailsTo('forgetful@example.com')).toMatchObject([{ subject: 'Choose a new password' }]);
+    await fixture.clock.advance(LIMITS.RESET_TOKEN_MS);
+    expect((await choose(first.link)).status).toBe(400);
+    const { link } = await sendPasswordReset(context(), OPERATOR, 'forgetful@example.com');
+    expect((await choose(link, 'a newer password')).status).toBe(200);
+    expect(await loginStatus('forgetful@example.com', 'a newer password')).toBe(200);
+  });
+
+  it('invites with a link that is mailed and told, and not somebody who has an account', async () => {
+    const { email, link, expiresAt } = await invite(context(), OPERATOR, 'guest@example.com');
+    expect(link).toMatch(/^https:\/\/tunnel\.example\/app\/signup\?invite=[\w-]{43}$/);
+    expect(expiresAt.getTime() - fixture.clock.now()).toBe(LIMITS.INVITE_MS);
+    expect(await mailsTo(email)).toMatchObject([
+      { subject: 'You are invited', text_body: expect.stringContaining(link) },
+    ]);
+    await create(email, PASSWORD);
+    await expect(invite(context(), OPERATOR, email)).rejects.toMatchObject({ code: 'ACCOUNT_EXISTS' });
+    expect(await fixture.database.db.selectFrom('invites').selectAll().where('email', '=', email).execute()).toEqual(
+      [],
+    );
+  });
+
+  it('is told what is wrong: an address that is none, that is taken, that nobody has; a short password', async () => {
+    await create('taken@example.com', PASSWORD);
+    await expect(create('taken@example.com', null)).rejects.toMatchObject({ code: 'ACCOUNT_EXISTS' });
+    await expect(create('no address', null)).rejects.toThrow('email: must be an email address');
+    await expect(create('short@example.com', 'short')).rejects.toThrow('password: must have at least 8 characters');
+    await expect(invite(context(), OPERATOR, 'no address')).rejects.toThrow('email: must be an email address');
+    for (const verb of [sendPasswordReset, deleteUser]) {
+      await expect(verb(context(), OPERATOR, 'nobody@example.com')).rejects.toMatchObject({ code: 'USER_UNKNOWN' });
+    }
+    await fixture.setUser('taken@example.com', { auth_method: 'github' });
+    await expect(sendPasswordReset(context(), OPERATOR, 'taken@example.com')).rejects.toMatchObject({
+      code: 'ACCOUNT_EXTERNAL',
+    });
+  });
+
+  it('deletes an account without its password, suspended or not', async () => {
+    await create('leaving@example.com', PASSWORD);
+    await fixture.setUser('leaving@example.com', { status: 'suspended' });
+    await deleteUser(context(), OPERATOR, 'leaving@example.com');
+    expect(await loginStatus('leaving@example.com')).toBe(401);
+    expect(await fixture.auditOf('user.deleted')).toMatchObject([{ actor: 'operator:root' }]);
+  });
+});

@@ -1,0 +1,141 @@
+// Whose key this is, and what its account may do, as edges are told it; and when it was used last.
+import type { KeyAnswer } from '@tunnel/contract';
+import { type Clock, type Logger, sha256Hex, type Timer } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import type { Db } from '../../db/database.ts';
+import { LIMITS } from '../../limits.ts';
+import { linkTo } from '../mail/mail-template.ts';
+import { refusal, rightsOf } from '../shared/link-answers.ts';
+import { RecentLookups } from '../shared/recent-lookups.ts';
+import type { ServiceContext } from '../shared/service-context.ts';
+
+export interface VerifyKeyContext extends Pick<ServiceContext, 'db'> {
+  readonly settings: Pick<ServiceContext['settings'], 'public_url'>;
+  readonly keyUses: Pick<KeyUses, 'note'>;
+}
+
+export const verifyKey = async ({ db, settings, keyUses }: VerifyKeyContext, tokenHash: string): Promise<KeyAnswer> => {
+  const row = await db
+    .selectFrom('api_keys')
+    .innerJoin('users', 'users.id', 'api_keys.user_id')
+    .innerJoin('plans', 'plans.name', 'users.plan')
+    .select(['api_keys.id as key_id', 'api_keys.status as key_status', 'api_keys.unlimited', 'api_keys.user_id'])
+    .select(['users.status as account_status', 'users.plan', 'plans.tunnel_limit', 'plans.allow_custom_subdomains'])
+    .select('users.email')
+    .where('api_keys.token_hash', '=', tokenHash)
+    .executeTakeFirst();
+  if (row === undefined) return refusal('AUTH_TOKEN_INVALID');
+  if (row.key_status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
+  if (row.account_status !== 'active') return refusal('ACCOUNT_SUSPENDED');
+  keyUses.note(row.key_id);
+  const profile = { email: row.email, dashboard_url: linkTo(settings.public_url, '/app') };
+  return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: rightsOf(row), profile };
+};
+
+/** The keys of the requests of the last two seconds: a key that is revoked is refused within them. */
+export class KnownKeys {
+  readonly #lookups: RecentLookups<KeyAnswer>;
+
+  constructor(context: VerifyKeyContext & { readonly clock: Clock }) {
+    const read = (tokenHash: string): Promise<KeyAnswer> => verifyKey(context, tokenHash);
+    this.#lookups = new RecentLookups({ clock: context.clock, max: LIMITS.VERIFIED_KEYS_MAX, read });
+  }
+
+  /** What is known of a key without asking the database; undefined: nothing. */
+  recent(key: string): KeyAnswer | undefined {
+    return this.#lookups.recent(sha256Hex(key)) ?? undefined;
+  }
+
+  /** Whose the key was when it was last looked up, however long ago that was: for counting, not for letting in. */
+  accountOf(key: string): string | null {
+    const answer = this.#lookups.last(sha256Hex(key));
+    return answer?.ok === true ? answer.account.account_id : null;
+  }
+
+  async find(key: string): Promise<KeyAnswer> {
+    return (await this.#lookups.find(sha256Hex(key))) ?? refusal('AUTH_TOKEN_INVALID');
+  }
+}
+
+export interface KeyUsesDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Keeps last_used_at of keys fresh without a write per use: uses are noted in memory and written together. */
+export class KeyUses {
+  readonly #deps: KeyUsesDeps;
+  /** When each key was used last, of those that wait to be written. */
+  #waiting = new Map<string, number>();
+  /** When each key was written last, for as long as that keeps it from being written again; oldest first. */
+  readonly #written = new Map<string, number>();
+  #timer: Timer | null = null;
+  #flushing: Promise<void> = Promise.resolve();
+
+  constructor(deps: KeyUsesDeps) {
+    this.#deps = deps;
+  }
+
+  /** The key was used just now. */
+  note(keyId: string): void {
+    const now = this.#deps.clock.now();
+    const before = this.#written.get(keyId);
+    if (before !== undefined && now - before < LIMITS.KEY_USE_EVERY_MS) return;
+    if (this.#waiting.size < LIMITS.KEY_USES_MAX) this.#waiting.set(keyId, now);
+  }
+
+  start(): void {
+    this.#timer ??= this.#deps.clock.setInterval(() => void this.flush(), LIMITS.KEY_USES_FLUSH_MS);
+  }
+
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = null;
+    await this.flush();
+  }
+
+  /** Never fails: what could not be written waits for the next time. */
+  async flush(): Promise<void> {
+    this.#flushing = this.#flushing.then(() => this.#write());
+    await this.#flushing;
+  }
+
+  async #write(): Promise<void> {
+    const uses = this.#waiting;
+    if (uses.size === 0) return;
+    this.#waiting = new Map();
+    try {
+      await writeUses(this.#deps.db, uses);
+      for (const [keyId, at] of uses) {
+        this.#written.delete(keyId);
+        this.#written.set(keyId, at);
+      }
+    } catch (error) {
+      this.#deps.logger.warn({ reason: (error as Error).message }, 'the last use of keys is not written yet');
+      for (const [keyId, at] of uses) if (!this.#waiting.has(keyId)) this.#waiting.set(keyId, at);
+    }
+    this.#forgetOld();
+  }
+
+  #forgetOld(): void {
+    const until = this.#deps.clock.now() - LIMITS.KEY_USE_EVERY_MS;
+    for (const [keyId, at] of this.#written) if (at <= until) this.#written.delete(keyId);
+  }
+}
+
+/** Other platform processes write too: one that was written within the minute is left as it is. */
+const writeUses = async (db: Db, uses: ReadonlyMap<string, number>): Promise<void> => {
+  const ids = [...uses.keys()];
+  const times = ids.map((id) => new Date(uses.get(id) ?? 0).toISOString());
+  const interval = `${LIMITS.KEY_USE_EVERY_MS} milliseconds`;
+  await sql`
+    with used as (
+      select api_keys.id, uses.at from api_keys
+      join unnest(${ids}::uuid[], ${times}::timestamptz[]) as uses (id, at) on uses.id = api_keys.id
+      where api_keys.last_used_at is null or api_keys.last_used_at <= uses.at - ${interval}::interval
+      order by api_keys.id for no key update of api_keys
+    )
+    update api_keys set last_used_at = used.at from used where api_keys.id = used.id
+  `.execute(db);
+};

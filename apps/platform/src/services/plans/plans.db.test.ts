@@ -1,0 +1,68 @@
+import type { ServerConfig } from '@tunnel/runtime';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createLinkServer, HeardChanges, type LinkServer } from '../../http/routes/edges/edge-link.fixture.ts';
+import { LIMITS } from '../../limits.ts';
+import { type Account, addAccount, addEdge, type LinkFixture } from '../edges/link.fixture.ts';
+import { upsertPlans } from './plans.ts';
+
+type Plans = ServerConfig['platform']['plans'];
+
+const FREE = { tunnel_limit: 10, allow_custom_subdomains: false, monthly_minimum_cents: 0, price_cents_per_gb: 0 };
+const PAYG = { allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 };
+
+let fixture: LinkFixture;
+let server: LinkServer;
+let stop: () => Promise<void>;
+let heard: HeardChanges;
+let accounts: { readonly free: Account; readonly payg: Account };
+beforeEach(async () => {
+  ({ fixture, server, stop } = await createLinkServer());
+  accounts = { free: await addAccount(fixture.db), payg: await addAccount(fixture.db, 'payg') };
+  heard = await HeardChanges.from(server.url, (await addEdge(fixture)).credential, 0);
+});
+afterEach(async () => {
+  heard.hangUp();
+  await stop();
+});
+
+const start = (plans: Plans) => upsertPlans(fixture.db, plans);
+const planRow = (name: string) =>
+  fixture.db.selectFrom('plans').selectAll().where('name', '=', name).executeTakeFirst();
+
+it('writes plans, and leaves those that are no longer in the file', async () => {
+  await start({ free: { ...FREE, tunnel_limit: 1, domain_limit: 2 }, team: { ...PAYG, tunnel_limit: 50 } });
+  expect(await planRow('free')).toMatchObject({ tunnel_limit: 1, domain_limit: 2 });
+  expect(await planRow('team')).toMatchObject({ tunnel_limit: 50, domain_limit: null, price_cents_per_gb: 10 });
+  expect(await planRow('payg')).toMatchObject({ tunnel_limit: null });
+});
+
+it('tells edges of the accounts whose plan has changed, and of nobody else', async () => {
+  await start({ free: FREE, payg: PAYG });
+  await start({ free: { ...FREE, tunnel_limit: 2 }, payg: { ...PAYG, price_cents_per_gb: 11 } });
+  expect(await heard.until(1)).toMatchObject([
+    {
+      kind: 'account-changed',
+      account: { account_id: accounts.free.accountId, plan: 'free', tunnel_limit: 2, allow_custom_subdomains: false },
+    },
+  ]);
+  await start({ free: { ...FREE, tunnel_limit: 2 }, payg: { ...PAYG, allow_custom_subdomains: false } });
+  await start({ free: { ...FREE, tunnel_limit: 2 }, payg: { ...PAYG, allow_custom_subdomains: false } });
+  const news = await heard.until(2);
+  expect(news).toHaveLength(2);
+  expect(news[1]).toMatchObject({ kind: 'account-changed', account: { account_id: accounts.payg.accountId } });
+});
+
+it('lets edges ask by themselves when there are too many to name', async () => {
+  await sql`
+    insert into users (email, plan) select 'u' || n || '@example.com', 'free' from generate_series(1, ${LIMITS.PLAN_CHANGES_MAX}::int) n
+  `.execute(fixture.db);
+  await start({ free: { ...FREE, tunnel_limit: 2 } });
+  expect(await heard.until(1)).toMatchObject([{ kind: 'forget' }]);
+});
+
+it('is safe when two processes start at once', async () => {
+  await Promise.all(Array.from({ length: 10 }, () => start({ payg: PAYG, free: { ...FREE, tunnel_limit: 5 } })));
+  expect(await planRow('free')).toMatchObject({ tunnel_limit: 5 });
+  expect(await heard.until(1)).toHaveLength(1);
+});
