@@ -8,6 +8,7 @@ import { PasswordHasher } from '../../services/auth/password-hasher.ts';
 import type { SigningKeys } from '../../services/auth/signing-keys.ts';
 import { UserCache } from '../../services/auth/users.ts';
 import type { BillingContext } from '../../services/billing/billing-account.ts';
+import type { DomainsContext } from '../../services/domains/own-domains.ts';
 import { KnownKeys } from '../../services/keys/verify-key.ts';
 import type { ClientDocuments } from '../../services/oauth/client-documents.ts';
 import { GrantCache } from '../../services/oauth/grants.ts';
@@ -21,7 +22,7 @@ import { requireUser } from '../auth/require-actor.ts';
 import type { PlatformApp, RouteContext } from '../shared/platform-env.ts';
 import { addAuthRoutes } from './auth/auth-routes.ts';
 import { addBillingRoutes } from './billing/billing-routes.ts';
-import { addDomainRoutes, type DomainRouteDeps } from './domains/domain-routes.ts';
+import { addDomainRoutes } from './domains/domain-routes.ts';
 import { addChallengeRoutes } from './edges/challenge-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkDeps } from './edges/edge-link-routes.ts';
 import { addKeyRoutes } from './keys/key-routes.ts';
@@ -41,7 +42,7 @@ import { addLoadBalancingRoutes, addUsageRoutes } from './usage/usage-routes.ts'
 export interface PlatformRouteDeps
   extends RouteContext,
     Omit<EdgeLinkDeps, 'strangers'>,
-    Omit<DomainRouteDeps, 'requireUser'>,
+    DomainsContext,
     AccountTokens {
   /** Database connections for edges alone. */
   readonly linkDb: Db;

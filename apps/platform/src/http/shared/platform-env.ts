@@ -1,6 +1,7 @@
 // The types of one request's context, and everything the routes are given.
 import type { HttpBindings } from '@hono/node-server';
 import type { OpenAPIHono } from '@hono/zod-openapi';
+import type { MiddlewareHandler } from 'hono';
 import type { EdgeActor, LoggedInActor, ServiceContext } from '../../services/shared/service-context.ts';
 
 export interface PlatformEnv {
@@ -13,3 +14,10 @@ export type PlatformApp = OpenAPIHono<PlatformEnv>;
 export interface RouteContext extends ServiceContext {
   readonly version: string;
 }
+
+/** Lets only signed-in callers pass. */
+export interface UserRoutes {
+  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+}
+
+export type UserRouteContext = RouteContext & UserRoutes;

@@ -1,5 +1,5 @@
 // Pieces that the descriptions of routes share. What every operation may answer besides is added by openapi-document.ts.
-import { z } from '@hono/zod-openapi';
+import { createRoute, type RouteConfig, type z } from '@hono/zod-openapi';
 import { apiError } from '@tunnel/contract';
 import { type ErrorCode, Fault, type FaultValues } from '@tunnel/errors';
 
@@ -27,12 +27,27 @@ export const jsonBody = <T extends z.ZodType>(schema: T) => ({
 
 /** The name of the security scheme. */
 export const BEARER = 'bearer';
-export const withUser = [{ [BEARER]: [] }];
+const withUser = [{ [BEARER]: [] }];
 
-export const userRefusals = {
+const userRefusals = {
   401: refused('No access token, or one that is not accepted (any more).', 'ACCESS_TOKEN_MISSING'),
   403: refused('The account is suspended.', 'ACCOUNT_SUSPENDED'),
 };
+
+type Described = Omit<RouteConfig, 'method' | 'path' | 'tags' | 'security'>;
+
+/** Makes routes of signed-in callers, with these tags. What a call without an accepted token is answered is said here; a route may say it otherwise. */
+export const userRoutes =
+  (...tags: string[]) =>
+  <M extends RouteConfig['method'], P extends string, R extends Described>(method: M, path: P, route: R) =>
+    createRoute({
+      method,
+      path,
+      tags,
+      ...route,
+      security: withUser,
+      responses: { ...userRefusals, ...route.responses },
+    });
 
 /** Of a route that asks for no credentials. */
 export const noKey: never[] = [];
@@ -53,13 +68,3 @@ export const busy = refused(
 );
 
 export const EXTENSIONS = 'extensions';
-
-// Of the routes of a tunnel.
-export const unknownTunnel = refused('No such tunnel, or not yours.', 'TUNNEL_UNKNOWN');
-export const regionAway = refused('The region of the tunnel does not answer.', 'EDGE_AWAY', { region: 'local' });
-
-export const tunnelIdParam = z.object({
-  id: z
-    .string()
-    .meta({ description: 'The id of the log entry, or the tunnel_id.', examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
-});

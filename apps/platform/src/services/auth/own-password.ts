@@ -41,18 +41,17 @@ export const checkOwnPassword = async (
   throw new Fault('PASSWORD_WRONG');
 };
 
+/** Locks the account. What it was when a password was checked may be another by now: hashing takes a while. */
+export const lockPassword = (trx: Transaction<Schema>, userId: string) =>
+  trx.selectFrom('users').select(['password_hash', 'epoch']).where('id', '=', userId).forUpdate().executeTakeFirst();
+
 /** Locks the account. Throws when the password, or what a reset ends, has changed since it was shown. */
 export const lockShown = async (
   trx: Transaction<Schema>,
   { userId }: UserActor,
   { passwordHash, epoch }: ShownPassword,
 ): Promise<void> => {
-  const user = await trx
-    .selectFrom('users')
-    .select(['password_hash', 'epoch'])
-    .where('id', '=', userId)
-    .forUpdate()
-    .executeTakeFirst();
+  const user = await lockPassword(trx, userId);
   // A log-in meanwhile may have made the hash of the same password anew; the epoch then stays.
   if (user === undefined || user.epoch !== epoch || (passwordHash === null) !== (user.password_hash === null)) {
     throw new Fault('PASSWORD_WRONG');

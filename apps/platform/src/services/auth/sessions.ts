@@ -11,6 +11,7 @@ import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../shared/audit.ts';
 import type { UserActor } from '../shared/service-context.ts';
 import type { AuthContext, Caller } from './auth-context.ts';
+import { lockPassword } from './own-password.ts';
 import { endFamily, giveRefreshToken } from './refresh-tokens.ts';
 import { presentUser, SHOWN_USER_COLUMNS, type ShownUserRow } from './users.ts';
 
@@ -158,12 +159,7 @@ export interface NewSession {
 /** Begins the family of refresh tokens of one login. Gives the first refresh token. */
 const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSession): Promise<Omit<Login, 'body'>> =>
   db.transaction().execute(async (trx) => {
-    const user = await trx
-      .selectFrom('users')
-      .select(['password_hash', 'epoch'])
-      .where('id', '=', userId)
-      .forUpdate()
-      .executeTakeFirst();
+    const user = await lockPassword(trx, userId);
     // Hashing takes a while. A reset or a suspension in the meantime ends all sessions, this one too.
     if (user?.epoch !== seen.epoch) throw new Fault('LOGIN_WRONG');
     if (upgraded !== null && user.password_hash === seen.password_hash) {

@@ -3,19 +3,23 @@ import type { BillingStatus, BillingUsage } from '@tunnel/contract';
 import { estimateCents, isLoopbackHost, isPayg, monthOf, usageCents } from '@tunnel/core';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
+/** An account with its plan, and what it used in a month. */
+const monthOfAccount = (db: ServiceContext['db'], userId: string, month: string) =>
+  db
+    .selectFrom('users')
+    .innerJoin('plans as plan', 'plan.name', 'users.plan')
+    .leftJoin('metered_usage as usage', (on) =>
+      on.onRef('usage.user_id', '=', 'users.id').on('usage.month', '=', month),
+    )
+    .where('users.id', '=', userId);
+
 /** Where an account stands: from the tables alone, so that it is told while the processor is away. */
 export const showStatus = async (
   { db, clock, settings }: Pick<ServiceContext, 'db' | 'clock' | 'settings'>,
   { userId }: UserActor,
 ): Promise<BillingStatus> => {
-  const month = monthOf(clock.now());
-  const row = await db
-    .selectFrom('users')
-    .innerJoin('plans as plan', 'plan.name', 'users.plan')
+  const row = await monthOfAccount(db, userId, monthOf(clock.now()))
     .leftJoin('billing_accounts as account', 'account.user_id', 'users.id')
-    .leftJoin('metered_usage as usage', (on) =>
-      on.onRef('usage.user_id', '=', 'users.id').on('usage.month', '=', month),
-    )
     .select([
       'plan.name',
       'plan.price_cents_per_gb',
@@ -30,7 +34,6 @@ export const showStatus = async (
       'account.spend_cap_cents',
       'usage.bytes',
     ])
-    .where('users.id', '=', userId)
     .executeTakeFirstOrThrow();
   const rates = { priceCentsPerGb: row.price_cents_per_gb, minimumCents: row.monthly_minimum_cents };
   return {
@@ -67,13 +70,8 @@ export const showUsage = async (
   { userId }: UserActor,
 ): Promise<BillingUsage> => {
   const month = monthOf(clock.now());
-  const row = await db
-    .selectFrom('users')
-    .innerJoin('plans as plan', 'plan.name', 'users.plan')
+  const row = await monthOfAccount(db, userId, month)
     .leftJoin('plans as subscribed', (on) => on.on('subscribed.name', '=', SUBSCRIBED_PLAN))
-    .leftJoin('metered_usage as usage', (on) =>
-      on.onRef('usage.user_id', '=', 'users.id').on('usage.month', '=', month),
-    )
     .select([
       'plan.price_cents_per_gb as price',
       'plan.monthly_minimum_cents as minimum',
@@ -81,7 +79,6 @@ export const showUsage = async (
       'subscribed.monthly_minimum_cents as subscribedMinimum',
       'usage.bytes',
     ])
-    .where('users.id', '=', userId)
     .executeTakeFirstOrThrow();
   const pays = isPayg({ priceCentsPerGb: row.price });
   const bytes = pays ? (row.bytes ?? 0) : 0;

@@ -92,24 +92,25 @@ const verifyRoute = createRoute({
   },
 });
 
-const resendRoute = createRoute({
-  method: 'post',
-  path: '/auth/resend-verification',
+/** Asks for a mail. The answer does not tell whether there is such an account. */
+const mailRoute = <P extends string>(path: P, route: { readonly tags: string[]; readonly summary: string }) =>
+  createRoute({
+    method: 'post',
+    path,
+    ...route,
+    security: noKey,
+    request: { body: jsonBody(emailOnly) },
+    responses: { 200: json(messageBody, 'Whether or not there is such an account.'), 400: badBody },
+  });
+
+const resendRoute = mailRoute('/auth/resend-verification', {
   tags: extensions,
   summary: 'Ask for the verification mail again; the answer is always the same',
-  security: noKey,
-  request: { body: jsonBody(emailOnly) },
-  responses: { 200: json(messageBody, 'Whether or not there is such an account.'), 400: badBody },
 });
 
-const forgotRoute = createRoute({
-  method: 'post',
-  path: '/auth/forgot-password',
+const forgotRoute = mailRoute('/auth/forgot-password', {
   tags,
   summary: 'Ask for a link to choose a new password; the answer is always the same',
-  security: noKey,
-  request: { body: jsonBody(emailOnly) },
-  responses: { 200: json(messageBody, 'Whether or not there is such an account.'), 400: badBody },
 });
 
 const resetRoute = createRoute({

@@ -1,6 +1,5 @@
 // What owners do with their account over HTTP: change its password or address, or delete it. Each asks for the password once more:
 // an access token alone must not be enough for what cannot be taken back.
-import { createRoute } from '@hono/zod-openapi';
 import { accountDeletion, emailChange, messageBody, passwordChange, passwordChanged } from '@tunnel/contract';
 import type { Context } from 'hono';
 import { changeEmail } from '../../../services/accounts/change-email.ts';
@@ -9,10 +8,10 @@ import { changePassword } from '../../../services/auth/own-password.ts';
 import type { AttemptLimits } from '../../auth/attempt-limits.ts';
 import type { RefreshCookie } from '../../auth/refresh-cookie.ts';
 import type { PlatformApp, PlatformEnv } from '../../shared/platform-env.ts';
-import { badBody, busy, EXTENSIONS, json, jsonBody, refused, throttled, withUser } from '../../shared/route-parts.ts';
+import { badBody, busy, EXTENSIONS, json, jsonBody, refused, throttled, userRoutes } from '../../shared/route-parts.ts';
 import type { AuthRouteDeps } from './session-routes.ts';
 
-const tags = ['auth', EXTENSIONS];
+const userRoute = userRoutes('auth', EXTENSIONS);
 
 const refusals = {
   400: badBody,
@@ -24,35 +23,23 @@ const refusals = {
   503: busy,
 };
 
-const passwordRoute = createRoute({
-  method: 'post',
-  path: '/auth/password',
-  tags,
+const passwordRoute = userRoute('post', '/auth/password', {
   summary: 'Change the password; ends all other sessions',
   description: 'The session whose cookie comes along stays. Access tokens of before are not good any more.',
-  security: withUser,
   request: { body: jsonBody(passwordChange) },
   responses: { 200: json(passwordChanged, 'Changed.'), ...refusals },
 });
 
-const emailRoute = createRoute({
-  method: 'post',
-  path: '/auth/email',
-  tags,
+const emailRoute = userRoute('post', '/auth/email', {
   summary: 'Ask for another address; the link in the mail to it makes the change',
-  security: withUser,
   request: { body: jsonBody(emailChange) },
   responses: { 200: json(messageBody, 'Whether or not somebody has that address.'), ...refusals },
 });
 
-const deleteRoute = createRoute({
-  method: 'delete',
-  path: '/auth/me',
-  tags,
+const deleteRoute = userRoute('delete', '/auth/me', {
   summary: 'Delete the account; cannot be undone',
   description:
     'Its tunnels end within seconds, its keys and its subscription for good. Personal data is erased; invoices and day sums stay without it.',
-  security: withUser,
   request: { body: jsonBody(accountDeletion) },
   responses: { 204: { description: 'It is gone.' }, ...refusals },
 });

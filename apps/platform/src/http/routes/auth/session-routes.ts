@@ -3,7 +3,7 @@ import { createRoute, z } from '@hono/zod-openapi';
 import { accessToken, credentials, loggedIn, publicKeys, userChange, userPublic, userSessions } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { socketOf } from '@tunnel/http-shell';
-import type { Context, MiddlewareHandler } from 'hono';
+import type { Context } from 'hono';
 import type { MasterKey } from '../../../db/master-key.ts';
 import type { AuthContext, Caller } from '../../../services/auth/auth-context.ts';
 import { refresh } from '../../../services/auth/refresh-tokens.ts';
@@ -13,7 +13,7 @@ import { showMe, updateMe } from '../../../services/auth/users.ts';
 import { type ApiAdmission, isApiLimit } from '../../admission/api-admission.ts';
 import type { AttemptLimits } from '../../auth/attempt-limits.ts';
 import { BINDING_COOKIE, ownOriginOf, REFRESH_COOKIE, type RefreshCookie } from '../../auth/refresh-cookie.ts';
-import type { PlatformApp, PlatformEnv } from '../../shared/platform-env.ts';
+import type { PlatformApp, PlatformEnv, UserRoutes } from '../../shared/platform-env.ts';
 import {
   badBody,
   busy,
@@ -23,12 +23,13 @@ import {
   noKey,
   refused,
   throttled,
-  userRefusals,
-  withUser,
+  userRoutes,
 } from '../../shared/route-parts.ts';
 
 const tags = ['auth'];
 const extensions = ['auth', EXTENSIONS];
+const userRoute = userRoutes(...tags);
+const extensionRoute = userRoutes(...extensions);
 const setsCookie = z.object({
   'set-cookie': z.string().meta({
     description:
@@ -100,44 +101,27 @@ const refreshRoute = createRoute({
   },
 });
 
-const meRoute = createRoute({
-  method: 'get',
-  path: '/auth/me',
-  tags,
+const meRoute = userRoute('get', '/auth/me', {
   summary: 'Who am I?',
-  security: withUser,
-  responses: { 200: json(userPublic, 'The caller.'), ...userRefusals },
+  responses: { 200: json(userPublic, 'The caller.') },
 });
 
-const updateMeRoute = createRoute({
-  method: 'patch',
-  path: '/auth/me',
-  tags: extensions,
+const updateMeRoute = extensionRoute('patch', '/auth/me', {
   summary: 'Change the name that is shown',
-  security: withUser,
   request: { body: jsonBody(userChange) },
-  responses: { 200: json(userPublic, 'The caller, changed.'), 400: badBody, ...userRefusals },
+  responses: { 200: json(userPublic, 'The caller, changed.'), 400: badBody },
 });
 
-const sessionsRoute = createRoute({
-  method: 'get',
-  path: '/auth/sessions',
-  tags: extensions,
+const sessionsRoute = extensionRoute('get', '/auth/sessions', {
   summary: 'Where am I logged in?',
-  security: withUser,
-  responses: { 200: json(userSessions, 'The one used last first.'), ...userRefusals },
+  responses: { 200: json(userSessions, 'The one used last first.') },
 });
 
-const endSessionRoute = createRoute({
-  method: 'delete',
-  path: '/auth/sessions/{id}',
-  tags: extensions,
+const endSessionRoute = extensionRoute('delete', '/auth/sessions/{id}', {
   summary: 'Log out somewhere else; an access token it holds runs out within 15 minutes',
-  security: withUser,
   request: { params: z.object({ id: z.string().meta({ description: 'The id of the session.' }) }) },
   responses: {
     204: { description: 'It is ended.' },
-    ...userRefusals,
     404: refused('No such session, or not yours.', 'LOGIN_SESSION_UNKNOWN'),
   },
 });
@@ -151,8 +135,7 @@ export const keysRoute = createRoute({
   responses: { 200: json(publicKeys, 'A JSON Web Key Set.') },
 });
 
-export interface AuthRouteDeps extends AuthContext {
-  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+export interface AuthRouteDeps extends AuthContext, UserRoutes {
   readonly signingKeys: SigningKeys;
   readonly masterKey: () => MasterKey;
   /** The turns of API calls; absent: everything begins at once. */

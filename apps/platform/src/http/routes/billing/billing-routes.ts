@@ -24,10 +24,11 @@ import { setSpendCap } from '../../../services/billing/spend-cap.ts';
 import { showStatus, showUsage } from '../../../services/billing/status.ts';
 import { subscribe } from '../../../services/billing/subscribe.ts';
 import { once } from '../../shared/idempotency.ts';
-import type { PlatformApp, PlatformEnv } from '../../shared/platform-env.ts';
-import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser } from '../../shared/route-parts.ts';
+import type { PlatformApp, PlatformEnv, UserRoutes } from '../../shared/platform-env.ts';
+import { EXTENSIONS, json, jsonBody, refused, userRoutes } from '../../shared/route-parts.ts';
 
-const tags = ['billing'];
+const userRoute = userRoutes('billing');
+const extensionRoute = userRoutes('billing', EXTENSIONS);
 
 const processorRefused = refused('The payment processor refused.', 'BILLING_PROCESSOR_REFUSED', {
   reason: 'Your card was declined.',
@@ -61,67 +62,44 @@ const keyHeader = z.object({
     }),
 });
 
-const statusRoute = createRoute({
-  method: 'get',
-  path: '/billing',
-  tags,
+const statusRoute = userRoute('get', '/billing', {
   summary: 'Where your account stands: plan, estimate of the month, cap, subscription',
-  security: withUser,
-  responses: { 200: json(billingStatus, 'Told while the payment processor is away too.'), ...userRefusals },
+  responses: { 200: json(billingStatus, 'Told while the payment processor is away too.') },
 });
 
-const usageRoute = createRoute({
-  method: 'get',
-  path: '/billing/usage',
-  tags: ['billing', EXTENSIONS],
+const usageRoute = extensionRoute('get', '/billing/usage', {
   summary: 'What the estimate of the month is made of: bytes, cents, prices',
-  security: withUser,
-  responses: { 200: json(billingUsage, 'Told while the payment processor is away too.'), ...userRefusals },
+  responses: { 200: json(billingUsage, 'Told while the payment processor is away too.') },
 });
 
-const subscribeRoute = createRoute({
-  method: 'post',
-  path: '/billing/subscribe',
-  tags,
+const subscribeRoute = userRoute('post', '/billing/subscribe', {
   summary: 'Start the pay-as-you-go subscription',
   description:
     'The monthly minimum is credited toward usage. One that lives is told as it is; one that was set to end is kept.',
-  security: withUser,
   request: { headers: keyHeader },
   responses: {
     200: json(startedSubscription, 'It is there.'),
-    ...userRefusals,
     ...keyRefusals,
     400: refused('There is no payment method on file: POST /billing/setup-intent.', 'BILLING_NO_PAYMENT_METHOD'),
     ...atTheProcessor,
   },
 });
 
-const setupIntentRoute = createRoute({
-  method: 'post',
-  path: '/billing/setup-intent',
-  tags,
+const setupIntentRoute = userRoute('post', '/billing/setup-intent', {
   summary: 'Begin to collect a payment method in a browser',
-  security: withUser,
   request: { headers: keyHeader },
   responses: {
     200: json(setupIntent, "For the payment processor's form."),
-    ...userRefusals,
     ...keyRefusals,
     ...atTheProcessor,
   },
 });
 
-const portalRoute = createRoute({
-  method: 'post',
-  path: '/billing/portal',
-  tags,
+const portalRoute = userRoute('post', '/billing/portal', {
   summary: "A link to the payment processor's billing portal",
-  security: withUser,
   request: { headers: keyHeader, body: jsonBody(portalOrder) },
   responses: {
     200: json(portalSession, 'For one visit.'),
-    ...userRefusals,
     ...keyRefusals,
     400: refused('The address to return to is missing, or not one of http or https.', 'API_BAD_REQUEST', {
       reason: 'return_url: must be an http or https address',
@@ -130,27 +108,18 @@ const portalRoute = createRoute({
   },
 });
 
-const invoicesRoute = createRoute({
-  method: 'get',
-  path: '/billing/invoices',
-  tags,
+const invoicesRoute = userRoute('get', '/billing/invoices', {
   summary: 'Your invoices, newest first',
-  security: withUser,
-  responses: { 200: json(invoiceList, 'None yet: an empty list.'), ...userRefusals, ...atTheProcessor },
+  responses: { 200: json(invoiceList, 'None yet: an empty list.'), ...atTheProcessor },
 });
 
-const spendCapRoute = createRoute({
-  method: 'patch',
-  path: '/billing/spend-cap',
-  tags,
+const spendCapRoute = userRoute('patch', '/billing/spend-cap', {
   summary: "Set or remove the bound of what a month's usage may cost",
   description:
     'When it is reached, tunnels are closed and new ones refused until it is raised or the month ends (UTC).',
-  security: withUser,
   request: { body: jsonBody(spendCap) },
   responses: {
     200: json(spendCap, 'What holds now.'),
-    ...userRefusals,
     400: refused('Not a whole number of cents or null, or the plan is not pay-as-you-go.', 'BILLING_CAP_NOT_PAYG', {
       plan: 'free',
     }),
@@ -181,9 +150,7 @@ const webhookRoute = createRoute({
   },
 });
 
-export interface BillingRouteDeps extends BillingContext {
-  readonly requireUser: MiddlewareHandler<PlatformEnv>;
-}
+type BillingRouteDeps = BillingContext & UserRoutes;
 
 const SIGNATURE_HEADER = 'stripe-signature';
 

@@ -1,7 +1,6 @@
 // Own domains of an account over HTTP.
-import { createRoute, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import { newDomain, ownDomain, ownDomains } from '@tunnel/contract';
-import type { MiddlewareHandler } from 'hono';
 import {
   addDomain,
   checkDomain,
@@ -10,38 +9,26 @@ import {
   readDomain,
   removeDomain,
 } from '../../../services/domains/own-domains.ts';
-import type { PlatformApp, PlatformEnv } from '../../shared/platform-env.ts';
-import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser, writesPerDay } from '../../shared/route-parts.ts';
+import type { PlatformApp, UserRoutes } from '../../shared/platform-env.ts';
+import { EXTENSIONS, json, jsonBody, refused, userRoutes, writesPerDay } from '../../shared/route-parts.ts';
 
-const tags = [EXTENSIONS];
+const userRoute = userRoutes(EXTENSIONS);
 const params = z.object({ id: z.string().meta({ description: 'The id of the domain.' }) });
 const unknown = refused('No such domain, or not yours.', 'DOMAIN_UNKNOWN');
 
-const listRoute = createRoute({
-  method: 'get',
-  path: '/domains',
-  tags,
+const listRoute = userRoute('get', '/domains', {
   summary: 'Your own domains, the records to set, and their certificates',
-  security: withUser,
-  responses: { 200: json(ownDomains, 'In every state.'), ...userRefusals },
+  responses: { 200: json(ownDomains, 'In every state.') },
 });
 
-const readRoute = createRoute({
-  method: 'get',
-  path: '/domains/{id}',
-  tags,
+const readRoute = userRoute('get', '/domains/{id}', {
   summary: 'One own domain',
-  security: withUser,
   request: { params },
-  responses: { 200: json(ownDomain, 'As the last look found it.'), ...userRefusals, 404: unknown },
+  responses: { 200: json(ownDomain, 'As the last look found it.'), 404: unknown },
 });
 
-const addRoute = createRoute({
-  method: 'post',
-  path: '/domains',
-  tags,
+const addRoute = userRoute('post', '/domains', {
   summary: 'Add an own domain: it is yours once DNS has your token',
-  security: withUser,
   request: { body: jsonBody(newDomain) },
   responses: {
     200: json(ownDomain, 'You have it already; whether a certificate is wanted is as you say now, or as before.'),
@@ -53,7 +40,6 @@ const addRoute = createRoute({
         ...{ domain: 'localhost', reason: 'it has one label: there is no domain that it could be a name of' },
       },
     ),
-    401: userRefusals[401],
     403: refused('The plan allows no more; or the account is suspended.', 'DOMAIN_LIMIT', { limit: 3 }),
     409: refused('Only this machine reaches the server, so no record can point to it.', 'DOMAIN_LOCAL_SERVER', {
       domain: 'localhost',
@@ -62,16 +48,11 @@ const addRoute = createRoute({
   },
 });
 
-const checkRoute = createRoute({
-  method: 'post',
-  path: '/domains/{id}/check',
-  tags,
+const checkRoute = userRoute('post', '/domains/{id}/check', {
   summary: 'Look for the records at once',
-  security: withUser,
   request: { params },
   responses: {
     200: json(ownDomain, 'As this look found it. A resolver that does not answer changes no state.'),
-    ...userRefusals,
     404: unknown,
     429: refused(
       'It was looked at less than 5 s ago, or several others of yours are right now; see Retry-After.',
@@ -83,21 +64,13 @@ const checkRoute = createRoute({
   },
 });
 
-const removeRoute = createRoute({
-  method: 'delete',
-  path: '/domains/{id}',
-  tags,
+const removeRoute = userRoute('delete', '/domains/{id}', {
   summary: 'Remove an own domain: its tunnels are closed, its certificate and key are destroyed',
-  security: withUser,
   request: { params },
-  responses: { 204: { description: 'It is removed.' }, ...userRefusals, 404: unknown },
+  responses: { 204: { description: 'It is removed.' }, 404: unknown },
 });
 
-export interface DomainRouteDeps extends DomainsContext {
-  readonly requireUser: MiddlewareHandler<PlatformEnv>;
-}
-
-export const addDomainRoutes = (app: PlatformApp, deps: DomainRouteDeps): void => {
+export const addDomainRoutes = (app: PlatformApp, deps: DomainsContext & UserRoutes): void => {
   app.use('/domains/*', deps.requireUser);
   app.openapi(listRoute, async (context) => context.json(await listDomains(deps, context.get('actor')), 200));
   app.openapi(readRoute, async (context) =>

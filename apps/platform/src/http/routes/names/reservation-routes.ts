@@ -1,30 +1,21 @@
 // Names and ports of an account over HTTP.
-import { createRoute, z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import { newReservation, reservation, reservations } from '@tunnel/contract';
-import type { MiddlewareHandler } from 'hono';
 import type { NameSettings } from '../../../services/names/name-rows.ts';
 import { listReservations, releaseReservation } from '../../../services/names/reservations.ts';
 import { reserve } from '../../../services/names/reserve.ts';
-import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
-import { EXTENSIONS, json, jsonBody, refused, userRefusals, withUser, writesPerDay } from '../../shared/route-parts.ts';
+import type { PlatformApp, UserRouteContext } from '../../shared/platform-env.ts';
+import { EXTENSIONS, json, jsonBody, refused, userRoutes, writesPerDay } from '../../shared/route-parts.ts';
 
-const tags = [EXTENSIONS];
+const userRoute = userRoutes(EXTENSIONS);
 
-const listRoute = createRoute({
-  method: 'get',
-  path: '/reservations',
-  tags,
+const listRoute = userRoute('get', '/reservations', {
   summary: 'Your names and ports: reserved, held by use, and released',
-  security: withUser,
-  responses: { 200: json(reservations, 'All that others cannot have because of you.'), ...userRefusals },
+  responses: { 200: json(reservations, 'All that others cannot have because of you.') },
 });
 
-const reserveRoute = createRoute({
-  method: 'post',
-  path: '/reservations',
-  tags,
+const reserveRoute = userRoute('post', '/reservations', {
   summary: 'Reserve a name or a port: it stays yours, used or not, until you release it',
-  security: withUser,
   request: { body: jsonBody(newReservation) },
   responses: {
     200: json(reservation, 'It was reserved by you already.'),
@@ -34,7 +25,6 @@ const reserveRoute = createRoute({
       'TUNNEL_SUBDOMAIN_INVALID',
       { subdomain: 'www', reason: 'it is reserved' },
     ),
-    401: userRefusals[401],
     403: refused(
       'The plan allows no more, or no names of your choice; or the account is suspended.',
       'RESERVATION_LIMIT',
@@ -50,25 +40,19 @@ const reserveRoute = createRoute({
   },
 });
 
-const releaseRoute = createRoute({
-  method: 'delete',
-  path: '/reservations/{id}',
-  tags,
+const releaseRoute = userRoute('delete', '/reservations/{id}', {
   summary: 'Release a name or a port: a living tunnel stays, and for a while only you can have it again',
-  security: withUser,
   request: { params: z.object({ id: z.string().meta({ description: 'The id of the reservation.' }) }) },
   responses: {
     204: { description: 'It is released.' },
-    ...userRefusals,
     404: refused('No such reservation, or not yours.', 'RESERVATION_UNKNOWN'),
   },
 });
 
-export interface ReservationRouteDeps extends RouteContext {
+export interface ReservationRouteDeps extends UserRouteContext {
   readonly names: NameSettings;
   readonly accountShare: number;
   readonly platformLabel?: string | null;
-  readonly requireUser: MiddlewareHandler<PlatformEnv>;
 }
 
 export const addReservationRoutes = (app: PlatformApp, deps: ReservationRouteDeps): void => {

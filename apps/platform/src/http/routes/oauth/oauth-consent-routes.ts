@@ -2,25 +2,17 @@
 import { createRoute, z } from '@hono/zod-openapi';
 import { apiErrorHeaders, oauthDecided, oauthDecision, oauthRequest } from '@tunnel/contract';
 import { type ErrorCode, Fault } from '@tunnel/errors';
-import type { Context, MiddlewareHandler } from 'hono';
+import type { Context } from 'hono';
 import { type AuthorizeContext, authorize } from '../../../services/oauth/authorize.ts';
 import type { ClientDocuments } from '../../../services/oauth/client-documents.ts';
 import { decideOauthRequest, showOauthRequest } from '../../../services/oauth/decide-request.ts';
 import type { AttemptLimits } from '../../auth/attempt-limits.ts';
-import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
-import {
-  EXTENSIONS,
-  json,
-  jsonBody,
-  noKey,
-  refused,
-  userRefusals,
-  withUser,
-  writesPerDay,
-} from '../../shared/route-parts.ts';
+import type { PlatformApp, PlatformEnv, UserRouteContext } from '../../shared/platform-env.ts';
+import { EXTENSIONS, json, jsonBody, noKey, refused, userRoutes, writesPerDay } from '../../shared/route-parts.ts';
 import { notConnectedPage } from '../pages/pages.ts';
 
 const tags = ['oauth', EXTENSIONS];
+const userRoute = userRoutes(...tags);
 
 const page = (description: string) => ({ description, content: { 'text/html': { schema: z.string() } } });
 
@@ -68,37 +60,27 @@ const requestId = z.object({
 });
 const unknownRequest = refused('Unknown, answered already, or older than 10 minutes.', 'OAUTH_REQUEST_UNKNOWN');
 
-const showRoute = createRoute({
-  method: 'get',
-  path: '/oauth/requests/{id}',
-  tags,
+const showRoute = userRoute('get', '/oauth/requests/{id}', {
   summary: 'Who asks to be connected, and for what',
-  security: withUser,
   request: { params: requestId },
-  responses: { 200: json(oauthRequest, 'It waits for a decision.'), ...userRefusals, 404: unknownRequest },
+  responses: { 200: json(oauthRequest, 'It waits for a decision.'), 404: unknownRequest },
 });
 
-const decideRoute = createRoute({
-  method: 'post',
-  path: '/oauth/requests/{id}/decision',
-  tags,
+const decideRoute = userRoute('post', '/oauth/requests/{id}/decision', {
   summary: 'Allow or deny it, once',
-  security: withUser,
   request: { params: requestId, body: jsonBody(oauthDecision) },
   responses: {
     200: json(oauthDecided, 'Where the browser goes next.'),
     400: refused('A scope that was not asked for, or none at all. It can be decided again.', 'API_BAD_REQUEST', {
       reason: 'scopes: must have at least one',
     }),
-    ...userRefusals,
     404: unknownRequest,
     429: writesPerDay,
   },
 });
 
-export interface OauthConsentDeps extends RouteContext, Pick<AuthorizeContext, 'addresses'> {
+export interface OauthConsentDeps extends UserRouteContext, Pick<AuthorizeContext, 'addresses'> {
   readonly clientDocuments: Pick<ClientDocuments, 'find'>;
-  readonly requireUser: MiddlewareHandler<PlatformEnv>;
   readonly limits: Pick<AttemptLimits, 'countAddress'>;
 }
 

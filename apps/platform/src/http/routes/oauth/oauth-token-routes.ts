@@ -8,7 +8,6 @@ import {
   oauthTokenForm,
   oauthTokens,
 } from '@tunnel/contract';
-import type { MiddlewareHandler } from 'hono';
 import { listGrants, revokeGrant } from '../../../services/oauth/grants.ts';
 import {
   redeemCode,
@@ -18,11 +17,12 @@ import {
   type TokenContext,
 } from '../../../services/oauth/tokens.ts';
 import type { AttemptLimits } from '../../auth/attempt-limits.ts';
-import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
-import { EXTENSIONS, json, noKey, refused, throttled, userRefusals, withUser } from '../../shared/route-parts.ts';
+import type { PlatformApp, RouteContext, UserRoutes } from '../../shared/platform-env.ts';
+import { EXTENSIONS, json, noKey, refused, throttled, userRoutes } from '../../shared/route-parts.ts';
 import { type FormFields, readForm } from './read-form.ts';
 
 const tags = ['oauth', EXTENSIONS];
+const userRoute = userRoutes(...tags);
 
 const formBody = <T extends z.ZodType>(schema: T) => ({
   required: true,
@@ -63,31 +63,21 @@ const revokeRoute = createRoute({
   responses: { 200: { description: 'Also when there was nothing to end.' } },
 });
 
-const grantsRoute = createRoute({
-  method: 'get',
-  path: '/oauth/grants',
-  tags,
+const grantsRoute = userRoute('get', '/oauth/grants', {
   summary: 'Which apps are connected to my account?',
-  security: withUser,
-  responses: { 200: json(oauthGrants, 'The one used last first.'), ...userRefusals },
+  responses: { 200: json(oauthGrants, 'The one used last first.') },
 });
 
-const endGrantRoute = createRoute({
-  method: 'delete',
-  path: '/oauth/grants/{id}',
-  tags,
+const endGrantRoute = userRoute('delete', '/oauth/grants/{id}', {
   summary: 'Disconnect an app: its tokens are refused within 2 seconds',
-  security: withUser,
   request: { params: z.object({ id: z.string().meta({ description: 'The id of the grant.' }) }) },
   responses: {
     204: { description: 'It is disconnected.' },
-    ...userRefusals,
     404: refused('No such grant, or not yours.', 'OAUTH_GRANT_UNKNOWN'),
   },
 });
 
-export interface OauthTokenRouteDeps extends TokenContext, Pick<RouteContext, 'settings'> {
-  readonly requireUser: MiddlewareHandler<PlatformEnv>;
+export interface OauthTokenRouteDeps extends TokenContext, UserRoutes, Pick<RouteContext, 'settings'> {
   readonly limits: Pick<AttemptLimits, 'countAddress'>;
 }
 

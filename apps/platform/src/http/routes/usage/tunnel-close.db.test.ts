@@ -1,7 +1,7 @@
 import { Fault } from '@tunnel/errors';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPlatformFixture, type PlatformFixture } from '../../server/platform.fixture.ts';
-import { addTunnelCloseRoute } from './tunnel-close-route.ts';
+import { addTunnelCloseRoute } from './tunnel-routes.ts';
 
 let fixture: PlatformFixture;
 
