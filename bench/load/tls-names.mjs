@@ -1,13 +1,14 @@
 // The https port of an edge with a certificate for each of 1,000 names, and the ingress of HTTP behind it without a tunnel. Bundled by paths/tls.mjs.
 // usage: node tls-names.mjs PORT_FILE CERTIFICATE KEY
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { Admission, ConnectionCounts } from '@tunnel/core';
 import { ConnectionGate, TlsTerms } from '@tunnel/http-shell';
+import { Admission } from '@tunnel/rules/admission';
 import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { HttpIngress } from '../../apps/edge/src/ingress/http/http-ingress.ts';
 import { HttpsPort } from '../../apps/edge/src/ingress/http/https-port.ts';
 import { CertificateStore } from '../../apps/edge/src/ingress/tls/certificate-store.ts';
 import { Balancer } from '../../apps/edge/src/routing/balancer.ts';
+import { ConnectionCounts } from '../../apps/edge/src/routing/connection-counts.rules.ts';
 import { HttpRouter } from '../../apps/edge/src/routing/http-router.ts';
 import { TLS_NAMES } from '../scenarios/tls-new-connections.mjs';
 

@@ -1,5 +1,6 @@
 // Admission: what one connection costs to be let in and to give its place back, while others are held, and what its share adds.
-import { Admission, Shares } from '@tunnel/core';
+import { Admission } from '@tunnel/rules/admission';
+import { Shares } from '@tunnel/rules/rate';
 
 const HELD = [1, 10_000];
 const NETWORKS = 1000;

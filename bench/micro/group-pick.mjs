@@ -1,7 +1,10 @@
 // Groups: what one public connection costs to find its member, and one member to come, report and go, whatever the numbers.
-import { ConnectionCounts, MemberHealth, TunnelGroup } from '@tunnel/core';
+
+import { MemberHealth } from '@tunnel/rules/tunnels';
 import { Balancer, Lease } from '../../apps/edge/src/routing/balancer.ts';
+import { ConnectionCounts } from '../../apps/edge/src/routing/connection-counts.rules.ts';
 import { Registry } from '../../apps/edge/src/routing/registry.ts';
+import { TunnelGroup } from '../../apps/edge/src/routing/tunnel-group.rules.ts';
 
 const POOLS = [1, 100, 10_000];
 const GROUPS = 2000;

@@ -9,7 +9,7 @@ import {
   requestHeadFor,
   resetHeadSearch,
   responseHeadFor,
-} from '@tunnel/core';
+} from '@tunnel/http1';
 
 const linesOf = (...lines) => Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
 

@@ -1,5 +1,7 @@
 // Policies at the edge: a request through the gate and its driver, with limits that are counted and passwords that are known.
-import { compilePolicy, parseRequestHead, policyHash } from '@tunnel/core';
+
+import { parseRequestHead } from '@tunnel/http1';
+import { compilePolicy, policyHash } from '@tunnel/policy';
 import { Secret, systemClock } from '@tunnel/runtime';
 import { NODE_DIGESTS } from '../../apps/edge/src/policy/node-digests.ts';
 import { hashPassword } from '../../apps/edge/src/policy/password-hash.ts';

@@ -1,14 +1,7 @@
 // Policies: what a rule costs to find out that it is about a request, or is not; a path and its readings; networks; the limiter.
-import {
-  compileMatch,
-  LimiterBudget,
-  limiterKeyOf,
-  NetworkSet,
-  RequestLimiter,
-  RequestReadings,
-  readingsOf,
-} from '@tunnel/core';
-import { partFieldsOf } from '../../packages/core/src/http1/fields.ts';
+import { compileMatch, limiterKeyOf, NetworkSet, RequestReadings, readingsOf } from '@tunnel/policy';
+import { LimiterBudget, RequestLimiter } from '../../apps/edge/src/policy/request-limiter.rules.ts';
+import { partFieldsOf } from '../../packages/http1/src/fields.ts';
 
 const NOW = 1_800_000_000_000;
 const NETWORKS = 1000;

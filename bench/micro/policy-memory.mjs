@@ -1,6 +1,7 @@
 // Policies: what one holds of an edge's memory, beside its text. As a registration brings it: read, judged, kept, and asked once.
-import { canonicalJson, compilePolicy, judgePolicy, policyHash } from '@tunnel/core';
+import { canonicalJson, compilePolicy, policyHash } from '@tunnel/policy';
 import { systemClock } from '@tunnel/runtime';
+import { judgePolicy } from '../../apps/edge/src/control/brought-policy.rules.ts';
 import { PolicyStore } from '../../apps/edge/src/control/policy-store.ts';
 import { NODE_DIGESTS } from '../../apps/edge/src/policy/node-digests.ts';
 import { heldBytes } from './measure.mjs';

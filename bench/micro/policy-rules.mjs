@@ -1,18 +1,8 @@
 // Policies: a request through all of its rules, from the question to the head that the service gets, and the response on its way back.
 import { createHash } from 'node:crypto';
-import {
-  begin,
-  changedHead,
-  compilePolicy,
-  LimiterBudget,
-  notedHead,
-  parseRequestHead,
-  parseResponseHead,
-  RequestLimiter,
-  requestHeadFor,
-  responseHeadFor,
-  resume,
-} from '@tunnel/core';
+import { parseRequestHead, parseResponseHead, requestHeadFor, responseHeadFor } from '@tunnel/http1';
+import { begin, changedHead, compilePolicy, notedHead, resume } from '@tunnel/policy';
+import { LimiterBudget, RequestLimiter } from '../../apps/edge/src/policy/request-limiter.rules.ts';
 
 const NOW = 1_800_000_000_000;
 const RATES = { requests: 1e6, perSecs: 1, burst: 1e6 };

@@ -2,7 +2,7 @@
 // and in dark; one landmark of each kind, all of it by keyboard.
 import type { Browser, Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { Harness } from '../system/system-test.fixture.ts';
+import { Harness } from '../system/harness.fixture.ts';
 import { Account } from './account.fixture.ts';
 import { findingsOf, seriousFindings } from './axe-findings.fixture.ts';
 import { orSkip, withBrowser } from './browser-test.fixture.ts';

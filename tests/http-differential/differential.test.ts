@@ -3,9 +3,9 @@
 import { METHODS } from 'node:http';
 import { randomCases, seededRandom } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { mutated, validMessage } from '../../packages/core/src/http1/message-generator.fixture.ts';
-import { latin1Bytes, type Reading, readRequests } from '../../packages/core/src/http1/request-reader.fixture.ts';
-import { HIDDEN_REQUESTS, SMUGGLING_CORPUS } from '../../packages/core/src/http1/smuggling-corpus.fixture.ts';
+import { mutated, validMessage } from '../../packages/http1/src/message-generator.fixture.ts';
+import { latin1Bytes, type Reading, readRequests } from '../../packages/http1/src/request-reader.fixture.ts';
+import { HIDDEN_REQUESTS, SMUGGLING_CORPUS } from '../../packages/http1/src/smuggling-corpus.fixture.ts';
 import { NodeReader, type NodeReading } from './node-reader.fixture.ts';
 
 const RUNS = randomCases(Number(process.env['DIFFERENTIAL_RUNS'] ?? 2500));

@@ -7,15 +7,15 @@ import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
 import { NAME_LIMITS } from '../../apps/edge/src/name-limits.ts';
 import { POLICY_LIMITS } from '../../apps/edge/src/policy-limits.ts';
 import { LIMITS as PLATFORM_LIMITS } from '../../apps/platform/src/limits.ts';
-import { ACME_LIMITS } from '../../packages/acme/src/limits.ts';
+import { DNS_LIMITS } from '../../packages/certificates/src/dns/dns-limits.ts';
+import { CERTIFICATES_LIMITS } from '../../packages/certificates/src/limits.ts';
 import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
-import { CORE_LIMITS } from '../../packages/core/src/limits.ts';
-import { DNS_LIMITS } from '../../packages/dns/src/limits.ts';
-import { BRIDGE_LIMITS } from '../../packages/mcp-bridge/src/limits.ts';
-import { MCP_TOOL_LIMITS } from '../../packages/mcp-tools/src/limits.ts';
+import { BRIDGE_LIMITS } from '../../packages/mcp/src/bridge/bridge-limits.ts';
+import { MCP_TOOL_LIMITS } from '../../packages/mcp/src/tools/tool-limits.ts';
 import { MUX_LIMITS } from '../../packages/mux/src/limits.ts';
 import { PEER_LIMITS } from '../../packages/peer/src/limits.ts';
 import { WIRE_LIMITS } from '../../packages/protocol/src/limits.ts';
+import { CORE_LIMITS } from '../../packages/rules/src/limits.ts';
 import { RUNTIME_LIMITS } from '../../packages/runtime/src/limits.ts';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -58,19 +58,19 @@ const OWN_EDGE_LIMITS = Object.fromEntries(
 const PARTS = [
   { title: 'The wire', file: 'packages/protocol/src/limits.ts', values: WIRE_LIMITS },
   { title: 'Sessions and streams', file: 'packages/mux/src/limits.ts', values: MUX_LIMITS },
-  { title: 'The rules', file: 'packages/core/src/limits.ts', values: CORE_LIMITS },
+  { title: 'The rules', file: 'packages/rules/src/limits.ts', values: CORE_LIMITS },
   { title: 'Requests to strangers', file: 'packages/runtime/src/limits.ts', values: RUNTIME_LIMITS },
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: OWN_EDGE_LIMITS },
   { title: 'Names at the edge', file: 'apps/edge/src/name-limits.ts', values: NAME_LIMITS },
   { title: 'Certificates at the edge', file: 'apps/edge/src/certificate-limits.ts', values: CERTIFICATE_LIMITS },
   { title: 'Policies at the edge', file: 'apps/edge/src/policy-limits.ts', values: POLICY_LIMITS },
   { title: 'The platform', file: 'apps/platform/src/limits.ts', values: PLATFORM_LIMITS },
-  { title: 'Certificates by themselves', file: 'packages/acme/src/limits.ts', values: ACME_LIMITS },
+  { title: 'Certificates by themselves', file: 'packages/certificates/src/limits.ts', values: CERTIFICATES_LIMITS },
   { title: 'Peers', file: 'packages/peer/src/limits.ts', values: PEER_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },
-  { title: 'Look-ups and challenges in DNS', file: 'packages/dns/src/limits.ts', values: DNS_LIMITS },
-  { title: 'The bridge to an MCP server', file: 'packages/mcp-bridge/src/limits.ts', values: BRIDGE_LIMITS },
-  { title: 'Tools of models', file: 'packages/mcp-tools/src/limits.ts', values: MCP_TOOL_LIMITS },
+  { title: 'Look-ups and challenges in DNS', file: 'packages/certificates/src/dns/dns-limits.ts', values: DNS_LIMITS },
+  { title: 'The bridge to an MCP server', file: 'packages/mcp/src/bridge/bridge-limits.ts', values: BRIDGE_LIMITS },
+  { title: 'Tools of models', file: 'packages/mcp/src/tools/tool-limits.ts', values: MCP_TOOL_LIMITS },
   { title: 'The command line', file: 'apps/cli/src/limits.ts', values: CLI_LIMITS },
 ].map((part) => ({ ...part, sections: sectionsOf(part.file, part.values) }));
 

@@ -19,10 +19,11 @@ import {
   shellBlocksOfPage,
   startNginx,
 } from './deploy-doc.fixture.ts';
+import { type Harness } from './harness.fixture.ts';
 import { endpointOf, startWeb } from './http-tunnels.fixture.ts';
 import { askSecurely, TRUST } from './https-visitor.fixture.ts';
 import { TLS_CERT, withoutOurEnvironment } from './stack.fixture.ts';
-import { type Harness, it } from './system-test.fixture.ts';
+import { it } from './system-test.fixture.ts';
 import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
 
 const CONFIG = '/etc/tunnel/server.toml';

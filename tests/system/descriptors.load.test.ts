@@ -6,9 +6,10 @@ import { connect, type Socket } from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { WebSocket } from 'ws';
+import { type Harness } from './harness.fixture.ts';
 import { openHttp, type PublicEndpoint, startWeb } from './http-tunnels.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { type Harness, it } from './system-test.fixture.ts';
+import { it } from './system-test.fixture.ts';
 
 const DESCRIPTORS = 1200;
 const FLOOD = 3000;

@@ -8,9 +8,9 @@ import {
 import { request as secureRequest } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { testCertificate } from '@tunnel/testkit';
+import type { Harness } from './harness.fixture.ts';
 import { type Answer, type PublicEndpoint, wholeAnswer } from './http-tunnels.fixture.ts';
 import { TLS_CERT } from './stack.fixture.ts';
-import type { Harness } from './system-test.fixture.ts';
 
 /** For a client of an edge with the certificate of the tests. */
 export const TLS_FLAGS = ['--tls', '--ca-file', TLS_CERT];

@@ -5,9 +5,10 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { deterministicBytes, deterministicChunks, eventually, startSinkServer, startTcpServer } from '@tunnel/testkit';
 import { expect } from 'vitest';
+import { type Harness } from './harness.fixture.ts';
 import { askHttp, openHttp, startWeb } from './http-tunnels.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { type Harness, it } from './system-test.fixture.ts';
+import { it } from './system-test.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';
 import { visit } from './visitor.fixture.ts';
 

@@ -8,7 +8,7 @@ import { StreamableHTTPClientTransport as HttpOf2025 } from '@modelcontextprotoc
 import { isProcessAlive } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { handWrittenServer } from '../../packages/mcp-bridge/src/stdio-servers.fixture.ts';
+import { handWrittenServer } from '../../packages/mcp/src/bridge/stdio-servers.fixture.ts';
 import { Harness, it } from './in-process.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
 import type { TunnelProgram } from './tunnel-program.fixture.ts';

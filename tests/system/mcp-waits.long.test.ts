@@ -2,15 +2,16 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { API_KEY_RANDOM_BYTES, makeApiKey } from '@tunnel/core';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { Database } from '../../apps/platform/src/db/database.ts';
+import { API_KEY_RANDOM_BYTES, makeApiKey } from '../../apps/platform/src/services/keys/api-key.rules.ts';
 import { quiet } from './embedded-database.fixture.ts';
+import { type Harness } from './harness.fixture.ts';
 import { INSPECTABLE, memoryProbeOf } from './inspector.fixture.ts';
 import type { Stack } from './stack.fixture.ts';
-import { type Harness, it } from './system-test.fixture.ts';
+import { it } from './system-test.fixture.ts';
 import { type EdgeAccount, UsageReportingEdge } from './usage-reporting-edge.fixture.ts';
 
 const ACCOUNTS = 50;

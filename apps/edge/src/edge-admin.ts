@@ -1,6 +1,7 @@
 // How those who look at an edge are assembled: the metrics and the REST, each given what it reads of the other parts.
-import { callerAddressOf } from '@tunnel/core';
+
 import { createStackGate, type ProcessGate } from '@tunnel/http-shell';
+import { callerAddressOf } from '@tunnel/rules/net';
 import {
   createMetrics,
   type InternalErrors,

@@ -1,5 +1,5 @@
 // An edge as others see it: what it is given, and what can be done with it.
-import type { FramePaceRules } from '@tunnel/core';
+import type { FramePaceRules } from '@tunnel/rules/rate';
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import type { Backend } from './backend/backend.ts';

@@ -1,5 +1,5 @@
 // The policies of an edge in one object: what is kept of them, the rules in the way of visitors, what is done for them, and their figures.
-import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/core';
+import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/policy';
 import type { Clock, ServerConfig } from '@tunnel/runtime';
 import type { PolicyFigures } from './admin/policy-metrics.ts';
 import { PolicyStore } from './control/policy-store.ts';

@@ -2,7 +2,7 @@
 // certificates that come by themselves, a day that is over.
 import { join } from 'node:path';
 import type { SecureContextOptions } from 'node:tls';
-import type { LocalAuthority } from '@tunnel/acme';
+import type { LocalAuthority } from '@tunnel/certificates/acme';
 import { CertificateFiles, type CertificatePair, type TicketScope, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
 import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { CertificateListener } from './backend/certificates/edge-certificates.ts';
@@ -144,7 +144,7 @@ export class EdgeTls implements CertificateListener {
   /** The one for the machine itself is there before anybody comes: who names nobody is shown it. */
   async #openLocal(): Promise<void> {
     if (this.#dataDir === undefined) throw new Error('a local authority needs a folder for its files');
-    const acme = await import('@tunnel/acme');
+    const acme = await import('@tunnel/certificates/acme');
     const authority = await acme.LocalAuthority.open(join(this.#dataDir, 'local-ca'), this.#clock);
     await this.#issueLocal(authority);
     this.certificates.setMaker({

@@ -1,8 +1,8 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
-import { ConnectionCounts, platformLabelOf } from '@tunnel/core';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import { CAPABILITY } from '@tunnel/protocol';
+import { platformLabelOf } from '@tunnel/rules/names';
 import {
   InternalErrors,
   Lifecycle,
@@ -35,6 +35,7 @@ import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
+import { ConnectionCounts } from './routing/connection-counts.rules.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
 import { PlatformRoute } from './routing/platform-route.ts';

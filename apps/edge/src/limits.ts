@@ -412,4 +412,42 @@ export const EDGE_LIMITS = {
   JOURNAL_RECORDS_MAX: 100_000,
   /** the counters of an ended tunnel are watched this long, and until its last connection ends */
   USAGE_AFTER_END_MS: 60_000,
+
+  // --- names ---
+  /** enough to tell tunnels apart, and fits a line */
+  TUNNEL_NAME_MAX_CHARS: 100,
+
+  // --- flows of udp tunnels ---
+  /** new flows of one client that it has not answered for: with more than this they would keep it from those that it has */
+  FLOWS_OPENING_MAX: 128,
+  /** as many may always be: a client that answers late is not a client that is busy */
+  FLOWS_OPENING_MIN: 32,
+  /** later than the fastest answer by more than this, the client is busy with new flows, and no further one begins */
+  FLOWS_OPENING_LATE_MS: 40,
+  /** the fastest answer of this time counts; a path may change */
+  FLOWS_OPENING_WINDOW_MS: 10_000,
+  /** confirmed flows of an account that are looked at to find the one that has been idle longest, when a flow is taken back */
+  FLOWS_LOOKED_AT: 1024,
+
+  // --- peers ---
+  /** joins of one account that were refused for name, secret or permission; then none is looked at */
+  P2P_REFUSALS_PER_MINUTE: 60,
+  /** accounts whose refusals are remembered; the oldest is forgotten first */
+  P2P_REFUSED_ACCOUNTS_MAX: 10_000,
+  /** how long the client of a dismissed peer is told that there is nothing */
+  P2P_DISMISSED_MS: 60_000,
+  /** dismissed peers that are remembered; the oldest is forgotten first */
+  P2P_DISMISSED_MAX: 10_000,
+
+  // --- rate limits of policies ---
+  /** of one rule at an edge; those that find no room share one bucket */
+  LIMITER_KEYS_PER_RULE: 10_000,
+  /** of all rules of an edge: some 15 MB */
+  LIMITER_KEYS_MAX: 200_000,
+  /** of all rules of one account; the operator’s own tunnels may have more, each for itself, but never what is left for others */
+  LIMITER_KEYS_PER_TENANT: 50_000,
+  /** that one look of the timer goes through: well under a millisecond */
+  LIMITER_SWEEP_KEYS: 5000,
+  /** that a request goes through which finds a full table */
+  LIMITER_SWEEP_KEYS_PER_TAKE: 16,
 } as const;

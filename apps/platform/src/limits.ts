@@ -381,4 +381,50 @@ export const LIMITS = {
   METER_FLUSH_LOOK_MS: 200,
   /** How an invoice came about can be looked up for so long. */
   METER_EVENTS_KEPT_DAYS: 100,
+
+  // --- accounts ---
+  /** edges close the tunnels of a deleted account within seconds, entries of a silent edge are closed within a minute: nobody waits longer for the last usage */
+  DELETION_TUNNELS_WAIT_MS: 2 * 60_000,
+  /** how often an edge is looked at, and told again, that has not ended the tunnels of a deleted account */
+  DELETION_LOOK_MS: 5000,
+  /** requests that began before a deletion have ended by then: what they wrote is erased once more, and the deletion is over */
+  DELETION_SETTLE_MS: 60_000,
+  /** after a step of a deletion failed; twice as long after each failure */
+  DELETION_RETRY_MIN_MS: 5000,
+  /** also while the payment processor is away for days */
+  DELETION_RETRY_MAX_MS: 10 * 60_000,
+
+  // --- clients that ask to be connected (OAuth) ---
+  /** a program lists a handful; each is compared at each request */
+  OAUTH_REDIRECT_URIS_MAX: 100,
+  /** what a client wants to hear again with the answer: a random value, or a small sealed note */
+  OAUTH_STATE_MAX_CHARS: 2000,
+  /** what a client calls itself: a line in a dialog */
+  OAUTH_CLIENT_NAME_MAX_CHARS: 100,
+  /** of a stranger’s text that a page quotes */
+  OAUTH_SHOWN_CHARS: 200,
+  /** a document about a client is believed for so long whatever it says: a flow asks for it more than once */
+  OAUTH_DOCUMENT_LIFE_MIN_MS: 60_000,
+  /** and no longer than that: a redirect URI that was taken back must end */
+  OAUTH_DOCUMENT_LIFE_MAX_MS: 24 * 60 * 60_000,
+
+  // --- API calls ---
+  /** a call of the platform's API that has not begun after so long is refused with 429 */
+  API_CALL_WAIT_MS: 2000,
+  /** calls per second count once calls have been waiting for so long without a break: before that, nobody is short of anything */
+  API_QUEUE_STANDS_MS: 100,
+  /** a call that takes longer gives back its place: it waits for an edge or a provider, and must not keep others waiting */
+  API_CALL_SLOW_MS: 1000,
+  /** the event loop is later than this: the calls that run do not get the time they need */
+  API_LATE_MS: 20,
+  /** calls of one account or network that run at once then, while others call: a burst of cheap calls must not make every step of theirs wait */
+  API_LATE_AT_ONCE: 4,
+  /** the burst of `account_calls_per_second` and `network_calls_per_second`, in seconds of them */
+  API_BURST_SECS: 4,
+  /** the longest time that a refused caller is told to wait */
+  API_RETRY_AFTER_MAX_MS: 60_000,
+
+  // --- certificates that are ordered by themselves ---
+  /** how many of those one account can get: a quarter */
+  CERTIFICATE_NAMES_PER_ACCOUNT: 10,
 } as const;

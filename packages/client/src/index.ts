@@ -1,41 +1,21 @@
-export {
-  ALLOWED_BY_DEFAULT,
-  type AllowedTarget,
-  type Check,
-  type CheckId,
-  type CheckStatus,
-  type ConfigFacts,
-  type Diagnosis,
-  type EntryFields,
-  type FileLogin,
-  type FilePolicy,
-  type FileRule,
-  type Hop,
-  isTargetAllowed,
-  type KeyFileFacts,
-  outcomeOf,
-  type PlatformFacts,
-  parseAllowedTarget,
-  plainHost,
-  planReload,
-  type Readiness,
-  type ReadinessFacts,
-  type ReloadOutcome,
-  type RunningEntry,
-  readiness,
-  restartRequired,
-  statusOfHop,
-  type TunnelSource,
-  titleOf,
-  type WantedEntry,
-} from '@tunnel/core';
+export { type FileLogin, type FilePolicy, type FileRule } from '@tunnel/policy';
 export { type Client, type ClientState, type CloseOptions, connect, type OpenOptions } from './client.ts';
 export { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './connection/dial-socket.ts';
 export { dialThrough } from './connection/proxy/dial-through.ts';
 export { type Proxy, type ProxyParseOptions, parseProxy } from './connection/proxy/proxy-address.ts';
 export { type ProxyFor, proxyFor } from './connection/proxy/proxy-for.ts';
 export type { SessionFacts } from './connection/session.ts';
+export {
+  type Check,
+  type CheckId,
+  type CheckStatus,
+  type Diagnosis,
+  type Hop,
+  statusOfHop,
+  titleOf,
+} from './doctor/check.rules.ts';
 export { type DoctorOptions, examine } from './doctor/doctor.ts';
+export { type ConfigFacts, type KeyFileFacts, type PlatformFacts } from './doctor/judge-settings.rules.ts';
 export type { Inspector, InspectorOptions, RequestAtEdge } from './inspector/inspector.ts';
 export type { FilesSpec } from './local/files/served-folder.ts';
 export { type LocalSpec, localLabel, localText } from './local/local-target.ts';
@@ -71,6 +51,15 @@ export type { StatusEvent, StatusListener } from './status.ts';
 export { protocolTraits } from './tunnels/kinds/kinds.ts';
 export { asciiDomain } from './tunnels/kinds/own-domain.ts';
 export { type ProtocolTraits } from './tunnels/kinds/tunnel-kind.ts';
+export {
+  type EntryFields,
+  outcomeOf,
+  planReload,
+  type ReloadOutcome,
+  type RunningEntry,
+  restartRequired,
+  type WantedEntry,
+} from './tunnels/plan-reload.rules.ts';
 export type { PublishedPeer } from './tunnels/tunnel.ts';
 export {
   type DatagramWay,

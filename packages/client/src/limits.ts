@@ -147,4 +147,16 @@ export const CLIENT_LIMITS = {
   DOCTOR_STEP_WITHIN_MS: 5000,
   /** for a local service, all of which are asked at once */
   DOCTOR_TARGET_WITHIN_MS: 3000,
+
+  // --- the doctor ---
+  /** certificates and sessions forgive this much */
+  DOCTOR_CLOCK_WARN_MS: 60_000,
+  /** beyond it sign-ins and certificates fail for no other reason */
+  DOCTOR_CLOCK_FAIL_MS: 5 * 60_000,
+  /** renewals happen a month before the end; two weeks before it one has failed */
+  DOCTOR_CERTIFICATE_WARN_DAYS: 14,
+  /** people notice a quarter of a second */
+  DOCTOR_LATENCY_WARN_MS: 250,
+  /** a page of a megabyte takes eight seconds then */
+  DOCTOR_BANDWIDTH_WARN_MBITS: 1,
 } as const;

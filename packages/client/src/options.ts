@@ -1,8 +1,8 @@
 // What connect() takes, and what becomes of it: checked once, defaults filled in.
 import { hostname } from 'node:os';
-import { problemOfText, shownText } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
+import { problemOfText, shownText } from '@tunnel/rules/names';
 import { type Clock, createLogger, InternalErrors, type Logger, Secret, systemClock } from '@tunnel/runtime';
 import type { ConnectionSettings } from './connection/connection.ts';
 import { type Proxy, parseProxy } from './connection/proxy/proxy-address.ts';

@@ -3,8 +3,8 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createSecureServer, type ServerOptions as SecureServerOptions } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import { type Policy, policyHash } from '@tunnel/core';
 import { createCarrier, type MuxHandlers, MuxSession, processBudget } from '@tunnel/mux';
+import { type Policy, policyHash } from '@tunnel/policy';
 import {
   CAPABILITIES,
   type ControlMessage,

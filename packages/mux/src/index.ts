@@ -10,6 +10,8 @@ export {
   DatagramStream,
 } from './datagram/datagram-stream.ts';
 export { PacketSocket, type PacketTarget } from './datagram/packet-socket.ts';
+export type { PathEvent, PathReason, PathState } from './datagram/path-machine.rules.ts';
+export { isPathUsed, PATH_OFF, pathReasonOf, transitionPath, wantsUse } from './datagram/path-machine.rules.ts';
 export {
   kindOf as sealedKindOf,
   OpeningKey,

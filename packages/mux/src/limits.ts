@@ -105,4 +105,36 @@ export const MUX_LIMITS = {
   READ_TURN_SHARED_BYTES: 128 * KiB,
   /** between two small messages of a conversation, and behind its last one: then bulk takes large turns again */
   SMALL_MESSAGES_FOR_MS: 100,
+
+  // --- the better path: UDP between client and edge, or between two peers ---
+  /** tries in a row; nearly all that succeed do so at the first */
+  PATH_TRIES: 3,
+  /** how long a try lasts: an answer that needs longer is of no use to anybody */
+  PATH_TRY_MS: 3000,
+  /** the beginning of a try, in which probes are dense: both sides must send while the other does */
+  PATH_DENSE_MS: 500,
+  /** between probes at the beginning of a try */
+  PATH_DENSE_EVERY_MS: 50,
+  /** between probes in the rest of it */
+  PATH_THIN_EVERY_MS: 250,
+  /** in use and without an answer for so long: a ping. With the doubt, silence costs 4 s: below the 5 s that are promised */
+  PATH_USED_QUIET_MS: 2000,
+  /** the same of an idle path: 12 s of the 15 that are promised. Also what keeps a NAT from forgetting it, the quickest after 20 s */
+  PATH_IDLE_QUIET_MS: 10_000,
+  /** of pings without an answer, then it is left */
+  PATH_DOUBT_MS: 2000,
+  /** between those pings: twenty, so that neither loss nor a flood in one’s own buffers ends a path that works */
+  PATH_DOUBT_PING_EVERY_MS: 100,
+  /** pings that were sent before it may be left, however late the process was */
+  PATH_DOUBT_PINGS_MIN: 2,
+  /** a path that held so long was good: the pauses begin anew */
+  PATH_STABLE_MS: 10_000,
+  /** the pause after the first round in vain, or after silence */
+  PATH_RETRY_FIRST_MS: 5000,
+  /** after the second */
+  PATH_RETRY_SECOND_MS: 30_000,
+  /** after the third */
+  PATH_RETRY_THIRD_MS: 120_000,
+  /** after each later one: for ever, since networks change without telling */
+  PATH_RETRY_LATER_MS: 600_000,
 } as const;

@@ -2,7 +2,8 @@
 import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { fresh, GroupEdge, Harness, itWith, REGION, sha256 } from './group-edge.fixture.ts';
+import { Harness, itWith } from '../../system/in-process.fixture.ts';
+import { fresh, GroupEdge, REGION, sha256 } from './group-edge.fixture.ts';
 import { memberRequest, RawControl, type Registered } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 import { type Alert, WebhookReceiver } from './webhook-receiver.fixture.ts';

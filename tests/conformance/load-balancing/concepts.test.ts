@@ -2,8 +2,9 @@
 import { healthEvents } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../../system/in-process.fixture.ts';
 import { FrameTap } from './frame-tap.fixture.ts';
-import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
+import { fresh, GroupEdge, sha256 } from './group-edge.fixture.ts';
 import {
   distinct,
   greetingAt,

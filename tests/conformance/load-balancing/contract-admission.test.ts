@@ -1,8 +1,9 @@
 // Decisions about who may join what, and what is answered.
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../../system/in-process.fixture.ts';
 import { configLines, startFile } from './config-file.fixture.ts';
 import { FrameTap } from './frame-tap.fixture.ts';
-import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
+import { fresh, GroupEdge, sha256 } from './group-edge.fixture.ts';
 import { join, startNamed } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

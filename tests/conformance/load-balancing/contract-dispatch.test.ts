@@ -3,8 +3,9 @@ import { Agent } from 'node:http';
 import { deterministicBytes, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, endpointOf, readUntil, sendRaw, wholeBody } from '../../system/http-tunnels.fixture.ts';
+import { Harness, it } from '../../system/in-process.fixture.ts';
 import { sendAndReadAll } from '../../system/visitor.fixture.ts';
-import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { fresh, GroupEdge } from './group-edge.fixture.ts';
 import { distinct, endAfter, join, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
 import { row } from './rows.fixture.ts';
 

@@ -1,7 +1,8 @@
 // Decisions about health reports, and about when people are told that nobody is healthy.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { fresh, GroupEdge, Harness, it, sha256 } from './group-edge.fixture.ts';
+import { Harness, it } from '../../system/in-process.fixture.ts';
+import { fresh, GroupEdge, sha256 } from './group-edge.fixture.ts';
 import { join, namesAt, OFTEN, startNamed } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

@@ -6,9 +6,10 @@ import { deterministicBytes, eventually, startEchoServer, testCertificate } from
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
 import { askHttp2, dialHttp2 } from '../../system/https-visitor.fixture.ts';
+import { Harness, it } from '../../system/in-process.fixture.ts';
 import { TLS_CERT } from '../../system/stack.fixture.ts';
 import { sendAndReadAll } from '../../system/visitor.fixture.ts';
-import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
+import { fresh, GroupEdge, REGION } from './group-edge.fixture.ts';
 import { distinct, join, namesAt, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

@@ -1,6 +1,7 @@
 // The frames of the control plane that concern groups, with a client made of a bare WebSocket.
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { Harness, it } from '../../system/in-process.fixture.ts';
+import { fresh, GroupEdge } from './group-edge.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';
 

@@ -1,8 +1,9 @@
 // The limits of load balancing; those of alerts and event streams are with their sections.
 import { eventually, FastClock, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, itWith } from '../../system/in-process.fixture.ts';
 import { FrameTap } from './frame-tap.fixture.ts';
-import { fresh, GroupEdge, Harness, itWith } from './group-edge.fixture.ts';
+import { fresh, GroupEdge } from './group-edge.fixture.ts';
 import { join, startNamed } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

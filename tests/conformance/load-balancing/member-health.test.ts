@@ -1,8 +1,9 @@
 // The table "Member health": what a member's bit is, and what it does to dispatch, with real clients and real probes.
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, it } from '../../system/in-process.fixture.ts';
 import { FrameTap } from './frame-tap.fixture.ts';
-import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { fresh, GroupEdge } from './group-edge.fixture.ts';
 import { distinct, join, namesAt, OFTEN, startNamed, startNamedTcp, untilHealthy } from './members.fixture.ts';
 import { row } from './rows.fixture.ts';
 

@@ -1,7 +1,8 @@
 // The group series of the metrics endpoint, as a scraper reads them.
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { fresh, GroupEdge, Harness, it, REGION } from './group-edge.fixture.ts';
+import { Harness, it } from '../../system/in-process.fixture.ts';
+import { fresh, GroupEdge, REGION } from './group-edge.fixture.ts';
 import { distinct, join, namesAt, startNamed } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

@@ -2,7 +2,8 @@
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
-import { fresh, GroupEdge, Harness, it, type Who } from './group-edge.fixture.ts';
+import { Harness, it } from '../../system/in-process.fixture.ts';
+import { fresh, GroupEdge, type Who } from './group-edge.fixture.ts';
 import { join, startNamed } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

@@ -1,7 +1,8 @@
 // The keys of server.toml for load balancing: each with an edge of its own.
 import { describe, expect } from 'vitest';
+import { it } from '../../system/in-process.fixture.ts';
 import { fateOf } from '../../system/visitor.fixture.ts';
-import { fresh, GroupEdge, it } from './group-edge.fixture.ts';
+import { fresh, GroupEdge } from './group-edge.fixture.ts';
 import { distinct, greetingAt, join, namesAt, startNamed, startNamedTcp } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

@@ -2,8 +2,9 @@
 import { type GroupSummary, groupEvent, lagged } from '@tunnel/contract';
 import { eventually, FastClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { Harness, itWith } from '../../system/in-process.fixture.ts';
 import { EventFeed } from './event-feed.fixture.ts';
-import { fresh, GroupEdge, Harness, itWith, REGION } from './group-edge.fixture.ts';
+import { fresh, GroupEdge, REGION } from './group-edge.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { startRoomyEdge } from './roomy-edge.fixture.ts';
 import { row } from './rows.fixture.ts';

@@ -4,7 +4,8 @@ import { type GroupMemberSummary, type GroupSummary, groupMemberSummary } from '
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
-import { GroupEdge, Harness, REGION, sha256 } from './group-edge.fixture.ts';
+import { Harness } from '../../system/in-process.fixture.ts';
+import { GroupEdge, REGION, sha256 } from './group-edge.fixture.ts';
 import { join, type Member, OFTEN, startNamed, untilHealthy } from './members.fixture.ts';
 import { memberRequest, RawControl, type Registered } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

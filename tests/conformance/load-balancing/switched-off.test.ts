@@ -2,8 +2,9 @@
 import { eventually, startTcpServer } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
+import { Harness, it } from '../../system/in-process.fixture.ts';
 import { visit } from '../../system/visitor.fixture.ts';
-import { fresh, GroupEdge, Harness, it } from './group-edge.fixture.ts';
+import { fresh, GroupEdge } from './group-edge.fixture.ts';
 import { greetingAt, join, namesAt, OFTEN, startNamed, startNamedTcp } from './members.fixture.ts';
 import { memberRequest, RawControl } from './raw-control.fixture.ts';
 import { row } from './rows.fixture.ts';

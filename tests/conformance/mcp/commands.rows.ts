@@ -1,7 +1,7 @@
 // The programs: `tunnel mcp` on its streams, `tunnel mcp-publish` at its URL, and the operator's commands.
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { handWrittenServer } from '../../../packages/mcp-bridge/src/stdio-servers.fixture.ts';
+import { handWrittenServer } from '../../../packages/mcp/src/bridge/stdio-servers.fixture.ts';
 import { ROOT } from '../../repo/checkout.fixture.ts';
 import { askHttp, endpointOf } from '../../system/http-tunnels.fixture.ts';
 import { McpProgram } from '../../system/mcp-program.fixture.ts';

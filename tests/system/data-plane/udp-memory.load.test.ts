@@ -3,8 +3,9 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { eventually, startUdpEcho } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
+import { type Harness } from '../harness.fixture.ts';
 import { type HeldMemory, INSPECTABLE, type MemoryProbe, memoryProbeOf } from '../inspector.fixture.ts';
-import { type Harness, it } from '../system-test.fixture.ts';
+import { it } from '../system-test.fixture.ts';
 import { flowsOf } from '../udp-visitor.fixture.ts';
 
 const HOST = '127.0.0.1';

@@ -1,4 +1,4 @@
-// Every spelling of /admin of the corpus (packages/core/src/policy/path-corpus.json) against deny, auth and allow rules, over HTTP/1.1 and HTTP/2, in
+// Every spelling of /admin of the corpus (packages/policy/src/match/path-corpus.json) against deny, auth and allow rules, over HTTP/1.1 and HTTP/2, in
 // front of services that read paths each in their own way, a real Express among them. None may reach the admin part, and whatever passes
 // arrives to the byte.
 import { readFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { startTunnels } from './lib/policy-client.mjs';
 const USAGE = `usage: node tests/tools/policy/path-corpus.mjs [--at-once N]
 Each spelling at each rule and service, 16 at a time (--at-once).`;
 
-const CORPUS = JSON.parse(readFileSync(join(ROOT, 'packages/core/src/policy/path-corpus.json'), 'utf8'));
+const CORPUS = JSON.parse(readFileSync(join(ROOT, 'packages/policy/src/match/path-corpus.json'), 'utf8'));
 const CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 const KEY = join(ROOT, 'packages/testkit/fixtures/tls/key.pem');
 const TOKEN = 'a-token-of-more-than-20-characters';

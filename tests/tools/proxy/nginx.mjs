@@ -1,18 +1,10 @@
 // nginx with TLS of its own in front of the edge: of http_port, passing upgrades (clients come by the path), and of https_port, passing bytes (by ALPN).
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stopChild } from '../../../bench/lib/children.mjs';
+import { freePort } from '../../../bench/lib/free-ports.mjs';
 import { runScript } from '../groups/lib/script.mjs';
-import {
-  Client,
-  DOMAIN,
-  freePort,
-  makeCertificate,
-  needs,
-  startProgram,
-  startStand,
-  stopChild,
-  tryProxy,
-} from './lib/stand.mjs';
+import { Client, DOMAIN, makeCertificate, needs, startProgram, startStand, tryProxy } from './lib/stand.mjs';
 
 const USAGE = 'usage: node tests/tools/proxy/nginx.mjs';
 const STREAM = '/usr/lib/nginx/modules/ngx_stream_module.so';

@@ -1,17 +1,10 @@
 // Debian's microsocks with user and password between client and edge, as socks5:// and as socks5h://.
+
+import { stopChild } from '../../../bench/lib/children.mjs';
+import { freePort } from '../../../bench/lib/free-ports.mjs';
 import { runScript } from '../groups/lib/script.mjs';
 import { until } from '../groups/lib/until.mjs';
-import {
-  Client,
-  connectionsTo,
-  freePort,
-  needs,
-  startProgram,
-  startStand,
-  stopChild,
-  tryProxy,
-  tryRefused,
-} from './lib/stand.mjs';
+import { Client, connectionsTo, needs, startProgram, startStand, tryProxy, tryRefused } from './lib/stand.mjs';
 
 const USAGE = 'usage: node tests/tools/proxy/socks.mjs';
 

@@ -2,18 +2,18 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stopChild } from '../../../bench/lib/children.mjs';
+import { freePort } from '../../../bench/lib/free-ports.mjs';
 import { runScript } from '../groups/lib/script.mjs';
 import { until } from '../groups/lib/until.mjs';
 import {
   Client,
   connectionsTo,
   DOMAIN,
-  freePort,
   needs,
   readText,
   startProgram,
   startStand,
-  stopChild,
   tryProxy,
   tryRefused,
 } from './lib/stand.mjs';

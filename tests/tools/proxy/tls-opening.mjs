@@ -1,18 +1,10 @@
 // A proxy that opens TLS, as companies have them: it shows a certificate of its own and lets no ALPN through. With `ca_file` clients come by the path.
+
+import { freePort } from '../../../bench/lib/free-ports.mjs';
 import { runScript } from '../groups/lib/script.mjs';
 import { until } from '../groups/lib/until.mjs';
 import { startOpeningProxy } from './lib/opening-proxy.mjs';
-import {
-  Client,
-  connectionsTo,
-  DOMAIN,
-  freePort,
-  makeCertificate,
-  needs,
-  readText,
-  startStand,
-  tryProxy,
-} from './lib/stand.mjs';
+import { Client, connectionsTo, DOMAIN, makeCertificate, needs, readText, startStand, tryProxy } from './lib/stand.mjs';
 
 const USAGE = 'usage: node tests/tools/proxy/tls-opening.mjs';
 

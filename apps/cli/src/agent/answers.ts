@@ -1,6 +1,7 @@
 // What a running client answers over its socket, with the names and fields that `tunnel status --json` prints.
-import type { ClientState, TunnelSource } from '@tunnel/client';
+import type { ClientState } from '@tunnel/client';
 import type { JsonEvent } from '../output/json.ts';
+import type { TunnelSource } from './readiness.rules.ts';
 
 /** opening: not answered yet, or asked for again · refused: the edge will not have it · closing: no new visitors, some are left. */
 export type RunningTunnelState = 'opening' | 'open' | 'refused' | 'closing';

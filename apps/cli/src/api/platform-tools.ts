@@ -10,7 +10,7 @@ import {
   tunnelLogEntry,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import type { RequestFilter, RequestLine, ShownTunnel } from '@tunnel/mcp-tools';
+import type { RequestFilter, RequestLine, ShownTunnel } from '@tunnel/mcp/tools';
 import { CLI_LIMITS } from '../limits.ts';
 import type { EdgeSource } from './edge-api.ts';
 import { callHttp, faultOfCall } from './http-call.ts';

@@ -2,7 +2,7 @@
 // says so in its place: the others are worth knowing all the same.
 import type { EdgeStatus, PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import type { HostStatus } from '@tunnel/mcp-tools';
+import type { HostStatus } from '@tunnel/mcp/tools';
 import { LoginFile } from '../api/login-file.ts';
 import { type Io, VERSION } from '../io/io.ts';
 import { faultOf } from '../io/problem-report.ts';

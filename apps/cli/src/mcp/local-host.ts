@@ -1,6 +1,6 @@
 // The tools' host on this machine: tunnels opened in this process, everything else asked by the API key of the edge or the platform, or by
 // `tunnel login`. Keys and addresses are looked up at each call: who logs in meanwhile need not start the server again.
-import { ALLOWED_BY_DEFAULT } from '@tunnel/client';
+
 import {
   CAPTURES_KEPT_MAX,
   type CapturedRequest,
@@ -18,7 +18,7 @@ import type {
   ShownTunnel,
   ToolCall,
   ToolHost,
-} from '@tunnel/mcp-tools';
+} from '@tunnel/mcp/tools';
 import { unlessAborted } from '@tunnel/runtime';
 import { edgeSource, keyHolder } from '../api/account-tunnels.ts';
 import { awaitRequest } from '../api/await-request.ts';
@@ -34,6 +34,7 @@ import { CLI_LIMITS } from '../limits.ts';
 import { collectDiagnostics, examinedFields } from '../setup/collect-diagnostics.ts';
 import { likelierOf, mayFallBack, noPlatform } from './fallback.ts';
 import { hostStatus } from './host-status.ts';
+import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
 import { ModelClient, type ModelClientDeps, type ModelClientFlags } from './model-client.ts';
 
 export interface LocalHostFlags extends ModelClientFlags {

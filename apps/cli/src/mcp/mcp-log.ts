@@ -1,6 +1,6 @@
 // Who hears of what happens while a model works: people on stderr of what goes wrong, the log file of all of it, its calls too.
 import type { StatusEvent } from '@tunnel/client';
-import type { ToolOutcome } from '@tunnel/mcp-tools';
+import type { ToolOutcome } from '@tunnel/mcp/tools';
 import { loadConfig } from '../config/file.ts';
 import { findLogFile } from '../config/settings.ts';
 import type { Io } from '../io/io.ts';

@@ -2,7 +2,7 @@
 // the server. Its tunnels are counted, and end by themselves when they were given a time.
 import { protocolTraits, type Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import type { OpenedTunnel, OpenTunnelInput, ToolCall } from '@tunnel/mcp-tools';
+import type { OpenedTunnel, OpenTunnelInput, ToolCall } from '@tunnel/mcp/tools';
 import type { Timer } from '@tunnel/runtime';
 import { ownClientsOf } from '../agent/own-clients.ts';
 import { loadConfig } from '../config/file.ts';

@@ -2,7 +2,7 @@
 // loaded with the first call that needs it: a list of tools is there at once.
 import { Console } from 'node:console';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { createToolServer, TOOL_NAMES, type ToolHost, type ToolName, type ToolOutcome } from '@tunnel/mcp-tools';
+import { createToolServer, TOOL_NAMES, type ToolHost, type ToolName, type ToolOutcome } from '@tunnel/mcp/tools';
 import { LoginFile } from '../api/login-file.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import { type Io, VERSION } from '../io/io.ts';

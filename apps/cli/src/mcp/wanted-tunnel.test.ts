@@ -1,6 +1,6 @@
-import { ALLOWED_BY_DEFAULT } from '@tunnel/client';
 import { loadClientConfig } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
+import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
 import { wantedTunnel } from './wanted-tunnel.ts';
 
 const env = { TUNNEL_P2P_SECRET: 'a secret of sixteen bytes and more' };

@@ -1,17 +1,11 @@
 // What a model asks to open, as the client takes it: first whether it may, then what it is.
-import {
-  type AllowedTarget,
-  checkTunnelSpec,
-  isTargetAllowed,
-  localText,
-  parseAllowedTarget,
-  plainHost,
-  type TunnelSpec,
-} from '@tunnel/client';
+
+import { checkTunnelSpec, localText, type TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
-import type { OpenTunnelInput } from '@tunnel/mcp-tools';
+import type { OpenTunnelInput } from '@tunnel/mcp/tools';
 import { Secret } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
+import { type AllowedTarget, isTargetAllowed, parseAllowedTarget, plainHost } from './mcp-allow.rules.ts';
 
 export interface WantedTunnel {
   readonly spec: TunnelSpec;

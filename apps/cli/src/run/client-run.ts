@@ -6,11 +6,11 @@ import type {
   ReloadOutcome,
   StatusEvent,
   Tunnel,
-  TunnelSource,
   TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { RunningTunnelState } from '../agent/answers.ts';
+import type { TunnelSource } from '../agent/readiness.rules.ts';
 import { faultOf } from '../io/problem-report.ts';
 import type { Output, RemovedTunnel } from '../output/output.ts';
 import { isTunnel, nameOf, type RunningClient, type RunningTunnel, type TunnelRun } from './hooks/running-client.ts';

@@ -1,6 +1,6 @@
 // The certificates of an edge, as its operator sees them: every field of the contract, never a key.
 
-import { FileCertificateStore } from '@tunnel/acme';
+import { FileCertificateStore } from '@tunnel/certificates/acme';
 import { edgeCertificates } from '@tunnel/contract';
 import { createMetrics } from '@tunnel/runtime';
 import { temporaryDirectory, testCertificate } from '@tunnel/testkit';

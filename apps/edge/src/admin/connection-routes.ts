@@ -1,7 +1,7 @@
 // The open connections of this edge over the REST, for its operator: what each is doing, and what it waits for.
 import { type EdgeConnection, type EdgeConnections, edgeConnections } from '@tunnel/contract';
-import type { Admission, ConnectionShare, Ticket } from '@tunnel/core';
 import { AcceptedConnection } from '@tunnel/http-shell';
+import type { Admission, ConnectionShare, Ticket } from '@tunnel/rules/admission';
 import { EDGE_LIMITS } from '../limits.ts';
 import {
   json,

@@ -1,7 +1,8 @@
 // The flows of a udp tunnel over the REST: who talks, what was dropped and why, and how datagrams go between edge and client.
 import { type EdgeFlow, edgeFlows } from '@tunnel/contract';
-import { type Flow, hostPort, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type Flow } from '@tunnel/rules/flows';
+import { hostPort, plainAddress } from '@tunnel/rules/net';
 import { EDGE_LIMITS } from '../limits.ts';
 import { findTunnel, json, type KeyedRoutes, type RestDependencies, refused, tunnelRoute } from './rest-context.ts';
 

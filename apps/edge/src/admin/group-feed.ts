@@ -1,12 +1,14 @@
 // The hub of the groups' events: who listens to which group, what each may see of it, and when a stream is over.
 import { type GroupEvent, showProtocol } from '@tunnel/contract';
-import { type Owner, ownerKey, Shares, sameOwner, type TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { Shares } from '@tunnel/rules/rate';
+import { type Owner, ownerKey, sameOwner } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Revocation } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher, HealthChange } from '../routing/groups.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { EventStream } from './event-stream.ts';
 
 type Group = TunnelGroup<Tunnel>;

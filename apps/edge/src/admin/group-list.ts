@@ -9,9 +9,10 @@ import {
   type LastAlert,
   showProtocol,
 } from '@tunnel/contract';
-import { maySee, type Owner, type TunnelGroup } from '@tunnel/core';
+import { maySee, type Owner } from '@tunnel/rules/tunnels';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 
 type Group = TunnelGroup<Tunnel>;
 

@@ -1,9 +1,12 @@
 // The series of the groups: hears what happens in them, and is read when somebody scrapes.
-import { GroupSeries, type GroupSeriesValues, type ProbeKind, type TunnelGroup } from '@tunnel/core';
+
+import { type ProbeKind } from '@tunnel/rules/tunnels';
 import type { Clock, Metrics, Sample } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher } from '../routing/groups.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
+import { GroupSeries, type GroupSeriesValues } from './group-series.rules.ts';
 
 type Group = TunnelGroup<Tunnel>;
 

@@ -9,10 +9,11 @@ import {
   lagged,
   showProtocol,
 } from '@tunnel/contract';
-import { endpointsOfLabel, type TunnelGroup } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { endpointsOfLabel } from '@tunnel/rules/tunnels';
 import type { Context } from 'hono';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { groupListBody } from './group-list.ts';
 import {
   findTunnel,

@@ -1,20 +1,16 @@
 // Groups for tests of what people see of them: the real driver and machine, without ports, names and clients behind them.
 
-import {
-  GroupDirectory,
-  MemberHealth,
-  NO_POLICY_STAMP,
-  type Owner,
-  type ProbeKind,
-  type TunnelGroup,
-} from '@tunnel/core';
+import { MemberHealth, type Owner, type ProbeKind } from '@tunnel/rules/tunnels';
 import { type Clock, createLogger } from '@tunnel/runtime';
 import { countersOf } from '../backend/tunnel-counters.fixture.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
+import { GroupDirectory } from '../routing/group-directory.rules.ts';
+import { NO_POLICY_STAMP } from '../routing/group-policy.rules.ts';
 import { Groups, type GroupWatcher, type Joined } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
 import { NO_POLICY, type PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 
 export const OPERATOR: Owner = { kind: 'operator' };

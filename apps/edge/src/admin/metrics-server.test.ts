@@ -1,5 +1,5 @@
-import { DROP_REASONS } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
+import { DROP_REASONS } from '@tunnel/rules/flows';
 import { createLogger, createMetrics } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { ReservedKind } from '../backend/names/reserved-names.ts';

@@ -2,8 +2,8 @@
 // their own; these are read when somebody scrapes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EDGE_LINK_PATH, type ShownProtocol, shownProtocol, showProtocol } from '@tunnel/contract';
-import type { Admission, ConnectionShare } from '@tunnel/core';
 import { type ConnectionGate, HttpListener, type ListenOn, readBounded } from '@tunnel/http-shell';
+import type { Admission, ConnectionShare } from '@tunnel/rules/admission';
 import type { Counter, Logger, Metrics } from '@tunnel/runtime';
 import type { StackPlatform } from '../backend/choose-backend.ts';
 import { RESERVED_KINDS, type ReservedNames } from '../backend/names/reserved-names.ts';

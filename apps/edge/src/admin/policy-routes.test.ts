@@ -1,6 +1,6 @@
 // GET /api/tunnels/:id/policy, and the line of it in the list of tunnels.
 import { apiError, edgeTunnels, tunnelPolicy } from '@tunnel/contract';
-import { compilePolicy, type Policy, policyHash } from '@tunnel/core';
+import { compilePolicy, type Policy, policyHash } from '@tunnel/policy';
 import { sha256Hex } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { NODE_DIGESTS } from '../policy/node-digests.ts';

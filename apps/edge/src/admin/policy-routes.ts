@@ -1,16 +1,9 @@
 // The policy of a tunnel over the REST: what its rules are, in words, and how often each one acted. No secret, hash or salt leaves the edge.
 import { type PolicySummary, type ShownRule, type TunnelPolicy, tunnelPolicy } from '@tunnel/contract';
-import {
-  actionOf,
-  isSecretName,
-  type LoginProvider,
-  type Match,
-  type Rule,
-  redactFields,
-  SHORT_HASH_CHARS,
-  summaryOf,
-} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { isSecretName, redactFields } from '@tunnel/http1';
+import { actionOf, type LoginProvider, type Match, type Rule, summaryOf } from '@tunnel/policy';
+import { SHORT_HASH_CHARS } from '../routing/group-policy.rules.ts';
 import type { RoutePolicy, RuleCounts } from '../routing/route-policy.ts';
 import { findTunnel, json, type KeyedRoutes, type RestDependencies, refused, tunnelRoute } from './rest-context.ts';
 

@@ -9,8 +9,10 @@ import {
   type EdgeStatus,
   type LastAlert,
 } from '@tunnel/contract';
-import { type Admission, type CallerAddress, type GroupDirectory, maySee, type Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type Admission } from '@tunnel/rules/admission';
+import { type CallerAddress } from '@tunnel/rules/net';
+import { maySee, type Owner } from '@tunnel/rules/tunnels';
 import { equalInConstantTime, type Logger, type Secret } from '@tunnel/runtime';
 import type { Context, Handler, MiddlewareHandler } from 'hono';
 import type { Backend } from '../backend/backend.ts';
@@ -18,6 +20,7 @@ import type { CaptureService } from '../capture/capture-service.ts';
 import type { AuthFailures } from '../control/authentication.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
+import { type GroupDirectory } from '../routing/group-directory.rules.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { CertificateSources } from './certificate-list.ts';
 import type { GroupFeed } from './group-feed.ts';

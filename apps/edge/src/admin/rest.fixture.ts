@@ -1,8 +1,9 @@
 // A REST server on port 0 with two accounts and a tunnel of each owner. Used by tests only.
 
-import { MemberHealth, type Owner, plainAddress } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
+import { plainAddress } from '@tunnel/rules/net';
+import { MemberHealth, type Owner } from '@tunnel/rules/tunnels';
 import { type Clock, createLogger, type Logger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { StandaloneBackend } from '../backend/standalone-backend.ts';
 import { countersOf } from '../backend/tunnel-counters.fixture.ts';

@@ -1,7 +1,7 @@
 // Tunnels over the REST: the list, one of them, and its end.
 import { type EdgeTunnel, edgeTunnel, edgeTunnels, showProtocol } from '@tunnel/contract';
-import { maySee } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { maySee } from '@tunnel/rules/tunnels';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { presentSummary } from './policy-routes.ts';
 import { findTunnel, json, type KeyedRoutes, keyedRoute, type RestDependencies, tunnelRoute } from './rest-context.ts';

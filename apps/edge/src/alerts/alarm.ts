@@ -1,6 +1,7 @@
 // Joins the alerts to the rest of the edge: what its configuration says of them, and the watcher of groups that raises them.
 import { showProtocol } from '@tunnel/contract';
-import { decidePrivateAlerts, ownerKey } from '@tunnel/core';
+import { decidePrivateAlerts } from '@tunnel/rules/net';
+import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Logger, ServerConfig } from '@tunnel/runtime';
 import type { GroupWatcher } from '../routing/groups.ts';
 import { AlertSender, type AlertSenderDeps } from './alert-sender.ts';

@@ -1,8 +1,9 @@
 // How many alerts may leave in a minute: of a group, of an account, and to one receiving host. What is over it is dropped, never queued or merged.
-import { RateWindow } from '@tunnel/core';
+
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { ZeroHealthyAlert } from './alert-message.ts';
+import { RateWindow } from './rate-window.rules.ts';
 
 /** In a minute each. */
 export interface AlertRates {

@@ -1,5 +1,5 @@
 // The guard in front of tenants' alert URLs, and what a tenant is told about one at its registration.
-import { problemOfAddress } from '@tunnel/core';
+import { problemOfAddress } from '@tunnel/rules/net';
 import { addressIn, type Clock, type NameLookup, UrlGuard } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 

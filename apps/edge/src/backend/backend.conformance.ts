@@ -1,6 +1,6 @@
 // What every backend promises the edge. Used by tests only: each implementation runs it on its own set-up.
 
-import type { Owner } from '@tunnel/core';
+import type { Owner } from '@tunnel/rules/tunnels';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Backend, Revocation } from './backend.ts';
 import { askedTunnel, closedTunnel, openedTunnel } from './platform-backend.fixture.ts';

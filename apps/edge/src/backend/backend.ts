@@ -1,6 +1,7 @@
 // Who may use this edge, and who is told what happens on it. Every implementation passes backend.conformance.ts.
-import type { Owner, TunnelProtocol } from '@tunnel/core';
+
 import type { Fault } from '@tunnel/errors';
+import type { Owner, TunnelProtocol } from '@tunnel/rules/tunnels';
 import type { EdgeCertificates } from './certificates/edge-certificates.ts';
 import type { TunnelRequest } from './names/asked-endpoint.ts';
 import type { ReservedNames } from './names/reserved-names.ts';

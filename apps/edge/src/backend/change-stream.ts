@@ -1,6 +1,6 @@
 // Holds the stream of changes open: comes back when it ends or falls silent, and asks for what it has missed.
 import { type EdgeChange, edgeChange } from '@tunnel/contract';
-import { afterConnect, afterFailure, type BackoffState, CALM } from '@tunnel/core';
+import { afterConnect, afterFailure, type BackoffState, CALM } from '@tunnel/rules/rate';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { PlatformLink } from './platform-link.ts';

@@ -7,8 +7,8 @@ import {
   type HeartbeatAnswer,
   showProtocol,
 } from '@tunnel/contract';
-import type { Owner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import type { Owner } from '@tunnel/rules/tunnels';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { AccountTunnels, ClosedAccounts } from './accounts.ts';

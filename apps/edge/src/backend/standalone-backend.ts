@@ -1,6 +1,7 @@
 // The backend of an edge that runs alone: the admin token and the keys of `[[auth.keys]]`, fixed for the life of the process, and whose names are.
-import type { Owner } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import type { Owner } from '@tunnel/rules/tunnels';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
 import type { Backend, KeyVerdict, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
 import type { StandaloneCertificates } from './certificates/standalone-certificates.ts';

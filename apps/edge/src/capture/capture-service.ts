@@ -1,9 +1,10 @@
 // Who may see which captured requests, and have them sent again; and how one is shown: taken apart, without its secrets, with
 // bodies for its owner only.
-import { type CapturedBody, readableBody } from '@tunnel/capture';
+
 import type { AwaitedRequest, CapturedRequest, CaptureList } from '@tunnel/contract';
-import { maySee, type Owner, ownerKey, redactFields, redactUrl, type ShownField, sameOwner } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type CapturedBody, readableBody, redactFields, redactUrl, type ShownField } from '@tunnel/http1';
+import { maySee, type Owner, ownerKey, sameOwner } from '@tunnel/rules/tunnels';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';

@@ -1,16 +1,9 @@
 // The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
-import {
-  type ChunkedForm,
-  NOT_RANKED,
-  type Owner,
-  type OwnResponse,
-  type Ranked,
-  Ranking,
-  type RequestHead,
-  Shares,
-  tenantKey,
-} from '@tunnel/core';
+import { type ChunkedForm, type OwnResponse, type RequestHead } from '@tunnel/http1';
 import { requestIdOf } from '@tunnel/protocol';
+import { NOT_RANKED, type Ranked, Ranking } from '@tunnel/rules/collections';
+import { Shares } from '@tunnel/rules/rate';
+import { type Owner, tenantKey } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';

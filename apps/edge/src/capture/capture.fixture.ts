@@ -1,6 +1,6 @@
 // Heads, tunnels and a store for tests of captures. Used by tests only.
 
-import { parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/http1';
 import { FakeClock } from '@tunnel/testkit';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import type { Tunnel } from '../routing/tunnel.ts';

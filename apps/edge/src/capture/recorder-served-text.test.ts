@@ -1,5 +1,7 @@
 // What a capture shows where rules changed a request: what its service got, made anew from what came.
-import { changedHead, type RequestChanges, type RequestHead, requestHeadFromParts } from '@tunnel/core';
+
+import { type RequestHead, requestHeadFromParts } from '@tunnel/http1';
+import { changedHead, type RequestChanges } from '@tunnel/policy';
 import { expect, it } from 'vitest';
 import { captureStore, captureTunnel, requestHead } from './capture.fixture.ts';
 import { servedText } from './recorder.ts';

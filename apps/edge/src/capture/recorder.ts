@@ -1,21 +1,20 @@
 // One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
 // whatever a person wants to see is made when somebody looks.
-import { CapturedBody } from '@tunnel/capture';
+
 import type { CapturedPolicy } from '@tunnel/contract';
+import type { ErrorCode } from '@tunnel/errors';
 import {
+  CapturedBody,
   type ChunkedForm,
-  changedHead,
   fieldValueOf,
-  type HeaderPair,
   isTextual,
   type OwnResponse,
   ownResponseText,
   parseRequestHead,
-  type RequestChanges,
   type RequestHead,
   type ResponseHead,
-} from '@tunnel/core';
-import type { ErrorCode } from '@tunnel/errors';
+} from '@tunnel/http1';
+import { changedHead, type HeaderPair, type RequestChanges } from '@tunnel/policy';
 import type { RequestStream } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CapturedRules } from '../upstream/captured-rules.ts';

@@ -1,18 +1,19 @@
 // Sends a captured request to the local service once more, as it was or edited, and captures that in turn. No rule runs: what is kept is what the
 // rules had made of it.
-import { editRequest } from '@tunnel/capture';
+
+import { Fault } from '@tunnel/errors';
 import {
-  ownerKey,
+  editRequest,
   parseRequestHead,
   type RequestEdit,
   type RequestHead,
   type ResponseHead,
   redactUrl,
-  Shares,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/http1';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import { Shares } from '@tunnel/rules/rate';
+import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';

@@ -1,5 +1,5 @@
 // Waiting for the next request: what counts, what does not, and that nothing is left behind.
-import type { Owner } from '@tunnel/core';
+import type { Owner } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';

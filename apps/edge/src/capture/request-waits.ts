@@ -1,6 +1,7 @@
 // Callers that wait for the next request of a tunnel to finish. What passes while nobody waits costs a look at an empty map.
-import { Shares } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { Shares } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureRecorder } from './recorder.ts';

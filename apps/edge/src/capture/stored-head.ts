@@ -1,6 +1,6 @@
 // A stored head, taken apart for people, and whether its request can be sent again. It was read strictly when it came in; here
 // nothing is refused any more.
-import type { ShownField } from '@tunnel/core';
+import type { ShownField } from '@tunnel/http1';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureRecorder } from './recorder.ts';
 

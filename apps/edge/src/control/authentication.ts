@@ -1,8 +1,10 @@
 // The first frame of a connection: version, key, and a session, new or taken up again. Refused keys are counted, and too many are stopped.
 
-import { FailureWindow, networkOf, type Owner, reachesOwnMachine } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
+import { networkOf, reachesOwnMachine } from '@tunnel/rules/net';
+import { FailureWindow } from '@tunnel/rules/rate';
+import { type Owner } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import type { Backend, OwnerProfile } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';

@@ -2,7 +2,6 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   type Carrier,
@@ -13,6 +12,7 @@ import {
   type ReportInternalError,
 } from '@tunnel/mux';
 import { CARRIER_PROTOCOL, carrierTagOf, type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import { type Owner, ownerKey } from '@tunnel/rules/tunnels';
 import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import { EDGE_LIMITS } from '../limits.ts';

@@ -1,6 +1,6 @@
 // One WebSocket of a client: frames in order, one at a time, as fast as its pace allows; the first must be Auth; silence, slowness and strangers are closed.
 // Registrations wait for their turn apart, so that pings and health reports never wait behind them.
-import { type ConnectionState, type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import {
@@ -12,6 +12,8 @@ import {
   type MessageOf,
   WIRE_LIMITS,
 } from '@tunnel/protocol';
+import { type ConnectionState } from '@tunnel/rules/admission';
+import { type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/rules/rate';
 import type { Clock, LogLimiter, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { EDGE_LIMITS } from '../limits.ts';

@@ -2,24 +2,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
-import {
-  AccountBuckets,
-  type CallerAddress,
-  type ControlRole,
-  callerAddressOf,
-  FramePace,
-  type FramePaceRules,
-  type HeldConnection,
-  hostPort,
-  networkOf,
-  type Owner,
-  ownerKey,
-  type TunnelProtocol,
-} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramWay, MuxSession, ReportInternalError } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type ControlMessageInput, type StreamReason } from '@tunnel/protocol';
+import { type ControlRole, type HeldConnection } from '@tunnel/rules/admission';
+import { type CallerAddress, callerAddressOf, hostPort, networkOf } from '@tunnel/rules/net';
+import { AccountBuckets, FramePace, type FramePaceRules } from '@tunnel/rules/rate';
+import { type Owner, ownerKey, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
 import type { Backend, Revocation } from '../backend/backend.ts';

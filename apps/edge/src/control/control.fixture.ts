@@ -2,20 +2,12 @@
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
-import {
-  AccountBuckets,
-  type CompiledPolicy,
-  ConnectionCounts,
-  compilePolicy,
-  FramePace,
-  type FramePaceRules,
-  type Owner,
-  type Policy,
-  type TunnelProtocol,
-} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
+import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/policy';
+import { AccountBuckets, FramePace, type FramePaceRules } from '@tunnel/rules/rate';
+import { type Owner, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, createLogger, type Logger, loadServerConfig } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
@@ -29,6 +21,7 @@ import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { NODE_DIGESTS } from '../policy/node-digests.ts';
 import { Balancer } from '../routing/balancer.ts';
+import { ConnectionCounts } from '../routing/connection-counts.rules.ts';
 import { EndpointRegistry, NameRegistry } from '../routing/endpoints.ts';
 import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import { Registry } from '../routing/registry.ts';

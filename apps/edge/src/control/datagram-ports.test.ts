@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { type LeasedEndpoint, PortLeases } from '@tunnel/core';
+import { PortLeases } from '@tunnel/rules/names';
+import { type LeasedEndpoint } from '@tunnel/rules/tunnels';
 import { rethrow } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { DatagramPorts, type DatagramPortsConfig } from './datagram-ports.ts';

@@ -2,9 +2,11 @@
 // edge's own choice is another one when it turns out to be somebody's. Each is asked the backend for before it is leased: whose a name is
 // comes before who serves it.
 import { createHash } from 'node:crypto';
-import type { P2pOffer, WantedEndpoint, WantedGroup, WantedLease, WantedName } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
+import type { P2pOffer } from '@tunnel/rules/tunnels';
 import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
+import type { WantedName } from '../routing/name-leases.rules.ts';
+import type { WantedEndpoint, WantedGroup, WantedLease } from '../routing/registration.rules.ts';
 
 export interface Proposal {
   readonly wanted: WantedEndpoint;

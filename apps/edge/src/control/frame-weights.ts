@@ -1,6 +1,7 @@
 // What each frame of a client costs it, in tokens of its connection and of its account, and how fast those come. Registrations have tokens of their own.
-import type { FramePaceRules } from '@tunnel/core';
+
 import type { ControlMessage, ControlType, decodeControl } from '@tunnel/protocol';
+import type { FramePaceRules } from '@tunnel/rules/rate';
 import { EDGE_LIMITS } from '../limits.ts';
 
 export const FRAME_PACE: FramePaceRules = {

@@ -1,23 +1,21 @@
 // Random registrations, losses and returns of members with random revisions against the real groups and the real store: nobody is ever
 // served by an older policy than the one that was answered, and nothing is open or left behind.
-import {
-  type CompiledPolicy,
-  GroupDirectory,
-  MemberHealth,
-  type Policy,
-  type PolicyStamp,
-  type TunnelGroup,
-} from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { type CompiledPolicy, type Policy } from '@tunnel/policy';
+import { MemberHealth } from '@tunnel/rules/tunnels';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
+import { GroupDirectory } from '../routing/group-directory.rules.ts';
+import { type PolicyStamp } from '../routing/group-policy.rules.ts';
 import { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
 import { type BroughtPolicy, policyOf } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { PolicyStore } from './policy-store.ts';
 
 const MEMBERS = 4;

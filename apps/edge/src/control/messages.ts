@@ -1,7 +1,8 @@
 // What an authenticated client may say, and what is done about it.
-import type { TunnelProtocol } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import { CAPABILITY, type ControlMessage, type MessageOf } from '@tunnel/protocol';
+import type { TunnelProtocol } from '@tunnel/rules/tunnels';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import type { Registry } from '../routing/registry.ts';

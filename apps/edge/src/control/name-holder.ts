@@ -1,8 +1,9 @@
 // Finds the tunnel that has a refused name. The refusal names this tunnel and its computer only if the tunnel belongs to the account that asked, so that
 // accounts learn nothing about each other.
-import { type LeasedEndpoint, type Owner, sameOwner } from '@tunnel/core';
+
 import type { Fault } from '@tunnel/errors';
 import type { ControlMessageInput } from '@tunnel/protocol';
+import { type LeasedEndpoint, type Owner, sameOwner } from '@tunnel/rules/tunnels';
 import { isGroup, type Registry } from '../routing/registry.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 

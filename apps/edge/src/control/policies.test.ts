@@ -1,11 +1,12 @@
 // Policies over the real control port: what is taken and refused, what a group is served under, and that nothing is ever open in between.
-import { canonicalJson, policyHash, policyWeight } from '@tunnel/core';
+import { canonicalJson, policyHash } from '@tunnel/policy';
 import { CAPABILITY } from '@tunnel/protocol';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { policyOf } from '../routing/route-policy.ts';
 import { type ControlFixture, type ControlFixtureOptions, startControl, WINDOW_MS } from './control.fixture.ts';
+import { policyWeight } from './policy-weight.rules.ts';
 import { RawClient } from './raw-client.fixture.ts';
 
 const WEB = { protocol: 'http', subdomain: 'web' };

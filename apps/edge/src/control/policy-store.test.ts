@@ -1,9 +1,10 @@
-import { type CompiledPolicy, canonicalJson, type Policy, policyWeight } from '@tunnel/core';
+import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/policy';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { BroughtPolicy, RoutePolicy } from '../routing/route-policy.ts';
 import { PolicyStore } from './policy-store.ts';
+import { policyWeight } from './policy-weight.rules.ts';
 
 /** Its `name` makes it another one; about 100 bytes of JSON. */
 const policyOf = (name: string): Policy => ({ login: null, rules: [{ name, deny: 403 }, { allow: true }] });

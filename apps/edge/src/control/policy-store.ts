@@ -1,13 +1,17 @@
 // The policies of an edge: each distinct one is compiled and kept once, as long as a tunnel or a group is served under it. All of them
 // together are bounded, and so is what one owner brings; what finds no room is refused, never left out.
-import { type CompiledPolicy, canonicalJson, ownerKey, type Policy, policyWeight, Shares } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/policy';
+import { Shares } from '@tunnel/rules/rate';
+import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher } from '../routing/groups.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
 import type { BroughtPolicy, PolicyHolder, PolicyKeeper, RoutePolicy } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { policyWeight } from './policy-weight.rules.ts';
 
 interface Kept {
   readonly compiled: CompiledPolicy;

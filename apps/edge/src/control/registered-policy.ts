@@ -1,19 +1,15 @@
 // The policy of one registration: judged before anything is opened, and what its client is told of it.
-import {
-  groupPolicyWarning,
-  judgePolicy,
-  type Owner,
-  ownerKey,
-  type PolicyStamp,
-  policyHash,
-  type SessionTunnel,
-  type TunnelProtocol,
-} from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { policyHash } from '@tunnel/policy';
 import type { MessageOf } from '@tunnel/protocol';
+import { type Owner, ownerKey, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { sha256Hex } from '@tunnel/runtime';
+import { groupPolicyWarning, type PolicyStamp } from '../routing/group-policy.rules.ts';
 import type { BroughtPolicy } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { judgePolicy } from './brought-policy.rules.ts';
+import { type SessionTunnel } from './session-life.rules.ts';
 
 export interface RegisteredPolicy extends BroughtPolicy {
   /** Of what its client sent, in every case: by it the client knows that the edge has read all of it. null: it sent nothing. */

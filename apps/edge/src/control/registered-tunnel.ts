@@ -1,4 +1,6 @@
 // The tunnel that comes of a registration, once its endpoint is known.
+
+import type { MessageOf } from '@tunnel/protocol';
 import {
   endpointLabel,
   endpointOfProtocol,
@@ -6,20 +8,19 @@ import {
   MemberHealth,
   type ProbeKind,
   type PublicEndpoint,
-  type SessionTunnel,
   sameEndpoint,
-  type TunnelGroup,
   type TunnelProtocol,
-} from '@tunnel/core';
-import type { MessageOf } from '@tunnel/protocol';
+} from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { kindOf, type PublicAddress } from '../ingress/kinds.ts';
 import type { PolicyHolder } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import type { ControlConnection } from './control-connection.ts';
 import type { RegisteredPolicy } from './registered-policy.ts';
 import type { Session } from './session.ts';
+import { type SessionTunnel } from './session-life.rules.ts';
 
 /** An admitted request. */
 export interface RegisteredRequest extends PublicAddress {

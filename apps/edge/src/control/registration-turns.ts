@@ -1,7 +1,8 @@
 // Registrations of one control connection that wait for their turn: one after the other, as fast as their own pace allows, while all other frames
 // of the connection are handled. The queue is bounded: a connection whose queue is full is not read until half of it is done.
-import type { FramePace } from '@tunnel/core';
+
 import type { MessageOf } from '@tunnel/protocol';
+import type { FramePace } from '@tunnel/rules/rate';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { registrationWeight } from './frame-weights.ts';

@@ -1,24 +1,10 @@
 // One registration from request to answer: admission, an endpoint of its own or in a group, and the tunnel that comes of it, which everyone
 // else reads.
 import { domainToASCII } from 'node:url';
-import {
-  decideRegistration,
-  endpointOfLease,
-  findTunnel,
-  type LeasedEndpoint,
-  type Owner,
-  owningLabel,
-  type RegistrationDecision,
-  type SessionTunnel,
-  sameEndpoint,
-  type TunnelGroup,
-  type TunnelProtocol,
-  type WantedEndpoint,
-  type WantedGroup,
-  type WantedLease,
-} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
+import { owningLabel } from '@tunnel/rules/names';
+import { type LeasedEndpoint, type Owner, sameEndpoint, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, randomId } from '@tunnel/runtime';
 import type { Backend, TunnelAsked } from '../backend/backend.ts';
 import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
@@ -26,16 +12,26 @@ import type { PublicAddress } from '../ingress/kinds.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import { type DecidedRequest, type Groups, isOf } from '../routing/groups.ts';
+import {
+  decideRegistration,
+  endpointOfLease,
+  type RegistrationDecision,
+  type WantedEndpoint,
+  type WantedGroup,
+  type WantedLease,
+} from '../routing/registration.rules.ts';
 import { isOperators, type Registry } from '../routing/registry.ts';
 import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { PolicyHolder, PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { type Proposal, proposalsFor } from './endpoint-proposals.ts';
 import { heldByField } from './name-holder.ts';
 import { policyHashField, policyWarnings, type RegisteredPolicy, readPolicy } from './registered-policy.ts';
 import { describeTunnel, type RegisteredRequest } from './registered-tunnel.ts';
 import type { Session } from './session.ts';
+import { findTunnel, type SessionTunnel } from './session-life.rules.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface RegisterContext extends PublicAddress {

@@ -1,8 +1,9 @@
 // One client that runs: who it is, where its machine stands, and the connection and streams it has now.
-import { type Owner, type SessionState, startSession } from '@tunnel/core';
+import { type Owner } from '@tunnel/rules/tunnels';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import type { ControlConnection } from './control-connection.ts';
+import { type SessionState, startSession } from './session-life.rules.ts';
 
 export class Session {
   readonly sessionId: string;

@@ -1,18 +1,9 @@
 // The sessions of clients: feeds their machines with events and performs the effects. The rules are in core's session-life.
 
-import {
-  findTunnel,
-  type Owner,
-  ownerKey,
-  type SessionEffect,
-  type SessionEvent,
-  Shares,
-  sameEndpoint,
-  sameOwner,
-  transitionSession,
-} from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { CLOSE_CODES } from '@tunnel/protocol';
+import { Shares } from '@tunnel/rules/rate';
+import { type Owner, ownerKey, sameEndpoint, sameOwner } from '@tunnel/rules/tunnels';
 import {
   type Clock,
   equalInConstantTime,
@@ -34,6 +25,7 @@ import type { Tunnel } from '../routing/tunnel.ts';
 import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
 import { Session } from './session.ts';
+import { findTunnel, type SessionEffect, type SessionEvent, transitionSession } from './session-life.rules.ts';
 
 /** Who came with an Auth. */
 interface SessionClient {

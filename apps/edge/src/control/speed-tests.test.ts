@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { ownerKey } from '@tunnel/core';
+import { ownerKey } from '@tunnel/rules/tunnels';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';

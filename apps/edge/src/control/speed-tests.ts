@@ -4,14 +4,15 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import type { PeerCertificate } from 'node:tls';
-import { ByteWindow, type Owner, ownerKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
 import { isSecured, type ReportInternalError } from '@tunnel/mux';
+import { type Owner, ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { AuthFailures } from './authentication.ts';
+import { ByteWindow } from './byte-window.rules.ts';
 
 const { SPEED_MAX_BYTES, SPEED_CHUNK_BYTES, SPEED_BYTES_PER_MINUTE } = EDGE_LIMITS;
 

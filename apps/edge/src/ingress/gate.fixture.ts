@@ -1,6 +1,7 @@
 // A gate for tests of one part: room for all that a test opens, unless told otherwise. Used by tests only.
-import { Admission } from '@tunnel/core';
+
 import { ConnectionGate } from '@tunnel/http-shell';
+import { Admission } from '@tunnel/rules/admission';
 import { type Clock, createLogger, type Logger, systemClock } from '@tunnel/runtime';
 
 export interface GateOptions {

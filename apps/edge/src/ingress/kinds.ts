@@ -1,17 +1,12 @@
 // The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 
-import {
-  FlowAccounts,
-  FlowAddresses,
-  hostOfAuthority,
-  type LeasedEndpoint,
-  type Transport,
-  type TunnelProtocol,
-} from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
+import { hostOfAuthority } from '@tunnel/http1';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
+import { FlowAddresses } from '@tunnel/rules/flows';
+import { type LeasedEndpoint, type Transport, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, readOncePerTurn, type ServerConfig } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { PolicyGate } from '../policy/policy-gate.ts';
@@ -24,6 +19,7 @@ import { httpUrl, type PublicHttp } from './http/http-listeners.ts';
 import { Relay } from './tcp/relay.ts';
 import type { RelayTotals } from './tcp/relay-totals.ts';
 import { TcpListeners } from './tcp/tcp-listeners.ts';
+import { FlowAccounts } from './udp/flow-accounts.rules.ts';
 import { UdpListeners } from './udp/udp-listeners.ts';
 import { UdpTotals } from './udp/udp-totals.ts';
 

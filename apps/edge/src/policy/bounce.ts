@@ -1,8 +1,10 @@
 // The callback of the operator's providers, at `edge.<domain>/.tunnel/callback`: one address for all tunnels at the provider. It sends on
 // to the tunnel that is sealed into the state, and does nothing else. The code goes sealed for the login that its state is of: whoever leads
 // somebody to the provider with the state of one tunnel and the challenge of another must not catch a code that the other takes.
-import { CALLBACK_PATH, type OwnResponse, queryValues } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { type OwnResponse } from '@tunnel/http1';
+import { CALLBACK_PATH, queryValues } from '@tunnel/policy';
 import type { Clock } from '@tunnel/runtime';
 import type { SealBinding, SealedTexts } from './sealed-texts.ts';
 

@@ -1,5 +1,5 @@
 // A driver with its providers, and browsers that log in by it: what tests of logins share.
-import type { LoginProvider, Policy, PolicyEvent } from '@tunnel/core';
+import type { LoginProvider, Policy, PolicyEvent } from '@tunnel/policy';
 import { type Clock, Secret } from '@tunnel/runtime';
 import type { Provider } from './login-providers.ts';
 import { type NeedAbout, PolicyDriver, type PolicyDriverDeps } from './policy-driver.ts';

@@ -1,8 +1,12 @@
 // Bodies that are held until it is known whether they may pass: few, small, and within one bound for the whole edge, of which no owner has more than
 // its share. What is held is counted until it has been passed on or is let go.
-import { type HeaderField, isOperatorsTenant, type PolicyEvent, Shares } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { type HeaderField } from '@tunnel/http1';
 import { ByteQueue } from '@tunnel/mux';
+import { type PolicyEvent } from '@tunnel/policy';
+import { Shares } from '@tunnel/rules/rate';
+import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 import { EDGE_LIMITS } from '../limits.ts';
 
 const NO_TRAILERS: readonly HeaderField[] = [];

@@ -1,6 +1,6 @@
 // Bearer tokens of a provider over real sockets: which are good, which are not, and how seldom anybody is asked.
 import { createHmac, hash } from 'node:crypto';
-import type { JwtAuth, PolicyEvent } from '@tunnel/core';
+import type { JwtAuth, PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';

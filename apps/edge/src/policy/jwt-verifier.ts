@@ -1,7 +1,8 @@
 // Bearer tokens and ID tokens: signature, issuer, audience and times, by the keys that the issuer publishes. `none` and shared secrets
 // are no signatures here, whatever a token or a provider says.
-import type { JwtAuth, PolicyEvent } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import type { JwtAuth, PolicyEvent } from '@tunnel/policy';
 import type { Clock } from '@tunnel/runtime';
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { EDGE_LIMITS } from '../limits.ts';

@@ -1,7 +1,9 @@
 // The tables of rate limits: one for each rule of a route's policy, gone with it. All of them share the edge's bound on keys, of which each tenant has its part.
-import { LimiterBudget, type PolicyEvent, type PolicyNeed, RequestLimiter } from '@tunnel/core';
+
+import { type PolicyEvent, type PolicyNeed } from '@tunnel/policy';
 import { type Clock, readOncePerTurn, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
+import { LimiterBudget, RequestLimiter } from './request-limiter.rules.ts';
 
 export type TokenNeed = Extract<PolicyNeed, { kind: 'take-token' }>;
 

@@ -1,5 +1,6 @@
 // The rules and the driver together, request by request as a browser sends them: what a login must never let happen, beyond the login itself.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { parseRequestHead } from '@tunnel/http1';
 import {
   type Answer,
   begin,
@@ -9,10 +10,9 @@ import {
   type Pass,
   type PolicyDigests,
   type PolicyRequest,
-  parseRequestHead,
   renderPolicyAnswer,
   resume,
-} from '@tunnel/core';
+} from '@tunnel/policy';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { driverOf, loginAt } from './driver.fixture.ts';

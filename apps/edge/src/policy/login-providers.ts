@@ -1,5 +1,5 @@
 // Who logs people in at a tunnel: the provider that its policy brings, or one of the operator's by its name.
-import type { LoginProvider } from '@tunnel/core';
+import type { LoginProvider } from '@tunnel/policy';
 import { ConfigProblem, readSecretText, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { ProviderRef } from './provider-calls.ts';
 

@@ -1,5 +1,5 @@
 // Strangers who send callbacks without end: what it costs the provider, and those who log in meanwhile.
-import type { PolicyEvent } from '@tunnel/core';
+import type { PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';

@@ -1,6 +1,7 @@
 // Logins of visitors: begun, ended, and known again by a sealed cookie. The rules of a login are core's machine; nothing is kept here of
 // anybody who is logged in, so restarts and other edges with the same secret know them, too.
 import { randomBytes } from 'node:crypto';
+import { Fault } from '@tunnel/errors';
 import {
   CALLBACK_PATH,
   checkCallback,
@@ -9,7 +10,6 @@ import {
   type LoginProvider,
   loginCookie,
   namedClaims,
-  networkOf,
   type PendingLogin,
   type Policy,
   type PolicyEvent,
@@ -19,8 +19,8 @@ import {
   queryValues,
   sessionFrom,
   stateOf,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/policy';
+import { networkOf } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Bounce } from './bounce.ts';

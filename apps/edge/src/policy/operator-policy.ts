@@ -1,15 +1,17 @@
 // The operator's rules for every tunnel of this edge: a file as tunnels have them, without what is a tunnel's own.
+
 import { homedir } from 'node:os';
 import {
   type Auth,
-  CORE_LIMITS,
   filePolicySchema,
+  POLICY_BOUNDS,
   type Policy,
   problemsOfPolicy,
   problemText,
   warningsOfPolicy,
   wirePolicySchema,
-} from '@tunnel/core';
+} from '@tunnel/policy';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import {
   ConfigProblem,
   isShownPolicyKey,
@@ -55,7 +57,7 @@ const wirePolicyOf = (source: PolicySource, rules: readonly Table[]): Policy => 
   const outline = {
     source,
     rule: (index: number): PolicyPath => pathIn(source, ['rules', index]),
-    ...{ unmadeLine: UNMADE_LINE, bounds: CORE_LIMITS },
+    ...{ unmadeLine: UNMADE_LINE, bounds: { ...POLICY_BOUNDS, PASSWORD_MAX_BYTES: RULE_LIMITS.PASSWORD_MAX_BYTES } },
   };
   const { rules: resolved, passwords } = resolvePolicy(null, rules, outline);
   const parsed = wirePolicySchema.safeParse({ login: null, rules: resolved });

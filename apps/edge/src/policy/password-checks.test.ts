@@ -1,5 +1,5 @@
 import { hash as hashOf, scryptSync } from 'node:crypto';
-import type { PolicyEvent } from '@tunnel/core';
+import type { PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';

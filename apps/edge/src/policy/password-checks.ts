@@ -1,8 +1,10 @@
 // Whether a password is right: off the event loop, a few at a time, and known ones at once. Strangers who guess are slowed down by
 // address and tunnel, and tenants have their turns: a flood at one waits for itself. Whoever is known already is served as before.
 import { hash, randomBytes } from 'node:crypto';
-import { FailureWindow, FairTurns, networkOf, type PolicyEvent, type PolicyNeed, type Turn } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type PolicyEvent, type PolicyNeed } from '@tunnel/policy';
+import { networkOf } from '@tunnel/rules/net';
+import { FailureWindow, FairTurns, type Turn } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';

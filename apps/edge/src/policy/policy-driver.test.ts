@@ -1,6 +1,6 @@
 // The driver as the gate sees it: each need has its event, at once where it can be; nothing it does rejects, and nothing lets anybody in by failing.
 import { PassThrough } from 'node:stream';
-import type { JwtAuth, PolicyEvent, PolicyNeed } from '@tunnel/core';
+import type { JwtAuth, PolicyEvent, PolicyNeed } from '@tunnel/policy';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';

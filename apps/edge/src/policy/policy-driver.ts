@@ -1,7 +1,8 @@
 // Does what rules need done before they can go on: checks passwords and tokens, opens cookies, leads logins, counts requests. It holds no
 // rule; what it answers synchronously costs a request no turn of the event loop.
-import type { Policy, PolicyEvent, PolicyNeed } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import type { Policy, PolicyEvent, PolicyNeed } from '@tunnel/policy';
 import { type Clock, type Logger, LogLimiter, type NameLookup, type Secret } from '@tunnel/runtime';
 import { Bounce } from './bounce.ts';
 import { CodeFlow } from './code-flow.ts';

@@ -1,6 +1,7 @@
 // The gate: lists in their order, needs met one after the other, nothing waited for without need, and each outcome counted once.
-import type { PolicyEvent, PolicyRequest } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import type { PolicyEvent, PolicyRequest } from '@tunnel/policy';
 import { expect, it } from 'vitest';
 import type { Route } from '../routing/registry.ts';
 import { NO_POLICY, type PolicyHolder } from '../routing/route-policy.ts';

@@ -13,7 +13,7 @@ import {
   type PolicyState,
   type RuleRef,
   resume,
-} from '@tunnel/core';
+} from '@tunnel/policy';
 import type { Route } from '../routing/registry.ts';
 import { OUTSIDE_POLICIES, policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
 import type { NeedAbout, PolicyDriver, PolicyVisitor } from './policy-driver.ts';

@@ -1,5 +1,7 @@
 // What `[policy]` of server.toml makes: the operator's rules, and the driver with the operator's providers and secrets.
-import { decidePrivateAlerts, type Policy } from '@tunnel/core';
+
+import { type Policy } from '@tunnel/policy';
+import { decidePrivateAlerts } from '@tunnel/rules/net';
 import type { Clock, ConfigWarning, Logger, ServerConfig } from '@tunnel/runtime';
 import { readOperatorProviders } from './login-providers.ts';
 import { loadLoginSecrets, readLoginSecretFile } from './login-secrets.ts';

@@ -1,17 +1,10 @@
 // The policy of a route made from rules, and a gate whose needs are met by the test. Used by tests only.
-import {
-  compilePolicy,
-  LimiterBudget,
-  type Policy,
-  type PolicyEvent,
-  type PolicyNeed,
-  RequestLimiter,
-  type Rule,
-} from '@tunnel/core';
+import { compilePolicy, type Policy, type PolicyEvent, type PolicyNeed, type Rule } from '@tunnel/policy';
 import type { PolicyHolder, RoutePolicy } from '../routing/route-policy.ts';
 import { NODE_DIGESTS } from './node-digests.ts';
 import type { NeedAbout } from './policy-driver.ts';
 import { PolicyGate } from './policy-gate.ts';
+import { LimiterBudget, RequestLimiter } from './request-limiter.rules.ts';
 import type { VisitMemory } from './visit-memory.ts';
 
 export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy & Policy> = {}): RoutePolicy => ({

@@ -1,7 +1,9 @@
 // Calls to providers of logins and of keys: by the guarded fetch, bounded in time, bytes and number. Tenants name these URLs; what comes
 // back of a failure is its kind, never a body.
 import { setMaxListeners } from 'node:events';
-import { FairTurns, isOperatorsTenant, problemOfAddress, Shares, type Turn } from '@tunnel/core';
+import { problemOfAddress } from '@tunnel/rules/net';
+import { FairTurns, Shares, type Turn } from '@tunnel/rules/rate';
+import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 

@@ -1,9 +1,10 @@
 // Whom the work for a visitor is counted for.
-import { type Owner, TunnelGroup } from '@tunnel/core';
+import { type Owner } from '@tunnel/rules/tunnels';
 import { expect, it } from 'vitest';
 import type { Route } from '../routing/registry.ts';
 import { NO_POLICY } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { VisitAbout } from './visit-about.ts';
 
 const EVIL: Owner = { kind: 'account', accountId: 'evil' };

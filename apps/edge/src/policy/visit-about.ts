@@ -1,5 +1,7 @@
 // What a need is about: the route that a visitor came to, and how. Made where there is a need, and nothing of it before it is asked for.
-import { hostOfAuthority, ownerKey, type Policy, type PolicyRequest, tenantKey } from '@tunnel/core';
+import { hostOfAuthority } from '@tunnel/http1';
+import { type Policy, type PolicyRequest } from '@tunnel/policy';
+import { ownerKey, tenantKey } from '@tunnel/rules/tunnels';
 import { isGroup, type Route, routeKeyOf } from '../routing/registry.ts';
 import type { RoutePolicy } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';

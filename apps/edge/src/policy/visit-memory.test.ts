@@ -1,4 +1,4 @@
-import type { PolicyEvent, PolicyNeed } from '@tunnel/core';
+import type { PolicyEvent, PolicyNeed } from '@tunnel/policy';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { VisitMemory } from './visit-memory.ts';

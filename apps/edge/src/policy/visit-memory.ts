@@ -1,6 +1,6 @@
 // What was found out for the request before on the same connection: most bring the same words again, and to look them up among everybody's costs as
 // much as ten rules. It is known for the same policy and the same words alone, for some seconds, and goes with the connection.
-import type { PolicyEvent, PolicyNeed } from '@tunnel/core';
+import type { PolicyEvent, PolicyNeed } from '@tunnel/policy';
 import { EDGE_LIMITS } from '../limits.ts';
 
 /** What is served, and under which name. */

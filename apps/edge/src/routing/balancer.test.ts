@@ -1,10 +1,12 @@
-import { ConnectionCounts, MemberHealth, TunnelGroup } from '@tunnel/core';
+import { MemberHealth } from '@tunnel/rules/tunnels';
 import { describe, expect, it } from 'vitest';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer, FailedMembers, Lease } from './balancer.ts';
+import { ConnectionCounts } from './connection-counts.rules.ts';
 import { NO_POLICY } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
+import { TunnelGroup } from './tunnel-group.rules.ts';
 
 const newGroup = () =>
   new TunnelGroup<Tunnel>({

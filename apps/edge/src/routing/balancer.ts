@@ -1,10 +1,12 @@
 // Gives a public connection to one member of its route: uniform over the healthy, within the limits, and on to the next member while
 // nothing has reached a service. A tunnel that stands alone is a route of one.
-import type { ConnectionCounts, TunnelGroup } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { ConnectionCounts } from './connection-counts.rules.ts';
 import { isGroup, type Route } from './registry.ts';
 import type { Tunnel } from './tunnel.ts';
+import type { TunnelGroup } from './tunnel-group.rules.ts';
 
 /** One public connection's hold on a member, which it is counted for. The balancer alone changes the member. */
 export class Lease {

@@ -1,8 +1,10 @@
 // The file of who has which public endpoint, for the next run: a line for each change, and one every few seconds that says "alive".
-import type { EndpointClaim, LastRun, LeasedEndpoint } from '@tunnel/core';
+
+import type { LeasedEndpoint } from '@tunnel/rules/tunnels';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { LineFile } from '../backend/line-file.ts';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { EndpointClaim, LastRun } from './awaited-endpoints.rules.ts';
 
 export interface EndpointsFileOptions {
   readonly path: string;

@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { LeasedEndpoint, Owner, Transport, WantedLease } from '@tunnel/core';
+import type { LeasedEndpoint, Owner, Transport } from '@tunnel/rules/tunnels';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
 import { quietJoins } from '../ingress/p2p/peer-joins.fixture.ts';
 import { EndpointRegistry, NameRegistry, PortRegistry } from './endpoints.ts';
+import type { WantedLease } from './registration.rules.ts';
 
 const OWNER: Owner = { kind: 'account', accountId: 'alice' };
 const ALICE = { owner: OWNER, groupKeyHash: null };

@@ -1,26 +1,23 @@
 // Ports and names behind one interface: whoever registers a tunnel asks for an endpoint, whoever ends it gives the endpoint back.
+
+import { Fault } from '@tunnel/errors';
+import { generateName, PortLeases, type PortRequest, type WantedPort } from '@tunnel/rules/names';
 import {
-  generateName,
   type HostEndpoint,
   type LeasedEndpoint,
-  NameLeases,
   type Owner,
   ownerKey,
   type P2pOffer,
   type PeerEndpoint,
   PORT_RANGE_KEYS,
-  PortLeases,
-  type PortRequest,
   peerEndpointOf,
   type Transport,
-  type WantedLease,
-  type WantedName,
-  type WantedPort,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import { EDGE_LIMITS } from '../limits.ts';
+import { NameLeases, type WantedName } from './name-leases.rules.ts';
+import { type WantedLease } from './registration.rules.ts';
 
 /** What the leases of ports have to know about reservations. */
 type ReservedPorts = Pick<ReservedNames, 'isOthersPort' | 'isReservedPort' | 'reservedPorts'>;

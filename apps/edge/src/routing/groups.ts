@@ -1,28 +1,26 @@
 // The driver of the groups: finds or begins the group of a registration, takes members out, passes their reports on, and tells
 // what came of it. Finding and joining happen in one turn, so that two first registrations at once give one group.
+
+import { Fault } from '@tunnel/errors';
 import {
-  type BroughtStamp,
-  decideGroupPolicy,
   endpointLabel,
   endpointOfProtocol,
-  type GroupDirectory,
-  type GroupEffect,
   type HostEndpoint,
   type LeasedEndpoint,
   type Owner,
   ownerKey,
-  type PolicyStamp,
   type ProbeKind,
-  TunnelGroup,
-  type WantedGroup,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, LogLimiter, randomId, wholeOrEnd } from '@tunnel/runtime';
 import type { EndpointRegistry } from './endpoints.ts';
+import { type GroupDirectory } from './group-directory.rules.ts';
+import { type BroughtStamp, decideGroupPolicy, type PolicyStamp } from './group-policy.rules.ts';
+import { type WantedGroup } from './registration.rules.ts';
 import type { Registry } from './registry.ts';
 import type { ReturningEndpoints } from './returning-endpoints.ts';
 import type { BroughtPolicy, PolicyHolder, PolicyKeeper } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
+import { type GroupEffect, TunnelGroup } from './tunnel-group.rules.ts';
 
 type Group = TunnelGroup<Tunnel>;
 type WantedPortOfGroup = Extract<WantedGroup['endpoint'], { kind: 'port' }>;

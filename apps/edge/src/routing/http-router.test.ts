@@ -1,4 +1,4 @@
-import { parseRequestHead, type RequestHead } from '@tunnel/core';
+import { parseRequestHead, type RequestHead } from '@tunnel/http1';
 import { describe, expect, it } from 'vitest';
 import { HttpRouter } from './http-router.ts';
 import type { Route } from './registry.ts';

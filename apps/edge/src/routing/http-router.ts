@@ -1,22 +1,19 @@
 // Where an HTTP request goes: by Host to what stands at that name or own domain, or to an answer of our own. Says; never does.
+
+import { Fault } from '@tunnel/errors';
 import {
-  CALLBACK_PATH,
-  endpointOfHost,
   forwardedForOf,
   forwardedProtoOf,
-  type HostEndpoint,
-  isDomainItself,
-  isEdgeItself,
-  isOfDomain,
   type OwnResponse,
-  plainAddress,
   type RequestHead,
   redirectToHttps,
   redirectToPages,
-  TrustedProxies,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/http1';
+import { CALLBACK_PATH } from '@tunnel/policy';
 import { CARRIER_PATH, CONTROL_PATH, SPEED_PATH } from '@tunnel/protocol';
+import { isDomainItself, isEdgeItself, isOfDomain } from '@tunnel/rules/names';
+import { plainAddress, TrustedProxies } from '@tunnel/rules/net';
+import { endpointOfHost, type HostEndpoint } from '@tunnel/rules/tunnels';
 import { type HostSources, isAwayAt, isHeldForTlsAt, routeAtHost } from './named-route.ts';
 import type { PlatformRoute } from './platform-route.ts';
 import type { Route } from './registry.ts';

@@ -1,6 +1,8 @@
 // What a visitor of a host finds: the tunnel or group that has this very name or own domain, else the wildcard over it. A wildcard covers one label, as
 // certificates do.
-import { type HostEndpoint, wildcardOver } from '@tunnel/core';
+
+import { wildcardOver } from '@tunnel/rules/names';
+import { type HostEndpoint } from '@tunnel/rules/tunnels';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import type { NameRegistry } from './endpoints.ts';
 import type { Registry, Route } from './registry.ts';

@@ -1,8 +1,9 @@
 // The platform's host: one more route, to the platform of the same stack. It is nobody's tunnel: no registry lists it, nothing of it is captured, and no
 // rules of tunnels hold there.
-import { MemberHealth } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import type { ReportInternalError } from '@tunnel/mux';
+import { MemberHealth } from '@tunnel/rules/tunnels';
 import type { Clock, Secret } from '@tunnel/runtime';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { dialOf, LocalUpstream } from '../upstream/local-upstream.ts';

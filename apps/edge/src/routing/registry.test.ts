@@ -1,8 +1,9 @@
-import { MemberHealth, TunnelGroup } from '@tunnel/core';
+import { MemberHealth } from '@tunnel/rules/tunnels';
 import { expect, it } from 'vitest';
 import { Registry } from './registry.ts';
 import { NO_POLICY } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
+import { TunnelGroup } from './tunnel-group.rules.ts';
 
 const tunnel = (tunnelId: string, assignedPort: number): Tunnel =>
   ({ tunnelId, endpoint: { kind: 'port', transport: 'tcp', port: assignedPort }, group: null }) as Tunnel;

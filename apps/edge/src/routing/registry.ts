@@ -1,7 +1,9 @@
 // The living tunnels by id, and what the public finds at a name or a port. Removal is by identity: the late end of an old
 // tunnel cannot evict its successor.
-import { endpointKey, GroupDirectory, type LeasedEndpoint, type PublicEndpoint, TunnelGroup } from '@tunnel/core';
+import { endpointKey, type LeasedEndpoint, type PublicEndpoint } from '@tunnel/rules/tunnels';
+import { GroupDirectory } from './group-directory.rules.ts';
 import type { Tunnel } from './tunnel.ts';
+import { TunnelGroup } from './tunnel-group.rules.ts';
 
 /** What stands at one public endpoint. */
 export type Route = Tunnel | TunnelGroup<Tunnel>;

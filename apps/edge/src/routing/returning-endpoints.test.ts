@@ -1,12 +1,13 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { LeasedEndpoint, Owner, WantedGroup, WantedLease } from '@tunnel/core';
+import type { LeasedEndpoint, Owner } from '@tunnel/rules/tunnels';
 import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { quietJoins } from '../ingress/p2p/peer-joins.fixture.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { EndpointRegistry, NameRegistry } from './endpoints.ts';
+import type { WantedGroup, WantedLease } from './registration.rules.ts';
 import { ReturningEndpoints } from './returning-endpoints.ts';
 
 const ALICE: Owner = { kind: 'account', accountId: 'alice' };

@@ -1,22 +1,13 @@
 // Endpoints across runs of the edge: writes down who has which, holds them at the next start, and hands them to those who come back.
 // The rules are in core's awaited-endpoints.
 import { join } from 'node:path';
-import {
-  AwaitedEndpoints,
-  type EndpointClaim,
-  endpointKey,
-  endpointOfLease,
-  isAwaited,
-  type LeasedEndpoint,
-  type Owner,
-  sameEndpoint,
-  type WantedGroup,
-  type WantedLease,
-} from '@tunnel/core';
+import { endpointKey, type LeasedEndpoint, type Owner, sameEndpoint } from '@tunnel/rules/tunnels';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
+import { AwaitedEndpoints, type EndpointClaim, isAwaited } from './awaited-endpoints.rules.ts';
 import type { EndpointRegistry } from './endpoints.ts';
 import { EndpointsFile } from './endpoints-file.ts';
+import { endpointOfLease, type WantedGroup, type WantedLease } from './registration.rules.ts';
 import type { Tunnel } from './tunnel.ts';
 
 export interface ReturningEndpointsOptions {

@@ -1,5 +1,7 @@
 // The policy that a route is served under: of a tunnel that stands alone, or of a group and all its members.
-import type { BroughtStamp, CompiledPolicy, Policy } from '@tunnel/core';
+
+import type { CompiledPolicy, Policy } from '@tunnel/policy';
+import type { BroughtStamp } from './group-policy.rules.ts';
 
 /** How often each rule matched and answered, by its index from 0. Of one route: equal policies share what is compiled, never this. */
 export interface RuleCounts {

@@ -1,15 +1,10 @@
 // One registered, living tunnel, as ingress, relay and the REST see it.
-import type {
-  GroupMember,
-  MemberHealth,
-  Owner,
-  PolicyStamp,
-  PublicEndpoint,
-  TunnelGroup,
-  TunnelProtocol,
-} from '@tunnel/core';
+
+import type { MemberHealth, Owner, PublicEndpoint, TunnelProtocol } from '@tunnel/rules/tunnels';
 import type { Service } from '../upstream/upstream-request.ts';
+import type { PolicyStamp } from './group-policy.rules.ts';
 import type { PolicyHolder } from './route-policy.ts';
+import type { GroupMember, TunnelGroup } from './tunnel-group.rules.ts';
 
 export interface Tunnel extends GroupMember, Service {
   readonly sessionId: string;

@@ -1,6 +1,6 @@
 // What is kept of the rules with a captured request: what they did, and what of it nobody is shown.
 import type { CapturedPolicy } from '@tunnel/contract';
-import type { RequestChanges } from '@tunnel/core';
+import type { RequestChanges } from '@tunnel/policy';
 
 export interface CapturedRules {
   readonly policy: CapturedPolicy;

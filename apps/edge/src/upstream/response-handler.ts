@@ -1,6 +1,7 @@
 // What a request tells of its response, in the order of the message: to a visitor of HTTP/1.1 or HTTP/2, or to a replay.
-import type { ChunkedForm, HeaderField, ResponseHead } from '@tunnel/core';
+
 import type { Fault } from '@tunnel/errors';
+import type { ChunkedForm, HeaderField, ResponseHead } from '@tunnel/http1';
 import type { ByteQueue, Guarded } from '@tunnel/mux';
 import type { RequestStream } from '@tunnel/protocol';
 import type { UpstreamStream } from './upstream.ts';

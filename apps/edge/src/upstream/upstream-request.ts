@@ -1,6 +1,7 @@
 // One request to a local service and its response, whichever HTTP that speaks: how far it is, its time, its body, and its end.
-import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOptions } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOptions } from '@tunnel/http1';
 import { ByteQueue, type Guarded, type ReportInternalError } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Secret } from '@tunnel/runtime';

@@ -1,7 +1,15 @@
 // Ends the tunnels of accounts that have reached their spend cap, on every edge, and writes to those who come near it.
-import { CAP_NOTICES, type CapState, capState, monthOf, showDollars, usageCents } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
+import {
+  CAP_NOTICES,
+  type CapState,
+  capState,
+  monthOf,
+  showDollars,
+  usageCents,
+} from '../billing/rules/rating.rules.ts';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
 import { queueMail } from '../services/mail/mail-template.ts';

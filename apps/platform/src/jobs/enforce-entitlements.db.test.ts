@@ -1,5 +1,5 @@
-import { PAST_DUE_GRACE_MS } from '@tunnel/core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { PAST_DUE_GRACE_MS } from '../billing/rules/subscription.rules.ts';
 import { LIMITS } from '../limits.ts';
 import { addBilledAccount } from '../services/billing/billed-account.fixture.ts';
 import { heartbeat } from '../services/edges/heartbeat.ts';

@@ -1,8 +1,10 @@
 // Ends on every edge what accounts may no longer have: all tunnels of one that is past due beyond its grace, and those over the
 // limit of a plan that allows less than before.
-import { PAST_DUE_GRACE_MS, tunnelsOver } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
+import { tunnelsOver } from '../billing/rules/entitlement.rules.ts';
+import { PAST_DUE_GRACE_MS } from '../billing/rules/subscription.rules.ts';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
 import { readEntitlement, refusalOf } from '../services/plans/account-entitlement.ts';

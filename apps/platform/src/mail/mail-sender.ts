@@ -1,6 +1,6 @@
 // Sends what waits in the outbox: at once when it is woken, and by looking every second for what others left there. The looking
 // goes on while mails are being sent, so that one which a mail server holds up keeps no other waiting.
-import { decideMailRetry } from '@tunnel/core';
+import { decideMailRetry } from '@tunnel/rules/rate';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { DatabaseAway } from '../db/database-away.ts';

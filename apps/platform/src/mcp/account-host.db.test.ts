@@ -3,7 +3,7 @@ import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { CapturedRequest, EdgeTunnel } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { SCOPES } from '@tunnel/mcp-tools';
+import { SCOPES } from '@tunnel/mcp/tools';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type McpFixture, openMcp, request } from './mcp.fixture.ts';

@@ -9,7 +9,7 @@ import {
   type ToolCall,
   type ToolHost,
   type ToolName,
-} from '@tunnel/mcp-tools';
+} from '@tunnel/mcp/tools';
 import type { AuthContext } from '../services/auth/auth-context.ts';
 import { showMe } from '../services/auth/users.ts';
 import { listKeys } from '../services/keys/keys.ts';

@@ -1,7 +1,8 @@
 // Who asks at /mcp: an account by one of its API keys, or a program that its owner connected, by a token for /mcp alone.
-import { looksLikeApiKey } from '@tunnel/core';
+
 import { Fault, isErrorCode } from '@tunnel/errors';
-import { SCOPES, type Scope } from '@tunnel/mcp-tools';
+import { SCOPES, type Scope } from '@tunnel/mcp/tools';
+import { looksLikeApiKey } from '../services/keys/api-key.rules.ts';
 import type { KnownKeys } from '../services/keys/verify-key.ts';
 import type { McpTokens } from '../services/oauth/mcp-tokens.ts';
 import type { UserActor } from '../services/shared/service-context.ts';

@@ -1,4 +1,4 @@
-import { SCOPES, type ToolHost, type ToolName } from '@tunnel/mcp-tools';
+import { SCOPES, type ToolHost, type ToolName } from '@tunnel/mcp/tools';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';

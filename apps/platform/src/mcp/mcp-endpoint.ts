@@ -8,11 +8,11 @@ import {
   type McpServer,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
-import { CallLimits } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
-import { createToolServer, type ToolFacts, type ToolHost, type ToolOutcome } from '@tunnel/mcp-tools';
+import { createToolServer, type ToolFacts, type ToolHost, type ToolOutcome } from '@tunnel/mcp/tools';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { LIMITS } from '../limits.ts';
+import { CallLimits } from './call-limits.rules.ts';
 import { ListingAnswers } from './listing-answers.ts';
 import type { McpCaller } from './mcp-caller.ts';
 import { asksForProgress, calledTool, type McpMessage, saysRevision } from './mcp-message.ts';

@@ -1,7 +1,7 @@
 // One message to /mcp before anybody acts on it: its JSON, the tool it calls, and what answers that are none of the protocol's look like.
 import { isUtf8 } from 'node:buffer';
 import { PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server';
-import { TOOLS, type ToolFacts, type ToolName } from '@tunnel/mcp-tools';
+import { TOOLS, type ToolFacts, type ToolName } from '@tunnel/mcp/tools';
 
 /** Of JSON-RPC. */
 const PARSE_ERROR = -32_700;

@@ -1,6 +1,6 @@
 // /mcp on a real socket over a database of its own: two accounts with a key each, edges that say what a test puts in, and tokens by name. Used by tests only.
 
-import type { Scope } from '@tunnel/mcp-tools';
+import type { Scope } from '@tunnel/mcp/tools';
 import { systemClock } from '@tunnel/runtime';
 import type { ApiCaller } from '../http/admission/call-queue.ts';
 import { addMcpRoutes } from '../http/routes/mcp/mcp-routes.ts';

@@ -1,6 +1,6 @@
 // The flags of an installation that the internet reaches, and of one at home with https: each stands for keys of server.toml, and wins over the file.
 import { domainToASCII } from 'node:url';
-import { readDomainName } from '@tunnel/core';
+import { readDomainName } from '@tunnel/certificates/domains';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 export interface PublicFlags {

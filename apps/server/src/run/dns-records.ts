@@ -1,13 +1,8 @@
 // The DNS records that an installation with certificates by themselves needs: which they are, whether an answer shows one, and how that is said.
 // Pure: who looks them up is records-watch.ts.
-import {
-  challengeName,
-  type DnsAnswer,
-  isEdgeItself,
-  isLoopbackHost,
-  isOfDomain,
-  problemOfAddress,
-} from '@tunnel/core';
+import { challengeName, type DnsAnswer } from '@tunnel/certificates/domains';
+import { isEdgeItself, isOfDomain } from '@tunnel/rules/names';
+import { isLoopbackHost, problemOfAddress } from '@tunnel/rules/net';
 
 export interface WantedRecord {
   readonly name: string;

@@ -1,4 +1,4 @@
-import { DnsLookups } from '@tunnel/dns';
+import { DnsLookups } from '@tunnel/certificates/dns';
 import { systemClock } from '@tunnel/runtime';
 import { type DnsServer, eventually, FakeClock, startDnsServer } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -4,8 +4,9 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { createSecureContext, rootCertificates } from 'node:tls';
-import { problemOfAddress, shownText } from '@tunnel/core';
-import type { DnsLookups } from '@tunnel/dns';
+import type { DnsLookups } from '@tunnel/certificates/dns';
+import { shownText } from '@tunnel/rules/names';
+import { problemOfAddress } from '@tunnel/rules/net';
 import { type Clock, platformHostAtEdge, requestOnce, type ServerConfig, type Timer } from '@tunnel/runtime';
 import { VERSION } from '../bundle.ts';
 import {
@@ -92,7 +93,7 @@ export const watchRecords = async (
 ): Promise<RecordsWatch | undefined> => {
   const { acme, dns, server } = config;
   if (!acme.enabled) return undefined;
-  const { DnsLookups: Lookups } = await import('@tunnel/dns');
+  const { DnsLookups: Lookups } = await import('@tunnel/certificates/dns');
   const facts: RecordFacts = {
     domain: server.domain,
     // A platform that is reached by a port of its own, or none at all, needs no record here.

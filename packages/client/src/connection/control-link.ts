@@ -1,5 +1,5 @@
 // One open control connection: typed messages both ways, pings, and one answer to how it ended.
-import { judgeLiveness } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import {
   CLOSE_CODES,
@@ -9,6 +9,7 @@ import {
   encodeControl,
   WIRE_LIMITS,
 } from '@tunnel/protocol';
+import { judgeLiveness } from '@tunnel/rules/rate';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { CLIENT_LIMITS } from '../limits.ts';

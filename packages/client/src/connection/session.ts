@@ -1,6 +1,6 @@
 // One authenticated connection to an edge: the control link, the multiplexer and its carriers. It is never reused:
 // after a loss its streams may finish on the carriers that still live, and a new session takes over.
-import { reachesOwnMachine } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import {
   type DatagramStream,
@@ -23,6 +23,7 @@ import {
   type StreamHead,
   type StreamReason,
 } from '@tunnel/protocol';
+import { reachesOwnMachine } from '@tunnel/rules/net';
 import { type Clock, type Logger, sha256Hex } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { reasonOf, unreachable } from '../network/dial-faults.ts';

@@ -1,31 +1,5 @@
 // The doctor: every check with its probe, in the order in which they run. What cannot be asked of the edge (files, an account) is handed in.
 import { stat } from 'node:fs/promises';
-import {
-  type CheckId,
-  type ConfigFacts,
-  type Diagnosis,
-  type Finding,
-  judgeBandwidth,
-  judgeCarriers,
-  judgeClock,
-  judgeConfig,
-  judgeDns,
-  judgeEdge,
-  judgeKey,
-  judgeKeyFile,
-  judgeLatency,
-  judgeNat,
-  judgePlatform,
-  judgeProxy,
-  judgeTargets,
-  judgeTcp,
-  judgeTls,
-  judgeUdp,
-  type KeyFileFacts,
-  type PlatformFacts,
-  skipped,
-  type TargetFacts,
-} from '@tunnel/core';
 import { type Clock, systemClock } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { localTargetOf, localText } from '../local/local-target.ts';
@@ -33,6 +7,20 @@ import { tcpProbe } from '../local/probe.ts';
 import { reasonOf } from '../network/dial-faults.ts';
 import { type ConnectOptions, checkOptions } from '../options.ts';
 import type { TunnelSpec } from '../tunnels/tunnel-spec.ts';
+import { type CheckId, type Diagnosis, type Finding, skipped } from './check.rules.ts';
+import { judgeCarriers, judgeDns, judgeEdge, judgeKey, judgeProxy, judgeTcp, judgeTls } from './judge-path.rules.ts';
+import { judgeBandwidth, judgeLatency, judgeNat, judgeUdp } from './judge-quality.rules.ts';
+import {
+  type ConfigFacts,
+  judgeClock,
+  judgeConfig,
+  judgeKeyFile,
+  judgePlatform,
+  judgeTargets,
+  type KeyFileFacts,
+  type PlatformFacts,
+  type TargetFacts,
+} from './judge-settings.rules.ts';
 import { type Probes, runChecks } from './run-checks.ts';
 import { ServerWay } from './server-way.ts';
 

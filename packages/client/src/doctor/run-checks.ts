@@ -1,5 +1,6 @@
 // Runs the doctor's checks: each as soon as what it stands on was found well, all of them within one time.
 import { setMaxListeners } from 'node:events';
+import { type Clock, unlessAborted } from '@tunnel/runtime';
 import {
   CHECK_IDS,
   type Check,
@@ -12,8 +13,7 @@ import {
   skipped,
   skippedFor,
   titleOf,
-} from '@tunnel/core';
-import { type Clock, unlessAborted } from '@tunnel/runtime';
+} from './check.rules.ts';
 
 /** What one check looks at. A probe that cannot tell throws; it ends when `signal` does. */
 export type Probe = (signal: AbortSignal) => Promise<Finding>;

@@ -5,21 +5,6 @@ import { request } from 'node:http';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { connect as connectTls, type PeerCertificate, type TLSSocket } from 'node:tls';
-import type {
-  BandwidthFacts,
-  CarrierFacts,
-  ClockFacts,
-  DnsFacts,
-  EdgeFacts,
-  KeyFacts,
-  LatencyFacts,
-  NatFacts,
-  Problem,
-  ProxyFacts,
-  TcpFacts,
-  TlsFacts,
-  UdpFacts,
-} from '@tunnel/core';
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import type { Carrier } from '@tunnel/mux';
 import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
@@ -37,6 +22,18 @@ import { certificateFault, reasonOf, unreachable } from '../network/dial-faults.
 import { isLoopback, type ServerAddress } from '../network/endpoint.ts';
 import { withinTime } from '../network/within-time.ts';
 import type { ClientSettings } from '../options.ts';
+import type {
+  CarrierFacts,
+  DnsFacts,
+  EdgeFacts,
+  KeyFacts,
+  Problem,
+  ProxyFacts,
+  TcpFacts,
+  TlsFacts,
+} from './judge-path.rules.ts';
+import type { BandwidthFacts, LatencyFacts, NatFacts, UdpFacts } from './judge-quality.rules.ts';
+import type { ClockFacts } from './judge-settings.rules.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
 

@@ -1,10 +1,10 @@
 // How fast bytes pass between this machine and the edge, each way: /_speed of the control port, for so many bytes or so long.
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { BandwidthFacts, Transfer } from '@tunnel/core';
 import type { Clock, Secret } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { reasonOf } from '../network/dial-faults.ts';
+import type { BandwidthFacts, Transfer } from './judge-quality.rules.ts';
 
 export interface SpeedOptions {
   /** host:port, for the Host of the request. */

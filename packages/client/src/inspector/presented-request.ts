@@ -1,6 +1,12 @@
 // How the inspector's page sees tunnels and requests: without secrets, with the curl command of each request.
-import { type CapturedBody, readableBody } from '@tunnel/capture';
-import { fieldValueOf, type HeaderField, redactFields, redactUrl } from '@tunnel/core';
+import {
+  type CapturedBody,
+  fieldValueOf,
+  type HeaderField,
+  readableBody,
+  redactFields,
+  redactUrl,
+} from '@tunnel/http1';
 import { edgeAnswerText } from '../requests/edge-answer-text.ts';
 import { BODY_BOUNDS } from '../requests/replay.ts';
 import type { RequestRecord } from '../requests/request-record.ts';

@@ -1,7 +1,7 @@
 // What the inspector's page can ask for, how records look to it, and how it is told what has changed. Who may ask was decided before.
 import type { ServerResponse } from 'node:http';
-import type { RequestEdit } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import type { RequestEdit } from '@tunnel/http1';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { DialFailed } from '../local/local-service.ts';

@@ -1,8 +1,8 @@
 // Control sockets of the system, such as docker's: a tunnel leads there only with --yes-publish-socket or `allow_control_socket: true`.
 import { readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { controlSocketService } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { controlSocketService } from '@tunnel/rules/net';
 
 export const notAllowed = (target: string, reason: string): Fault =>
   new Fault('CLIENT_TARGET_NOT_ALLOWED', { target, reason });

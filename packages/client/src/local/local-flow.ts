@@ -1,7 +1,6 @@
 // One visitor of a udp tunnel: its stream of datagrams on one side, on the other a socket of its own that is connected to the local
 // service, so that each answer finds its visitor, and the kernel tells when nobody listens.
 import { createSocket, type Socket } from 'node:dgram';
-import type { ListNode } from '@tunnel/core';
 import {
   askForReceiveBuffer,
   BROKEN,
@@ -12,6 +11,7 @@ import {
   type Running,
 } from '@tunnel/mux';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import type { ListNode } from '@tunnel/rules/collections';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { codeOf, reasonOf } from '../network/dial-faults.ts';
 import type { LocalAddress } from './local-addresses.ts';

@@ -1,7 +1,7 @@
 // Local places that no tunnel may lead to: the inspectors and agents of this user's clients, the ports with which an edge on this machine is managed,
 // and the control sockets of the system. A visitor who reached one of these places could control the client or the machine.
 import { lookup } from 'node:dns/promises';
-import { reachesOwnMachine } from '@tunnel/core';
+import { reachesOwnMachine } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import { notAllowed, realPath } from './control-sockets.ts';
 import type { FindAddresses } from './local-addresses.ts';

@@ -1,6 +1,7 @@
 // What one tunnel has carried, and carries now.
-import { LinkedSet } from '@tunnel/core';
+
 import type { DatagramOutcome, Running } from '@tunnel/mux';
+import { LinkedSet } from '@tunnel/rules/collections';
 
 export interface TrafficCounts {
   /** Visitors since the tunnel was opened. */

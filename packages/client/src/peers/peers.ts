@@ -1,12 +1,13 @@
 // The peers of one client: those of the p2p tunnels that it publishes, and its connections to what others publish. Brings them the session of
 // the moment and what the edge says of them.
-import type { EntryFields } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream, MuxStream } from '@tunnel/mux';
 import type { ControlMessage, StreamHead } from '@tunnel/protocol';
 import type { ConnectionSettings } from '../connection/connection.ts';
 import type { Session } from '../connection/session.ts';
 import { checkP2pName, p2pSecretHash, p2pSecretOf } from '../tunnels/kinds/p2p-secret.ts';
+import type { EntryFields } from '../tunnels/plan-reload.rules.ts';
 import type { TunnelEntry } from '../tunnels/tunnel.ts';
 import type { TunnelEvent } from '../tunnels/tunnel-event.ts';
 import { PeerLink } from './peer-connection.ts';

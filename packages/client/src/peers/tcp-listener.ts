@@ -1,9 +1,9 @@
 // A local TCP port where programs reach what a peer publishes: its connections become streams of the peer session.
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
-import { hostPort } from '@tunnel/core';
 import { adoptSocket, guard, type OpenAnswer, type ReportInternalError, type Splice, splice } from '@tunnel/mux';
 import type { PeerSubscriber } from '@tunnel/peer';
+import { hostPort } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import type { Traffic } from '../local/traffic.ts';
 import type { ListenAddress } from './peer-types.ts';

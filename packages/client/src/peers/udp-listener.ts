@@ -2,16 +2,6 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import {
-  type Flow,
-  FlowAddresses,
-  type FlowRules,
-  FlowTable,
-  hostPort,
-  type ListNode,
-  type LoopFacts,
-  plainAddress,
-} from '@tunnel/core';
-import {
   askForReceiveBuffer,
   BROKEN,
   type DatagramAnswer,
@@ -23,6 +13,9 @@ import {
   type Running,
 } from '@tunnel/mux';
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
+import { type ListNode } from '@tunnel/rules/collections';
+import { type Flow, FlowAddresses, type FlowRules, FlowTable, type LoopFacts } from '@tunnel/rules/flows';
+import { hostPort, plainAddress } from '@tunnel/rules/net';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { LocalAddresses } from '../local/local-addresses.ts';
 import type { DropReason, Traffic } from '../local/traffic.ts';

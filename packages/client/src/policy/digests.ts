@@ -1,6 +1,6 @@
 // The mathematics that the rules of a policy are handed, by Node.
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { PolicyDigests } from '@tunnel/core';
+import type { PolicyDigests } from '@tunnel/policy';
 import { sha256Hex } from '@tunnel/runtime';
 
 export const policyDigests: PolicyDigests = {

@@ -1,5 +1,8 @@
 // One request decided by a policy, offline, with the edge's own rules: what it would be answered, by which rule, and why. Passwords, tokens and
 // webhook signatures of the request are really checked; a finished login and a valid JWT are taken on trust, where a user is named.
+
+import { Fault } from '@tunnel/errors';
+import { parseRequestHead, type RequestHead } from '@tunnel/http1';
 import {
   begin,
   type CompiledPolicy,
@@ -11,12 +14,9 @@ import {
   type PolicyNeed,
   type PolicyRequest,
   type PolicyStep,
-  parseRequestHead,
-  type RequestHead,
   type RuleRef,
   resume,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/policy';
 import { policyDigests } from './digests.ts';
 import { isPasswordRight } from './password-hashes.ts';
 import type { PolicyAbout, TunnelPolicy } from './tunnel-policy.ts';

@@ -1,14 +1,16 @@
 // The policy of one tunnel, read and resolved: what of it can be refused here is refused here, at its line. Held closed: nothing of it is shown but
 // what guards the tunnel, in a few words.
+
 import { createHmac, randomBytes } from 'node:crypto';
 import { homedir } from 'node:os';
 import { inspect } from 'node:util';
+import { Fault } from '@tunnel/errors';
 import {
-  CORE_LIMITS,
   canonicalJson,
   type FilePolicy,
   filePolicySchema,
   guardWords,
+  POLICY_BOUNDS,
   type Policy,
   type PolicyProblem,
   policyHash,
@@ -16,9 +18,9 @@ import {
   problemText,
   warningsOfPolicy,
   wirePolicySchema,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/policy';
 import type { TunnelProtocol } from '@tunnel/protocol';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import {
   ConfigProblem,
   isShownPolicyKey,
@@ -183,7 +185,7 @@ const readParts = (sources: readonly PolicySource[], make: Make): TunnelPolicy =
     const at = {
       source,
       rule: (index: number): Path => (part.isList ? [index] : ['rules', index]),
-      ...{ unmadeLine: UNMADE_LINE, bounds: CORE_LIMITS },
+      ...{ unmadeLine: UNMADE_LINE, bounds: { ...POLICY_BOUNDS, PASSWORD_MAX_BYTES: RULE_LIMITS.PASSWORD_MAX_BYTES } },
     };
     const resolved = resolvePolicy(written.login, written.rules, at);
     if (resolved.login !== null && login !== null) throw source.refuse(['login'], 'given once', 'two');

@@ -1,6 +1,6 @@
 // Reads the HTTP/1.1 messages of one connection as they pass, requests and responses together. It changes and holds nothing:
 // whatever it cannot read only ends its own looking.
-import { NOT_PLAIN } from '@tunnel/core';
+import { NOT_PLAIN } from '@tunnel/http1';
 import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { type MessageHandlers, MessageReader } from './message-reader.ts';

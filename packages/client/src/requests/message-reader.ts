@@ -12,7 +12,7 @@ import {
   NOT_PLAIN,
   newHeadSearch,
   resetHeadSearch,
-} from '@tunnel/core';
+} from '@tunnel/http1';
 import { IN_CHUNKS, UNTIL_CLOSE } from './passing-head.ts';
 
 export interface MessageHandlers {

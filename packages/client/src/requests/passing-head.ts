@@ -9,7 +9,7 @@ import {
   type ResponseHead,
   scanRequestHead,
   scanResponseHead,
-} from '@tunnel/core';
+} from '@tunnel/http1';
 
 /** A request as whoever looks on is told of it. Valid during that call. */
 export interface OpeningHead {

@@ -1,7 +1,7 @@
 // Sends a recorded request to the local service once more, as it was or edited, over the same dial as a visitor's, and watches it like one.
-import { editRequest } from '@tunnel/capture';
-import { CHUNK_END, chunkLine, lastChunk, type RequestEdit, type RequestHead } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { CHUNK_END, chunkLine, editRequest, lastChunk, type RequestEdit, type RequestHead } from '@tunnel/http1';
 import { BROKEN, type ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';

@@ -1,6 +1,6 @@
 // One request and its response as they are being seen, and what is told of them: counted always, kept when somebody wants to look.
-import { CapturedBody } from '@tunnel/capture';
 import {
+  CapturedBody,
   isTextual,
   parseRequestHead,
   parseResponseHead,
@@ -8,7 +8,7 @@ import {
   type RequestHead,
   type ResponseHead,
   redactUrl,
-} from '@tunnel/core';
+} from '@tunnel/http1';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { Tunnel, TunnelEntry } from '../tunnels/tunnel.ts';
 import type { SeenRequest } from './http-tap.ts';

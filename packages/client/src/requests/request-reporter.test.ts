@@ -1,4 +1,4 @@
-import { parseRequestHead } from '@tunnel/core';
+import { parseRequestHead } from '@tunnel/http1';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
 import { CLIENT_LIMITS } from '../limits.ts';

@@ -1,4 +1,4 @@
-import type { HealthReport } from '@tunnel/core';
+import type { HealthReport } from '@tunnel/rules/tunnels';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ProbeResult } from '../local/probe.ts';

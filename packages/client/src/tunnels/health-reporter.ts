@@ -1,6 +1,7 @@
 // The health of one client's tunnels: each service probed again and again, what has changed told to whoever must know.
-import { type HealthReport, ProbeStreak } from '@tunnel/core';
+
 import type { ControlMessageInput, HealthCheckSpec } from '@tunnel/protocol';
+import { type HealthReport, ProbeStreak } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { httpProbe, type Probe, tcpProbe } from '../local/probe.ts';
 import type { TunnelEntry } from './tunnel.ts';

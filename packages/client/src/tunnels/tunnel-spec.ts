@@ -1,7 +1,7 @@
 // What a tunnel is asked to be, its group and its health check too: what its owner says, what of it can work, and what the edge is told.
 import { resolve } from 'node:path';
-import { type EntryFields, isHostHeader, refuseGroupFields, refuseGroupsOf } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { isHostHeader } from '@tunnel/http1';
 import {
   type ControlMessageInput,
   decodeControl,
@@ -11,6 +11,7 @@ import {
   type TunnelProtocol,
   tunnelProtocol,
 } from '@tunnel/protocol';
+import { refuseGroupFields, refuseGroupsOf } from '@tunnel/rules/tunnels';
 import { Secret, sha256Hex } from '@tunnel/runtime';
 import { checkLocalSpec, isPort, type LocalSpec, localAuthority, localText } from '../local/local-target.ts';
 import { checkServices, serviceTexts } from '../local/service-targets.ts';
@@ -19,6 +20,7 @@ import { type Assignment } from '../state/resume-state.ts';
 import { KIND_KEYS, kindOf } from './kinds/kinds.ts';
 import { checkP2pName, p2pSecretOf } from './kinds/p2p-secret.ts';
 import { type KindSpec } from './kinds/tunnel-kind.ts';
+import { type EntryFields } from './plan-reload.rules.ts';
 
 /** How the local service is to be probed. */
 export interface HealthCheck {

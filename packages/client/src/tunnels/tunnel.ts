@@ -1,10 +1,10 @@
 // One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
 import { inspect } from 'node:util';
-import { type HealthReport, hasOtherTarget, isRetarget, isUpdate, type ProbedHealth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import type { PeerPath } from '@tunnel/peer';
 import type { MessageOf, StreamReason, TunnelProtocol } from '@tunnel/protocol';
+import { type HealthReport, type ProbedHealth } from '@tunnel/rules/tunnels';
 import { LocalAddresses } from '../local/local-addresses.ts';
 import { type LocalSpec, type LocalTarget, localLabel, localTargetOf, localText } from '../local/local-target.ts';
 import { serviceTargets } from '../local/service-targets.ts';
@@ -14,6 +14,7 @@ import type { Backoff } from '../network/backoff.ts';
 import type { SentPolicy } from '../policy/tunnel-policy.ts';
 import { type Assignment } from '../state/resume-state.ts';
 import { kindOf } from './kinds/kinds.ts';
+import { hasOtherTarget, isRetarget, isUpdate } from './plan-reload.rules.ts';
 import type { TunnelRegistry } from './tunnel-registry.ts';
 import {
   checkTunnelSpec,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
-import { Admission, type ConnectionKind } from '@tunnel/core';
+import { Admission, type ConnectionKind } from '@tunnel/rules/admission';
 import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';

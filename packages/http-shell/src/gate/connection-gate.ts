@@ -1,6 +1,7 @@
 // The gate that every accepted socket passes: takes a ticket for it, gives it back when the socket closes, closes what has to give way, and says
 // in the log what was refused. The rules are core's; the listeners know only whether they may go on.
 import type { Socket } from 'node:net';
+import { Fault } from '@tunnel/errors';
 import {
   type Admission,
   type AdmissionRefusal,
@@ -9,14 +10,10 @@ import {
   type ConnectionState,
   type ControlRole,
   type HeldConnection,
-  hostPort,
-  networkOf,
-  plainAddress,
   shareOf,
   type Ticket,
-  TrustedProxies,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/rules/admission';
+import { hostPort, networkOf, plainAddress, TrustedProxies } from '@tunnel/rules/net';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 
 /** How long a refused connection may take to ask for something and to read why it gets nothing. */

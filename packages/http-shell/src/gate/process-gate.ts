@@ -1,5 +1,12 @@
 // The gate of one process: how many connections it takes, from its descriptors and `[limits]`, which it says once, at its start.
-import { Admission, apiAlone, connectionTotal, type ShareLimits, shareLimits, spareDescriptors } from '@tunnel/core';
+import {
+  Admission,
+  apiAlone,
+  connectionTotal,
+  type ShareLimits,
+  shareLimits,
+  spareDescriptors,
+} from '@tunnel/rules/admission';
 import { type Clock, descriptorLimit, type Logger, type ServerConfig } from '@tunnel/runtime';
 import { ConnectionGate } from './connection-gate.ts';
 

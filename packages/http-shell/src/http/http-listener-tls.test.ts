@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { type ConnectionOptions, connect, createSecureContext, type SecureContext, type TLSSocket } from 'node:tls';
-import { Admission } from '@tunnel/core';
+import { Admission } from '@tunnel/rules/admission';
 import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { answerToHello, eventually, recordHello, renewedCertificate, testCertificate } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { Admission } from '@tunnel/core';
+import { Admission } from '@tunnel/rules/admission';
 import { createLogger, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';

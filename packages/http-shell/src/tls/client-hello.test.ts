@@ -1,5 +1,5 @@
 // The first message of visitors: real ones, broken ones, and every way to cut them.
-import { CORE_LIMITS } from '@tunnel/core';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { expect, it } from 'vitest';
 import { foldHost, type HelloReading, readClientHello } from './client-hello.ts';
 import {
@@ -94,7 +94,7 @@ it('is content with no more than 16 KiB', () => {
     const empty = hello(serverNames('web.example'), extension(21, Buffer.alloc(0)));
     return hello(serverNames('web.example'), extension(21, Buffer.alloc(bytes - empty.length)));
   };
-  const max = CORE_LIMITS.TLS_HELLO_MAX_BYTES;
+  const max = RULE_LIMITS.TLS_HELLO_MAX_BYTES;
   expect(sniOf(filled(max))).toBe('web.example');
   expect(sniOf(filled(max).subarray(0, 9))).toBe('more');
   expect(sniOf(filled(max + 1))).toBe('bad');
@@ -214,6 +214,6 @@ it('is bounded for random bytes behind a right beginning', () => {
     const reading = readClientHello(begun);
     if (reading.kind !== 'more') continue;
     expect(reading.atLeast).toBeGreaterThan(begun.length);
-    expect(reading.atLeast).toBeLessThanOrEqual(CORE_LIMITS.TLS_HELLO_MAX_BYTES);
+    expect(reading.atLeast).toBeLessThanOrEqual(RULE_LIMITS.TLS_HELLO_MAX_BYTES);
   }
 });

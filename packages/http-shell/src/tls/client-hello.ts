@@ -1,6 +1,6 @@
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 // What a visitor of a port with TLS says first, read before anything is done with it: whom it wants (SNI) and what it speaks (ALPN). Bytes in, a verdict
 // out; every length is checked against what is there, and nothing is kept. The handshake itself, and every judgement beyond that, is OpenSSL's.
-import { CORE_LIMITS } from '@tunnel/core';
 
 export interface ClientHello {
   /** A host name, folded and without its last dot; null: none that can be one. */
@@ -52,12 +52,12 @@ export const readClientHello = (bytes: Buffer): HelloReading => {
     if (!isSized && had >= needed) {
       isSized = true;
       needed += joined(pieces, had).readUIntBE(1, 3);
-      if (needed > CORE_LIMITS.TLS_HELLO_MAX_BYTES) return BAD;
+      if (needed > RULE_LIMITS.TLS_HELLO_MAX_BYTES) return BAD;
     }
     if (isSized && had >= needed) {
       // As if it had come in pieces: where it ends, headers of records included.
       const end = start + piece.length - (had - needed);
-      return end > CORE_LIMITS.TLS_HELLO_MAX_BYTES ? BAD : readMessage(joined(pieces, had), needed);
+      return end > RULE_LIMITS.TLS_HELLO_MAX_BYTES ? BAD : readMessage(joined(pieces, had), needed);
     }
     // The rest of this record, or as much of it as the message can need.
     if (piece.length < length) return more(bytes.length + Math.min(length - piece.length, needed - had));
@@ -66,7 +66,7 @@ export const readClientHello = (bytes: Buffer): HelloReading => {
 };
 
 const more = (atLeast: number): HelloReading =>
-  atLeast > CORE_LIMITS.TLS_HELLO_MAX_BYTES ? BAD : { kind: 'more', atLeast };
+  atLeast > RULE_LIMITS.TLS_HELLO_MAX_BYTES ? BAD : { kind: 'more', atLeast };
 
 /** By as much of its header as is there: plain HTTP is told by its first byte. */
 const mayBeRecord = (bytes: Buffer, at: number): boolean =>

@@ -1,6 +1,7 @@
 // Joins two ends: what one reads the other writes, with back-pressure, half-close and resets in both directions, and counts.
-import type { ListNode } from '@tunnel/core';
+
 import type { StreamReason } from '@tunnel/protocol';
+import type { ListNode } from '@tunnel/rules/collections';
 import type { Guarded } from '../loop/guard.ts';
 import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 

@@ -2,6 +2,11 @@
 // when the path is used and when it is pinged.
 import { randomBytes } from 'node:crypto';
 import type { RemoteInfo } from 'node:dgram';
+import { MUX_LIMITS } from '../limits.ts';
+import type { Guarded, ReportInternalError } from '../loop/guard.ts';
+import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
+import type { DatagramPathSlot } from './datagram-flows.ts';
+import type { PacketSocket, PacketTarget } from './packet-socket.ts';
 import {
   isPathUsed,
   PATH_OFF,
@@ -12,12 +17,7 @@ import {
   pathReasonOf,
   transitionPath,
   wantsUse,
-} from '@tunnel/core';
-import { MUX_LIMITS } from '../limits.ts';
-import type { Guarded, ReportInternalError } from '../loop/guard.ts';
-import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
-import type { DatagramPathSlot } from './datagram-flows.ts';
-import type { PacketSocket, PacketTarget } from './packet-socket.ts';
+} from './path-machine.rules.ts';
 import { FLOW_ID_BYTES, kindOf, OpeningKey, SEALED_KIND, type SealedRefusal, SealingKey } from './sealed-datagram.ts';
 import { decodePing, decodePong, encodePing, encodePong } from './sealed-ping.ts';
 

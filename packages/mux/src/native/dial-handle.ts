@@ -1,6 +1,6 @@
 // Dials an address without net.Socket: one handle, one request, and one timer for all dials that are under way on the same clock.
 import { getSystemErrorName } from 'node:util';
-import { LinkedSet, type ListNode } from '@tunnel/core';
+import { LinkedSet, type ListNode } from '@tunnel/rules/collections';
 import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
 import { HandleDuplex } from './handle-duplex.ts';
 import type { HandleRequest, NodeHandles, StreamHandle } from './node-handles.ts';

@@ -1,6 +1,6 @@
 // The streams of one carrier and their ids. Ids belong to the carrier and only rise, so a late frame of a stream that is over is told from one
 // that never was.
-import { LinkedSet } from '@tunnel/core';
+import { LinkedSet } from '@tunnel/rules/collections';
 import { MUX_LIMITS } from '../limits.ts';
 import type { FramedStream } from '../stream/framed-stream.ts';
 import { IdTable } from './id-table.ts';

@@ -1,7 +1,8 @@
 // What a carrier's frames are handed to: a stream of bytes or of datagrams, from OPEN to its end. Each answers false to a frame that does not
 // fit it, which is a violation.
-import type { ListNode } from '@tunnel/core';
+
 import type { StreamReason } from '@tunnel/protocol';
+import type { ListNode } from '@tunnel/rules/collections';
 import { BROKEN } from '../bytes/byte-duplex.ts';
 import type { Guarded, ReportInternalError } from '../loop/guard.ts';
 

@@ -8,7 +8,7 @@ import {
   pathReasonOf,
   transitionPath,
   wantsUse,
-} from '@tunnel/core';
+} from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
 
 export interface PathActions {

@@ -1,8 +1,9 @@
 // Two peers and whatever may happen to them, in any order: networks that are cut one way or both, edges that are lost, publishers that are
 // replaced. What must hold after each run does, whatever came before.
+
 import { deterministicBytes, hashOf, randomCases, seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { CORE_LIMITS } from '../../../core/src/limits.ts';
+import { MUX_LIMITS } from '../../../mux/src/limits.ts';
 import { Harness, type OpenedStream, type PublisherSide, type SubscriberSide } from './peer-pair.fixture.ts';
 
 const RUNS = randomCases(20);
@@ -57,7 +58,7 @@ class Run {
     this.#harness.network.restore();
     this.#harness.network.lossShare = 0;
     if (!this.#subscriber.side.isConnected || this.#relay === null) this.#join();
-    await this.#harness.clock.advance(2 * CORE_LIMITS.PATH_RETRY_LATER_MS);
+    await this.#harness.clock.advance(2 * MUX_LIMITS.PATH_RETRY_LATER_MS);
     expect([this.#subscriber.path, this.#publisher.path]).toEqual(['direct', 'direct']);
     const last = { opened: this.#subscriber.open(), written: 0 };
     await this.#harness.clock.advance(1000);

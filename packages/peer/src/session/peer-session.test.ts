@@ -1,6 +1,5 @@
 import { MUX_LIMITS } from '@tunnel/mux';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CORE_LIMITS } from '../../../core/src/limits.ts';
 import type { ObservedAddresses } from '../direct/candidates.ts';
 import { PEER_LIMITS } from '../limits.ts';
 import { Harness, type PublisherSide, type SideOptions, type SubscriberSide } from './peer-pair.fixture.ts';
@@ -12,7 +11,7 @@ let relay: { cut(): void };
 
 /** Long enough for words through the relay and a punch, shorter than every pause. */
 const SOON_MS = 1000;
-const ROUND_MS = CORE_LIMITS.PATH_TRIES * CORE_LIMITS.PATH_TRY_MS;
+const ROUND_MS = MUX_LIMITS.PATH_TRIES * MUX_LIMITS.PATH_TRY_MS;
 
 const begin = async (one: SideOptions = {}, other: SideOptions = {}): Promise<void> => {
   subscriber = harness.subscriber(one);
@@ -126,7 +125,7 @@ describe('no direct path', () => {
     expect((await echo('well')).bytes).toBe(4);
     expect(publisher.attempts).toEqual([reason]);
     // Each round counts once, however often the publisher looks by itself.
-    await harness.clock.advance(CORE_LIMITS.PATH_RETRY_FIRST_MS + 2 * SOON_MS + ROUND_MS);
+    await harness.clock.advance(MUX_LIMITS.PATH_RETRY_FIRST_MS + 2 * SOON_MS + ROUND_MS);
     expect(publisher.attempts).toEqual([reason, reason]);
   });
 
@@ -155,7 +154,7 @@ describe('no direct path', () => {
     await harness.clock.advance(ROUND_MS);
     expect(subscriber.path).toBe('relay (no-answer)');
     harness.network.restore();
-    await harness.clock.advance(CORE_LIMITS.PATH_RETRY_FIRST_MS + SOON_MS);
+    await harness.clock.advance(MUX_LIMITS.PATH_RETRY_FIRST_MS + SOON_MS);
     expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
     expect(publisher.attempts).toEqual(['no-answer', 'direct']);
   });
@@ -166,7 +165,7 @@ describe('no direct path', () => {
       const moreAddresses: string[] = [];
       harness.cut();
       await begin(side === 'subscriber' ? { moreAddresses } : {}, side === 'publisher' ? { moreAddresses } : {});
-      await harness.clock.advance(2 * ROUND_MS + CORE_LIMITS.PATH_RETRY_FIRST_MS + SOON_MS);
+      await harness.clock.advance(2 * ROUND_MS + MUX_LIMITS.PATH_RETRY_FIRST_MS + SOON_MS);
       expect(publisher.attempts).toEqual(['no-answer', 'no-answer']);
       harness.network.restore();
       moreAddresses.push('10.0.1.1');
@@ -218,7 +217,7 @@ describe('a direct path that goes silent', () => {
     harness.cut();
     await harness.clock.advance(15_000);
     harness.network.restore();
-    await harness.clock.advance(CORE_LIMITS.PATH_RETRY_SECOND_MS + ROUND_MS + SOON_MS);
+    await harness.clock.advance(MUX_LIMITS.PATH_RETRY_SECOND_MS + ROUND_MS + SOON_MS);
     expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
     expect((await echo('direct again')).bytes).toBe(12);
   });
@@ -275,7 +274,7 @@ describe('an edge that is lost', () => {
     await harness.clock.advance(15_000);
     expect(subscriber.path).toBe('relay (went-silent)');
     harness.network.restore();
-    await harness.clock.advance(CORE_LIMITS.PATH_RETRY_SECOND_MS + ROUND_MS + SOON_MS);
+    await harness.clock.advance(MUX_LIMITS.PATH_RETRY_SECOND_MS + ROUND_MS + SOON_MS);
     expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
   });
 

@@ -1,4 +1,4 @@
-import { problemOfPlainName, RESERVED_SUBDOMAINS } from '@tunnel/core';
+import { problemOfPlainName, RESERVED_SUBDOMAINS } from '@tunnel/rules/names';
 import { expect, test } from 'vitest';
 import { RESERVED_WORDS } from './account-findings.ts';
 import { loadServerConfig } from './server-config.ts';

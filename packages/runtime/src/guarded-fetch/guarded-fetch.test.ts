@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { problemOfAddress } from '@tunnel/core';
+import { problemOfAddress } from '@tunnel/rules/net';
 import { eventually, FakeClock, testCertificate } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '../clock.ts';

@@ -1,5 +1,5 @@
 // The guard in front of strangers' URLs, with core's own rule on addresses.
-import { problemOfAddress } from '@tunnel/core';
+import { problemOfAddress } from '@tunnel/rules/net';
 import { describe, expect, it } from 'vitest';
 import type { NameLookup } from './name-lookup.ts';
 import { UrlGuard } from './url-guard.ts';

@@ -9,7 +9,7 @@ import {
   waitForPort,
 } from '@tunnel/testkit';
 import { afterEach } from 'vitest';
-import { acmeConformance } from '../../../../packages/acme/src/acme.conformance.ts';
+import { acmeConformance } from '../../../../packages/certificates/src/acme/acme.conformance.ts';
 import { BIN, startPebble } from './pebble.ts';
 
 let programs: Program[] = [];

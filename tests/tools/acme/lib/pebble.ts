@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
 import { freePort, type Program, spawnProgram, testCertificate, waitForPort } from '@tunnel/testkit';
-import { createAcmeHttp } from '../../../../packages/acme/src/client/acme-http.ts';
+import { createAcmeHttp } from '../../../../packages/certificates/src/acme/client/acme-http.ts';
 
 export const BIN = process.env['PEBBLE_BIN'] ?? '.cache/acme/v2.10.1';
 

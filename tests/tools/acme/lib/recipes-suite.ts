@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { DnsLookups, ExecChallenges } from '@tunnel/dns';
+import { DnsLookups, ExecChallenges } from '@tunnel/certificates/dns';
 import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
 import {
   eventually,
@@ -19,7 +19,7 @@ import {
   temporaryDirectory,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { FileCertificateStore, ManagedCertificates } from '../../../../packages/acme/src/index.ts';
+import { FileCertificateStore, ManagedCertificates } from '../../../../packages/certificates/src/acme/index.ts';
 import { startPebble } from './pebble.ts';
 
 const RECIPES = join(import.meta.dirname, '../../../../docs/recipes');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Edge } from '@tunnel/edge';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { handWrittenServer } from '../../../../../packages/mcp-bridge/src/stdio-servers.fixture.ts';
+import { handWrittenServer } from '../../../../../packages/mcp/src/bridge/stdio-servers.fixture.ts';
 import { run } from '../../all-commands.ts';
 import { makeTestIo, type TestIo, type TestIoOptions } from '../../io/io.fixture.ts';
 import { startEdge } from '../../run/edge.fixture.ts';

@@ -11,7 +11,7 @@ import {
   makeBearer,
   type ServerCommand,
   serveBridge,
-} from '@tunnel/mcp-bridge';
+} from '@tunnel/mcp/bridge';
 import { pathFrom } from '@tunnel/runtime';
 import pc from 'picocolors';
 import { loadConfig } from '../../config/file.ts';

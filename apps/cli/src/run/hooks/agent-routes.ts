@@ -1,9 +1,10 @@
 // What can be asked of a running client, and what it does then. Thin: each is one verb of RunningClient.
 import type { ServerResponse } from 'node:http';
-import { readiness, type Tunnel } from '@tunnel/client';
+import { type Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger } from '@tunnel/runtime';
 import type { InspectorAnswer, LogEntry } from '../../agent/answers.ts';
+import { readiness } from '../../agent/readiness.rules.ts';
 import { specFromWire } from '../../agent/spec-wire.ts';
 import { CLI_LIMITS } from '../../limits.ts';
 import { readyFields } from '../../output/json.ts';

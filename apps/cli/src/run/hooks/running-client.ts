@@ -1,16 +1,9 @@
 // A client that runs, as what goes with it sees it (the agent, readiness, reload): its tunnels with where each came from and how it is,
 // and what can be asked of it.
-import type {
-  Client,
-  ConnectPeerOptions,
-  PeerConnection,
-  ReloadOutcome,
-  Tunnel,
-  TunnelSource,
-  TunnelSpec,
-} from '@tunnel/client';
+import type { Client, ConnectPeerOptions, PeerConnection, ReloadOutcome, Tunnel, TunnelSpec } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { RunningTunnelState } from '../../agent/answers.ts';
+import type { TunnelSource } from '../../agent/readiness.rules.ts';
 import type { ComfortFlags, ConnectionFlags, RequestFlags } from '../../config/flags.ts';
 import type { ConnectionSettings } from '../../config/settings.ts';
 import type { Output, RemovedTunnel } from '../../output/output.ts';

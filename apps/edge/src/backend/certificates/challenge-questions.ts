@@ -1,7 +1,7 @@
 // Whether a challenge of a certificate authority is ours: the platform is asked, no more often than it likes, and its answers are used again.
 // Strangers can cause questions; what they cannot cause is more than a few a second, memory without a bound, or that one who validates a name
 // which is on order goes without its answer.
-import type { ChallengeAnswer } from '@tunnel/acme';
+import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import type { ChallengeQuestion } from '@tunnel/contract';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';

@@ -1,7 +1,7 @@
 // Certificates that come to an edge by themselves: from its platform, or ordered by itself where it has none. Who shows
 // them in handshakes follows.
-import type { ChallengeAnswer, OrderResult } from '@tunnel/acme';
-import type { CertificateState } from '@tunnel/core';
+import type { ChallengeAnswer, OrderResult } from '@tunnel/certificates/acme';
+import type { CertificateState } from '@tunnel/certificates/life';
 import type { CertificatePair } from '@tunnel/http-shell';
 
 /** What is known of one, without its key. Times are milliseconds since the epoch. */

@@ -1,7 +1,7 @@
 // The certificates that the platform keeps, at an edge: a snapshot, then each that changes, asked for by itself. Copies of them lie on the disk,
 // so that an edge that starts while the platform is away shows them, too.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ChallengeAnswer } from '@tunnel/acme';
+import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import { type EdgeCertificate, type EdgeChange, edgeCertificate } from '@tunnel/contract';
 import type { CertificatePair } from '@tunnel/http-shell';
 import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';

@@ -1,15 +1,16 @@
 // Certificates of an edge that has no platform: it orders and renews them by itself, into files of its own. Nothing of this is loaded
 // unless `[acme]` is on.
+
 import { join } from 'node:path';
-import type { CertificateRecord, ChallengeAnswer, ManagedCertificates, OrderResult } from '@tunnel/acme';
+import type { CertificateRecord, ChallengeAnswer, ManagedCertificates, OrderResult } from '@tunnel/certificates/acme';
+import { challengeTarget } from '@tunnel/certificates/domains';
 import {
   type CertificateFacts,
-  CORE_LIMITS,
   certificateState,
-  challengeTarget,
   type WantedCertificate,
   wantedCertificates,
-} from '@tunnel/core';
+} from '@tunnel/certificates/life';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { type Clock, type Logger, type ServerConfig, sha256Hex, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type {
@@ -34,7 +35,7 @@ const FOLDER = 'certificates';
 /** Of the label in our zone that the challenge of a wildcard's own domain leads to. */
 const TARGET_CHARS = 20;
 /** Which names there are is the operator's word here, so no account has a share of its own. */
-const NAMES = { max: CORE_LIMITS.CERTIFICATE_NAMES_MAX, windowMs: CORE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS };
+const NAMES = { max: RULE_LIMITS.CERTIFICATE_NAMES_MAX, windowMs: RULE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS };
 
 export class StandaloneCertificates implements EdgeCertificates {
   readonly orders: Record<OrderResult, number> = { issued: 0, failed: 0, rate_limited: 0 };
@@ -83,7 +84,7 @@ export class StandaloneCertificates implements EdgeCertificates {
   async start(): Promise<void> {
     const { config, dataDir, clock, random, logger, isPassedThrough } = this.#options;
     const { acme, dns, server } = config;
-    const { FileCertificateStore, ManagedCertificates } = await import('@tunnel/acme');
+    const { FileCertificateStore, ManagedCertificates } = await import('@tunnel/certificates/acme');
     const store = new FileCertificateStore(join(dataDir, FOLDER), acme.directory);
     this.#managed = new ManagedCertificates({
       ...{ acme, dns, domain: server.domain, host: server.host, dataDir, store },

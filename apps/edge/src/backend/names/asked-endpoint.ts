@@ -1,5 +1,5 @@
 // What a tunnel asks for, as far as it has to be known whose that is.
-import type { Owner } from '@tunnel/core';
+import type { Owner } from '@tunnel/rules/tunnels';
 import type { NameKind } from './reserved-names.ts';
 
 /** The name or port that a tunnel would be reached at. */

@@ -1,5 +1,5 @@
 // What every backend promises about whose a name is. Used by tests only, beside backend.conformance.ts.
-import type { Owner } from '@tunnel/core';
+import type { Owner } from '@tunnel/rules/tunnels';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { BackendUnderTest } from '../backend.conformance.ts';
 import { askedTunnel, closedTunnel, openedTunnel } from '../platform-backend.fixture.ts';

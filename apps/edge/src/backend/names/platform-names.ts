@@ -1,8 +1,9 @@
 // Whose names are, as an edge with a platform knows it: what the platform says of it, and what is let in by what is known while nobody answers.
 import { join } from 'node:path';
 import type { EdgeChange, TunnelQuestion } from '@tunnel/contract';
-import { type Owner, owningLabel } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { owningLabel } from '@tunnel/rules/names';
+import { type Owner } from '@tunnel/rules/tunnels';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';

@@ -2,7 +2,8 @@
 // platform is away knows them, too.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EdgeChange, LapsedDomain, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
-import type { Owner, ReservedPort, Transport } from '@tunnel/core';
+import type { ReservedPort } from '@tunnel/rules/names';
+import type { Owner, Transport } from '@tunnel/rules/tunnels';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { LineFile } from '../line-file.ts';

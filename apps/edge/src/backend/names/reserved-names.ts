@@ -1,6 +1,8 @@
 // The names and ports that are reserved, as this edge knows them, and what others ask of that: routing for visitors whose tunnel is away, the leases
 // for ports that they must not give out.
-import { type Owner, ownerKey, type ReservedPort, type Transport, wildcardOver } from '@tunnel/core';
+
+import { type ReservedPort, wildcardOver } from '@tunnel/rules/names';
+import { type Owner, ownerKey, type Transport } from '@tunnel/rules/tunnels';
 import { VerifiedDomains } from './verified-domains.ts';
 
 /** Kinds of names that can be reserved. */

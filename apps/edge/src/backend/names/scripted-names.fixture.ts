@@ -8,7 +8,7 @@ import {
   owningLabel,
   refusalOfName,
   transitionName,
-} from '@tunnel/core';
+} from '@tunnel/rules/names';
 
 type Kind = WantedNameEndpoint['kind'];
 

@@ -2,7 +2,7 @@
 // kept beside it, for whoever can mend it.
 import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { NameOwnership } from '@tunnel/core';
+import type { NameOwnership } from '@tunnel/rules/names';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import * as z from 'zod';
 import { EDGE_LIMITS } from '../../limits.ts';

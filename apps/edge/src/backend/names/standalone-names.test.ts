@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Owner } from '@tunnel/core';
+import type { Owner } from '@tunnel/rules/tunnels';
 import type { Logger } from '@tunnel/runtime';
 import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';

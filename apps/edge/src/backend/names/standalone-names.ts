@@ -1,5 +1,7 @@
 // Whose names are at an edge that runs alone: core's rules over the rows of one file, for the accounts of `[[auth.keys]]`. What a key reserves in the
 // configuration is its account's by the operator's word.
+
+import { Fault } from '@tunnel/errors';
 import {
   crowdedOut,
   FREE_NAME,
@@ -11,8 +13,7 @@ import {
   refusalOfName,
   transitionName,
   WITHHELD_SUBDOMAINS,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/rules/names';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Owner } from '@tunnel/core';
+import type { Owner } from '@tunnel/rules/tunnels';
 import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';

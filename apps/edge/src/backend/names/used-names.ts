@@ -1,6 +1,8 @@
 // Which subdomains were open here lately, and for whom: whoever had one may come back to it while nobody can be asked whose it is. Kept on the disk,
 // because the edge may be started anew meanwhile.
-import { type Owner, owningLabel, sameOwner } from '@tunnel/core';
+
+import { owningLabel } from '@tunnel/rules/names';
+import { type Owner, sameOwner } from '@tunnel/rules/tunnels';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { LineFile } from '../line-file.ts';

@@ -1,6 +1,7 @@
 // Own domains that are proven to be an account's, as this edge knows them: for visitors whose tunnel is away, and for when nobody can be asked.
-import type { Owner } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import type { Owner } from '@tunnel/rules/tunnels';
 
 /** Domains that changed hands, and whose each is now; null: nobody's. */
 export type DomainKeepers = ReadonlyMap<string, string | null>;

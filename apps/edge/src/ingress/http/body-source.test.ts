@@ -1,5 +1,5 @@
 // A held body on its way: only as fast as it is taken, each byte once, whoever takes the rest.
-import type { HeaderField } from '@tunnel/core';
+import type { HeaderField } from '@tunnel/http1';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { HeldBodies } from '../../policy/held-bodies.ts';

@@ -1,7 +1,8 @@
 // A request's body on its way in: from the visitor as it comes, or one that was held until its rules let it pass.
-import { type ChunkedForm, type HeaderField, StallWatch } from '@tunnel/core';
+import { type ChunkedForm, type HeaderField } from '@tunnel/http1';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { HeldBody } from '../../policy/held-bodies.ts';
+import { StallWatch } from './stall-watch.rules.ts';
 
 /** The request's body on its way in. */
 export interface BodySource {

@@ -1,6 +1,6 @@
 // http-01 on the plain port: the text of a pending challenge, on every host and before all rules. Every other token is the service's own, which
 // may have an ACME client, too; it is passed on, and never sent to https.
-import type { OwnResponse, RequestHead } from '@tunnel/core';
+import type { OwnResponse, RequestHead } from '@tunnel/http1';
 import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
 import type { HttpRouter, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
 

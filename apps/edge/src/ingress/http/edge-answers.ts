@@ -1,11 +1,14 @@
 // Reports requests that the edge answered itself to the clients of their tunnels: a limited number a second one by one, the rest as a count. Reports
 // are never queued, so a client that does not read them misses some and costs no memory.
-import { NoticePace, type OwnResponse, ownerKey, type RequestHead, redactUrl } from '@tunnel/core';
+
+import { type OwnResponse, type RequestHead, redactUrl } from '@tunnel/http1';
 import { type ControlMessageInput, WIRE_LIMITS } from '@tunnel/protocol';
+import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
+import { NoticePace } from './notice-pace.rules.ts';
 
 /** `full`: the client has not read what was sent before. `unwanted`: the client is away, or does not know the message. */
 export type Offered = 'sent' | 'full' | 'unwanted';

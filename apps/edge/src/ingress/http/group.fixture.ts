@@ -1,13 +1,15 @@
 // An HTTP ingress in front of a group whose members have real sessions and local services of their own. Used by tests only.
-import { MemberHealth, TunnelGroup } from '@tunnel/core';
+
 import type { MuxStream } from '@tunnel/mux';
 import { CAPABILITY } from '@tunnel/protocol';
+import { MemberHealth } from '@tunnel/rules/tunnels';
 import { eventually, FakeClock, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { captureStore } from '../../capture/capture.fixture.ts';
 import type { CaptureRecorder } from '../../capture/recorder.ts';
 import { NO_POLICY, type PolicyHolder } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
+import { TunnelGroup } from '../../routing/tunnel-group.rules.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { dialLocal, type IngressOptions, newHttpTunnel, startIngress } from './http.fixture.ts';
 import type { HttpIngress } from './http-ingress.ts';

@@ -1,9 +1,9 @@
 import * as http from 'node:http';
 import * as net from 'node:net';
-import { ConnectionCounts } from '@tunnel/core';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
+import { ConnectionCounts } from '../../routing/connection-counts.rules.ts';
 import { openGate } from '../gate.fixture.ts';
 import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
 import { type IngressOptions, talk } from './http.fixture.ts';

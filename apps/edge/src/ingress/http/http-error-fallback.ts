@@ -1,6 +1,7 @@
 // The end of a visitor whom nobody serves: one who speaks HTTP gets an answer that it can read, everyone else is reset.
-import { parseRequestHead } from '@tunnel/core';
+
 import type { Fault } from '@tunnel/errors';
+import { parseRequestHead } from '@tunnel/http1';
 import { BROKEN, type ByteDuplex, type ByteReader, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';

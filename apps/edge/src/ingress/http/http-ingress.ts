@@ -2,10 +2,11 @@
 // has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
 import { totalmem } from 'node:os';
 import type { TLSSocket } from 'node:tls';
-import { type ChunkedForm, LinkedSet, type OwnResponse, type RequestHead } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
+import { type ChunkedForm, type OwnResponse, type RequestHead } from '@tunnel/http1';
 import { type AcceptedSocket, endOf, type ReportInternalError } from '@tunnel/mux';
+import { LinkedSet } from '@tunnel/rules/collections';
 import { type Clock, randomId, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { HeldBodies } from '../../policy/held-bodies.ts';

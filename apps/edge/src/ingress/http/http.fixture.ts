@@ -1,14 +1,15 @@
 // An HTTP ingress with a real client session behind it and any local service behind that. Used by tests only.
 
 import * as net from 'node:net';
-import { ConnectionCounts, MemberHealth } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { acceptingServer, connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
+import { MemberHealth } from '@tunnel/rules/tunnels';
 import { systemClock } from '@tunnel/runtime';
 import { FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
+import { ConnectionCounts } from '../../routing/connection-counts.rules.ts';
 import { HttpRouter, type HttpRouterOptions } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import { NO_POLICY, type PolicyHolder } from '../../routing/route-policy.ts';

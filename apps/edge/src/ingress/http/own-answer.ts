@@ -1,4 +1,6 @@
 // Answers that the edge gives by itself, written out: an error page, or the way to https.
+
+import type { ErrorCode } from '@tunnel/errors';
 import {
   fieldValueOf,
   type OwnResponse,
@@ -6,8 +8,7 @@ import {
   type RequestHead,
   type ResponseHead,
   renderError,
-} from '@tunnel/core';
-import type { ErrorCode } from '@tunnel/errors';
+} from '@tunnel/http1';
 import type { OwnAnswer } from '../../routing/http-router.ts';
 
 /** What rules have noted for whatever answer comes to a request that passed. */

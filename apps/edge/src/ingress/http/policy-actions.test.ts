@@ -2,7 +2,7 @@
 // reached it and counts for nobody.
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Rule } from '@tunnel/core';
+import type { Rule } from '@tunnel/policy';
 import { hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { basic, basicAuth } from '../../policy/policy.fixture.ts';

@@ -1,7 +1,7 @@
 // The client of a tunnel dies while a request for it is being decided: its visitor is told so, and nothing is left behind.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
-import type { Rule } from '@tunnel/core';
+import type { Rule } from '@tunnel/policy';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { basic, basicAuth, SlowPasswords } from '../../policy/policy.fixture.ts';

@@ -2,7 +2,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import * as http from 'node:http';
 import { connect } from 'node:net';
-import type { Rule } from '@tunnel/core';
+import type { Rule } from '@tunnel/policy';
 import { afterEach, describe, expect, it } from 'vitest';
 import { basic, basicAuth } from '../../policy/policy.fixture.ts';
 import { VisitMemory } from '../../policy/visit-memory.ts';

@@ -2,8 +2,8 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import * as net from 'node:net';
-import type { Rule } from '@tunnel/core';
 import type { MuxStream } from '@tunnel/mux';
+import type { Rule } from '@tunnel/policy';
 import { eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';

@@ -2,7 +2,7 @@
 // its rule says, the service gets just those that may pass, to the byte, and nothing is held afterwards.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
-import type { PolicyNeed, Rule } from '@tunnel/core';
+import type { PolicyNeed, Rule } from '@tunnel/policy';
 import { eventually, hashOf, randomCases, seededRandom } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { basic, basicAuth } from '../../policy/policy.fixture.ts';

@@ -1,7 +1,7 @@
 // Rules and what stands behind them: groups, services by name, upgrades, and addresses that are counted before anything else.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
-import type { Rule } from '@tunnel/core';
+import type { Rule } from '@tunnel/policy';
 import type { StreamHead } from '@tunnel/protocol';
 import { eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';

@@ -1,7 +1,7 @@
 // A tunnel with rules, reached by HTTP/1.1 and by HTTP/2, in front of a service that counts what reaches it. Used by tests only.
 import * as http from 'node:http';
 import type { ClientHttp2Session } from 'node:http2';
-import type { Rule } from '@tunnel/core';
+import type { Rule } from '@tunnel/policy';
 import { captureStore } from '../../capture/capture.fixture.ts';
 import type { CaptureStore } from '../../capture/capture-store.ts';
 import { HeldBodies } from '../../policy/held-bodies.ts';

@@ -1,8 +1,10 @@
 // One visitor's request on its way: routed, judged by the rules of its route, leased to a member of it, put to that one's service, and to the next
 // member's while nothing has reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
-import { type OwnResponse, type RequestHead, withoutEdgeCookies } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
+import { type OwnResponse, type RequestHead } from '@tunnel/http1';
+import { withoutEdgeCookies } from '@tunnel/policy';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { VisitMemory } from '../../policy/visit-memory.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';

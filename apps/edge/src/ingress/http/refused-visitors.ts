@@ -1,7 +1,7 @@
 // Visitors that were accepted over a limit: each may ask once, reads why it is not served, and is closed. The gate bounds how many, and how long.
 
-import type { RequestHead } from '@tunnel/core';
 import { type AcceptedConnection, RETRY_AFTER_SECS } from '@tunnel/http-shell';
+import type { RequestHead } from '@tunnel/http1';
 import { type OwnAnswer, type RouteDecision, TO_CONTROL, type VisitorInfo } from '../../routing/http-router.ts';
 import type { Visitor, VisitorOwner } from './visitor.ts';
 

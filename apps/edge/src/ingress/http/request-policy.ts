@@ -1,23 +1,20 @@
 // What the rules say of one request, from the question to the end of its answer: where it goes, as what, with whose body, and what is done to the
 // response. A request of a tunnel without rules has none of these.
+
+import { fieldValueOf, type HeaderField, type OwnResponse, type RequestHead, type ResponseHead } from '@tunnel/http1';
 import {
   type Answer,
   changedHead,
-  fieldValueOf,
-  type HeaderField,
   notedHead,
   notedOwn,
-  type OwnResponse,
   type Pass,
   type PolicyEvent,
   type PolicyRequest,
   type RequestChanges,
-  type RequestHead,
-  type ResponseHead,
   type ResponseNote,
   type RuleRef,
   renderPolicyAnswer,
-} from '@tunnel/core';
+} from '@tunnel/policy';
 import { randomId } from '@tunnel/runtime';
 import type { HeldBody } from '../../policy/held-bodies.ts';
 import type { NeedAbout } from '../../policy/policy-driver.ts';

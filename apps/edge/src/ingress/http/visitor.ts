@@ -1,9 +1,11 @@
 // What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
 import type { Socket } from 'node:net';
-import type { ChunkedForm, HeldConnection, ListNode, OwnResponse, RequestHead } from '@tunnel/core';
 import type { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
+import type { ChunkedForm, OwnResponse, RequestHead } from '@tunnel/http1';
 import type { ByteDuplex, Guarded, ReportInternalError } from '@tunnel/mux';
+import type { HeldConnection } from '@tunnel/rules/admission';
+import type { ListNode } from '@tunnel/rules/collections';
 import type { HeldBodies } from '../../policy/held-bodies.ts';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
 import type { Balancer } from '../../routing/balancer.ts';

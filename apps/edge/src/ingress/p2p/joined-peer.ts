@@ -1,6 +1,7 @@
 // One subscriber that has joined a p2p tunnel: what its publisher reports of it, what passed through the relay, and the relay streams it has now.
-import type { Peer } from '@tunnel/core';
+
 import type { MessageOf, StreamReason } from '@tunnel/protocol';
+import type { Peer } from './p2p-registry.rules.ts';
 import type { PeerRelay } from './peer-relay.ts';
 
 type PeerReport = MessageOf<'PeerReport'>;

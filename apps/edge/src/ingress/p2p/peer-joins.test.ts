@@ -1,6 +1,7 @@
 // What is the same for all who may not join, counted in work and not in time; and what is kept of peers that have gone.
-import type { Owner, P2pOffer } from '@tunnel/core';
+
 import type { ControlMessageInput } from '@tunnel/protocol';
+import type { Owner, P2pOffer } from '@tunnel/rules/tunnels';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';

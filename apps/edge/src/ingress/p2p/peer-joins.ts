@@ -1,22 +1,15 @@
 // The subscribers of all p2p tunnels: lets them in as core's registry says, tells both sides of each beginning and end, and keeps what is known of
 // each. A subscriber is a visitor: it has no tunnel and no entry in the log, and lives as long as its session and the tunnel it joined.
-import {
-  type JoinDecision,
-  type Owner,
-  ownerKey,
-  type P2pOffer,
-  P2pRegistry,
-  type Peer,
-  type PeerEndpoint,
-  type PeerRequest,
-} from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, DirectOutcome, MessageOf, StreamReason } from '@tunnel/protocol';
+import { type Owner, ownerKey, type P2pOffer, type PeerEndpoint } from '@tunnel/rules/tunnels';
 import { type Clock, equalInConstantTime, type Logger, LogLimiter, randomId } from '@tunnel/runtime';
 import type { PeerNames } from '../../routing/endpoints.ts';
 import type { Registry } from '../../routing/registry.ts';
 import { RelayTotals } from '../tcp/relay-totals.ts';
 import { JoinedPeer } from './joined-peer.ts';
+import { type JoinDecision, P2pRegistry, type Peer, type PeerRequest } from './p2p-registry.rules.ts';
 
 export type GoneReason = MessageOf<'PeerGone'>['reason'];
 

@@ -1,7 +1,8 @@
 // All relay streams of all p2p tunnels: admits what a subscriber opens within the limits of the tunnel, counts, and knows when the last one is over.
-import { ownerKey } from '@tunnel/core';
+
 import type { MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import { ownerKey } from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { type Balancer, Lease } from '../../routing/balancer.ts';

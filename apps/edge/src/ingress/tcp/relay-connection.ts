@@ -1,9 +1,11 @@
 // One visitor's connection: opens a stream towards a tunnel's client, waits for its answer, then joins the two. While no client
 // has said that its local service is there, nothing was sent, and another member may be asked.
-import type { ConnectionState, HeldConnection, ListNode } from '@tunnel/core';
+
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ByteDuplex } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
+import type { ConnectionState, HeldConnection } from '@tunnel/rules/admission';
+import type { ListNode } from '@tunnel/rules/collections';
 import type { FailedMembers, Lease } from '../../routing/balancer.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';

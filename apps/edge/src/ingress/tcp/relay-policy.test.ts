@@ -1,5 +1,5 @@
 // Visitors of tcp tunnels and their rules: judged at accept, before any member is asked; and the address they reached, for clients that want it.
-import { hostPort } from '@tunnel/core';
+import { hostPort } from '@tunnel/rules/net';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { holderOf, testGate } from '../../policy/policy.fixture.ts';

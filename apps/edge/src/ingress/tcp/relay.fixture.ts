@@ -1,19 +1,21 @@
 // A relay behind a real port, with real client sessions behind it: one that stands alone, or the members of a group.
 
 import * as net from 'node:net';
-import { ConnectionCounts, MemberHealth, type Owner, TunnelGroup } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { type AcceptedSocket, acceptingServer, connectSocket, HandleDuplex, type MuxStream, splice } from '@tunnel/mux';
 import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
+import { MemberHealth, type Owner } from '@tunnel/rules/tunnels';
 import { createLogger, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
 import { Balancer } from '../../routing/balancer.ts';
+import { ConnectionCounts } from '../../routing/connection-counts.rules.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
+import { TunnelGroup } from '../../routing/tunnel-group.rules.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { openGate } from '../gate.fixture.ts';
 import { HttpErrorFallback } from '../http/http-error-fallback.ts';

@@ -1,10 +1,12 @@
 // All relayed connections of all tunnels: admits a visitor's socket by the rules of its route and within the limits, counts, and knows when the last one
 // is over.
-import { hostPort, LinkedSet, plainAddress } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import { type AcceptedSocket, type ByteDuplex, endOf, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import { LinkedSet } from '@tunnel/rules/collections';
+import { hostPort, plainAddress } from '@tunnel/rules/net';
 import { type Clock, type Logger, LogLimiter, readOncePerTurn } from '@tunnel/runtime';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
 import { type Balancer, FailedMembers, Lease, type Refusal } from '../../routing/balancer.ts';

@@ -1,8 +1,8 @@
 // Visitors whose ClientHello was read before: they are carried as those of tcp are, what was read first.
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { hostPort } from '@tunnel/core';
 import { MUX_LIMITS, type MuxStream } from '@tunnel/mux';
+import { hostPort } from '@tunnel/rules/net';
 import { deterministicBytes, eventually, hashOf, startEchoServer } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';

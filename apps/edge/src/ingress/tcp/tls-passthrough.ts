@@ -1,7 +1,8 @@
 // Visitors of tls tunnels: found by the name in their ClientHello, and from there on a relayed connection as any of tcp.
-import { endpointOfHost } from '@tunnel/core';
+
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { AcceptedSocket } from '@tunnel/mux';
+import { endpointOfHost } from '@tunnel/rules/tunnels';
 import { type HostSources, isHeldForTlsAt, routeAtHost } from '../../routing/named-route.ts';
 import type { PlatformRoute } from '../../routing/platform-route.ts';
 import type { PassedRoute, Passthrough } from '../tls/tls-door.ts';

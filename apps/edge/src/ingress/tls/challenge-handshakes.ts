@@ -1,8 +1,8 @@
 // tls-alpn-01 at the https port: who may be asked for, and the certificate of one challenge, made for that handshake alone (RFC 8737).
 import { createSecureContext, type SecureContext } from 'node:tls';
-import type { ChallengeAnswer } from '@tunnel/acme';
-import { isOfDomain } from '@tunnel/core';
+import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import { secureOptionsOf } from '@tunnel/http-shell';
+import { isOfDomain } from '@tunnel/rules/names';
 import type { Clock } from '@tunnel/runtime';
 import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -54,7 +54,7 @@ export class ChallengeHandshakes {
   }
 
   async #make(answer: ChallengeAnswer): Promise<SecureContext> {
-    const { challengeCertificate } = await import('@tunnel/acme');
+    const { challengeCertificate } = await import('@tunnel/certificates/acme');
     const { cert, key } = await challengeCertificate(answer, this.#given.clock.now());
     return createSecureContext(secureOptionsOf({ cert: Buffer.from(cert), key: Buffer.from(key) }));
   }

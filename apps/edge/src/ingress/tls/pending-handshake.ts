@@ -1,9 +1,10 @@
 // One connection to the https port: its first message is read, the door says where it goes, and it goes there. How it is read and given away
 // depends on what it is: a bare handle (handle-handshake), or a socket of Node's (socket-handshake).
+
 import type { SecureContext } from 'node:tls';
-import { CORE_LIMITS } from '@tunnel/core';
 import { type AcceptedConnection, type ClientHello, HelloBytes } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
 import type { ChallengeHandshakes } from './challenge-handshakes.ts';
 import type { ContextWaiter } from './context-cache.ts';
@@ -66,7 +67,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   /** It waits for its certificate, and is read on so that its end is heard; an honest one has nothing to say now. */
   #takeMore(bytes: Buffer, start: number, end: number): boolean {
     this.bytes.append(bytes, start, end);
-    if (this.bytes.all.length <= CORE_LIMITS.TLS_HELLO_MAX_BYTES) return true;
+    if (this.bytes.all.length <= RULE_LIMITS.TLS_HELLO_MAX_BYTES) return true;
     this.destroy();
     return false;
   }

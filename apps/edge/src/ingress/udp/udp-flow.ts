@@ -1,9 +1,11 @@
 // One visitor of a udp tunnel as the ingress serves it: its lease, and the stream that carries its datagrams. A flow outlives its streams:
 // one that is lost with its carrier is followed by another with the next datagram.
 // One object per flow takes all callbacks, so that an idle flow costs no closures and no timers.
-import { type DropReason, type Flow, hostPort, plainAddress } from '@tunnel/core';
+
 import { BROKEN, type DatagramAnswer, type DatagramReader, type DatagramStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import { type DropReason, type Flow } from '@tunnel/rules/flows';
+import { hostPort, plainAddress } from '@tunnel/rules/net';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { Lease } from '../../routing/balancer.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';

@@ -1,10 +1,11 @@
 // The public ports of udp tunnels: one socket each, bound as long as the port is somebody's. A port whose client is away stays bound, so
 // that no other program gets it, visitors are not told that nobody is there, and their flows go on when the client is back.
 import { networkInterfaces } from 'node:os';
-import { type LoopFacts, readHostPort } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramDrop } from '@tunnel/protocol';
+import { type LoopFacts } from '@tunnel/rules/flows';
+import { readHostPort } from '@tunnel/rules/net';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';

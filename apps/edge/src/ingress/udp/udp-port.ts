@@ -1,25 +1,25 @@
 // One public port of a udp tunnel: its socket and its flows. Core's flow table says what becomes of each datagram; here it is done.
 import type { RemoteInfo } from 'node:dgram';
+import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
+import type { StreamReason } from '@tunnel/protocol';
 import {
   type DropReason,
   type Flow,
-  type FlowAccounts,
   type FlowAddresses,
   type FlowEnd,
-  FlowOpenings,
   type FlowRules,
   FlowTable,
   type LoopFacts,
-  plainAddress,
   type ReportedDrop,
-  tenantKey,
-} from '@tunnel/core';
-import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
-import type { StreamReason } from '@tunnel/protocol';
+} from '@tunnel/rules/flows';
+import { plainAddress } from '@tunnel/rules/net';
+import { tenantKey } from '@tunnel/rules/tunnels';
 import type { Balancer } from '../../routing/balancer.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { Upstream } from '../../upstream/upstream.ts';
+import { type FlowAccounts } from './flow-accounts.rules.ts';
+import { FlowOpenings } from './flow-openings.rules.ts';
 import { UdpFlow } from './udp-flow.ts';
 import type { UdpSocket } from './udp-socket.ts';
 import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';

@@ -1,5 +1,5 @@
 // What udp tunnels have passed since the start. What was dropped is counted by the tables of flows.
-import { DROP_REASONS, type DropReason } from '@tunnel/core';
+import { DROP_REASONS, type DropReason } from '@tunnel/rules/flows';
 
 export type DropCounts = Record<DropReason, number>;
 

@@ -1,19 +1,22 @@
 // Public ports of udp tunnels on loopback, with a real client session behind them and visitors that are bare sockets. Used by tests only.
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { ConnectionCounts, FlowAccounts, FlowAddresses, type FlowRules, MemberHealth } from '@tunnel/core';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramStream } from '@tunnel/mux';
 import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
+import { FlowAddresses, type FlowRules } from '@tunnel/rules/flows';
+import { MemberHealth } from '@tunnel/rules/tunnels';
 import { createLogger, type Logger } from '@tunnel/runtime';
 import { eventually, FakeClock, freePort, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
+import { ConnectionCounts } from '../../routing/connection-counts.rules.ts';
 import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
 import { openGate } from '../gate.fixture.ts';
+import { FlowAccounts } from './flow-accounts.rules.ts';
 import { UdpListeners } from './udp-listeners.ts';
 import type { DecideFlow } from './udp-port.ts';
 import { type DropCounts, UdpTotals } from './udp-totals.ts';

@@ -1,7 +1,7 @@
 // One request and its response as a stream of HTTP/2 to the local service. It knows nothing of who asks.
 import { type ClientHttp2Stream, constants } from 'node:http2';
-import type { HeaderField, ResponseHead } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import type { HeaderField, ResponseHead } from '@tunnel/http1';
 import { guard, type Listener } from '@tunnel/mux';
 import type { ResponseHandler } from '../response-handler.ts';
 import {

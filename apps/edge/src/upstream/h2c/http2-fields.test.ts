@@ -1,4 +1,4 @@
-import { parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/core';
+import { parseRequestHead, parseResponseHead, type RequestHead, type ResponseHead } from '@tunnel/http1';
 import { describe, expect, it } from 'vitest';
 import { requestHeadOf, responseFieldsOf, responseHeadOf, serviceFieldsOf, trailersOf } from './http2-fields.ts';
 

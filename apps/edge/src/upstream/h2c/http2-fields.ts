@@ -13,7 +13,7 @@ import {
   responseHeadFromParts,
   type ServiceRequestOptions,
   trailersFromParts,
-} from '@tunnel/core';
+} from '@tunnel/http1';
 
 /** Names and values in turn, as node gives them; names are in lower case. */
 export type RawFields = readonly string[];

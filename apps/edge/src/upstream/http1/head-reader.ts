@@ -9,7 +9,7 @@ import {
   type Http1Bounds,
   newHeadSearch,
   resetHeadSearch,
-} from '@tunnel/core';
+} from '@tunnel/http1';
 
 export type HeadReading =
   | { readonly kind: 'more' }

@@ -1,6 +1,7 @@
 // One request and its response over one stream to a local service of HTTP/1.1. It knows nothing of who asks.
-import { CHUNK_END, chunkLine, type HeaderField, lastChunk, requestHeadFor } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { CHUNK_END, chunkLine, type HeaderField, lastChunk, requestHeadFor } from '@tunnel/http1';
 import { type ByteReader, HEAD_ROOM_BYTES, type PendingStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';

@@ -8,7 +8,7 @@ import {
   parseResponseHead,
   type ResponseHead,
   scannerOf,
-} from '@tunnel/core';
+} from '@tunnel/http1';
 import type { ChunkWriter, ResponseHandler } from '../response-handler.ts';
 import { InterimHeads, type ServiceRequest } from '../upstream-request.ts';
 import { HeadReader, RESPONSE_BOUNDS } from './head-reader.ts';

@@ -1,8 +1,9 @@
 // Meter events in the database: usage is cut into them, and they are claimed for a while, then noted as taken or to be tried again.
-import { monthOf } from '@tunnel/core';
+
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
+import { monthOf } from '../rules/rating.rules.ts';
 
 export interface CutOrder {
   readonly now: number;

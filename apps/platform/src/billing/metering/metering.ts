@@ -1,5 +1,5 @@
 // Reports usage to the processor: cuts it into events every minute, sends what waits, and goes on until each was taken.
-import { monthEnd } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -8,6 +8,7 @@ import { DatabaseAway } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { TimeoutError, withTimeout } from '../../timeout.ts';
 import type { Processor } from '../processor/processor.ts';
+import { monthEnd } from '../rules/rating.rules.ts';
 import {
   type ClaimedEvent,
   claimEvents,

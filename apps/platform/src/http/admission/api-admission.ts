@@ -8,8 +8,8 @@ import {
   EDGE_LINK_PATH,
   REQUEST_ID_PATTERN,
 } from '@tunnel/contract';
-import { looksLikeApiKey, networkOf, TrustedProxies } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { networkOf, TrustedProxies } from '@tunnel/rules/net';
 import {
   type Clock,
   equalInConstantTime,
@@ -20,6 +20,7 @@ import {
 } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 import { FORGOT_ANSWER, RESEND_ANSWER } from '../../services/accounts/accounts.ts';
+import { looksLikeApiKey } from '../../services/keys/api-key.rules.ts';
 import { type RequestSourceOptions, requestSourceOf } from '../shared/edge-in-front.ts';
 import { type HeaderPairs, headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';

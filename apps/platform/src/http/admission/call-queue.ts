@@ -1,9 +1,9 @@
 // Calls that run when it is their turn. The rule of the turns is core's; here are the clock, and the callers who hang up while they wait.
 import type { ServerResponse } from 'node:http';
-import { type CallerKind, type CallTurn, CallTurns, type CallTurnsOptions } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
+import { type CallerKind, type CallTurn, CallTurns, type CallTurnsOptions } from './call-turns.rules.ts';
 
 /** Whose turn a call takes. */
 export interface ApiCaller {

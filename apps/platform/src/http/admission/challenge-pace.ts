@@ -1,5 +1,5 @@
 // How often somebody may ask for a challenge: each is a question for the database, and whoever shakes hands or sends a request can cause one.
-import { AccountBuckets } from '@tunnel/core';
+import { AccountBuckets } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 

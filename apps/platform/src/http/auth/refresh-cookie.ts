@@ -1,6 +1,6 @@
 // The cookie that carries the refresh token, the one that ties it to the browser it was given to, and whether the page that sends
 // them is one of ours.
-import { isLoopbackHost } from '@tunnel/core';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import { equalInConstantTime, type ServerConfig } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, setCookie } from 'hono/cookie';

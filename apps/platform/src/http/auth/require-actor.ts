@@ -1,9 +1,10 @@
 // Who is asking: a user, by an access token.
-import { looksLikeApiKey } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import { headerOf } from '@tunnel/http-shell';
 import type { MiddlewareHandler } from 'hono';
 import type { AuthContext } from '../../services/auth/auth-context.ts';
+import { looksLikeApiKey } from '../../services/keys/api-key.rules.ts';
 import type { LoggedInActor } from '../../services/shared/service-context.ts';
 import type { PlatformEnv } from '../shared/platform-env.ts';
 

@@ -1,6 +1,7 @@
 // A gate with room for all that a test opens, unless told otherwise. Used by tests only.
-import { Admission } from '@tunnel/core';
+
 import { ConnectionGate } from '@tunnel/http-shell';
+import { Admission } from '@tunnel/rules/admission';
 import { createLogger, systemClock } from '@tunnel/runtime';
 
 export const openGate = (api = 1000): ConnectionGate =>

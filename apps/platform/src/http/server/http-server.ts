@@ -2,7 +2,6 @@
 import { type IncomingMessage, maxHeaderSize, type RequestListener, type ServerResponse } from 'node:http';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
-import { isLoopbackHost, plainAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   type ConnectionGate,
@@ -11,6 +10,7 @@ import {
   type ListenerDoor,
   refusedAsJson,
 } from '@tunnel/http-shell';
+import { isLoopbackHost, plainAddress } from '@tunnel/rules/net';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 import type { ApiAdmission } from '../admission/api-admission.ts';

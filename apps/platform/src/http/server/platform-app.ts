@@ -1,7 +1,6 @@
 // The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
-import { ownAuthority } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import {
   boundBody,
@@ -24,6 +23,7 @@ import { type RequestSource, requestSourceOf } from '../shared/edge-in-front.ts'
 import { headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';
 import type { PlatformApp, PlatformEnv } from '../shared/platform-env.ts';
+import { ownAuthority } from './own-authorities.rules.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
 
 export interface PlatformAppDeps {

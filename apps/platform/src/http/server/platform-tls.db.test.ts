@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
-import { type ChallengeAnswer, SealedKeys } from '@tunnel/acme';
-import { NEW_CERTIFICATE } from '@tunnel/core';
+import { type ChallengeAnswer, SealedKeys } from '@tunnel/certificates/acme';
+import { NEW_CERTIFICATE } from '@tunnel/certificates/life';
 import { systemClock } from '@tunnel/runtime';
 import {
   eventually,

@@ -124,7 +124,7 @@ export class PlatformTls {
     const found = (await certificates()?.store.findChallenge({ tlsName: this.#host }, clock.now())) ?? null;
     if (found?.type !== 'tls-alpn-01') return null;
     if (this.#challenge?.token === found.token) return this.#challenge.context;
-    const { challengeCertificate } = await import('@tunnel/acme');
+    const { challengeCertificate } = await import('@tunnel/certificates/acme');
     const { cert, key } = await challengeCertificate(found, clock.now());
     const context = createSecureContext(secureOptionsOf({ cert: Buffer.from(cert), key: Buffer.from(key) }));
     this.#challenge = { token: found.token, context };

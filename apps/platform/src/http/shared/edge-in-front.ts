@@ -1,6 +1,6 @@
 // The edge that answers for the platform's host: what it says of a visitor is believed for a secret of this run, never for the address it calls from.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { callerAddressOf } from '@tunnel/core';
+import { callerAddressOf } from '@tunnel/rules/net';
 import { equalInConstantTime, type Secret, type ServerConfig } from '@tunnel/runtime';
 
 /** Who asks, as that edge says. */

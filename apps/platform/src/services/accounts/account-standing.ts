@@ -1,7 +1,9 @@
 // What operators do with accounts: list them, suspend and restore them, give them a plan.
-import { isPayg, normalizeAddress } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { normalizeAddress } from '@tunnel/rules/sign-in';
 import type { Transaction } from 'kysely';
+import { isPayg } from '../../billing/rules/rating.rules.ts';
 import type { Schema } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../shared/audit.ts';
 import { announceChange } from '../shared/edge-changes.ts';

@@ -1,6 +1,6 @@
 // What of a deletion takes longer than its request, from one step to the next. A process that dies leaves it to whoever looks after
 // the claim has run out; every step may be done twice.
-import { type DeletionFacts, deletionRetryMs, nextDeletionStep } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -8,6 +8,7 @@ import { LIMITS } from '../../limits.ts';
 import type { BillingContext } from '../billing/billing-account.ts';
 import { endBilling } from '../billing/end-billing.ts';
 import { writeAudit } from '../shared/audit.ts';
+import { type DeletionFacts, deletionRetryMs, nextDeletionStep } from './account-deletion.rules.ts';
 import { announceEnd } from './delete-account.ts';
 import { eraseLog, eraseTraces } from './erase-traces.ts';
 

@@ -1,8 +1,8 @@
 // Invitations to sign up: each for one address, good for one account and seven days. Stored as a hash; the row is deleted when it is used. The invitation for
 // the first account is one of them, without an address: see first-account.ts.
 import type { SignUpTerms } from '@tunnel/contract';
-import { normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { normalizeAddress } from '@tunnel/rules/sign-in';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';

@@ -1,6 +1,6 @@
 // Mails that somebody asks for by an address: noted at once, whoever's it is, and sent later. So neither the answer nor the time it
 // takes tells whether there is such an account.
-import { isAddress, normalizeAddress } from '@tunnel/core';
+import { isAddress, normalizeAddress } from '@tunnel/rules/sign-in';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';

@@ -1,6 +1,7 @@
 // A new account: what its address must be, and its row.
-import { isAddress, normalizeAddress } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { isAddress, normalizeAddress } from '@tunnel/rules/sign-in';
 import type { Insertable, Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 

@@ -1,7 +1,7 @@
 // The password of an account: what it must be, and how its owner shows it before a deed that cannot be taken back, and changes it.
 import type { PasswordChange, PasswordChanged } from '@tunnel/contract';
-import { problemOfPassword } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { problemOfPassword } from '@tunnel/rules/sign-in';
 import { sha256Hex } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';

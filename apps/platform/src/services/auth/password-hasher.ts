@@ -2,8 +2,8 @@
 // flood of logins is refused and neither memory nor the other requests pay for it.
 import { availableParallelism } from 'node:os';
 import { hash, parseOptions, verify } from '@node-rs/argon2';
-import { type HashCost, isHashTooCheap } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type HashCost, isHashTooCheap } from '@tunnel/rules/sign-in';
 import { randomToken } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 

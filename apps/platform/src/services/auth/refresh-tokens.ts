@@ -1,7 +1,7 @@
 // Refresh tokens: 256 bits, stored as a hash; all that come of one login are a family, and end together.
 import type { AccessToken } from '@tunnel/contract';
-import { decideRefresh, type RefreshDecision } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { decideRefresh, type RefreshDecision } from '@tunnel/rules/sign-in';
 import { randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { MasterKey } from '../../db/master-key.ts';

@@ -1,7 +1,8 @@
 // Sessions: somebody logs in, sees where else, and logs out, here or there.
 import type { Credentials, LoggedIn, UserSession } from '@tunnel/contract';
-import { judgeLogin, type LoginAttempt, type LoginVerdict, networkOf, normalizeAddress } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { networkOf } from '@tunnel/rules/net';
+import { judgeLogin, type LoginVerdict, normalizeAddress } from '@tunnel/rules/sign-in';
 import { sha256Hex } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -11,6 +12,7 @@ import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../shared/audit.ts';
 import type { UserActor } from '../shared/service-context.ts';
 import type { AuthContext, Caller } from './auth-context.ts';
+import { type LoginAttempt } from './login-attempts.rules.ts';
 import { lockPassword } from './own-password.ts';
 import { endFamily, giveRefreshToken } from './refresh-tokens.ts';
 import { presentUser, SHOWN_USER_COLUMNS, type ShownUserRow } from './users.ts';

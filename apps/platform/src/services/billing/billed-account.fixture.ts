@@ -1,5 +1,5 @@
 // Accounts that pay for usage, as rows: without a payment processor. Tests only.
-import { monthOf } from '@tunnel/core';
+import { monthOf } from '../../billing/rules/rating.rules.ts';
 import type { Db } from '../../db/database.ts';
 import { type Account, addAccount, NOON } from '../edges/link.fixture.ts';
 

@@ -1,9 +1,10 @@
 // What the verbs of billing are given, and what we hold of an account's billing.
-import type { SubscriptionState } from '@tunnel/core';
+
 import type { Selectable, Transaction } from 'kysely';
 import type { AccountLocks } from '../../billing/account-locks.ts';
 import type { Metering } from '../../billing/metering/metering.ts';
 import type { Processor } from '../../billing/processor/processor.ts';
+import type { SubscriptionState } from '../../billing/rules/subscription.rules.ts';
 import type { Db } from '../../db/database.ts';
 import type { BillingAccountsTable, Schema } from '../../db/schema.ts';
 import type { ServiceContext } from '../shared/service-context.ts';

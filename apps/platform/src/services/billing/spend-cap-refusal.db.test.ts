@@ -1,5 +1,5 @@
-import { PAST_DUE_GRACE_MS } from '@tunnel/core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { PAST_DUE_GRACE_MS } from '../../billing/rules/subscription.rules.ts';
 import { suspend } from '../accounts/account-standing.ts';
 import {
   type Account,

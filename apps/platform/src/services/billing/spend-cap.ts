@@ -1,8 +1,8 @@
 // The bound of what a month's usage may cost, as its owner sets it.
 import type { SpendCap } from '@tunnel/contract';
-import { isPayg } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
+import { isPayg } from '../../billing/rules/rating.rules.ts';
 import type { Schema } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../shared/audit.ts';
 import { announceChange } from '../shared/edge-changes.ts';

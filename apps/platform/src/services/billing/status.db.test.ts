@@ -1,5 +1,5 @@
-import { monthOf } from '@tunnel/core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { monthOf } from '../../billing/rules/rating.rules.ts';
 import { setMetered } from './billed-account.fixture.ts';
 import { type BillingFixture, NOON, openBillingFixture } from './billing.fixture.ts';
 import { PERIOD_END } from './memory-processor.fixture.ts';

@@ -1,6 +1,7 @@
 // Where an account stands and what its month costs: from the tables alone, so that it is told while the processor is away.
 import type { BillingStatus, BillingUsage } from '@tunnel/contract';
-import { estimateCents, isLoopbackHost, isPayg, monthOf, usageCents } from '@tunnel/core';
+import { isLoopbackHost } from '@tunnel/rules/net';
+import { estimateCents, isPayg, monthOf, usageCents } from '../../billing/rules/rating.rules.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
 /** An account with its plan, and what it used in a month. */

@@ -1,15 +1,16 @@
 // Reads an account at the processor and writes what holds there. A webhook is a reason to do this and never the news itself: so
 // any order and any number of them give the same state.
+
+import { Fault } from '@tunnel/errors';
+import type { Transaction } from 'kysely';
+import type { CardFacts, CustomerFacts } from '../../billing/processor/processor.ts';
 import {
   followClock,
   nextSubscription,
   type SubscriptionEffect,
   type SubscriptionState,
   type SubscriptionStep,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
-import type { Transaction } from 'kysely';
-import type { CardFacts, CustomerFacts } from '../../billing/processor/processor.ts';
+} from '../../billing/rules/subscription.rules.ts';
 import type { Schema } from '../../db/schema.ts';
 import { queueMail } from '../mail/mail-template.ts';
 import { paymentFailedMail } from '../mail/mails.ts';

@@ -1,6 +1,7 @@
 // What decides which certificates there should be, as the configuration and the tables have it.
 import { isIP } from 'node:net';
-import { type CertificateFacts, type CertifiedDomain, type CertifiedName, challengeTarget } from '@tunnel/core';
+import { challengeTarget } from '@tunnel/certificates/domains';
+import { type CertificateFacts, type CertifiedDomain, type CertifiedName } from '@tunnel/certificates/life';
 import type { ServerConfig } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';

@@ -1,5 +1,5 @@
 // How certificates stand, for metrics.
-import { type CertificateState, certificateState } from '@tunnel/core';
+import { type CertificateState, certificateState } from '@tunnel/certificates/life';
 import type { Db } from '../../db/database.ts';
 import { lifeOf } from './certificate-rows.ts';
 

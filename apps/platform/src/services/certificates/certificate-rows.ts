@@ -1,6 +1,6 @@
 // Rows of certificates as the store hands them out.
-import type { CertificateRecord, StoredCertificate } from '@tunnel/acme';
-import type { CertificateLife } from '@tunnel/core';
+import type { CertificateRecord, StoredCertificate } from '@tunnel/certificates/acme';
+import type { CertificateLife } from '@tunnel/certificates/life';
 import type { Selectable } from 'kysely';
 import type { CertificatesTable } from '../../db/certificate-tables.ts';
 

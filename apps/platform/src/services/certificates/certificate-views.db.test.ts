@@ -1,4 +1,4 @@
-import { NEW_CERTIFICATE } from '@tunnel/core';
+import { NEW_CERTIFICATE } from '@tunnel/certificates/life';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { certificateViewsOf } from './certificate-views.ts';

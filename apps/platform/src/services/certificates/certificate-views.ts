@@ -1,6 +1,7 @@
 // A name's certificate as people are shown it, by the authority that is in use.
+
+import { type CertificateLife, certificateState } from '@tunnel/certificates/life';
 import type { DomainCertificate } from '@tunnel/contract';
-import { type CertificateLife, certificateState } from '@tunnel/core';
 import type { Db } from '../../db/database.ts';
 
 const NONE: DomainCertificate = {

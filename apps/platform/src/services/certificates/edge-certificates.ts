@@ -1,7 +1,7 @@
 // What edges are told of certificates: all of them, or one, each with its key opened for the way; and the answers to challenges.
-import type { CertificateStore, ChallengeKey, SealedKeys, StoredCertificate } from '@tunnel/acme';
+import type { CertificateStore, ChallengeKey, SealedKeys, StoredCertificate } from '@tunnel/certificates/acme';
+import { type CertificateLife, certificateState } from '@tunnel/certificates/life';
 import type { CertificateSnapshotLine, ChallengeQuestion, ChallengeReply, EdgeCertificate } from '@tunnel/contract';
-import { type CertificateLife, certificateState } from '@tunnel/core';
 import type { Clock } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';

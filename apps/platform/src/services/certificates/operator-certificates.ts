@@ -1,5 +1,5 @@
 // Certificates for the operator at the console: all of them, and a renewal by hand. Beside a platform that runs, whose keeper takes it up.
-import { type CertificateLife, transitionCertificate } from '@tunnel/core';
+import { type CertificateLife, transitionCertificate } from '@tunnel/certificates/life';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';

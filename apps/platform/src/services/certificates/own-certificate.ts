@@ -1,5 +1,5 @@
 // The certificate that the platform shows itself: of those that were issued for the operator, the one that is best for its host.
-import type { StoredCertificate } from '@tunnel/acme';
+import type { StoredCertificate } from '@tunnel/certificates/acme';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { openChallengeDoors } from '../../../../../packages/acme/src/keeper/challenge-doors.fixture.ts';
+import { openChallengeDoors } from '../../../../../packages/certificates/src/acme/keeper/challenge-doors.fixture.ts';
 import { type CertificatesFixture, DOMAIN, fastClock, openCertificates } from './platform-certificates.fixture.ts';
 
 const MINUTE = 60_000;

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import type { CertificateStore } from '@tunnel/acme';
+import type { CertificateStore } from '@tunnel/certificates/acme';
 import { type Clock, createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
 import {
   AcmeServer,

@@ -1,5 +1,11 @@
 // Certificates of a platform: what is wanted is brought to the store, the keeper orders and renews, and whoever answers edges finds both here.
-import type { CertificateStore, ChallengeKey, ManagedCertificates, OrderResult, SealedKeys } from '@tunnel/acme';
+import type {
+  CertificateStore,
+  ChallengeKey,
+  ManagedCertificates,
+  OrderResult,
+  SealedKeys,
+} from '@tunnel/certificates/acme';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Logger, ServerConfig, Timer } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
@@ -124,7 +130,7 @@ export class PlatformCertificates {
       .onConflict((conflict) => conflict.column('only_one').doUpdateSet({ directory }))
       .execute();
     // Loaded where it is used alone.
-    const { ManagedCertificates: Managed } = await import('@tunnel/acme');
+    const { ManagedCertificates: Managed } = await import('@tunnel/certificates/acme');
     const { domain, host } = config.server;
     const managed = new Managed({
       ...{ acme: config.acme, dns: config.dns, domain, host, dataDir, store: this.#store, logger },

@@ -1,6 +1,6 @@
-import { NEW_CERTIFICATE } from '@tunnel/core';
+import { NEW_CERTIFICATE } from '@tunnel/certificates/life';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { certificateStoreConformance } from '../../../../../packages/acme/src/keeper/certificate-store.conformance.ts';
+import { certificateStoreConformance } from '../../../../../packages/certificates/src/acme/keeper/certificate-store.conformance.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
 import { readChanges } from '../edges/read-changes.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';

@@ -1,5 +1,6 @@
 // Certificates in PostgreSQL, for any number of platforms: a lease in the row says who works on one, and each write carries the lease's epoch. What edges
 // have to hear of is announced in the transaction that changed it.
+
 import type {
   BudgetTaken,
   CertificateRecord,
@@ -10,16 +11,16 @@ import type {
   ClaimRules,
   RecordChanges,
   StoredAccount,
-} from '@tunnel/acme';
+} from '@tunnel/certificates/acme';
 import {
   type BudgetEntry,
   type CertificateLife,
-  CORE_LIMITS,
   certificateDueAt,
   NEW_CERTIFICATE,
   type OrderBudgetRules,
   takeFromBudget,
-} from '@tunnel/core';
+} from '@tunnel/certificates/life';
+import { CERTIFICATES_LIMITS } from '@tunnel/certificates/limits';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isUuid, type Schema } from '../../db/schema.ts';
@@ -114,7 +115,7 @@ export class PostgresCertificateStore implements CertificateStore {
         where directory = ${this.#directory} and not suspended and due_at <= ${new Date(now)}
           and (locked_until is null or locked_until <= ${new Date(now)})
           and (${takes?.wildcards !== false} or not has_wildcard)
-          and ${busyOf} < ${CORE_LIMITS.CERTIFICATE_ORDERS_AT_ONCE_PER_ACCOUNT}
+          and ${busyOf} < ${CERTIFICATES_LIMITS.CERTIFICATE_ORDERS_AT_ONCE_PER_ACCOUNT}
         order by ${busyOf}, due_at limit 1
         for update skip locked
       )

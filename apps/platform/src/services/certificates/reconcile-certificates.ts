@@ -1,13 +1,11 @@
 // Brings what is kept to what is wanted: makes records, suspends them, takes them up again, forgets them with their keys.
-import {
-  type CertificateFacts,
-  CORE_LIMITS,
-  subdomainOf,
-  type WantedCertificate,
-  wantedCertificates,
-} from '@tunnel/core';
+
+import { type CertificateFacts, type WantedCertificate, wantedCertificates } from '@tunnel/certificates/life';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
+import { subdomainOf } from '@tunnel/rules/names';
 import type { Logger } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
+import { LIMITS } from '../../limits.ts';
 import { readDomains, readReserved } from './certificate-facts.ts';
 import { lifeOf } from './certificate-rows.ts';
 import type { PostgresCertificateStore } from './postgres-certificate-store.ts';
@@ -31,9 +29,9 @@ interface KnownRow {
 }
 
 const NAMES = {
-  max: CORE_LIMITS.CERTIFICATE_NAMES_MAX,
-  windowMs: CORE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS,
-  perAccount: CORE_LIMITS.CERTIFICATE_NAMES_PER_ACCOUNT,
+  max: RULE_LIMITS.CERTIFICATE_NAMES_MAX,
+  windowMs: RULE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS,
+  perAccount: LIMITS.CERTIFICATE_NAMES_PER_ACCOUNT,
 };
 const BUDGET = 'names below the domain';
 

@@ -7,7 +7,7 @@ import {
   type KeptLook,
   type OwnDomains,
   transitionDomain,
-} from '@tunnel/core';
+} from '@tunnel/certificates/domains';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { domainMail } from '../mail/domain-mails.ts';

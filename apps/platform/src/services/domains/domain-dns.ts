@@ -1,9 +1,9 @@
 // DNS as looks at own domains need it, and how it is opened: nothing of it is loaded before somebody asks.
 import { randomBytes } from 'node:crypto';
-import { type DnsAnswer, type DomainName, PROOF_TOKEN_BYTES, proofToken } from '@tunnel/core';
-import type { DomainLook } from '@tunnel/dns';
+import { type DnsAnswer, type DomainName, PROOF_TOKEN_BYTES, proofToken } from '@tunnel/certificates/domains';
 import type { Clock } from '@tunnel/runtime';
 import type { DomainSettings } from './domain-settings.ts';
+import { type DomainLook, lookAtDomain } from './look-at-domain.ts';
 
 export interface DomainDns {
   look(domain: DomainName): Promise<DomainLook>;
@@ -17,7 +17,7 @@ export const openDomainDns = async (
   { resolvers, serverDomain }: Pick<DomainSettings, 'resolvers' | 'serverDomain'>,
   clock: Clock,
 ): Promise<DomainDns> => {
-  const { DnsLookups, lookAtDomain } = await import('@tunnel/dns');
+  const { DnsLookups } = await import('@tunnel/certificates/dns');
   const lookups = new DnsLookups({ resolvers, clock });
   return {
     look: (domain) => {

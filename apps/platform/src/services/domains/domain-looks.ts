@@ -1,8 +1,8 @@
 // Looks at names in DNS, and lets core judge what was found. One look of a name at a time in this process; whoever asks for another meanwhile is
 // answered by that one. DNS is opened when there is a domain to look at.
-import { type KeptLook, keptLook, Shares } from '@tunnel/core';
-import type { DomainLook } from '@tunnel/dns';
+import { type KeptLook, keptLook } from '@tunnel/certificates/domains';
 import { Fault } from '@tunnel/errors';
+import { Shares } from '@tunnel/rules/rate';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -13,6 +13,7 @@ import type { DomainDns } from './domain-dns.ts';
 import { type DomainRow, domainNameOf, keptLookOf, lockDomains } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';
 import { EdgeAddresses } from './edge-addresses.ts';
+import type { DomainLook } from './look-at-domain.ts';
 
 export interface DomainLooksDeps {
   readonly db: Db;

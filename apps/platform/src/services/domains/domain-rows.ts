@@ -1,5 +1,5 @@
 // The rows of own domains, as core's machine sees them: all accounts' of one name, read and locked, and written as it says.
-import type { DomainName, KeptLook, OwnDomain, OwnDomains } from '@tunnel/core';
+import type { DomainName, KeptLook, OwnDomain, OwnDomains } from '@tunnel/certificates/domains';
 import { type Selectable, sql, type Transaction } from 'kysely';
 import type { OwnDomainsTable, Schema } from '../../db/schema.ts';
 

@@ -1,6 +1,7 @@
 // Own domains as the API shows them: with the records to set and whether they were found, the certificate, and the tunnels that are open on it.
+
+import { cnameTarget, recordsOf } from '@tunnel/certificates/domains';
 import type { OwnDomainView } from '@tunnel/contract';
-import { cnameTarget, recordsOf } from '@tunnel/core';
 import { type RawBuilder, sql } from 'kysely';
 import { certificateViewsOf } from '../certificates/certificate-views.ts';
 import type { ServiceContext } from '../shared/service-context.ts';

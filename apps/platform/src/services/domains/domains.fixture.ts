@@ -1,6 +1,11 @@
 // Own domains over a test's database, with a DNS that says what the test puts in. Used by tests only.
-import { cnameTarget, type DnsAnswer, type DomainName, findingsOf, type ProofAnswers } from '@tunnel/core';
-import type { DomainLook } from '@tunnel/dns';
+import {
+  cnameTarget,
+  type DnsAnswer,
+  type DomainName,
+  findingsOf,
+  type ProofAnswers,
+} from '@tunnel/certificates/domains';
 import { type Logger, loadServerConfig, Secret } from '@tunnel/runtime';
 import type { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
@@ -9,6 +14,7 @@ import type { DomainNews } from './change-domain.ts';
 import type { DomainDns } from './domain-dns.ts';
 import { DomainLooks } from './domain-looks.ts';
 import type { DomainSettings } from './domain-settings.ts';
+import type { DomainLook } from './look-at-domain.ts';
 import type { DomainsContext } from './own-domains.ts';
 
 export const SERVER_DOMAIN = 'tunnels.test';

@@ -1,4 +1,4 @@
-import type { DnsAnswer } from '@tunnel/core';
+import type { DnsAnswer } from '@tunnel/certificates/domains';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';

@@ -1,6 +1,6 @@
 // The addresses of the edge, as `[server] domain` resolves: shown to owners of domains where no CNAME can stand. Known for a while; a resolver that
 // fails takes away nothing that was known.
-import type { DnsAnswer } from '@tunnel/core';
+import type { DnsAnswer } from '@tunnel/certificates/domains';
 import type { Clock } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 

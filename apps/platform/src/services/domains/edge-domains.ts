@@ -1,6 +1,6 @@
 // Own domains as edges and deletions see them: which are verified, whether a tunnel may be opened on one, and all of an account's at once.
 import type { LapsedDomain, LinkRefusal, VerifiedDomain } from '@tunnel/contract';
-import { shownText } from '@tunnel/core';
+import { shownText } from '@tunnel/rules/names';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';

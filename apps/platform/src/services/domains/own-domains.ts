@@ -1,8 +1,14 @@
 // The own domains of an account: added, listed, looked at on request, removed.
 import { randomUUID } from 'node:crypto';
 import { domainToASCII } from 'node:url';
+import {
+  askedLookWaitMs,
+  type DomainName,
+  proofToken,
+  readDomainName,
+  transitionDomain,
+} from '@tunnel/certificates/domains';
 import type { NewDomain, OwnDomainView } from '@tunnel/contract';
-import { askedLookWaitMs, type DomainName, proofToken, readDomainName, transitionDomain } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import type { MasterKey } from '../../db/master-key.ts';

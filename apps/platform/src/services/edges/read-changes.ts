@@ -1,6 +1,6 @@
 // Changes that edges are told of, read after a number and kept for days. What a change says is read when it is sent, not when it was announced.
 import type { EdgeChange } from '@tunnel/contract';
-import { monthOf } from '@tunnel/core';
+import { monthOf } from '../../billing/rules/rating.rules.ts';
 import type { Db } from '../../db/database.ts';
 import { type EntitlementRow, entitlementOf, refusalOf } from '../plans/account-entitlement.ts';
 import type { ReservedKind } from '../shared/edge-changes.ts';

@@ -1,7 +1,6 @@
 // The API keys of an account: made, listed and revoked by its owner, freed from the plan's limit by an operator.
 import { randomBytes } from 'node:crypto';
 import type { ApiToken, CreatedKey, NewKey } from '@tunnel/contract';
-import { API_KEY_RANDOM_BYTES, makeApiKey } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sha256Hex } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
@@ -11,6 +10,7 @@ import { actorName, writeAudit } from '../shared/audit.ts';
 import { type CreationContext, countCreation } from '../shared/creations.ts';
 import { announceChange } from '../shared/edge-changes.ts';
 import type { OperatorActor, OperatorContext, ServiceContext, UserActor } from '../shared/service-context.ts';
+import { API_KEY_RANDOM_BYTES, makeApiKey } from './api-key.rules.ts';
 
 type Context = Pick<ServiceContext, 'db'> & CreationContext;
 

@@ -1,5 +1,7 @@
 // The mails about an own domain: its proof is missing, it has lapsed, or another account has it now.
-import { CORE_LIMITS, type DomainMail } from '@tunnel/core';
+
+import { type DomainMail } from '@tunnel/certificates/domains';
+import { CERTIFICATES_LIMITS } from '@tunnel/certificates/limits';
 import { linkTo, type Mail, renderMail } from './mail-template.ts';
 
 export interface DomainMailNews {
@@ -8,7 +10,7 @@ export interface DomainMailNews {
   readonly name: string;
 }
 
-const ABSENT_DAYS = CORE_LIMITS.DOMAIN_ABSENT_MS / (24 * 60 * 60 * 1000);
+const ABSENT_DAYS = CERTIFICATES_LIMITS.DOMAIN_ABSENT_MS / (24 * 60 * 60 * 1000);
 
 export const domainMail = (publicUrl: string, recipient: string, { mail, name }: DomainMailNews): Mail =>
   renderMail({ recipient, action: 'Open domains', link: linkTo(publicUrl, '/app/domains'), ...TEXTS[mail](name) });

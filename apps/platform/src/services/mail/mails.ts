@@ -1,5 +1,6 @@
 // The mails that the platform sends: about an address, a password, an invitation, a payment, a spend cap.
-import { type CapNotice, PAST_DUE_GRACE_MS, showDollars } from '@tunnel/core';
+import { type CapNotice, showDollars } from '../../billing/rules/rating.rules.ts';
+import { PAST_DUE_GRACE_MS } from '../../billing/rules/subscription.rules.ts';
 import { BILLING_PAGE, linkTo, type Mail, renderMail } from './mail-template.ts';
 
 /** The mail that proves an address. */

@@ -1,9 +1,10 @@
 // How many mails an address has got that strangers can cause: in the database, so that it holds over restarts and for all platforms.
-import { takeMail } from '@tunnel/core';
+
 import { sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
+import { takeMail } from './mail-quota.rules.ts';
 
 const RULES = { perHour: LIMITS.STRANGERS_MAILS_PER_HOUR, perDay: LIMITS.STRANGERS_MAILS_PER_DAY };
 

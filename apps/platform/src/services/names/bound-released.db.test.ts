@@ -1,5 +1,5 @@
 // A script that takes names and leaves them keeps a bounded number of them from others.
-import { CORE_LIMITS } from '@tunnel/core';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';
@@ -43,7 +43,7 @@ const released = async (userId: string): Promise<number> => {
 it('names that are crowded out, one after the other', async () => {
   const most = LIMITS.RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most);
-  await add('subdomain', 'held', CORE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
+  await add('subdomain', 'held', RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
   const oldest = `released-${20_999 + most}`;
   expect((await ask(fixture, edge, bob, endpointOf(oldest))).answer.ok).toBe(false);
   await use(fixture, edge, ann, 'one-more');
@@ -59,7 +59,7 @@ it('names that were crowded out while a tunnel served them, which has ended sinc
   const most = LIMITS.RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most + 5);
   await sql`update names set released_at = null where state = 'released'`.execute(fixture.db);
-  await add('subdomain', 'held', CORE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
+  await add('subdomain', 'held', RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
   await use(fixture, edge, ann, 'one-more');
   expect(await released(ann.accountId)).toBe(most);
 });

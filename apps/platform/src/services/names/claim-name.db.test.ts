@@ -1,4 +1,4 @@
-import { CORE_LIMITS } from '@tunnel/core';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { createLogger } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -239,7 +239,7 @@ describe('a name by use', () => {
   });
 
   it('is one of a hundred at most: the longest unused is released, and still goes to nobody else', async () => {
-    const most = CORE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
+    const most = RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
     await sql`
       insert into names (kind, label, user_id, state, created_at, last_used_at)
       select 'subdomain', 'n' || n, ${ann.accountId}::uuid, 'held', ${new Date(NOON)}::timestamptz,

@@ -1,7 +1,7 @@
 // Whose is the name that a tunnel asks for? Decided in the transaction that counts the tunnel, by the one row of the name: of two that
 // ask at once, on whichever edges, the second waits for the first and then sees whose it is.
 import type { LinkRefusal, WantedNameEndpoint } from '@tunnel/contract';
-import { crowdedOut, type NameEvent, type NameOwnership, type NameRefusal, transitionName } from '@tunnel/core';
+import { crowdedOut, type NameEvent, type NameOwnership, type NameRefusal, transitionName } from '@tunnel/rules/names';
 import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import type { AnnouncedChange, NameKey } from '../shared/edge-changes.ts';

@@ -1,7 +1,7 @@
 // What edges ask about names besides a tunnel's own: every reserved one and every verified own domain, for visitors and for when the platform is away; and whether the
 // operator's tunnel may have one.
 import type { LapsedDomain, NameAnswer, NameQuestion, NameSnapshotLine, VerifiedDomain } from '@tunnel/contract';
-import { refusalOfName } from '@tunnel/core';
+import { refusalOfName } from '@tunnel/rules/names';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';

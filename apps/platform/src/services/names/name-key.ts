@@ -1,6 +1,6 @@
 // Which row a name is decided by, and how the log says what a tunnel is at.
 import type { JournalRecord } from '@tunnel/contract';
-import { owningLabel } from '@tunnel/core';
+import { owningLabel } from '@tunnel/rules/names';
 import { endpointOfDomain } from '../domains/domain-rows.ts';
 import type { NameKey } from '../shared/edge-changes.ts';
 

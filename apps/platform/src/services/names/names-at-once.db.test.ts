@@ -1,5 +1,5 @@
 // Many accounts, edges and jobs at the same names at once: one owner, nothing lost, nobody waits in a circle.
-import { CORE_LIMITS } from '@tunnel/core';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { randomId } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -143,7 +143,7 @@ it('everything at once fails nowhere but with its words, and leaves each name on
 
 it('holds no more than its bound, however many are opened at once', async () => {
   const ann = pick(accounts, 0);
-  const most = CORE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
+  const most = RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
   await Promise.all(
     Array.from({ length: most + 20 }, (_, index) => ask(fixture, pick(edges, index), ann, endpointOf(`h-${index}`))),
   );

@@ -1,7 +1,7 @@
 // The names and ports of an account: listed, and released. Reserving is a file of its own.
 import type { Reservation } from '@tunnel/contract';
-import { holdMsOf, type NameOwnership, nameAt, nameEndsAt, transitionName } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { holdMsOf, type NameOwnership, nameAt, nameEndsAt, transitionName } from '@tunnel/rules/names';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { writeAudit } from '../shared/audit.ts';

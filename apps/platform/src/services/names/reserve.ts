@@ -1,16 +1,16 @@
 // Makes a name or a port an account's until it gives it back.
 import { randomInt } from 'node:crypto';
 import type { NewReservation, Reservation } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
 import {
   foldSubdomain,
   generateName,
   portsPerAccount,
   problemOfSubdomain,
-  refusalToKeep,
   shownText,
   transitionName,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/rules/names';
+import { refusalToKeep } from '@tunnel/rules/rate';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';

@@ -1,18 +1,18 @@
 // A program asks to be connected: everything about its request is checked here, once, and kept for its user to decide on.
 import { OAUTH_SCOPES, type OauthScope } from '@tunnel/contract';
+import { Fault } from '@tunnel/errors';
+import { networkOf } from '@tunnel/rules/net';
+import { withAnswer } from '@tunnel/rules/sign-in';
+import { sql } from 'kysely';
+import { LIMITS } from '../../limits.ts';
+import type { ServiceContext } from '../shared/service-context.ts';
 import {
   type AuthorizeRequest,
   clientIdOf,
   judgeAuthorizeRequest,
-  networkOf,
-  type OauthClient,
   type QueryValues,
-  withAnswer,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
-import { sql } from 'kysely';
-import { LIMITS } from '../../limits.ts';
-import type { ServiceContext } from '../shared/service-context.ts';
+} from './authorize-request.rules.ts';
+import { type OauthClient } from './client-document.rules.ts';
 import type { ClientDocuments } from './client-documents.ts';
 import { findClient } from './clients.ts';
 import { newRequestId } from './decide-request.ts';

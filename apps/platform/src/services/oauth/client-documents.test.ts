@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { problemOfAddress } from '@tunnel/core';
+import { problemOfAddress } from '@tunnel/rules/net';
 import { createGuardedFetch, loadServerConfig } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

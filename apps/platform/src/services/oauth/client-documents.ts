@@ -1,19 +1,20 @@
 // Documents about clients, at the URLs that are their ids: fetched by the guard against SSRF, judged, and believed for a while. Strangers
 // name these URLs, so everything is bounded: time, bytes, how many at once, how many for one network, how many are kept.
+
+import { Fault } from '@tunnel/errors';
+import { problemOfAddress } from '@tunnel/rules/net';
+import { type Clock, createGuardedFetch, type GuardedFetch, type ServerConfig } from '@tunnel/runtime';
+import { LIMITS } from '../../limits.ts';
+import { LruCache } from '../shared/lru-cache.ts';
 import {
   allowsPrivateClients,
   type ClientVerdict,
   documentLifeMs,
   judgeClientDocument,
   type OperatorNames,
-  problemOfAddress,
   problemOfClientHost,
   problemOfDocumentUrl,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
-import { type Clock, createGuardedFetch, type GuardedFetch, type ServerConfig } from '@tunnel/runtime';
-import { LIMITS } from '../../limits.ts';
-import { LruCache } from '../shared/lru-cache.ts';
+} from './client-document.rules.ts';
 
 export interface ClientDocumentsDeps {
   /** Its rule on addresses knows whether private ones are allowed. */

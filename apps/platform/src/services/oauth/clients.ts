@@ -1,12 +1,14 @@
 // Who asks to be connected: programs with a document about themselves, and those that an operator registered because they have none.
-import { type ClientVerdict, isDocumentUrl, plainName, problemOfRedirectUri } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { problemOfRedirectUri } from '@tunnel/rules/sign-in';
 import { randomId } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { actorName, writeAudit } from '../shared/audit.ts';
 import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
+import { type ClientVerdict, isDocumentUrl, plainName } from './client-document.rules.ts';
 import type { ClientDocuments } from './client-documents.ts';
 import { endGrant } from './grants.ts';
 

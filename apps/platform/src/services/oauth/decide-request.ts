@@ -6,8 +6,8 @@ import {
   type OauthRequest,
   type OauthScope,
 } from '@tunnel/contract';
-import { hostOfUri, parseScopes, withAnswer } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { hostOfUri, withAnswer } from '@tunnel/rules/sign-in';
 import { randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Selectable, Transaction } from 'kysely';
 import type { OauthRequestsTable } from '../../db/oauth-tables.ts';
@@ -16,6 +16,7 @@ import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../shared/audit.ts';
 import { type CreationContext, countCreation } from '../shared/creations.ts';
 import type { LoggedInActor, ServiceContext } from '../shared/service-context.ts';
+import { parseScopes } from './authorize-request.rules.ts';
 import { isClientInOrder } from './clients.ts';
 import { endGrant } from './grants.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';

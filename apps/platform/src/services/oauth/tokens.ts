@@ -1,6 +1,10 @@
 // Tokens of grants: given for a code or a refresh token, and taken back. A refusal is a value: the end of a grant has to be kept.
 import { hash, timingSafeEqual } from 'node:crypto';
 import { type OauthTokens, oauthScope } from '@tunnel/contract';
+import { randomToken, sha256Hex } from '@tunnel/runtime';
+import { sql, type Transaction } from 'kysely';
+import type { Schema } from '../../db/schema.ts';
+import { LIMITS } from '../../limits.ts';
 import {
   decideCode,
   decideGrantRefresh,
@@ -8,11 +12,7 @@ import {
   type TokenRefusal,
   UNKNOWN_CODE,
   UNKNOWN_TOKEN,
-} from '@tunnel/core';
-import { randomToken, sha256Hex } from '@tunnel/runtime';
-import { sql, type Transaction } from 'kysely';
-import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
+} from './grant-life.rules.ts';
 import { endGrant, type GrantContext, type GrantEnd } from './grants.ts';
 import type { SignedMcpTokens } from './mcp-tokens.ts';
 

@@ -1,7 +1,13 @@
 // What an account may have now, read from the tables and judged by core; and how a reason against it is said.
 import type { LinkRefusal } from '@tunnel/contract';
-import { type AccountFacts, type ClosedReason, type Entitlement, entitlement, monthOf } from '@tunnel/core';
 import type { Transaction } from 'kysely';
+import {
+  type AccountFacts,
+  type ClosedReason,
+  type Entitlement,
+  entitlement,
+} from '../../billing/rules/entitlement.rules.ts';
+import { monthOf } from '../../billing/rules/rating.rules.ts';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { refusal } from '../shared/link-answers.ts';

@@ -1,8 +1,8 @@
 import type { JournalRecord } from '@tunnel/contract';
-import { billingMonth } from '@tunnel/core';
 import { createLogger, randomId } from '@tunnel/runtime';
 import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { billingMonth } from '../../billing/rules/rating.rules.ts';
 import { Database } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 import { addBilledAccount, meteredOf } from '../billing/billed-account.fixture.ts';

@@ -1,8 +1,8 @@
 // Stores what happened on an edge: each record of its journal once, in order, however often it is sent.
 import type { JournalRecord, RecordBatch, RecordBatchAnswer, WantedNameEndpoint } from '@tunnel/contract';
-import { billingMonth } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
+import { billingMonth } from '../../billing/rules/rating.rules.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 import type { NameSettings, NamesContext } from '../names/name-rows.ts';

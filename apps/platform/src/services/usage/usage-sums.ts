@@ -1,8 +1,8 @@
 // Usage in sums, made from daily sums: by day, and of the last 30 days.
 import { SUMMARY_DAYS, type UsageChartPoint, type UsageSummary } from '@tunnel/contract';
-import { lastUtcDays } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
+import { lastUtcDays } from '../../billing/rules/rating.rules.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
 /**

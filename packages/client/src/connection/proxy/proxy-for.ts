@@ -1,7 +1,8 @@
 // Which proxy each server is reached by: the rule of core, with the proxy's address read and its password put in.
-import { chooseProxy, type ProxySources, type ProxyTarget } from '@tunnel/core';
+
 import type { Secret } from '@tunnel/runtime';
 import { type Proxy, parseProxy } from './proxy-address.ts';
+import { chooseProxy, type ProxySources, type ProxyTarget } from './proxy-choice.rules.ts';
 
 /** null: direct. Throws a Fault for a proxy that is none. */
 export type ProxyFor = (target: ProxyTarget) => Proxy | null;

@@ -1,6 +1,7 @@
 // The secret of a p2p tunnel, as it is given and as it is kept: never sent, printed or logged. The edge knows its SHA-256 alone.
-import { p2pNameOf, refuseP2pSecret } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
+import { p2pNameOf, refuseP2pSecret } from '@tunnel/rules/tunnels';
 import { Secret, sha256Hex } from '@tunnel/runtime';
 
 /** Files and variables end with a line break that is no part of it. Throws a Fault. */

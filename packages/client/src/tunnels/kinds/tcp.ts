@@ -1,6 +1,7 @@
 // Tunnels of kind tcp: a public port, and bytes as they come; before them, where it was asked for, a PROXY protocol header.
-import { proxyHeader, proxyLine, readHostPort, type SocketAddress } from '@tunnel/core';
+
 import type { StreamHead } from '@tunnel/protocol';
+import { proxyHeader, proxyLine, readHostPort, type SocketAddress } from '@tunnel/rules/net';
 import { forwardBytes } from '../../local/local-service.ts';
 import type { ForwardedTunnel, TunnelKind } from './tunnel-kind.ts';
 

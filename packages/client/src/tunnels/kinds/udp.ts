@@ -1,8 +1,9 @@
 // Tunnels of kind udp: a public port, and datagrams as they come, each whole and once. A visitor's address and port is a flow.
-import { proxyHeader, readHostPort } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream } from '@tunnel/mux';
 import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
+import { proxyHeader, readHostPort } from '@tunnel/rules/net';
 import { CLIENT_LIMITS } from '../../limits.ts';
 import type { LocalAddress } from '../../local/local-addresses.ts';
 import { LocalFlow } from '../../local/local-flow.ts';

@@ -1,5 +1,5 @@
 // Where an HTTP/1.1 connection of a visitor is, what it waits for there, and what the visitor does.
-import type { ConnectionState } from '@tunnel/core';
+import type { ConnectionState } from '@tunnel/rules/admission';
 
 export type Phase =
   /** Waits for a head, or reads one. */

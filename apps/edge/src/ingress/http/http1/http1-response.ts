@@ -1,4 +1,6 @@
 // The answer to one request of an HTTP/1.1 visitor: the service's, rewritten for this visitor, or one of our own; and the way out for its bytes.
+
+import { Fault } from '@tunnel/errors';
 import {
   CHUNK_END,
   chunkLine,
@@ -8,8 +10,7 @@ import {
   type ResponseHead,
   responseHeadFor,
   type VisitorResponse,
-} from '@tunnel/core';
-import { Fault } from '@tunnel/errors';
+} from '@tunnel/http1';
 import type { ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';

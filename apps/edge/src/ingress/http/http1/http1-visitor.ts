@@ -1,9 +1,12 @@
 // One HTTP/1.1 connection of a visitor: requests one after the other, each routed and judged anew, each taken up when the answer before it has left.
-import { type ConnectionState, type ListNode, parseRequestHead, type RequestHead, StallWatch } from '@tunnel/core';
+
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
+import { parseRequestHead, type RequestHead } from '@tunnel/http1';
 import { type ByteReader, type Splice, splice } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
+import { type ConnectionState } from '@tunnel/rules/admission';
+import { type ListNode } from '@tunnel/rules/collections';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
 import { Lease } from '../../../routing/balancer.ts';
@@ -15,6 +18,7 @@ import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { OneLease, ProxiedRequest } from '../proxied-request.ts';
 import type { BodyHolder } from '../request-policy.ts';
+import { StallWatch } from '../stall-watch.rules.ts';
 import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
 import { Http1Input } from './http1-input.ts';
 import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';

@@ -1,7 +1,7 @@
 // A visitor of HTTP/1.1 that never reads: whatever the edge has to say, little of it waits, and its next request waits for it.
 import * as net from 'node:net';
-import { redirectToHttps } from '@tunnel/core';
 import { ERROR_CODES, Fault } from '@tunnel/errors';
+import { redirectToHttps } from '@tunnel/http1';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../../limits.ts';

@@ -11,7 +11,7 @@ import {
   type HeaderField,
   NO_BODY,
   scannerOf,
-} from '@tunnel/core';
+} from '@tunnel/http1';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
 import type { BodySource } from '../body-source.ts';

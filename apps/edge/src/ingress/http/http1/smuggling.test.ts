@@ -3,10 +3,7 @@
 import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  HIDDEN_REQUESTS,
-  SMUGGLING_CORPUS,
-} from '../../../../../../packages/core/src/http1/smuggling-corpus.fixture.ts';
+import { HIDDEN_REQUESTS, SMUGGLING_CORPUS } from '../../../../../../packages/http1/src/smuggling-corpus.fixture.ts';
 import { type HttpStand, startHttpStand, talk } from '../http.fixture.ts';
 
 let stand: HttpStand;

@@ -1,6 +1,6 @@
 // The body of one request of an HTTP/2 visitor on its way to the service, or to what holds it: only as fast as it is taken.
 import type { ServerHttp2Stream } from 'node:http2';
-import type { Framing, HeaderField } from '@tunnel/core';
+import type { Framing, HeaderField } from '@tunnel/http1';
 import { guard } from '@tunnel/mux';
 import { type RawFields, trailersOf } from '../../../upstream/h2c/http2-fields.ts';
 import type { BodySource } from '../body-source.ts';

@@ -4,10 +4,10 @@ import * as http from 'node:http';
 import { type ClientHttp2Session, constants } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { ConnectionCounts } from '@tunnel/core';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../../limits.ts';
+import { ConnectionCounts } from '../../../routing/connection-counts.rules.ts';
 import type { IngressOptions } from '../http.fixture.ts';
 import { ask, dialTls, type HttpsStand, startHttpsStand, visitHttp2 } from '../https.fixture.ts';
 import {

@@ -1,8 +1,9 @@
 // What waits to be sent to one HTTP/2 visitor and no credit bounds: heads, interim heads, trailers and answers of our own. node and nghttp2 take
 // all of it at once and say only when a stream is over or everything is out, so it is counted until then. A service's data is bounded by the
 // visitor's window and the credit of its stream.
-import { StallWatch } from '@tunnel/core';
+
 import { EDGE_LIMITS } from '../../../limits.ts';
+import { StallWatch } from '../stall-watch.rules.ts';
 
 /** The connection as the count needs it. */
 export interface OutboundSession {

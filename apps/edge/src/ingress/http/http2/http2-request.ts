@@ -1,7 +1,7 @@
 // One request of an HTTP/2 visitor: where it goes, its body, and what becomes of it.
 import type { ServerHttp2Stream } from 'node:http2';
-import { type HeaderField, type RequestHead, type ResponseHead, StallWatch } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
+import { type HeaderField, type RequestHead, type ResponseHead } from '@tunnel/http1';
 import { guard } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
@@ -15,6 +15,7 @@ import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { ProxiedRequest } from '../proxied-request.ts';
 import type { BodyHolder } from '../request-policy.ts';
+import { StallWatch } from '../stall-watch.rules.ts';
 import { Http2Body } from './http2-body.ts';
 import { Http2Response } from './http2-response.ts';
 import type { Http2Visitor } from './http2-visitor.ts';

@@ -1,6 +1,6 @@
 // The answer to one request of an HTTP/2 visitor, as it is written: the service's, or one of our own.
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { type HeaderField, hasNoBody, type OwnResponse, type ResponseHead } from '@tunnel/core';
+import { type HeaderField, hasNoBody, type OwnResponse, type ResponseHead } from '@tunnel/http1';
 import { type Guarded, guard } from '@tunnel/mux';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstream/h2c/http2-fields.ts';

@@ -1,14 +1,16 @@
 // One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
-import { type ConnectionState, type ListNode, StallWatch } from '@tunnel/core';
 import { guard, takenBytes, unsentBytes } from '@tunnel/mux';
+import { type ConnectionState } from '@tunnel/rules/admission';
+import { type ListNode } from '@tunnel/rules/collections';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import { VisitMemory } from '../../../policy/visit-memory.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
 import type { RawFields } from '../../../upstream/h2c/http2-fields.ts';
 import type { LeaseHolder } from '../proxied-request.ts';
+import { StallWatch } from '../stall-watch.rules.ts';
 import type { Visitor, VisitorOwner } from '../visitor.ts';
 import { Http2Liveness } from './http2-liveness.ts';
 import { Http2Outbound, type OutboundSession } from './http2-outbound.ts';

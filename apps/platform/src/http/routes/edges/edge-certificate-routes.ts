@@ -1,8 +1,8 @@
 // Certificates and challenges for edges, under /internal/edge. Private keys go along, so a link that others could read is told none.
 import { challengeQuestion, EDGE_LINK_PATH } from '@tunnel/contract';
-import { isPrivateLink, TrustedProxies } from '@tunnel/core';
 import { Fault } from '@tunnel/errors';
 import { headerOf, socketOf } from '@tunnel/http-shell';
+import { TrustedProxies } from '@tunnel/rules/net';
 import type { Context, MiddlewareHandler } from 'hono';
 import { LIMITS } from '../../../limits.ts';
 import {
@@ -14,6 +14,7 @@ import {
 import { ChallengePace } from '../../admission/challenge-pace.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
 import { LINES, linesBody, readBody } from './edge-link-bodies.ts';
+import { isPrivateLink } from './link-privacy.rules.ts';
 
 export type EdgeCertificateDeps = RouteContext & Pick<EdgeCertificatesContext, 'certificates'>;
 

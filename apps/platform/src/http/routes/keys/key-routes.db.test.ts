@@ -1,7 +1,7 @@
 import { type ApiToken, apiTokens, type CreatedKey } from '@tunnel/contract';
-import { isApiKey } from '@tunnel/core';
 import { sha256Hex } from '@tunnel/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isApiKey } from '../../../services/keys/api-key.rules.ts';
 import type { UserActor } from '../../../services/shared/service-context.ts';
 import { openPlatformFixture, type PlatformFixture } from '../../server/platform.fixture.ts';
 import { addKeyRoutes } from './key-routes.ts';

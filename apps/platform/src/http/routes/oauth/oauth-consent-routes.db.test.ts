@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type OauthDecided, type OauthRequest, oauthRequest } from '@tunnel/contract';
-import { problemOfAddress } from '@tunnel/core';
+import { problemOfAddress } from '@tunnel/rules/net';
 import { createGuardedFetch, randomToken } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

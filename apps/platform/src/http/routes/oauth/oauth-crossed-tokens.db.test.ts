@@ -1,7 +1,7 @@
 // Tokens at doors that they are not for, and after what ends them.
 
 import { OAUTH_SCOPES } from '@tunnel/contract';
-import { SCOPES } from '@tunnel/mcp-tools';
+import { SCOPES } from '@tunnel/mcp/tools';
 import { importJWK, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../limits.ts';

@@ -1,5 +1,5 @@
 // The series of the platform, for Prometheus: counted where it happens, or asked of the database when somebody scrapes.
-import type { ToolName, ToolOutcome } from '@tunnel/mcp-tools';
+import type { ToolName, ToolOutcome } from '@tunnel/mcp/tools';
 import { type Counter, createMetrics, type Metrics } from '@tunnel/runtime';
 import { certificateFigures } from '../../../services/certificates/certificate-figures.ts';
 import type { PlatformCertificates } from '../../../services/certificates/platform-certificates.ts';

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { NoticePace } from './notice-pace.rules.ts';
+
+const pace = (perSubject = 3, perHolder = 5) => new NoticePace<string>({ perSubject, perHolder });
+const times = (count: number, act: () => boolean): number => Array.from({ length: count }, act).filter(Boolean).length;
+
+/** The counts of a second, all of which could be sent. */
+const counts = (of: NoticePace<string>): [string, number][] => {
+  const told: [string, number][] = [];
+  of.nextSecond((subject, unsent) => {
+    told.push([subject, unsent]);
+    return true;
+  });
+  return told;
+};
+
+describe('notices of one second', () => {
+  it('sends so many of one subject and counts the rest', () => {
+    const one = pace();
+    expect(times(1000, () => one.take('a', () => 'ann'))).toBe(3);
+    expect(counts(one)).toEqual([['a', 997]]);
+    expect(times(4, () => one.take('a', () => 'ann'))).toBe(3);
+    expect(counts(one)).toEqual([['a', 1]]);
+  });
+
+  it('sends so many of one holder, and another holder has as many', () => {
+    const one = pace();
+    const sent = ['a', 'b', 'c'].map((subject) => times(10, () => one.take(subject, () => 'ann')));
+    expect(sent).toEqual([3, 2, 0]);
+    expect(times(10, () => one.take('z', () => 'zoe'))).toBe(3);
+  });
+
+  it('says nothing where every event had its notice, and remembers nothing of it', () => {
+    const one = pace();
+    one.take('a', () => 'ann');
+    expect(counts(one)).toEqual([]);
+    expect(one.size).toBe(0);
+  });
+
+  it('counts a notice that did not go out, and keeps a number that could not be sent for the next second', () => {
+    const one = pace();
+    one.take('a', () => 'ann');
+    one.notSent('a');
+    one.nextSecond(() => false);
+    expect(times(4, () => one.take('a', () => 'ann'))).toBe(3);
+    expect(counts(one)).toEqual([['a', 2]]);
+    expect(one.size).toBe(0);
+  });
+
+  it('asks whose a subject is once in a second', () => {
+    const one = pace();
+    let asked = 0;
+    const holderOf = (): string => {
+      asked += 1;
+      return 'ann';
+    };
+    times(100, () => one.take('a', holderOf));
+    expect(asked).toBe(1);
+  });
+});

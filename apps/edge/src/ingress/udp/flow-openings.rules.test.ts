@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { EDGE_LIMITS } from '../../limits.ts';
+import { FlowOpenings } from './flow-openings.rules.ts';
+
+const { FLOWS_OPENING_MAX: MAX, FLOWS_OPENING_MIN: MIN, FLOWS_OPENING_LATE_MS: LATE } = EDGE_LIMITS;
+
+/** So many begin at once, from number `first` on. */
+const begin = (openings: FlowOpenings<number>, count: number, now: number, first = 0): void => {
+  for (let n = 0; n < count; n += 1) openings.begun(first + n, now);
+};
+
+/** A client that has answered in so many milliseconds. */
+const known = (answerMs: number): FlowOpenings<number> => {
+  const openings = new FlowOpenings<number>();
+  openings.begun(-1, 0);
+  openings.answered(-1, answerMs);
+  return openings;
+};
+
+describe('a new flow', () => {
+  it('may begin while the client answers about as fast as it can', () => {
+    const openings = known(40);
+    begin(openings, MIN, 1000);
+    expect(openings.mayBegin(1000 + 40 + LATE)).toBe(true);
+    expect(openings.mayBegin(1000 + 40 + LATE + 1)).toBe(false);
+  });
+
+  it('may begin again when the oldest has its answer, or is gone', () => {
+    const openings = known(1);
+    begin(openings, MIN, 1000);
+    begin(openings, MIN, 1100, 100);
+    expect(openings.mayBegin(1101)).toBe(false);
+    for (let n = 0; n < MIN; n += 1) openings.answered(n, 1101);
+    expect(openings.mayBegin(1101)).toBe(true);
+    expect(openings.mayBegin(1200)).toBe(false);
+    openings.gone(100);
+    expect([openings.mayBegin(1200), openings.size]).toEqual([true, MIN - 1]);
+  });
+
+  it('may always begin when few others wait, and never when very many do', () => {
+    const openings = new FlowOpenings<number>();
+    begin(openings, MIN - 1, 0);
+    expect(openings.mayBegin(60_000)).toBe(true);
+    begin(openings, MAX, 60_000, 100);
+    expect(openings.mayBegin(60_000)).toBe(false);
+  });
+
+  it('is not held back by a client of which nothing is known yet', () => {
+    const openings = new FlowOpenings<number>();
+    begin(openings, MAX - 1, 0);
+    expect(openings.mayBegin(500)).toBe(true);
+  });
+});
+
+it('a path that has become longer counts after a while', () => {
+  const openings = known(1);
+  for (let at = 0; at <= 3 * EDGE_LIMITS.FLOWS_OPENING_WINDOW_MS; at += 1000) {
+    openings.begun(at, at);
+    openings.answered(at, at + 300);
+  }
+  begin(openings, MIN, 100_000);
+  expect(openings.mayBegin(100_000 + 300)).toBe(true);
+});

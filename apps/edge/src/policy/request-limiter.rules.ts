@@ -1,0 +1,171 @@
+// How often each key of a rule may come: GCRA, one number a key, exact in any window. Tables are bounded; a key that finds no room shares one
+// bucket with all others that found none, so a full table limits more, never less. Each call does a bounded part of the tidying.
+
+import { Shares } from '@tunnel/rules/rate';
+import { isOperatorsTenant } from '@tunnel/rules/tunnels';
+import { EDGE_LIMITS } from '../limits.ts';
+
+export interface LimiterRates {
+  readonly requests: number;
+  readonly perSecs: number;
+  /** How many may come at once. */
+  readonly burst: number;
+}
+
+/** The keys of all limiters of an edge together, of which no tenant has more than its share: a flood at its limits leaves the others' as they are. */
+export class LimiterBudget {
+  readonly #keys: Shares;
+  readonly #limiters = new Set<RequestLimiter>();
+  #turn: Iterator<RequestLimiter> | null = null;
+
+  constructor(keysMax: number = EDGE_LIMITS.LIMITER_KEYS_MAX, perTenant: number = EDGE_LIMITS.LIMITER_KEYS_PER_TENANT) {
+    this.#keys = new Shares({ limit: keysMax, perHolder: perTenant, unlimited: isOperatorsTenant });
+  }
+
+  /** Keys that are held now. */
+  get size(): number {
+    return this.#keys.taken;
+  }
+
+  /** For one more key. */
+  hasRoomFor(tenant: string): boolean {
+    return this.#keys.refusal(tenant) === null;
+  }
+
+  /** Forgets keys that have all their requests back, of one limiter after the other; for a timer. Looks at so many keys at most. */
+  sweep(nowMs: number, keysMax: number = EDGE_LIMITS.LIMITER_SWEEP_KEYS): void {
+    let left = keysMax;
+    // One look at an empty table costs as much as a key.
+    for (let seen = 0; seen < this.#limiters.size && left > 0; seen += 1) {
+      const limiter = this.#next();
+      if (limiter === null) return;
+      left -= 1 + limiter.sweep(nowMs, left);
+    }
+  }
+
+  /** For limiters alone. */
+  enter(limiter: RequestLimiter): void {
+    this.#limiters.add(limiter);
+  }
+
+  leave(limiter: RequestLimiter): void {
+    this.#limiters.delete(limiter);
+  }
+
+  take(tenant: string): void {
+    this.#keys.take(tenant);
+  }
+
+  give(tenant: string, count: number): void {
+    this.#keys.give(tenant, count);
+  }
+
+  #next(): RequestLimiter | null {
+    const next = this.#turn?.next();
+    if (next !== undefined && next.done !== true) return next.value;
+    this.#turn = this.#limiters.values();
+    const first = this.#turn.next();
+    return first.done === true ? null : first.value;
+  }
+}
+
+/** Of one rule. Times are counted in parts of a millisecond, as many as there are requests: so sums are whole numbers, and exact. */
+export class RequestLimiter {
+  readonly #budget: LimiterBudget;
+  /** Whose keys these are. */
+  readonly #tenant: string;
+  readonly #keysMax: number;
+  /** When each key has all its requests back. */
+  readonly #times = new Map<string, number>();
+  /** Of those that found no room. */
+  #sharedTime = 0;
+  /** Where the last sweep stopped. */
+  #hand: Iterator<[string, number]> | null = null;
+  /** Times are since the first call: the smaller they are, the more requests a second are exact. */
+  #epochMs: number | null = null;
+  #parts = 1;
+
+  constructor(budget: LimiterBudget, tenant: string, keysMax: number = EDGE_LIMITS.LIMITER_KEYS_PER_RULE) {
+    this.#budget = budget;
+    this.#tenant = tenant;
+    this.#keysMax = keysMax;
+    budget.enter(this);
+  }
+
+  get size(): number {
+    return this.#times.size;
+  }
+
+  /** Nothing would be lost with it: no key, and the shared bucket is whole again. */
+  isIdle(nowMs: number): boolean {
+    return this.#times.size === 0 && this.#sharedTime <= (nowMs - (this.#epochMs ?? nowMs)) * this.#parts;
+  }
+
+  /** null: go on, and it is counted. Else the whole seconds after which one may come, and nothing is counted. */
+  take(key: string, { requests, perSecs, burst }: LimiterRates, nowMs: number): number | null {
+    this.#epochMs ??= nowMs;
+    this.#parts = requests;
+    const now = (nowMs - this.#epochMs) * requests;
+    const step = perSecs * 1000;
+    const room = step * burst;
+    const known = this.#times.get(key);
+    const isShared = known === undefined && !this.#makeRoom(nowMs);
+    // A key that is new may have come by the shared bucket before: it begins with what that has left.
+    const before = known ?? this.#sharedTime;
+    // A clock that was set back makes nobody wait longer than for all of it.
+    const time = Math.min(Math.max(before, now), now + room) + step;
+    const over = time - room - now;
+    if (over > 0) return Math.max(1, Math.ceil(over / requests / 1000));
+    if (isShared) this.#sharedTime = time;
+    else if (known === undefined) this.#add(key, time);
+    else this.#times.set(key, time);
+    return null;
+  }
+
+  /** Forgets keys that have all their requests back, from where the last call stopped. Gives how many it looked at. */
+  sweep(nowMs: number, keysMax: number = EDGE_LIMITS.LIMITER_SWEEP_KEYS): number {
+    const now = (nowMs - (this.#epochMs ?? nowMs)) * this.#parts;
+    const count = Math.min(keysMax, this.#times.size);
+    for (let seen = 0; seen < count; seen += 1) {
+      const entry = this.#next();
+      if (entry === null) return seen;
+      if (entry[1] > now) continue;
+      this.#times.delete(entry[0]);
+      this.#budget.give(this.#tenant, 1);
+    }
+    return count;
+  }
+
+  /** Its policy is gone: its keys are room for others. */
+  close(): void {
+    this.#budget.leave(this);
+    this.#budget.give(this.#tenant, this.#times.size);
+    this.#times.clear();
+  }
+
+  /** A key is cut out of a visitor's head, and would keep all of it: the table has a copy of its own. */
+  #add(key: string, time: number): void {
+    this.#times.set(key.split('').join(''), time);
+    this.#budget.take(this.#tenant);
+  }
+
+  #makeRoom(nowMs: number): boolean {
+    if (this.#hasRoom()) return true;
+    this.sweep(nowMs, EDGE_LIMITS.LIMITER_SWEEP_KEYS_PER_TAKE);
+    if (this.#times.size < this.#keysMax && !this.#budget.hasRoomFor(this.#tenant))
+      this.#budget.sweep(nowMs, EDGE_LIMITS.LIMITER_SWEEP_KEYS_PER_TAKE);
+    return this.#hasRoom();
+  }
+
+  #hasRoom(): boolean {
+    return this.#times.size < this.#keysMax && this.#budget.hasRoomFor(this.#tenant);
+  }
+
+  #next(): [string, number] | null {
+    const next = this.#hand?.next();
+    if (next !== undefined && next.done !== true) return next.value;
+    this.#hand = this.#times.entries();
+    const first = this.#hand.next();
+    return first.done === true ? null : first.value;
+  }
+}

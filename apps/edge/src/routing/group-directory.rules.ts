@@ -1,0 +1,120 @@
+// The groups of one edge by what identifies them, and the decision whether a registration joins one, begins one, or is refused.
+// At a name: the subdomain, or the own domain. On a port: name and key hash, because the port is not known before.
+import { Fault } from '@tunnel/errors';
+import type { GroupProtocol, Owner, Transport } from '@tunnel/rules/tunnels';
+import { endpointKey, type LeasedEndpoint } from '@tunnel/rules/tunnels';
+import { type BroughtStamp, decideGroupPolicy } from './group-policy.rules.ts';
+import type { GroupMember, TunnelGroup } from './tunnel-group.rules.ts';
+
+/** What a registration says of the group it wants to be in. */
+interface GroupClaim {
+  readonly protocol: GroupProtocol;
+  readonly name: string;
+  readonly keyHash: string;
+  readonly endpoint:
+    | { readonly kind: 'port'; readonly transport: Transport }
+    | { readonly kind: 'name' | 'domain'; readonly name: string };
+  readonly policy: BroughtStamp;
+}
+
+type GroupDecision<M extends GroupMember> =
+  /** `policy`: whether the group's stays, or this member's takes its place in the same turn. */
+  | { readonly kind: 'join'; readonly group: TunnelGroup<M>; readonly policy: 'keep' | 'replace' }
+  /** There is none; who owns the name or has the ports decides whether there can be one. */
+  | { readonly kind: 'create' }
+  | { readonly kind: 'refused'; readonly fault: Fault };
+
+export class GroupDirectory<M extends GroupMember> {
+  readonly #atNames = new Map<string, TunnelGroup<M>>();
+  readonly #atDomains = new Map<string, TunnelGroup<M>>();
+  readonly #onPorts = new Map<string, TunnelGroup<M>>();
+  /** Those on ports, by transport and name: several may have one name. */
+  readonly #namesakes = new Map<string, Set<TunnelGroup<M>>>();
+
+  get size(): number {
+    return this.#atNames.size + this.#atDomains.size + this.#onPorts.size;
+  }
+
+  at(endpoint: LeasedEndpoint): TunnelGroup<M> | undefined {
+    return this.#groupsLike(endpoint).get(keyOf(endpoint));
+  }
+
+  *values(): IterableIterator<TunnelGroup<M>> {
+    yield* this.#atNames.values();
+    yield* this.#atDomains.values();
+    yield* this.#onPorts.values();
+  }
+
+  decide(claim: GroupClaim, owner: Owner): GroupDecision<M> {
+    const { endpoint } = claim;
+    return endpoint.kind === 'port'
+      ? this.#decideOnPort(endpoint.transport, claim, owner)
+      : this.#decideAt(endpoint, claim);
+  }
+
+  add(group: TunnelGroup<M>): void {
+    const { endpoint, name } = group;
+    this.#groupsLike(endpoint).set(keyOf(endpoint), group);
+    if (endpoint.kind !== 'port') return;
+    const key = namesakeKey(endpoint.transport, name);
+    this.#namesakes.set(key, (this.#namesakes.get(key) ?? new Set()).add(group));
+  }
+
+  /** By identity: the late end of an old group cannot remove its successor. */
+  remove(group: TunnelGroup<M>): void {
+    const { endpoint, name } = group;
+    if (this.at(endpoint) === group) this.#groupsLike(endpoint).delete(keyOf(endpoint));
+    if (endpoint.kind !== 'port') return;
+    const key = namesakeKey(endpoint.transport, name);
+    const namesakes = this.#namesakes.get(key);
+    namesakes?.delete(group);
+    if (namesakes?.size === 0) this.#namesakes.delete(key);
+  }
+
+  #decideAt(endpoint: LeasedEndpoint, { keyHash, protocol, policy }: GroupClaim): GroupDecision<M> {
+    const group = this.at(endpoint);
+    if (group === undefined) return { kind: 'create' };
+    // Before anything of the group is told.
+    if (!sameHash(group.keyHash, keyHash)) return refuse(new Fault('GROUP_KEY_MISMATCH'));
+    if (group.protocol !== protocol) return refuse(new Fault('GROUP_PROTOCOL_MISMATCH'));
+    return joinUnder(group, policy);
+  }
+
+  /** A name that only others use is no secret of theirs: the same name begins a pool of one's own. */
+  #decideOnPort(transport: Transport, { name, keyHash, policy }: GroupClaim, owner: Owner): GroupDecision<M> {
+    let isOwn = false;
+    let joined: TunnelGroup<M> | null = null;
+    for (const group of this.#namesakes.get(namesakeKey(transport, name)) ?? []) {
+      if (sameHash(group.keyHash, keyHash)) joined = group;
+      else if (group.hasMemberOf(owner)) isOwn = true;
+    }
+    if (joined !== null) return joinUnder(joined, policy);
+    return isOwn ? refuse(new Fault('GROUP_KEY_MISMATCH')) : { kind: 'create' };
+  }
+
+  #groupsLike({ kind }: LeasedEndpoint): Map<string, TunnelGroup<M>> {
+    if (kind === 'name') return this.#atNames;
+    return kind === 'domain' ? this.#atDomains : this.#onPorts;
+  }
+}
+
+/** Names and domains have maps of their own, in which each is asked for as it is, with each request. */
+const keyOf = (endpoint: LeasedEndpoint): string =>
+  endpoint.kind === 'name' || endpoint.kind === 'domain' ? endpoint.name : endpointKey(endpoint);
+
+const namesakeKey = (transport: Transport, name: string): string => `${transport} ${name}`;
+
+/** Last: whoever hears of a revision has the key. */
+const joinUnder = <M extends GroupMember>(group: TunnelGroup<M>, brought: BroughtStamp): GroupDecision<M> => {
+  const decision = decideGroupPolicy(group.policyStamp, brought);
+  return decision.kind === 'refused' ? decision : { kind: 'join', group, policy: decision.kind };
+};
+
+const refuse = (fault: Fault): { kind: 'refused'; fault: Fault } => ({ kind: 'refused', fault });
+
+/** Every character is looked at: how long it takes says nothing about where two hashes differ. */
+const sameHash = (a: string, b: string): boolean => {
+  let difference = a.length ^ b.length;
+  for (let at = 0; at < a.length; at += 1) difference |= a.charCodeAt(at) ^ b.charCodeAt(at);
+  return difference === 0;
+};

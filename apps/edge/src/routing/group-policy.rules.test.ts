@@ -1,0 +1,82 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { type BroughtStamp, decideGroupPolicy, groupPolicyWarning, type PolicyStamp } from './group-policy.rules.ts';
+
+const hash = (start: string): string => start.padEnd(64, '0');
+const GROUP: PolicyStamp = { revision: 3, hash: hash('1f3a9c02') };
+
+const said = (group: PolicyStamp, member: PolicyStamp, isReturning = false): string => {
+  const decision = decideGroupPolicy(group, { ...member, isReturning });
+  return decision.kind === 'refused' ? decision.fault.message : decision.kind;
+};
+
+it('the same revision and hash join; a higher revision replaces, whatever its hash', () => {
+  expect(said(GROUP, GROUP)).toBe('keep');
+  expect(said(GROUP, { revision: 4, hash: GROUP.hash })).toBe('replace');
+  expect(said(GROUP, { revision: 4, hash: null })).toBe('replace');
+  expect(said({ revision: 0, hash: null }, { revision: 0, hash: null })).toBe('keep');
+});
+
+it('a lower revision, and the same one with another hash, are refused with both in words', () => {
+  expect(said(GROUP, { revision: 2, hash: hash('77b1e4d0') })).toBe(
+    'group policy does not match: the group has revision 3 (1f3a9c02), this member brings revision 2 (77b1e4d0)',
+  );
+  expect(said(GROUP, { revision: 3, hash: null })).toBe(
+    'group policy does not match: the group has revision 3 (1f3a9c02), this member brings revision 3 (none)',
+  );
+  expect(said({ revision: 0, hash: null }, { revision: 0, hash: GROUP.hash })).toBe(
+    'group policy does not match: the group has revision 0 (none), this member brings revision 0 (1f3a9c02)',
+  );
+});
+
+it('a refusal of the policy has status 409 and its own code', () => {
+  const decision = decideGroupPolicy(GROUP, { revision: 0, hash: null, isReturning: false });
+  expect(decision.kind === 'refused' && [decision.fault.code, decision.fault.status]).toEqual([
+    'GROUP_POLICY_MISMATCH',
+    409,
+  ]);
+});
+
+it('a member that comes back is let in under the group’s policy, and is told when it is another one', () => {
+  const lower = { revision: 2, hash: hash('77b1e4d0') };
+  expect(said(GROUP, lower, true)).toBe('keep');
+  expect(said(GROUP, { revision: 3, hash: null }, true)).toBe('keep');
+  expect(said(GROUP, { revision: 4, hash: null }, true)).toBe('replace');
+  expect(groupPolicyWarning(GROUP, lower)).toBe(
+    "policy: this member brings revision 2 (77b1e4d0) and is served under the group's, revision 3 (1f3a9c02)",
+  );
+  expect(groupPolicyWarning(GROUP, { ...GROUP })).toBeNull();
+});
+
+const stamp = fc.record({
+  revision: fc.nat({ max: 4 }),
+  hash: fc.constantFrom(null, hash('a'), hash('b')),
+});
+const brought: fc.Arbitrary<BroughtStamp> = fc
+  .tuple(stamp, fc.boolean())
+  .map(([one, isReturning]) => ({ ...one, isReturning }));
+
+it('whatever comes in whatever order, revisions never fall and one revision never has two policies', () => {
+  fc.assert(
+    fc.property(stamp, fc.array(brought, { maxLength: 40 }), (first, comers) => {
+      let group = first;
+      const ofRevision = new Map<number, string | null>([[first.revision, first.hash]]);
+      for (const member of comers) {
+        const { kind } = decideGroupPolicy(group, member);
+        const before = group;
+        if (kind === 'replace') group = { revision: member.revision, hash: member.hash };
+        expect(group.revision).toBeGreaterThanOrEqual(before.revision);
+        // Whoever was answered is served by what it brought or by something newer; only those that come back may bring another of the same revision.
+        if (kind !== 'refused' && !member.isReturning) {
+          expect(group.revision).toBe(member.revision);
+          expect(group.hash).toBe(member.hash);
+        }
+        if (kind === 'refused') expect(member.isReturning).toBe(false);
+        const known = ofRevision.get(group.revision);
+        if (known !== undefined) expect(group.hash).toBe(known);
+        ofRevision.set(group.revision, group.hash);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,52 @@
+import { domainToASCII } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { wantedDomain } from './own-domain.rules.ts';
+
+const FACTS = { toAscii: domainToASCII, operatorsHosts: ['tunnels.example.com'] };
+
+describe('a registration', () => {
+  const said = (...[protocol, fields]: [Parameters<typeof wantedDomain>[0], Parameters<typeof wantedDomain>[1]]) => {
+    const domain = wantedDomain(protocol, fields, FACTS);
+    return domain instanceof Error ? `${domain.code}: ${domain.message}` : domain;
+  };
+
+  it('names a host of its own or none, alone or with `*.`, as an own domain is named', () => {
+    expect(said('tls', {})).toBeNull();
+    expect(said('tls', { subdomain: 'shop' })).toBeNull();
+    for (const protocol of ['http', 'https', 'tls'] as const) {
+      expect(said(protocol, { domain: 'DB.Example.NET.' })).toBe('db.example.net');
+      expect(said(protocol, { domain: '*.example.net' })).toBe('*.example.net');
+      expect(said(protocol, { domain: 'Müller.example' })).toBe('xn--mller-kva.example');
+    }
+    expect(said('tls', { domain: 'db.example.net', subdomain: 'db' })).toBe(
+      'TUNNEL_DOMAIN_INVALID: a tunnel has a domain or a subdomain, not both',
+    );
+  });
+
+  it('goes with a protocol that is reached by name', () => {
+    for (const protocol of ['tcp', 'udp', 'p2p'] as const) {
+      expect(said(protocol, { domain: 'db.example.net' })).toBe(
+        `TUNNEL_DOMAIN_INVALID: a domain goes with http, https and tls tunnels, not with ${protocol}`,
+      );
+    }
+  });
+
+  it.each([
+    ['', 'it is not a host name'],
+    ['localhost', 'it has one label'],
+    ['*.com', 'it has one label'],
+    ['10.0.0.1', 'it is an address'],
+    ['0x7f.0x1', 'it is an address'],
+    ['fe80::1', 'it is not a host name'],
+    ['a_b.example', 'it is not a host name'],
+    ['*.*.example', 'it is not a host name'],
+    [`${'a.'.repeat(124)}abcdef`, 'it is longer than 253 characters'],
+    ['tunnels.example.com', 'names of tunnels.example.com are given by this server'],
+    ['Shop.TUNNELS.example.com.', 'names of tunnels.example.com are given by this server'],
+    ['a\nb.example', 'it is not a host name'],
+  ])('is told why its domain cannot be %j, in words that break no line', (domain, problem) => {
+    const text = String(said('tls', { domain }));
+    expect(text).toContain(problem);
+    expect(text).toMatch(/^TUNNEL_DOMAIN_INVALID: domain '[^\p{Cc}]*' is not valid: /u);
+  });
+});

@@ -1,0 +1,339 @@
+import { describe, expect, it } from 'vitest';
+import { decideRegistration, type RegistrationFacts, type TunnelRequest } from './registration.rules.ts';
+
+const FACTS: RegistrationFacts = {
+  tunnelCount: 0,
+  tunnelLimit: 2,
+  ports: { tcp: { from: 20000, to: 20099 }, udp: { from: 20100, to: 20199 } },
+  heldEndpoint: null,
+  loadBalancing: true,
+  capabilities: ['datagram', 'p2p', 'tls'],
+  switchedOff: [],
+  domainNames: { toAscii: (name) => name, operatorsHosts: ['tunnels.example.com'] },
+  hasHttpsPort: true,
+};
+
+const decide = (request: Partial<TunnelRequest>, facts: Partial<RegistrationFacts> = {}) =>
+  decideRegistration({ name: 'db', protocol: 'tcp', ...request }, { ...FACTS, ...facts });
+
+const refusal = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>): string => {
+  const decision = decide(request, facts);
+  return decision.kind === 'refused' ? decision.fault.message : 'admitted';
+};
+
+describe('what is admitted', () => {
+  it('asks for any port, the preferred one, or exactly the one that was named', () => {
+    expect(decide({})).toEqual({
+      kind: 'admitted',
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'any' } },
+    });
+    expect(decide({ preferredPort: 20005 })).toEqual({
+      kind: 'admitted',
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20005 } },
+    });
+    expect(decide({ remotePort: 20005, preferredPort: 20006 })).toEqual({
+      kind: 'admitted',
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: 20005 } },
+    });
+  });
+
+  it('goes back to the held port on a return, unless another was named', () => {
+    expect(decide({ preferredPort: 20006 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } })).toEqual(
+      {
+        kind: 'admitted',
+        wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20009 } },
+      },
+    );
+    expect(
+      decide({ remotePort: 20001 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }),
+    ).toMatchObject({
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: 20001 } },
+    });
+  });
+
+  it('asks for any name, the one it had, or exactly the one that was named, in lower case', () => {
+    const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>) => {
+      const decision = decide({ protocol: 'http', ...request }, facts);
+      return decision.kind === 'admitted' ? decision.wanted : decision;
+    };
+    expect(wantedOf({})).toEqual({ kind: 'name', wanted: { kind: 'any' } });
+    expect(wantedOf({ subdomain: 'Web' })).toEqual({ kind: 'name', wanted: { kind: 'exact', name: 'web' } });
+    expect(wantedOf({ preferredSubdomain: 'web' })).toEqual({
+      kind: 'name',
+      wanted: { kind: 'preferred', name: 'web' },
+    });
+    expect(wantedOf({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
+    expect(wantedOf({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
+      kind: 'name',
+      wanted: { kind: 'preferred', name: 'old' },
+    });
+  });
+
+  it('gives a tls tunnel the name that it asks for, of the same names as http', () => {
+    const wanted = { kind: 'name', wanted: { kind: 'exact', name: 'db' } };
+    expect(decide({ protocol: 'tls', subdomain: 'DB' })).toEqual({ kind: 'admitted', wanted });
+    for (const protocol of ['http', 'https', 'tls']) {
+      const domain = { kind: 'domain', wanted: { kind: 'exact', name: 'db.example.net' } };
+      expect(decide({ protocol, domain: 'DB.example.net.' })).toEqual({ kind: 'admitted', wanted: domain });
+    }
+    const group = { group: 'db', groupKeyHash: 'a'.repeat(64), healthCheck: { type: 'tcp' as const } };
+    expect(decide({ protocol: 'tls', ...group })).toMatchObject({
+      wanted: { kind: 'group', wanted: { protocol: 'tls', endpoint: { kind: 'name', name: 'db' } } },
+    });
+  });
+
+  it('never counts a return against the limit', () => {
+    expect(decide({}, { tunnelCount: 2, heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }).kind).toBe(
+      'admitted',
+    );
+  });
+
+  it('takes names of 1 to 100 printable characters of any script', () => {
+    for (const name of ['a', 'my db', 'Datenbank für Köln', '数据库', '🐘', 'x'.repeat(100), '🐘'.repeat(100)]) {
+      expect(refusal({ name })).toBe('admitted');
+    }
+  });
+});
+
+describe('what is refused', () => {
+  it('a name that is empty, too long or not printable', () => {
+    expect(refusal({ name: '' })).toBe('tunnel name `` is not valid: it is empty');
+    expect(refusal({ name: 'x'.repeat(101) })).toContain('it is longer than 100 characters');
+    for (const name of ['a\nb', 'a\u0000', '\u202eevil', '\u2028', 'tab\t']) {
+      expect(refusal({ name })).toContain('cannot be printed');
+      expect(refusal({ name })).not.toContain(name);
+    }
+  });
+
+  it('a protocol that is not in this version', () => {
+    expect(refusal({ protocol: 'sctp' })).toBe('tunnels of protocol `sctp` are not in this version');
+  });
+
+  it('udp and p2p where client and edge have not agreed on them, or the operator does not want them', () => {
+    for (const [protocol, capability] of [
+      ['udp', 'datagram'],
+      ['p2p', 'p2p'],
+    ] as const) {
+      const others = FACTS.capabilities.filter((agreed) => agreed !== capability);
+      expect(refusal({ protocol }, { capabilities: others })).toBe(
+        `tunnels of protocol \`${protocol}\` are not in this version`,
+      );
+      const decision = decide({ protocol }, { switchedOff: [protocol] });
+      expect(decision).toMatchObject({ kind: 'refused', fault: { code: 'TUNNEL_PROTOCOL_OFF', retryable: false } });
+      expect(refusal({ protocol }, { switchedOff: [protocol] })).toBe(
+        `${protocol} tunnels are switched off on this edge`,
+      );
+    }
+  });
+
+  it('a tls tunnel without a host, on an edge without an https port, or with a probe in clear', () => {
+    const tls = { protocol: 'tls', subdomain: 'db' };
+    expect(refusal(tls, { hasHttpsPort: false })).toBe('tls tunnels need the https port');
+    expect(refusal({ protocol: 'tls' })).toBe('a tls tunnel needs a domain or a subdomain');
+    expect(refusal({ protocol: 'tls' }, { heldEndpoint: { kind: 'name', name: 'old' } })).toContain('needs a domain');
+    expect(refusal({ ...tls, healthCheck: { type: 'http', path: '/' } })).toBe(
+      'a health check of a tls tunnel is of type tcp',
+    );
+    expect(refusal(tls, { capabilities: ['datagram'] })).toBe('tunnels of protocol `tls` are not in this version');
+  });
+
+  it('an own domain that is none, or goes with another protocol', () => {
+    expect(refusal({ protocol: 'http', domain: 'shop.tunnels.example.com' })).toContain(
+      "domain 'shop.tunnels.example.com' is not valid",
+    );
+    expect(refusal({ protocol: 'tcp', domain: 'db.example.net' })).toContain('not with tcp');
+    expect(refusal({ protocol: 'tls', subdomain: 'db', domain: 'db.example.net' })).toContain('not both');
+  });
+
+  it('a subdomain that cannot be one', () => {
+    expect(refusal({ protocol: 'http', subdomain: 'a.b.c' })).toContain(
+      "subdomain 'a.b.c' is not valid: it has more than two labels",
+    );
+    expect(refusal({ protocol: 'https', subdomain: 'Admin' })).toBe("subdomain 'Admin' is not valid: it is reserved");
+  });
+
+  it('a port outside of the range, and a tunnel over the limit', () => {
+    expect(refusal({ remotePort: 80 })).toBe('port 80 is not allowed: use 20000-20099');
+    expect(refusal({ protocol: 'udp', remotePort: 20000 })).toBe('port 20000 is not allowed: use 20100-20199');
+    expect(refusal({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
+  });
+});
+
+const HASH = 'a'.repeat(64);
+
+describe('a udp tunnel', () => {
+  it('asks for a port of its own range, and goes back to the one it had, not to the same number of tcp', () => {
+    const wanted = (heldEndpoint: RegistrationFacts['heldEndpoint']) => decide({ protocol: 'udp' }, { heldEndpoint });
+    expect(wanted({ kind: 'port', transport: 'udp', port: 20105 })).toEqual({
+      kind: 'admitted',
+      wanted: { kind: 'port', transport: 'udp', wanted: { kind: 'preferred', port: 20105 } },
+    });
+    expect(wanted({ kind: 'port', transport: 'tcp', port: 20105 })).toMatchObject({
+      wanted: { transport: 'udp', wanted: { kind: 'any' } },
+    });
+  });
+});
+
+describe('a p2p tunnel', () => {
+  const p2p = { protocol: 'p2p', p2pName: 'Office-DB', p2pSecretHash: HASH };
+
+  it('asks for its name in lower case, with what it offers; tcp for its own account unless it says otherwise', () => {
+    expect(decide(p2p)).toEqual({
+      kind: 'admitted',
+      wanted: {
+        kind: 'peer-name',
+        wanted: { kind: 'exact', name: 'office-db' },
+        offer: { name: 'office-db', secretHash: HASH, service: 'tcp', allow: 'account' },
+      },
+    });
+    expect(decide({ ...p2p, p2pService: 'udp', p2pAllow: 'anyone' })).toMatchObject({
+      wanted: { offer: { service: 'udp', allow: 'anyone' } },
+    });
+  });
+
+  it.each([
+    [{ p2pName: 'a.b' }, "p2p name 'a.b' is not valid: only letters a-z, digits and hyphens are allowed"],
+    [{ p2pName: 'Admin' }, "p2p name 'Admin' is not valid: it is reserved"],
+    [{ p2pName: undefined }, "p2p name '' is not valid: it is empty"],
+    [{ p2pSecretHash: undefined }, 'p2p_secret_hash must be 64 lower-case hex digits'],
+    [{ p2pSecretHash: 'A'.repeat(64) }, 'p2p_secret_hash must be 64 lower-case hex digits'],
+  ])('with %j is refused', (fields, message) => {
+    expect(refusal({ ...p2p, ...fields })).toBe(message);
+  });
+});
+
+describe.each(['udp', 'p2p'])('groups and health of %s', (protocol) => {
+  const fields = { protocol, p2pName: 'db', p2pSecretHash: HASH };
+
+  it('do not exist', () => {
+    for (const group of [{ group: 'web' }, { groupKeyHash: HASH }, { group: 'web', groupKeyHash: HASH }]) {
+      expect(refusal({ ...fields, ...group })).toBe('groups exist for http and tcp tunnels only');
+    }
+    expect(refusal({ ...fields, healthCheck: { type: 'tcp' } })).toBe(
+      'health_check exists for http and tcp tunnels only',
+    );
+    expect(decide({ ...fields, group: 'web' })).toMatchObject({ fault: { code: 'GROUP_FIELDS_INVALID' } });
+  });
+
+  it('are ignored while load balancing is off, as those of the others', () => {
+    expect(refusal({ ...fields, group: 'web', groupKeyHash: HASH }, { loadBalancing: false })).toBe('admitted');
+  });
+});
+
+describe('a tunnel that wants into a group', () => {
+  const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>) => {
+    const decision = decide({ group: 'web', groupKeyHash: HASH, ...request }, facts);
+    return decision.kind === 'admitted' ? decision.wanted : decision.fault.message;
+  };
+
+  it('asks for it by name, key hash and protocol, and for an endpoint in case it begins it', () => {
+    expect(wantedOf({ protocol: 'tcp', preferredPort: 20005 })).toEqual({
+      kind: 'group',
+      wanted: {
+        protocol: 'tcp',
+        name: 'web',
+        keyHash: HASH,
+        endpoint: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20005 } },
+      },
+    });
+    expect(wantedOf({ protocol: 'https', subdomain: 'Shop' })).toMatchObject({
+      kind: 'group',
+      wanted: { protocol: 'https', name: 'web', endpoint: { kind: 'name', name: 'shop' } },
+    });
+  });
+
+  it('of http and tls may stand at an own domain, whatever the group is called', () => {
+    for (const protocol of ['http', 'tls'] as const) {
+      expect(wantedOf({ protocol, group: 'my web', domain: '*.Shop.example.net' })).toMatchObject({
+        kind: 'group',
+        wanted: { protocol, name: 'my web', endpoint: { kind: 'domain', name: '*.shop.example.net' } },
+      });
+    }
+  });
+
+  it('of http has the name of the group for a subdomain, where that can be one', () => {
+    expect(wantedOf({ protocol: 'http', group: 'Web' })).toMatchObject({ wanted: { endpoint: { name: 'web' } } });
+    expect(wantedOf({ protocol: 'http', group: 'my web' })).toMatch(/^group `my web` needs a subdomain, because/);
+    expect(wantedOf({ protocol: 'http', group: 'api' })).toMatch(/needs a subdomain/);
+    expect(wantedOf({ protocol: 'http', group: 'my web', subdomain: 'w' })).toMatchObject({ kind: 'group' });
+    expect(wantedOf({ protocol: 'http', subdomain: 'a b' })).toMatch(/^subdomain 'a b' is not valid/);
+  });
+
+  it('is an ordinary one when load balancing is off, whatever its fields say', () => {
+    const off = { loadBalancing: false };
+    expect(wantedOf({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', transport: 'tcp', wanted: { kind: 'any' } });
+    expect(wantedOf({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
+    expect(wantedOf({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
+    expect(wantedOf({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
+  });
+
+  it.each([
+    ['a group without a key', { groupKeyHash: undefined }, 'a group needs a group key'],
+    ['a key without a group', { group: undefined }, 'a group key goes with a group'],
+    ['a hash in upper case', { groupKeyHash: 'A'.repeat(64) }, 'group_key_hash must be 64 lower-case hex digits'],
+    ['a short hash', { groupKeyHash: 'a'.repeat(63) }, 'group_key_hash must be 64 lower-case hex digits'],
+    ['an empty name', { group: '' }, 'group name `` is not valid: it is empty'],
+    ['a name with @', { group: 'a@b' }, 'group name `a@b` is not valid: it has an @'],
+    [
+      'a name with a line break',
+      { group: 'a\nb' },
+      'group name `a?b` is not valid: it has characters that cannot be printed',
+    ],
+    [
+      'a long name',
+      { group: 'x'.repeat(101) },
+      `group name \`${'x'.repeat(40)}\` is not valid: it is longer than 100 characters`,
+    ],
+    ['type http without a path', { healthCheck: { type: 'http' } }, 'a health check of type http needs a path'],
+    [
+      'a path without its slash',
+      { healthCheck: { type: 'http', path: 'health' } },
+      'the path of a health check begins with / and has no spaces or control characters',
+    ],
+    [
+      'a path that would end the request line',
+      { healthCheck: { type: 'http', path: '/a HTTP/1.1\r\nx: y' } },
+      'the path of a health check begins with / and has no spaces or control characters',
+    ],
+  ] as const)('is refused for %s', (_, request, message) => {
+    expect(wantedOf({ protocol: 'tcp', ...request } as Partial<TunnelRequest>)).toBe(message);
+  });
+
+  it('counts against the limit, and never when it returns', () => {
+    expect(wantedOf({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
+    expect(wantedOf({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
+      kind: 'group',
+    });
+  });
+});
+
+describe('what a service is told as Host', () => {
+  it.each(['keep', 'rewrite', 'shop.test', 'SHOP.test:8080', '[::1]:80', '127.0.0.1', 'a_b'])(
+    '%j is admitted',
+    (hostHeader) => {
+      expect(decide({ protocol: 'http', hostHeader }).kind).toBe('admitted');
+    },
+  );
+
+  it.each([
+    '',
+    '[::1',
+    'a/b',
+    '@',
+    'a@b',
+    'a b',
+    ':',
+    'x:y',
+    'x:65536',
+    '\u00fc',
+    'a#b',
+    'a?b',
+    '%00',
+    'a\r\nb',
+    'a'.repeat(261),
+  ])('%j is refused, and named', (hostHeader) => {
+    expect(refusal({ protocol: 'http', hostHeader })).toMatch(
+      /^host header `.*` is not a host name with an optional port$/,
+    );
+  });
+});

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { clientIdOf, judgeAuthorizeRequest, parseScopes } from './authorize-request.rules.ts';
+
+const SCOPES = ['tunnels:read', 'requests:read', 'tunnels:close'] as const;
+const RESOURCE = 'https://platform.example.com/mcp';
+const OFFER = { resource: RESOURCE, scopes: SCOPES, defaultScope: 'tunnels:read' } as const;
+const CLIENT = { redirectUris: ['https://app.example.com/cb', 'http://127.0.0.1/cb'] };
+const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM';
+
+const GOOD: Record<string, string | string[]> = {
+  response_type: 'code',
+  client_id: 'https://app.example.com/client.json',
+  redirect_uri: 'https://app.example.com/cb',
+  code_challenge: CHALLENGE,
+  code_challenge_method: 'S256',
+  resource: RESOURCE,
+  scope: 'requests:read tunnels:read',
+  state: 'a b~!',
+};
+
+const valuesOf =
+  (change: Record<string, string | string[] | undefined>) =>
+  (name: string): readonly string[] =>
+    [{ ...GOOD, ...change }[name] ?? []].flat();
+const judge = (change: Record<string, string | string[] | undefined> = {}) =>
+  judgeAuthorizeRequest(valuesOf(change), CLIENT, OFFER);
+
+describe('an authorization request', () => {
+  it('is taken as it was asked, scopes in their order', () => {
+    const request = {
+      redirectUri: 'https://app.example.com/cb',
+      codeChallenge: CHALLENGE,
+      scopes: ['tunnels:read', 'requests:read'],
+      state: 'a b~!',
+    };
+    expect(judge()).toEqual({ kind: 'asked', request });
+    expect(judge({ resource: [RESOURCE, RESOURCE], other: ['1', '2'] })).toEqual({ kind: 'asked', request });
+  });
+
+  it.each([undefined, '', ' '])('without a scope (%j) asks for the least', (scope) => {
+    expect(judge({ scope, state: undefined })).toMatchObject({ request: { scopes: ['tunnels:read'], state: null } });
+  });
+
+  it.each([
+    [{ redirect_uri: undefined }, 'the request has no redirect_uri'],
+    [{ redirect_uri: ['https://app.example.com/cb', 'https://app.example.com/cb'] }, 'the request has no redirect_uri'],
+    [{ redirect_uri: 'javascript:alert(1)' }, 'the redirect_uri is neither https nor http on localhost'],
+    [{ redirect_uri: 'https://evil.example/cb' }, 'the redirect_uri is none of those that the client lists'],
+    // Whatever else is wrong with it.
+    [
+      { redirect_uri: 'https://evil.example/cb', response_type: 'x' },
+      'the redirect_uri is none of those that the client lists',
+    ],
+  ])('is told on a page, and leads nowhere: %j', (change, reason) => {
+    expect(judge(change)).toEqual({ kind: 'untrusted', reason });
+  });
+
+  it.each([
+    [{ response_type: undefined }, 'invalid_request', 'response_type is missing'],
+    [{ response_type: 'token' }, 'unsupported_response_type', 'response_type must be code'],
+    [{ response_type: ['code', 'code'] }, 'invalid_request', 'response_type is given twice'],
+    [{ code_challenge_method: undefined }, 'invalid_request', 'code_challenge_method must be S256'],
+    [{ code_challenge_method: 'plain' }, 'invalid_request', 'code_challenge_method must be S256'],
+    [{ code_challenge: undefined }, 'invalid_request', 'code_challenge must have the 43 characters of S256'],
+    [{ code_challenge: `${CHALLENGE}=` }, 'invalid_request', 'code_challenge must have the 43 characters of S256'],
+    [{ resource: undefined }, 'invalid_target', `resource must be ${RESOURCE}`],
+    [{ resource: `${RESOURCE}/` }, 'invalid_target', `resource must be ${RESOURCE}`],
+    [{ resource: [RESOURCE, 'https://other.example'] }, 'invalid_target', `resource must be ${RESOURCE}`],
+    [{ scope: 'tunnels:read admin' }, 'invalid_scope', 'scope may have tunnels:read, requests:read, tunnels:close'],
+    [{ scope: 'TUNNELS:READ' }, 'invalid_scope', 'scope may have tunnels:read, requests:read, tunnels:close'],
+  ])('with a client and a URI in order its client is told: %j', (change, error, description) => {
+    const redirectUri = 'https://app.example.com/cb';
+    expect(judge(change)).toEqual({ kind: 'refused', redirectUri, state: 'a b~!', error, description });
+  });
+
+  it.each(['\u0000', 'ä', 'x'.repeat(2001)])('a state that nobody can keep is refused, and said again', (state) => {
+    expect(judge({ state })).toMatchObject({ kind: 'refused', error: 'invalid_request', state });
+  });
+});
+
+it('a client id is named once', () => {
+  expect(clientIdOf(valuesOf({}))).toBe('https://app.example.com/client.json');
+  for (const client_id of [undefined, '', ['a', 'b']]) expect(clientIdOf(valuesOf({ client_id }))).toBeNull();
+});
+
+it.each([
+  ['tunnels:close tunnels:read', ['tunnels:read', 'tunnels:close']],
+  ['  tunnels:read   tunnels:read ', ['tunnels:read']],
+  ['', null],
+  ['tunnels:read,requests:read', null],
+  ['toString', null],
+])('scopes of %j', (text, scopes) => {
+  expect(parseScopes(text, SCOPES)).toEqual(scopes);
+});

@@ -1,0 +1,107 @@
+// Calls as an account: directory, nonces, JWS. A refused nonce is nobody's fault and tried again with the one that came along.
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { type CryptoKey, FlattenedSign, type JWK } from 'jose';
+import { z } from 'zod';
+import { CERTIFICATES_LIMITS } from '../../limits.ts';
+import { type AcmeAnswer, type AcmeHttp, badAnswer, type CallBounds, readAnswer, throwProblem } from './acme-http.ts';
+import { AcmeProblem } from './acme-problem.ts';
+
+const DIRECTORY = z.object({
+  newNonce: z.url(),
+  newAccount: z.url(),
+  newOrder: z.url(),
+  renewalInfo: z.url().optional(),
+  meta: z
+    .object({
+      termsOfService: z.string().optional(),
+      externalAccountRequired: z.boolean().optional(),
+      profiles: z.record(z.string(), z.string()).optional(),
+    })
+    .default({}),
+});
+
+export type AcmeDirectory = z.infer<typeof DIRECTORY>;
+
+export interface Signer {
+  readonly key: CryptoKey;
+  /** What the call says about who makes it: the account's URL, or before there is one its key. */
+  readonly by: { readonly kid: string } | { readonly jwk: JWK };
+}
+
+export class SignedCalls {
+  readonly #url: string;
+  readonly #http: AcmeHttp;
+  readonly #clock: Clock;
+  readonly #nonces: string[] = [];
+  #directory: { readonly value: AcmeDirectory; readonly readAt: number } | undefined;
+
+  constructor(directoryUrl: string, http: AcmeHttp, clock: Clock) {
+    this.#url = directoryUrl;
+    this.#http = http;
+    this.#clock = clock;
+  }
+
+  async directory(bounds: CallBounds = {}): Promise<AcmeDirectory> {
+    const known = this.#directory;
+    const now = this.#clock.monotonic();
+    if (known !== undefined && now - known.readAt < CERTIFICATES_LIMITS.DIRECTORY_LIFE_MS) return known.value;
+    const value = readAnswer(DIRECTORY, await this.get(this.#url, bounds), this.#url);
+    this.#directory = { value, readAt: now };
+    return value;
+  }
+
+  /** Unsigned: directory and renewal information are everybody's. */
+  async get(url: string, bounds: CallBounds): Promise<AcmeAnswer> {
+    const answer = await this.#http(this.#checked(url), null, bounds);
+    throwProblem(answer);
+    return answer;
+  }
+
+  /** `payload` null: a read (POST-as-GET). */
+  async post(url: string, payload: object | null, signer: Signer, bounds: CallBounds = {}): Promise<AcmeAnswer> {
+    for (let tries = 0; ; tries += 1) {
+      const nonce = this.#nonces.pop() ?? (await this.#newNonce(bounds));
+      const answer = await this.#http(this.#checked(url), await this.#sign(url, payload, signer, nonce), bounds);
+      this.#keepNonce(answer);
+      try {
+        throwProblem(answer);
+        return answer;
+      } catch (error) {
+        const isNonce = error instanceof AcmeProblem && error.type === 'badNonce';
+        if (!isNonce || tries >= CERTIFICATES_LIMITS.BAD_NONCE_TRIES) throw error;
+      }
+    }
+  }
+
+  async #sign(url: string, payload: object | null, signer: Signer, nonce: string): Promise<string> {
+    const text = payload === null ? '' : JSON.stringify(payload);
+    const jws = await new FlattenedSign(Buffer.from(text))
+      .setProtectedHeader({ alg: 'ES256', nonce, url, ...signer.by })
+      .sign(signer.key);
+    return JSON.stringify(jws);
+  }
+
+  async #newNonce(bounds: CallBounds): Promise<string> {
+    const { newNonce } = await this.directory(bounds);
+    this.#keepNonce(await this.get(newNonce, bounds));
+    const nonce = this.#nonces.pop();
+    if (nonce === undefined) throw badAnswer(newNonce, 'no Replay-Nonce');
+    return nonce;
+  }
+
+  /** The freshest is used first: they do not last. */
+  #keepNonce({ headers }: AcmeAnswer): void {
+    const nonce = headers['replay-nonce'];
+    if (typeof nonce !== 'string' || !/^[\w-]{1,512}$/.test(nonce)) return;
+    this.#nonces.push(nonce);
+    if (this.#nonces.length > CERTIFICATES_LIMITS.NONCES_KEPT_MAX) this.#nonces.shift();
+  }
+
+  /** An authority that was reached over TLS leads nobody away from it. */
+  #checked(url: string): string {
+    const scheme = URL.canParse(url) ? new URL(url).protocol : null;
+    if (scheme === 'https:' || (scheme === 'http:' && this.#url.startsWith('http:'))) return url;
+    throw new Fault('ACME_BAD_ANSWER', { host: new URL(this.#url).host, reason: `it leads to ${url.slice(0, 100)}` });
+  }
+}

@@ -1,0 +1,315 @@
+// Keeps every wanted certificate valid: claims what is due, does what the machine says, writes each step down before the next.
+
+import { Fault } from '@tunnel/errors';
+import { type Clock, type Logger, randomToken, type Timer } from '@tunnel/runtime';
+import { type CertificateEvent, type OrderFailure, transitionCertificate } from '../../life/certificate-life.rules.ts';
+import { CERTIFICATES_LIMITS } from '../../limits.ts';
+import { type AccountOptions, type AcmeClient, isUnknownAccount } from '../client/acme-client.ts';
+import { AcmeProblem } from '../client/acme-problem.ts';
+import { newCertificateKey } from '../client/issued-certificate.ts';
+import { AuthorityAccount } from './authority-account.ts';
+import type { CertificateRecord, CertificateStore, Claim, RecordChanges } from './certificate-store.ts';
+import type { ChallengeSolver } from './challenge-solver.ts';
+import { finishOrder } from './finish-order.ts';
+import type { SealedKeys } from './sealed-keys.ts';
+
+export type OrderResult = 'issued' | 'failed' | 'rate_limited';
+
+export interface KeeperListener {
+  onIssued(record: CertificateRecord): void;
+  onOrder(result: OrderResult, record: CertificateRecord): void;
+  /** Under a tenth of its life is left and tries fail; once a day. */
+  onEnding(record: CertificateRecord, endsAt: number): void;
+}
+
+export interface KeeperOptions extends AccountOptions {
+  readonly client: AcmeClient;
+  readonly store: CertificateStore;
+  readonly keys: SealedKeys;
+  /** The preferred first. */
+  readonly solvers: readonly ChallengeSolver[];
+  readonly profile?: string | undefined;
+  /** False: their challenge is not answered here, and another keeper of the same store may be able to. Unless told, true. */
+  readonly canTakeWildcards?: () => boolean;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly listener: KeeperListener;
+}
+
+/** Another keeper has the certificate by now, or this one is stopped. */
+class LeaseLost extends Error {}
+
+const ORDERS = {
+  max: CERTIFICATES_LIMITS.CERTIFICATE_ORDERS_MAX,
+  windowMs: CERTIFICATES_LIMITS.CERTIFICATE_ORDERS_WINDOW_MS,
+  perAccount: CERTIFICATES_LIMITS.CERTIFICATE_ORDERS_PER_ACCOUNT,
+};
+
+export class CertificateKeeper {
+  readonly #options: KeeperOptions;
+  readonly #account: AuthorityAccount;
+  readonly #owner = randomToken(9);
+  /** Work under way, with the account whose certificate it is about; null for the operator's. */
+  readonly #running = new Map<Promise<void>, string | null>();
+  readonly #stopped = new AbortController();
+  #timer: Timer | undefined;
+  #looking: Promise<void> | undefined;
+  #lookAgain = false;
+  #pausedUntil = 0;
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#account = new AuthorityAccount(options);
+  }
+
+  start(): void {
+    this.#timer = this.#options.clock.setInterval(() => this.wake(), CERTIFICATES_LIMITS.LOOK_EVERY_MS);
+    // Who was away for long has missed what the authority said. A store that does not answer is asked again by the first look.
+    const { store, clock } = this.#options;
+    void store
+      .wantInfo(clock.now(), CERTIFICATES_LIMITS.INFO_AT_START_EVERY_MS)
+      .catch(() => {})
+      .finally(() => this.wake());
+  }
+
+  /** Something may be due that was not before. */
+  wake(): void {
+    this.#lookAgain = true;
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+  }
+
+  /** Now, whatever failed before; false: somebody works on it already, or nobody knows it. */
+  async renew(id: string): Promise<boolean> {
+    const { store, clock, random } = this.#options;
+    const now = clock.now();
+    const done = await store.change(
+      id,
+      now,
+      (life) => transitionCertificate(life, { kind: 'renewal-asked' }, now, random())[0],
+    );
+    this.wake();
+    return done;
+  }
+
+  /** Orders under way are left where they are: the next start takes them up. */
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#stopped.abort(new LeaseLost());
+    let timer: Timer | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = this.#options.clock.setTimeout(resolve, CERTIFICATES_LIMITS.STOP_WAIT_MS);
+    });
+    await Promise.race([Promise.allSettled([this.#looking, ...this.#running.keys()]), late]);
+    timer?.cancel();
+  }
+
+  async #look(): Promise<void> {
+    const { store, clock, logger, canTakeWildcards } = this.#options;
+    try {
+      while (this.#lookAgain && !this.#stopped.signal.aborted && clock.monotonic() >= this.#pausedUntil) {
+        this.#lookAgain = false;
+        while (!this.#stopped.signal.aborted && this.#running.size < CERTIFICATES_LIMITS.ORDERS_AT_ONCE) {
+          const wildcards = canTakeWildcards?.() ?? true;
+          const busyAccounts = [...this.#running.values()].filter((account) => account !== null);
+          const takes = { wildcards, busyAccounts };
+          const claim = await store.claim(this.#owner, clock.now(), CERTIFICATES_LIMITS.LEASE_MS, takes);
+          if (claim === null) break;
+          const work = this.#work(claim).finally(() => {
+            this.#running.delete(work);
+            this.wake();
+          });
+          this.#running.set(work, claim.record.accountId);
+        }
+      }
+    } catch (error) {
+      this.#pause();
+      logger.error({ err: error }, 'the store of certificates does not answer; nothing is ordered for a minute');
+    }
+  }
+
+  #pause(): void {
+    this.#pausedUntil = this.#options.clock.monotonic() + CERTIFICATES_LIMITS.PAUSE_MS;
+  }
+
+  async #work(claim: Claim): Promise<void> {
+    const { store, clock, logger } = this.#options;
+    const lost = new AbortController();
+    const signal = AbortSignal.any([lost.signal, this.#stopped.signal]);
+    const timer = clock.setInterval(() => {
+      // A store that fails for a moment takes nothing away: if the lease runs out, the epoch decides.
+      store.extend(claim, clock.now(), CERTIFICATES_LIMITS.LEASE_MS).then(
+        (held) => held || lost.abort(new LeaseLost()),
+        () => {},
+      );
+    }, CERTIFICATES_LIMITS.LEASE_RENEW_MS);
+    const { names } = claim.record;
+    try {
+      if (this.#stopped.signal.aborted) return;
+      await new ClaimedCertificate(claim, this.#options, this.#account, signal).run();
+    } catch (error) {
+      if (error instanceof LeaseLost || signal.aborted) {
+        logger.debug({ names }, 'the work on a certificate is left to another');
+      } else {
+        // A wrong key file above all: whoever corrects it finds everything as it was.
+        this.#pause();
+        logger.error({ names, reason: messageOf(error) }, 'certificates cannot be ordered; tried again in a minute');
+      }
+    } finally {
+      timer.cancel();
+      await store.release(claim).catch(() => {});
+    }
+  }
+}
+
+/** One certificate while its lease is ours. */
+class ClaimedCertificate {
+  readonly #claim: Claim;
+  readonly #options: KeeperOptions;
+  readonly #account: AuthorityAccount;
+  readonly #signal: AbortSignal;
+  #record: CertificateRecord;
+
+  constructor(claim: Claim, options: KeeperOptions, account: AuthorityAccount, signal: AbortSignal) {
+    this.#claim = claim;
+    this.#record = claim.record;
+    this.#options = options;
+    this.#account = account;
+    this.#signal = signal;
+  }
+
+  async run(): Promise<void> {
+    const { listener, logger } = this.#options;
+    for (const effect of await this.#feed({ kind: 'time-passed' })) {
+      if (effect.kind === 'warn') {
+        const { names, life } = this.#record;
+        const until = new Date(effect.endsAt).toISOString();
+        logger.error({ names, until, reason: life.lastError }, 'a certificate is about to end and cannot be renewed');
+        listener.onEnding(this.#record, effect.endsAt);
+      } else if (effect.kind === 'ask-renewal-info') await this.#askRenewalInfo();
+      else if (effect.kind === 'resume-order') await this.#attempt(() => this.#resume(effect.url));
+      else if (await this.#hasRoom(effect.replaces)) await this.#attempt(() => this.#begin(effect.replaces));
+    }
+  }
+
+  async #feed(event: CertificateEvent, changes: RecordChanges = {}) {
+    const { store, clock, random } = this.#options;
+    const [life, effects] = transitionCertificate(this.#record.life, event, clock.now(), random());
+    const next = { ...changes, life };
+    if (this.#signal.aborted || !(await store.save(this.#claim, next))) throw new LeaseLost();
+    this.#record = { ...this.#record, ...next };
+    return effects;
+  }
+
+  /** A renewal that says what it replaces is not counted by the authority either. */
+  async #hasRoom(replaces: boolean): Promise<boolean> {
+    if (replaces && this.#record.certificate?.renewalId != null) return true;
+    const { store, clock, logger } = this.#options;
+    const { names, accountId } = this.#record;
+    const answer = await store.takeFromBudget('orders', ORDERS, clock.now(), accountId);
+    if (answer.kind === 'taken') return true;
+    const max = answer.isWhole ? ORDERS.max : ORDERS.perAccount;
+    const whose = answer.isWhole ? 'all accounts' : 'its account';
+    logger.warn({ names, max }, `too many orders of ${whose} within three hours: it waits`);
+    await this.#feed({ kind: 'held-back', until: answer.until });
+    return false;
+  }
+
+  async #begin(replaces: boolean): Promise<void> {
+    const { keys, profile } = this.#options;
+    const { names, certificate } = this.#record;
+    const account = await this.#account.open();
+    const key = await newCertificateKey();
+    const sealed = await keys.seal(key);
+    const replaced = replaces ? (certificate?.renewalId ?? undefined) : undefined;
+    const order = await account.newOrder(names, { profile, replaces: replaced }, { signal: this.#signal });
+    const { url, expiresAt } = order;
+    await this.#feed({ kind: 'order-begun', url, expiresAt }, { orderKey: sealed });
+    await this.#finish(url, sealed, key);
+  }
+
+  async #resume(url: string): Promise<void> {
+    const { orderKey, names } = this.#record;
+    if (orderKey === null) throw new Fault('ACME_REFUSED', { what: names.join(', '), detail: 'its key is not kept' });
+    await this.#finish(url, orderKey, await this.#options.keys.open(orderKey));
+  }
+
+  async #finish(url: string, sealed: string, key: string): Promise<void> {
+    const { solvers, clock, listener, logger } = this.#options;
+    const { names, life } = this.#record;
+    const account = await this.#account.open();
+    const plan = { account, names, key, solvers, refusals: life.refusals, clock, signal: this.#signal };
+    const issued = await finishOrder(plan, url);
+    const { notBefore, notAfter, issuer, serial } = issued;
+    const certificate = { ...issued, key: sealed };
+    await this.#feed({ kind: 'issued', notBefore, notAfter }, { certificate, orderKey: null });
+    logger.info({ names, issuer, serial, until: new Date(notAfter).toISOString() }, 'a certificate was issued');
+    listener.onOrder('issued', this.#record);
+    listener.onIssued(this.#record);
+  }
+
+  async #attempt(step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      // Nothing is wrong with the order then.
+      if (this.#signal.aborted || error instanceof LeaseLost) throw error;
+      if (error instanceof Fault && error.code === 'CERTIFICATE_KEY_FILE') throw error;
+      if (isUnknownAccount(error)) await this.#account.isUnknown();
+      const { listener, logger } = this.#options;
+      const failure = failureOf(error, this.#record.names);
+      await this.#feed({ kind: 'order-failed', ...failure });
+      if (failure.why === 'already-replaced') return;
+      listener.onOrder(failure.why === 'rate-limited' ? 'rate_limited' : 'failed', this.#record);
+      const { names, life } = this.#record;
+      const again = new Date(life.tryAt).toISOString();
+      logger.warn({ names, reason: failure.reason, again }, 'a certificate was not issued');
+    }
+  }
+
+  async #askRenewalInfo(): Promise<void> {
+    const renewalId = this.#record.certificate?.renewalId ?? null;
+    const { client } = this.#options;
+    const info =
+      renewalId === null ? NO_INFO : await client.renewalInfo(renewalId, { signal: this.#signal }).catch(noInfo);
+    await this.#feed({ kind: 'renewal-info', ...info });
+  }
+}
+
+const NO_INFO = { window: null, retryAfterMs: null };
+
+/** An authority that cannot say is asked again in its time; until then the share of its life decides. */
+const noInfo = (error: unknown) => ({
+  window: null,
+  retryAfterMs: error instanceof AcmeProblem ? error.retryAfterMs : null,
+});
+
+interface Failure {
+  readonly why: OrderFailure;
+  readonly reason: string;
+  readonly retryAfterMs: number | null;
+}
+
+/** Faults after which the same order may still come to its end. */
+const PASSING = new Set(['ACME_AWAY', 'ACME_ORDER_SLOW', 'ACME_CHALLENGE_UNSET', 'ACME_BAD_ANSWER']);
+
+const failureOf = (error: unknown, names: readonly string[]): Failure => {
+  if (!(error instanceof AcmeProblem)) {
+    const isPassing = error instanceof Fault && PASSING.has(error.code);
+    return { why: isPassing ? 'away' : 'refused', reason: messageOf(error), retryAfterMs: null };
+  }
+  const { retryAfterMs, detail, status } = error;
+  const what = names.join(', ');
+  if (error.isRateLimit) {
+    return { why: 'rate-limited', reason: new Fault('ACME_RATE_LIMITED', { detail }).message, retryAfterMs };
+  }
+  const reason = new Fault('ACME_REFUSED', { what, detail: error.message }).message;
+  if (error.type === 'alreadyReplaced') return { why: 'already-replaced', reason, retryAfterMs: null };
+  if (error.isAway) return { why: 'away', reason, retryAfterMs };
+  return { why: status === 404 || isUnknownAccount(error) ? 'gone' : 'refused', reason, retryAfterMs };
+};
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

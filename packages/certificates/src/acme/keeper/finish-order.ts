@@ -1,0 +1,176 @@
+// One order from where it stands to its certificate: what is validated already is not asked again, so a restart takes it up anywhere.
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { CERTIFICATES_LIMITS } from '../../limits.ts';
+import type { AcmeAccount, AcmeAuthorization, AcmeChallenge, AcmeOrder } from '../client/acme-client.ts';
+import { AcmeProblem, readProblem } from '../client/acme-problem.ts';
+import { type ChallengeAnswer, isChallengeType } from '../client/challenge-answers.ts';
+import { certificateRequest, type IssuedCertificate, readIssued } from '../client/issued-certificate.ts';
+import type { ChallengeSolver } from './challenge-solver.ts';
+
+export interface OrderPlan {
+  readonly account: AcmeAccount;
+  readonly names: readonly string[];
+  /** PKCS #8 in PEM. */
+  readonly key: string;
+  /** The preferred first. */
+  readonly solvers: readonly ChallengeSolver[];
+  /** Validations that were refused before: each time it is the next solver's turn. */
+  readonly refusals: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+export const finishOrder = async (plan: OrderPlan, url: string): Promise<IssuedCertificate> => {
+  const { account, names, key, signal } = plan;
+  let order = await account.order(url, { signal });
+  if (order.status === 'pending') {
+    for (const one of order.authorizations) await authorize(plan, one);
+    order = await settled(plan, url, 'pending');
+  }
+  if (order.status === 'ready') {
+    order = await account.finalize(order, await certificateRequest(names, key), { signal });
+  }
+  if (order.status === 'processing' || order.status === 'ready')
+    order = await settled(plan, url, 'processing', 'ready');
+  if (order.status !== 'valid' || order.certificate === undefined) throw refusedOrder(order);
+  return readIssued(await account.certificate(order.certificate, { signal }), names, key);
+};
+
+const refusedOrder = ({ error, status, identifiers }: AcmeOrder): Fault => {
+  const detail = readProblem(error, 0).detail || `the order is ${status}`;
+  return new Fault('ACME_REFUSED', { what: identifiers.map(({ value }) => value).join(', '), detail });
+};
+
+/** The order as it is when it is none of these any more. */
+const settled = (plan: OrderPlan, url: string, ...statuses: AcmeOrder['status'][]): Promise<AcmeOrder> =>
+  poll(plan, 'the order', async () => {
+    const order = await plan.account.order(url, { signal: plan.signal });
+    return { value: order, isDone: !statuses.includes(order.status), retryAfterMs: order.retryAfterMs };
+  });
+
+const authorize = async (plan: OrderPlan, url: string): Promise<void> => {
+  const { account, signal } = plan;
+  const authorization = await account.authorization(url, { signal });
+  if (authorization.status === 'valid') return;
+  const name = authorization.name.replace(/^\*\./, '');
+  const { challenge, solver } = await choose(plan, authorization);
+  const token = challenge.token ?? '';
+  const answer: ChallengeAnswer = { type: solver.type, name, token, keyAuthorization: account.keyAuthorization(token) };
+  try {
+    await setAnswer(plan, solver, answer);
+    // One that is being looked at already was told of before a restart.
+    if (challenge.status === 'pending') await account.challengeReady(challenge, { signal });
+    const seen = await poll(plan, `the validation of ${name}`, async () => {
+      const value = await account.authorization(url, { signal });
+      return { value, isDone: value.status !== 'pending', retryAfterMs: value.retryAfterMs };
+    });
+    if (seen.status !== 'valid') throw notValidated(seen, solver.type);
+  } finally {
+    // The authority has looked, or will be told again: an answer that stays behind runs out by itself.
+    await solver.clear(answer).catch(() => {});
+  }
+};
+
+interface ChosenChallenge {
+  readonly challenge: AcmeChallenge;
+  readonly solver: ChallengeSolver;
+}
+
+const choose = async (
+  { solvers, refusals }: OrderPlan,
+  { name, challenges, status }: AcmeAuthorization,
+): Promise<ChosenChallenge> => {
+  const refused = challenges.find((one) => one.status === 'invalid');
+  if (status !== 'pending' && refused !== undefined) throw failedBy(name, refused);
+  const host = name.replace(/^\*\./, '');
+  const usable: ChosenChallenge[] = [];
+  for (const solver of solvers) {
+    const challenge = challenges.find((one) => one.type === solver.type && one.token !== undefined);
+    if (challenge !== undefined && (await solver.canAnswer(host, host !== name))) usable.push({ challenge, solver });
+  }
+  // Whatever the authority looks at already is what has to be answered.
+  const begun = usable.find(({ challenge }) => challenge.status === 'processing');
+  const chosen = begun ?? usable[refusals % Math.max(1, usable.length)];
+  if (chosen !== undefined) return chosen;
+  const offered = challenges.map(({ type }) => (isChallengeType(type) ? type : 'others')).join(', ');
+  throw new Fault('ACME_NO_CHALLENGE', { name, offered });
+};
+
+const setAnswer = async (plan: OrderPlan, solver: ChallengeSolver, answer: ChallengeAnswer): Promise<void> => {
+  const late = new AbortController();
+  const end = (): void => late.abort(new Error(`not done within ${CERTIFICATES_LIMITS.CHALLENGE_SET_MS / 1000} s`));
+  const timer = plan.clock.setTimeout(end, CERTIFICATES_LIMITS.CHALLENGE_SET_MS);
+  const signal = AbortSignal.any([late.signal, plan.signal]);
+  try {
+    await Promise.race([solver.set(answer, signal), aborted(signal)]);
+  } catch (error) {
+    if (plan.signal.aborted) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    const { type: challenge, name } = answer;
+    throw new Fault('ACME_CHALLENGE_UNSET', { challenge, name, reason }, { cause: error });
+  } finally {
+    timer.cancel();
+  }
+};
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    if (signal.aborted) reject(signal.reason as Error);
+  });
+
+const failedBy = (name: string, { type, error }: AcmeChallenge): Fault =>
+  new Fault('ACME_VALIDATION', {
+    name,
+    challenge: type,
+    detail: readProblem(error, 0).detail || 'no reason was given',
+  });
+
+const notValidated = ({ name, challenges, status }: AcmeAuthorization, type: string): Fault => {
+  const challenge = challenges.find((one) => one.status === 'invalid') ?? challenges.find((one) => one.type === type);
+  if (challenge?.error !== undefined) return failedBy(name, challenge);
+  return new Fault('ACME_VALIDATION', { name, challenge: type, detail: `the authorization is ${status}` });
+};
+
+interface Look<T> {
+  readonly value: T;
+  readonly isDone: boolean;
+  readonly retryAfterMs: number | null;
+}
+
+/** An authority that is away for a moment is looked at again: nothing of the order is lost by it. */
+const poll = async <T>({ clock, signal }: OrderPlan, what: string, look: () => Promise<Look<T>>): Promise<T> => {
+  const giveUpAt = clock.monotonic() + CERTIFICATES_LIMITS.POLL_TOTAL_MS;
+  let pauseMs: number = CERTIFICATES_LIMITS.POLL_FIRST_MS;
+  for (;;) {
+    const seen = await look().catch((error: unknown) => {
+      if (!isAway(error) || signal.aborted) throw error;
+      return null;
+    });
+    if (seen?.isDone === true) return seen.value;
+    if (clock.monotonic() >= giveUpAt) {
+      throw new Fault('ACME_ORDER_SLOW', { what, seconds: CERTIFICATES_LIMITS.POLL_TOTAL_MS / 1000 });
+    }
+    const asked = Math.min(seen?.retryAfterMs ?? 0, CERTIFICATES_LIMITS.POLL_LONGEST_MS);
+    await pause(clock, Math.max(pauseMs, asked), signal);
+    pauseMs = Math.min(CERTIFICATES_LIMITS.POLL_LONGEST_MS, pauseMs * 2);
+  }
+};
+
+const isAway = (error: unknown): boolean =>
+  error instanceof AcmeProblem ? error.isAway : error instanceof Fault && error.code === 'ACME_AWAY';
+
+const pause = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const end = (): void => {
+      timer.cancel();
+      reject(signal.reason as Error);
+    };
+    const timer = clock.setTimeout(() => {
+      signal.removeEventListener('abort', end);
+      resolve();
+    }, ms);
+    signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) end();
+  });

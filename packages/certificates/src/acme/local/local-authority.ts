@@ -1,0 +1,152 @@
+// A certificate authority of this machine, for names that mean it alone: whoever trusts it can be deceived by nobody about any other name.
+import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Fault } from '@tunnel/errors';
+import type { Clock } from '@tunnel/runtime';
+import { CERTIFICATES_LIMITS } from '../../limits.ts';
+import { loadX509 } from '../client/x509.ts';
+
+const KEYS = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+/** Of this machine alone (RFC 6761, RFC 1122, RFC 4291). */
+const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'];
+const NAME_CONSTRAINTS = '2.5.29.30';
+/** Clocks of browsers and containers on one machine may differ a little. */
+const BACKDATED_MS = 3_600_000;
+
+export interface CertificateAndKey {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+export class LocalAuthority {
+  /** What browsers and systems are told to trust. */
+  readonly file: string;
+  readonly certificate: string;
+  readonly #clock: Clock;
+  readonly #key: webcrypto.CryptoKey;
+  /** Of every leaf of this run: to make one takes longer than to sign. */
+  #leafKeys: Promise<LeafKeys> | undefined;
+
+  private constructor(file: string, certificate: string, key: webcrypto.CryptoKey, clock: Clock) {
+    this.file = file;
+    this.certificate = certificate;
+    this.#key = key;
+    this.#clock = clock;
+  }
+
+  /** Made once: it was told to be trusted. Throws a fault that names the file which cannot be used. */
+  static async open(folder: string, clock: Clock): Promise<LocalAuthority> {
+    const file = join(folder, 'ca.pem');
+    const keyFile = join(folder, 'ca-key.pem');
+    try {
+      if (!existsSync(file)) await makeAuthority(folder, file, keyFile, clock);
+      const certificate = readFileSync(file, 'utf8');
+      const key = createPrivateKey(readFileSync(keyFile, 'utf8'));
+      const read = new X509Certificate(certificate);
+      if (!read.checkPrivateKey(key)) throw new Error(`${keyFile} is not its key`);
+      if (Date.parse(read.validTo) <= clock.now()) throw new Error('it has ended: delete the folder to have a new one');
+      const der = key.export({ type: 'pkcs8', format: 'der' });
+      const signing = await webcrypto.subtle.importKey('pkcs8', der, KEYS, false, ['sign']);
+      return new LocalAuthority(file, certificate, signing, clock);
+    } catch (error) {
+      throw new Fault('LOCAL_CA_UNUSABLE', { file, reason: (error as Error).message }, { cause: error });
+    }
+  }
+
+  /** For one name; that of the machine itself is good for its loopback addresses, too. */
+  async issue(name: string): Promise<CertificateAndKey> {
+    const x509 = await loadX509();
+    this.#leafKeys ??= makeLeafKeys(x509);
+    const { publicKey, pem } = await this.#leafKeys;
+    const authority = new x509.X509Certificate(this.certificate);
+    const now = this.#clock.now();
+    const addresses = name === 'localhost' ? LOOPBACK_ADDRESSES.map((value) => ({ type: 'ip' as const, value })) : [];
+    const certificate = await x509.X509CertificateGenerator.create({
+      serialNumber: newSerial(),
+      subject: subjectOf(name),
+      issuer: authority.subject,
+      publicKey,
+      signingKey: this.#key,
+      signingAlgorithm: KEYS,
+      notBefore: new Date(now - BACKDATED_MS),
+      notAfter: new Date(now + CERTIFICATES_LIMITS.LOCAL_LEAF_LIFE_MS),
+      extensions: [
+        new x509.BasicConstraintsExtension(false, undefined, true),
+        new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+        new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+        new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: name }, ...addresses]),
+        await x509.AuthorityKeyIdentifierExtension.create(authority),
+      ],
+    });
+    return { cert: Buffer.from(`${certificate.toString('pem')}\n`), key: Buffer.from(pem) };
+  }
+}
+
+type X509 = Awaited<ReturnType<typeof loadX509>>;
+
+interface LeafKeys {
+  readonly publicKey: webcrypto.CryptoKey;
+  readonly pem: string;
+}
+
+const makeLeafKeys = async (x509: X509): Promise<LeafKeys> => {
+  const { publicKey, privateKey } = await webcrypto.subtle.generateKey(KEYS, true, ['sign', 'verify']);
+  return { publicKey, pem: await pemOf(x509, privateKey) };
+};
+
+const makeAuthority = async (folder: string, file: string, keyFile: string, clock: Clock): Promise<void> => {
+  const x509 = await loadX509();
+  const keys = await webcrypto.subtle.generateKey(KEYS, true, ['sign', 'verify']);
+  const now = clock.now();
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: newSerial(),
+    // By its number: people who trust two of them can tell which is which.
+    name: `CN=Tunnel local authority ${randomBytes(3).toString('hex')}`,
+    keys,
+    signingAlgorithm: KEYS,
+    notBefore: new Date(now - BACKDATED_MS),
+    notAfter: new Date(now + CERTIFICATES_LIMITS.LOCAL_CA_LIFE_MS),
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      new x509.Extension(NAME_CONSTRAINTS, true, loopbackNamesAlone()),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // The key first: a certificate without one would be trusted for nothing.
+  writeWhole(keyFile, await pemOf(x509, keys.privateKey), 0o600);
+  writeWhole(file, `${certificate.toString('pem')}\n`, 0o644);
+};
+
+const pemOf = async (x509: X509, key: webcrypto.CryptoKey): Promise<string> =>
+  `${x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
+
+const writeWhole = (file: string, text: string, mode: number): void => {
+  const unfinished = `${file}.new`;
+  writeFileSync(unfinished, text, { mode, flush: true });
+  renameSync(unfinished, file);
+};
+
+/** Positive, as DER reads it. */
+const newSerial = (): string => {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
+  return bytes.toString('hex');
+};
+
+/** A common name has 64 characters at most; what counts is the other name. */
+const subjectOf = (name: string): string => `CN=${name.length <= 64 ? name : 'localhost'}`;
+
+/** NameConstraints of RFC 5280, 4.2.1.10, in DER: localhost and what is below it, 127.0.0.0/8, ::1. */
+const loopbackNamesAlone = (): Buffer => {
+  const dns = der(0x82, Buffer.from('localhost'));
+  const ipv4 = der(0x87, Buffer.from([127, 0, 0, 0, 255, 0, 0, 0]));
+  const ipv6 = der(0x87, Buffer.concat([Buffer.alloc(15), Buffer.from([1]), Buffer.alloc(16, 0xff)]));
+  const permitted = [dns, ipv4, ipv6].map((name) => der(0x30, name));
+  return der(0x30, der(0xa0, Buffer.concat(permitted)));
+};
+
+/** Of fewer than 128 bytes. */
+const der = (tag: number, value: Buffer): Buffer => Buffer.concat([Buffer.from([tag, value.length]), value]);

@@ -1,0 +1,150 @@
+// Certificates as `[acme]` and `[dns]` have them: the authority, who answers its challenges, and the keeper, made and joined for whoever keeps the store.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Fault } from '@tunnel/errors';
+import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import { ExecChallenges } from '../dns/exec-challenges.ts';
+import { DnsLookups } from '../dns/lookups.ts';
+import { DnsResponder } from '../dns/responder/dns-responder.ts';
+import { AcmeClient } from './client/acme-client.ts';
+import { CertificateKeeper, type KeeperListener } from './keeper/certificate-keeper.ts';
+import type { CertificateStore } from './keeper/certificate-store.ts';
+import { type ChallengeSolver, createStoredSolver } from './keeper/challenge-solver.ts';
+import { createDnsSolver } from './keeper/dns-solver.ts';
+import { SealedKeys } from './keeper/sealed-keys.ts';
+
+export interface ManagedCertificatesOptions {
+  readonly acme: ServerConfig['acme'];
+  readonly dns: ServerConfig['dns'];
+  /** `[server] domain`. */
+  readonly domain: string;
+  /** `[server] host`: where the responder is asked unless `[dns] host` says otherwise. */
+  readonly host: string;
+  readonly dataDir: string;
+  readonly store: CertificateStore;
+  /** Of an own domain: where in our zone its `_acme-challenge` record leads, as a CNAME; null: it is nobody's. */
+  readonly challengeTargetOf: (name: string) => Promise<string | null>;
+  /** A live tls tunnel has the host: a handshake with it never reaches us, so it is validated over HTTP. */
+  readonly isPassedThrough: (host: string) => boolean | Promise<boolean>;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly listener: KeeperListener;
+}
+
+export class ManagedCertificates {
+  readonly store: CertificateStore;
+  readonly keys: SealedKeys;
+  readonly #options: ManagedCertificatesOptions;
+  readonly #lookups: DnsLookups;
+  readonly #responder: DnsResponder | null;
+  readonly #keeper: CertificateKeeper;
+  #hook: ExecChallenges | null = null;
+
+  /** Throws a fault that names the file where the key file, or that of the authority, cannot be used. */
+  constructor(options: ManagedCertificatesOptions) {
+    const { acme, dns, domain, host, dataDir, store, clock, random, logger, listener } = options;
+    this.#options = options;
+    this.store = store;
+    const isGiven = acme.storage_key_file !== '';
+    this.keys = SealedKeys.open({
+      file: isGiven ? acme.storage_key_file : join(dataDir, 'certificate-key'),
+      isGiven,
+    });
+    const client = new AcmeClient({ directory: acme.directory, clock, ca: authorityOf(acme.ca_file) });
+    this.#lookups = new DnsLookups({ resolvers: dns.resolvers, clock });
+    const at = { host: dns.host === '' ? host : dns.host, port: dns.port };
+    this.#responder =
+      acme.dns === 'builtin' ? new DnsResponder({ ...at, domain, lookups: this.#lookups, clock }) : null;
+    const eab = acme.eab_kid === '' ? undefined : { kid: acme.eab_kid, hmacKey: acme.eab_hmac_key.reveal() };
+    this.#keeper = new CertificateKeeper({
+      ...{ client, store, keys: this.keys, solvers: this.#solvers(), profile: acme.profile, email: acme.email, eab },
+      ...{ clock, random, logger, listener, canTakeWildcards: () => this.canWildcard },
+    });
+  }
+
+  /** null: there is none, or its port could not be opened. */
+  get responder(): DnsResponder | null {
+    return this.#responder === null || this.#responder.port === 0 ? null : this.#responder;
+  }
+
+  /** dns-01 is answered here. */
+  get canWildcard(): boolean {
+    return this.#options.acme.dns === 'exec' || this.responder !== null;
+  }
+
+  /** A port that cannot be opened costs wildcards, and nothing else. */
+  async start(): Promise<void> {
+    await this.#startResponder();
+    this.#keeper.start();
+  }
+
+  async stop(): Promise<void> {
+    // First, so that what it waits for ends.
+    this.#lookups.close();
+    this.#hook?.end();
+    await this.#keeper.stop();
+    this.#hook?.end();
+    await this.#responder?.stop();
+  }
+
+  /** Something may be due that was not before. */
+  wake(): void {
+    this.#keeper.wake();
+  }
+
+  /** Now, whatever failed before; false: somebody works on it already, or nobody knows it. */
+  renew(id: string): Promise<boolean> {
+    return this.#keeper.renew(id);
+  }
+
+  async #startResponder(): Promise<void> {
+    const { logger } = this.#options;
+    const responder = this.#responder;
+    if (responder === null) return;
+    try {
+      await responder.start();
+      for (const { message } of responder.problems) {
+        logger.warn({ reason: message }, 'the built-in DNS responder is not open at one address');
+      }
+      const { zone, addresses } = responder;
+      logger.info({ zone, addresses }, 'the built-in DNS responder answers for challenges');
+    } catch (error) {
+      const reason = Fault.from(error).message;
+      logger.warn({ reason }, 'the built-in DNS responder cannot be opened: no wildcard certificate is ordered');
+    }
+  }
+
+  #makeHook(): ExecChallenges {
+    const { acme, clock } = this.#options;
+    this.#hook = new ExecChallenges({ program: acme.dns_exec, env: process.env, lookups: this.#lookups, clock });
+    return this.#hook;
+  }
+
+  #solvers(): readonly ChallengeSolver[] {
+    const { acme, domain, store, clock, challengeTargetOf, isPassedThrough } = this.#options;
+    const stored = acme.challenges.map((type) =>
+      type === 'http-01'
+        ? createStoredSolver(type, { store, clock })
+        : createStoredSolver(type, { store, clock }, async (name) => !(await isPassedThrough(name))),
+    );
+    if (acme.dns === 'none') return stored;
+    const challenges = this.#responder ?? this.#makeHook();
+    const dns = createDnsSolver({
+      ...{ challenges, domain, challengeTargetOf, clock, isOpen: () => this.canWildcard },
+      sets: acme.dns === 'exec' ? 'anywhere' : 'zone',
+    });
+    return [...stored, dns];
+  }
+}
+
+/** Nothing is vouched for beyond the usual where no file is named. */
+const authorityOf = (file: string): string | undefined => {
+  if (file === '') return undefined;
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: (error as Error).message }, { cause: error });
+  }
+};

@@ -1,0 +1,2 @@
+export { ExecChallenges } from './exec-challenges.ts';
+export { DnsLookups } from './lookups.ts';

@@ -1,0 +1,221 @@
+// The built-in answer to dns-01: a server for the zone of challenges alone, over UDP and TCP. It asks nobody, knows nothing else, and what comes too
+// often from one network is dropped.
+import { createSocket, type Socket as UdpSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { Fault } from '@tunnel/errors';
+import { prefixKeyOf } from '@tunnel/rules/flows';
+import { FailureWindow } from '@tunnel/rules/rate';
+import type { Clock } from '@tunnel/runtime';
+import { type DnsChallenges, isTextSeen } from '../dns-challenges.ts';
+import { DNS_LIMITS } from '../dns-limits.ts';
+import type { DnsLookups } from '../lookups.ts';
+import { answerQuery } from './answer-query.ts';
+import { ChallengeZone } from './challenge-zone.ts';
+import { addressesFor } from './own-addresses.ts';
+import { TcpQueries } from './tcp-queries.ts';
+
+export interface DnsResponderOptions {
+  /** `[server] domain`. */
+  readonly domain: string;
+  /** A wildcard address stands for every address of the machine but loopback. */
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly lookups: DnsLookups;
+  readonly clock: Clock;
+}
+
+/** Since the start. */
+export interface ResponderCounts {
+  readonly answered: number;
+  readonly refused: number;
+  readonly malformed: number;
+  readonly overRate: number;
+  /** Connections that found no place, or gave theirs to another. */
+  readonly crowdedOut: number;
+}
+
+interface OpenSockets {
+  readonly udp: readonly UdpSocket[];
+  readonly tcp: readonly Server[];
+  readonly port: number;
+  readonly problems: readonly Fault[];
+}
+
+/** With port 0: another program may have the number over the other transport, or on another address. */
+const PORT_TRIES = 10;
+const RATE_WINDOW_MS = 1000;
+
+export class DnsResponder implements DnsChallenges {
+  readonly #options: DnsResponderOptions;
+  readonly #zone: ChallengeZone;
+  readonly #rates = new FailureWindow({
+    perWindow: DNS_LIMITS.QUERIES_PER_SECOND,
+    windowMs: RATE_WINDOW_MS,
+    addressesMax: DNS_LIMITS.QUERIES_ADDRESSES_MAX,
+  });
+  /** What is beyond it gets short answers: over UDP the address may be that of somebody else, who is to be flooded. */
+  readonly #calm = new FailureWindow({
+    perWindow: DNS_LIMITS.QUERIES_CALM_PER_SECOND,
+    windowMs: RATE_WINDOW_MS,
+    addressesMax: DNS_LIMITS.QUERIES_ADDRESSES_MAX,
+  });
+  readonly #tcpQueries: TcpQueries;
+  readonly #counts = { answered: 0, refused: 0, malformed: 0, overRate: 0, crowdedOut: 0 };
+  #open: OpenSockets | null = null;
+
+  constructor(options: DnsResponderOptions) {
+    this.#options = options;
+    const { clock, domain } = options;
+    this.#zone = new ChallengeZone(domain, Math.floor(clock.now() / 1000));
+    this.#tcpQueries = new TcpQueries({
+      clock,
+      answer: (bytes, address) => this.#answer(bytes, address, 'tcp'),
+      onTooLong: () => {
+        this.#counts.malformed += 1;
+      },
+      onCrowdedOut: () => {
+        this.#counts.crowdedOut += 1;
+      },
+    });
+  }
+
+  get zone(): string {
+    return this.#zone.origin;
+  }
+
+  /** 0: it is not open. */
+  get port(): number {
+    return this.#open?.port ?? 0;
+  }
+
+  /** Where it is asked, as a person reads it. */
+  get addresses(): readonly string[] {
+    return (this.#open?.tcp ?? []).map((server) => {
+      const { address, port } = server.address() as AddressInfo;
+      return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+    });
+  }
+
+  get counts(): ResponderCounts {
+    return { ...this.#counts };
+  }
+
+  /** Of the addresses that a wildcard stands for, those that could not be opened, and why. */
+  get problems(): readonly Fault[] {
+    return this.#open?.problems ?? [];
+  }
+
+  /** Throws when nothing could be opened: a wildcard's single address may be another server's, as of a bridge to virtual machines. */
+  async start(): Promise<void> {
+    const { host, port } = this.#options;
+    const addresses = addressesFor(host);
+    for (let tries = 1; this.#open === null; tries += 1) {
+      const open = await this.#openAll(addresses, port);
+      const [problem] = open.problems;
+      if (open.tcp.length > 0) this.#open = open;
+      else if (problem !== undefined && (port !== 0 || tries >= PORT_TRIES)) throw problem;
+    }
+  }
+
+  async stop(): Promise<void> {
+    const open = this.#open;
+    this.#open = null;
+    this.#tcpQueries.close();
+    if (open !== null) await closeAll(open);
+  }
+
+  set(name: string, value: string): Promise<void> {
+    return new Promise((resolve) => resolve(this.#zone.set(name, value)));
+  }
+
+  clear(name: string, value: string): Promise<void> {
+    this.#zone.clear(name, value);
+    return Promise.resolve();
+  }
+
+  isSeen(name: string, value: string): Promise<boolean> {
+    return isTextSeen(this.#options.lookups, name, value);
+  }
+
+  async #openAll(addresses: readonly string[], wanted: number): Promise<OpenSockets> {
+    const open = { udp: [] as UdpSocket[], tcp: [] as Server[], problems: [] as Fault[], port: wanted };
+    for (const host of addresses) {
+      const server = createServer((socket) => this.#tcpQueries.accept(socket));
+      const socket = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4', ipv6Only: host.includes(':') });
+      try {
+        const port = await listening(server, host, open.port);
+        await bound(socket, host, port);
+        this.#receive(socket);
+        open.port = port;
+        open.tcp.push(server);
+        open.udp.push(socket);
+      } catch (error) {
+        await closeAll({ udp: [socket], tcp: [server] });
+        open.problems.push(Fault.from(error));
+      }
+    }
+    return open;
+  }
+
+  #receive(socket: UdpSocket): void {
+    // Somebody who is gone is told by ICMP, and is no fault of ours.
+    socket.on('error', () => {});
+    socket.on('message', (bytes, from) => {
+      const answer = this.#answer(bytes, from.address, 'udp');
+      if (answer !== null) socket.send(answer, from.port, from.address, () => {});
+    });
+  }
+
+  #answer(bytes: Buffer, address: string, over: 'udp' | 'tcp'): Buffer | null {
+    const now = this.#options.clock.monotonic();
+    const network = String(prefixKeyOf(address));
+    if (!this.#rates.check(network, now).allowed) {
+      this.#counts.overRate += 1;
+      return null;
+    }
+    this.#rates.record(network, now);
+    const isShort = over === 'udp' && !this.#calm.check(network, now).allowed;
+    if (!isShort) this.#calm.record(network, now);
+    const outcome = answerQuery(bytes, this.#zone, over, isShort);
+    this.#counts[outcome.kind] += 1;
+    return outcome.kind === 'malformed' ? null : outcome.bytes;
+  }
+}
+
+const KEY = '[dns] port';
+
+const portFault = (error: unknown, host: string, port: number): Fault => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') return new Fault('CONFIG_PORT_TAKEN', { host, port, key: KEY });
+  return new Fault('CONFIG_PORT_DENIED', { host, port, key: KEY, reason: code ?? message }, { cause: error });
+};
+
+const listening = async (server: Server, host: string, port: number): Promise<number> => {
+  server.listen({ host, port, ipv6Only: true });
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    throw portFault(error, host, port);
+  }
+  // An accept that failed costs that connection; unheard, it would cost the process.
+  server.on('error', () => {});
+  return (server.address() as AddressInfo).port;
+};
+
+const bound = async (socket: UdpSocket, host: string, port: number): Promise<void> => {
+  socket.bind({ address: host, port, exclusive: true });
+  try {
+    await once(socket, 'listening');
+  } catch (error) {
+    throw portFault(error, host, port);
+  }
+};
+
+const closeAll = async ({ udp, tcp }: Pick<OpenSockets, 'udp' | 'tcp'>): Promise<void> => {
+  await Promise.all([
+    ...udp.map((socket) => new Promise<void>((resolve) => socket.close(() => resolve()))),
+    ...tcp.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
+  ]);
+};

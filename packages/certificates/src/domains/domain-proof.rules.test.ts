@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest';
+import {
+  type DnsAnswer,
+  findingsOf,
+  isOwnTarget,
+  type ProofAnswers,
+  proofOf,
+  proofQuestions,
+  proofToken,
+} from './domain-proof.rules.ts';
+import { keptLook, type RecordFacts, recordsOf } from './domain-records.rules.ts';
+
+const DOMAIN = 'tunnels.example.com';
+const A = 'aaaaaaaaaaaaaaaaaaaa';
+const B = 'bbbbbbbbbbbbbbbbbbbb';
+const found = (...values: string[]): DnsAnswer => ({ kind: 'found', values });
+const ABSENT: DnsAnswer = { kind: 'absent' };
+const NO_ANSWER: DnsAnswer = { kind: 'no-answer', reason: 'ESERVFAIL' };
+const NOTHING: ProofAnswers = { chain: ABSENT, texts: ABSENT, addresses: ABSENT, challenge: ABSENT };
+const look = (answers: Partial<ProofAnswers>) => findingsOf({ ...NOTHING, ...answers }, DOMAIN);
+
+describe('the token', () => {
+  it('is 20 of a-z2-7, and other bits are another token', () => {
+    expect(proofToken(new Uint8Array(13))).toBe('aaaaaaaaaaaaaaaaaaaa');
+    expect(proofToken(new Uint8Array(13).fill(255))).toBe('77777777777777777777');
+    expect(proofToken(Uint8Array.from({ length: 13 }, (_, at) => at * 19))).toMatch(/^[a-z2-7]{20}$/);
+    const seen = Array.from({ length: 100 }, (_, bit) => {
+      const bytes = new Uint8Array(13);
+      bytes[bit >> 3] = 128 >> (bit & 7);
+      return proofToken(bytes);
+    });
+    expect(new Set(seen).size).toBe(100);
+  });
+});
+
+describe('what proves a domain', () => {
+  it('is a CNAME that leads to the token, directly or by others, in any case of letters', () => {
+    expect(look({ chain: found(`${A}.${DOMAIN}`) })).toEqual({ tokens: [A], complete: true });
+    expect(
+      look({ chain: found('www.shop.test', 'cdn.test', `${A.toUpperCase()}.Tunnels.Example.COM.`) }).tokens,
+    ).toEqual([A]);
+    // What follows is how the operator has set up its own names.
+    expect(look({ chain: found(`${A}.${DOMAIN}`, `lb.${DOMAIN}`, `${B}.${DOMAIN}`) }).tokens).toEqual([A]);
+  });
+
+  it('is no CNAME to the edge itself, to a name of a tunnel, to one that only looks like it', () => {
+    for (const target of [
+      DOMAIN,
+      `shop.${DOMAIN}`,
+      `${A}x.${DOMAIN}`,
+      `${A}.x.${DOMAIN}`,
+      `${A}.${DOMAIN}.evil.test`,
+      `${A}.evil-${DOMAIN}`,
+    ]) {
+      expect(look({ chain: found(target) }), target).toEqual({ tokens: [], complete: true });
+    }
+    expect(look({ addresses: found('192.0.2.1') })).toEqual({ tokens: [], complete: true });
+  });
+
+  it('is a TXT record among others, also of several accounts', () => {
+    expect(
+      look({ texts: found('v=spf1 -all', `tunnel-verify=${A}`, ` "TUNNEL-VERIFY=${B.toUpperCase()}" `) }).tokens,
+    ).toEqual([A, B]);
+    expect(look({ texts: found(A, `tunnel-verify=${A}b`, 'tunnel-verify=', `x tunnel-verify=${A}`) }).tokens).toEqual(
+      [],
+    );
+    expect(look({ texts: found(`tunnel-verify=${A}`), chain: found(`${A}.${DOMAIN}`) }).tokens).toEqual([A]);
+  });
+
+  it('is not absent while a look-up has no answer', () => {
+    for (const answers of [{ chain: NO_ANSWER }, { texts: NO_ANSWER }, { chain: NO_ANSWER, texts: NO_ANSWER }]) {
+      expect(proofOf(A, look(answers))).toBe('no-answer');
+    }
+    expect(proofOf(A, look({}))).toBe('absent');
+    // What was found was found; what others have is open.
+    const half = look({ chain: NO_ANSWER, texts: found(`tunnel-verify=${A}`) });
+    expect([proofOf(A, half), proofOf(B, half)]).toEqual(['found', 'no-answer']);
+    // Addresses and the challenge prove nothing, so they keep nothing open.
+    expect(proofOf(A, look({ addresses: NO_ANSWER, challenge: NO_ANSWER }))).toBe('absent');
+  });
+
+  it('is asked for at the name, and of a wildcard below it at a label of chance', () => {
+    const shop = { name: 'shop.test', host: 'shop.test', wildcard: false };
+    expect(proofQuestions(shop, 'r4nd')).toEqual({ route: 'shop.test', text: '_tunnel.shop.test', challenge: null });
+    expect(proofQuestions({ ...shop, name: '*.shop.test', wildcard: true }, 'r4nd')).toEqual({
+      route: 'r4nd.shop.test',
+      text: '_tunnel.shop.test',
+      challenge: '_acme-challenge.shop.test',
+    });
+  });
+
+  it('ends where names are the operator’s', () => {
+    expect([
+      isOwnTarget(`X.${DOMAIN}.`, DOMAIN),
+      isOwnTarget(DOMAIN, DOMAIN),
+      isOwnTarget(`x${DOMAIN}`, DOMAIN),
+    ]).toEqual([true, true, false]);
+  });
+});
+
+describe('the records to set', () => {
+  const FACTS: RecordFacts = {
+    token: A,
+    domain: DOMAIN,
+    edgeAddresses: ['192.0.2.1', '2001:db8::1'],
+    isApex: null,
+    wantsChallenge: true,
+  };
+  const sub = { name: 'www.shop.test', host: 'www.shop.test', wildcard: false };
+  const apex = { name: 'shop.test', host: 'shop.test', wildcard: false };
+  const wild = { name: '*.shop.test', host: 'shop.test', wildcard: true };
+  const CNAME = { type: 'CNAME', name: 'www.shop.test', value: `${A}.${DOMAIN}`, purpose: 'proof' };
+
+  it('are one CNAME where it can stand', () => {
+    expect(recordsOf(sub, FACTS, null)).toEqual([{ ...CNAME, found: false }]);
+    const answers = { ...NOTHING, chain: found(`${A.toUpperCase()}.${DOMAIN}`) };
+    expect(recordsOf(sub, { ...FACTS, isApex: false }, answers)).toEqual([{ ...CNAME, found: true }]);
+    // Another account's token there is not this one's.
+    expect(recordsOf(sub, FACTS, { ...NOTHING, chain: found(`${B}.${DOMAIN}`) })).toEqual([{ ...CNAME, found: false }]);
+  });
+
+  it('are the addresses and a TXT at the apex of a zone, or where the owner chose so', () => {
+    const answers = { ...NOTHING, addresses: found('192.0.2.1', '198.51.100.7'), texts: found(`tunnel-verify=${A}`) };
+    const rows = (name: string, address: boolean, text: boolean) => [
+      { type: 'A', name, value: '192.0.2.1', purpose: 'route', found: address },
+      { type: 'AAAA', name, value: '2001:db8::1', purpose: 'route', found: false },
+      { type: 'TXT', name: `_tunnel.${name}`, value: `tunnel-verify=${A}`, purpose: 'proof', found: text },
+    ];
+    expect(recordsOf(apex, FACTS, null)).toEqual(rows('shop.test', false, false));
+    expect(recordsOf(apex, FACTS, answers)).toEqual(rows('shop.test', true, true));
+    expect(recordsOf(sub, { ...FACTS, isApex: true }, NOTHING)).toEqual(rows('www.shop.test', false, false));
+    expect(recordsOf(sub, { ...FACTS, isApex: false }, answers)).toEqual(rows('www.shop.test', true, true));
+    // Two labels, and yet no zone of its own: a name below a public suffix that somebody runs.
+    expect(recordsOf(apex, { ...FACTS, isApex: false }, NOTHING)[0]?.type).toBe('CNAME');
+  });
+
+  it('have the challenge of a wildcard where its certificate can be had', () => {
+    const challenge = {
+      type: 'CNAME',
+      name: '_acme-challenge.shop.test',
+      value: `${A}._acme-challenge.${DOMAIN}`,
+      purpose: 'challenge',
+    };
+    const route = { ...CNAME, name: '*.shop.test' };
+    expect(recordsOf(wild, FACTS, null)).toEqual([
+      { ...route, found: false },
+      { ...challenge, found: false },
+    ]);
+    const answers = { ...NOTHING, chain: found(`${A}.${DOMAIN}`), challenge: found(`${A}._ACME-challenge.${DOMAIN}`) };
+    expect(recordsOf(wild, FACTS, answers)).toEqual([
+      { ...route, found: true },
+      { ...challenge, found: true },
+    ]);
+    // The wildcard record itself answers for that name, too, and is none.
+    const synthesised = { ...answers, challenge: found(`${A}.${DOMAIN}`) };
+    expect(recordsOf(wild, FACTS, synthesised)[1]).toEqual({ ...challenge, found: false });
+    expect(recordsOf(wild, { ...FACTS, wantsChallenge: false }, answers)).toEqual([{ ...route, found: true }]);
+  });
+
+  it('are judged alike by what is kept of a look, which is little however much stood there', () => {
+    const noise = Array.from({ length: 5000 }, (_, at) => `other-${at}`.padEnd(1000, 'x'));
+    const answers = {
+      chain: found(...noise, `${A.toUpperCase()}.${DOMAIN}.`),
+      texts: found(...noise, `"tunnel-verify=${A}"`, `tunnel-verify=${B}`),
+      addresses: found(...Array.from({ length: 100 }, (_, at) => `192.0.2.${at}`)),
+      challenge: found(...noise, `${A}._acme-challenge.${DOMAIN}`),
+    };
+    const kept = keptLook({ answers, isApex: false }, FACTS, null);
+    expect(JSON.stringify(kept).length).toBeLessThan(1000);
+    for (const domain of [sub, apex, wild]) {
+      expect(recordsOf(domain, FACTS, kept.answers)).toEqual(recordsOf(domain, FACTS, answers));
+    }
+  });
+
+  it('stay as they were found where a look had no answer', () => {
+    const first = keptLook({ answers: { ...NOTHING, texts: found(`tunnel-verify=${A}`) }, isApex: true }, FACTS, null);
+    const failed = { chain: NO_ANSWER, texts: NO_ANSWER, addresses: NO_ANSWER, challenge: NO_ANSWER };
+    expect(keptLook({ answers: failed, isApex: null }, FACTS, first)).toEqual(first);
+    expect(keptLook({ answers: failed, isApex: null }, FACTS, null)).toEqual({ answers: NOTHING, isApex: null });
+    expect(keptLook({ answers: NOTHING, isApex: false }, FACTS, first)).toEqual({ answers: NOTHING, isApex: false });
+  });
+});

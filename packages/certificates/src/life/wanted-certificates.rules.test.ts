@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+import { type CertificateFacts, wantedCertificates } from './wanted-certificates.rules.ts';
+
+const FACTS: CertificateFacts = {
+  domain: 'tunnels.test',
+  platformHost: null,
+  hasLogin: false,
+  dns: 'none',
+  canWildcard: false,
+  wildcard: null,
+  domains: [],
+  reserved: [],
+};
+
+const BUILTIN = { dns: 'builtin', canWildcard: true } as const;
+const VALID = { isValid: true, hasFailed: false };
+const RESERVED = [
+  { label: 'shop', accountId: 'a' },
+  { label: '*.shop', accountId: 'a' },
+];
+
+const namesOf = (facts: Partial<CertificateFacts>, keeping = 'ordered'): string[] =>
+  wantedCertificates({ ...FACTS, ...facts })
+    .filter((one) => one.keeping === keeping)
+    .map(({ name }) => name);
+
+const ownDomain = (name: string, given: Partial<CertificateFacts['domains'][number]> = {}) => ({
+  ...{ name, accountId: 'a', wantsCertificate: true, state: 'verified' as const },
+  ...given,
+});
+
+describe('the operator’s own', () => {
+  it('the domain always, and the platform’s host where it is another', () => {
+    expect(namesOf({})).toEqual(['tunnels.test']);
+    expect(namesOf({ platformHost: 'tunnels.test' })).toEqual(['tunnels.test']);
+    expect(namesOf({ platformHost: 'console.test' })).toEqual(['tunnels.test', 'console.test']);
+  });
+
+  it('the wildcard where dns-01 works; where it does not work here, one that is there is kept', () => {
+    expect(namesOf(BUILTIN)).toEqual(['tunnels.test', '*.tunnels.test']);
+    expect(namesOf({ dns: 'exec', canWildcard: true })).toContain('*.tunnels.test');
+    expect(namesOf({ dns: 'builtin' })).toEqual(['tunnels.test']);
+    expect(namesOf({ dns: 'builtin' }, 'kept')).toEqual(['*.tunnels.test']);
+    expect(namesOf({}, 'kept')).toEqual([]);
+  });
+
+  it('the name of log-ins only where they are used and no wildcard covers it', () => {
+    expect(namesOf({ hasLogin: true })).toEqual(['tunnels.test', 'edge.tunnels.test']);
+    expect(namesOf({ hasLogin: true, ...BUILTIN })).not.toContain('edge.tunnels.test');
+    expect(namesOf({ hasLogin: true, ...BUILTIN, wildcard: VALID })).not.toContain('edge.tunnels.test');
+    expect(namesOf({ hasLogin: true, ...BUILTIN, wildcard: { isValid: false, hasFailed: true } })).toContain(
+      'edge.tunnels.test',
+    );
+  });
+});
+
+describe('own domains', () => {
+  it('a verified one that wants it; a wildcard only with the built-in responder', () => {
+    const domains = [ownDomain('shop.example'), ownDomain('no.example', { wantsCertificate: false })];
+    expect(namesOf({ domains })).toEqual(['tunnels.test', 'shop.example']);
+    const wild = [ownDomain('*.shop.example')];
+    expect(namesOf({ domains: wild, ...BUILTIN })).toContain('*.shop.example');
+    expect(namesOf({ domains: wild, dns: 'exec', canWildcard: true })).not.toContain('*.shop.example');
+    expect(namesOf({ domains: wild, dns: 'builtin' }, 'kept')).toContain('*.shop.example');
+  });
+
+  it('who has it now decides alone, also that it gets none', () => {
+    const lapsed = ownDomain('*.shop.example', { state: 'lapsed' });
+    const moved = ownDomain('*.shop.example', { accountId: 'b' });
+    expect(namesOf({ dns: 'builtin', domains: [moved, lapsed] }, 'kept')).toContain('*.shop.example');
+    expect(namesOf({ dns: 'builtin', domains: [moved, lapsed] }, 'suspended')).toEqual([]);
+    const without = { ...moved, wantsCertificate: false };
+    expect(namesOf({ ...BUILTIN, domains: [lapsed, without] }, 'suspended')).toEqual([]);
+  });
+
+  it('a lapsed one is kept and not renewed; one that moved is the new account’s', () => {
+    const lapsed = ownDomain('shop.example', { state: 'lapsed' });
+    expect(namesOf({ domains: [lapsed] }, 'suspended')).toEqual(['shop.example']);
+    const moved = ownDomain('shop.example', { accountId: 'b' });
+    for (const domains of [
+      [lapsed, moved],
+      [moved, lapsed],
+    ]) {
+      const found = wantedCertificates({ ...FACTS, domains }).filter(({ name }) => name === 'shop.example');
+      expect(found).toEqual([{ name: 'shop.example', accountId: 'b', keeping: 'ordered', isCounted: false }]);
+    }
+  });
+});
+
+describe('reserved names', () => {
+  it('each of them while there is no wildcard; counted, because an authority gives few', () => {
+    const wanted = wantedCertificates({ ...FACTS, reserved: RESERVED });
+    expect(wanted.slice(1)).toEqual([
+      { name: 'shop.tunnels.test', accountId: 'a', keeping: 'ordered', isCounted: true },
+    ]);
+  });
+
+  it('one that was given back keeps the certificate that it has, and is not renewed', () => {
+    const certified = [...RESERVED, { label: 'old', accountId: 'b' }];
+    expect(namesOf({ reserved: RESERVED, certified }, 'suspended')).toEqual(['old.tunnels.test']);
+    expect(namesOf({ reserved: RESERVED, certified })).not.toContain('old.tunnels.test');
+    // A wildcard covers it: then it is not needed.
+    expect(namesOf({ certified, ...BUILTIN, wildcard: VALID }, 'suspended')).toEqual(['*.shop.tunnels.test']);
+  });
+
+  it('a wildcard below them where dns-01 works', () => {
+    expect(namesOf({ reserved: RESERVED, ...BUILTIN, wildcard: VALID })).toEqual([
+      'tunnels.test',
+      '*.tunnels.test',
+      '*.shop.tunnels.test',
+    ]);
+  });
+
+  it('a wildcard that is on its way is waited for, one that failed is not', () => {
+    const of = (wildcard: CertificateFacts['wildcard']) => namesOf({ reserved: RESERVED, ...BUILTIN, wildcard });
+    expect(of(null)).not.toContain('shop.tunnels.test');
+    expect(of({ isValid: false, hasFailed: false })).not.toContain('shop.tunnels.test');
+    expect(of({ isValid: false, hasFailed: true })).toContain('shop.tunnels.test');
+    // Its renewal fails: it still covers them.
+    expect(of({ isValid: true, hasFailed: true })).not.toContain('shop.tunnels.test');
+    expect(namesOf({ reserved: RESERVED, dns: 'builtin', wildcard: null })).toContain('shop.tunnels.test');
+    expect(
+      namesOf({ reserved: RESERVED, dns: 'builtin', wildcard: { isValid: false, hasFailed: false } }),
+    ).not.toContain('shop.tunnels.test');
+  });
+});

@@ -1,0 +1,151 @@
+// What the doctor says of the way to the edge: the proxy, the name, the connection, the certificate, the edge behind it, and the key.
+import { CLIENT_LIMITS } from '../limits.ts';
+import { type Finding, skipped } from './check.rules.ts';
+
+/** What the catalogue of errors says of a failure; it never holds a secret. */
+export interface Problem {
+  readonly message: string;
+  readonly hint: string;
+}
+
+const failed = ({ message, hint }: Problem): Finding => ({ status: 'fail', detail: message, hint });
+
+const good = (detail: string): Finding => ({ status: 'ok', detail, hint: '' });
+
+export type ProxyFacts =
+  | { readonly state: 'none'; readonly why: string }
+  /** `shown`: its URL without what is secret. */
+  | { readonly state: 'connected'; readonly shown: string; readonly ms: number }
+  | { readonly state: 'failed'; readonly problem: Problem };
+
+export const judgeProxy = (facts: ProxyFacts): Finding => {
+  if (facts.state === 'none') return skipped(facts.why);
+  if (facts.state === 'failed') return failed(facts.problem);
+  return good(`${facts.shown}, ${Math.round(facts.ms)} ms`);
+};
+
+export type DnsFacts =
+  | { readonly state: 'address' }
+  | { readonly state: 'by-proxy' }
+  | { readonly state: 'resolved'; readonly host: string; readonly addresses: readonly string[]; readonly ms: number }
+  | { readonly state: 'failed'; readonly host: string; readonly reason: string };
+
+const ADDRESSES_SHOWN = 3;
+
+export const judgeDns = (facts: DnsFacts): Finding => {
+  switch (facts.state) {
+    case 'address':
+      return skipped('the server is given by its address');
+    case 'by-proxy':
+      return skipped('the proxy looks it up');
+    case 'failed':
+      return {
+        status: 'fail',
+        detail: `${facts.host}: ${facts.reason}`,
+        hint: `Look at the spelling of the server, and at the name server of this machine (getent hosts ${facts.host}).`,
+      };
+    case 'resolved': {
+      const more = facts.addresses.length - ADDRESSES_SHOWN;
+      const shown = facts.addresses.slice(0, ADDRESSES_SHOWN).join(', ');
+      return good(`${facts.host} is ${shown}${more > 0 ? ` and ${more} more` : ''}, ${Math.round(facts.ms)} ms`);
+    }
+  }
+};
+
+export type TcpFacts =
+  | { readonly state: 'connected'; readonly server: string; readonly ms: number }
+  | { readonly state: 'failed'; readonly server: string; readonly reason: string };
+
+export const judgeTcp = (facts: TcpFacts): Finding =>
+  facts.state === 'connected'
+    ? good(`${facts.server} in ${Math.round(facts.ms)} ms`)
+    : {
+        status: 'fail',
+        detail: `${facts.server}: ${facts.reason}`,
+        hint: 'Is the edge running, and this its control port (or its https port)? A network that lets only 443 out needs --server host:443.',
+      };
+
+export type TlsFacts =
+  | { readonly state: 'clear'; readonly toThisMachine: boolean }
+  | { readonly state: 'failed'; readonly problem: Problem }
+  | {
+      readonly state: 'secured';
+      readonly version: string;
+      /** What both agreed on; empty: the other side agreed on nothing. */
+      readonly alpn: string;
+      readonly issuer: string;
+      readonly daysLeft: number;
+      readonly verified: boolean;
+      /** Of the certificate that the edge itself shows, as it says inside; null: it does not say. */
+      readonly edgeIssuer: string | null;
+    };
+
+export const judgeTls = (facts: TlsFacts): Finding => {
+  if (facts.state === 'failed') return failed(facts.problem);
+  if (facts.state === 'clear') {
+    if (facts.toThisMachine) return skipped('clear text, to this machine alone');
+    return {
+      status: 'warn',
+      detail: 'everything goes in clear, the key too',
+      hint: 'Use --tls, unless the network between is yours.',
+    };
+  }
+  return judgeCertificate(facts);
+};
+
+const judgeCertificate = (facts: Extract<TlsFacts, { state: 'secured' }>): Finding => {
+  const { version, alpn, issuer, daysLeft, verified, edgeIssuer } = facts;
+  const detail = `${version}, issued by ${issuer}, ${daysLeft} days left${alpn === '' ? '' : `, ALPN ${alpn}`}`;
+  if (!verified) {
+    return {
+      status: 'warn',
+      detail: `${detail}; not verified`,
+      hint: 'Leave --insecure out; trust its authority with --ca-file.',
+    };
+  }
+  if (edgeIssuer !== null && edgeIssuer !== issuer) {
+    return {
+      status: 'warn',
+      detail: `${detail}; the edge's own is issued by ${edgeIssuer}: something in between opens TLS`,
+      hint: 'Your network reads this connection. Tunnels work; ask who runs it, or use another network.',
+    };
+  }
+  if (daysLeft < CLIENT_LIMITS.DOCTOR_CERTIFICATE_WARN_DAYS) {
+    return { status: 'warn', detail, hint: "Renew the edge's certificate before it ends." };
+  }
+  return good(detail);
+};
+
+export type EdgeFacts =
+  | { readonly state: 'answered'; readonly server: string }
+  | { readonly state: 'failed'; readonly problem: Problem };
+
+export const judgeEdge = (facts: EdgeFacts): Finding =>
+  facts.state === 'failed' ? failed(facts.problem) : good(`${facts.server} is an edge`);
+
+export type KeyFacts =
+  | { readonly state: 'accepted'; readonly region: string; readonly capabilities: readonly string[] }
+  | { readonly state: 'refused'; readonly problem: Problem };
+
+export const judgeKey = (facts: KeyFacts): Finding => {
+  if (facts.state === 'refused') return failed(facts.problem);
+  const region = facts.region === '' ? '' : `, region ${facts.region}`;
+  const capabilities = facts.capabilities.length === 0 ? '' : `, offers ${facts.capabilities.join(', ')}`;
+  return good(`accepted${region}${capabilities}`);
+};
+
+export interface CarrierFacts {
+  readonly wanted: number;
+  readonly opened: number;
+  /** Why the last one did not open; empty: all did. */
+  readonly problem: string;
+}
+
+export const judgeCarriers = ({ wanted, opened, problem }: CarrierFacts): Finding => {
+  if (opened >= wanted) return good(`${opened} of ${wanted} open`);
+  return {
+    status: opened === 0 ? 'fail' : 'warn',
+    detail: `${opened} of ${wanted} open: ${problem}`,
+    hint: 'The control connection works and others to the same port do not: look at limits of connections per address on the way.',
+  };
+};

@@ -1,0 +1,122 @@
+// What the doctor says of how good the way is: its delay, its bandwidth, and what it lets pass besides TCP.
+import { CLIENT_LIMITS } from '../limits.ts';
+import { type Finding, skipped } from './check.rules.ts';
+
+/** Round trips in milliseconds, in any order. */
+export interface LatencyFacts {
+  readonly control: readonly number[];
+  readonly carrier: readonly number[];
+}
+
+export const judgeLatency = ({ control, carrier }: LatencyFacts): Finding => {
+  if (control.length === 0 && carrier.length === 0) {
+    return { status: 'warn', detail: 'no ping came back in time', hint: 'Look again when the network is calmer.' };
+  }
+  const parts = [
+    ...(control.length === 0 ? [] : [`control ${spread(control)}`]),
+    ...(carrier.length === 0 ? [] : [`carrier ${spread(carrier)}`]),
+  ];
+  const detail = parts.join(', ');
+  const slowest = Math.max(...[control, carrier].filter(({ length }) => length > 0).map(median));
+  if (slowest <= CLIENT_LIMITS.DOCTOR_LATENCY_WARN_MS) return { status: 'ok', detail, hint: '' };
+  return {
+    status: 'warn',
+    detail,
+    hint: 'Visitors wait this long more for each answer: a region nearer to you helps.',
+  };
+};
+
+const spread = (times: readonly number[]): string => `${ms(median(times))}, worst ${ms(Math.max(...times))}`;
+
+const median = (values: readonly number[]): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+};
+
+const ms = (value: number): string => `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
+
+export interface Transfer {
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+export type BandwidthFacts =
+  | { readonly state: 'not-wanted' }
+  | { readonly state: 'not-offered'; readonly why: string }
+  | { readonly state: 'failed'; readonly reason: string }
+  | { readonly state: 'measured'; readonly down: Transfer; readonly up: Transfer };
+
+export const judgeBandwidth = (facts: BandwidthFacts): Finding => {
+  switch (facts.state) {
+    case 'not-wanted':
+      return skipped('--no-bandwidth');
+    case 'not-offered':
+      return skipped(facts.why);
+    case 'failed':
+      return {
+        status: 'warn',
+        detail: facts.reason,
+        hint: 'Small messages pass and a large transfer does not: look for a proxy or a firewall that cuts long answers.',
+      };
+    case 'measured': {
+      const [down, up] = [megabits(facts.down), megabits(facts.up)];
+      const detail = `${shown(down)} Mbit/s down, ${shown(up)} Mbit/s up`;
+      if (Math.min(down, up) >= CLIENT_LIMITS.DOCTOR_BANDWIDTH_WARN_MBITS) return { status: 'ok', detail, hint: '' };
+      return { status: 'warn', detail, hint: 'Your line is the bound: visitors get no more than this.' };
+    }
+  }
+};
+
+const megabits = ({ bytes, ms: time }: Transfer): number => (bytes * 8) / 1000 / Math.max(time, 1);
+
+const shown = (value: number): string => (value < 10 ? value.toFixed(1) : String(Math.round(value)));
+
+export type UdpFacts =
+  | { readonly state: 'not-offered'; readonly why: string }
+  | { readonly state: 'asked'; readonly sent: number; readonly answered: number };
+
+export const judgeUdp = (facts: UdpFacts): Finding => {
+  if (facts.state === 'not-offered') return skipped(facts.why);
+  const { sent, answered } = facts;
+  if (answered === 0) {
+    return {
+      status: 'warn',
+      detail: `none of ${sent} datagrams came back`,
+      hint: "Something drops UDP to the edge: udp tunnels go over carriers, p2p stays on the relay. Let UDP out to the edge's port.",
+    };
+  }
+  if (answered < sent) {
+    return {
+      status: 'warn',
+      detail: `${answered} of ${sent} datagrams came back`,
+      hint: 'The way loses datagrams; look again when it is calmer.',
+    };
+  }
+  return { status: 'ok', detail: `${answered} of ${sent} datagrams came back`, hint: '' };
+};
+
+export interface NatFacts {
+  /** How one socket looks at each of the edge's two ports; null: no answer. */
+  readonly seen: readonly [string | null, string | null];
+  /** Whether one of them is an address of this machine. */
+  readonly isOwn: boolean;
+}
+
+export const judgeNat = ({ seen: [one, other], isOwn }: NatFacts): Finding => {
+  if (one === null && other === null) return skipped('no datagram came back');
+  if (one === null || other === null) {
+    return {
+      status: 'warn',
+      detail: 'one of the two UDP ports of the edge does not answer',
+      hint: 'Let UDP out to both: without the second p2p cannot know what it can try.',
+    };
+  }
+  if (isOwn) return { status: 'ok', detail: `no NAT: ${one}`, hint: '' };
+  if (one === other)
+    return { status: 'ok', detail: `moderate: seen as ${one} by both ports, p2p can go direct`, hint: '' };
+  return {
+    status: 'warn',
+    detail: `strict: seen as ${one} and as ${other}`,
+    hint: 'p2p goes direct only to a side without such a NAT, and uses the relay else. Nothing to do, or forward a UDP port.',
+  };
+};

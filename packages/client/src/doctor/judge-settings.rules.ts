@@ -1,0 +1,124 @@
+// What the doctor says of this machine: its config file, its key, its clock, the services behind its tunnels, its account.
+import { CLIENT_LIMITS } from '../limits.ts';
+import { type Finding, skipped } from './check.rules.ts';
+
+export type ConfigFacts =
+  | { readonly state: 'absent'; readonly file: string }
+  | { readonly state: 'invalid'; readonly file: string; readonly problem: string }
+  | { readonly state: 'read'; readonly file: string; readonly tunnels: number };
+
+export const judgeConfig = (facts: ConfigFacts): Finding => {
+  switch (facts.state) {
+    case 'absent':
+      return { status: 'ok', detail: `no ${facts.file}: flags and variables alone`, hint: '' };
+    case 'invalid':
+      return {
+        status: 'fail',
+        detail: facts.problem,
+        hint: `Correct ${facts.file}; \`tunnel check\` reads it without connecting.`,
+      };
+    case 'read':
+      return {
+        status: 'ok',
+        detail: `${facts.file}, ${facts.tunnels} ${facts.tunnels === 1 ? 'tunnel' : 'tunnels'}`,
+        hint: '',
+      };
+  }
+};
+
+export type KeyFileFacts =
+  /** `source`: a flag, a variable, a file; never the key. */
+  | { readonly state: 'found'; readonly source: string; readonly file: string | null; readonly mode: number | null }
+  | { readonly state: 'missing' }
+  | { readonly state: 'unreadable'; readonly problem: string };
+
+/** Others of the machine may read what has one of these bits. */
+const OTHERS_MAY_READ = 0o044;
+
+export const judgeKeyFile = (facts: KeyFileFacts): Finding => {
+  if (facts.state === 'missing') {
+    return {
+      status: 'fail',
+      detail: 'no API key',
+      hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.',
+    };
+  }
+  if (facts.state === 'unreadable') {
+    return { status: 'fail', detail: facts.problem, hint: 'Make it a file that holds the key and that you may read.' };
+  }
+  const { source, file, mode } = facts;
+  if (file !== null && mode !== null && (mode & OTHERS_MAY_READ) !== 0) {
+    return {
+      status: 'warn',
+      detail: `${source}; others on this machine may read it (mode ${(mode & 0o777).toString(8)})`,
+      hint: `chmod 600 ${file}`,
+    };
+  }
+  return { status: 'ok', detail: source, hint: '' };
+};
+
+/** `aheadMs`: how far our clock is before the server's; null: the server did not say what time it is. */
+export interface ClockFacts {
+  readonly aheadMs: number | null;
+}
+
+export const judgeClock = ({ aheadMs }: ClockFacts): Finding => {
+  if (aheadMs === null) return skipped('the server does not say what time it is');
+  const off = Math.abs(aheadMs);
+  if (off < CLIENT_LIMITS.DOCTOR_CLOCK_WARN_MS) return { status: 'ok', detail: `${seconds(off)} off`, hint: '' };
+  return {
+    status: off < CLIENT_LIMITS.DOCTOR_CLOCK_FAIL_MS ? 'warn' : 'fail',
+    detail: `this machine is ${seconds(off)} ${aheadMs > 0 ? 'ahead of' : 'behind'} the server`,
+    hint: 'Set the clock (timedatectl set-ntp true): certificates and sessions are judged by it.',
+  };
+};
+
+const seconds = (ms: number): string => {
+  const whole = Math.round(ms / 1000);
+  return whole < 120 ? `${whole} s` : `${Math.round(whole / 60)} min`;
+};
+
+export interface TargetFacts {
+  readonly name: string;
+  /** As people read it. */
+  readonly target: string;
+  /** null: it answers. */
+  readonly problem: string | null;
+}
+
+export const judgeTargets = (facts: readonly TargetFacts[]): Finding => {
+  if (facts.length === 0) return skipped('no tunnel of config.yml has a local service');
+  const dead = facts.filter(({ problem }) => problem !== null);
+  if (dead.length === 0) {
+    return { status: 'ok', detail: facts.map(({ name, target }) => `${name} ${target}`).join(', '), hint: '' };
+  }
+  return {
+    status: 'fail',
+    detail: dead.map(({ name, target, problem }) => `${name} ${target}: ${problem}`).join('; '),
+    hint: `Start the service behind \`${dead[0]?.name}\`, or correct where it is in config.yml.`,
+  };
+};
+
+export type PlatformFacts =
+  | { readonly state: 'no-login' }
+  | { readonly state: 'reached'; readonly url: string }
+  | { readonly state: 'session-over'; readonly url: string }
+  | { readonly state: 'away'; readonly url: string; readonly problem: string };
+
+/** Nothing of a tunnel waits for the platform: its absence is no failure. */
+export const judgePlatform = (facts: PlatformFacts): Finding => {
+  switch (facts.state) {
+    case 'no-login':
+      return skipped('not logged in');
+    case 'reached':
+      return { status: 'ok', detail: `${facts.url}, logged in`, hint: '' };
+    case 'session-over':
+      return { status: 'warn', detail: `${facts.url}: the session is over`, hint: 'Run `tunnel login` again.' };
+    case 'away':
+      return {
+        status: 'warn',
+        detail: `${facts.url}: ${facts.problem}`,
+        hint: 'Tunnels work without it; `tunnel keys`, `usage` and `billing` wait for it.',
+      };
+  }
+};

@@ -1,0 +1,156 @@
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import {
+  type EntryFields,
+  isRetarget,
+  outcomeOf,
+  planReload,
+  type RunningEntry,
+  restartRequired,
+  type WantedEntry,
+} from './plan-reload.rules.ts';
+
+const site: EntryFields = { protocol: 'http', local_host: '127.0.0.1', local_port: 3000, host_header: 'keep' };
+
+describe('what can be swapped in place', () => {
+  it.each<[string, EntryFields, boolean]>([
+    ['another port', { ...site, local_port: 3001 }, true],
+    ['another host', { ...site, local_host: 'localhost' }, true],
+    ['a socket', { protocol: 'http', host_header: 'keep', local_socket: '/run/app.sock' }, true],
+    ['a folder', { protocol: 'http', host_header: 'keep', files: { dir: '/srv', spa: false } }, true],
+    ['whether its certificate counts', { ...site, local_tls_verify: false }, true],
+    ['what it speaks', { ...site, local_protocol: 'h2c' }, true],
+    ['nothing', { ...site }, true],
+    ['a key that is not there', { ...site, subdomain: undefined }, true],
+    ['another name', { ...site, subdomain: 'app' }, false],
+    ['another protocol', { ...site, protocol: 'tcp' }, false],
+    ['the Host header', { ...site, host_header: 'rewrite' }, false],
+    ['a port and a name', { ...site, local_port: 3001, subdomain: 'app' }, false],
+    ['a key of tomorrow', { ...site, somethingNew: 1 }, false],
+  ])('%s', (_what, after, expected) => {
+    expect(isRetarget(site, after)).toBe(expected);
+  });
+
+  it('nothing of the target while the edge writes its address into requests', () => {
+    const before = { ...site, host_header: 'rewrite' };
+    expect(isRetarget(before, { ...before, local_port: 3001 })).toBe(false);
+    expect(isRetarget(before, { ...before, health_check: {} })).toBe(true);
+  });
+
+  it.each<[string, unknown, unknown, boolean]>([
+    ['its times', { type: 'tcp', interval_secs: 10 }, { type: 'tcp', interval_secs: 5 }, true],
+    ['its path', { type: 'http', path: '/a' }, { type: 'http', path: '/b' }, true],
+    ['its type', { type: 'tcp' }, { type: 'http', path: '/' }, false],
+    ['its alert', { type: 'tcp', alert_webhook: 'http://a/' }, { type: 'tcp', alert_webhook: 'http://b/' }, false],
+    ['the first one', undefined, { type: 'tcp' }, false],
+    ['the end of it', { type: 'tcp' }, undefined, false],
+  ])('of a health check: %s', (_what, before, after, expected) => {
+    expect(isRetarget({ ...site, health_check: before }, { ...site, health_check: after })).toBe(expected);
+  });
+});
+
+test('keys that are not applied are named, compared with what the client started with', () => {
+  const started = { server: 'a:1', tls: undefined, auth_token: 'hash1', watch: false, tunnels: {} };
+  expect(restartRequired(started, { ...started, watch: true, api_url: 'x', tunnels: { a: 1 } })).toEqual([]);
+  expect(restartRequired(started, { ...started, auth_token: 'hash2', proxy: 'none', server: 'b:1' })).toEqual([
+    'server',
+    'proxy',
+    'auth_token',
+  ]);
+});
+
+test('the outcome counts what stays and names the rest', () => {
+  const plan = { keep: ['a', 'b'], retarget: ['c'], update: ['g'], reopen: ['d'], open: ['e'], close: ['f'] };
+  expect(outcomeOf(plan, ['server'])).toEqual({
+    added: ['e'],
+    removed: ['f'],
+    changed: ['c', 'g', 'd'],
+    unchanged: 2,
+    restart_required: ['server'],
+  });
+});
+
+// ---- random configurations against the rules said as plainly as they can be ----
+
+const fields = fc.record(
+  {
+    protocol: fc.constantFrom('http', 'tcp'),
+    local_port: fc.constantFrom(1, 2),
+    subdomain: fc.constantFrom('a', 'b'),
+    host_header: fc.constantFrom('keep', 'rewrite'),
+    files: fc.record({ dir: fc.constantFrom('/a', '/b') }),
+    health_check: fc.record({ type: fc.constantFrom('tcp', 'http'), interval_secs: fc.constantFrom(1, 2) }),
+    policy: fc.constantFrom('hash1', 'hash2'),
+    policy_revision: fc.constantFrom(0, 1),
+    services: fc.record({ api: fc.constantFrom('127.0.0.1:1', '127.0.0.1:2') }),
+  },
+  { requiredKeys: ['protocol'] },
+);
+const wanted: fc.Arbitrary<WantedEntry> = fc.record({
+  name: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
+  kind: fc.constantFrom('tunnel', 'tunnel', 'tunnel', 'peer'),
+  fields,
+});
+const running: fc.Arbitrary<RunningEntry> = fc
+  .tuple(wanted, fc.boolean())
+  .map(([entry, isOfFile]) => ({ ...entry, isOfFile }));
+const byName = { selector: ({ name }: WantedEntry) => name };
+
+const text = (value: unknown): string =>
+  JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+
+/** What the edge is told of an entry, as texts: the naive way to see whether it has to be told anew, and of what. */
+const toldToEdge = ({ kind, fields: entry }: WantedEntry): { tunnel: string; policy: string } => {
+  const { local_port, files, health_check, policy, policy_revision, services, ...rest } = entry as Record<
+    string,
+    unknown
+  > & { health_check?: { type: string } };
+  const address = entry['host_header'] === 'rewrite' ? { local_port, files } : {};
+  return {
+    tunnel: text({ kind, ...rest, ...address, probe: health_check?.type }),
+    policy: text({ policy, policy_revision, services }),
+  };
+};
+
+const naive = (before: readonly RunningEntry[], after: readonly WantedEntry[]): Record<string, string> => {
+  const steps: Record<string, string> = {};
+  for (const name of new Set([...before, ...after].map((entry) => entry.name))) {
+    const old = before.find((entry) => entry.name === name);
+    const now = after.find((entry) => entry.name === name);
+    if (old === undefined) steps[name] = 'open';
+    else if (now === undefined) steps[name] = old.isOfFile ? 'close' : 'left alone';
+    else if (text([old.kind, old.fields]) === text([now.kind, now.fields])) steps[name] = 'keep';
+    else if (now.kind !== 'tunnel' || toldToEdge(old).tunnel !== toldToEdge(now).tunnel) steps[name] = 'reopen';
+    else steps[name] = toldToEdge(old).policy === toldToEdge(now).policy ? 'retarget' : 'update';
+  }
+  return steps;
+};
+
+test('any two configurations: every name has the step that the rules give it, and no name has two', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(running, byName), fc.uniqueArray(wanted, byName), (before, after) => {
+      const plan = planReload(before, after);
+      const found = Object.entries(plan).flatMap(([step, names]) =>
+        (names as readonly string[]).map((name): [string, string] => [name, step]),
+      );
+      const expected = Object.entries(naive(before, after)).filter(([, step]) => step !== 'left alone');
+      expect(new Map(found)).toEqual(new Map(expected));
+      expect(found).toHaveLength(expected.length);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a reload of what runs changes nothing, whatever it is', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(running, byName), (entries) => {
+      const plan = planReload(entries, structuredClone(entries));
+      const keep = entries.map(({ name }) => name);
+      expect(plan).toEqual({ keep, retarget: [], update: [], reopen: [], open: [], close: [] });
+    }),
+  );
+});

@@ -1,0 +1,65 @@
+// A captured request with a person's changes, head and body, ready to be sent: the rules are core's, the bytes are here.
+import { type EditProblem, editedHead, isEdit, markProblem, type RequestEdit } from '../edited-request.ts';
+import { fieldValueOf } from '../fields.ts';
+import { putBackInBody } from '../put-back.ts';
+import { REDACTED } from '../redact.ts';
+import { type RequestHead } from '../request-head.ts';
+import { type BodyBounds, decodedBody, withoutSecrets } from './readable-body.ts';
+
+export interface CapturedMessage {
+  readonly head: RequestHead;
+  /** Whole, one character per byte. */
+  readonly body: string;
+}
+
+export interface EditedRequest {
+  readonly kind: 'edited';
+  readonly head: RequestHead;
+  readonly body: Buffer;
+}
+
+/** null: there is nothing to change, and it goes out as it came. */
+export const editRequest = async (
+  stored: CapturedMessage,
+  edit: RequestEdit,
+  bounds: BodyBounds,
+): Promise<EditedRequest | EditProblem | null> => {
+  if (!isEdit(edit)) return null;
+  const text = await textOf(stored, bounds);
+  const body = bodyOf(stored, edit.body, text, bounds);
+  if (!Buffer.isBuffer(body)) return body;
+  const isNew = edit.body !== undefined;
+  const hasSecrets = isNew ? edit.body.includes(REDACTED) : text.whole !== text.shown;
+  const head = editedHead(stored.head, edit, { bytes: body.length, isNew, hasSecrets });
+  return head.kind === 'problem' ? head : { kind: 'edited', head, body };
+};
+
+interface StoredText {
+  readonly contentType: string | null;
+  /** Empty: it is not text. */
+  readonly whole: string;
+  /** Without its secrets. */
+  readonly shown: string;
+}
+
+const textOf = async ({ head, body: kept }: CapturedMessage, bounds: BodyBounds): Promise<StoredText> => {
+  const contentType = fieldValueOf(head.headers, 'content-type');
+  const contentEncoding = fieldValueOf(head.headers, 'content-encoding');
+  const whole = (await decodedBody({ kept, contentType, contentEncoding }, bounds)) ?? '';
+  return { contentType, whole, shown: withoutSecrets(contentType, whole) };
+};
+
+const bodyOf = (
+  { body: kept }: CapturedMessage,
+  edited: string | undefined,
+  { contentType, whole }: StoredText,
+  { shownBytes }: BodyBounds,
+): Buffer | EditProblem => {
+  if (edited === undefined) return Buffer.from(kept, 'latin1');
+  const text = putBackInBody(contentType, edited, whole);
+  // A mark stands where no secret was.
+  if (text.kind === 'problem') return markProblem('body');
+  const bytes = Buffer.from(text.text);
+  // No longer than what is kept, so that the new request can be edited in turn.
+  return bytes.length <= shownBytes ? bytes : { kind: 'problem', reason: `body: over ${shownBytes} bytes` };
+};

@@ -1,0 +1,188 @@
+// Reads the fields of a head in one pass, and notes on the way what framing and connection depend on. What is wrong is data.
+
+import { BLANK, CR, classAt, eachListItem, HTAB, LF, SP, TOKEN, VALUE } from './characters.ts';
+import { type FieldRole, type HeaderField, LineField, type PartField, roleAt } from './fields.ts';
+import { HTTP1_LIMITS } from './limits.ts';
+
+/** What is wrong with a head: data, so that the rim can answer, close and count. */
+export interface HeadProblem {
+  readonly kind: 'problem';
+  /** To answer with. 502: the head came from the local service. */
+  readonly status: 400 | 431 | 501 | 502 | 505;
+  /** For the page and the log. Holds nothing of the message. */
+  readonly reason: string;
+}
+
+export const headProblem = (status: HeadProblem['status'], reason: string): HeadProblem => ({
+  kind: 'problem',
+  status,
+  reason,
+});
+
+const COLON = 0x3a;
+
+export class FieldReader {
+  readonly fields: HeaderField[] = [];
+  hostCount = 0;
+  host = '';
+  /** null: none was sent. */
+  contentLength: number | null = null;
+  codingCount = 0;
+  coding = '';
+  close = false;
+  keepAlive = false;
+  /** `Connection: upgrade` was sent; without it `Upgrade` means nothing. */
+  upgradeOption = false;
+  /** Other names in `Connection`: fields to remove. */
+  named: string[] | null = null;
+  upgrade: string | null = null;
+  expectContinue = false;
+  teTrailers = false;
+
+  /** From the first field line to the empty line, which must be the text's last. null: all is well. */
+  read(text: string, start: number, fieldsMax: number): HeadProblem | null {
+    const end = text.length - 2;
+    let at = start;
+    while (at < end) {
+      if (this.fields.length === fieldsMax) return headProblem(431, 'too many header fields');
+      const from = at;
+      while ((classAt(text, at) & TOKEN) !== 0) at += 1;
+      if (at === from || text.charCodeAt(at) !== COLON) return problemOfName(text, from, at);
+      const colon = at;
+      at += 1;
+      while ((classAt(text, at) & BLANK) !== 0) at += 1;
+      const valueFrom = at;
+      at = valueEnd(text, at);
+      if (text.charCodeAt(at) !== CR || text.charCodeAt(at + 1) !== LF) return problemOfValue(text, at);
+      let valueTo = at;
+      while (valueTo > valueFrom && (classAt(text, valueTo - 1) & BLANK) !== 0) valueTo -= 1;
+      at += 2;
+      const role = roleAt(text, from, colon);
+      const field = new LineField(text, from, colon, valueFrom, valueTo, at, role);
+      this.fields.push(field);
+      if (role === 'ordinary') continue;
+      const problem = this.#note(role, field.value) ?? problemOfBlanks(field);
+      if (problem !== null) return problem;
+    }
+    return at === end ? null : headProblem(400, 'the head does not end with an empty line');
+  }
+
+  /** The same for fields that came one by one, their characters checked. */
+  readParts(parts: readonly PartField[], fieldsMax: number): HeadProblem | null {
+    for (const field of parts) {
+      if (this.fields.length === fieldsMax) return headProblem(431, 'too many header fields');
+      this.fields.push(field);
+      if (field.role === 'ordinary') continue;
+      const problem = this.#note(field.role, field.value) ?? problemOfBlanks(field);
+      if (problem !== null) return problem;
+    }
+    return null;
+  }
+
+  #note(role: FieldRole, value: string): HeadProblem | null {
+    switch (role) {
+      case 'host':
+        this.hostCount += 1;
+        this.host = value;
+        return null;
+      case 'length':
+        return this.#noteLength(value);
+      case 'coding':
+        this.codingCount += 1;
+        this.coding = value;
+        return null;
+      case 'connection':
+        return this.#noteConnection(value);
+      case 'upgrade':
+        this.upgrade = this.upgrade === null ? value : `${this.upgrade}, ${value}`;
+        return null;
+      case 'expect':
+        if (value.toLowerCase() === '100-continue') this.expectContinue = true;
+        return null;
+      case 'te':
+        eachListItem(value.toLowerCase(), (item) => {
+          if (item === 'trailers') this.teTrailers = true;
+        });
+        return null;
+      default:
+        return null;
+    }
+  }
+
+  /** Equal repeats are refused, too: they only come from messages that were put together wrongly. */
+  #noteLength(value: string): HeadProblem | null {
+    if (this.contentLength !== null) return headProblem(400, 'Content-Length is repeated');
+    const length = readLength(value);
+    if (length < 0) return headProblem(400, 'Content-Length is not a plain decimal number');
+    this.contentLength = length;
+    return null;
+  }
+
+  #noteConnection(value: string): HeadProblem | null {
+    if (value === 'keep-alive') this.keepAlive = true;
+    else if (value === 'close') this.close = true;
+    else eachListItem(value.toLowerCase(), (option) => this.#noteOption(option));
+    const isTooLong = this.named !== null && this.named.length > HTTP1_LIMITS.HTTP_CONNECTION_OPTIONS_MAX;
+    return isTooLong ? headProblem(400, 'too many options in Connection') : null;
+  }
+
+  #noteOption(option: string): void {
+    if (option === 'close') this.close = true;
+    else if (option === 'keep-alive') this.keepAlive = true;
+    else if (option === 'upgrade') this.upgradeOption = true;
+    else if (this.named === null) this.named = [option];
+    else if (this.named.length <= HTTP1_LIMITS.HTTP_CONNECTION_OPTIONS_MAX) this.named.push(option);
+  }
+}
+
+/** Most values are shorter: a look at each character costs less than a search. A long one, such as a cookie or a token, is worth that. */
+const NEAR_CHARS = 64;
+const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/g;
+
+/** Where the first character is that no value has; of a whole line its CR. */
+const valueEnd = (text: string, from: number): number => {
+  const near = from + NEAR_CHARS;
+  let at = from;
+  while ((classAt(text, at) & VALUE) !== 0) {
+    at += 1;
+    if (at < near) continue;
+    NO_VALUE.lastIndex = at;
+    return NO_VALUE.test(text) ? NO_VALUE.lastIndex - 1 : text.length;
+  }
+  return at;
+};
+
+/** -1: not a length. `+5`, `0x5`, `5, 5`, ` 5 5`, the empty text and what no number here can hold are none. */
+const readLength = (value: string): number => {
+  if (value.length === 0 || value.length > HTTP1_LIMITS.HTTP_LENGTH_MAX_DIGITS) return -1;
+  let length = 0;
+  for (let at = 0; at < value.length; at += 1) {
+    const digit = value.charCodeAt(at) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return -1;
+    length = length * 10 + digit;
+  }
+  return Number.isSafeInteger(length) ? length : -1;
+};
+
+/** A tab beside a length or a coding is legal, but not every reader takes it off: what ends a body must leave no doubt. */
+const problemOfBlanks = (field: HeaderField): HeadProblem | null => {
+  if (field.role !== 'length' && field.role !== 'coding') return null;
+  return field.line.includes('\t') ? headProblem(400, 'a tab beside a length or a coding') : null;
+};
+
+const problemOfName = (text: string, nameStart: number, at: number): HeadProblem => {
+  const first = text.charCodeAt(nameStart);
+  const stop = text.charCodeAt(at);
+  if (first === SP || first === HTAB) return headProblem(400, 'a header line begins with a space');
+  if (at === nameStart && stop === COLON) return headProblem(400, 'a header field has no name');
+  if (stop === SP || stop === HTAB) return headProblem(400, 'a space before the colon of a header field');
+  if (stop === CR || stop === LF) return headProblem(400, 'a header line without a colon');
+  return headProblem(400, 'a header name with a character that is not allowed');
+};
+
+const problemOfValue = (text: string, at: number): HeadProblem => {
+  const stop = text.charCodeAt(at);
+  if (stop === LF) return headProblem(400, 'a line that ends with LF alone');
+  if (stop === CR) return headProblem(400, 'a CR without LF');
+  return headProblem(400, 'a control character in a header value');
+};

@@ -1,0 +1,197 @@
+// What a looker-on needs of a head, read on its bytes in one pass that makes nothing: for heads as nearly all are. Of any other it says
+// so, and whoever wants to know reads it in full; so the two never say different things of the same head.
+
+import { BLANK, CHAR_CLASSES, CR, DIGIT, HOST, HTAB, LF, SP, TARGET, TOKEN, VALUE } from './characters.ts';
+import { HTTP1_BOUNDS, HTTP1_LIMITS } from './limits.ts';
+
+/** Not whole in these bytes, or not plain: to be read in full. */
+export const NOT_PLAIN = 0;
+
+/** One a reader, written anew by each scan that found a plain head. */
+export interface PlainHead {
+  /** Of a request: where its target begins and ends. It is a path. */
+  targetFrom: number;
+  targetTo: number;
+  /** Of a response. */
+  status: number;
+  /** -1: none was sent. */
+  contentLength: number;
+  isChunked: boolean;
+  /** The value of the first Content-Type; the same twice: there is none. */
+  typeFrom: number;
+  typeTo: number;
+}
+
+export const newPlainHead = (): PlainHead => ({
+  targetFrom: 0,
+  targetTo: 0,
+  status: 0,
+  contentLength: -1,
+  isChunked: false,
+  typeFrom: 0,
+  typeTo: 0,
+});
+
+const COLON = 0x3a;
+const SLASH = 0x2f;
+const LETTER_C = 0x63;
+const LETTER_T = 0x74;
+const LETTER_U = 0x75;
+const ZERO = 0x30;
+/** Fifteen digits are a number that is exact; longer lengths are nobody's. */
+const LENGTH_DIGITS_MAX = 15;
+
+const codesOf = (text: string): Uint8Array => Uint8Array.from(text, (character) => character.charCodeAt(0));
+
+const HTTP_1_1 = codesOf('HTTP/1.1');
+const CONNECT = codesOf('connect');
+const HOST_FIELD = codesOf('host');
+const UPGRADE = codesOf('upgrade');
+const CONNECTION = codesOf('connection');
+const CONTENT_LENGTH = codesOf('content-length');
+const CONTENT_TYPE = codesOf('content-type');
+const TRANSFER_ENCODING = codesOf('transfer-encoding');
+const CHUNKED = codesOf('chunked');
+const KEEP_ALIVE = codesOf('keep-alive');
+const CLOSE = codesOf('close');
+
+const classOf = (bytes: Uint8Array, at: number): number => CHAR_CLASSES[bytes[at] as number] as number;
+
+/** Whether `word` stands there. */
+const isAt = (bytes: Uint8Array, from: number, to: number, word: Uint8Array): boolean => {
+  if (to - from !== word.length) return false;
+  for (let at = 0; at < word.length; at += 1) if (bytes[from + at] !== word[at]) return false;
+  return true;
+};
+
+/** Likewise in any case; `lower` has letters and `-` alone, and what stands there is a token or a value. */
+const isNameAt = (bytes: Uint8Array, from: number, to: number, lower: Uint8Array): boolean => {
+  if (to - from !== lower.length) return false;
+  for (let at = 0; at < lower.length; at += 1) if (((bytes[from + at] as number) | 0x20) !== lower[at]) return false;
+  return true;
+};
+
+/**
+ * Of a request whose first byte is at `from`: the index after its head, or NOT_PLAIN.
+ * Plain: HTTP/1.1, a path, one host, no upgrade, and a body with a length, in chunks, or none.
+ */
+export const scanRequestHead = (bytes: Uint8Array, from: number, to: number, head: PlainHead): number => {
+  let at = from;
+  while (at < to && (classOf(bytes, at) & TOKEN) !== 0) at += 1;
+  if (at === from || at + 1 >= to || bytes[at] !== SP || isNameAt(bytes, from, at, CONNECT)) return NOT_PLAIN;
+  at += 1;
+  if (bytes[at] !== SLASH) return NOT_PLAIN;
+  head.targetFrom = at;
+  while (at < to && (classOf(bytes, at) & TARGET) !== 0) at += 1;
+  head.targetTo = at;
+  if (at + 11 > to || bytes[at] !== SP || !isAt(bytes, at + 1, at + 9, HTTP_1_1)) return NOT_PLAIN;
+  if (bytes[at + 9] !== CR || bytes[at + 10] !== LF) return NOT_PLAIN;
+  const next = scanFields(bytes, at + 11, to, head, true);
+  return next - from > HTTP1_BOUNDS.headMaxBytes ? NOT_PLAIN : next;
+};
+
+/** The same for a final response of HTTP/1.1. */
+export const scanResponseHead = (bytes: Uint8Array, from: number, to: number, head: PlainHead): number => {
+  if (from + 15 > to || !isAt(bytes, from, from + 8, HTTP_1_1) || bytes[from + 8] !== SP) return NOT_PLAIN;
+  if ((classOf(bytes, from + 9) & classOf(bytes, from + 10) & classOf(bytes, from + 11) & DIGIT) === 0) {
+    return NOT_PLAIN;
+  }
+  head.status = digitAt(bytes, from + 9) * 100 + digitAt(bytes, from + 10) * 10 + digitAt(bytes, from + 11);
+  if (head.status < 200 || head.status > 599 || bytes[from + 12] !== SP) return NOT_PLAIN;
+  let at = from + 13;
+  while (at < to && (classOf(bytes, at) & VALUE) !== 0) at += 1;
+  if (at + 2 > to || bytes[at] !== CR || bytes[at + 1] !== LF) return NOT_PLAIN;
+  const next = scanFields(bytes, at + 2, to, head, false);
+  return next - from > HTTP1_BOUNDS.headMaxBytes ? NOT_PLAIN : next;
+};
+
+const digitAt = (bytes: Uint8Array, at: number): number => (bytes[at] as number) - ZERO;
+
+const scanFields = (bytes: Uint8Array, start: number, to: number, head: PlainHead, isRequest: boolean): number => {
+  head.contentLength = -1;
+  head.isChunked = false;
+  head.typeFrom = 0;
+  head.typeTo = 0;
+  let hosts = 0;
+  let at = start;
+  for (let count = 0; ; count += 1) {
+    if (at + 2 > to) return NOT_PLAIN;
+    if (bytes[at] === CR) break;
+    if (count === HTTP1_BOUNDS.fieldsMax) return NOT_PLAIN;
+    const from = at;
+    while (at < to && (classOf(bytes, at) & TOKEN) !== 0) at += 1;
+    const colon = at;
+    if (colon === from || colon >= to || bytes[colon] !== COLON) return NOT_PLAIN;
+    at += 1;
+    while (at < to && (classOf(bytes, at) & BLANK) !== 0) at += 1;
+    const value = at;
+    while (at < to && (classOf(bytes, at) & VALUE) !== 0) at += 1;
+    if (at + 2 > to || bytes[at] !== CR || bytes[at + 1] !== LF) return NOT_PLAIN;
+    if (isRequest && isNameAt(bytes, from, colon, HOST_FIELD)) {
+      hosts += 1;
+      if (!isPlainHost(bytes, value, at)) return NOT_PLAIN;
+    } else if (!notes(bytes, from, colon, value, at, head, isRequest)) return NOT_PLAIN;
+    at += 2;
+  }
+  if (bytes[at + 1] !== LF || (isRequest && hosts !== 1)) return NOT_PLAIN;
+  return head.isChunked && head.contentLength !== -1 ? NOT_PLAIN : at + 2;
+};
+
+/** Fields that the end of the body depends on, and the kind of its content. false: not plain. */
+// biome-ignore format: offsets in their order
+const notes = (
+  bytes: Uint8Array, from: number, colon: number, value: number, end: number, head: PlainHead, isRequest: boolean,
+): boolean => {
+  const first = (bytes[from] as number) | 0x20;
+  switch (colon - from) {
+    case 7:
+      return !(isRequest && first === LETTER_U && isNameAt(bytes, from, colon, UPGRADE));
+    case 10:
+      if (first !== LETTER_C || !isNameAt(bytes, from, colon, CONNECTION)) return true;
+      return isAt(bytes, value, end, KEEP_ALIVE) || isAt(bytes, value, end, CLOSE);
+    case 12:
+      if (first !== LETTER_C || head.typeTo !== 0 || !isNameAt(bytes, from, colon, CONTENT_TYPE)) return true;
+      head.typeFrom = value;
+      head.typeTo = end;
+      return end === value || (classOf(bytes, end - 1) & BLANK) === 0;
+    case 14:
+      if (first !== LETTER_C || !isNameAt(bytes, from, colon, CONTENT_LENGTH)) return true;
+      if (head.contentLength !== -1 || !hasOneBlank(bytes, colon, value)) return false;
+      head.contentLength = lengthAt(bytes, value, end);
+      return head.contentLength !== -1;
+    case 17:
+      if (first !== LETTER_T || !isNameAt(bytes, from, colon, TRANSFER_ENCODING)) return true;
+      if (head.isChunked || !hasOneBlank(bytes, colon, value)) return false;
+      head.isChunked = isNameAt(bytes, value, end, CHUNKED);
+      return head.isChunked;
+    default:
+      return true;
+  }
+};
+
+/** A space, or nothing: what a full reading would take, too, but looks at twice. */
+const hasOneBlank = (bytes: Uint8Array, colon: number, value: number): boolean =>
+  value - colon <= 2 && bytes[colon + 1] !== HTAB;
+
+/** -1: not one that leaves no doubt. */
+const lengthAt = (bytes: Uint8Array, from: number, to: number): number => {
+  if (to === from || to - from > LENGTH_DIGITS_MAX) return -1;
+  let length = 0;
+  for (let at = from; at < to; at += 1) {
+    if ((classOf(bytes, at) & DIGIT) === 0) return -1;
+    length = length * 10 + digitAt(bytes, at);
+  }
+  return length;
+};
+
+/** A name, or an address without colons, and a port of at most four digits. */
+const isPlainHost = (bytes: Uint8Array, from: number, to: number): boolean => {
+  if (to - from > HTTP1_LIMITS.HTTP_AUTHORITY_MAX_CHARS) return false;
+  let at = from;
+  while (at < to && (classOf(bytes, at) & HOST) !== 0) at += 1;
+  if (at === from) return false;
+  if (at === to) return true;
+  if (bytes[at] !== COLON || to - at > 5) return false;
+  for (at += 1; at < to; at += 1) if ((classOf(bytes, at) & DIGIT) === 0) return false;
+  return true;
+};

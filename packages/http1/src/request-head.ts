@@ -1,0 +1,204 @@
+// A request's head: read strictly, once, from text or parts, into what the ingress needs to route, frame and pass it on.
+
+import { classAt, DIGIT, eachListItem, isFieldValue, isToken, isVisible, SP, TARGET, TOKEN } from './characters.ts';
+import { FieldReader, type HeadProblem, headProblem } from './field-reader.ts';
+import { type FieldPairs, type HeaderField, linesOf, PartField, roleOf } from './fields.ts';
+import { type Framing, NO_BODY, readFraming } from './framing.ts';
+import { HTTP1_BOUNDS, type Http1Bounds } from './limits.ts';
+import { hostOfAuthority, readTarget, type Target } from './request-target.ts';
+
+export type HttpVersion = '1.0' | '1.1';
+
+export interface RequestHead {
+  readonly kind: 'request';
+  /** As received, to the final empty line; of one that came in parts, as HTTP/1.1 would write it, rendered when it is asked for. */
+  readonly text: string;
+  readonly method: string;
+  /** As received. */
+  readonly target: string;
+  /** To send on: path and query, or `*`. */
+  readonly path: string;
+  readonly version: HttpVersion;
+  readonly headers: readonly HeaderField[];
+  /** To route by: lower case, no port, an IPv6 address in brackets. Empty for an HTTP/1.0 request that names none. */
+  readonly host: string;
+  /** `host[:port]` as received: of the target when that is absolute (it overrules Host: RFC 9112, 3.2.2), else of Host. */
+  readonly authority: string;
+  readonly framing: Framing;
+  /** The visitor wants to go on after this request. */
+  readonly keepAlive: boolean;
+  /** Protocols asked for, h2c left out; null: none, or not in a way that counts. */
+  readonly upgrade: string | null;
+  readonly expectContinue: boolean;
+  /** The visitor takes trailers: `TE: trailers`. */
+  readonly teTrailers: boolean;
+  /** Fields that `Connection` names, lower case: they end here. */
+  readonly connectionNames: readonly string[] | null;
+}
+
+/** From the request line up to and with the empty line, one character per byte (latin1). */
+export const parseRequestHead = (
+  text: string,
+  bounds: Pick<Http1Bounds, 'fieldsMax'> = HTTP1_BOUNDS,
+): RequestHead | HeadProblem => {
+  if (!text.endsWith('\r\n\r\n')) return headProblem(400, 'the head does not end with an empty line');
+  let at = 0;
+  while ((classAt(text, at) & TOKEN) !== 0) at += 1;
+  if (at === 0 || text.charCodeAt(at) !== SP) return headProblem(400, 'the request line has no method');
+  // Nearly all are: one constant, which others compare with sooner than a copy.
+  const method = at === 3 && text.startsWith('GET') ? 'GET' : text.slice(0, at);
+  const targetStart = at + 1;
+  at = targetStart;
+  while ((classAt(text, at) & TARGET) !== 0) at += 1;
+  if (at === targetStart || text.charCodeAt(at) !== SP) return headProblem(400, 'the request target is malformed');
+  const target = text.slice(targetStart, at);
+  const version = versionAt(text, at + 1);
+  if (typeof version !== 'string') return version;
+  if (method === 'CONNECT') return headProblem(501, 'CONNECT is not served here');
+  const reading = readTarget(method, target);
+  if (reading.kind !== 'target') return headProblem(400, reading.reason);
+  const fields = new FieldReader();
+  const problem = fields.read(text, at + 11, bounds.fieldsMax);
+  return problem ?? headOf(text, method, target, version, reading, fields);
+};
+
+/** What the request line and the fields say together. */
+const headOf = (
+  text: string,
+  method: string,
+  target: string,
+  version: HttpVersion,
+  reading: Target,
+  fields: FieldReader,
+): RequestHead | HeadProblem => {
+  if (fields.hostCount > 1) return headProblem(400, 'Host is repeated');
+  if (fields.hostCount === 0 && version === '1.1') return headProblem(400, 'Host is missing');
+  // Also a Host that the target overrules must be one: another reader may look at it.
+  const ownHost = fields.hostCount === 0 ? '' : hostOfAuthority(fields.host);
+  const host = reading.authority === null ? ownHost : hostOfAuthority(reading.authority);
+  if (ownHost === null || host === null) return headProblem(400, 'Host is not a host name with an optional port');
+  const framing = readFraming(version, fields);
+  if (framing?.kind === 'problem') return framing;
+  return {
+    kind: 'request',
+    text,
+    method,
+    target,
+    path: reading.path,
+    version,
+    headers: fields.fields,
+    host,
+    authority: reading.authority ?? fields.host,
+    framing: framing ?? NO_BODY,
+    keepAlive: !fields.close && (version === '1.1' || fields.keepAlive),
+    upgrade:
+      version === '1.1' && fields.upgradeOption && fields.upgrade !== null ? servedUpgrade(fields.upgrade) : null,
+    expectContinue: fields.expectContinue && version === '1.1',
+    teTrailers: fields.teTrailers,
+    connectionNames: fields.named,
+  };
+};
+
+const versionAt = (text: string, at: number): HttpVersion | HeadProblem => {
+  if (text.startsWith('HTTP/1.1\r\n', at)) return '1.1';
+  if (text.startsWith('HTTP/1.0\r\n', at)) return '1.0';
+  const isVersion =
+    text.startsWith('HTTP/', at) &&
+    (classAt(text, at + 5) & DIGIT) !== 0 &&
+    text[at + 6] === '.' &&
+    (classAt(text, at + 7) & DIGIT) !== 0 &&
+    text.startsWith('\r\n', at + 8);
+  return isVersion
+    ? headProblem(505, 'only HTTP/1.1 and HTTP/1.0 are spoken here')
+    : headProblem(400, 'the request line is malformed');
+};
+
+/**
+ * h2c would carry a whole HTTP/2 connection past routing, forwarded headers and captures, and RFC 9113 has taken it back.
+ * An upgrade may be ignored by any server, so leaving it out is always legal.
+ */
+const servedUpgrade = (upgrade: string): string | null => {
+  if (!upgrade.toLowerCase().includes('h2c')) return upgrade === '' ? null : upgrade;
+  const kept: string[] = [];
+  eachListItem(upgrade, (protocol) => {
+    if (!protocol.toLowerCase().startsWith('h2c')) kept.push(protocol);
+  });
+  return kept.length === 0 ? null : kept.join(', ');
+};
+
+/** A request that came in parts, not as text (HTTP/2). */
+export interface RequestParts {
+  readonly method: string;
+  /** `:path` */
+  readonly path: string;
+  /** `:authority`, or Host. */
+  readonly authority: string;
+  /** Without pseudo-header fields and without Host. Content-Length is believed, as HTTP/2 has checked it against the data. */
+  readonly headers: FieldPairs;
+  /** A body follows; when no length is named it is sent in chunks. */
+  readonly hasBody: boolean;
+}
+
+/**
+ * The hazard of a downgrade is a part that becomes more than one line: each is checked before it is taken.
+ * Fields of a connection are malformed in HTTP/2 (RFC 9113, 8.2.2): refused, but for `TE: trailers`.
+ * The head is as large as its text in HTTP/1.1 would be.
+ */
+export const requestHeadFromParts = (
+  parts: RequestParts,
+  bounds: Pick<Http1Bounds, 'fieldsMax' | 'headMaxBytes'> = HTTP1_BOUNDS,
+): RequestHead | HeadProblem => {
+  const { method, path, authority, hasBody } = parts;
+  if (!isToken(method) || !isVisible(path) || !isVisible(authority)) {
+    return headProblem(400, 'a pseudo-header field with a character that is not allowed');
+  }
+  // An absolute form here would overrule the authority that the connection was checked for.
+  if (!path.startsWith('/') && path !== '*') return headProblem(400, 'the request target is not a path');
+  const given = fieldsOf(parts);
+  if (!Array.isArray(given)) return given;
+  if (method === 'CONNECT') return headProblem(501, 'CONNECT is not served here');
+  const target = readTarget(method, path);
+  if (target.kind !== 'target') return headProblem(400, target.reason);
+  const fields = new FieldReader();
+  const problem = fields.readParts(given, bounds.fieldsMax);
+  if (problem !== null) return problem;
+  const head = headOf('', method, path, '1.1', target, fields);
+  if (head.kind === 'problem') return head;
+  if (!hasBody && head.framing.kind === 'length' && head.framing.length > 0) {
+    return headProblem(400, 'a Content-Length without its body');
+  }
+  const requestLine = `${method} ${path} HTTP/1.1\r\n`;
+  let bytes = requestLine.length + 2;
+  for (const field of given) bytes += field.lineLength;
+  if (bytes > bounds.headMaxBytes) return headProblem(431, `the head is over ${bounds.headMaxBytes} bytes`);
+  let text: string | null = null;
+  return {
+    ...head,
+    // Captures want it, and nobody else.
+    get text(): string {
+      text ??= `${requestLine}${linesOf(given)}\r\n`;
+      return text;
+    },
+  };
+};
+
+/** All that HTTP/1.1 would have: Host first, and the coding of a body without a length last. */
+const fieldsOf = ({ authority, headers, hasBody }: RequestParts): PartField[] | HeadProblem => {
+  const fields = [new PartField('Host', authority, 'host')];
+  let hasLength = false;
+  for (const [name, value] of headers) {
+    if (!isToken(name) || !isFieldValue(value)) {
+      return headProblem(400, 'a header field with a character that is not allowed');
+    }
+    const role = roleOf(name);
+    if (CONNECTION_ROLES.has(role)) return headProblem(400, 'a header field that belongs to a connection of HTTP/1.1');
+    if (role === 'te') {
+      if (value.trim().toLowerCase() !== 'trailers') return headProblem(400, 'TE other than trailers');
+    } else if (role === 'length') hasLength = true;
+    fields.push(new PartField(name, value, role));
+  }
+  if (hasBody && !hasLength) fields.push(new PartField('Transfer-Encoding', 'chunked', 'coding'));
+  return fields;
+};
+
+const CONNECTION_ROLES: ReadonlySet<string> = new Set(['host', 'connection', 'upgrade', 'coding']);

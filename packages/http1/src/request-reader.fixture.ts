@@ -1,0 +1,106 @@
+// Reads a visitor's bytes the way an edge does, cut anywhere: search, head, body, next request.
+
+import { scannerOf } from './bodies.ts';
+import { latin1Text } from './characters.ts';
+import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner } from './framing.ts';
+import { findHeadEnd, HEAD_INCOMPLETE, HEAD_TOO_LONG, newHeadSearch, resetHeadSearch } from './head-search.ts';
+import { HTTP1_BOUNDS } from './limits.ts';
+import { parseRequestHead, type RequestHead } from './request-head.ts';
+
+export interface ReadRequest {
+  readonly head: RequestHead;
+  /** The content, and the bytes that would go to the local service. */
+  content: string;
+  passedOn: string;
+  isComplete: boolean;
+}
+
+export interface Reading {
+  readonly requests: ReadRequest[];
+  problem: { readonly status: number; readonly reason: string } | null;
+  /** Bytes that belong to a head that is not complete. */
+  pendingBytes: number;
+  /** Bytes after a request that was the connection's last. */
+  surplusBytes: number;
+}
+
+export const latin1Bytes = (text: string): Uint8Array => Uint8Array.from(text, (character) => character.charCodeAt(0));
+
+export class RequestReader {
+  readonly reading: Reading = { requests: [], problem: null, pendingBytes: 0, surplusBytes: 0 };
+  readonly #search = newHeadSearch();
+  #headText = '';
+  #body: { readonly framed: BodyScanner; readonly content: BodyScanner } | null = null;
+  #isOver = false;
+
+  push(bytes: Uint8Array, from: number, to: number): void {
+    let at = from;
+    while (at < to) {
+      if (this.reading.problem !== null) return;
+      if (this.#isOver) this.reading.surplusBytes += to - at;
+      if (this.#isOver) return;
+      at = this.#body === null ? this.#readHead(bytes, at, to) : this.#readBody(bytes, at, to);
+    }
+  }
+
+  #readHead(bytes: Uint8Array, at: number, to: number): number {
+    const found = findHeadEnd(bytes, at, to, this.#search, HTTP1_BOUNDS);
+    if (found < 0 && found !== HEAD_INCOMPLETE) {
+      this.reading.problem = { status: found === HEAD_TOO_LONG ? 431 : 400, reason: 'search' };
+      return to;
+    }
+    const stop = found === HEAD_INCOMPLETE ? to : found;
+    this.#headText += latin1Text(bytes, at, stop);
+    this.reading.pendingBytes = this.#search.seenBytes - this.#search.leadBytes;
+    if (found === HEAD_INCOMPLETE) return stop;
+    const head = parseRequestHead(this.#headText.slice(this.#search.leadBytes));
+    this.#headText = '';
+    this.reading.pendingBytes = 0;
+    resetHeadSearch(this.#search);
+    if (head.kind === 'problem') this.reading.problem = head;
+    else this.#begin(head);
+    return stop;
+  }
+
+  #begin(head: RequestHead): void {
+    const framed = scannerOf(head.framing);
+    const content = scannerOf(head.framing, 'data');
+    this.reading.requests.push({ head, content: '', passedOn: '', isComplete: framed === null });
+    if (framed !== null && content !== null) this.#body = { framed, content };
+    else this.#isOver = isLast(head);
+  }
+
+  #readBody(bytes: Uint8Array, at: number, to: number): number {
+    const request = this.reading.requests.at(-1)!;
+    const { framed, content } = this.#body!;
+    const stop = framed.push(bytes, at, to, {
+      forward: (start, end) => (request.passedOn += latin1Text(bytes, start, end)),
+      text: (piece) => (request.passedOn += piece),
+    });
+    const same = content.push(bytes, at, to, {
+      forward: (start, end) => (request.content += latin1Text(bytes, start, end)),
+      text: () => {
+        throw new Error('the content has no text of ours');
+      },
+    });
+    if (stop !== same) throw new Error('two forms of one body end at two places');
+    if (stop === BODY_BAD) this.reading.problem = { status: 400, reason: framed.problem ?? '' };
+    if (stop === BODY_BAD || stop === BODY_INCOMPLETE) return to;
+    request.isComplete = true;
+    this.#body = null;
+    this.#isOver = isLast(request.head);
+    return stop;
+  }
+}
+
+const isLast = (head: RequestHead): boolean => !head.keepAlive || head.upgrade !== null;
+
+/** `cuts`: places between 0 and the length, in any order. */
+export const readRequests = (text: string, cuts: readonly number[] = []): Reading => {
+  const bytes = latin1Bytes(text);
+  const stops = [0, ...cuts, bytes.length].toSorted((a, b) => a - b);
+  const reader = new RequestReader();
+  // Every piece lies in the middle of a larger buffer, as it does in an edge: what is around it must not matter.
+  for (const [index, from] of stops.entries()) reader.push(bytes, from, stops[index + 1] ?? from);
+  return reader.reading;
+};

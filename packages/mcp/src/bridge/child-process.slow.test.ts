@@ -1,0 +1,81 @@
+// Programs that behave badly, each of them a line of shell: what is heard of them, and that none of them stays.
+import type { JSONRPCMessage } from '@modelcontextprotocol/client';
+import { isProcessAlive } from '@tunnel/runtime';
+import { eventually, FakeClock } from '@tunnel/testkit';
+import { afterEach, describe, expect, it } from 'vitest';
+import { BRIDGE_LIMITS } from './bridge-limits.ts';
+import { ChildProcess } from './child-process.ts';
+
+interface ChildUnderTest {
+  readonly child: ChildProcess;
+  readonly clock: FakeClock;
+  readonly messages: JSONRPCMessage[];
+  readonly isOver: () => boolean;
+}
+
+const started: ChildUnderTest[] = [];
+
+const run = async (script: string): Promise<ChildUnderTest> => {
+  const clock = new FakeClock();
+  const messages: JSONRPCMessage[] = [];
+  let isOver = false;
+  const command = { command: '/bin/sh', args: ['-c', script], env: process.env, cwd: '/' };
+  const child = new ChildProcess(command, { clock, onStderr: () => {} });
+  child.onmessage = (message) => messages.push(message);
+  child.onclose = () => (isOver = true);
+  await child.start();
+  const under = { child, clock, messages, isOver: () => isOver };
+  started.push(under);
+  return under;
+};
+
+afterEach(async () => {
+  for (const { child, clock } of started.splice(0)) {
+    const closed = child.close();
+    await clock.advance(3 * BRIDGE_LIMITS.STOP_STEP_MS);
+    await closed;
+    expect(clock.pendingTimers).toBe(0);
+  }
+});
+
+describe('a program that goes on', () => {
+  it.each([
+    ['its stdout', 'exec >&-; sleep 60'],
+    ['its stdin', 'exec <&-; sleep 60'],
+  ])('and has closed %s is ended', async (pipe, script) => {
+    const { child, clock, isOver } = await run(script);
+    // Of a stdin that is closed one hears by writing.
+    await eventually(async () => {
+      await child.send({ jsonrpc: '2.0', method: 'ping' }).catch(() => {});
+      expect(clock.pendingTimers).toBe(1);
+    });
+    await clock.advance(BRIDGE_LIMITS.CLOSED_PIPE_MS - 1);
+    expect(isOver()).toBe(false);
+    await clock.advance(1);
+    await eventually(() => expect(isOver()).toBe(true));
+    expect([child.end, child.endedByItself]).toEqual([`it has closed ${pipe}`, true]);
+    expect(isProcessAlive(child.pid ?? 0)).toBe(false);
+  });
+});
+
+describe('an answer that is none of JSON-RPC', () => {
+  it.each([
+    ['nothing in it', '{"jsonrpc":"2.0","id":7}'],
+    ['no object', '{"jsonrpc":"2.0","id":7,"result":null}'],
+    ['both a result and an error', '{"jsonrpc":"2.0","id":7,"result":{},"error":{"code":1,"message":"m"}}'],
+    ['an odd error', '{"jsonrpc":"2.0","id":7,"error":{"code":1.5,"message":"m"}}'],
+    ['no revision of JSON-RPC', '{"id":7,"result":{}}'],
+  ])('(%s) is an error to whoever waits for it', async (_, line) => {
+    const { messages } = await run(`echo '${line}'; cat >/dev/null`);
+    const message = 'the answer of the server is none of JSON-RPC';
+    await eventually(() => expect(messages).toEqual([{ jsonrpc: '2.0', id: 7, error: { code: -32603, message } }]));
+  });
+
+  it('and answers nobody is left to who looks for mistakes', async () => {
+    const { messages } = await run(
+      `echo '{"jsonrpc":"2.0","id":null,"result":{}}'; echo '{"jsonrpc":"2.0","id":{}}'; echo '{"jsonrpc":"2.0","id":8,"result":{}}'; cat >/dev/null`,
+    );
+    await eventually(() => expect(messages).toHaveLength(3));
+    expect(messages.at(-1)).toEqual({ jsonrpc: '2.0', id: 8, result: {} });
+  });
+});

@@ -1,0 +1,74 @@
+// What may stand in an argument, and how one that may not is refused: by its name, what it must be, and never with the whole of what was said.
+import { Fault } from '@tunnel/errors';
+import * as z from 'zod';
+import { MCP_TOOL_LIMITS } from './tool-limits.ts';
+
+const { TOOL_NAME_MAX_CHARS, TOOL_QUOTE_MAX_CHARS } = MCP_TOOL_LIMITS;
+
+/** NUL, and halves of a character: nothing that stores or sends text takes them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
+const NO_TEXT = /\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+
+export const text = (description: string, maxChars: number = TOOL_NAME_MAX_CHARS) =>
+  z
+    .string()
+    .min(1)
+    .max(maxChars)
+    .refine((value) => !NO_TEXT.test(value), { error: 'contains a character that no text has' })
+    .meta({ description });
+
+export const wholeNumber = (description: string, min: number, max: number) => {
+  const error = ({ input }: { readonly input?: unknown }): string =>
+    input === undefined ? 'is missing' : `must be a whole number from ${min} to ${max}`;
+  return z.int({ error }).min(min, { error }).max(max, { error }).meta({ description });
+};
+
+export const tunnelArgument = text(
+  'The id of the tunnel (tun_…); where this server runs the tunnel, its name works too.',
+);
+
+export const methodArgument = text('Only requests with this HTTP method.', 32).transform((method) =>
+  method.toUpperCase(),
+);
+
+export const pathArgument = text(
+  'Only requests whose path with its query contains this text.',
+  MCP_TOOL_LIMITS.TOOL_PATH_PART_MAX_CHARS,
+);
+
+/** The beginning, and no half of a character at its end. */
+export const cutText = (long: string, maxChars: number): string => {
+  if (long.length <= maxChars) return long;
+  const endsInHalf = /[\ud800-\udbff]$/.test(long.slice(maxChars - 1, maxChars));
+  return long.slice(0, endsInHalf ? maxChars - 1 : maxChars);
+};
+
+/** A caller's own word, as it may stand in a line. */
+export const quoted = (word: string): string => {
+  const shown = cutText(word, TOOL_QUOTE_MAX_CHARS);
+  return JSON.stringify(shown === word ? word : `${shown}…`);
+};
+
+/** Throws API_BAD_REQUEST, which names the first argument that is not as it has to be. */
+export const readArguments = <Input>(schema: z.ZodType<Input>, given: unknown): Input => {
+  const read = schema.safeParse(given ?? {}, { error: inPlainWords });
+  if (read.success) return read.data;
+  throw new Fault('API_BAD_REQUEST', { reason: refusalOf(read.error.issues[0]) });
+};
+
+const refusalOf = (issue: z.core.$ZodIssue | undefined): string => {
+  if (issue?.code === 'unrecognized_keys') return issue.message;
+  const field = issue === undefined || issue.path.length === 0 ? 'arguments' : issue.path.join('.');
+  return `${field}: ${issue?.message ?? 'cannot be read'}`;
+};
+
+/** Where a schema has no words of its own. */
+const inPlainWords = (issue: z.core.$ZodRawIssue): string => {
+  if (issue.code === 'unrecognized_keys') return `${quoted(issue.keys[0] ?? '')} is no argument of this tool`;
+  if (issue.input === undefined) return 'is missing';
+  if (issue.code === 'invalid_type') return `must be ${issue.expected === 'object' ? 'an' : 'a'} ${issue.expected}`;
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
+  if (issue.code === 'too_big') return `must have at most ${issue.maximum} characters`;
+  if (issue.code === 'too_small') return 'must not be empty';
+  return 'is not valid';
+};

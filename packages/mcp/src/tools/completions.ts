@@ -1,0 +1,54 @@
+// Words for an argument that somebody is typing: ids of tunnels, and codes of errors.
+import { ERROR_CODES } from '@tunnel/errors';
+import type { Offer } from './offer.ts';
+import type { ToolCall, ToolHost } from './tool-host.ts';
+import { MCP_TOOL_LIMITS } from './tool-limits.ts';
+
+const { TOOL_COMPLETIONS_MAX, TOOL_TUNNELS_MAX } = MCP_TOOL_LIMITS;
+
+type Reference =
+  | { readonly type: 'ref/prompt'; readonly name: string }
+  | { readonly type: 'ref/resource'; readonly uri: string };
+
+export interface Completion {
+  readonly [field: string]: unknown;
+  readonly values: string[];
+  readonly total: number;
+  readonly hasMore: boolean;
+}
+
+const completionOf = (words: readonly string[]): Completion => ({
+  values: words.slice(0, TOOL_COMPLETIONS_MAX),
+  total: words.length,
+  hasMore: words.length > TOOL_COMPLETIONS_MAX,
+});
+
+/** Does what is being completed exist, and has it this argument? */
+const takes = (offer: Offer, ref: Reference, argument: string): boolean => {
+  if (ref.type === 'ref/prompt') {
+    const prompt = offer.prompts().find(({ name }) => name === ref.name);
+    return prompt?.arguments.some(({ name }) => name === argument) ?? false;
+  }
+  const kind = offer.resources().find(({ address }) => address === ref.uri);
+  return kind?.address.includes(`{${argument}}`) ?? false;
+};
+
+export const complete = async (
+  offer: Offer,
+  host: ToolHost,
+  ref: Reference,
+  argument: { readonly name: string; readonly value: string },
+  call: ToolCall,
+): Promise<Completion> => {
+  if (!takes(offer, ref, argument.name)) return completionOf([]);
+  const { name, value } = argument;
+  if (name === 'code') return completionOf(ERROR_CODES.filter((code) => code.startsWith(value.toUpperCase())));
+  // The list is the tunnels' own: who may not see it is told none of its ids.
+  if (name !== 'tunnel' || !offer.has('list_tunnels')) return completionOf([]);
+  const { tunnels } = await host.listTunnels({ state: 'active', limit: TOOL_TUNNELS_MAX }, call);
+  // Ids, as every host takes them; found by the name too, which people know.
+  const fitting = tunnels.filter(({ tunnel_id, name: called = '' }) =>
+    [tunnel_id, called].some((word) => word.startsWith(value)),
+  );
+  return completionOf(fitting.map(({ tunnel_id }) => tunnel_id));
+};

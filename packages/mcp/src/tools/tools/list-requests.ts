@@ -1,0 +1,44 @@
+// list_requests: a line for each request that a tunnel has kept, the newest first.
+import * as z from 'zod';
+import { methodArgument, pathArgument, tunnelArgument, wholeNumber } from '../arguments.ts';
+import { lineOfRequest, requestLine, UNTRUSTED_WARNING, untrusted } from '../captured.ts';
+import { defineTool } from '../tool.ts';
+import type { RequestLine } from '../tool-host.ts';
+import { MCP_TOOL_LIMITS } from '../tool-limits.ts';
+
+const { TOOL_REQUESTS_DEFAULT, TOOL_REQUESTS_MAX } = MCP_TOOL_LIMITS;
+
+interface Filter {
+  readonly method?: string | undefined;
+  readonly status?: number | undefined;
+  readonly path_contains?: string | undefined;
+}
+
+const passes = (request: RequestLine, { method, status, path_contains }: Filter): boolean =>
+  (method === undefined || request.method.toUpperCase() === method) &&
+  (status === undefined || request.status === status) &&
+  (path_contains === undefined || request.path.includes(path_contains));
+
+export const listRequests = defineTool({
+  name: 'list_requests',
+  title: 'List requests',
+  description: `Lists the HTTP requests that an http tunnel has kept (the last ones only), newest first, one line each: id, method, path, status, time. Reads only, costs nothing. Use it to find out what came in and what failed; get_request shows headers and bodies of one. To wait for a request that has not come yet use wait_for_request instead of asking again and again. ${UNTRUSTED_WARNING}`,
+  input: z.strictObject({
+    tunnel: tunnelArgument,
+    limit: wholeNumber('At most so many.', 1, TOOL_REQUESTS_MAX).default(TOOL_REQUESTS_DEFAULT),
+    method: methodArgument.optional(),
+    status: wholeNumber('Only requests that were answered with this HTTP status.', 100, 599).optional(),
+    path_contains: pathArgument.optional(),
+  }),
+  output: z.object({ requests: z.array(requestLine), truncated: z.boolean(), untrusted }),
+  list: 'requests',
+  run: async (host, { tunnel, limit, ...filter }, call) => {
+    const kept = await host.listRequests(tunnel, call);
+    const found = kept.requests.filter((request) => passes(request, filter));
+    return {
+      requests: found.slice(0, limit).map(lineOfRequest),
+      truncated: kept.truncated || found.length > limit,
+      untrusted: true as const,
+    };
+  },
+});

@@ -1,0 +1,31 @@
+// list_tunnels: the tunnels of the account that live, or those that have ended.
+import { edgeTunnel, tunnelLogEntry } from '@tunnel/contract';
+import * as z from 'zod';
+import { wholeNumber } from '../arguments.ts';
+import { defineTool } from '../tool.ts';
+import { MCP_TOOL_LIMITS } from '../tool-limits.ts';
+
+const { TOOL_TUNNELS_DEFAULT, TOOL_TUNNELS_MAX } = MCP_TOOL_LIMITS;
+
+/** What lives has the fields of the edge, what has ended those of the log. */
+export const shownTunnel = z.union([edgeTunnel, tunnelLogEntry]);
+
+export const listTunnels = defineTool({
+  name: 'list_tunnels',
+  title: 'List tunnels',
+  description:
+    'Lists the tunnels of this account with their id, name, public URL, health and traffic, newest first. `state: "ended"` lists those that are over. Reads only, costs nothing. Use it to find the id that other tools take; when you have the id already, get_tunnel is shorter.',
+  input: z.strictObject({
+    state: z
+      .enum(['active', 'ended'])
+      .default('active')
+      .meta({ description: '`active`: those that live; `ended`: those that are over.' }),
+    limit: wholeNumber('At most so many.', 1, TOOL_TUNNELS_MAX).default(TOOL_TUNNELS_DEFAULT),
+  }),
+  output: z.object({ tunnels: z.array(shownTunnel), truncated: z.boolean() }),
+  list: 'tunnels',
+  run: async (host, { state, limit }, call) => {
+    const { tunnels, truncated } = await host.listTunnels({ state, limit }, call);
+    return { tunnels: tunnels.slice(0, limit), truncated: truncated || tunnels.length > limit };
+  },
+});

@@ -1,0 +1,47 @@
+// wait_for_request: answers with the next request that a tunnel serves, and tells meanwhile that it is waiting.
+import * as z from 'zod';
+import { methodArgument, pathArgument, tunnelArgument, wholeNumber } from '../arguments.ts';
+import { UNTRUSTED_WARNING, untrusted, wholeRequest } from '../captured.ts';
+import { defineTool, type TimedCall } from '../tool.ts';
+import { MCP_TOOL_LIMITS } from '../tool-limits.ts';
+
+const { TOOL_WAIT_DEFAULT_MS, TOOL_WAIT_MAX_MS, TOOL_PROGRESS_INTERVAL_MS } = MCP_TOOL_LIMITS;
+
+const inSeconds = (ms: number): number => Math.round(ms / 100) / 10;
+
+/** Runs `work`, and says every few seconds how long it has taken; nothing is left when it has ended, however it did. */
+const reporting = async <T>(work: () => Promise<T>, withinMs: number, { clock, progress }: TimedCall): Promise<T> => {
+  const began = clock.monotonic();
+  const report = (): void => {
+    const waited = inSeconds(clock.monotonic() - began);
+    progress(waited, withinMs / 1000, `no request yet, ${Math.round(waited)} s of ${withinMs / 1000} s`);
+  };
+  report();
+  const timer = clock.setInterval(report, TOOL_PROGRESS_INTERVAL_MS);
+  try {
+    return await work();
+  } finally {
+    timer.cancel();
+  }
+};
+
+export const waitForRequest = defineTool({
+  name: 'wait_for_request',
+  title: 'Wait for a request',
+  description: `Waits until an http tunnel has served its next request (one that matches, and that finishes after this call began) and shows it whole, as get_request does. \`"request": null\` means that none came in time; that is no failure, and you may call again. Reads only, costs nothing but the time. Start it, then let the person or the service send the webhook; when the request may have come already, look with list_requests first. Many programs end a tool call after 60 s: call several times rather than with a long timeout. ${UNTRUSTED_WARNING}`,
+  input: z.strictObject({
+    tunnel: tunnelArgument,
+    method: methodArgument.optional(),
+    path_contains: pathArgument.optional(),
+    timeout_secs: wholeNumber('How long to wait, in seconds.', 1, TOOL_WAIT_MAX_MS / 1000).default(
+      TOOL_WAIT_DEFAULT_MS / 1000,
+    ),
+  }),
+  output: z.object({ request: wholeRequest.nullable(), waited_ms: z.int().min(0), untrusted }),
+  run: async (host, { tunnel, timeout_secs, ...filter }, call) => {
+    const began = call.clock.monotonic();
+    const withinMs = timeout_secs * 1000;
+    const request = await reporting(() => host.waitForRequest(tunnel, filter, withinMs, call), withinMs, call);
+    return { request, waited_ms: Math.round(call.clock.monotonic() - began), untrusted: true as const };
+  },
+});

@@ -1,0 +1,256 @@
+import { describe, expect, it } from 'vitest';
+import { MUX_LIMITS } from '../limits.ts';
+import {
+  isPathUsed,
+  PATH_OFF,
+  type PathEffect,
+  type PathEvent,
+  type PathState,
+  pathReasonOf,
+  transitionPath,
+  wantsUse,
+} from './path-machine.rules.ts';
+
+/** A machine with its timer; what it does is kept with the time. */
+class Driven {
+  state: PathState = PATH_OFF;
+  now = 1000;
+  readonly done: string[] = [];
+  #wakeAt = Number.POSITIVE_INFINITY;
+
+  tell(event: PathEvent): void {
+    const [state, effects] = transitionPath(this.state, event, this.now);
+    this.state = state;
+    for (const effect of effects) this.#perform(effect);
+  }
+
+  /** Every timer is on time. */
+  runUntil(end: number): void {
+    while (this.#wakeAt <= end) {
+      this.now = this.#wakeAt;
+      this.#wakeAt = Number.POSITIVE_INFINITY;
+      this.tell({ kind: 'tick' });
+    }
+    this.now = end;
+  }
+
+  of(kind: string): number[] {
+    return this.done.filter((line) => line.endsWith(` ${kind}`)).map((line) => Number(line.split(' ')[0]));
+  }
+
+  #perform(effect: PathEffect): void {
+    if (effect.kind === 'wake') this.#wakeAt = effect.at;
+    else this.done.push(`${this.now} ${effect.kind}${effect.kind === 'leave' ? `:${effect.reason}` : ''}`);
+  }
+}
+
+const START: PathEvent = { kind: 'started', beginAfterMs: 0 };
+const ANSWER: PathEvent = { kind: 'heard', isAnswer: true };
+const ARRIVAL: PathEvent = { kind: 'heard', isAnswer: false };
+
+const up = (): Driven => {
+  const path = new Driven();
+  path.tell(START);
+  path.tell(ANSWER);
+  path.done.length = 0;
+  return path;
+};
+
+describe('probing', () => {
+  it('sends dense probes for half a second, then thin ones to the end of the try, three times', () => {
+    const path = new Driven();
+    path.tell(START);
+    path.runUntil(1000 + 9000);
+    const dense = Array.from({ length: 11 }, (_, n) => n * 50);
+    const thin = Array.from({ length: 9 }, (_, n) => 750 + n * 250);
+    const oneTry = [...dense, ...thin];
+    const all = [0, 3000, 6000].flatMap((begin) => oneTry.map((offset) => 1000 + begin + offset));
+    expect(path.of('send-probe')).toEqual(all);
+    expect([path.state.kind, pathReasonOf(path.state)]).toEqual(['down', 'no-answer']);
+  });
+
+  it('begins when both sides can begin together', () => {
+    const path = new Driven();
+    path.tell({ kind: 'started', beginAfterMs: 40 });
+    path.runUntil(1060);
+    expect(path.of('send-probe')).toEqual([1040]);
+  });
+
+  it('ends in use with an answer, and with nothing less', () => {
+    const path = new Driven();
+    path.tell(START);
+    path.runUntil(1200);
+    path.tell(ARRIVAL);
+    expect([path.state.kind, pathReasonOf(path.state)]).toEqual(['probing', 'probing']);
+    path.tell(ANSWER);
+    expect([path.state.kind, pathReasonOf(path.state)]).toEqual(['up', '']);
+    expect(path.of('use')).toEqual([1200]);
+  });
+
+  it('does not make up for probes that a late timer missed', () => {
+    const path = new Driven();
+    path.tell(START);
+    path.now = 1420;
+    path.tell({ kind: 'tick' });
+    path.runUntil(1500);
+    expect(path.of('send-probe')).toEqual([1000, 1420, 1450, 1500]);
+  });
+
+  it('is taken up again after 5 s, 30 s, 2 min, and every 10 min', () => {
+    const path = new Driven();
+    path.tell(START);
+    path.runUntil(4_000_000);
+    const rounds = path.of('send-probe').filter((at, index, all) => index === 0 || at - (all[index - 1] ?? 0) > 1000);
+    const pauses = rounds.slice(1).map((at, index) => at - (rounds[index] ?? 0) - 9000);
+    expect(pauses.slice(0, 5)).toEqual([5000, 30_000, 120_000, 600_000, 600_000]);
+  });
+
+  it('is taken up at once when an address changes, or the other side is heard', () => {
+    for (const event of [{ kind: 'addresses-changed' }, ARRIVAL, ANSWER, START] as const) {
+      const path = new Driven();
+      path.tell(START);
+      path.runUntil(11_000);
+      path.done.length = 0;
+      path.tell(event);
+      expect(path.done).toEqual(['11000 send-probe']);
+    }
+  });
+});
+
+describe('a path that is up', () => {
+  it('is asked every 10 s while idle', () => {
+    const path = up();
+    path.runUntil(11_000);
+    expect(path.of('send-ping')).toEqual([11_000]);
+    path.tell(ANSWER);
+    path.runUntil(20_000);
+    expect(path.of('send-ping')).toEqual([11_000]);
+  });
+
+  it('is asked 2 s after the last answer while in use, at once when that is longer ago', () => {
+    const path = up();
+    expect(wantsUse(path.state)).toBe(true);
+    path.tell({ kind: 'used' });
+    expect(wantsUse(path.state)).toBe(false);
+    path.runUntil(3000);
+    expect(path.of('send-ping')).toEqual([3000]);
+    path.tell(ANSWER);
+    path.now = 9000;
+    path.tell({ kind: 'used' });
+    expect(path.of('send-ping')).toEqual([3000, 9000]);
+  });
+
+  it.each([
+    ['in use', 3000, 5000],
+    ['idle', 11_000, 13_000],
+  ])('%s is left after 2 s of pings that nothing answers', (use, asked, left) => {
+    const path = up();
+    if (use === 'in use') path.tell({ kind: 'used' });
+    path.runUntil(left - 1);
+    expect([path.state.kind, path.of('send-ping')[0], path.of('send-ping').length]).toEqual(['doubtful', asked, 20]);
+    expect(isPathUsed(path.state)).toBe(true);
+    path.runUntil(left);
+    expect(path.done.at(-1)).toBe(`${left} leave:went-silent`);
+    expect([path.state.kind, pathReasonOf(path.state)]).toEqual(['down', 'went-silent']);
+  });
+
+  it('is left too when it hears the other side and is not heard', () => {
+    const path = up();
+    path.tell({ kind: 'used' });
+    for (let at = 1100; at <= 5000; at += 100) {
+      path.runUntil(at);
+      if (path.state.kind !== 'down') path.tell(ARRIVAL);
+    }
+    expect(path.of('leave:went-silent')).toEqual([5000]);
+  });
+
+  it('is asked again no sooner because a timer comes early', () => {
+    const path = up();
+    path.tell({ kind: 'used' });
+    for (let at = 1010; at < 5000; at += 10) {
+      path.runUntil(at);
+      if (path.state.kind === 'doubtful') path.tell({ kind: 'tick' });
+    }
+    const asked = path.of('send-ping').filter((at) => at > 4000);
+    const gaps = asked.slice(1).map((at, index) => at - (asked[index] ?? 0));
+    expect(gaps.length).toBeGreaterThan(1);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(MUX_LIMITS.PATH_DOUBT_PING_EVERY_MS);
+  });
+
+  it('is in no doubt any more with one answer', () => {
+    const path = up();
+    path.tell({ kind: 'used' });
+    path.runUntil(4900);
+    path.tell(ANSWER);
+    path.runUntil(14_000);
+    expect(path.of('leave:went-silent')).toEqual([]);
+    expect(path.state.kind).toBe('up');
+  });
+
+  it('is asked at once when an address of the machine changes', () => {
+    const path = up();
+    path.tell({ kind: 'addresses-changed' });
+    expect(path.done).toEqual(['1000 send-ping']);
+  });
+
+  it('is not left by a process that stood still: it asks once more before', () => {
+    const path = up();
+    path.now = 3_600_000;
+    path.tell({ kind: 'tick' });
+    path.now += 60_000;
+    path.tell({ kind: 'tick' });
+    expect(path.state.kind).toBe('doubtful');
+    path.tell(ANSWER);
+    expect(path.state.kind).toBe('up');
+  });
+
+  it('is left at once when it is switched off, and stays so', () => {
+    const path = up();
+    path.tell({ kind: 'switched-off' });
+    path.tell(ANSWER);
+    path.runUntil(100_000);
+    expect(path.done).toEqual(['1000 leave:off']);
+    expect(pathReasonOf(path.state)).toBe('off');
+  });
+});
+
+describe('after silence', () => {
+  const cutAfter = (heldMs: number): Driven => {
+    const path = up();
+    for (let at = path.now; at < 1000 + heldMs; at += 1000) {
+      path.runUntil(at);
+      path.tell(ANSWER);
+    }
+    path.tell({ kind: 'used' });
+    while (path.state.kind !== 'down') path.runUntil(path.now + 100);
+    return path;
+  };
+
+  it('it is tried after 5 s, and says that it went silent until that has failed', () => {
+    const path = cutAfter(20_000);
+    const left = path.now;
+    path.done.length = 0;
+    path.runUntil(left + 5000);
+    expect([path.of('send-probe'), path.state.kind, pathReasonOf(path.state)]).toEqual([
+      [left + 5000],
+      'probing',
+      'went-silent',
+    ]);
+    path.runUntil(left + 14_000);
+    expect(pathReasonOf(path.state)).toBe('no-answer');
+  });
+
+  it('one that never holds is tried ever more rarely, one that held begins anew', () => {
+    const path = cutAfter(1000);
+    const pauses: number[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      pauses.push(path.state.kind === 'down' ? path.state.retryAt - path.now : 0);
+      path.runUntil(path.now + (pauses.at(-1) ?? 0));
+      path.tell(ANSWER);
+      path.tell({ kind: 'used' });
+      while (path.state.kind !== 'down') path.runUntil(path.now + 100);
+    }
+    expect(pauses).toEqual([5000, 30_000, 120_000]);
+    expect(cutAfter(30_000).state).toMatchObject({ kind: 'down', history: { failures: 1 } });
+  });
+});

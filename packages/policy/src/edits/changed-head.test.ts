@@ -1,0 +1,193 @@
+import { parseRequestHead, type RequestHead, requestFieldsFor, requestHeadFor } from '@tunnel/http1';
+import { expect, it } from 'vitest';
+import { headOf, requestOf } from '../policy.fixture.ts';
+import type { RequestChanges } from '../policy-step.ts';
+import { isChangeableHeader } from '../schema/policy-values.ts';
+import { changedHead } from './changed-head.ts';
+
+const NO_CHANGES: RequestChanges = {
+  path: null,
+  service: null,
+  remove: [],
+  removeSpellings: [],
+  cookie: null,
+  set: [],
+  add: [],
+  maxBody: null,
+};
+const VISITOR = { visitorAddress: '192.0.2.1', proto: 'https', hostHeader: 'keep' } as const;
+
+const parsed = (...lines: string[]): RequestHead => {
+  const head = parseRequestHead(`${lines.join('\r\n')}\r\n\r\n`);
+  if (head.kind === 'problem') throw new Error(head.reason);
+  return head;
+};
+
+/** The lines that the service gets, without those of the edge. */
+const seen = (head: RequestHead): string[] =>
+  requestHeadFor(head, VISITOR)
+    .split('\r\n')
+    .filter((line) => line !== '' && !/^(?:X-Forwarded|X-Real-IP|Host)/.test(line));
+
+it('the same head where nothing of it changes', () => {
+  const head = parsed('GET / HTTP/1.1', 'Host: a');
+  expect(changedHead(head, { ...NO_CHANGES, service: 'api', maxBody: 5 })).toBe(head);
+});
+
+it('fields go, come and are replaced, and the path is another one', () => {
+  const head = parsed('GET /old HTTP/1.1', 'Host: a', 'X-A: 1', 'x-a: 2', 'X-B: 3', 'Accept:*/*');
+  const changed = changedHead(head, {
+    ...NO_CHANGES,
+    path: '/new?q',
+    remove: ['x-b'],
+    set: [['X-A', 'ours']],
+    add: [['Accept', 'text/html']],
+  });
+  expect(seen(changed)).toEqual(['GET /new?q HTTP/1.1', 'Accept:*/*', 'X-A: ours', 'Accept: text/html']);
+  expect(changed.text).toBe('GET /new?q HTTP/1.1\r\nHost: a\r\nAccept:*/*\r\nX-A: ours\r\nAccept: text/html\r\n\r\n');
+});
+
+it("a visitor's own word about who it is goes in every spelling", () => {
+  const head = parsed(
+    'GET / HTTP/1.1',
+    'Host: a',
+    'X-Tunnel-User: root',
+    'x_tunnel_user: root',
+    'X-Tunnel_User: root',
+    'X-Tunnel: 1',
+  );
+  const changed = changedHead(head, {
+    ...NO_CHANGES,
+    removeSpellings: ['x-tunnel-user'],
+    set: [['X-Tunnel-User', 'anna']],
+  });
+  expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'X-Tunnel: 1', 'X-Tunnel-User: anna']);
+});
+
+it("what a rule sets or removes is the visitor's in no spelling either", () => {
+  const head = parsed(
+    'GET / HTTP/1.1',
+    'Host: a',
+    'X_User: root',
+    'x-User: root',
+    'X_Debug: 1',
+    'X_Other: 2',
+    'XUser: 3',
+  );
+  const changed = changedHead(head, {
+    ...NO_CHANGES,
+    remove: ['x-debug'],
+    set: [['X-User', 'anna']],
+    add: [['X-Other', '4']],
+  });
+  expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'X_Other: 2', 'XUser: 3', 'X-User: anna', 'X-Other: 4']);
+  const underscored = changedHead(head, { ...NO_CHANGES, set: [['x_user', 'anna']] });
+  expect(seen(underscored)).toContain('x-User: root');
+});
+
+it('what a rule has set cannot be removed by naming it in Connection, here or in a replay', () => {
+  const head = parsed('GET / HTTP/1.1', 'Host: a', 'Connection: X-Tunnel-User, x-a, close', 'X-A: 1', 'X-B: 2');
+  const changed = changedHead(head, { ...NO_CHANGES, set: [['X-Tunnel-User', 'anna']], add: [['X-A', 'ours']] });
+  expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'X-B: 2', 'X-Tunnel-User: anna', 'X-A: ours']);
+  expect(changed.keepAlive).toBe(false);
+  const again = parseRequestHead(changed.text);
+  expect(again.kind === 'request' ? seen(again) : again).toEqual(seen(changed));
+});
+
+it('an upgrade stays one', () => {
+  const head = parsed('GET / HTTP/1.1', 'Host: a', 'Connection: Upgrade, x-a', 'Upgrade: websocket', 'x-a: 1');
+  const changed = changedHead(head, { ...NO_CHANGES, remove: ['x-b'] });
+  expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'Connection: Upgrade', 'Upgrade: websocket']);
+  expect(changed.text).toContain('Connection: Upgrade\r\nUpgrade: websocket\r\n');
+});
+
+it('several Cookie fields become one, or none', () => {
+  const head = parsed('GET / HTTP/1.1', 'Host: a', 'Cookie: a=1', 'X: 1', 'Cookie: b=2');
+  expect(seen(changedHead(head, { ...NO_CHANGES, cookie: 'a=1; b=2' }))).toEqual([
+    'GET / HTTP/1.1',
+    'Cookie: a=1; b=2',
+    'X: 1',
+  ]);
+  expect(seen(changedHead(head, { ...NO_CHANGES, cookie: '' }))).toEqual(['GET / HTTP/1.1', 'X: 1']);
+});
+
+it('a target that names its host keeps it', () => {
+  const head = parsed('GET http://b/x HTTP/1.1', 'Host: a', 'X: 1');
+  const changed = changedHead(head, { ...NO_CHANGES, remove: ['x'] });
+  expect(changed.text).toBe('GET /x HTTP/1.1\r\nHost: b\r\n\r\n');
+  expect(requestHeadFor(changed, VISITOR)).toContain('Host: b\r\n');
+});
+
+it('a body keeps its framing', () => {
+  const head = parsed('POST / HTTP/1.1', 'Host: a', 'Content-Length: 0005', 'X: 1');
+  const changed = changedHead(head, { ...NO_CHANGES, remove: ['x', 'content-length'] });
+  expect(changed.framing).toEqual({ kind: 'length', length: 5 });
+  expect(seen(changed)).toEqual(['POST / HTTP/1.1', 'Content-Length: 5']);
+});
+
+it('a head of HTTP/2 changes in the same way', () => {
+  const head = headOf(
+    requestOf({
+      path: '/x',
+      headers: [
+        ['x-a', '1'],
+        ['x_tunnel_user', 'root'],
+        ['cookie', 'a=1'],
+      ],
+    }),
+  );
+  const changed = changedHead(head, {
+    ...NO_CHANGES,
+    path: '/y',
+    cookie: '',
+    removeSpellings: ['x-tunnel-user'],
+    set: [['X-Tunnel-User', 'anna']],
+  });
+  const { path, fields } = requestFieldsFor(changed, VISITOR);
+  const own = fields.filter(({ lower }) => !lower.startsWith('x-forwarded') && lower !== 'x-real-ip');
+  expect([path, ...own.map(({ lower, value }) => `${lower}: ${value}`)]).toEqual([
+    '/y',
+    'x-a: 1',
+    'x-tunnel-user: anna',
+  ]);
+});
+
+it.each([
+  ...[
+    'Accept',
+    'Authorization',
+    'Cookie',
+    'Date',
+    'Forwarded',
+    'Origin',
+    'True-Client-IP',
+    'Via',
+    'X-Client-IP',
+    'x_client_ip',
+  ],
+  ...['Sec-WebSocket-Protocol', 'X-Request-Id', 'User-Agent', 'Content-Type'],
+])('what a rule may set arrives: %s', (name) => {
+  expect(isChangeableHeader(name)).toBe(true);
+  const head = parsed('GET / HTTP/1.1', 'Host: a', `${name}: of the visitor`, `Connection: ${name}`);
+  expect(seen(changedHead(head, { ...NO_CHANGES, set: [[name, 'of the rule']] }))).toEqual([
+    'GET / HTTP/1.1',
+    `${name}: of the rule`,
+  ]);
+});
+
+it('what the edge writes itself, or drops, no rule may name', () => {
+  const names = [
+    'X-Real-IP',
+    'X_Real_IP',
+    'X-Forwarded-For',
+    'X_Forwarded_Proto',
+    'TE',
+    'Keep-Alive',
+    'Proxy-Connection',
+  ];
+  for (const name of names) {
+    expect([name, isChangeableHeader(name)]).toEqual([name, false]);
+    const head = changedHead(parsed('GET / HTTP/1.1', 'Host: a'), { ...NO_CHANGES, set: [[name, 'of the rule']] });
+    expect(requestHeadFor(head, VISITOR)).not.toContain('of the rule\r\n');
+  }
+});

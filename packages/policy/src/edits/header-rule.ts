@@ -1,0 +1,76 @@
+// What one rule does to the fields of a head: values are filled with what is known of the request. Most say the same for one request of a visitor
+// after the other, and then it is the same object: nothing is made, and what keeps requests keeps it once.
+
+import type { HeaderChanges } from '../policy.ts';
+import type { PolicyRequest, ResponseNote } from '../policy-step.ts';
+import { byteText } from '../text/bytes.ts';
+import { type FillRoom, headerPairs, type Template, templateOf } from './placeholders.ts';
+
+/** For the request as for the answer. */
+export type FilledFields = Extract<ResponseNote, { kind: 'headers' }>;
+
+type Templates = readonly (readonly [name: string, value: Template])[];
+
+const NONE: readonly never[] = [];
+/** With longer names of users nothing is remembered: what is kept stays small. */
+const USER_MAX_CHARS = 128;
+
+export class HeaderRule {
+  readonly #set: Templates;
+  readonly #add: Templates;
+  readonly #remove: readonly string[];
+  /** What its values depend on. */
+  readonly #dependsOn: 'nothing' | 'visitor' | 'request';
+  #last: FilledFields | null = null;
+  #lastAddress = '';
+  #lastUser = '';
+  /** Characters that filling it took. */
+  #lastSpent = 0;
+
+  constructor({ set, add, remove }: HeaderChanges) {
+    this.#set = templatesOf(set);
+    this.#add = templatesOf(add);
+    this.#remove = remove === undefined ? NONE : remove.map((name) => name.toLowerCase());
+    this.#dependsOn = dependence([...this.#set, ...this.#add]);
+  }
+
+  /** null: the visitor's words would make them too long. */
+  filledFor(request: PolicyRequest, user: string, room: FillRoom): FilledFields | null {
+    if (this.#last !== null && this.#isSame(request, user)) {
+      room.fillLeft -= this.#lastSpent;
+      return room.fillLeft < 0 ? null : this.#last;
+    }
+    const before = room.fillLeft;
+    const filled = this.#fill(request, user, room);
+    if (filled !== null && this.#dependsOn !== 'request' && user.length <= USER_MAX_CHARS) {
+      this.#last = filled;
+      this.#lastAddress = request.address;
+      this.#lastUser = user;
+      this.#lastSpent = before - room.fillLeft;
+    }
+    return filled;
+  }
+
+  #isSame({ address }: PolicyRequest, user: string): boolean {
+    return this.#dependsOn === 'nothing' || (address === this.#lastAddress && user === this.#lastUser);
+  }
+
+  #fill(request: PolicyRequest, user: string, room: FillRoom): FilledFields | null {
+    const set = headerPairs(this.#set, request, user, room);
+    const add = headerPairs(this.#add, request, user, room);
+    return set === null || add === null ? null : { kind: 'headers', set, add, remove: this.#remove };
+  }
+}
+
+const templatesOf = (fields: Readonly<Record<string, string>> | undefined): Templates =>
+  fields === undefined
+    ? NONE
+    : Object.entries(fields).map(([name, value]) => [name, templateOf(byteText(value))] as const);
+
+const dependence = (templates: Templates): 'nothing' | 'visitor' | 'request' => {
+  const fills = templates.flatMap(([, template]) =>
+    typeof template === 'string' ? [] : template.flatMap((piece) => (typeof piece === 'string' ? [] : [piece.fill])),
+  );
+  if (fills.length === 0) return 'nothing';
+  return fills.every((fill) => fill === 'address' || fill === 'user') ? 'visitor' : 'request';
+};

@@ -1,0 +1,67 @@
+import { expect, it } from 'vitest';
+import { requestOf } from '../policy.fixture.ts';
+import { type FillRoom, headerValue, redirectTarget, redirectTemplateOf, templateOf } from './placeholders.ts';
+
+const room = (fillLeft = 1000): FillRoom => ({ fillLeft });
+
+const target = (to: string, path: string, user = ''): string | null =>
+  redirectTarget(redirectTemplateOf(to), requestOf({ path }), user, room());
+
+it('each placeholder is what its name says', () => {
+  const all = templateOf('{address} {host} {path} {query} {user} {request_id} {other}');
+  expect(headerValue(all, requestOf({ path: '/a/b?x=1?y' }), 'anna', room())).toBe(
+    '192.0.2.1 shop.example.com /a/b ?x=1?y anna req_1 {other}',
+  );
+  expect(headerValue(templateOf('[{query}{user}]'), requestOf({ path: '/a' }), '', room())).toBe('[]');
+});
+
+it('no value of a visitor ends a line of a header', () => {
+  expect(headerValue(templateOf('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0', room())).toBe(
+    'a%0D%0ASet-Cookie: x%00',
+  );
+  expect(headerValue(templateOf('{user}'), requestOf(), 'ü', room())).toBe('\xc3\xbc');
+});
+
+it('nobody is called like somebody else by characters that a field leaves out', () => {
+  const all = ['anna', ' anna', 'anna ', 'an\0na', '\tanna', 'anna\u00a0'];
+  const names = all.map((user) =>
+    requestOf({ headers: [['x', headerValue(templateOf('{user}'), requestOf(), user, room()) ?? '']] }),
+  );
+  expect(new Set(names.map(({ headers }) => headers[0]?.value)).size).toBe(all.length);
+});
+
+it.each([
+  ['https://{host}{path}{query}', '/a?b=1', 'https://shop.example.com/a?b=1'],
+  ['https://example.org', '/a', 'https://example.org'],
+  ['https://example.org{query}', '/a?b', 'https://example.org?b'],
+  ['/new{path}', '/a', '/new/a'],
+  ['/new{path}', '*', '/new/'],
+])('%s of %s leads to %s', (to, path, wanted) => {
+  expect(target(to, path)).toBe(wanted);
+});
+
+it.each([
+  ['/{path}', '/evil.example', '/evil.example'],
+  ['/{path}', '/\\evil.example', '/evil.example'],
+  ['{path}', '//evil.example', '/evil.example'],
+  ['/{path}', '/\\/\\evil.example', '/evil.example'],
+])('%s of %s stays on this host', (to, path, wanted) => {
+  expect(target(to, path)).toBe(wanted);
+});
+
+it('nobody becomes a part of the host by a name', () => {
+  expect(target('https://example.org{user}', '/', '.evil.example')).toBe('https://example.org/.evil.example');
+  expect(target('https://example.org{user}', '/', '@evil.example')).toBe('https://example.org/%40evil.example');
+  expect(target('/u/{user}', '/', '../\r\nx\ud800')).toBe('/u/..%2F%0D%0Ax');
+});
+
+it('what placeholders become is taken from one room, and nothing comes of a text that finds none', () => {
+  const shared = room(10);
+  const request = requestOf({ path: '/abc' });
+  expect(headerValue(templateOf('long constant text {path}{path}'), request, '', shared)).toBe(
+    'long constant text /abc/abc',
+  );
+  expect(redirectTarget(redirectTemplateOf('/new{path}'), request, '', shared)).toBeNull();
+  expect(headerValue(templateOf('{path}'.repeat(1000)), request, '', room(100))).toBeNull();
+  expect(headerValue(templateOf('as it is'), request, '', room(0))).toBe('as it is');
+});

@@ -1,0 +1,178 @@
+// What rules have noted for the answer, done to it when it comes: to the head of a service's response, or to one of our own.
+
+import type { OwnResponse, ResponseHead } from '@tunnel/http1';
+import { eachListItem, type HeaderField, linesOf, PartField, roleOf } from '@tunnel/http1';
+import { isEdgeSetCookie } from '../login/login-cookies.ts';
+import { isOneOf, isOneOfPairs, isSameField } from '../match/field-names.ts';
+import type { HeaderPair, ResponseNote } from '../policy-step.ts';
+import { byteText } from '../text/bytes.ts';
+import { MadeFields } from './made-fields.ts';
+
+/** The same head where nothing of it changes. Interim ones are not the answer yet: they only may not set what a service may not. */
+export const notedHead = (head: ResponseHead, given: readonly ResponseNote[]): ResponseHead => {
+  const notes = head.interim ? given.filter(({ kind }) => kind === 'guard-cookies') : given;
+  if (!concernsSome(notes, head.headers)) return head;
+  const fields: HeaderField[] = [];
+  // What the service's `Connection` takes away goes now: later it would take ours of the same name.
+  for (const field of head.headers) if (!isOfConnection(field, head)) fields.push(field);
+  for (const note of notes) doNote(fields, note);
+  return new NotedHead(head, fields);
+};
+
+/** A class, as a getter of each head's own would give each a shape of its own, and make all that reads it slow. */
+class NotedHead implements ResponseHead {
+  readonly kind = 'response';
+  readonly status: number;
+  readonly reason: string;
+  readonly version: ResponseHead['version'];
+  readonly headers: readonly HeaderField[];
+  readonly framing: ResponseHead['framing'];
+  readonly contentLength: number | null;
+  readonly isChunked: boolean;
+  readonly interim: boolean;
+  readonly keepAlive: boolean;
+  readonly upgrade: string | null;
+  readonly connectionNames: readonly string[] | null = null;
+  #text: string | null = null;
+
+  constructor(head: ResponseHead, headers: readonly HeaderField[]) {
+    this.status = head.status;
+    this.reason = head.reason;
+    this.version = head.version;
+    this.headers = headers;
+    this.framing = head.framing;
+    this.contentLength = head.contentLength;
+    this.isChunked = head.isChunked;
+    this.interim = head.interim;
+    this.keepAlive = head.keepAlive;
+    this.upgrade = head.upgrade;
+  }
+
+  get text(): string {
+    this.#text ??= `HTTP/${this.version} ${this.status} ${this.reason}\r\n${linesOf(this.headers)}\r\n`;
+    return this.#text;
+  }
+}
+
+const concernsSome = (notes: readonly ResponseNote[], fields: readonly HeaderField[]): boolean => {
+  for (const note of notes) if (concerns(note, fields)) return true;
+  return false;
+};
+
+/** Most responses set no cookie of ours and say themselves how they are cached: their head stays as it is. */
+const concerns = (note: ResponseNote, fields: readonly HeaderField[]): boolean => {
+  switch (note.kind) {
+    case 'headers':
+    case 'cors':
+      return true;
+    case 'error-page':
+      return false;
+    case 'private':
+      return !hasField(fields, 'cache-control');
+    case 'guard-cookies':
+      return fields.some(setsEdgeCookie);
+  }
+};
+
+const hasField = (fields: readonly HeaderField[], lower: string): boolean => {
+  for (const field of fields) if (isSameField(field, lower)) return true;
+  return false;
+};
+
+const setsEdgeCookie = (field: HeaderField): boolean =>
+  isSameField(field, 'set-cookie') && isEdgeSetCookie(field.value);
+
+const isOfConnection = (field: HeaderField, { connectionNames }: ResponseHead): boolean =>
+  connectionNames !== null && field.role === 'ordinary' && connectionNames.includes(field.lower);
+
+/** Of rules: what only one visitor is told, such as a cookie of the edge's own, is not among them. */
+const MADE = new MadeFields(roleOf);
+
+const doNote = (fields: HeaderField[], note: ResponseNote): void => {
+  switch (note.kind) {
+    case 'headers':
+      dropNamed(fields, note.remove, note.set);
+      for (const pair of note.set) fields.push(MADE.of(pair));
+      for (const pair of note.add) fields.push(MADE.of(pair));
+      return;
+    case 'cors':
+      drop(fields, isOfCors);
+      for (const pair of note.fields) fields.push(MADE.of(pair));
+      if (!fields.some(variesByOrigin)) fields.push(MADE.of(VARY));
+      return;
+    case 'private':
+      if (!hasField(fields, 'cache-control')) fields.push(MADE.of(NOT_SHARED));
+      return;
+    case 'guard-cookies':
+      drop(fields, setsEdgeCookie);
+      return;
+    case 'error-page':
+      return;
+  }
+};
+
+const dropNamed = (fields: HeaderField[], names: readonly string[], pairs: readonly HeaderPair[]): void => {
+  let kept = 0;
+  for (const field of fields) {
+    if (isOneOf(field, names) || isOneOfPairs(field, pairs)) continue;
+    fields[kept] = field;
+    kept += 1;
+  }
+  cutTo(fields, kept);
+};
+
+const drop = (fields: HeaderField[], isGone: (field: HeaderField) => boolean): void => {
+  let kept = 0;
+  for (const field of fields) {
+    if (isGone(field)) continue;
+    fields[kept] = field;
+    kept += 1;
+  }
+  cutTo(fields, kept);
+};
+
+/** Mostly nothing was dropped, and the length is what it was. */
+const cutTo = (fields: HeaderField[], length: number): void => {
+  if (length < fields.length) fields.length = length;
+};
+
+const isOfCors = (field: HeaderField): boolean => field.nameLength > CORS.length && field.lower.startsWith(CORS);
+
+const CORS = 'access-control-';
+const VARY: HeaderPair = ['vary', 'Origin'];
+const NOT_SHARED: HeaderPair = ['cache-control', 'private'];
+
+const variesByOrigin = (field: HeaderField): boolean => {
+  if (!isSameField(field, 'vary')) return false;
+  let found = false;
+  eachListItem(field.value.toLowerCase(), (item) => {
+    found ||= item === 'origin' || item === '*';
+  });
+  return found;
+};
+
+/** One of our own: an answer of a rule, or an error page. The edge's own cookies stay, as it is the edge that sets them. */
+export const notedOwn = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse => {
+  let { headers, body } = response;
+  for (const note of notes) {
+    if (note.kind === 'error-page') {
+      if (isOwnPage(response)) {
+        body = byteText(note.body);
+        // The owner's page may load what it likes; ours loads nothing.
+        headers = headers.filter(([name]) => name.toLowerCase() !== 'content-security-policy');
+      }
+    } else if (note.kind !== 'guard-cookies') {
+      const fields: HeaderField[] = headers.map(([name, value]) => new PartField(name, value, roleOf(name)));
+      doNote(fields, note);
+      headers = fields.map(({ lower, value }): HeaderPair => [lower, value]);
+    }
+  }
+  return headers === response.headers && body === response.body ? response : { status: response.status, headers, body };
+};
+
+const PAGE_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
+
+const isOwnPage = ({ status, headers }: OwnResponse): boolean =>
+  PAGE_STATUSES.has(status) &&
+  headers.some(([name]) => name.toLowerCase() === 'x-tunnel-error') &&
+  headers.some(([name, value]) => name.toLowerCase() === 'content-type' && /^text\/html/i.test(value));

@@ -1,0 +1,54 @@
+export { type CompiledPolicy, compilePolicy } from './compile/compile.ts';
+export { renderPolicyAnswer } from './compile/policy-answers.ts';
+export { changedHead, withoutEdgeCookies } from './edits/changed-head.ts';
+export { notedHead, notedOwn } from './edits/response-notes.ts';
+export { POLICY_BOUNDS } from './limits.ts';
+export { clearedCookies, loginCookie, pendingCookie } from './login/login-cookies.ts';
+export {
+  CALLBACK_PATH,
+  checkCallback,
+  namedClaims,
+  type PendingLogin,
+  pendingLogin,
+  queryValues,
+  sessionFrom,
+  stateOf,
+} from './login/login-machine.ts';
+export { NetworkSet } from './match/network-set.ts';
+export { RequestReadings, readingsOf } from './match/path-readings.ts';
+export { compileMatch } from './match/rule-match.ts';
+export {
+  type Auth,
+  actionOf,
+  type JwtAuth,
+  type LoginAuth,
+  type LoginProvider,
+  type Match,
+  type Policy,
+  type Rule,
+} from './policy.ts';
+export type {
+  Answer,
+  HeaderPair,
+  LoggedIn,
+  Pass,
+  PolicyDigests,
+  PolicyEvent,
+  PolicyNeed,
+  PolicyRequest,
+  PolicyState,
+  PolicyStep,
+  RequestChanges,
+  ResponseNote,
+  RuleRef,
+} from './policy-step.ts';
+export { begin, decideConnection, resume } from './run/evaluate.ts';
+export { limiterKeyOf } from './run/limiter-key.ts';
+export type { PolicyLists } from './run/policy-run.ts';
+export type { FileLogin, FilePolicy, FileRule } from './schema/file-policy.ts';
+export { problemsOfPolicy, warningsOfPolicy } from './schema/policy-checks.ts';
+export { policyHash } from './schema/policy-hash.ts';
+export { type PolicyProblem, problemsOfIssues, problemText } from './schema/policy-problems.ts';
+export { filePolicySchema, wirePolicySchema } from './schema/policy-schema.ts';
+export { guardWords, summaryOf } from './schema/rule-summary.ts';
+export { canonicalJson } from './text/canonical-json.ts';

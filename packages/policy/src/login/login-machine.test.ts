@@ -1,0 +1,127 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { authOf, NOW, policyOf } from '../policy.fixture.ts';
+import {
+  checkCallback,
+  namedClaims,
+  type PendingLogin,
+  pendingLogin,
+  queryValues,
+  returnPathOf,
+  sessionFrom,
+  stateOf,
+} from './login-machine.ts';
+
+const CHANCES = { id: '0a1b2c3d', secret: 'secret-of-state', nonce: 'n', verifier: 'v' };
+const PENDING = pendingLogin(CHANCES, '/deep?x=1', NOW);
+const BY_ID = new Map<string, PendingLogin>([[PENDING.id, PENDING]]);
+
+const verdict = (query: string, byId: ReadonlyMap<string, PendingLogin> = BY_ID, nowMs = NOW): string => {
+  const made = checkCallback(query, byId, nowMs);
+  return made.kind === 'go' ? `go ${made.code}` : `${made.why} ${made.fault.code}`;
+};
+
+it('a login that this browser began goes on, with what was sealed then', () => {
+  const made = checkCallback(`?code=c%2F1&state=${stateOf(PENDING)}&iss=https%3A%2F%2Fi`, BY_ID, NOW);
+  expect(made).toEqual({ kind: 'go', pending: PENDING, code: 'c/1', issuer: 'https://i' });
+  expect(PENDING).toMatchObject({ returnPath: '/deep?x=1', expiresAt: NOW / 1000 + 600 });
+});
+
+const STATE = `state=${stateOf(PENDING)}`;
+
+it.each([
+  ['?code=c', 'state-missing POLICY_LOGIN_STATE'],
+  ['', 'state-missing POLICY_LOGIN_STATE'],
+  ['?code=c&state=ffffffff.secret-of-state', 'state-unknown POLICY_LOGIN_STATE'],
+  ['?code=c&state=0a1b2c3d', 'state-foreign POLICY_LOGIN_STATE'],
+  ['?code=c&state=0a1b2c3d.secret-of-statf', 'state-foreign POLICY_LOGIN_STATE'],
+  [`?code=c&${STATE}x`, 'state-foreign POLICY_LOGIN_STATE'],
+  [`?code=c&code=d&${STATE}`, 'query-unclear POLICY_LOGIN_STATE'],
+  [`?code=%ff&${STATE}`, 'query-unclear POLICY_LOGIN_STATE'],
+  [`?${STATE}`, 'code-missing POLICY_PROVIDER_AWAY'],
+  [`?error=access_denied&${STATE}`, 'provider-refused POLICY_LOGIN_REFUSED'],
+  [`?error=server_error&${STATE}`, 'provider-failed POLICY_PROVIDER_AWAY'],
+  ['?error=access_denied', 'state-missing POLICY_LOGIN_STATE'],
+])('%s is refused by its name', (query, wanted) => {
+  expect(verdict(query)).toBe(wanted);
+});
+
+it('a state of another browser, or one that was used, is unknown', () => {
+  expect(verdict(`?code=c&${STATE}`, new Map())).toBe('state-unknown POLICY_LOGIN_STATE');
+});
+
+it('a login that takes too long is over', () => {
+  expect(verdict(`?code=c&${STATE}`, BY_ID, NOW + 599_999)).toBe('go c');
+  expect(verdict(`?code=c&${STATE}`, BY_ID, NOW + 600_000)).toBe('state-expired POLICY_LOGIN_STATE');
+});
+
+it('no refusal tells the state or the code', () => {
+  const made = checkCallback(`?code=c&${STATE}x`, BY_ID, NOW);
+  expect(JSON.stringify(made)).not.toContain('secret');
+});
+
+it('a query is read as a form, and not at all where it says something twice', () => {
+  expect([...(queryValues('?a=1+2&b&c=%3D&&') ?? [])]).toEqual([
+    ['a', '1 2'],
+    ['b', ''],
+    ['c', '='],
+  ]);
+  expect(queryValues('?a=1&%61=2')).toBeNull();
+});
+
+it.each([
+  ['/a?b=1', '/a?b=1'],
+  ['//evil.example/x', '/evil.example/x'],
+  ['/\\evil.example', '/evil.example'],
+  ['/\\/\\evil.example', '/evil.example'],
+  ['https://evil.example/', '/'],
+  ['evil', '/'],
+  ['', '/'],
+  ['*', '/'],
+  ['/a\r\nSet-Cookie: x', '/'],
+  ['/a\t/b', '/'],
+  ['/%0d%0aSet-Cookie:', '/%0d%0aSet-Cookie:'],
+  ['/.tunnel/callback?code=1', '/'],
+  ['/.tunnel/logout', '/'],
+  [`/a?${'x'.repeat(3000)}`, '/a'],
+  [`/${'x'.repeat(3000)}`, '/'],
+])('after a login %j leads to %j', (path, wanted) => {
+  expect(returnPathOf(path)).toBe(wanted);
+});
+
+it('a way back is always on the same host and in one line', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.constantFrom('/', '\\', 'a', '.', ':', '\r', '\n', '\t', '%', '?', '@', 'ü') }),
+      (text) => {
+        expect(returnPathOf(text)).toMatch(/^\/(?![/\\])[!-~]*$/);
+      },
+    ),
+  );
+});
+
+it('a session keeps the claims that rules name, and nothing else', () => {
+  const policy = policyOf([
+    authOf({ login: { claims: { role: ['x'] } } }),
+    authOf({ login: { claims: { groups: ['y'], role: [] } } }),
+  ]);
+  expect(namedClaims(policy)).toEqual(['groups', 'role']);
+  const token = { sub: 's', email: 'A@b.c', email_verified: true, role: 'dev', groups: ['a', 7, { x: 1 }], phone: '1' };
+  const rules = { claims: namedClaims(policy), sessionSecs: 60, nowMs: NOW };
+  expect(sessionFrom(token, rules)).toEqual({
+    sub: 's',
+    email: 'A@b.c',
+    emailVerified: true,
+    claims: { groups: ['a', '7'], role: ['dev'] },
+    expiresAt: NOW / 1000 + 60,
+  });
+  expect(sessionFrom({ email: 'a@b.c' }, rules)).toBeNull();
+  expect(sessionFrom({ sub: '' }, rules)).toBeNull();
+});
+
+it('an e-mail is verified when the token says so, and by no other word', () => {
+  const rules = { claims: [], sessionSecs: 60, nowMs: NOW };
+  for (const value of ['true', 1, undefined, false, 'false']) {
+    expect(sessionFrom({ sub: 's', email: 'a@b.c', email_verified: value }, rules)?.emailVerified).toBe(false);
+  }
+});

@@ -1,0 +1,17 @@
+// Which rules can be decided of a connection before a byte of it was read: those about addresses alone.
+import { type ActionName, actionOf, type Match, type Rule } from '../policy.ts';
+
+const ON_CONNECTIONS: ReadonlySet<ActionName> = new Set<ActionName>(['allow', 'deny', 'allow_addresses', 'rate_limit']);
+
+export const isConnectionAction = (action: ActionName): boolean => ON_CONNECTIONS.has(action);
+
+export const REQUEST_FIELDS = ['method', 'path', 'header'] as const;
+
+/** What of it, or of its `not`, a connection does not have; undefined: nothing. */
+export const requestFieldOf = (match: Match | undefined): (typeof REQUEST_FIELDS)[number] | undefined =>
+  match === undefined
+    ? undefined
+    : (REQUEST_FIELDS.find((field) => match[field] !== undefined) ?? requestFieldOf(match.not));
+
+export const isOfConnections = (rule: Rule): boolean =>
+  isConnectionAction(actionOf(rule)) && requestFieldOf(rule.match) === undefined;

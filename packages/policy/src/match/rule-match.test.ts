@@ -1,0 +1,231 @@
+import { hostOfAuthority, PartField } from '@tunnel/http1';
+import { describe, expect, it } from 'vitest';
+import { ACTION_NAMES, type Match } from '../policy.ts';
+import { RequestReadings } from './path-readings.ts';
+import { compileMatch, restricts } from './rule-match.ts';
+
+type Headers = readonly (readonly [name: string, value: string])[];
+
+const requestOf = (line: string, headers: Headers = [], address = '192.0.2.1', authority = 'shop.example.com') => {
+  const [method = '', path = ''] = line.split(' ');
+  const fields = headers.map(([name, value]) => new PartField(name, value, 'ordinary'));
+  return { method, path, address, headers: fields, authority, host: hostOfAuthority(authority) ?? '' };
+};
+
+const matches = (match: Match | undefined, isRestricting: boolean, ...about: Parameters<typeof requestOf>): boolean => {
+  const request = requestOf(...about);
+  return compileMatch(match, isRestricting).matches(request, new RequestReadings(request.path));
+};
+
+const whyNot = (match: Match, isRestricting: boolean, ...about: Parameters<typeof requestOf>): string => {
+  const request = requestOf(...about);
+  return compileMatch(match, isRestricting).whyNot(request, new RequestReadings(request.path));
+};
+
+describe('a match', () => {
+  it('without one a rule is about every request', () => {
+    expect(matches(undefined, true, 'GET /%2f..;/x')).toBe(true);
+    expect(matches({}, false, 'GET /%2f%5c\\;%3b')).toBe(true);
+  });
+
+  it('needs all of its fields, and one of the alternatives of each', () => {
+    const match: Match = { method: ['GET', 'POST'], path: ['/a/**', '/b'], address: ['10.0.0.0/8', '192.0.2.0/24'] };
+    expect(matches(match, false, 'POST /b')).toBe(true);
+    expect(matches(match, false, 'GET /a/x', [], '10.1.1.1')).toBe(true);
+    expect(whyNot(match, false, 'PUT /b')).toBe('method');
+    expect(whyNot(match, false, 'GET /c')).toBe('path');
+    expect(whyNot(match, false, 'GET /b', [], '203.0.113.1')).toBe('address');
+    for (const line of ['PUT /b', 'GET /c']) expect(matches(match, true, line)).toBe(false);
+  });
+
+  it('headers: present, absent, or a glob over the value; names without case', () => {
+    const headers: Headers = [['User-Agent', 'curl/8.1']];
+    expect(matches({ header: { 'user-agent': ['*curl*'] } }, true, 'GET /', headers)).toBe(true);
+    expect(matches({ header: { 'user-agent': true } }, true, 'GET /', headers)).toBe(true);
+    expect(matches({ header: { 'user-agent': false } }, true, 'GET /', headers)).toBe(false);
+    expect(matches({ header: { 'x-env': false } }, true, 'GET /', headers)).toBe(true);
+    expect(matches({ header: { 'x-env': true } }, true, 'GET /', headers)).toBe(false);
+    expect(matches({ header: { 'x-env': ['*'] } }, true, 'GET /', headers)).toBe(false);
+    expect(whyNot({ header: { 'x-env': ['*'] } }, true, 'GET /', headers)).toBe('header');
+  });
+
+  it('a glob with letters beyond ASCII is compared with the bytes that a visitor sends', () => {
+    const headers: Headers = [['x-team', Buffer.from('größe').toString('latin1')]];
+    expect(matches({ header: { 'x-team': ['*öß*'] } }, true, 'GET /', headers)).toBe(true);
+    expect(matches({ not: { header: { 'x-team': ['größe'] } } }, true, 'GET /', headers)).toBe(false);
+  });
+
+  it('of a header that came twice, one value is enough for what restricts, and every one is needed for what does not', () => {
+    const match: Match = { header: { 'x-env': ['test'] } };
+    const twice: Headers = [
+      ['x-env', 'test'],
+      ['X-Env', 'live'],
+    ];
+    expect([matches(match, true, 'GET /', twice), matches(match, false, 'GET /', twice)]).toEqual([true, false]);
+    const not = { not: match };
+    expect([matches(not, true, 'GET /', twice), matches(not, false, 'GET /', twice)]).toEqual([true, false]);
+  });
+
+  it('Host is what the request was routed by, whatever its field says and however it is spelled', () => {
+    const at = (authority: string, glob: string, field = authority): boolean[] => {
+      const match: Match = { header: { host: [glob] } };
+      return [match, { not: match }].flatMap((one) =>
+        [true, false].map((isRestricting) =>
+          matches(one, isRestricting, 'GET /', [['Host', field]], undefined, authority),
+        ),
+      );
+    };
+    const [YES, NO] = [
+      [true, true, false, false],
+      [false, false, true, true],
+    ];
+    for (const authority of [
+      'admin.example.com',
+      'ADMIN.example.com',
+      'admin.example.com:8443',
+      'admin.example.com.:80',
+    ])
+      expect(at(authority, 'Admin.example.com')).toEqual(YES);
+    // `GET http://admin.example.com/` overrules it.
+    expect(at('admin.example.com', 'admin.*', 'shop.example.com')).toEqual(YES);
+    expect(at('shop.example.com', 'admin.*', 'admin.example.com')).toEqual(NO);
+    expect(at('a.example.com:8443', '*:8443')).toEqual(YES);
+    expect(at('a.example.com:8443', '*:80')).toEqual(NO);
+    expect(matches({ header: { host: true } }, true, 'GET /')).toBe(true);
+    expect(matches({ header: { host: false } }, true, 'GET /')).toBe(false);
+    expect(matches({ header: { host: ['*'] } }, false, 'GET /', [], undefined, '')).toBe(false);
+  });
+
+  it('a header that is the same to services with `_` for `-` is in doubt: enough for what restricts, and not for what does not', () => {
+    const lookalike: Headers = [['X_Env', 'test']];
+    const both = (match: Match, headers = lookalike): boolean[] =>
+      [true, false].map((isRestricting) => matches(match, isRestricting, 'GET /', headers));
+    expect(both({ header: { 'x-env': true } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': false } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['test'] } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['live'] } })).toEqual([false, false]);
+    expect(both({ not: { header: { 'x-env': true } } })).toEqual([true, false]);
+    expect(both({ header: { 'x-env': ['live'] } }, [['x-env', 'live'], ...lookalike])).toEqual([true, false]);
+    expect(both({ header: { 'x-env': true } }, [['x-env', 'live'], ...lookalike])).toEqual([true, true]);
+    expect(both({ header: { x_env: true } }, [['X-Env', 'test']])).toEqual([false, false]);
+  });
+
+  it.each([
+    ['shop.example.com', 'shop.example.com'],
+    ['shop.example.com', 'SHOP.Example.com:8443'],
+    ['shop.example.com.', 'Shop.example.com.'],
+    ['shop.example.com.', 'shop.example.com.:80'],
+  ])(
+    'the host is the one that is routed by, however it is written, and not what Host says: %s, %s',
+    (host, authority) => {
+      const request = { ...requestOf('GET /', [['Host', 'other.example.com']]), host, authority };
+      const isIt = (glob: string | boolean, isRestricting: boolean): boolean => {
+        const match: Match = { header: { host: typeof glob === 'string' ? [glob] : glob } };
+        return compileMatch(match, isRestricting).matches(request, new RequestReadings('/'));
+      };
+      for (const isRestricting of [true, false]) {
+        for (const glob of ['shop.example.com', 'Shop.Example.*', 'shop.*', true])
+          expect(isIt(glob, isRestricting)).toBe(true);
+        for (const glob of ['other.example.com', '*other*', false]) expect(isIt(glob, isRestricting)).toBe(false);
+      }
+    },
+  );
+
+  it('a method in lower case does not get past what restricts, and is not let pass', () => {
+    const match: Match = { method: ['POST'] };
+    expect([matches(match, true, 'post /'), matches(match, false, 'post /')]).toEqual([true, false]);
+    const not = { not: match };
+    expect([matches(not, true, 'post /'), matches(not, false, 'post /')]).toEqual([true, false]);
+  });
+
+  it('an address that is none is in no list', () => {
+    expect(matches({ address: ['0.0.0.0/0', '::/0'] }, false, 'GET /', [], 'unknown')).toBe(false);
+  });
+});
+
+describe('readings of the path', () => {
+  it('what restricts matches when some reading does, all else when every reading does', () => {
+    const match: Match = { path: ['/a/**'] };
+    expect([matches(match, true, 'GET /a/..;/b'), matches(match, false, 'GET /a/..;/b')]).toEqual([true, false]);
+    expect([matches(match, true, 'GET /A/b'), matches(match, false, 'GET /A/b')]).toEqual([true, false]);
+    expect([matches(match, true, 'GET /a/B'), matches(match, false, 'GET /a/B')]).toEqual([true, true]);
+  });
+
+  it('globs have a case for what lets pass, and none for what restricts', () => {
+    const match: Match = { path: ['/Admin/**'] };
+    expect([matches(match, true, 'GET /admin'), matches(match, false, 'GET /admin')]).toEqual([true, false]);
+    expect([matches(match, true, 'GET /Admin/x'), matches(match, false, 'GET /Admin/x')]).toEqual([true, true]);
+    expect(matches({ path: ['/%41dmin'] }, true, 'GET /admin')).toBe(true);
+  });
+
+  it('a name is what the file system of a Mac takes for it', () => {
+    const secret: Match = { path: ['/secret/**'] };
+    expect([matches(secret, true, 'GET /%C5%BFecret'), matches(secret, false, 'GET /%C5%BFecret')]).toEqual([
+      true,
+      false,
+    ]);
+    const cafe: Match = { path: ['/café'] };
+    expect(matches(cafe, true, 'GET /cafe%CC%81')).toBe(true);
+    expect(matches({ path: ['/public/**'] }, false, 'GET /public/%C5%BF/stra%C3%9Fe')).toBe(true);
+  });
+
+  it('`not` is judged for each reading by itself', () => {
+    const match: Match = { path: ['/a/**'], not: { path: ['/a/open/**'] } };
+    expect(matches(match, true, 'GET /a/x')).toBe(true);
+    expect(matches(match, true, 'GET /a/open/x')).toBe(false);
+    // /a/open is the one reading, /a/x the other: one of them is hidden.
+    expect(matches(match, true, 'GET /a/open/..;/x')).toBe(true);
+    expect(matches(match, false, 'GET /a/open/..;/x')).toBe(false);
+    // Without case it is the open part, with it it is not.
+    expect(matches(match, true, 'GET /a/OPEN')).toBe(true);
+    expect(matches(match, false, 'GET /a/OPEN')).toBe(false);
+    expect(whyNot(match, true, 'GET /a/open/x')).toBe('not path');
+    expect(whyNot(match, true, 'GET /b')).toBe('path');
+  });
+
+  it('everything but some paths: an exception holds only where every reading is in it', () => {
+    const match: Match = { not: { path: ['/public/**'] } };
+    expect(matches(match, true, 'GET /public/a')).toBe(false);
+    expect(matches(match, true, 'GET /public/a%2fb')).toBe(false);
+    for (const path of ['/public/..%2fadmin', '/public/..;/x', '/PUBLIC', '/public/a%2fb%5cc\\d;e'])
+      expect(matches(match, true, `GET ${path}`)).toBe(true);
+    expect(whyNot(match, true, 'GET /public/a')).toBe('not path');
+  });
+
+  it('an exception of an exception is in again', () => {
+    const match: Match = { path: ['/**'], not: { path: ['/open/**'], not: { method: ['POST'] } } };
+    expect(matches(match, true, 'GET /open/x')).toBe(false);
+    expect(matches(match, true, 'POST /open/x')).toBe(true);
+    expect(matches(match, true, 'GET /x')).toBe(true);
+  });
+
+  it('what would take too long to compare is held by what restricts, and let pass by nothing', () => {
+    const globs = Array.from({ length: 100 }, (_, index) => `**a*${index}**b*c**`);
+    const line = `GET /${'a/'.repeat(15_000)}`;
+    const begun = performance.now();
+    expect([matches({ path: globs }, true, line), matches({ path: globs }, false, line)]).toEqual([true, false]);
+    const long: Headers = [['x', 'a'.repeat(30_000)]];
+    const header = { x: Array.from({ length: 100 }, (_, index) => `*b${index}*c*`) };
+    expect([matches({ header }, true, 'GET /', long), matches({ header }, false, 'GET /', long)]).toEqual([
+      true,
+      false,
+    ]);
+    expect(performance.now() - begun).toBeLessThan(1000);
+  });
+});
+
+describe('on tcp and udp', () => {
+  it('a match is about the address alone', () => {
+    const match = compileMatch({ address: ['10.0.0.0/8'], not: { address: ['10.9.0.0/16'] } }, true);
+    expect(['10.1.1.1', '10.9.1.1', '192.0.2.1', 'x'].map((address) => match.matchesAddress(address))).toEqual([
+      ...[true, false, false, false],
+    ]);
+    expect(compileMatch(undefined, false).matchesAddress('192.0.2.1')).toBe(true);
+  });
+});
+
+it('the actions that restrict are those of the contract', () => {
+  expect(ACTION_NAMES.filter(restricts)).toEqual([
+    ...['deny', 'allow_addresses', 'auth', 'verify_webhook', 'rate_limit', 'max_body', 'redirect', 'respond'],
+  ]);
+});

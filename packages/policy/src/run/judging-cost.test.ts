@@ -1,0 +1,73 @@
+// What a stranger's frame costs that claims to be a policy: a look at how much it is, and at the first thing that is wrong.
+
+import { Fault } from '@tunnel/errors';
+import { describe, expect, it } from 'vitest';
+import { judgePolicy } from '../../../../apps/edge/src/control/brought-policy.rules.ts';
+import { POLICY_BOUNDS } from '../limits.ts';
+import { wirePolicySchema } from '../schema/policy-schema.ts';
+
+const many = <T>(length: number, item: (at: number) => T): T[] => Array.from({ length }, (_, at) => item(at));
+const table = <T>(length: number, value: T): Record<string, T> =>
+  Object.fromEntries(many(length, (at) => [`h${at}`, value]));
+const policyOf = (...rules: unknown[]): unknown => ({ login: null, rules });
+/** A good list of globs that counts how often it is looked at. */
+const watched = (looks: { count: number }): unknown[] =>
+  many(100, () => ({
+    get match() {
+      looks.count += 1;
+      return { path: 1 };
+    },
+    deny: 403,
+  }));
+
+const judge = (policy: unknown): string => {
+  const judged = judgePolicy({ policy }, { protocol: 'http', loginProviders: [] });
+  return judged instanceof Fault ? judged.message : 'good';
+};
+
+describe('a policy from a stranger', () => {
+  it.each([
+    ['21,000 empty rules', policyOf(...many(21_000, () => ({}))), 'a policy of at most 5000 values'],
+    [
+      '1000 empty rules',
+      policyOf(...many(1000, () => ({}))),
+      'rule 101: it must be left out: a policy has at most 100 rules',
+    ],
+    ['3000 globs', policyOf({ match: { path: many(3000, () => 'x') }, deny: 403 }), 'must be at most 100'],
+    [
+      '3000 users',
+      policyOf({ auth: { basic: { users: table(3000, '') } } }),
+      '`auth.basic.users` must be at most 100 users',
+    ],
+    ['3000 claims', policyOf({ auth: { login: { claims: table(3000, 1) } } }), 'must be at most 20 claims'],
+    ['3000 headers', policyOf({ request_headers: { set: table(3000, 1) } }), 'must be at most 100 headers'],
+  ])('of %s is refused by their number, before any of them is judged', (_, policy, words) => {
+    expect(judge(policy)).toContain(words);
+    expect(wirePolicySchema.safeParse(policy).error?.issues).toHaveLength(1);
+  });
+
+  it.each([
+    ['globs', policyOf(...many(40, () => ({ match: { path: many(100, () => 'x') }, deny: 403 })))],
+    ['methods', policyOf(...many(40, () => ({ match: { method: many(100, () => '') }, deny: 403 })))],
+    ['networks', policyOf(...many(4, () => ({ allow_addresses: many(1000, () => 'x') })))],
+    ['tokens', policyOf(...many(20, () => ({ auth: { tokens: many(100, () => 1) } })))],
+    ['claims', policyOf(...many(20, () => ({ auth: { login: { claims: { a: many(100, () => 1) } } } })))],
+  ])('that is all bad %s is told of the first, and the others are not looked at', (_, policy) => {
+    expect(judge(policy)).toMatch(/policy rule 1: .*\[0\]` must be/);
+    expect(wirePolicySchema.safeParse(policy).error?.issues.length).toBeLessThanOrEqual(2);
+  });
+
+  it('of rules that are all bad has its first one judged alone', () => {
+    const looks = { count: 0 };
+    const rules = watched(looks);
+    expect(judge({ login: null, rules })).toContain('policy rule 1');
+    // The guard looks at each once; whoever judges only at the first.
+    expect(looks.count).toBeLessThanOrEqual(rules.length + 5);
+  });
+
+  it('of any number of values within its bounds is taken', () => {
+    const rules = many(45, () => ({ match: { path: many(100, () => '/*') }, deny: 403 }));
+    expect(judge({ login: null, rules })).toBe('good');
+    expect(judge({ login: null, rules: [...rules, ...rules] })).toContain(String(POLICY_BOUNDS.POLICY_VALUES_MAX));
+  });
+});

@@ -1,0 +1,76 @@
+// The edge's own two paths on a tunnel with a login: where the provider sends people back to, and where they log out.
+import { fieldValueOf } from '@tunnel/http1';
+import { faultAnswer, loginRedirect, logoutPage } from '../compile/policy-answers.ts';
+import { isOwnOrigin, userOfSession } from '../login/authentication.ts';
+import { clearedCookies, clearedLoginCookie, pendingLogins, sealedLogins } from '../login/login-cookies.ts';
+import { CALLBACK_PATH, LOGOUT_PATH, returnPathOf } from '../login/login-machine.ts';
+import type { LoginProvider } from '../policy.ts';
+import type { PolicyAnswer, PolicyEvent, PolicyNeed, PolicyRequest } from '../policy-step.ts';
+import type { SessionHolder } from './auth-run.ts';
+
+export type LoginPath = 'callback' | 'logout';
+
+/** null: the service's. In their one spelling: nobody is led to another. */
+export const loginPathOf = (path: string): LoginPath | null => {
+  if (!path.startsWith('/.tunnel/')) return null;
+  const [plain] = path.split('?', 1);
+  if (plain === CALLBACK_PATH) return 'callback';
+  return plain === LOGOUT_PATH ? 'logout' : null;
+};
+
+export const answerLoginPath = (
+  which: LoginPath,
+  request: PolicyRequest,
+  login: LoginProvider,
+  holder: SessionHolder,
+  nowMs: number,
+): PolicyAnswer | PolicyNeed => {
+  if (which === 'callback') return finishLogin(request, login);
+  switch (request.method) {
+    case 'GET':
+    case 'HEAD':
+      return askWhetherToLogOut(request, login, holder, nowMs);
+    case 'POST':
+      return logOut(request);
+    default:
+      return faultAnswer('POLICY_DENIED', { status: 405, headers: [['allow', 'GET, HEAD, POST']] });
+  }
+};
+
+const finishLogin = (request: PolicyRequest, login: LoginProvider): PolicyAnswer | PolicyNeed => {
+  // The code is spent with the first answer: a HEAD of somebody who only looks must not be it.
+  if (request.method !== 'GET') return faultAnswer('POLICY_LOGIN_STATE');
+  const start = request.path.indexOf('?');
+  const query = start === -1 ? '' : request.path.slice(start);
+  return { kind: 'finish-login', login, query, pending: pendingLogins(request.headers, request.scheme) };
+};
+
+const askWhetherToLogOut = (
+  request: PolicyRequest,
+  login: LoginProvider,
+  { session }: SessionHolder,
+  nowMs: number,
+): PolicyAnswer | PolicyNeed => {
+  if (session === undefined) {
+    const sealed = sealedLogins(request.headers, request.scheme);
+    return sealed.length === 0 ? logoutPage(null) : { kind: 'open-cookie', login, sealed };
+  }
+  const isAlive = session !== null && session.expiresAt * 1000 > nowMs;
+  return logoutPage(isAlive ? userOfSession(session) : null);
+};
+
+/** Only by the button on our own page: no other site logs people out. */
+const logOut = (request: PolicyRequest): PolicyAnswer => {
+  const origin = fieldValueOf(request.headers, 'origin');
+  if (origin === null || !isOwnOrigin(request, origin)) return faultAnswer('POLICY_CROSS_ORIGIN');
+  const { scheme } = request;
+  const pending = clearedCookies(scheme, pendingLogins(request.headers, scheme).keys());
+  return loginRedirect(303, '/', [clearedLoginCookie(scheme), ...pending]);
+};
+
+/** null: it is known now who is logged in; ask again. */
+export const resumeLoginPath = (event: PolicyEvent, holder: SessionHolder): PolicyAnswer | null => {
+  if (event.kind === 'login-finished') return loginRedirect(302, returnPathOf(event.returnPath), event.setCookies);
+  if (event.kind === 'cookie-opened') holder.session = event.session;
+  return null;
+};

@@ -1,0 +1,413 @@
+// The rules read from top to bottom for one request: the operator's list, then the tunnel's. The first answer ends it; what must be found out first is
+// a need, after which it goes on where it stood. A rule that cannot be decided is an answer, never a pass.
+
+import { Fault } from '@tunnel/errors';
+import type { CompiledAction, CompiledPolicy, CompiledRule } from '../compile/compile.ts';
+import { MatchedRules } from '../compile/matched-rules.ts';
+import {
+  answerOfFault,
+  faultAnswer,
+  isAnswer,
+  redirectAnswer,
+  setsEdgeCookie,
+  TOO_LONG,
+} from '../compile/policy-answers.ts';
+import { corsNote, isPreflight, preflightResponse } from '../edits/cors.ts';
+import { besideLogin, GUARD_ALONE, orderedNotes } from '../edits/note-order.ts';
+import { type FillRoom, redirectTarget } from '../edits/placeholders.ts';
+import { ChangeDraft, guardedIn } from '../edits/request-changes.ts';
+import { type PathPrefixes, rewrittenPath } from '../edits/rewrite-path.ts';
+import { POLICY_BOUNDS } from '../limits.ts';
+import { cookieForService } from '../login/login-cookies.ts';
+import { RequestReadings } from '../match/path-readings.ts';
+import type {
+  Identity,
+  LoggedIn,
+  Pass,
+  PolicyAnswer,
+  PolicyEvent,
+  PolicyNeed,
+  PolicyRequest,
+  PolicyState,
+  PolicyStep,
+  RequestChanges,
+  ResponseNote,
+  RuleRef,
+} from '../policy-step.ts';
+import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
+import { limiterKeyOf } from './limiter-key.ts';
+import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
+import { type HashRoom, type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
+
+/** In their order. `allow` ends its own list only, so that a tunnel never loosens the operator's. */
+export interface PolicyLists {
+  readonly operator: CompiledPolicy | null;
+  readonly tunnel: CompiledPolicy | null;
+}
+
+/** Told of each rule that was looked at, for people who want to know why. `note`: what of it did not match, or what it did. */
+export type OnRule = (rule: RuleRef, matched: boolean, note: string) => void;
+
+const NONE: readonly never[] = [];
+const NO_BYTES = new Uint8Array(0);
+
+const UNCHANGED: Pass = { kind: 'pass', changes: null, notes: NONE, matched: NONE, identity: null, heldBody: null };
+const UNCHANGED_GUARDED: Pass = { ...UNCHANGED, notes: GUARD_ALONE };
+
+type WebhookAction = Extract<CompiledAction, { kind: 'verify_webhook' }>;
+type LimitAction = Extract<CompiledAction, { kind: 'rate_limit' }>;
+
+/** What became of a rule: an answer or a need, or on to the next one, or to the end of its list. */
+type Outcome = PolicyStep | 'next' | 'list-over';
+
+export class Run extends MatchedRules implements PolicyState, SessionHolder, FillRoom, HashRoom {
+  waiting: PolicyNeed['kind'] = 'take-token';
+  session: LoggedIn | null | undefined = undefined;
+  fillLeft: number = POLICY_BOUNDS.POLICY_FILLED_MAX_CHARS;
+  hashLeft: number = POLICY_BOUNDS.POLICY_HASHED_MAX_BYTES;
+  readonly #lists: PolicyLists;
+  readonly #request: PolicyRequest;
+  readonly #onRule: OnRule | undefined;
+  /** There is nothing but an address: a rule about more than that is not about this. */
+  readonly #isConnection: boolean;
+  readonly #readings: RequestReadings;
+  /** Where it stands: the list, and the rule in it. */
+  #list: CompiledPolicy | null;
+  #isTunnels = false;
+  #at = 0;
+  /** The edge's own path, which only the rules about addresses stand before. */
+  #loginPath: LoginPath | null = null;
+  #auth: AuthRun | null = null;
+  #webhook: WebhookCheck | null = null;
+  #identity: Identity | null = null;
+  #draft: ChangeDraft | null = null;
+  #notes: ResponseNote[] | null = null;
+  #operatorNotes: readonly ResponseNote[] = NONE;
+  #isPrivate = false;
+  #heldBody: Uint8Array | null = null;
+
+  constructor(lists: PolicyLists, request: PolicyRequest, onRule: OnRule | undefined, isConnection = false) {
+    super((lists.tunnel ?? lists.operator)?.lastMatched ?? null);
+    this.#lists = lists;
+    this.#request = request;
+    this.#onRule = onRule;
+    this.#isConnection = isConnection;
+    this.#readings = new RequestReadings(request.path);
+    this.#list = lists.operator;
+    if (this.#list === null) this.#enterTunnel();
+  }
+
+  go(nowMs: number): PolicyStep {
+    while (this.#list !== null) {
+      const rule = this.#list.rules[this.#at];
+      if (rule === undefined || this.#isLoginNext(rule)) {
+        if (this.#loginPath !== null) return this.#answerLoginPath(nowMs);
+        this.#leaveList();
+        continue;
+      }
+      const outcome = this.#look(rule, nowMs);
+      if (outcome === 'next') this.#at += 1;
+      else if (outcome === 'list-over') this.#leaveList();
+      else return outcome;
+    }
+    return this.#pass();
+  }
+
+  resume(event: PolicyEvent, nowMs: number): PolicyStep {
+    const rule = this.#list?.rules[this.#at];
+    const isOfPath = this.waiting === 'finish-login' || (this.#loginPath !== null && this.waiting === 'open-cookie');
+    if (event.kind === 'failed') {
+      const { fault, retryAfterSecs } = event;
+      return this.#answer(isOfPath ? undefined : rule, answerOfFault(fault, { retryAfterSecs }));
+    }
+    if (isOfPath) return this.#resumeLoginPath(event, nowMs);
+    const outcome = rule === undefined ? null : this.#resumeRule(rule, event, nowMs);
+    if (outcome === null || outcome === 'list-over') return this.#misfit(rule, event);
+    if (outcome !== 'next') return outcome;
+    this.#at += 1;
+    return this.go(nowMs);
+  }
+
+  // ---- lists ----
+
+  #leaveList(): void {
+    if (this.#isTunnels) this.#list = null;
+    else this.#enterTunnel();
+  }
+
+  #enterTunnel(): void {
+    const { tunnel } = this.#lists;
+    this.#operatorNotes = this.#notes ?? NONE;
+    this.#notes = null;
+    this.#isTunnels = true;
+    this.#list = tunnel;
+    this.#at = 0;
+    if (tunnel !== null && tunnel.login !== null) this.#loginPath = loginPathOf(this.#request.path);
+  }
+
+  /** From here on somebody would have to be logged in, which the path itself is for. */
+  #isLoginNext({ action }: CompiledRule): boolean {
+    return this.#loginPath !== null && action.kind === 'auth' && action.people !== null;
+  }
+
+  // ---- one rule ----
+
+  #look(rule: CompiledRule, nowMs: number): Outcome {
+    if (this.#loginPath !== null && (!rule.isByAddress || rule.action.kind === 'allow')) return 'next';
+    if (this.#isConnection && !rule.isByAddress) return 'next';
+    if (rule.match !== null && !rule.match.matches(this.#request, this.#readings)) {
+      this.#onRule?.(rule.ref, false, rule.match.whyNot(this.#request, this.#readings));
+      return 'next';
+    }
+    this.addMatched(rule.ref);
+    return this.#act(rule, nowMs);
+  }
+
+  #act(rule: CompiledRule, nowMs: number): Outcome {
+    const { action } = rule;
+    switch (action.kind) {
+      case 'allow':
+        this.#onRule?.(rule.ref, true, 'lets it through');
+        return 'list-over';
+      case 'deny':
+        return this.#answer(rule, faultAnswer('POLICY_DENIED', { status: action.status }));
+      case 'allow_addresses':
+        if (!action.networks.has(this.#request.address)) return this.#answer(rule, faultAnswer('POLICY_DENIED'));
+        return this.#goOn(rule, 'the address is on the list');
+      case 'auth':
+        this.#auth = new AuthRun(action, this.#list?.login ?? null, this.#request, this);
+        return this.#afterAuth(rule, this.#auth.next(nowMs));
+      case 'verify_webhook':
+        return this.#beginWebhook(rule, action, nowMs);
+      case 'rate_limit':
+        return this.#takeToken(rule, action);
+      case 'max_body':
+        return this.#boundBody(rule, action.bytes);
+      case 'redirect': {
+        const to = redirectTarget(action.to, this.#request, this.#user, this);
+        return this.#answer(rule, to === null ? TOO_LONG : redirectAnswer(action.status, to));
+      }
+      case 'respond':
+        return this.#answer(rule, action.answer);
+      case 'rewrite':
+        return this.#rewrite(rule, action.rule);
+      case 'route':
+        this.#change().service = action.service;
+        return this.#goOn(rule, `to the service ${action.service}`);
+      case 'request_headers': {
+        const changes = action.fields.filledFor(this.#request, this.#user, this);
+        if (changes === null) return this.#answer(rule, TOO_LONG);
+        this.#change().change(changes);
+        return this.#goOn(rule, 'changes headers of the request');
+      }
+      case 'response_headers': {
+        const note = action.fields.filledFor(this.#request, this.#user, this);
+        if (note === null) return this.#answer(rule, TOO_LONG);
+        this.#note(note);
+        return this.#goOn(rule, 'changes headers of the answer');
+      }
+      case 'cors':
+        if (isPreflight(this.#request)) {
+          return this.#answer(rule, { kind: 'own', response: preflightResponse(action.rule, this.#request) });
+        }
+        this.#note(corsNote(action.rule, this.#request));
+        return this.#goOn(rule, 'sets the fields of CORS');
+      case 'error_page':
+        this.#note(action.note);
+        return this.#goOn(rule, 'has a page for errors');
+    }
+  }
+
+  /** null: not what was asked for. */
+  #resumeRule(rule: CompiledRule, event: PolicyEvent, nowMs: number): Outcome | null {
+    switch (event.kind) {
+      case 'token-taken': {
+        if (this.waiting !== 'take-token') return null;
+        if (event.retryAfterSecs === null) return this.#goOn(rule, 'within the limit');
+        const retryAfterSecs = Math.max(1, Math.ceil(event.retryAfterSecs));
+        return this.#answer(rule, faultAnswer('POLICY_RATE_LIMITED', { retryAfterSecs }));
+      }
+      case 'body-held':
+        if (this.waiting !== 'hold-body') return null;
+        this.#heldBody = event.body;
+        return this.#checkWebhook(rule);
+      case 'body-too-large':
+        if (this.waiting !== 'hold-body') return null;
+        return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
+      default: {
+        const step = isAnswerTo(event, this.waiting) ? (this.#auth?.resume(event, nowMs) ?? null) : null;
+        return step === null ? null : this.#afterAuth(rule, step);
+      }
+    }
+  }
+
+  #afterAuth(rule: CompiledRule, step: AuthStep): Outcome {
+    if (step.kind === 'need') return this.#need(step.need);
+    this.#auth = null;
+    if (step.kind === 'out') return this.#answer(rule, step.answer);
+    this.#identity = step.identity;
+    // What was used is not the service's business; a JWT is, as services read it.
+    if (step.identity.method === 'basic') this.#change().removeVisitors('authorization');
+    if (step.identity.method === 'login') this.#isPrivate = true;
+    return this.#onRule === undefined ? 'next' : this.#goOn(rule, `${step.identity.user} by ${step.identity.method}`);
+  }
+
+  #beginWebhook(rule: CompiledRule, { rule: webhook, digests }: WebhookAction, nowMs: number): Outcome {
+    const length = this.#bodyLength;
+    if (length !== null && length > webhook.max_bytes) return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
+    const check = webhookCheck(webhook, this.#request.headers, digests, nowMs, this);
+    if (check === null) return this.#answer(rule, faultAnswer('POLICY_WEBHOOK_REFUSED'));
+    if (check === 'good') {
+      if (length === null) this.#change().boundBody(webhook.max_bytes);
+      return this.#goOn(rule, 'the secret is right');
+    }
+    this.#webhook = check;
+    if (length === 0 || this.#heldBody !== null) return this.#checkWebhook(rule);
+    // Neither this rule nor a `max_body` before it is passed by holding first.
+    return this.#need({ kind: 'hold-body', maxBytes: Math.min(webhook.max_bytes, this.#draft?.maxBody ?? Infinity) });
+  }
+
+  #checkWebhook(rule: CompiledRule): Outcome {
+    const isGood = this.#webhook?.(this.#heldBody ?? NO_BYTES) === true;
+    this.#webhook = null;
+    return isGood
+      ? this.#goOn(rule, 'the signature is right')
+      : this.#answer(rule, faultAnswer('POLICY_WEBHOOK_REFUSED'));
+  }
+
+  #takeToken(rule: CompiledRule, { rule: limit, digests }: LimitAction): Outcome {
+    const { requests, per_secs: perSecs, burst, by } = limit;
+    const key = limiterKeyOf(by, this.#request, this.#identity?.user ?? null, digests);
+    return this.#need({ kind: 'take-token', rule: rule.ref, key, requests, perSecs, burst });
+  }
+
+  #boundBody(rule: CompiledRule, bytes: number): Outcome {
+    const length = this.#bodyLength;
+    if (length === null) this.#change().boundBody(bytes);
+    else if (length > bytes) return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
+    return this.#goOn(rule, 'bounds the body');
+  }
+
+  #rewrite(rule: CompiledRule, prefixes: PathPrefixes): Outcome {
+    const draft = this.#change();
+    const path = rewrittenPath(draft.path ?? this.#request.path, prefixes);
+    // By some reading it would leave the prefix that is put in front.
+    if (path === null) return this.#answer(rule, faultAnswer('POLICY_DENIED', { status: 400 }));
+    draft.path = path;
+    return this.#goOn(rule, `asks for ${path}`);
+  }
+
+  /** null: not known yet. */
+  get #bodyLength(): number | null {
+    return this.#heldBody?.length ?? this.#request.bodyLength;
+  }
+
+  get #user(): string {
+    return this.#identity?.user ?? '';
+  }
+
+  #change(): ChangeDraft {
+    this.#draft ??= new ChangeDraft();
+    return this.#draft;
+  }
+
+  #note(note: ResponseNote): void {
+    this.#notes ??= [];
+    this.#notes.push(note);
+  }
+
+  #goOn(rule: CompiledRule, note: string): 'next' {
+    this.#onRule?.(rule.ref, true, note);
+    return 'next';
+  }
+
+  // ---- the edge's own paths ----
+
+  #answerLoginPath(nowMs: number): PolicyStep {
+    const login = this.#list?.login ?? null;
+    if (login === null || this.#loginPath === null) return this.#answer(undefined, faultAnswer('POLICY_DENIED'));
+    const next = answerLoginPath(this.#loginPath, this.#request, login, this, nowMs);
+    return isAnswer(next) ? this.#answer(undefined, next) : this.#need(next);
+  }
+
+  #resumeLoginPath(event: PolicyEvent, nowMs: number): PolicyStep {
+    if (!isAnswerTo(event, this.waiting)) return this.#misfit(undefined, event);
+    const answer = resumeLoginPath(event, this);
+    return answer === null ? this.#answerLoginPath(nowMs) : this.#answer(undefined, answer);
+  }
+
+  // ---- steps ----
+
+  #need(need: PolicyNeed): PolicyStep {
+    this.waiting = need.kind;
+    return { kind: 'need', need, state: this };
+  }
+
+  #answer(rule: CompiledRule | undefined, answer: PolicyAnswer): PolicyStep {
+    if (rule !== undefined) {
+      const status = answer.kind === 'fault' ? answer.status : answer.response.status;
+      this.#onRule?.(rule.ref, true, `answers ${status}`);
+    }
+    const notes = this.#allNotes(false);
+    return {
+      kind: 'answer',
+      answer,
+      rule: rule?.ref ?? null,
+      notes: setsEdgeCookie(answer) ? besideLogin(notes) : notes,
+      matched: this.matched,
+      identity: this.#identity,
+    };
+  }
+
+  /** An event that fits no need is a fault of ours: nobody comes in by it. */
+  #misfit(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
+    const internal = `policy: waited for ${this.waiting}, got ${event.kind}`;
+    return this.#answer(rule, answerOfFault(new Fault('INTERNAL', {}, { internal })));
+  }
+
+  #pass(): PolicyStep {
+    const { operator, tunnel } = this.#lists;
+    const hasLogin = tunnel !== null && tunnel.login !== null;
+    const mayBeKnown = hasLogin || tunnel?.hasAuth === true || operator?.hasAuth === true;
+    const changes = this.#changes(mayBeKnown);
+    if (changes === null && !this.hasMatched) return hasLogin ? UNCHANGED_GUARDED : UNCHANGED;
+    return {
+      kind: 'pass',
+      changes,
+      notes: this.#allNotes(hasLogin),
+      matched: this.matchedOfPass,
+      identity: this.#identity,
+      heldBody: this.#heldBody,
+    };
+  }
+
+  #allNotes(isGuarded: boolean): readonly ResponseNote[] {
+    return orderedNotes(this.#notes ?? NONE, this.#operatorNotes, isGuarded, this.#isPrivate);
+  }
+
+  /** null: it goes on as it came, and no copy of its head is made. */
+  #changes(mayBeKnown: boolean): RequestChanges | null {
+    const { operator, tunnel } = this.#lists;
+    const { headers } = this.#request;
+    const cookie = cookieForService(headers);
+    const spellings = mayBeKnown ? guardedIn(headers, operator, tunnel, this.#identity) : NONE;
+    if (this.#draft === null && cookie === null && spellings.length === 0 && this.#identity === null) return null;
+    const last = (tunnel ?? operator)?.lastChanges ?? null;
+    return this.#change().changes(cookie, spellings, this.#identity, last);
+  }
+}
+
+/** The event that meets each need. */
+const EVENT_OF = {
+  'check-password': 'password-checked',
+  'verify-jwt': 'jwt-verified',
+  'open-cookie': 'cookie-opened',
+  'begin-login': 'login-begun',
+  'finish-login': 'login-finished',
+  'hold-body': 'body-held',
+  'take-token': 'token-taken',
+} as const satisfies Record<PolicyNeed['kind'], PolicyEvent['kind']>;
+
+/** `failed` meets every need, and `body-too-large` that for a body. */
+const isAnswerTo = (event: PolicyEvent, need: PolicyNeed['kind']): boolean =>
+  event.kind === EVENT_OF[need] || event.kind === 'failed' || (event.kind === 'body-too-large' && need === 'hold-body');

@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import { POLICY_BOUNDS } from '../limits.ts';
+import { policyOf, RULES, SCRYPT, SHA256 } from '../policies.fixture.ts';
+import { actionOf, type Match, type Policy, type Rule } from '../policy.ts';
+import { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy-checks.ts';
+import { problemText } from './policy-problems.ts';
+
+const HTTP: PolicyAbout = { protocol: 'http', services: ['api'] };
+const LOGIN = { provider: 'company', session_secs: 28_800, trusted_origins: [] } as const;
+
+const textsOf = (policy: Policy, about: PolicyAbout): string[] => problemsOfPolicy(policy, about).map(problemText);
+const warningsFor = (policy: Policy): string[] => warningsOfPolicy(policy, HTTP).map(problemText);
+
+const path = (...globs: string[]): { readonly match: Match } => ({ match: { path: globs } });
+const AUTH = { auth: { basic: { realm: 'r', users: { ann: SCRYPT } }, token_header: 'x-tunnel-token' } };
+const CORS = { cors: { origins: ['*'], credentials: false, max_age_secs: 600 } };
+
+describe('a policy for an http tunnel', () => {
+  it('may have every action', () => {
+    expect(textsOf({ login: LOGIN, rules: RULES.map(([, rule]) => rule) }, HTTP)).toEqual([]);
+  });
+
+  it('routes only to services that there are, and says which was meant', () => {
+    const policy = policyOf({ deny: 403 }, { name: 'to the api', route: 'apj' });
+    expect(textsOf(policy, HTTP)).toEqual([
+      "policy rule 2 (to the api): `route` names 'apj', which is not one of `services`; did you mean `api`?",
+    ]);
+    expect(problemsOfPolicy(policy, HTTP)[0]?.path).toEqual(['rules', 1, 'route']);
+    expect(textsOf(policyOf({ route: 'x' }), { ...HTTP, services: [] })).toEqual([
+      "policy rule 1: `route` names 'x', which is not one of `services` (there are none)",
+    ]);
+  });
+
+  it('asks for a login only where somebody vouches', () => {
+    const rule: Rule = { auth: { login: { anyone: true }, token_header: 'x-tunnel-token' } };
+    expect(textsOf(policyOf(rule), HTTP)).toEqual([
+      'policy rule 1: `auth.login` needs a `login` beside `rules`: who vouches for people?',
+    ]);
+    expect(textsOf({ login: LOGIN, rules: [rule] }, HTTP)).toEqual([]);
+  });
+});
+
+describe.each(['tcp', 'udp'] as const)('a policy for a %s tunnel', (protocol) => {
+  const about = { protocol, services: [] };
+
+  it('has four actions, and of the others says that they are for http tunnels', () => {
+    for (const [, rule] of RULES) {
+      const { match: _, ...bare } = rule as Rule & { readonly match?: Match };
+      const action = actionOf(rule);
+      const isFine = ['allow', 'deny', 'allow_addresses'].includes(action);
+      if (action === 'rate_limit') continue;
+      expect(textsOf(policyOf(bare as Rule), about)).toEqual(
+        isFine ? [] : [`policy rule 1: \`${action}\` is for http tunnels`],
+      );
+    }
+  });
+
+  it('looks at addresses alone, in `not` too', () => {
+    expect(
+      textsOf(policyOf({ match: { address: ['10.0.0.0/8'], not: { address: ['10.1.0.0/16'] } }, deny: 403 }), about),
+    ).toEqual([]);
+    const policy = policyOf({ match: { path: ['/a'], not: { method: ['GET'], header: { a: true } } }, deny: 403 });
+    expect(textsOf(policy, about)).toEqual([
+      'policy rule 1: `match.path` is for http tunnels',
+      'policy rule 1: `match.method` is for http tunnels',
+      'policy rule 1: `match.header` is for http tunnels',
+    ]);
+    expect(problemsOfPolicy(policy, about)[1]?.path).toEqual(['rules', 0, 'match', 'not', 'method']);
+  });
+
+  it('counts by address or for the whole tunnel', () => {
+    const by = (key: string): Policy => policyOf({ rate_limit: { requests: 1, per_secs: 1, burst: 1, by: key } });
+    expect([...textsOf(by('address'), about), ...textsOf(by('tunnel'), about)]).toEqual([]);
+    for (const key of ['user', 'header:x-a']) expect(textsOf(by(key), about)[0]).toMatch(/is for http tunnels$/);
+  });
+
+  it('has no login', () => {
+    expect(textsOf({ login: LOGIN, rules: [] }, about)).toEqual(['policy login: `login` is for http tunnels']);
+  });
+});
+
+describe("the operator's policy", () => {
+  it('has neither login nor route', () => {
+    const about = { protocol: 'http', services: ['api'], isOperator: true } as const;
+    const rules: Rule[] = [
+      { route: 'api' },
+      { auth: { login: { anyone: true }, token_header: 'x-tunnel-token' } },
+      { deny: 403 },
+    ];
+    expect(textsOf({ login: LOGIN, rules }, about)).toEqual([
+      "policy login: the operator's rules have no `login`",
+      "policy rule 1: the operator's rules have no `route`",
+      "policy rule 2: the operator's rules have no `auth.login`",
+    ]);
+    expect(warningsOfPolicy(policyOf(), about)).toEqual([]);
+  });
+
+  it('says which of its rules leave tcp and udp tunnels out, and is silent about those that only change something', () => {
+    const about = { protocol: 'http', services: [], isOperator: true } as const;
+    const policy = policyOf(
+      AUTH,
+      { allow_addresses: ['10.0.0.0/8'] },
+      { match: { not: { path: ['/a'] }, address: ['::1'] }, deny: 403 },
+      { response_headers: { set: { a: 'b' } } },
+      { name: 'small', max_body: 1 },
+      { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'address' } },
+      { match: { path: ['/x'] }, allow: true },
+    );
+    const rest = 'is about requests: tcp and udp tunnels are not held by this rule';
+    expect(warningsOfPolicy(policy, about).map(problemText)).toEqual([
+      `policy rule 1: \`auth\` ${rest}`,
+      `policy rule 3: \`match.path\` ${rest}`,
+      `policy rule 5 (small): \`max_body\` ${rest}`,
+    ]);
+    expect(warningsFor(policy)).toEqual([]);
+  });
+});
+
+describe('bounds of a whole policy', () => {
+  it('count all rules together, and name the one that is too much', () => {
+    const networks = (count: number): Rule => ({
+      allow_addresses: Array.from({ length: count }, (_, n) => `10.0.${n >> 8}.${n & 255}`),
+    });
+    const inNot: Rule = { match: { not: { address: ['::1'] } }, deny: 403 };
+    expect(textsOf(policyOf(networks(600), networks(399), inNot), HTTP)).toEqual([]);
+    expect(textsOf(policyOf(networks(600), networks(400), inNot), HTTP)).toEqual([
+      'policy rule 3: a policy has at most 1000 addresses and networks',
+    ]);
+    const users = (from: number, count: number): Rule => ({
+      auth: {
+        basic: {
+          realm: 'r',
+          users: Object.fromEntries(Array.from({ length: count }, (_, n) => [`u${from + n}`, SCRYPT])),
+        },
+        token_header: 'x-tunnel-token',
+      },
+    });
+    expect(textsOf(policyOf(users(0, 60), users(60, 40)), HTTP)).toEqual([]);
+    expect(textsOf(policyOf(users(0, 60), users(60, 41)), HTTP)).toEqual([
+      'policy rule 2: a policy has at most 100 users',
+    ]);
+    const tokens = (count: number): Rule => ({
+      auth: {
+        tokens: Array.from({ length: count }, (_, n) => ({ name: `t${n}`, sha256: SHA256 })),
+        token_header: 'x-tunnel-token',
+      },
+    });
+    expect(textsOf(policyOf(tokens(50), tokens(51)), HTTP)).toEqual(['policy rule 2: a policy has at most 100 tokens']);
+    const people = (count: number): Rule => ({
+      auth: {
+        login: { domains: Array.from({ length: count }, (_, n) => `d${n}.example`), emails: ['a@b.example'] },
+        token_header: 'x-tunnel-token',
+      },
+    });
+    expect(textsOf({ login: LOGIN, rules: [people(499)] }, HTTP)).toEqual([]);
+    expect(textsOf({ login: LOGIN, rules: [people(250), people(250)] }, HTTP)).toEqual([
+      'policy rule 2: a policy has at most 500 e-mail addresses and domains',
+    ]);
+  });
+
+  it('take 48 KiB as it is sent', () => {
+    const page = (bytes: number): Rule => ({ error_page: { body: 'x'.repeat(bytes) } });
+    const empty =
+      '{"login":null,"rules":[{"error_page":{"body":""}},{"error_page":{"body":""}},{"error_page":{"body":""}}]}'
+        .length;
+    const most = POLICY_BOUNDS.POLICY_WIRE_MAX_BYTES - empty;
+    const pages = (last: number): Policy => policyOf(page(16_000), page(16_000), page(last));
+    expect(textsOf(pages(most - 32_000), HTTP)).toEqual([]);
+    expect(textsOf(pages(most - 31_999), HTTP)).toEqual([
+      'policy: it has 49153 bytes as it is sent; at most 49152 are taken',
+    ]);
+  });
+});
+
+describe('warnings', () => {
+  it('tell of a policy that keeps nobody out by mistake', () => {
+    expect(warningsFor(policyOf())).toEqual(['policy: there is no rule: everyone may visit']);
+    expect(warningsFor({ login: LOGIN, rules: [{ deny: 403 }] })).toEqual([
+      'policy login: there is a `login`, and no rule asks for it',
+    ]);
+    expect(warningsFor(policyOf(AUTH))).toEqual([]);
+  });
+
+  it('tell of rules that nobody comes to, once', () => {
+    expect(warningsFor(policyOf({ allow: true }, AUTH, { deny: 403 }))).toEqual([
+      'policy rule 2: no request comes here: rule 1 ends the list for all',
+    ]);
+    expect(warningsFor(policyOf({ ...path('/a'), allow: true }, AUTH))).toEqual([]);
+  });
+
+  it('tell of `cors` behind an `auth` that the same requests meet', () => {
+    const text =
+      'policy rule 2: `cors` stands behind the `auth` of rule 1: preflights of browsers carry no login; put it above';
+    expect(warningsFor(policyOf(AUTH, CORS))).toEqual([text]);
+    expect(warningsFor(policyOf({ ...path('/api/**'), ...AUTH }, { ...path('/api/**'), ...CORS }))).toEqual([text]);
+    expect(warningsFor(policyOf({ ...path('/admin/**'), ...AUTH }, { ...path('/api/**'), ...CORS }))).toEqual([]);
+    expect(warningsFor(policyOf(CORS, AUTH))).toEqual([]);
+  });
+
+  it('tell of a rate limit by users where nobody is known', () => {
+    const limit: Rule = { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'user' } };
+    expect(warningsFor(policyOf(limit, AUTH))).toEqual([
+      'policy rule 1: nobody is known here: without an `auth` above it counts by address',
+    ]);
+    expect(warningsFor(policyOf(AUTH, limit))).toEqual([]);
+  });
+});

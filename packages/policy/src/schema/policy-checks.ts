@@ -1,0 +1,189 @@
+// What no single value of a policy tells: whether its rules suit the tunnel that they are for, whether all of it is within its bounds, and what is
+// allowed but hardly meant.
+
+import { nearestWord } from '@tunnel/errors';
+import { shownText } from '@tunnel/rules/names';
+import { POLICY_BOUNDS } from '../limits.ts';
+import { isConnectionAction, isOfConnections, REQUEST_FIELDS, requestFieldOf } from '../match/connection-rules.ts';
+import { restricts } from '../match/rule-match.ts';
+import { actionOf, type Match, type Policy, type Rule } from '../policy.ts';
+import { canonicalJson } from '../text/canonical-json.ts';
+import { type PolicyProblem, problemAt } from './policy-problems.ts';
+import { utf8Length } from './policy-values.ts';
+
+/** The tunnel that a policy is for. */
+export interface PolicyAbout {
+  readonly protocol: 'http' | 'tcp' | 'udp';
+  /** What `route` may name. */
+  readonly services: readonly string[];
+  /** The list that every tunnel of an edge has before its own. */
+  readonly isOperator?: boolean | undefined;
+}
+
+type Path = readonly (string | number)[];
+type Refuse = (path: Path, message: string) => PolicyProblem;
+
+/** In the order of the rules; none: it can be taken. */
+export const problemsOfPolicy = (policy: Policy, about: PolicyAbout): readonly PolicyProblem[] => {
+  const refuse: Refuse = (path, message) => problemAt(policy, path, message);
+  return [
+    ...loginProblems(policy, about, refuse),
+    ...policy.rules.flatMap((rule, index) => ruleProblems(policy, rule, ['rules', index], about, refuse)),
+    ...boundProblems(policy, refuse),
+  ];
+};
+
+// ---- what suits the tunnel ----
+
+const loginProblems = ({ login }: Policy, { protocol, isOperator }: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
+  if (login === null) return [];
+  if (isOperator === true) return [refuse(['login'], "the operator's rules have no `login`")];
+  return protocol === 'http' ? [] : [refuse(['login'], '`login` is for http tunnels')];
+};
+
+const ruleProblems = (policy: Policy, rule: Rule, path: Path, about: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
+  const action = actionOf(rule);
+  if (about.protocol !== 'http' && !isConnectionAction(action)) {
+    return [refuse([...path, action], `\`${action}\` is for http tunnels`)];
+  }
+  return [
+    ...(about.protocol === 'http' ? [] : matchProblems(rule.match, [...path, 'match'], refuse)),
+    ...('rate_limit' in rule ? limitProblems(rule.rate_limit.by, path, about, refuse) : []),
+    ...('route' in rule ? routeProblems(rule.route, path, about, refuse) : []),
+    ...('auth' in rule && rule.auth.login !== undefined ? loginRuleProblems(policy, path, about, refuse) : []),
+  ];
+};
+
+/** A connection has an address, and nothing else that could be looked at. */
+const matchProblems = (match: Match | undefined, path: Path, refuse: Refuse): PolicyProblem[] => {
+  if (match === undefined) return [];
+  const foreign = REQUEST_FIELDS.filter((field) => match[field] !== undefined);
+  return [
+    ...foreign.map((field) => refuse([...path, field], `\`match.${field}\` is for http tunnels`)),
+    ...matchProblems(match.not, [...path, 'not'], refuse),
+  ];
+};
+
+const limitProblems = (by: string, path: Path, { protocol }: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
+  if (protocol === 'http' || by === 'address' || by === 'tunnel') return [];
+  const message = `\`rate_limit.by\` must be address or tunnel: \`${by.split(':')[0]}\` is for http tunnels`;
+  return [refuse([...path, 'rate_limit', 'by'], message)];
+};
+
+const routeProblems = (name: string, path: Path, about: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
+  if (about.isOperator === true) return [refuse([...path, 'route'], "the operator's rules have no `route`")];
+  if (about.services.includes(name)) return [];
+  const near = nearestWord(name, about.services);
+  const help = near === undefined ? knownServices(about.services) : `; did you mean \`${near}\`?`;
+  return [refuse([...path, 'route'], `\`route\` names '${shownText(name)}', which is not one of \`services\`${help}`)];
+};
+
+const knownServices = (services: readonly string[]): string =>
+  services.length === 0 ? ' (there are none)' : `; known here: ${services.join(', ')}`;
+
+const loginRuleProblems = (policy: Policy, path: Path, about: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
+  const at = [...path, 'auth', 'login'];
+  if (about.isOperator === true) return [refuse(at, "the operator's rules have no `auth.login`")];
+  return policy.login === null
+    ? [refuse(at, '`auth.login` needs a `login` beside `rules`: who vouches for people?')]
+    : [];
+};
+
+// ---- how much of it there may be ----
+
+const boundProblems = (policy: Policy, refuse: Refuse): PolicyProblem[] => {
+  const counts = [
+    [networksOf, POLICY_BOUNDS.POLICY_NETWORKS_MAX, 'addresses and networks'],
+    [usersOf, POLICY_BOUNDS.POLICY_USERS_MAX, 'users'],
+    [tokensOf, POLICY_BOUNDS.POLICY_TOKENS_MAX, 'tokens'],
+    [peopleOf, POLICY_BOUNDS.POLICY_PEOPLE_MAX, 'e-mail addresses and domains'],
+  ] as const;
+  const problems = counts.flatMap(([countOf, most, what]) => overBound(policy, countOf, most, what, refuse));
+  const bytes = utf8Length(canonicalJson(policy));
+  const most = POLICY_BOUNDS.POLICY_WIRE_MAX_BYTES;
+  if (bytes > most) problems.push(refuse([], `it has ${bytes} bytes as it is sent; at most ${most} are taken`));
+  return problems;
+};
+
+/** Told at the rule that is the first too many. */
+const overBound = (
+  { rules }: Policy,
+  countOf: (rule: Rule) => number,
+  most: number,
+  what: string,
+  refuse: Refuse,
+): PolicyProblem[] => {
+  let sum = 0;
+  for (const [index, rule] of rules.entries()) {
+    sum += countOf(rule);
+    if (sum > most) return [refuse(['rules', index], `a policy has at most ${most} ${what}`)];
+  }
+  return [];
+};
+
+const networksOf = (rule: Rule): number =>
+  ('allow_addresses' in rule ? rule.allow_addresses.length : 0) + matchedNetworks(rule.match);
+
+const matchedNetworks = (match: Match | undefined): number =>
+  match === undefined ? 0 : (match.address?.length ?? 0) + matchedNetworks(match.not);
+
+const usersOf = (rule: Rule): number => ('auth' in rule ? Object.keys(rule.auth.basic?.users ?? {}).length : 0);
+
+const tokensOf = (rule: Rule): number => ('auth' in rule ? (rule.auth.tokens?.length ?? 0) : 0);
+
+const peopleOf = (rule: Rule): number =>
+  'auth' in rule ? (rule.auth.login?.emails?.length ?? 0) + (rule.auth.login?.domains?.length ?? 0) : 0;
+
+// ---- what is allowed, and hardly meant ----
+
+export const warningsOfPolicy = (policy: Policy, about: PolicyAbout): readonly PolicyProblem[] => {
+  const warn: Refuse = (path, message) => problemAt(policy, path, message);
+  const { rules, login } = policy;
+  const asksForLogin = rules.some((rule) => 'auth' in rule && rule.auth.login !== undefined);
+  return [
+    ...(rules.length === 0 && about.isOperator !== true
+      ? [warn(['rules'], 'there is no rule: everyone may visit')]
+      : []),
+    ...(login !== null && !asksForLogin ? [warn(['login'], 'there is a `login`, and no rule asks for it')] : []),
+    ...rules.flatMap((rule, index) => ruleWarnings(rules, rule, index, warn)),
+    ...(about.isOperator === true ? rules.flatMap((rule, index) => unheldWarnings(rule, index, warn)) : []),
+  ];
+};
+
+/** A tunnel's list is refused for it; the operator's stands before tunnels of all kinds. */
+const unheldWarnings = (rule: Rule, index: number, warn: Refuse): PolicyProblem[] => {
+  const action = actionOf(rule);
+  if (!restricts(action) || isOfConnections(rule)) return [];
+  const field = isConnectionAction(action) ? requestFieldOf(rule.match) : undefined;
+  const what = field === undefined ? `\`${action}\`` : `\`match.${field}\``;
+  return [warn(['rules', index], `${what} is about requests: tcp and udp tunnels are not held by this rule`)];
+};
+
+const ruleWarnings = (rules: readonly Rule[], rule: Rule, index: number, warn: Refuse): PolicyProblem[] => {
+  const before = rules.slice(0, index);
+  const action = actionOf(rule);
+  const end = before.findIndex(endsForAll);
+  if (end !== -1) {
+    // One warning is enough: those below it are in the same position.
+    const isFirst = end === index - 1;
+    return isFirst ? [warn(['rules', index], `no request comes here: rule ${end + 1} ends the list for all`)] : [];
+  }
+  const guard = before.findIndex((earlier) => 'auth' in earlier && mayMeet(earlier.match, rule.match));
+  if (action === 'cors' && guard !== -1) {
+    const message = `\`cors\` stands behind the \`auth\` of rule ${guard + 1}: preflights of browsers carry no login; put it above`;
+    return [warn(['rules', index, 'cors'], message)];
+  }
+  if ('rate_limit' in rule && rule.rate_limit.by === 'user' && !before.some((earlier) => 'auth' in earlier)) {
+    return [
+      warn(['rules', index, 'rate_limit', 'by'], 'nobody is known here: without an `auth` above it counts by address'),
+    ];
+  }
+  return [];
+};
+
+const endsForAll = (rule: Rule): boolean =>
+  rule.match === undefined && ('allow' in rule || 'deny' in rule || 'respond' in rule || 'redirect' in rule);
+
+/** Whether one request can come to both; of two lists of other paths it is taken that none does. */
+const mayMeet = (one: Match | undefined, other: Match | undefined): boolean =>
+  one?.path === undefined || other?.path === undefined || one.path.some((glob) => other.path?.includes(glob));

@@ -1,0 +1,363 @@
+// The kinds of values that a policy has. Each says in words what it expects: those words complete "must be" in a refusal, and repeat nothing of the value.
+
+import { nearestWord } from '@tunnel/errors';
+import { isToken } from '@tunnel/http1';
+import { problemOfText } from '@tunnel/rules/names';
+import * as z from 'zod';
+import { POLICY_BOUNDS } from '../limits.ts';
+import { problemOfGlob } from '../match/glob.ts';
+import { problemOfNetwork } from '../match/network-set.ts';
+
+/** `file`: as people write it. `wire`: as it is sent, with every single value in a list, and no secret that can be a digest. */
+export type Dialect = 'file' | 'wire';
+
+const TEXT_MAX: number = POLICY_BOUNDS.POLICY_TEXT_MAX_CHARS;
+
+// ---- forms ----
+
+/** A table whose keys are all known. A wrong one is named with the one that was meant. */
+export const table = <S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.$strict> =>
+  z.strictObject(shape, {
+    error: (issue) => {
+      if (issue.code !== 'unrecognized_keys') return 'a table';
+      const key = String((issue['keys'] as readonly string[])[0]);
+      return `unknown key \`${shownKey(key)}\`; ${helpFor(key, Object.keys(shape))}`;
+    },
+  });
+
+const helpFor = (key: string, known: readonly string[]): string => {
+  // `{ token:abc }` is one name to YAML, with the secret in it.
+  const joined = known.find((name) => key.startsWith(`${name}:`));
+  if (joined !== undefined) return `a blank is missing after \`${joined}:\``;
+  const near = nearestWord(key, known);
+  return near === undefined ? `known here: ${known.join(', ')}` : `did you mean \`${near}\`?`;
+};
+
+/** What is no name of anything is not repeated: a line with a secret may have got there. */
+const shownKey = (key: string): string => (/^[\w.-]{1,40}$/.test(key) ? key : '…');
+
+/** In a file one value may stand for a list of it. */
+export const list = <T extends z.ZodType>(
+  dialect: Dialect,
+  item: T,
+  { max = POLICY_BOUNDS.POLICY_LIST_MAX, what }: { readonly max?: number; readonly what: string },
+): z.ZodType<readonly z.output<T>[]> => {
+  const error = dialect === 'file' ? `${what}, or a list of them` : `a list: ${what}`;
+  if (dialect === 'wire') {
+    const values = z.array(z.unknown(), { error });
+    return judgedInTurn(values.min(1, { error: `${error}, not empty` }).max(max, { error: `at most ${max}` }), item);
+  }
+  const many = z
+    .array(item, { error })
+    .min(1, { error: `${error}, not empty` })
+    .max(max, { error: `at most ${max}` });
+  return z.preprocess((value) => (Array.isArray(value) || value === undefined ? value : [value]), many) as never;
+};
+
+/**
+ * A list from a stranger: how long it is counts before what is in it, and the first item that is wrong is the last that is looked at. To say of ten
+ * thousand what each of them must be takes a tenth of a second.
+ */
+export const judgedInTurn = <T extends z.ZodType>(
+  values: z.ZodArray<z.ZodUnknown>,
+  item: T,
+): z.ZodType<readonly z.output<T>[]> =>
+  values.transform((given, context) => {
+    const judged: z.output<T>[] = [];
+    for (const [index, value] of given.entries()) {
+      const { data, error } = item.safeParse(value);
+      if (error !== undefined) {
+        for (const issue of error.issues) {
+          context.issues.push({ ...issue, path: [index, ...issue.path], input: value } as z.core.$ZodRawIssue);
+        }
+        return z.NEVER;
+      }
+      judged.push(data);
+    }
+    return judged;
+  }) as never;
+
+export const wholeNumber = (from: number, to: number): z.ZodNumber => {
+  const error = `a whole number from ${from} to ${to}`;
+  return z.int({ error }).min(from, { error }).max(to, { error });
+};
+
+export const flag = (): z.ZodBoolean => z.boolean({ error: 'true or false' });
+
+export const oneOf = <const T extends string>(names: readonly T[]): z.ZodType<T> =>
+  z.enum(names as unknown as Readonly<Record<string, T>> & readonly T[], {
+    error: ({ input }) => {
+      const near = typeof input === 'string' ? nearestWord(input, names) : undefined;
+      return `one of ${names.join(', ')}${near === undefined ? '' : `; did you mean ${near}?`}`;
+    },
+  }) as never;
+
+/** A text that a test decides on. */
+export const text = (expected: string, isGood: (value: string) => boolean, max: number = TEXT_MAX): z.ZodString =>
+  z
+    .string({ error: expected })
+    .max(max, { error: `at most ${max} characters` })
+    .refine(isGood, { error: expected });
+
+/** A text whose test says what is wrong with it. */
+const explained = (expected: string, problemOf: (value: string) => string | null): z.ZodString =>
+  z
+    .string({ error: expected })
+    .max(TEXT_MAX, { error: `at most ${TEXT_MAX} characters` })
+    .superRefine((value, context) => {
+      const problem = problemOf(value);
+      if (problem !== null) context.addIssue({ code: 'custom', message: `${expected} (${problem})` });
+    });
+
+/** A name that people see. */
+export const printable = (max: number): z.ZodString =>
+  text(`1 to ${max} printable characters`, (value) => problemOfText(value, max) === null);
+
+const SIZE = /^(\d{1,15}) ?(KiB|MiB|GiB|B)?$/;
+const UNITS: ReadonlyMap<string | undefined, number> = new Map([
+  ['KiB', 1024],
+  ['MiB', 1024 ** 2],
+  ['GiB', 1024 ** 3],
+]);
+
+/** Bytes; in a file also `10MiB`. */
+export const size = (dialect: Dialect, from: number, to: number): z.ZodType<number> => {
+  const error = `a number of bytes from ${from} to ${to}${dialect === 'file' ? ', or one with KiB, MiB or GiB' : ''}`;
+  const bytes = z.int({ error }).min(from, { error }).max(to, { error });
+  if (dialect === 'wire') return bytes;
+  return z.preprocess((value) => {
+    const [, digits, unit] = typeof value === 'string' ? (SIZE.exec(value) ?? []) : [];
+    return digits === undefined ? value : Number(digits) * (UNITS.get(unit) ?? 1);
+  }, bytes);
+};
+
+/** In UTF-8. */
+export const utf8Length = (value: string): number => {
+  let bytes = 0;
+  for (let at = 0; at < value.length; at += 1) {
+    const unit = value.charCodeAt(at);
+    if (unit < 0x80) bytes += 1;
+    else if (unit < 0x800) bytes += 2;
+    // Each half of a pair is half of four bytes.
+    else bytes += unit >= 0xd800 && unit <= 0xdfff ? 2 : 3;
+  }
+  return bytes;
+};
+
+export const body = (): z.ZodString => {
+  const error = `a text of at most ${POLICY_BOUNDS.POLICY_BODY_MAX_BYTES} bytes`;
+  return z.string({ error }).refine((value) => utf8Length(value) <= POLICY_BOUNDS.POLICY_BODY_MAX_BYTES, { error });
+};
+
+export const fileName = (): z.ZodString => text('the name of a file', (value) => value.trim() !== '');
+
+/** At most one of them may be given. */
+export const refuseBoth = (value: object, names: readonly string[], context: z.core.$RefinementCtx): void => {
+  const [first, second] = names.filter((name) => (value as Record<string, unknown>)[name] !== undefined);
+  if (second === undefined) return;
+  context.addIssue({ code: 'custom', path: [second], message: `left out when \`${first}\` is given` });
+};
+
+// ---- what rules match ----
+
+export const pathGlob = (): z.ZodString => explained('a glob over paths', (value) => problemOfGlob(value, 'path'));
+
+export const network = (): z.ZodString => explained('an address or a network', problemOfNetwork);
+
+/** As HTTP writes it: a method in lower case is another one. */
+export const method = (): z.ZodType<string> =>
+  text('a method, such as GET', isToken, 40).transform((value) => value.toUpperCase());
+
+/** Whether a header is there, or globs over its value. */
+export const headerTest = (dialect: Dialect): z.ZodType<boolean | readonly string[]> => {
+  const test = z.custom<boolean | readonly string[]>(
+    (value) =>
+      typeof value === 'boolean' ||
+      (Array.isArray(value) &&
+        value.length > 0 &&
+        value.length <= POLICY_BOUNDS.POLICY_LIST_MAX &&
+        value.every((glob) => typeof glob === 'string' && problemOfGlob(glob, 'value') === null)),
+    { error: 'true, false, or globs over its value' },
+  );
+  return dialect === 'wire' ? test : z.preprocess((value) => (typeof value === 'string' ? [value] : value), test);
+};
+
+// ---- headers ----
+
+/** Of the connection and of the message's frame: who changes them changes where a message ends. And the visitor's address, which the edge writes. */
+const OF_THE_EDGE: ReadonlySet<string> = new Set([
+  'host',
+  'connection',
+  'content-length',
+  'expect',
+  'http2-settings',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'x-real-ip',
+]);
+
+/** Some services take `_` for `-`. */
+const folded = (name: string): string => name.toLowerCase().replaceAll('_', '-');
+
+/** Whether rules may set, add or remove it. */
+export const isChangeableHeader = (name: string): boolean => {
+  const plain = folded(name);
+  return !OF_THE_EDGE.has(plain) && !plain.startsWith('x-forwarded-') && !plain.startsWith('x-tunnel-');
+};
+
+/** What the edge tells the service about a visitor: a visitor's own word of that name is nobody's. */
+export const isIdentityHeader = (name: string): boolean => /^x-tunnel-(?:user|auth)$/.test(folded(name));
+
+const HEADER_NAME_MAX = 100;
+const HEADER_NAME = 'the name of a header';
+const CHANGEABLE =
+  'the name of a header that rules may change (not Host, framing, hop-by-hop, X-Real-IP, X-Forwarded-* or X-Tunnel-*)';
+
+const OF_VISITORS =
+  'the name of a header that visitors send (not X-Tunnel-User or X-Tunnel-Auth, which the edge sets for the service)';
+
+const isHeaderName = (value: string): boolean => isToken(value) && value.length <= HEADER_NAME_MAX;
+
+/** In lower case. */
+export const headerName = (): z.ZodType<string> =>
+  text(HEADER_NAME, isHeaderName).transform((value) => value.toLowerCase());
+
+export const changeableHeader = (): z.ZodType<string> =>
+  text(CHANGEABLE, (value) => isHeaderName(value) && isChangeableHeader(value)).transform((value) =>
+    value.toLowerCase(),
+  );
+
+/** It goes into a head as it is. */
+const isHeaderValue = (value: string): boolean => /^[\t\x20-\x7e]*$/.test(value);
+const HEADER_VALUE = 'a text of visible ASCII and blanks, without line breaks';
+
+export const headerValue = (): z.ZodString => text(HEADER_VALUE, isHeaderValue);
+
+/** By name, none twice: in HTTP case says nothing. `fold`: names in lower case from here on. */
+export const headerTable = <V extends z.ZodType>(
+  value: V,
+  { changes, fold }: { readonly changes: boolean; readonly fold: boolean },
+): z.ZodType<Readonly<Record<string, z.output<V>>>> => {
+  const key = fold ? z.string().transform((name) => name.toLowerCase()) : z.string();
+  const entries = z
+    .record(key, value, { error: HEADER_TABLE })
+    .refine((headers) => Object.keys(headers).length > 0, { error: 'a table with at least one header' });
+  return z.preprocess((written, context) => {
+    if (!isTable(written)) return written;
+    const names = Object.keys(written);
+    // Counted before each of them is judged.
+    if (names.length > POLICY_BOUNDS.POLICY_LIST_MAX) {
+      context.addIssue({ code: 'custom', message: `at most ${POLICY_BOUNDS.POLICY_LIST_MAX} headers` });
+      return written;
+    }
+    const strange = names.some((name) => !isHeaderName(name));
+    // What is no name is not repeated: a whole line with its value may have got there.
+    if (strange) context.addIssue({ code: 'custom', message: `${HEADER_TABLE} (one of its names is none)` });
+    const ours = names.find((name) => (changes ? !isChangeableHeader(name) : isIdentityHeader(name)));
+    const message = changes ? CHANGEABLE : OF_VISITORS;
+    if (!strange && ours !== undefined) context.addIssue({ code: 'custom', path: [ours], message });
+    if (new Set(names.map((name) => name.toLowerCase())).size < names.length) {
+      context.addIssue({ code: 'custom', message: 'a table that names each header once, in whatever case' });
+    }
+    return written;
+  }, entries) as never;
+};
+
+const HEADER_TABLE = 'a table of headers, by their names';
+
+/** A table whose entries are counted before each of them is judged. */
+export const atMost = (schema: z.ZodType, max: number, what: string): z.ZodType =>
+  z.preprocess((written, context) => {
+    if (isTable(written) && Object.keys(written).length > max) {
+      context.addIssue({ code: 'custom', message: `at most ${max} ${what}` });
+    }
+    return written;
+  }, schema);
+
+export const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+// ---- placeholders ----
+
+export const PLACEHOLDERS: readonly string[] = ['address', 'host', 'path', 'query', 'user', 'request_id'];
+
+/** Also what was meant as one: `{ user }`, `{user-agent}`. What has quotes or colons is none. */
+const PLACEHOLDER_LIKE = /\{\s*([\w.-]+)\s*\}/g;
+
+/** An unknown placeholder is named in the refusal if it is a plain word. Longer text or text with digits may be a secret in braces, and is not repeated. */
+const SHOWN_WORD = /^[a-z][a-z_.-]{0,23}$/i;
+
+const problemOfPlaceholders = (value: string): string | null => {
+  for (const [whole, name = ''] of value.matchAll(PLACEHOLDER_LIKE)) {
+    if (PLACEHOLDERS.includes(name) && whole === `{${name}}`) continue;
+    const near = nearestWord(name, PLACEHOLDERS);
+    const help =
+      near === undefined ? `known: ${PLACEHOLDERS.map((known) => `{${known}}`).join(' ')}` : `did you mean {${near}}?`;
+    return `${SHOWN_WORD.test(name) ? whole : 'one'} is not known; ${help}`;
+  }
+  return null;
+};
+
+/** A header's value, with placeholders. */
+export const headerTemplate = (): z.ZodString =>
+  headerValue().superRefine((value, context) => {
+    const problem = problemOfPlaceholders(value);
+    if (problem !== null)
+      context.addIssue({ code: 'custom', message: `a text whose placeholders are known (${problem})` });
+  });
+
+const REDIRECT = 'a path, or a URL that begins with http:// or https://';
+/** Nothing that a visitor says can become a part of the host, but the host itself. */
+const REDIRECT_ORIGIN =
+  /^https?:\/\/(?:\{host\}|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?=[/?#]|\{path\}|\{query\}|$)/i;
+
+export const redirectTarget = (): z.ZodString =>
+  explained(REDIRECT, (value) => {
+    if (!/^[!-[\]-~]+$/.test(value)) return 'of visible ASCII, without blanks and backslashes';
+    if (value.startsWith('/')) return problemOfPlaceholders(value);
+    if (!/^https?:\/\//.test(value)) return 'it begins otherwise';
+    return REDIRECT_ORIGIN.test(value) ? problemOfPlaceholders(value) : 'its host is literal, or {host} alone';
+  });
+
+// ---- URLs and origins ----
+
+const HOST = '(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\\[[0-9a-f:.]+\\])(?::\\d{1,5})?';
+const WEB_ADDRESS = new RegExp(`^https?://${HOST}(?:/[!-"$-[\\]-~]*)?$`, 'i');
+const ORIGIN = new RegExp(`^(https?)://${HOST}$`, 'i');
+
+/** Read as text: a parser that mends it would fetch something else. */
+export const url = (): z.ZodString =>
+  text('a URL that begins with https:// (http:// where the edge allows it)', (value) => WEB_ADDRESS.test(value));
+
+/** As browsers write it: lower case, without the scheme's own port. */
+const plainOrigin = (value: string): string =>
+  value.toLowerCase().replace(/^(http:.*):80$|^(https:.*):443$/, (_, plain, secure) => String(plain ?? secure));
+
+export const origin = (): z.ZodType<string> =>
+  text('an origin, such as https://app.example.com', (value) => ORIGIN.test(value)).transform(plainOrigin);
+
+/** For cross-origin rules. */
+export const originOrAny = (): z.ZodType<string> =>
+  text('an origin, such as https://app.example.com, or "*"', (value) => value === '*' || ORIGIN.test(value)).transform(
+    plainOrigin,
+  );
+
+/** What `route` may name. */
+export const serviceName = (): z.ZodString => {
+  const max = POLICY_BOUNDS.POLICY_SERVICE_NAME_MAX_CHARS;
+  const expected = `the name of a service: 1 to ${max} letters, digits, \`.\`, \`_\` and \`-\`, a letter or digit first`;
+  return text(expected, (value) => value.length <= max && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value));
+};
+
+/** What is put before a path, or taken from its begin. */
+export const pathPrefix = (): z.ZodString =>
+  text('a path that begins with /, without query, empty segments and dots', (value) => {
+    if (!/^\/[!-"$->@-[\]-~]*$/.test(value) || value.includes('//')) return false;
+    return !value.split('/').some((segment) => segment === '.' || segment === '..');
+  });

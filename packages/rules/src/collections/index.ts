@@ -1,0 +1,2 @@
+export { LinkedSet, ListNode } from './linked-set.ts';
+export { NOT_RANKED, type Ranked, Ranking } from './ranking.ts';

@@ -1,0 +1,266 @@
+import { describe, expect, it } from 'vitest';
+import { RULE_LIMITS } from '../limits.ts';
+import type { Flow } from './flow.ts';
+import { FlowAddresses } from './flow-addresses.ts';
+import { type FlowRules, FlowTable } from './flow-table.ts';
+
+const RULES: FlowRules = {
+  flowsPerTunnel: 3,
+  idleMs: 60_000,
+  answeredIdleMs: 10_000,
+  newFlowsPerSecond: 0,
+  unconfirmedReplyBytes: 8192,
+};
+
+const makeTable = (rules: Partial<FlowRules> = {}, perAddress = 10_000) => {
+  const ended: string[] = [];
+  const addresses = new FlowAddresses<string>({ perAddress });
+  const options = {
+    rules: { ...RULES, ...rules },
+    addresses,
+    loopFacts: () => ({ ownAddresses: new Set(['10.0.0.1']), range: { from: 20_100, to: 20_199 }, pathPorts: [] }),
+    onEnded: ({ address, port }: Flow<string>, end: string) => void ended.push(`${address}:${port} ${end}`),
+  };
+  return { table: new FlowTable<string>(options, 0), another: new FlowTable<string>(options, 0), addresses, ended };
+};
+
+/** Asked, answered, and asked again. */
+const confirm = (table: FlowTable<string>, address: string, port: number, now: number): Flow<string> => {
+  const flow = table.arrived(address, port, now) as Flow<string>;
+  table.mayReply(flow, 10, now);
+  table.arrived(address, port, now);
+  expect(flow.isConfirmed).toBe(true);
+  return flow;
+};
+
+describe('a flow', () => {
+  it('is one for each address and port, and the same for each of its datagrams', () => {
+    const { table } = makeTable();
+    const flow = table.arrived('192.0.2.1', 5000, 0);
+    expect(table.arrived('::ffff:192.0.2.1', 5000, 1)).toBe(flow);
+    expect(table.arrived('192.0.2.1', 5001, 1)).not.toBe(flow);
+    expect(table.size).toBe(2);
+  });
+
+  it('is confirmed when the visitor sends after a reply, not before', () => {
+    const { table } = makeTable();
+    const flow = table.arrived('192.0.2.1', 5000, 0) as Flow<string>;
+    table.arrived('192.0.2.1', 5000, 1);
+    expect(flow.isConfirmed).toBe(false);
+    table.mayReply(flow, 100, 2);
+    expect(flow.isConfirmed).toBe(false);
+    table.arrived('192.0.2.1', 5000, 3);
+    expect(flow.isConfirmed).toBe(true);
+  });
+
+  it('is over after its idle time, one that was answered and asked no more after a shorter one', () => {
+    const { table, ended } = makeTable();
+    table.arrived('192.0.2.1', 1, 0);
+    const answered = table.arrived('192.0.2.2', 2, 0) as Flow<string>;
+    table.mayReply(answered, 10, 500);
+    confirm(table, '192.0.2.3', 3, 0);
+    table.expire(10_400);
+    expect(ended).toEqual([]);
+    table.expire(11_000);
+    expect(ended).toEqual(['192.0.2.2:2 idle']);
+    table.expire(59_999);
+    expect(ended).toHaveLength(1);
+    table.expire(60_000);
+    expect(ended.slice(1).sort()).toEqual(['192.0.2.1:1 idle', '192.0.2.3:3 idle']);
+    expect(table.size).toBe(0);
+  });
+
+  it('never waits longer for having been answered', () => {
+    const { table, ended } = makeTable({ idleMs: 5000 });
+    const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
+    table.mayReply(flow, 10, 0);
+    table.expire(5000);
+    expect(ended).toEqual(['192.0.2.1:1 idle']);
+  });
+
+  it('lives on with datagrams of either direction, and expires in time though nobody looked for an hour', () => {
+    const { table, ended } = makeTable({ idleMs: 3_600_000 });
+    const flow = confirm(table, '192.0.2.1', 1, 0);
+    table.mayReply(flow, 10, 3_000_000);
+    table.expire(6_500_000);
+    expect(ended).toEqual([]);
+    table.expire(6_600_000);
+    expect(ended).toEqual(['192.0.2.1:1 idle']);
+    table.arrived('192.0.2.1', 1, 10_000_000);
+    table.expire(13_600_000);
+    expect(ended).toHaveLength(2);
+  });
+
+  it('that a policy refused is not asked for again for 10 s, however much comes', () => {
+    const { table, ended } = makeTable();
+    const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
+    table.deny(flow, 100);
+    for (let now = 200; now < 10_100; now += 100) expect(table.arrived('192.0.2.1', 1, now)).toBeNull();
+    expect(table.dropped.denied).toBe(99);
+    expect(table.mayReply(flow, 1, 10_000)).toBe(false);
+    expect(table.arrived('192.0.2.1', 1, 10_100)).not.toBe(flow);
+    expect(ended).toEqual(['192.0.2.1:1 idle']);
+  });
+});
+
+describe('over a limit', () => {
+  it('those whom a policy refused make room for one another, and not those who were let in and wait for their reply', () => {
+    const { table, ended } = makeTable();
+    const office = table.arrived('198.51.100.1', 1, 0) as Flow<string>;
+    for (let port = 1; port <= 50; port += 1) {
+      const stranger = table.arrived('192.0.2.1', port, port) as Flow<string>;
+      table.deny(stranger, port);
+    }
+    expect([office.isEnded, table.size, ended.length]).toEqual([false, 3, 48]);
+    expect(table.mayReply(office, 10, 100)).toBe(true);
+    // The oldest of them goes first: the last ones are not asked for again.
+    expect([table.arrived('192.0.2.1', 50, 101), table.dropped.denied]).toEqual([null, 1]);
+  });
+
+  it('the oldest unconfirmed flow makes room, a confirmed one never', () => {
+    const { table, ended } = makeTable();
+    confirm(table, '192.0.2.1', 1, 0);
+    table.arrived('192.0.2.2', 2, 1);
+    table.arrived('192.0.2.3', 3, 2);
+    table.arrived('192.0.2.2', 2, 3);
+    expect(table.arrived('192.0.2.4', 4, 4)).not.toBeNull();
+    expect(ended).toEqual(['192.0.2.2:2 evicted']);
+    confirm(table, '192.0.2.3', 3, 5);
+    confirm(table, '192.0.2.4', 4, 5);
+    expect(table.arrived('192.0.2.5', 5, 6)).toBeNull();
+    expect([table.dropped.limit, table.size]).toEqual([1, 3]);
+  });
+
+  it('of an address its own oldest unconfirmed one does, on whichever tunnel', () => {
+    const { table, another, addresses, ended } = makeTable({}, 2);
+    another.arrived('192.0.2.1', 1, 0);
+    table.arrived('192.0.2.9', 9, 0);
+    table.arrived('192.0.2.1', 2, 1);
+    expect(table.arrived('192.0.2.1', 3, 2)).not.toBeNull();
+    expect([ended, another.size, table.size]).toEqual([['192.0.2.1:1 evicted'], 0, 3]);
+    confirm(table, '192.0.2.1', 2, 3);
+    confirm(table, '192.0.2.1', 3, 3);
+    // Full as well: for one that cannot come in nobody else has to go.
+    expect(table.arrived('192.0.2.1', 4, 4)).toBeNull();
+    expect([table.dropped.limit, ended.length]).toEqual([1, 1]);
+    table.closeAll();
+    expect([addresses.size, table.size]).toEqual([0, 0]);
+  });
+});
+
+describe('whoever may not be there', () => {
+  it('gets 8 KiB and no more until it is heard again', () => {
+    const { table } = makeTable();
+    const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
+    expect([4096, 4096, 1, 0].map((bytes) => table.mayReply(flow, bytes, 1))).toEqual([true, true, false, true]);
+    expect([table.dropped.unconfirmed, flow.dropped]).toEqual([1, 1]);
+    table.arrived('192.0.2.1', 1, 2);
+    expect(table.mayReply(flow, 65_507, 3)).toBe(true);
+  });
+
+  it('gets as much as there is where the operator wants it so', () => {
+    const { table } = makeTable({ unconfirmedReplyBytes: 0 });
+    const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
+    expect(table.mayReply(flow, 65_507, 1)).toBe(true);
+  });
+
+  it('gets nothing for a flow that is over', () => {
+    const { table } = makeTable();
+    const flow = table.arrived('192.0.2.1', 1, 0) as Flow<string>;
+    table.close(flow);
+    expect([table.mayReply(flow, 1, 1), table.dropped.unopened]).toEqual([false, 1]);
+  });
+});
+
+describe('new flows', () => {
+  it('of one prefix come at the rate and twice that at once; others do not notice', () => {
+    const { table } = makeTable({ newFlowsPerSecond: 100, flowsPerTunnel: 10_000 });
+    const open = (host: number, now: number): number =>
+      Array.from({ length: 1000 }, (_, port) => table.arrived(`192.0.2.${host}`, port + 1, now)).filter(Boolean).length;
+    expect(open(1, 0)).toBe(200);
+    expect(table.arrived('198.51.100.1', 1, 0)).not.toBeNull();
+    expect(open(2, 500)).toBe(50);
+    // Datagrams of those that are there are no new flows.
+    expect(table.arrived('192.0.2.1', 1, 500)).not.toBeNull();
+    expect(table.dropped.rate).toBe(800 + 950);
+  });
+
+  it('from our own ports are none', () => {
+    const { table } = makeTable();
+    expect([table.arrived('10.0.0.1', 20_150, 0), table.arrived('192.0.2.1', 0, 0)]).toEqual([null, null]);
+    expect(table.dropped.loop).toBe(2);
+  });
+});
+
+it('100,000 source addresses take no more room than the limits say, and no confirmed flow from anybody', () => {
+  const { table, addresses } = makeTable({ flowsPerTunnel: 1000, newFlowsPerSecond: 100 });
+  const kept = Array.from({ length: 50 }, (_, n) => confirm(table, `203.0.113.${n}`, 4000, 0));
+  for (let n = 0; n < 100_000; n += 1) {
+    const flow = table.arrived(`10.${64 + (n >> 16)}.${(n >> 8) & 255}.${n & 255}`, 1000 + (n % 50_000), n / 10);
+    if (flow !== null) table.mayReply(flow, 500, n / 10);
+  }
+  expect([table.size, addresses.size]).toEqual([1000, 1000]);
+  expect(kept.every((flow) => !flow.isEnded)).toBe(true);
+});
+
+it('lists those that were active last, newest first', () => {
+  const { table } = makeTable({ flowsPerTunnel: 300 });
+  for (let n = 0; n < 250; n += 1) table.arrived('192.0.2.1', 1000 + n, n);
+  table.arrived('192.0.2.1', 1000, 900);
+  const listed = table.list(200).map(({ port }) => port);
+  expect([listed.length, listed[0], listed[1], listed.at(-1)]).toEqual([200, 1000, 1249, 1051]);
+});
+
+it('the wheel has a slot for more seconds than the default idle time', () => {
+  expect(RULE_LIMITS.FLOW_WHEEL_SLOTS).toBeGreaterThan(60);
+});
+
+describe('a table that takes no new flows', () => {
+  it('drops what comes for others as away, keeps nothing of it, and goes on with those that there are', () => {
+    const { table, addresses } = makeTable();
+    const flow = table.arrived('192.0.2.1', 5000, 0);
+    const denied = table.arrived('192.0.2.2', 5000, 0) as Flow<string>;
+    table.deny(denied, 0);
+    table.takesNew = false;
+    expect([table.arrived('192.0.2.1', 5000, 1), table.arrived('192.0.2.3', 5000, 1)]).toEqual([flow, null]);
+    expect([table.dropped.away, table.size, addresses.size]).toEqual([1, 2, 2]);
+    // What would be asked for again is new, too.
+    expect(table.arrived('192.0.2.2', 5000, RULE_LIMITS.FLOW_DENIED_MS)).toBeNull();
+    expect([table.dropped.away, table.dropped.denied, table.size]).toEqual([2, 0, 1]);
+    table.takesNew = true;
+    expect(table.arrived('192.0.2.3', 5000, 20_000)).not.toBeNull();
+  });
+});
+
+describe('what the client says it dropped', () => {
+  const passed = (table: FlowTable<string>, datagrams: number): Flow<string> => {
+    const flow = table.arrived('192.0.2.1', 5000, 0) as Flow<string>;
+    table.passedIn(flow, 10 * datagrams, datagrams);
+    return flow;
+  };
+  const drop = { address: '192.0.2.1', port: 5000, direction: 'in', reason: 'local', datagrams: 2 } as const;
+
+  it('of visitors is not passed any more: each is counted once', () => {
+    const { table } = makeTable();
+    const flow = passed(table, 5);
+    expect(table.reported(drop)).toBe(2);
+    expect([flow.datagramsIn, flow.dropped, table.dropped.local]).toEqual([3, 2, 2]);
+  });
+
+  it('cannot be more than it was given', () => {
+    const { table } = makeTable();
+    const flow = passed(table, 5);
+    expect([table.reported({ ...drop, datagrams: 1e9 }), table.reported(drop)]).toEqual([5, 0]);
+    expect([flow.datagramsIn, table.dropped.local]).toEqual([0, 5]);
+  });
+
+  it('of the service is counted beside what came, and of a flow that is over for the tunnel', () => {
+    const { table } = makeTable();
+    const flow = passed(table, 5);
+    expect(table.reported({ ...drop, direction: 'out', reason: 'path' })).toBe(0);
+    expect([flow.datagramsIn, flow.dropped, table.dropped.path]).toEqual([5, 2, 2]);
+    table.close(flow);
+    expect(table.reported(drop)).toBe(2);
+    expect([flow.dropped, table.dropped.local]).toEqual([2, 2]);
+  });
+});

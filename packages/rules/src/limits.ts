@@ -1,0 +1,87 @@
+// Every bound of the shared rules, by name. docs/limits.md is written from these lines; a test compares the two.
+
+export const RULE_LIMITS = {
+  // --- names ---
+  /** a label of DNS has no more */
+  SUBDOMAIN_MAX_CHARS: 63,
+  /** as of a tunnel */
+  GROUP_NAME_MAX_CHARS: 100,
+  /** of a refused name in the text that says why */
+  REFUSED_NAME_SHOWN_CHARS: 40,
+  /** names that an account has by use alone; the one unused for longest is released then */
+  HELD_NAMES_PER_ACCOUNT_MAX: 100,
+
+  // --- accounts ---
+  /** a whole address (RFC 5321) */
+  EMAIL_MAX_CHARS: 254,
+  /** the part of an address before the @ (RFC 5321) */
+  EMAIL_LOCAL_PART_MAX_CHARS: 64,
+  /** one label of an address’s domain (RFC 1035) */
+  EMAIL_LABEL_MAX_CHARS: 63,
+  /** length is what makes a password hard to guess, and the only thing that is asked for */
+  PASSWORD_MIN_CHARS: 8,
+  /** of UTF-8: bounds the work of a hash */
+  PASSWORD_MAX_BYTES: 1024,
+
+  // --- clients that ask to be connected (OAuth) ---
+  /** of a client id and of a redirect URI: what browsers and servers carry without trouble */
+  OAUTH_URI_MAX_CHARS: 2000,
+
+  // --- connections of a process ---
+  /** control connections of one network that have not authenticated: an office whose 50 clients all come back brings 250 */
+  UNAUTHENTICATED_PER_NETWORK: 256,
+  /** the same of all networks together; above it the oldest of the network that holds most gives way */
+  UNAUTHENTICATED_MAX: 4096,
+  /** control connections and carriers that one account may hold however few descriptors there are; else a quarter of those for control */
+  ACCOUNT_CONNECTIONS_MIN: 64,
+  /** ports of tunnels that one account may have open however few descriptors there are; else a quarter of those for ports */
+  ACCOUNT_PORTS_MIN: 128,
+  /** ports of a range that one account may have however small its share of the range is */
+  ACCOUNT_RANGE_PORTS_MIN: 4,
+  /** carriers that a session will want: without room for them it is not let in */
+  CARRIERS_OF_A_SESSION: 4,
+  /** connections that a network may hold before it is one that holds more than others: a client that comes back dials five at once */
+  NETWORK_ALLOWANCE: 8,
+  /** connections of the network that holds most that are looked at for the longest idle one: it happens at each accept of a flood */
+  SHED_LOOKS_MAX: 256,
+  /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
+  REFUSALS_BEING_TOLD: 64,
+  /** TLS handshakes of a network are counted while the event loop is later than this; below it handshakes delay no other visitor */
+  HANDSHAKE_LATE_MS: 50,
+  /** the burst of `[limits] handshakes_per_second`, in seconds of it: a browser opens six connections at once, an office some hundred */
+  HANDSHAKE_BURST_SECS: 4,
+  /** networks whose handshakes are counted; for one more the oldest is forgotten */
+  HANDSHAKE_NETWORKS_MAX: 16_384,
+
+  // --- flows of udp tunnels ---
+  /** prefixes (a /24, of IPv6 a /56) whose new flows are counted on one tunnel, and as many of a moment ago; a flood from more is not told from visitors */
+  FLOW_PREFIXES_MAX: 16_384,
+  /** how long a flow that a policy refused is not asked for again */
+  FLOW_DENIED_MS: 10_000,
+  /** seconds in the wheel of expiry; one that is over later is looked at once more */
+  FLOW_WHEEL_SLOTS: 64,
+
+  // --- peers ---
+  /** of UTF-8: the edge holds the SHA-256 of a secret, and must not find it by trying */
+  P2P_SECRET_MIN_BYTES: 16,
+  /** of UTF-8: more is a file that was not meant */
+  P2P_SECRET_MAX_BYTES: 1024,
+
+  // --- policies ---
+  /** services that one tunnel may send requests to beside its own */
+  POLICY_SERVICES_MAX: 16,
+
+  // --- health ---
+  /** transitions of one tunnel’s health that are kept, the oldest go first */
+  HEALTH_HISTORY_MAX: 50,
+
+  // --- the first message of TLS ---
+  /** of a visitor (ClientHello); a longer one is closed. Those with keys that are safe from quantum computers have 1.5 KB */
+  TLS_HELLO_MAX_BYTES: 16_384,
+
+  // --- certificates that are ordered by themselves ---
+  /** certificates of single names below the domain within the window below; the best known authority gives 50 a registered domain */
+  CERTIFICATE_NAMES_MAX: 40,
+  /** the window in which those are counted */
+  CERTIFICATE_NAMES_WINDOW_MS: 7 * 24 * 3_600_000,
+} as const;

@@ -1,0 +1,233 @@
+// The ports of one range and who owns each. A port has one owner: a living tunnel, or one that is awaited back.
+// Whoever leaves the choice to us gets the one that is longest unused: a port that somebody had, and may have written down somewhere, comes back late.
+// Mutates in place (a lease is O(1) at any range size), but time and chance are arguments.
+
+import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
+import { RULE_LIMITS } from '../limits.ts';
+import { Shares } from '../rate/shares.ts';
+
+export type WantedPort =
+  | { readonly kind: 'exact'; readonly port: number }
+  | { readonly kind: 'preferred'; readonly port: number }
+  | { readonly kind: 'any' };
+
+type LeaseAnswer =
+  | { readonly kind: 'leased'; readonly port: number }
+  | { readonly kind: 'in-use'; readonly port: number }
+  | { readonly kind: 'out-of-range'; readonly port: number }
+  | { readonly kind: 'exhausted' }
+  /** The account has its share of the range, and what is free is kept for others. */
+  | { readonly kind: 'share'; readonly held: number };
+
+/** `account` is null for ports of the operator and ports that the edge keeps for itself. */
+type PortUse =
+  | { readonly kind: 'leased'; readonly owner: string; readonly account: string | null }
+  | { readonly kind: 'held'; readonly owner: string; readonly account: string | null; readonly until: number }
+  /** Another program of this machine has it. */
+  | { readonly kind: 'outside'; readonly until: number };
+
+/** Who asks for a port. */
+export interface PortRequest {
+  readonly account?: string | null;
+  /** The port is reserved, and not for this request. */
+  readonly isOthers?: (port: number) => boolean;
+  /** The port is reserved for this request: its account has it already. */
+  readonly isReserved?: (port: number) => boolean;
+  /** All reserved ports. They are counted once a second at most. */
+  readonly reserved?: () => Iterable<ReservedPort>;
+}
+
+export interface ReservedPort {
+  readonly port: number;
+  readonly account: string;
+}
+
+/** Reserved ports that no tunnel has now. They are as little free as leased ones, and their accounts hold them. */
+interface UnusedReservations {
+  readonly countedAt: number;
+  readonly all: number;
+  readonly of: ReadonlyMap<string, number>;
+}
+
+const RESERVATIONS_COUNTED_EVERY_MS = 1000;
+
+interface PortRangeOptions {
+  readonly from: number;
+  readonly to: number;
+  /** The part of the range that one account may have while little is free, 0 to 1. */
+  readonly accountShare?: number;
+}
+
+export class PortLeases {
+  readonly from: number;
+  readonly to: number;
+  readonly #uses = new Map<number, PortUse>();
+  /** Longest unused first. */
+  readonly #free = new LinkedSet<number>();
+  readonly #freeNodes = new Map<number, ListNode<number>>();
+  /** What each account has, leased or held. */
+  readonly #shares: Shares;
+  #unused: UnusedReservations = { countedAt: Number.NEGATIVE_INFINITY, all: 0, of: new Map() };
+  #earliestEnd = Number.POSITIVE_INFINITY;
+
+  /**
+   * `random` in [0, 1): nothing is known of who had which port in another run, so the first ones are given out by chance. In their own order they
+   * would be the ports of the last run's clients.
+   */
+  constructor(range: PortRangeOptions, random: () => number) {
+    this.from = range.from;
+    this.to = range.to;
+    const limit = range.to - range.from + 1;
+    this.#shares = new Shares({ limit, perHolder: portsPerAccount(limit, range.accountShare) });
+    for (const port of shuffled(range, random)) this.#putBack(port);
+  }
+
+  lease(owner: string, wanted: WantedPort, now: number, request: PortRequest = {}): LeaseAnswer {
+    const { isOthers = () => false } = request;
+    this.#endTimedUses(now);
+    if (wanted.kind !== 'any') {
+      if (this.#isObtainable(wanted.port, owner) && !isOthers(wanted.port))
+        return this.#take(wanted.port, owner, now, request);
+      if (wanted.kind === 'exact') {
+        return { kind: this.#isInRange(wanted.port) ? 'in-use' : 'out-of-range', port: wanted.port };
+      }
+    }
+    for (const port of this.#free) if (!isOthers(port)) return this.#take(port, owner, now, request);
+    return { kind: 'exhausted' };
+  }
+
+  /** Keeps the port for its owner's return. false: it is not this owner's. A hold that ran out is still its owner's until another lease. */
+  hold(port: number, owner: string, until: number): boolean {
+    const use = this.#uses.get(port);
+    if (use === undefined || use.kind === 'outside' || use.owner !== owner) return false;
+    this.#useUntil(port, { kind: 'held', owner, account: use.account, until });
+    return true;
+  }
+
+  /** What one owner has is another's from now on, held or in use as it was. false: it is not this owner's. */
+  reassign(port: number, owner: string, next: string): boolean {
+    const use = this.#uses.get(port);
+    if (use === undefined || use.kind === 'outside' || use.owner !== owner) return false;
+    this.#uses.set(port, { ...use, owner: next });
+    return true;
+  }
+
+  /** false: it is not this owner's, so the late end of an old tunnel changes nothing. */
+  release(port: number, owner: string): boolean {
+    if (!this.#belongsTo(port, owner)) return false;
+    this.#end(port);
+    this.#putBack(port);
+    return true;
+  }
+
+  /** The owner could not open the port: another program has it. It is not offered until then. */
+  markOutside(port: number, owner: string, until: number): boolean {
+    if (!this.#belongsTo(port, owner)) return false;
+    this.#end(port);
+    this.#useUntil(port, { kind: 'outside', until });
+    return true;
+  }
+
+  useOf(port: number, now: number): PortUse | undefined {
+    const use = this.#uses.get(port);
+    return use !== undefined && use.kind !== 'leased' && now >= use.until ? undefined : use;
+  }
+
+  freeCount(now: number): number {
+    this.#endTimedUses(now);
+    return this.#free.size;
+  }
+
+  #isInRange(port: number): boolean {
+    return Number.isInteger(port) && port >= this.from && port <= this.to;
+  }
+
+  #belongsTo(port: number, owner: string): boolean {
+    const use = this.#uses.get(port);
+    return use !== undefined && use.kind !== 'outside' && use.owner === owner;
+  }
+
+  /** A port that another program had is worth a try when it is asked for by number. */
+  #isObtainable(port: number, owner: string): boolean {
+    if (!this.#isInRange(port)) return false;
+    const use = this.#uses.get(port);
+    return use === undefined || use.kind === 'outside' || use.owner === owner;
+  }
+
+  #take(port: number, owner: string, now: number, { account = null, ...request }: PortRequest): LeaseAnswer {
+    const isItsOwn = this.#belongsTo(port, owner) || request.isReserved?.(port) === true;
+    if (!isItsOwn && account !== null) {
+      const { all, of } = this.#unusedReservations(now, request.reserved);
+      const besides = of.get(account) ?? 0;
+      // This port is free, whatever was counted a moment ago.
+      const free = Math.max(1, this.#free.size - all);
+      if (this.#shares.refusalToKeep(account, free, besides) !== null)
+        return { kind: 'share', held: this.#shares.of(account) + besides };
+    }
+    this.#end(port);
+    this.#free.delete(this.#freeNodes.get(port) ?? null);
+    this.#freeNodes.delete(port);
+    this.#uses.set(port, { kind: 'leased', owner, account });
+    if (account !== null) this.#shares.take(account);
+    return { kind: 'leased', port };
+  }
+
+  #unusedReservations(now: number, reserved: PortRequest['reserved']): UnusedReservations {
+    if (reserved === undefined || now - this.#unused.countedAt < RESERVATIONS_COUNTED_EVERY_MS) return this.#unused;
+    const of = new Map<string, number>();
+    let all = 0;
+    for (const { port, account } of reserved()) {
+      if (!this.#isInRange(port) || this.#uses.has(port)) continue;
+      all += 1;
+      of.set(account, (of.get(account) ?? 0) + 1);
+    }
+    this.#unused = { countedAt: now, all, of };
+    return this.#unused;
+  }
+
+  /** A use is over, and its account has one port less. */
+  #end(port: number): void {
+    const use = this.#uses.get(port);
+    if (use !== undefined && use.kind !== 'outside' && use.account !== null) this.#shares.give(use.account);
+    this.#uses.delete(port);
+  }
+
+  #putBack(port: number): void {
+    this.#freeNodes.set(port, this.#free.add(port));
+  }
+
+  #useUntil(port: number, use: Extract<PortUse, { until: number }>): void {
+    this.#uses.set(port, use);
+    this.#earliestEnd = Math.min(this.#earliestEnd, use.until);
+  }
+
+  #endTimedUses(now: number): void {
+    if (now < this.#earliestEnd) return;
+    this.#earliestEnd = Number.POSITIVE_INFINITY;
+    const over: { readonly port: number; readonly until: number }[] = [];
+    for (const [port, use] of this.#uses) {
+      if (use.kind === 'leased') continue;
+      if (now >= use.until) over.push({ port, until: use.until });
+      else this.#earliestEnd = Math.min(this.#earliestEnd, use.until);
+    }
+    for (const { port } of over.toSorted((a, b) => a.until - b.until)) {
+      this.#end(port);
+      this.#putBack(port);
+    }
+  }
+}
+
+/** How many ports of a range of this size one account may have in any case. */
+export const portsPerAccount = (size: number, accountShare = 1): number =>
+  Math.max(RULE_LIMITS.ACCOUNT_RANGE_PORTS_MIN, Math.floor(size * accountShare));
+
+const shuffled = ({ from, to }: { readonly from: number; readonly to: number }, random: () => number): number[] => {
+  const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  for (let last = ports.length - 1; last > 0; last -= 1) {
+    const other = last - Math.floor(random() * (last + 1));
+    const port = ports[other] as number;
+    ports[other] = ports[last] as number;
+    ports[last] = port;
+  }
+  return ports;
+};

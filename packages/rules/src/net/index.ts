@@ -1,0 +1,12 @@
+export { type AddressGroups, mappedV4, readV4, readV6, wordAt } from './address-groups.ts';
+export { decidePrivateAlerts, isLoopbackHost, problemOfAddress } from './address-guard.ts';
+export {
+  type CallerAddress,
+  callerAddressOf,
+  hostPort,
+  networkOf,
+  plainAddress,
+  TrustedProxies,
+} from './caller-address.ts';
+export { controlSocketService, reachesOwnMachine } from './local-control.ts';
+export { proxyHeader, proxyLine, readHostPort, type SocketAddress } from './proxy-header.ts';

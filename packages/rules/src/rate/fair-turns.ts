@@ -1,0 +1,135 @@
+// Work that many want done, a few at a time. Those who wait come in turn by owner: who brings much waits for itself alone. Where there is no room
+// to wait, the last of whoever has most waiting gives way to one who has less.
+import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
+
+/** Whether an owner may begin a turn now: `begin` before all others, `spare` only where no waiting owner may `begin`. */
+export type Standing = 'begin' | 'spare' | 'wait';
+
+export type FairTurnsOptions = { readonly waitingMax: number } & (
+  | { readonly atOnce: number }
+  /** A rule that knows owners. When an answer of it has changed, its holder calls `beginNext`. */
+  | { readonly standing: (owner: string) => Standing }
+);
+
+export interface Turn {
+  readonly owner: string;
+  /** It is its turn, maybe at once; who begins owes one `done`. */
+  begin(): void;
+  /** It waited, and its room is another's now: it never begins. */
+  giveWay(): void;
+}
+
+export class FairTurns {
+  readonly #waitingMax: number;
+  readonly #standing: (owner: string) => Standing;
+  /** Those that wait, by owner; whose turn is next first. */
+  readonly #queues = new Map<string, LinkedSet<Turn>>();
+  readonly #nodes = new Map<Turn, ListNode<Turn>>();
+  #running = 0;
+
+  constructor(options: FairTurnsOptions) {
+    this.#waitingMax = options.waitingMax;
+    this.#standing =
+      'standing' in options ? options.standing : () => (this.#running < options.atOnce ? 'begin' : 'wait');
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  get waiting(): number {
+    return this.#nodes.size;
+  }
+
+  waitingOf(owner: string): number {
+    return this.#queues.get(owner)?.size ?? 0;
+  }
+
+  hasRoomFor(owner: string): boolean {
+    return this.#beginsAtOnce(owner) || this.waiting < this.#waitingMax || this.#queueAbove(owner) !== null;
+  }
+
+  /** false: there is no room, and nothing comes of it. */
+  enter(turn: Turn): boolean {
+    const { owner } = turn;
+    if (this.#beginsAtOnce(owner)) {
+      this.#running += 1;
+      turn.begin();
+      return true;
+    }
+    if (this.waiting >= this.#waitingMax) {
+      const last = this.#queueAbove(owner)?.last ?? null;
+      if (last === null) return false;
+      this.leave(last);
+      last.giveWay();
+    }
+    let queue = this.#queues.get(owner);
+    if (queue === undefined) {
+      queue = new LinkedSet();
+      this.#queues.set(owner, queue);
+    }
+    this.#nodes.set(turn, queue.add(turn));
+    return true;
+  }
+
+  /** It has neither begun nor given way. */
+  isWaiting(turn: Turn): boolean {
+    return this.#nodes.has(turn);
+  }
+
+  /** Nobody wants it any more. false: it does not wait. */
+  leave(turn: Turn): boolean {
+    const node = this.#nodes.get(turn);
+    const queue = this.#queues.get(turn.owner);
+    if (node === undefined || queue === undefined) return false;
+    queue.delete(node);
+    this.#nodes.delete(turn);
+    if (queue.size === 0) this.#queues.delete(turn.owner);
+    return true;
+  }
+
+  /** One that began has ended. */
+  done(): void {
+    this.#running -= 1;
+    this.beginNext();
+  }
+
+  /** Begins turns that wait, for as long as an owner of one may. */
+  beginNext(): void {
+    for (let owner = this.#nextOwner(); owner !== null; owner = this.#nextOwner()) {
+      const queue = this.#queues.get(owner);
+      const turn = queue?.first ?? null;
+      if (queue === undefined || turn === null) return;
+      this.leave(turn);
+      // Behind all others that wait.
+      if (queue.size > 0) {
+        this.#queues.delete(owner);
+        this.#queues.set(owner, queue);
+      }
+      this.#running += 1;
+      turn.begin();
+    }
+  }
+
+  /** Not before those of its own that wait already. */
+  #beginsAtOnce(owner: string): boolean {
+    return !this.#queues.has(owner) && this.#standing(owner) !== 'wait';
+  }
+
+  #nextOwner(): string | null {
+    let spare: string | null = null;
+    for (const owner of this.#queues.keys()) {
+      const standing = this.#standing(owner);
+      if (standing === 'begin') return owner;
+      if (standing === 'spare') spare ??= owner;
+    }
+    return spare;
+  }
+
+  /** The longest queue, if it stays at least as long as the owner's when one of it gives way; null: there is none. */
+  #queueAbove(owner: string): LinkedSet<Turn> | null {
+    let longest: LinkedSet<Turn> | null = null;
+    for (const queue of this.#queues.values()) if (queue.size > (longest?.size ?? 0)) longest = queue;
+    return longest !== null && longest.size > this.waitingOf(owner) + 1 ? longest : null;
+  }
+}
