@@ -1,18 +1,23 @@
 // Finds the imports that the tables in ARCHITECTURE.md forbid, and state that modules must not keep.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { cyclesOf, forbiddenArrows, unreached, unusedRules } from './folder-rules.mjs';
 import {
-  CORE_REFUSES,
   DESIGNED,
   ENTRY,
   FOLDER_MAY_IMPORT,
   FOR_TESTS,
   IMPURE_NAMES,
   MAY_IMPORT,
+  NEEDS_NODE,
   NEVER_EXTERNAL,
   PURE,
+  RULES,
+  RULES_ENTRIES,
+  RULES_FILE,
+  RULES_REFUSE,
+  SHARED_FILE,
 } from './import-rules.mjs';
 import { MODULE_VARIABLES } from './module-state.mjs';
 import { filesBelow, ROOT, workspaceDirs } from './paths.mjs';
@@ -20,21 +25,47 @@ import { readModule } from './read-module.mjs';
 
 const SCOPE = '@tunnel/';
 
-/** Why `name` may not import `specifier`, or undefined. */
-function refusal(name, file, workspaceRoot, specifier) {
-  if (specifier.startsWith('.')) {
-    if (FOR_TESTS.test(specifier)) return 'this file is for tests only';
-    const outside = relative(workspaceRoot, resolve(dirname(file), specifier)).startsWith('..');
-    return outside ? 'leaves its package; import the package by its name' : undefined;
+/** What a file has to be: `isPure` runs anywhere, `isRules` also takes time, chance and waiting as arguments. */
+function kindOf(name, path) {
+  if (NEEDS_NODE[name] && path.startsWith(NEEDS_NODE[name])) return { isPure: false, isRules: false, subject: name };
+  const isRulesFile = RULES_FILE.test(path);
+  const subject = isRulesFile ? 'a file of rules' : name;
+  return { isPure: PURE.has(name) || isRulesFile, isRules: RULES.has(name) || isRulesFile, isRulesFile, subject };
+}
+
+/** Why a file of `name` may not import the package `specifier`, or undefined. */
+function packageRefusal(root, name, { isRulesFile }, specifier) {
+  const [target, ...deeper] = specifier.slice(SCOPE.length).split('/');
+  if (deeper.length > 0 && !entriesOf(root, target).includes(`./${deeper.join('/')}`)) {
+    return `reaches inside ${SCOPE}${target}; import from one of its entries`;
   }
-  if (specifier.startsWith(SCOPE)) {
-    const [target, ...deeper] = specifier.slice(SCOPE.length).split('/');
-    if (deeper.length > 0) return `reaches inside ${SCOPE}${target}; import from its index`;
-    if (target === 'testkit' && name !== 'testkit') return 'testkit is for tests only';
-    return MAY_IMPORT[name].includes(target) ? undefined : `${name} may not import ${target}`;
-  }
-  if (PURE.has(name) && (specifier.startsWith('node:') || builtinModules.includes(specifier))) {
-    return `${name} runs anywhere and may not import Node.js modules`;
+  if (target === 'testkit' && name !== 'testkit') return 'testkit is for tests only';
+  if (!MAY_IMPORT[name].includes(target)) return `${name} may not import ${target}`;
+  const isOfRules = PURE.has(target) || RULES_ENTRIES.has([target, ...deeper].join('/'));
+  return isRulesFile && !isOfRules ? 'a file of rules may import only rules' : undefined;
+}
+
+/** The entries that a package offers: `.`, `./subject`. */
+function entriesOf(root, target) {
+  const file = join(root, 'packages', target, 'package.json');
+  return existsSync(file) ? Object.keys(JSON.parse(readFileSync(file, 'utf8')).exports ?? {}) : [];
+}
+
+/** Why a file may not import another file of its workspace, or undefined. */
+function fileRefusal(file, workspaceRoot, { isRulesFile }, specifier) {
+  if (FOR_TESTS.test(specifier)) return 'this file is for tests only';
+  const outside = relative(workspaceRoot, resolve(dirname(file), specifier)).startsWith('..');
+  if (outside) return 'leaves its package; import the package by its name';
+  const isOfRules = RULES_FILE.test(specifier) || basename(specifier) === SHARED_FILE || specifier.endsWith('.json');
+  return isRulesFile && !isOfRules ? 'a file of rules may import only rules' : undefined;
+}
+
+/** Why a file may not import `specifier`, or undefined. */
+function refusal({ root, name, file, workspaceRoot, kind }, specifier) {
+  if (specifier.startsWith('.')) return fileRefusal(file, workspaceRoot, kind, specifier);
+  if (specifier.startsWith(SCOPE)) return packageRefusal(root, name, kind, specifier);
+  if (kind.isPure && (specifier.startsWith('node:') || builtinModules.includes(specifier))) {
+    return `${kind.subject} runs anywhere and may not import Node.js modules`;
   }
   if (specifier === 'vitest' && name !== 'testkit') return 'vitest is for tests only';
   return NEVER_EXTERNAL[name]?.some((pattern) => pattern.test(specifier))
@@ -42,28 +73,28 @@ function refusal(name, file, workspaceRoot, specifier) {
     : undefined;
 }
 
-/** Names that a pure package uses although it must not. */
-function impurities(name, names) {
-  if (!PURE.has(name)) return [];
+/** Names that pure code uses although it must not. */
+function impurities({ isPure, isRules, subject }, names) {
+  if (!isPure) return [];
   return names.flatMap((used) => {
-    const refused = name === 'core' ? CORE_REFUSES.get(used.name) : undefined;
-    if (refused) return [{ line: used.line(), why: `${name} may not use ${refused}` }];
+    const refused = isRules ? RULES_REFUSE.get(used.name) : undefined;
+    if (refused) return [{ line: used.line(), why: `${subject} may not use ${refused}` }];
     const isGlobal = IMPURE_NAMES.has(used.name) && !used.isKey;
-    return isGlobal ? [{ line: used.line(), why: `${name} may not use \`${used.name}\`` }] : [];
+    return isGlobal ? [{ line: used.line(), why: `${subject} may not use \`${used.name}\`` }] : [];
   });
 }
 
-/** State that a pure package keeps in a module. */
-function stateProblems(name, { variables, mutableExports }) {
-  if (!PURE.has(name)) return [];
+/** State that pure code keeps in a module. */
+function stateProblems({ isPure, subject }, { variables, mutableExports }) {
+  if (!isPure) return [];
   return [
     ...variables.map((one) => ({
       line: one.line,
-      why: `${name} may not have a variable of the module: \`${one.name}\``,
+      why: `${subject} may not have a variable of the module: \`${one.name}\``,
     })),
     ...mutableExports.map((one) => ({
       line: one.line,
-      why: `${name} may not export what others can change: \`${one.name}\`; give it a readonly type`,
+      why: `${subject} may not export what others can change: \`${one.name}\`; give it a readonly type`,
     })),
   ];
 }
@@ -110,10 +141,11 @@ function checkWorkspace(root, dir) {
   const problems = files.flatMap((file) => {
     const { imports, names, syntaxError, ...state } = readModule(file, readFileSync(file, 'utf8'));
     if (syntaxError) return [`${relative(root, file)}:1: cannot be read: ${syntaxError}`];
-    const found = [...impurities(name, names), ...stateProblems(name, state)];
+    const kind = kindOf(name, relative(src, file));
+    const found = [...impurities(kind, names), ...stateProblems(kind, state)];
     variables.push(...state.variables.map((one) => `${relative(root, file)}:${one.line}: ${one.name}`));
     for (const { specifier, line } of imports) {
-      const why = refusal(name, file, workspaceRoot, specifier);
+      const why = refusal({ root, name, file, workspaceRoot, kind }, specifier);
       if (why) found.push({ line, why: `'${specifier}': ${why}` });
       const target = resolve(dirname(file), specifier);
       if (specifier.startsWith('.') && known.has(target)) {

@@ -3,26 +3,25 @@
 /** Own packages that each one may import. A workspace without a row is refused, so a new one gets its rule first. */
 export const MAY_IMPORT = {
   errors: [],
-  runtime: [],
+  rules: ['errors'],
+  http1: ['errors', 'rules'],
+  policy: ['errors', 'http1', 'rules'],
   protocol: ['errors'],
-  core: ['errors'],
-  capture: ['core', 'errors'],
   contract: ['errors'],
-  'http-shell': ['core', 'contract', 'errors', 'runtime'],
-  mux: ['protocol', 'core', 'errors'],
-  dns: ['core', 'errors', 'runtime'],
-  'mcp-tools': ['contract', 'errors'],
-  'mcp-bridge': ['errors', 'runtime'],
-  acme: ['core', 'dns', 'errors', 'runtime'],
+  runtime: ['errors', 'rules'],
+  'http-shell': ['contract', 'errors', 'rules', 'runtime'],
+  mux: ['protocol', 'errors', 'rules'],
+  mcp: ['contract', 'errors', 'runtime'],
+  certificates: ['errors', 'rules', 'runtime'],
   simulator: ['contract', 'errors', 'runtime'],
-  peer: ['protocol', 'mux', 'core', 'errors', 'runtime'],
-  client: ['protocol', 'mux', 'peer', 'core', 'capture', 'errors', 'runtime'],
-  edge: ['protocol', 'mux', 'core', 'capture', 'contract', 'http-shell', 'acme', 'dns', 'errors', 'runtime'],
-  platform: ['core', 'contract', 'mcp-tools', 'http-shell', 'acme', 'dns', 'errors', 'runtime'],
-  server: ['edge', 'platform', 'simulator', 'core', 'contract', 'dns', 'runtime', 'errors'],
-  cli: ['client', 'contract', 'mcp-tools', 'mcp-bridge', 'errors', 'runtime'],
+  peer: ['protocol', 'mux', 'errors', 'runtime'],
+  client: ['protocol', 'mux', 'peer', 'policy', 'http1', 'rules', 'errors', 'runtime'],
+  edge: ['protocol', 'mux', 'policy', 'http1', 'certificates', 'rules', 'contract', 'http-shell', 'errors', 'runtime'],
+  platform: ['certificates', 'rules', 'contract', 'mcp', 'http-shell', 'errors', 'runtime'],
+  server: ['edge', 'platform', 'simulator', 'certificates', 'rules', 'contract', 'runtime', 'errors'],
+  cli: ['client', 'contract', 'mcp', 'errors', 'runtime'],
   dashboard: ['contract', 'errors'],
-  testkit: ['errors', 'protocol', 'core', 'mux', 'peer', 'runtime', 'client', 'contract', 'edge', 'platform'],
+  testkit: ['errors', 'protocol', 'rules', 'mux', 'peer', 'runtime', 'client', 'contract', 'edge', 'platform'],
 };
 
 /** Files that hold tests or serve them: they may import anything, and no product file may import them. */
@@ -76,7 +75,7 @@ export const FOLDER_MAY_IMPORT = {
     'http/auth': ['http/shared', 'services'],
     'http/shared': ['services/shared', 'db'],
     mcp: ['services'],
-    jobs: ['services', 'db'],
+    jobs: ['services', 'billing/rules', 'db'],
     'edge-calls': ['services/usage', 'db'],
     // Rooms by entity. An account ends with all that it has, so accounts are above the others.
     'services/accounts': [
@@ -88,24 +87,33 @@ export const FOLDER_MAY_IMPORT = {
         'services/mail',
         'services/shared',
       ],
-      'db',
+      ...['billing/rules', 'db'],
     ],
     'services/oauth': ['services/auth', 'services/shared', 'db'],
     'services/auth': ['services/shared', 'db'],
     'services/keys': ['services/mail', 'services/shared', 'db'],
     'services/billing': ['services/mail', 'services/shared', 'billing', 'db'],
-    'services/edges': ['services/tunnels', 'services/plans', 'services/shared', 'db'],
-    'services/tunnels': ['services/names', 'services/domains', 'services/plans', 'services/shared', 'db'],
+    'services/edges': ['services/tunnels', 'services/plans', 'services/shared', 'billing/rules', 'db'],
+    'services/tunnels': [
+      'services/names',
+      'services/domains',
+      'services/plans',
+      'services/shared',
+      'billing/rules',
+      'db',
+    ],
     'services/names': ['services/domains', 'services/shared', 'db'],
     'services/domains': ['services/certificates', 'services/mail', 'services/shared', 'db'],
     'services/certificates': ['services/mail', 'services/shared', 'db'],
-    'services/usage': ['services/shared', 'db'],
-    'services/plans': ['services/shared', 'db'],
-    'services/mail': ['db'],
+    'services/usage': ['services/shared', 'billing/rules', 'db'],
+    'services/plans': ['services/shared', 'billing/rules', 'db'],
+    'services/mail': ['billing/rules', 'db'],
     'services/shared': ['db'],
     billing: ['billing/metering', 'billing/processor', 'db'],
-    'billing/metering': ['billing/processor', 'db', 'timeout.ts'],
+    'billing/metering': ['billing/processor', 'billing/rules', 'db', 'timeout.ts'],
     'billing/processor': ['timeout.ts'],
+    // Prices, subscriptions and what an account may do by them: as values.
+    'billing/rules': [],
     mail: ['db', 'timeout.ts'],
     db: ['timeout.ts'],
   },
@@ -176,27 +184,37 @@ export const FOLDER_MAY_IMPORT = {
     policy: [],
     state: [],
   },
-  core: {
-    'registration.ts': ['domains', 'groups', 'http1', 'p2p'],
-    'own-domain.ts': ['domains'],
-    'port-leases.ts': ['admission'],
-    'certificate-life.ts': ['admission'],
-    policy: [
-      ...['admission', 'http1', 'net', 'oauth'],
-      ...['names.ts', 'owner.ts', 'sign-in.ts', 'tunnel-protocols.ts'],
-    ],
-    oauth: ['net', 'sign-in.ts'],
-    groups: ['health.ts', 'names.ts', 'owner.ts', 'public-endpoint.ts', 'tunnel-protocols.ts'],
-    p2p: ['failure-window.ts', 'name-leases.ts', 'names.ts', 'owner.ts', 'public-endpoint.ts'],
-    admission: ['frame-pace.ts', 'linked-set.ts', 'owner.ts', 'ranking.ts'],
-    domains: ['names.ts'],
-    flows: ['admission', 'net', 'owner.ts', 'ranking.ts'],
-    http1: [],
+  rules: {
+    admission: ['collections', 'rate', 'tunnels'],
+    flows: ['collections', 'net'],
+    names: ['collections', 'rate'],
+    rate: ['collections'],
+    'sign-in': [],
+    tunnels: ['names'],
     net: [],
-    billing: [],
-    doctor: [],
-    path: [],
-    reload: [],
+    collections: [],
+  },
+  http1: {
+    capture: ['*.ts'],
+  },
+  policy: {
+    run: ['compile', 'edits', 'login', 'match', 'text', '*.ts'],
+    compile: ['edits', 'login', 'match', 'text', '*.ts'],
+    edits: ['login', 'match', 'text', '*.ts'],
+    login: ['text', '*.ts'],
+    schema: ['match', 'text', '*.ts'],
+    match: ['text', '*.ts'],
+    text: [],
+  },
+  certificates: {
+    acme: ['dns', 'domains', 'life'],
+    dns: ['domains'],
+    domains: [],
+    life: [],
+  },
+  mcp: {
+    tools: [],
+    bridge: [],
   },
   peer: {
     session: ['direct', 'sealed'],
@@ -244,15 +262,28 @@ export const DESIGNED = new Set(['edge']);
 export const SHARED_FILE = 'limits.ts';
 
 /** Packages that run anywhere: no Node.js modules, no timers, no process. */
-export const PURE = new Set(['errors', 'protocol', 'core', 'contract']);
+export const PURE = new Set(['errors', 'protocol', 'contract', 'rules', 'http1', 'policy']);
+
+/** Of these, those that hold nothing but rules. In all other workspaces a file of rules has RULES_FILE's suffix and lies beside its user. */
+export const RULES = new Set(['rules', 'http1', 'policy']);
+export const RULES_FILE = /\.rules\.ts$/;
+
+/** Folders of other packages whose files are rules: a file of rules may import them. */
+export const RULES_ENTRIES = new Set(['certificates/domains', 'certificates/life']);
+
+/** A folder of a pure package that needs Node.js, with the reason. */
+export const NEEDS_NODE = {
+  // Kept bodies are Buffers, and unpacked with node:zlib.
+  http1: 'capture/',
+};
 
 export const IMPURE_NAMES = new Set([
   ...['process', 'Buffer', '__dirname', 'require', 'globalThis'],
   ...['setTimeout', 'setInterval', 'setImmediate'],
 ]);
 
-/** Time, chance and waiting are arguments of the core. */
-export const CORE_REFUSES = new Map([
+/** Time, chance and waiting are arguments of rules. */
+export const RULES_REFUSE = new Map([
   ...['Date.now', 'new Date()', 'performance'].map((name) => [name, 'the clock']),
   ...['Math.random', 'crypto'].map((name) => [name, 'chance']),
   ...['async', 'Promise', 'queueMicrotask'].map((name) => [name, 'async code']),

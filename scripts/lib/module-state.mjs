@@ -2,7 +2,7 @@
 // and returns values, so pure code has neither. Other code has as many variables as it had, and never more.
 
 /** Module-level `let` of each workspace that is not pure; none for a workspace that is not listed. Numbers only go down. */
-export const MODULE_VARIABLES = { acme: 1, client: 3, mux: 9, peer: 1, runtime: 2, cli: 2, dashboard: 2 };
+export const MODULE_VARIABLES = { certificates: 1, client: 3, mux: 9, peer: 1, runtime: 2, cli: 2, dashboard: 2 };
 
 /** The module-level variables and the exported mutable values of a syntax tree, as { name, start }. */
 export function moduleState({ body }) {

@@ -1,5 +1,5 @@
 // ARCHITECTURE.md and CONTRIBUTING.md name files and folders that are there.
-// A name has a slash in it and is written whole, with `.ts` or without: from the root of the repository (`packages/core`), from a package's name
+// A name has a slash in it and is written whole, with `.ts` or without: from the root of the repository (`packages/rules`), from a package's name
 // (`client/local/probe` is packages/client/src/local/probe.ts), or from the src of the edge or the platform (`routing/balancer`,
 // `services/tunnels/verify-key`); in a table of the parts of a src, also from that src. It counts in a block of code wherever it stands, in
 // prose where it is all there is between backticks.
@@ -74,12 +74,20 @@ describe.each(['ARCHITECTURE.md', 'CONTRIBUTING.md'])('%s', (page) => {
 /** The tables of parts of a src: its path, and the rows. */
 const tables = [...read('ARCHITECTURE.md').matchAll(/^\| Part of `([\w/-]+)` \|.*\n\|[-|]+\n((?:\|.*\n)+)/gm)];
 
+/** Whether a folder has more than tests and their fixtures. */
+const holdsProduct = (folder: string): boolean =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).some(
+    (file) => /\.tsx?$/.test(file) && !/\.(?:test|fixture|conformance)\.tsx?$/.test(file),
+  );
+
 it.each(tables.map(([, src = '', rows = '']) => [src, rows]))(
   'the table of %s in ARCHITECTURE.md has its folders, and all of them',
   (src, rows) => {
     const named = rows.split('\n').flatMap((row) => /^\| `([^`*]+)`/.exec(row)?.[1] ?? []);
     expect(named.filter((name) => !existsSync(join(ROOT, src, name)))).toEqual([]);
-    const folders = readdirSync(join(ROOT, src), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const folders = readdirSync(join(ROOT, src), { withFileTypes: true }).filter(
+      (entry) => entry.isDirectory() && holdsProduct(join(ROOT, src, entry.name)),
+    );
     const roots = new Set(named.map((name) => name.split('/', 1)[0]));
     expect(folders.map(({ name }) => name).filter((name) => !roots.has(name))).toEqual([]);
   },

@@ -50,12 +50,12 @@ const tree = (workspace: string, imports: Readonly<Record<string, readonly strin
 };
 
 it.each([
-  ['packages/core/src/a.ts', "import { createCarrier } from '@tunnel/mux';", 'core may not import mux'],
-  ['packages/core/src/a.ts', "import type { Limit } from '@tunnel/protocol';", 'core may not import protocol'],
-  ['packages/core/src/a.ts', "export { x } from '@tunnel/runtime';", 'core may not import runtime'],
-  ['packages/core/src/a.ts', 'const at = Date.now();', 'core may not use the clock'],
-  ['packages/core/src/a.ts', 'const dice = Math.random();', 'core may not use chance'],
-  ['packages/core/src/a.ts', 'export const a = async () => {};', 'core may not use async code'],
+  ['packages/rules/src/a.ts', "import { createCarrier } from '@tunnel/mux';", 'rules may not import mux'],
+  ['packages/rules/src/a.ts', "import type { Limit } from '@tunnel/protocol';", 'rules may not import protocol'],
+  ['packages/rules/src/a.ts', "export { x } from '@tunnel/runtime';", 'rules may not import runtime'],
+  ['packages/rules/src/a.ts', 'const at = Date.now();', 'rules may not use the clock'],
+  ['packages/rules/src/a.ts', 'const dice = Math.random();', 'rules may not use chance'],
+  ['packages/rules/src/a.ts', 'export const a = async () => {};', 'rules may not use async code'],
   ['packages/protocol/src/a.ts', "import { connect } from 'node:net';", 'may not import Node.js modules'],
   ['packages/protocol/src/a.ts', "import { connect } from 'net';", 'may not import Node.js modules'],
   ['packages/protocol/src/a.ts', 'setTimeout(() => {}, 1);', 'may not use `setTimeout`'],
@@ -63,19 +63,19 @@ it.each([
   ['packages/errors/src/a.ts', "import { Secret } from '@tunnel/runtime';", 'errors may not import runtime'],
   ['packages/client/src/a.ts', "import {\n  x,\n} from '@tunnel/contract';", 'client may not import contract'],
   ['packages/mux/src/a.ts', "const { x } = await import('@tunnel/runtime');", 'mux may not import runtime'],
-  ['packages/mux/src/deep/a.ts', "import { x } from '../../../core/src/a.ts';", 'leaves its package'],
+  ['packages/mux/src/deep/a.ts', "import { x } from '../../../rules/src/a.ts';", 'leaves its package'],
   ['apps/cli/src/a.ts', "import { MuxSession } from '@tunnel/mux';", 'cli may not import mux'],
   ['apps/cli/src/a.ts', "import { x } from '@tunnel/client/src/session.ts';", 'reaches inside'],
   ['apps/edge/src/a.ts', "import { connect } from '@tunnel/client';", 'edge may not import client'],
   ['apps/edge/src/a.ts', "import pg from 'pg';", 'edge may not import pg'],
   ['apps/edge/src/a.ts', "import { eventually } from '@tunnel/testkit';", 'testkit is for tests only'],
   ['packages/newcomer/src/a.ts', '', 'give the new package its rule first'],
-  ['packages/core/src/a.ts', 'export const at = (): Date => new Date();', 'core may not use the clock'],
-  ['packages/core/src/a.ts', "const at = Date['now']();", 'core may not use the clock'],
-  ['packages/core/src/a.ts', 'export const a = globalThis.crypto;', 'core may not use chance'],
-  ['packages/core/src/a.ts', 'export type Later = Promise<void>;', 'core may not use async code'],
-  ['packages/core/src/a.ts', 'export class A { async go() {} }', 'core may not use async code'],
-  ['packages/core/src/a.ts', 'const text = `at ${Date.now()}`;', 'core may not use the clock'],
+  ['packages/rules/src/a.ts', 'export const at = (): Date => new Date();', 'rules may not use the clock'],
+  ['packages/rules/src/a.ts', "const at = Date['now']();", 'rules may not use the clock'],
+  ['packages/rules/src/a.ts', 'export const a = globalThis.crypto;', 'rules may not use chance'],
+  ['packages/rules/src/a.ts', 'export type Later = Promise<void>;', 'rules may not use async code'],
+  ['packages/rules/src/a.ts', 'export class A { async go() {} }', 'rules may not use async code'],
+  ['packages/rules/src/a.ts', 'const text = `at ${Date.now()}`;', 'rules may not use the clock'],
   ['packages/protocol/src/a.ts', 'const later = globalThis.setTimeout;', 'may not use `globalThis`'],
   ['packages/protocol/src/a.ts', 'export const a = { process };', 'may not use `process`'],
   ['packages/protocol/src/a.ts', 'export const a = (bytes: Buffer) => bytes;', 'may not use `Buffer`'],
@@ -84,21 +84,29 @@ it.each([
   ['packages/mux/src/a.ts', "const x = require('@tunnel/runtime');", 'mux may not import runtime'],
   [
     'apps/dashboard/src/a.tsx',
-    "import { X } from '@tunnel/core'; export const A = () => <p />;",
-    'may not import core',
+    "import { X } from '@tunnel/policy'; export const A = () => <p />;",
+    'may not import policy',
   ],
   ['apps/edge/src/a.ts', "import { x } from './b.fixture.ts';", 'this file is for tests only'],
   ['apps/edge/src/a.ts', "import { x } from './b.conformance.ts';", 'this file is for tests only'],
   ['apps/edge/src/a.ts', "import { it } from 'vitest';", 'vitest is for tests only'],
   ['apps/edge/src/a.ts', 'const = 1;', 'cannot be read'],
-  ['packages/core/src/a.ts', 'let last: string | null = null;', 'may not have a variable of the module: `last`'],
+  ['apps/edge/src/a.rules.ts', 'const at = Date.now();', 'a file of rules may not use the clock'],
+  ['apps/edge/src/a.rules.ts', 'setTimeout(() => {}, 1);', 'a file of rules may not use `setTimeout`'],
+  ['apps/edge/src/a.rules.ts', "import { createHash } from 'node:crypto';", 'may not import Node.js modules'],
+  ['apps/edge/src/a.rules.ts', "import { b } from './b.ts';", 'a file of rules may import only rules'],
+  ['apps/edge/src/a.rules.ts', "import type { B } from './b.ts';", 'a file of rules may import only rules'],
+  ['apps/edge/src/a.rules.ts', "import { Secret } from '@tunnel/runtime';", 'a file of rules may import only rules'],
+  ['apps/edge/src/a.rules.ts', 'let last = 0;', 'may not have a variable of the module: `last`'],
+  ['packages/http1/src/a.ts', "import { gunzip } from 'node:zlib';", 'may not import Node.js modules'],
+  ['packages/rules/src/a.ts', 'let last: string | null = null;', 'may not have a variable of the module: `last`'],
   ['packages/protocol/src/a.ts', 'export let last = 0;', 'may not have a variable of the module: `last`'],
   ['packages/errors/src/a.ts', 'var last = 0;', 'may not have a variable of the module: `last`'],
-  ['packages/core/src/a.ts', 'export const groups = new Uint16Array(8);', 'may not export what others can change'],
-  ['packages/core/src/a.ts', 'export const a: Uint16Array = new Uint16Array(8).fill(1);', 'others can change: `a`'],
-  ['packages/core/src/a.ts', 'export const a = new Map<string, string>();', 'others can change: `a`'],
-  ['packages/core/src/a.ts', 'const a = new Set(); export { a };', 'others can change: `a`'],
-  ['packages/core/src/a.ts', 'const a = [1]; export const b = a;', 'others can change: `b`'],
+  ['packages/rules/src/a.ts', 'export const groups = new Uint16Array(8);', 'may not export what others can change'],
+  ['packages/rules/src/a.ts', 'export const a: Uint16Array = new Uint16Array(8).fill(1);', 'others can change: `a`'],
+  ['packages/rules/src/a.ts', 'export const a = new Map<string, string>();', 'others can change: `a`'],
+  ['packages/rules/src/a.ts', 'const a = new Set(); export { a };', 'others can change: `a`'],
+  ['packages/rules/src/a.ts', 'const a = [1]; export const b = a;', 'others can change: `b`'],
   ['packages/contract/src/a.ts', 'export const a: string[] = [];', 'others can change: `a`'],
   ['packages/contract/src/a.ts', 'export const a = [1] satisfies number[];', 'others can change: `a`'],
   ['packages/contract/src/a.ts', 'export const a = Array.from([1]) as number[];', 'others can change: `a`'],
@@ -110,23 +118,32 @@ it.each([
 });
 
 it.each([
-  ['packages/core/src/a.ts', "import { Fault } from '@tunnel/errors';"],
-  ['packages/core/src/a.ts', "// setTimeout and process.env are for drivers\nexport const text = 'process.exit()';"],
-  ['packages/core/src/a.ts', 'export const a = { process: 1 };'],
-  ['packages/core/src/a.ts', 'const a = new Date(0); const b = Date.UTC(2000, 1); const c = a.process;'],
-  ['packages/core/src/a.ts', "// import { x } from '@tunnel/mux';\nexport const text = `import x from '@tunnel/mux'`;"],
+  ['packages/rules/src/a.ts', "import { Fault } from '@tunnel/errors';"],
+  ['packages/rules/src/a.ts', "// setTimeout and process.env are for drivers\nexport const text = 'process.exit()';"],
+  ['packages/rules/src/a.ts', 'export const a = { process: 1 };'],
+  ['packages/rules/src/a.ts', 'const a = new Date(0); const b = Date.UTC(2000, 1); const c = a.process;'],
   [
-    'packages/core/src/a.fixture.ts',
+    'packages/rules/src/a.ts',
+    "// import { x } from '@tunnel/mux';\nexport const text = `import x from '@tunnel/mux'`;",
+  ],
+  [
+    'packages/rules/src/a.fixture.ts',
     "import { eventually } from '@tunnel/testkit'; import { b } from './b.fixture.ts';",
   ],
-  ['packages/core/src/a.test.ts', "import { eventually } from '@tunnel/testkit'; import fs from 'node:fs';"],
+  ['packages/rules/src/a.test.ts', "import { eventually } from '@tunnel/testkit'; import fs from 'node:fs';"],
   ['packages/runtime/src/a.ts', "import { connect } from 'node:net'; setTimeout(() => {}, 1);"],
-  ['packages/core/src/a.ts', 'const known = new Map(); export const a = () => { let b = 0; b += 1; return b; };'],
-  ['packages/core/src/a.ts', 'export const a: readonly number[] = [1]; export const b = [1] as const;'],
-  ['packages/core/src/a.ts', 'export const a: ReadonlyMap<string, 1> = new Map(); export const b = Object.freeze([]);'],
-  ['packages/core/src/a.ts', 'const a = new Uint8Array(2); export const b: ArrayLike<number> = a;'],
+  ['packages/rules/src/a.ts', 'const known = new Map(); export const a = () => { let b = 0; b += 1; return b; };'],
+  ['packages/rules/src/a.ts', 'export const a: readonly number[] = [1]; export const b = [1] as const;'],
+  [
+    'packages/rules/src/a.ts',
+    'export const a: ReadonlyMap<string, 1> = new Map(); export const b = Object.freeze([]);',
+  ],
+  ['packages/rules/src/a.ts', 'const a = new Uint8Array(2); export const b: ArrayLike<number> = a;'],
   ['packages/runtime/src/a.ts', 'let a = 1; let b = 2; export const c = new Map();'],
   ['apps/edge/src/deep/a.ts', "import { x } from '../b.ts'; import { MuxSession } from '@tunnel/mux';"],
+  ['apps/edge/src/a.rules.ts', "import { b } from './b.rules.ts'; import { LIMITS } from './limits.ts';"],
+  ['apps/edge/src/a.rules.ts', "import { Fault } from '@tunnel/errors'; import { run } from '@tunnel/policy';"],
+  ['packages/http1/src/capture/a.ts', "import { gunzip } from 'node:zlib'; export const a = async () => {};"],
 ])('%s: %s is allowed', (path, text) => {
   const { code, stdout } = check(path, text);
   expect(stdout).toBe('import rules hold\n');
@@ -201,10 +218,13 @@ it.each([
   ['packages/client', 'local/a.ts', 'peers/b.ts', 'local may not import peers'],
   ['packages/client', 'tunnels/kinds/tcp.ts', 'tunnels/tunnel.ts', 'tunnels/kinds may not import tunnels'],
   ['packages/client', 'connection/session.ts', 'tunnels/a.ts', 'connection may not import tunnels'],
-  ['packages/core', 'http1/a.ts', 'policy/b.ts', 'http1 may not import policy'],
-  ['packages/core', 'net/a.ts', 'names.ts', 'net may not import names.ts'],
-  ['packages/core', 'names.ts', 'domains/a.ts', 'names.ts may not import domains'],
-  ['packages/core', 'newcomer/a.ts', 'names.ts', 'newcomer has no row'],
+  ['packages/rules', 'net/a.ts', 'names/b.ts', 'net may not import names'],
+  ['packages/rules', 'rate/a.ts', 'admission/b.ts', 'rate may not import admission'],
+  ['packages/rules', 'newcomer/a.ts', 'net/b.ts', 'newcomer has no row'],
+  ['packages/policy', 'match/a.ts', 'run/b.ts', 'match may not import run'],
+  ['packages/policy', 'schema/a.ts', 'run/b.ts', 'schema may not import run'],
+  ['packages/certificates', 'domains/a.ts', 'acme/b.ts', 'domains may not import acme'],
+  ['packages/mcp', 'tools/a.ts', 'bridge/b.ts', 'tools may not import bridge'],
   ['packages/mux', 'native/a.ts', 'socket/b.ts', 'native may not import socket'],
   ['packages/mux', 'stream/a.ts', 'session/b.ts', 'stream may not import session'],
 ])('%s/src: %s may not import %s', (workspace, from, to, why) => {
@@ -242,6 +262,16 @@ it('a row of no file and an entry that no file needs are refused', () => {
   expect(unusedRules({ 'run.ts': rows['run.ts'], a: rows.a, b: [], c: [] }, files, needed)).toEqual([]);
 });
 
+it('a package is imported by the entries that it offers, and by nothing else of it', () => {
+  const offer = { exports: { '.': {}, './net': {} } };
+  const said = checkTree({
+    'packages/rules/package.json': JSON.stringify(offer),
+    'apps/edge/src/a.ts': "import '@tunnel/rules/net';\nimport '@tunnel/rules/names';\nimport '@tunnel/rules';",
+  }).stdout;
+  expect(said).toContain("apps/edge/src/a.ts:2: '@tunnel/rules/names': reaches inside @tunnel/rules");
+  expect(said.match(/^apps/gm)).toHaveLength(1);
+});
+
 it('tests and fixtures of a folder may import any other', () => {
   const { stdout } = tree('apps/edge', {
     'routing/registry.test.ts': ['admin/rest.ts'],
@@ -274,25 +304,25 @@ it.each([
   "export type A = import('../b/two.ts').A;",
 ])('types are no excuse for a circle of folders: %s', (text) => {
   const { code, stdout } = checkTree({
-    'packages/acme/src/a/one.ts': text,
-    'packages/acme/src/b/two.ts': "import type { B } from '../a/one.ts';",
+    'packages/contract/src/a/one.ts': text,
+    'packages/contract/src/b/two.ts': "import type { B } from '../a/one.ts';",
   });
-  expect(stdout).toContain('packages/acme/src/: a circle: a → b → a\n');
+  expect(stdout).toContain('packages/contract/src/: a circle: a → b → a\n');
   expect(code).toBe(1);
 });
 
 it('types may go in a circle between files of one folder, and not from one of them through another folder', () => {
   const files = {
-    'packages/acme/src/a/one.ts': "import type { B } from './two.ts';",
-    'packages/acme/src/a/two.ts': "import type { A } from './one.ts';",
+    'packages/contract/src/a/one.ts': "import type { B } from './two.ts';",
+    'packages/contract/src/a/two.ts': "import type { A } from './one.ts';",
   };
   expect(checkTree(files).stdout).toBe('import rules hold\n');
   const { stdout } = checkTree({
     ...files,
-    'packages/acme/src/a/two.ts': "import type { A } from './one.ts'; import './deep/three.ts';",
-    'packages/acme/src/a/deep/three.ts': "import type { A } from '../one.ts';",
+    'packages/contract/src/a/two.ts': "import type { A } from './one.ts'; import './deep/three.ts';",
+    'packages/contract/src/a/deep/three.ts': "import type { A } from '../one.ts';",
   });
-  expect(stdout).toContain('packages/acme/src/a: a circle: ');
+  expect(stdout).toContain('packages/contract/src/a: a circle: ');
 });
 
 it('what is not pure may have as many variables of modules as it had, and not one more', () => {
@@ -332,13 +362,13 @@ it('a file of more than 600 lines is noted, and nothing fails', () => {
 });
 
 it('the script says the same, and ends with 1 or 0', async () => {
-  makeTree({ 'packages/core/src/a.ts': 'export const at = Date.now();' });
+  makeTree({ 'packages/rules/src/a.ts': 'export const at = Date.now();' });
   const { stdout, code } = checkTree({});
   expect(await node([SCRIPT, dir.path])).toEqual({ code, stdout, stderr: '' });
   expect(code).toBe(1);
   makeTree({
-    'packages/core/src/a.ts': 'export const at = 1;',
-    'packages/core/src/index.ts': "export * from './a.ts';",
+    'packages/rules/src/a.ts': 'export const at = 1;',
+    'packages/rules/src/index.ts': "export * from './a.ts';",
   });
   expect(await node([SCRIPT, dir.path])).toEqual({ code: 0, stdout: 'import rules hold\n', stderr: '' });
 });

@@ -10,12 +10,14 @@ import { LIMITS as PLATFORM_LIMITS } from '../../apps/platform/src/limits.ts';
 import { DNS_LIMITS } from '../../packages/certificates/src/dns/dns-limits.ts';
 import { CERTIFICATES_LIMITS } from '../../packages/certificates/src/limits.ts';
 import { CLIENT_LIMITS } from '../../packages/client/src/limits.ts';
+import { HTTP1_LIMITS } from '../../packages/http1/src/limits.ts';
 import { BRIDGE_LIMITS } from '../../packages/mcp/src/bridge/bridge-limits.ts';
 import { MCP_TOOL_LIMITS } from '../../packages/mcp/src/tools/tool-limits.ts';
 import { MUX_LIMITS } from '../../packages/mux/src/limits.ts';
 import { PEER_LIMITS } from '../../packages/peer/src/limits.ts';
+import { POLICY_BOUNDS } from '../../packages/policy/src/limits.ts';
 import { WIRE_LIMITS } from '../../packages/protocol/src/limits.ts';
-import { CORE_LIMITS } from '../../packages/rules/src/limits.ts';
+import { RULE_LIMITS } from '../../packages/rules/src/limits.ts';
 import { RUNTIME_LIMITS } from '../../packages/runtime/src/limits.ts';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -58,14 +60,16 @@ const OWN_EDGE_LIMITS = Object.fromEntries(
 const PARTS = [
   { title: 'The wire', file: 'packages/protocol/src/limits.ts', values: WIRE_LIMITS },
   { title: 'Sessions and streams', file: 'packages/mux/src/limits.ts', values: MUX_LIMITS },
-  { title: 'The rules', file: 'packages/rules/src/limits.ts', values: CORE_LIMITS },
+  { title: 'Messages of HTTP/1.1', file: 'packages/http1/src/limits.ts', values: HTTP1_LIMITS },
+  { title: 'Policies', file: 'packages/policy/src/limits.ts', values: POLICY_BOUNDS },
+  { title: 'Rules that edge, platform and client share', file: 'packages/rules/src/limits.ts', values: RULE_LIMITS },
   { title: 'Requests to strangers', file: 'packages/runtime/src/limits.ts', values: RUNTIME_LIMITS },
   { title: 'The edge', file: 'apps/edge/src/limits.ts', values: OWN_EDGE_LIMITS },
   { title: 'Names at the edge', file: 'apps/edge/src/name-limits.ts', values: NAME_LIMITS },
   { title: 'Certificates at the edge', file: 'apps/edge/src/certificate-limits.ts', values: CERTIFICATE_LIMITS },
   { title: 'Policies at the edge', file: 'apps/edge/src/policy-limits.ts', values: POLICY_LIMITS },
   { title: 'The platform', file: 'apps/platform/src/limits.ts', values: PLATFORM_LIMITS },
-  { title: 'Certificates by themselves', file: 'packages/certificates/src/limits.ts', values: CERTIFICATES_LIMITS },
+  { title: 'Certificates and domains', file: 'packages/certificates/src/limits.ts', values: CERTIFICATES_LIMITS },
   { title: 'Peers', file: 'packages/peer/src/limits.ts', values: PEER_LIMITS },
   { title: 'The client', file: 'packages/client/src/limits.ts', values: CLIENT_LIMITS },
   { title: 'Look-ups and challenges in DNS', file: 'packages/certificates/src/dns/dns-limits.ts', values: DNS_LIMITS },
