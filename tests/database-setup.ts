@@ -1,5 +1,5 @@
 // Before tests that need a database: one server for the run, and a migrated template that each test copies.
-// TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases. TEST_POSTGRES_PACKAGE is the folder
+// TEST_DATABASE_URL names a server to use instead; its user must be allowed to create databases. With `none` there is no server, for tests that need no database. TEST_POSTGRES_PACKAGE is the folder
 // of a package with another PostgreSQL than the installed one. TEST_PGBOUNCER is a program that the tests then reach their databases through.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,6 +16,7 @@ import { openToAll, superuserUrl } from './superuser.fixture.ts';
 const FAST_SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
 
 export const setup = async (project: TestProject): Promise<() => Promise<void>> => {
+  if (process.env['TEST_DATABASE_URL'] === 'none') return async () => {};
   const server = await openServer();
   try {
     const template = await makeTemplate(server.url);

@@ -46,10 +46,10 @@ function sample() {
  * The share of its usual speed that the processor lacks: 0 to 1. Another virtual machine on the same core makes a processor slower without a trace in
  * /proc/stat. Measured while nothing of ours runs, because our own programs would count, too.
  */
-export function lostSpeed(usualMs = SAMPLE_MS, now = () => performance.now()) {
+export function lostSpeed(usualMs = SAMPLE_MS, now = () => performance.now(), work = sample) {
   const took = Array.from({ length: WARM_UPS + SAMPLES }, () => {
     const beginMs = now();
-    sample();
+    work();
     return now() - beginMs;
   });
   const sorted = took.slice(WARM_UPS).sort((one, other) => one - other);

@@ -1,17 +1,12 @@
 // Own domains in the dashboard: added, their records copied and followed as they appear, checked by hand, and removed.
-import type { OwnDomainView } from '@tunnel/contract';
-import { eventually, startDnsServer } from '@tunnel/testkit';
+import { eventually } from '@tunnel/testkit';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import { startWeb } from '../system/http-tunnels.fixture.ts';
-import { Account } from './account.fixture.ts';
 import { findingsOf } from './axe-findings.fixture.ts';
 import { it } from './browser-test.fixture.ts';
 import { cardOf, openList } from './domains-page.fixture.ts';
 import { walkByTab } from './keyboard-walk.fixture.ts';
-import { certificate, NO_CERTIFICATE_YET, ownDomain, pendingDomain, pretendPublic } from './own-domains.fixture.ts';
-import { startOwnStack } from './own-stack.fixture.ts';
-import { Profile } from './profile.fixture.ts';
+import { certificate, NO_CERTIFICATE_YET, ownDomain, pendingDomain } from './own-domains.fixture.ts';
 
 const SOON = { timeoutMs: 20_000 };
 
@@ -141,63 +136,4 @@ it('a name of 253 characters is whole on a phone, on both pages and in the quest
   const wide =
     'document.querySelector("dialog[open]").scrollWidth - document.querySelector("dialog[open]").clientWidth';
   expect(await page.evaluate(wide)).toBe(0);
-});
-
-it('with a platform and DNS: added, pending with its record, verified as soon as it is set, used, and removed with its tunnel', async ({
-  browser,
-  harness,
-}) => {
-  const dns = harness.use(await startDnsServer());
-  const { stack } = harness.use(await startOwnStack({ tables: `[dns]\nresolvers = ["${dns.address}"]` }));
-  const account = await Account.signUp(stack, 'proven');
-  const key = await account.newKey();
-  const profile = harness.use(await Profile.open(browser, stack));
-  await profile.logIn(account.email);
-  await pretendPublic(profile.context);
-  const page = await profile.tab('/domains');
-  await page.getByText('No domain of your own yet').waitFor();
-  await page.getByRole('button', { name: 'Add domain' }).first().click();
-  await page.keyboard.type('localhost');
-  await page.keyboard.press('Enter');
-  await page
-    .getByRole('dialog')
-    .getByRole('alert')
-    .getByText(/is not valid/)
-    .waitFor();
-  await page.getByRole('dialog').getByRole('textbox').fill('shop.example.com');
-  await page.keyboard.press('Enter');
-  await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
-  await page.getByText('Set the records below where your DNS is managed').waitFor();
-  const [added] = await account.get<OwnDomainView[]>('/domains');
-  const target = added?.cname_target ?? '';
-  const records = cardOf(page, 'DNS records');
-  await records
-    .getByRole('row', { name: new RegExp(target) })
-    .getByText('Missing')
-    .waitFor();
-  dns.set('shop.example.com', 'CNAME', target);
-  await records
-    .getByRole('row', { name: new RegExp(target) })
-    .getByText('Found')
-    .waitFor();
-  await page.getByText('Verified', { exact: true }).waitFor();
-  await page.getByText('No tunnel yet').waitFor();
-
-  const web = harness.use(await startWeb((_request, response) => void response.end('hello')));
-  const flags = ['--json', '--server', stack.control, '--domain', 'shop.example.com'];
-  const tunnel = await harness.run(['http', String(web.port), ...flags], { env: { TUNNEL_API_KEY: key.token } });
-  const { tunnel_id: id } = await tunnel.ready();
-  await page.getByText('1 live tunnel').waitFor();
-  const detail = await profile.tab(`/tunnels/${id}`);
-  await detail.getByRole('link', { name: 'See its records and certificate' }).click();
-  await detail.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
-
-  await page.getByRole('button', { name: 'Remove' }).click();
-  await page.keyboard.type('shop.example.com');
-  await page.keyboard.press('Enter');
-  await page.getByText('No domain of your own yet').waitFor();
-  expect(await account.get('/domains')).toEqual([]);
-  expect(await tunnel.exitCode()).not.toBe(0);
-  await detail.getByText('No such domain').waitFor();
-  expect(profile.faults).toEqual([]);
 });

@@ -31,7 +31,7 @@ const { judgeTime, endOfRun } = (await import(join(ROOT, 'scripts/lib/budgets.mj
   endOfRun: (run: Run) => { readonly text: string; readonly code: number };
 };
 const { lostSpeed, readProcessorUse, takenByOthers } = (await import(join(ROOT, 'scripts/lib/processor-use.mjs'))) as {
-  lostSpeed: (usualMs?: number, now?: () => number) => number;
+  lostSpeed: (usualMs?: number, now?: () => number, work?: () => unknown) => number;
   readProcessorUse: () => Reading | null;
   takenByOthers: (before: Reading | null, after: Reading | null, cores?: number) => number | null;
 };
@@ -94,7 +94,7 @@ it.each([
   let nowMs = 0;
   // Every look at the clock is one measurement later.
   const now = (): number => (nowMs += tookMs);
-  expect(lostSpeed(40, now)).toBeCloseTo(lost);
+  expect(lostSpeed(40, now, () => {})).toBeCloseTo(lost);
 });
 
 it.runIf(process.platform === 'linux')('counts this process and its children as our own', () => {

@@ -162,8 +162,9 @@ describe('GET /certificates', () => {
   it('tells 10,000 in seconds, and others have their turns meanwhile', async () => {
     await keep({ names: 'shop.example', copies: 10_000 });
     const turns: number[] = [];
-    // The least of three, and five times what it takes on a machine of its own: others run here, too.
-    for (let round = 0; round < 3; round += 1) {
+    // The least of three, and five times what it takes on a machine of its own: others run here, too. The first that is short is enough.
+    const isShort = (turn: number): boolean => turn < 250;
+    for (let round = 0; round < 3 && !turns.some(isShort); round += 1) {
       const delay = monitorEventLoopDelay({ resolution: 5 });
       const began = performance.now();
       delay.enable();
@@ -175,7 +176,7 @@ describe('GET /certificates', () => {
       expect(performance.now() - began).toBeLessThan(30_000);
       turns.push(delay.max / 1e6);
     }
-    expect(Math.min(...turns)).toBeLessThan(250);
+    expect(turns.some(isShort), turns.join(', ')).toBe(true);
   }, 120_000);
 });
 
