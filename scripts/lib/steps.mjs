@@ -58,6 +58,7 @@ const staticSteps = (linted) => [
 /** Unit tests and system tests that take seconds each. */
 const SLOW = ['slow', 'slow-system'];
 
+/** Beside other steps that run at the same time: each worker more would load all modules once more. */
 const TWO = '--maxWorkers=2';
 /** On two cores: while some wait for a database, a timer or a process that starts, a third has what they leave. */
 const THREE = '--maxWorkers=3';
@@ -90,14 +91,14 @@ export const RUNS = {
     ],
   },
   // Most of their time is waiting: for databases, authorities and programs that start.
-  slow: { groups: [[tests('slow tests', 140, SLOW, '--maxWorkers=5')]] },
+  slow: { groups: [[tests('slow tests', 140, SLOW, '--maxWorkers=4')]] },
   browser: { groups: [[browserTests('browser tests', 170, 'browser')]] },
   load: { groups: [[tests('load tests', 260, ['load'], THREE)]] },
 };
 
 /** Another server, or another Node.js, may be said in `more`: see testStep. */
 export function databaseStep(name, key, more) {
-  return testStep(name, key, [...ofProjects(['database']), THREE], { budgetSeconds: 100, ...more });
+  return testStep(name, key, [...ofProjects(['database']), TWO], { budgetSeconds: 100, ...more });
 }
 
 /** System tests that need no platform and no database: what carries bytes, and with it most of what Node.js could change. */
@@ -119,7 +120,7 @@ export const SUITE_NAMES = Object.keys(SUITES);
 export function suiteStep(suite, { path, version }) {
   const { budgetSeconds, projects, files, more } = SUITES[suite];
   const env = { ...more, PATH: `${dirname(path)}${delimiter}${process.env.PATH}` };
-  const args = [...ofProjects(projects), THREE, ...files];
+  const args = [...ofProjects(projects), TWO, ...files];
   return testStep(`${suite} tests on Node.js ${version}`, `${suite}-${version}`, args, {
     command: path,
     env,

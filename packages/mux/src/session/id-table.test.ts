@@ -31,10 +31,10 @@ it('is what a Map is, whatever comes and goes, also where ids meet', () => {
 
 it('grows with a flood and is small again behind it', () => {
   const table = new IdTable<{ id: number }>();
-  for (let id = 2; id <= 40_000; id += 2) table.add({ id });
-  expect([table.size, table.get(39_998)?.id, table.get(3)]).toEqual([20_000, 39_998, undefined]);
+  for (let id = 2; id <= 8000; id += 2) table.add({ id });
+  expect([table.size, table.get(7998)?.id, table.get(3)]).toEqual([4000, 7998, undefined]);
   let deleted = 0;
-  for (let id = 2; id < 40_000; id += 2) deleted += Number(table.delete(id));
-  expect(deleted).toBe(19_999);
-  expect([table.size, table.get(40_000)?.id, table.delete(2)]).toEqual([1, 40_000, false]);
+  for (let id = 2; id < 8000; id += 2) deleted += Number(table.delete(id));
+  expect(deleted).toBe(3999);
+  expect([table.size, table.get(8000)?.id, table.delete(2)]).toEqual([1, 8000, false]);
 });
