@@ -8,5 +8,11 @@ export default defineConfig({
   root: fileURLToPath(new URL('../../..', import.meta.url)),
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: ['source', 'node'] } },
-  test: { include: ['tests/tools/acme/lib/*-suite.ts'], testTimeout: 120_000, hookTimeout: 60_000 },
+  test: {
+    include: ['tests/tools/acme/lib/*-suite.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 60_000,
+    // The three runs of `npm run try:acme` load the same sources.
+    experimental: { fsModuleCache: true, fsModuleCachePath: '.cache/vitest-modules' },
+  },
 });
