@@ -157,6 +157,6 @@ it('any socket can ask how it looks from outside, under one counter', () => {
   const offer = makeOffer();
   path.offered({ ...offer, observe: offer.path });
   const { observer } = path;
-  expect(observer).toMatchObject({ address: '127.0.0.1', ports: [edgePort, edgePort] });
+  expect(observer).toMatchObject({ host: '127.0.0.1', ports: [edgePort, edgePort] });
   expect(path.observer?.sealing).toBe(observer?.sealing);
 });

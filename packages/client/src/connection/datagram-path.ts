@@ -12,6 +12,7 @@ import {
   SealingKey,
   UdpPath,
 } from '@tunnel/mux';
+import type { EdgeUdp } from '@tunnel/peer';
 import type { MessageOf, SealedPath } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
@@ -30,20 +31,12 @@ export interface DatagramPathOptions {
   readonly ownAddresses?: () => string;
 }
 
-/** By it any socket of this client can ask the edge how it looks from outside. One counter for all of them. */
-export interface EdgeObserver {
-  readonly address: string;
-  readonly ports: readonly [number, number];
-  readonly sealing: SealingKey;
-  readonly opening: OpeningKey;
-}
-
 export class DatagramPath {
   readonly #options: DatagramPathOptions;
   readonly #ownAddresses: () => string;
   #state: 'not-wanted' | 'wanted' | 'over' = 'not-wanted';
   #offer: Offer | null = null;
-  #observer: EdgeObserver | null = null;
+  #observer: EdgeUdp | null = null;
   #path: UdpPath | null = null;
   #socket: PacketSocket | null = null;
   #addresses = '';
@@ -55,7 +48,7 @@ export class DatagramPath {
   }
 
   /** null: the edge does not offer it. */
-  get observer(): EdgeObserver | null {
+  get observer(): EdgeUdp | null {
     return this.#observer;
   }
 
@@ -142,10 +135,10 @@ export class DatagramPath {
 }
 
 /** null: the edge does not offer it. */
-export const observerOf = ({ observe, ports }: Offer, address: string): EdgeObserver | null => {
+export const observerOf = ({ observe, ports }: Offer, address: string): EdgeUdp | null => {
   if (observe === null) return null;
   const { id, sealing, opening } = keysOf(observe);
-  return { address, ports, sealing: new SealingKey(id, sealing), opening: new OpeningKey(id, opening) };
+  return { host: address, ports, sealing: new SealingKey(id, sealing), opening: new OpeningKey(id, opening) };
 };
 
 const keysOf = ({ id, key_to_edge, key_to_client }: SealedPath): PathKeys => ({

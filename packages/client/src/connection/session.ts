@@ -12,6 +12,7 @@ import {
   processBudget,
   type ReportInternalError,
 } from '@tunnel/mux';
+import type { EdgeUdp } from '@tunnel/peer';
 import {
   agreeOn,
   CAPABILITIES,
@@ -31,7 +32,7 @@ import { AttemptFailed } from './authenticate.ts';
 import { dialCarrier } from './carrier-dialer.ts';
 import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
-import { DatagramPath, type EdgeObserver } from './datagram-path.ts';
+import { DatagramPath } from './datagram-path.ts';
 import type { Endpoint } from './dial-socket.ts';
 
 export interface SessionEnd {
@@ -175,7 +176,7 @@ export class Session {
   }
 
   /** How any socket of this client can learn how it looks from outside; null: the edge does not offer it. */
-  get observer(): EdgeObserver | null {
+  get observer(): EdgeUdp | null {
     return this.#datagramPath.observer;
   }
 

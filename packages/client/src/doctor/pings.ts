@@ -10,10 +10,10 @@ import {
   SEALED_OVERHEAD_BYTES,
   sealedKindOf,
 } from '@tunnel/mux';
+import type { EdgeUdp } from '@tunnel/peer';
 import { encodePing, FRAME, FrameParser, PING_PAYLOAD_BYTES } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { ControlLink } from '../connection/control-link.ts';
-import type { EdgeObserver } from '../connection/datagram-path.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 
 /** As many as came back before the signal ended it. */
@@ -72,8 +72,8 @@ export interface UdpAnswers {
 }
 
 /** A few datagrams to each port, some time apart. Ends with the last answer, or a little after the last question. */
-export const pingUdp = async (edge: EdgeObserver, clock: Clock, signal: AbortSignal): Promise<UdpAnswers> => {
-  const socket = createSocket(edge.address.includes(':') ? 'udp6' : 'udp4');
+export const pingUdp = async (edge: EdgeUdp, clock: Clock, signal: AbortSignal): Promise<UdpAnswers> => {
+  const socket = createSocket(edge.host.includes(':') ? 'udp6' : 'udp4');
   // What the network says of a packet (ICMP) changes nothing: silence is what counts.
   socket.on('error', () => {});
   const asked = new Map<string, number>();
@@ -106,16 +106,16 @@ export const pingUdp = async (edge: EdgeObserver, clock: Clock, signal: AbortSig
   return { sent, answered, seen: [seen.get(one) ?? null, seen.get(other) ?? null] };
 };
 
-const askPort = (socket: Socket, edge: EdgeObserver, port: number, asked: Map<string, number>): void => {
+const askPort = (socket: Socket, edge: EdgeUdp, port: number, asked: Map<string, number>): void => {
   const token = randomBytes(8);
   const body = encodeSealedPing(token);
   const packet = Buffer.allocUnsafe(SEALED_OVERHEAD_BYTES + body.length);
   if (edge.sealing.seal(SEALED_KIND.PING, body, packet, 0) < 0) return;
   asked.set(token.toString('hex'), port);
-  socket.send(packet, port, edge.address, () => {});
+  socket.send(packet, port, edge.host, () => {});
 };
 
-const readPong = (edge: EdgeObserver, bytes: Buffer): ReturnType<typeof decodePong> => {
+const readPong = (edge: EdgeUdp, bytes: Buffer): ReturnType<typeof decodePong> => {
   if (sealedKindOf(bytes) !== SEALED_KIND.PONG) return null;
   const body = edge.opening.open(bytes);
   return typeof body === 'string' ? null : decodePong(body);

@@ -7,13 +7,14 @@ import { networkInterfaces } from 'node:os';
 import { connect as connectTls, type PeerCertificate, type TLSSocket } from 'node:tls';
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import type { Carrier } from '@tunnel/mux';
+import type { EdgeUdp } from '@tunnel/peer';
 import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
 import { type Clock, unlessAborted } from '@tunnel/runtime';
 import { AttemptFailed, authenticate } from '../connection/authenticate.ts';
 import { dialCarrier } from '../connection/carrier-dialer.ts';
 import { dialControl, explain } from '../connection/control-dialer.ts';
 import { ControlLink } from '../connection/control-link.ts';
-import { type EdgeObserver, observerOf } from '../connection/datagram-path.ts';
+import { observerOf } from '../connection/datagram-path.ts';
 import { dialSocket } from '../connection/dial-socket.ts';
 import { dialThrough } from '../connection/proxy/dial-through.ts';
 import { proxyUnreachable } from '../connection/proxy/proxy-faults.ts';
@@ -56,7 +57,7 @@ export class ServerWay {
   #link: ControlLink | null = null;
   #hello: MessageOf<'AuthOk'> | null = null;
   readonly #carriers: Carrier[] = [];
-  #observer: EdgeObserver | null = null;
+  #observer: EdgeUdp | null = null;
   #udp: UdpAnswers | null = null;
 
   readonly #hasKey: boolean;

@@ -40,8 +40,7 @@ export class ClientPeerNetwork implements PeerNetwork {
   observer(): ReturnType<PeerNetwork['observer']> {
     const observer = this.#edge()?.observer ?? null;
     if (observer === null) return null;
-    const { address: host, ports, sealing, opening } = observer;
-    return this.#package.edgeObserver({ host, ports, sealing, opening }, this.#clock);
+    return this.#package.edgeObserver(observer, this.#clock);
   }
 
   ownAddresses(): readonly string[] {

@@ -24,16 +24,6 @@ export interface SavedSession {
   readonly tunnels: readonly SavedTunnel[];
 }
 
-/** Where a client keeps what it needs to come back as itself. */
-export interface ResumeStore {
-  load(): SavedSession | null;
-  save(session: SavedSession): void;
-  /** Every now and then, by the owner of the timer. */
-  touch(): void;
-  /** `forget`: the client ended on purpose, and nothing is left to come back to. */
-  release(options: { readonly forget: boolean }): void;
-}
-
 export interface SlotOptions {
   readonly dir: string;
   /** Server and what is opened: clients that differ in it never share a slot. */
@@ -52,7 +42,7 @@ export const takeSlot = ({ dir, key, logger }: SlotOptions): ResumeStore | null 
     const left = slots.filter((path) => existsSync(`${path}.json`) && !isHeld(path));
     for (const path of [...left, ...slots]) {
       const lock = takeLock(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
-      if (lock !== null) return new FileStore(`${path}.json`, lock, logger);
+      if (lock !== null) return new ResumeStore(`${path}.json`, lock, logger);
     }
     logger.warn({ dir, slots: slots.length }, 'all resume slots are taken; a restart of this client will not resume');
   } catch (error) {
@@ -72,7 +62,8 @@ const slotPaths = (dir: string, key: string): string[] => {
 const isHeld = (path: string): boolean =>
   lockHolder(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS) !== null;
 
-class FileStore implements ResumeStore {
+/** Where a client keeps what it needs to come back as itself. */
+export class ResumeStore {
   readonly #path: string;
   readonly #lock: FileLock;
   readonly #logger: Logger;
@@ -101,10 +92,12 @@ class FileStore implements ResumeStore {
     });
   }
 
+  /** Every now and then, by the owner of the timer. */
   touch(): void {
     this.#attempt('resume lock not refreshed', () => this.#lock.touch());
   }
 
+  /** `forget`: the client ended on purpose, and nothing is left to come back to. */
   release({ forget }: { readonly forget: boolean }): void {
     this.#attempt('resume state not removed', () => {
       if (forget) rmSync(this.#path, { force: true });

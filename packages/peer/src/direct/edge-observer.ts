@@ -16,7 +16,7 @@ import { PEER_LIMITS } from '../limits.ts';
 import type { PeerAddress } from '../transport/peer-transport.ts';
 import { type AddressObserver, type AddressQuery, addressKey, type ObservedAddresses } from './candidates.ts';
 
-/** From `DatagramPath` of this session. */
+/** From `DatagramPath` of this session: by it any socket of a client can ask the edge how it looks from outside. */
 export interface EdgeUdp {
   /** An IP address: the one that the control connection has reached. */
   readonly host: string;

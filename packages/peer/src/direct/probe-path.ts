@@ -5,6 +5,7 @@ import {
   type DatagramPathSlot,
   MUX_LIMITS,
   OpeningKey,
+  type PathKeys,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
   SealingKey,
@@ -21,12 +22,6 @@ const PURPOSE_AT = TOKEN_BYTES;
 const PROBE_BODY_BYTES = TOKEN_BYTES + 1;
 const PURPOSE = { SEARCH: 0, IN_USE: 1 } as const;
 const FLOW_BYTES = 4;
-
-export interface ProbePathKeys {
-  readonly id: Buffer;
-  readonly sealing: Buffer;
-  readonly opening: Buffer;
-}
 
 export interface ProbePathEvents {
   /** To a probe of ours: both directions work. Whatever else comes says less, and nothing that the other side's words do not. */
@@ -58,7 +53,7 @@ export class ProbePath implements DatagramPathSlot {
   /** Where the answer that opened the path came from. */
   #remote: PeerAddress | null = null;
 
-  constructor(socket: PeerSocket, keys: ProbePathKeys, events: ProbePathEvents, now: () => number) {
+  constructor(socket: PeerSocket, keys: PathKeys, events: ProbePathEvents, now: () => number) {
     this.#socket = socket;
     this.#sealing = new SealingKey(keys.id, keys.sealing);
     this.#opening = new OpeningKey(keys.id, keys.opening);
