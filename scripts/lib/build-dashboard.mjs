@@ -36,7 +36,7 @@ const hashInputs = () =>
   hashFiles([
     ...['package-lock.json', 'scripts/lib/build-dashboard.mjs'].map((name) => join(ROOT, name)),
     ...dashboardInputs(),
-    ...['apps/dashboard/src', 'packages/contract/src', 'packages/errors/src']
+    ...['apps/dashboard/src', 'packages/contract/src', 'packages/errors/src', 'packages/rules/src']
       .flatMap((name) => filesBelow(join(ROOT, name)))
       .filter(isNoTest),
   ]);

@@ -1,5 +1,5 @@
 // The program around its commands: their help, one run of them, and its exit code. Nothing here ends the process.
-import { nearestWord } from '@tunnel/runtime';
+import { nearestWord } from '@tunnel/errors';
 import { Command, CommanderError, Option } from 'commander';
 import { EXIT, type ExitCode, exitCodeOfSignal } from './io/exit-codes.ts';
 import { type Io, VERSION } from './io/io.ts';

@@ -1,4 +1,5 @@
 export { type FileLogin, type FilePolicy, type FileRule } from '@tunnel/policy';
+export { isLoopbackHost } from '@tunnel/rules/net';
 export { type Client, type ClientState, type CloseOptions, connect, type OpenOptions } from './client.ts';
 export { type DialOptions, dialSocket, dialTimeoutMs, type Endpoint } from './connection/dial-socket.ts';
 export { dialThrough } from './connection/proxy/dial-through.ts';
@@ -23,7 +24,6 @@ export type { OwnClients } from './local/target-guard.ts';
 export type { DropReason, TrafficCounts } from './local/traffic.ts';
 export {
   DEFAULT_CONTROL_PORT,
-  isLoopback,
   parseServerAddress,
   readAuthorities,
   type ServerAddress,

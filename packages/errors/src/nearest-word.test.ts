@@ -10,10 +10,15 @@ describe('the word that was meant', () => {
     ['Allow', 'allow'],
     ['allow_adresses', 'allow_addresses'],
     ['response_header', 'response_headers'],
+    ['request-hedaers', 'request_headers'],
     ['zzz', undefined],
     ['', undefined],
     ['d'.repeat(10_000), undefined],
   ])('%j: %s', (word, meant) => {
     expect(nearestWord(word, KNOWN)).toBe(meant);
+  });
+
+  it('knows words with hyphens as well', () => {
+    expect(nearestWord('no_tls', ['no-tls', 'json'])).toBe('no-tls');
   });
 });

@@ -23,13 +23,16 @@ const editDistance = (a: string, b: string): number => {
 /** Longer words than this are no typing slips, and the distance of two of them costs their product. */
 const MOST_CHARACTERS = 60;
 
-/** undefined: none is near. */
+/** Keys have underscores, flags have hyphens, and people mix them up. */
+const plain = (word: string): string => word.toLowerCase().replaceAll('-', '_');
+
+/** The known word that was probably meant; undefined if none is near. */
 export const nearestWord = (word: string, known: readonly string[]): string | undefined => {
   if (word.length > MOST_CHARACTERS) return undefined;
-  const asWritten = word.toLowerCase().replaceAll('-', '_');
+  const asWritten = plain(word);
   const most = Math.max(1, Math.floor(word.length / 3));
   return known
-    .map((candidate) => ({ candidate, distance: editDistance(asWritten, candidate.toLowerCase()) }))
+    .map((candidate) => ({ candidate, distance: editDistance(asWritten, plain(candidate)) }))
     .filter(({ distance }) => distance <= most)
     .sort((a, b) => a.distance - b.distance)[0]?.candidate;
 };

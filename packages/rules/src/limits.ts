@@ -16,8 +16,6 @@ export const RULE_LIMITS = {
   EMAIL_MAX_CHARS: 254,
   /** the part of an address before the @ (RFC 5321) */
   EMAIL_LOCAL_PART_MAX_CHARS: 64,
-  /** one label of an address’s domain (RFC 1035) */
-  EMAIL_LABEL_MAX_CHARS: 63,
   /** length is what makes a password hard to guess, and the only thing that is asked for */
   PASSWORD_MIN_CHARS: 8,
   /** of UTF-8: bounds the work of a hash */

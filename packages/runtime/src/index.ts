@@ -1,5 +1,5 @@
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
-export { isLoopbackHost, type RestListener, restListenerOf } from './config/clear-text.ts';
+export { type RestListener, restListenerOf } from './config/clear-text.ts';
 export {
   type ClientConfig,
   type ClientTunnel,
@@ -11,7 +11,7 @@ export { readConfigText } from './config/file-layers.ts';
 export { pathFrom } from './config/path-from.ts';
 export { hasHttpsPort, platformHostAtEdge } from './config/platform-host.ts';
 export { PolicySource, readPolicySource } from './config/policy-source.ts';
-export { ConfigProblem, type ConfigProblemCode, nearestWord } from './config/problem.ts';
+export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
 export { type PlainPassword, type PolicyPath, resolvePolicy } from './config/resolve-policy.ts';
 export { findServerFile, loadServerConfig, SERVER_FILE } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';

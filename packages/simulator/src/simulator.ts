@@ -2,13 +2,14 @@
 // same SDK, so what runs against it is what runs against the processor.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import { type Clock, type Logger, randomToken, Secret, type Timer } from '@tunnel/runtime';
 import * as z from 'zod';
 import { apiRoutes } from './api/api.ts';
 import { BillingCycle } from './api/billing-cycle.ts';
 import { Sandbox } from './state/sandbox.ts';
 import { Store } from './state/store.ts';
-import { HttpServer, isLoopbackHost } from './web/http-server.ts';
+import { HttpServer } from './web/http-server.ts';
 import { Webhooks } from './web/webhooks.ts';
 
 /** Periods also end without anybody's call. */

@@ -1,5 +1,5 @@
 // The REST of an edge: where it is, whether a key may go there, and its groups, with what can go wrong put into words.
-import { isLoopback, type ProxyFor, parseServerAddress } from '@tunnel/client';
+import { isLoopbackHost, type ProxyFor, parseServerAddress } from '@tunnel/client';
 import { apiError, type GroupSummary, groupSummaries } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Secret } from '@tunnel/runtime';
@@ -26,7 +26,7 @@ const DEFAULT_API_PORT = 4041;
 export const apiAddress = ({ api, server, tls }: ApiOptions): ApiAddress => {
   const url = api === undefined ? besideServer(server) : parseHttpUrl(api, '--api', 'http://127.0.0.1:4041');
   const loopbackOnly = url.protocol === 'http:' && tls !== false;
-  if (loopbackOnly && !isLoopback(hostOf(url))) throw clearText(url.host);
+  if (loopbackOnly && !isLoopbackHost(hostOf(url))) throw clearText(url.host);
   return { url, loopbackOnly };
 };
 

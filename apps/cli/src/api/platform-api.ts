@@ -1,5 +1,5 @@
 // The API of the platform: where it is, how it is trusted, and whether a password may go there.
-import { isLoopback, type ProxyFor } from '@tunnel/client';
+import { isLoopbackHost, type ProxyFor } from '@tunnel/client';
 import { type PlatformAnswer, PlatformClient, type PlatformFetch } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { VERSION } from '../io/io.ts';
@@ -24,7 +24,7 @@ export const checkPlatform = (platform: PlatformEndpoint): PlatformEndpoint => {
 };
 
 const isClearTextElsewhere = (url: URL, { clearTextAllowed }: PlatformEndpoint): boolean =>
-  url.protocol === 'http:' && !clearTextAllowed && !isLoopback(hostOf(url));
+  url.protocol === 'http:' && !clearTextAllowed && !isLoopbackHost(hostOf(url));
 
 const clearText = (host: string): Fault =>
   new Fault('CLIENT_USAGE', {

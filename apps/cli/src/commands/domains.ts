@@ -1,8 +1,7 @@
 // `tunnel domains`: host names of the account's own, the DNS records that prove them, and their certificates.
 import { asciiDomain } from '@tunnel/client';
 import type { OwnDomainView } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
-import { nearestWord } from '@tunnel/runtime';
+import { Fault, nearestWord } from '@tunnel/errors';
 import { Command } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
 import { PROXY_FLAG } from '../config/flags.ts';

@@ -1,7 +1,6 @@
 // `tunnel reserve`, `tunnel reservations`, `tunnel release`: the names and ports that stay the account's, whether or not a tunnel is open.
 import type { NewReservation, Reservation } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
-import { nearestWord } from '@tunnel/runtime';
+import { Fault, nearestWord } from '@tunnel/errors';
 import { Command } from 'commander';
 import { PlatformLogin } from '../api/platform-login.ts';
 import { PROXY_FLAG, portNumber } from '../config/flags.ts';

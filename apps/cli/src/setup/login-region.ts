@@ -1,5 +1,5 @@
 // Which region a computer uses after `tunnel login`, and what config.yml says about the way there.
-import { isLoopback, parseServerAddress } from '@tunnel/client';
+import { isLoopbackHost, parseServerAddress } from '@tunnel/client';
 import type { UsageRegion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { ConfigChanges } from '../config/keys.ts';
@@ -10,7 +10,7 @@ import { CLI_LIMITS } from '../limits.ts';
 export const reachableRegions = (regions: readonly UsageRegion[], isPlatformHere: boolean): UsageRegion[] =>
   regions
     .filter(({ region_id, control }) => isNameable(region_id) && isAddress(control))
-    .filter(({ control }) => isPlatformHere || !isLoopback(parseServerAddress(control).host))
+    .filter(({ control }) => isPlatformHere || !isLoopbackHost(parseServerAddress(control).host))
     .toSorted((a, b) => (a.region_id < b.region_id ? -1 : 1))
     .slice(0, CLI_LIMITS.REGIONS_MAX);
 
@@ -73,7 +73,7 @@ export interface ServerSettings {
  */
 export const serverSettings = ({ control, control_tls }: UsageRegion, trust: ServerTrust): ServerSettings => {
   const { host, text: server } = parseServerAddress(control);
-  const isTlsUsual = !isLoopback(host);
+  const isTlsUsual = !isLoopbackHost(host);
   const isClearTextRefused = isTlsUsual && !control_tls && !trust.clearTextAllowed;
   const tls = isClearTextRefused || control_tls === isTlsUsual ? undefined : control_tls;
   return {
@@ -94,7 +94,7 @@ export const serverSettings = ({ control, control_tls }: UsageRegion, trust: Ser
 export const isServerOf = (server: string, regions: readonly UsageRegion[]): boolean => {
   const endpointOf = (text: string): string => {
     const { host, port } = parseServerAddress(text);
-    return isLoopback(host) ? `this machine:${port}` : host.toLowerCase();
+    return isLoopbackHost(host) ? `this machine:${port}` : host.toLowerCase();
   };
   return isAddress(server) && regions.some(({ control }) => endpointOf(control) === endpointOf(server));
 };

@@ -1,6 +1,6 @@
 // What `tunnel login` leaves behind so that the next command works: an API key of this computer, and the server, in config.yml.
 import { existsSync } from 'node:fs';
-import { isLoopback } from '@tunnel/client';
+import { isLoopbackHost } from '@tunnel/client';
 import type { CreatedKey, UsageRegion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { clientFileKeys, pathFrom, type Secret, sha256Hex } from '@tunnel/runtime';
@@ -34,7 +34,7 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
   const say = (line: string): void => void io.stdout.write(`${line}\n`);
   const config = configOf(flags, io);
   const all = await login.call((client) => client.regions());
-  const regions = reachableRegions(all, isLoopback(hostOf(new URL(login.platformUrl))));
+  const regions = reachableRegions(all, isLoopbackHost(hostOf(new URL(login.platformUrl))));
   const wanted = flags.region === undefined ? undefined : regionNamed(flags.region, regions);
   const key = await whoseKey(login, config, flags, io);
   const switches = key === 'other' && (flags.replace === true || (await asksToSwitch(config, login, io)));

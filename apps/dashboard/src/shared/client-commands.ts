@@ -1,5 +1,7 @@
 // The commands of the tunnel client as pages offer them: ready to be pasted into a shell on a computer that has the client.
+
 import type { TunnelLogEntry, UsageRegion } from '@tunnel/contract';
+import { isLoopbackHost } from '@tunnel/rules/net';
 
 export type ServerAddress = Pick<UsageRegion, 'control' | 'control_tls'>;
 
@@ -67,7 +69,8 @@ export const isLocalServer = (regions: readonly Pick<UsageRegion, 'http_url'>[])
   return urls.length > 0 && urls.every(({ hostname }) => isLoopback(hostname));
 };
 
-export const isLoopback = (host: string): boolean => /^(localhost|.*\.localhost|127\.[\d.]+|\[?::1\]?)$/.test(host);
+/** Browsers take every name below localhost for this machine, too. */
+export const isLoopback = (host: string): boolean => isLoopbackHost(host) || host.endsWith('.localhost');
 
 const shellWord = (text: string): string =>
   /^[\w./@:+[\]-]+$/.test(text) && !text.startsWith('[') ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,8 +1,10 @@
 // Which backend an edge has: the platform of its stack, one elsewhere, or none; and what a platform is told of this edge.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Heartbeat } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import { type Clock, type Logger, randomId, Secret, type ServerConfig } from '@tunnel/runtime';
 import type { Backend } from './backend.ts';
 import { StandaloneCertificates } from './certificates/standalone-certificates.ts';
@@ -129,7 +131,6 @@ export interface OpenPorts {
   readonly isCovered: boolean;
 }
 
-const LOOPBACK = /^(127\.|::1$|localhost$)/;
 const USUAL_PORT = { http: 80, https: 443 } as const;
 
 export const describeReach = (
@@ -152,6 +153,6 @@ export const describeReach = (
 
 /** Elsewhere the address that is listened on may be everybody's, or a private one; the domain leads to us in any case. */
 const controlHost = (host: string, domain: string): string => {
-  if (!LOOPBACK.test(host)) return domain;
+  if (!isLoopbackHost(host)) return domain;
   return host.includes(':') ? `[${host}]` : host;
 };

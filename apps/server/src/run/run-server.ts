@@ -1,11 +1,11 @@
 // The life of one server process: claim the data directory, start, say so, run until a signal, drain, clean up.
 import { constants } from 'node:os';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import {
   createLineRelay,
   createLogger,
   createServiceNotifier,
   isDetailLine,
-  isLoopbackHost,
   type Logger,
   onSignals,
   platformHostAtEdge,

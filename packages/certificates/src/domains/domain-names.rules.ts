@@ -1,7 +1,7 @@
 // What the name of an own domain may be: a host name in its A-label form, or `*.` and one. Nothing of the operator's.
 
 import { Fault } from '@tunnel/errors';
-import { isOfDomain, shownText } from '@tunnel/rules/names';
+import { isLabel, isOfDomain, shownText } from '@tunnel/rules/names';
 import { CERTIFICATES_LIMITS } from '../limits.ts';
 
 export interface DomainName {
@@ -58,7 +58,6 @@ const hostOf = (text: string, toAscii: (name: string) => string): string | null 
   return host === '' ? null : host;
 };
 
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** No top-level domain is a number: what ends in one is an address to somebody, `0x7f.1` as much as `127.0.0.1`. */
 const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/;
 
@@ -68,7 +67,7 @@ const problemOfHost = (host: string | null, operatorsHosts: readonly string[]): 
     return `it is longer than ${CERTIFICATES_LIMITS.DOMAIN_NAME_MAX_CHARS} characters`;
   }
   const labels = host.split('.');
-  if (!labels.every((label) => LABEL.test(label))) return 'it is not a host name';
+  if (!labels.every(isLabel)) return 'it is not a host name';
   if (NUMBER.test(labels.at(-1) ?? '')) return 'it is an address, not a name';
   if (labels.length < 2) return 'it has one label: there is no domain that it could be a name of';
   const operators = operatorsHosts.find((own) => isOfDomain(host, own));

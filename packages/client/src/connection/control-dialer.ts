@@ -1,8 +1,10 @@
 // Opens the control WebSocket: dial, upgrade, and a clear word about what went wrong. The key is not sent here.
+
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import WebSocket from 'ws';
 import { CLIENT_LIMITS } from '../limits.ts';
@@ -15,7 +17,7 @@ import {
   reasonOf,
   unreachable,
 } from '../network/dial-faults.ts';
-import { isLoopback, type ServerAddress } from '../network/endpoint.ts';
+import { type ServerAddress } from '../network/endpoint.ts';
 import { withinTime } from '../network/within-time.ts';
 import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 
@@ -79,7 +81,7 @@ const upgrade = <T>(endpoint: Endpoint, socket: Socket, options: ControlDialOpti
  */
 const datagramAddress = ({ address, proxy }: Endpoint, socket: Socket): string => {
   if (proxy === null) return socket.remoteAddress ?? '';
-  if (!isLoopback(address.host)) return '';
+  if (!isLoopbackHost(address.host)) return '';
   return isIP(address.host) === 0 ? '127.0.0.1' : address.host;
 };
 

@@ -1,11 +1,13 @@
 // One connection to a server, plain or TLS, direct or through a proxy, up to the point where bytes may be sent. Says nothing of HTTP.
+
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import { ALPN_NAMES } from '@tunnel/protocol';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { isLoopback, type ServerAddress, type TransportSecurity } from '../network/endpoint.ts';
+import { type ServerAddress, type TransportSecurity } from '../network/endpoint.ts';
 import { dialThrough } from './proxy/dial-through.ts';
 import type { Proxy } from './proxy/proxy-address.ts';
 import { preferredCiphers } from './tls-ciphers.ts';
@@ -99,7 +101,7 @@ const clearTextRefusal = (
 ): Fault | undefined => {
   if (security.kind === 'tls' || !security.loopbackOnly) return undefined;
   const reached = socket.remoteAddress ?? '';
-  const isHere = isLoopback(reached) && (proxy === null || isLoopback(address.host));
+  const isHere = isLoopbackHost(reached) && (proxy === null || isLoopbackHost(address.host));
   if (isHere) return undefined;
   if (refuseClearText !== undefined) return refuseClearText(proxy?.text ?? reached);
   const leads = proxy === null ? `leads to ${reached}` : `would be asked for at ${proxy.text} in clear`;

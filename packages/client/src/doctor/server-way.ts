@@ -1,5 +1,6 @@
 // The way to the edge, walked step by step as the client walks it at once: name, connection, certificate, control, key, carriers, datagrams.
 // Each step says what it saw; none judges it. Only a verified connection, or one to this machine, gets the key.
+
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
@@ -9,6 +10,7 @@ import { type ErrorCode, Fault } from '@tunnel/errors';
 import type { Carrier } from '@tunnel/mux';
 import type { EdgeUdp } from '@tunnel/peer';
 import { ALPN_NAMES, type ControlMessage, type MessageOf } from '@tunnel/protocol';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import { type Clock, unlessAborted } from '@tunnel/runtime';
 import { AttemptFailed, authenticate } from '../connection/authenticate.ts';
 import { dialCarrier } from '../connection/carrier-dialer.ts';
@@ -20,7 +22,7 @@ import { dialThrough } from '../connection/proxy/dial-through.ts';
 import { proxyUnreachable } from '../connection/proxy/proxy-faults.ts';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { certificateFault, reasonOf, unreachable } from '../network/dial-faults.ts';
-import { isLoopback, type ServerAddress } from '../network/endpoint.ts';
+import { type ServerAddress } from '../network/endpoint.ts';
 import { withinTime } from '../network/within-time.ts';
 import type { ClientSettings } from '../options.ts';
 import type {
@@ -114,7 +116,7 @@ export class ServerWay {
   async secure(signal: AbortSignal): Promise<TlsFacts> {
     const { endpoint } = this.#settings;
     const { security, address } = endpoint;
-    if (security.kind === 'plain') return { state: 'clear', toThisMachine: isLoopback(address.host) };
+    if (security.kind === 'plain') return { state: 'clear', toThisMachine: isLoopbackHost(address.host) };
     let socket: TLSSocket | undefined;
     try {
       socket = await this.#handshake(await this.#dialTcp(signal), signal);

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
-import { decideSecurity, isLoopback, parseServerAddress } from './endpoint.ts';
+import { decideSecurity, parseServerAddress } from './endpoint.ts';
 
 describe('parseServerAddress', () => {
   it.each([
@@ -64,9 +64,5 @@ describe('decideSecurity', () => {
   it('does not take a file without a certificate for one of authorities', () => {
     const caFile = fileURLToPath(import.meta.url);
     expect(() => decideSecurity('edge.example.com', { caFile })).toThrow(`${caFile}: it holds no certificate`);
-  });
-
-  it('does not take a name that only looks like loopback for it', () => {
-    expect(isLoopback('127.evil.example')).toBe(false);
   });
 });

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { Fault } from '@tunnel/errors';
+import { isLoopbackHost } from '@tunnel/rules/net';
 
 export const DEFAULT_CONTROL_PORT = 4040;
 
@@ -67,18 +68,12 @@ export type TransportSecurity =
 /** TLS, unless somebody said otherwise or the host is this machine. */
 export const decideSecurity = (host: string, options: SecurityOptions): TransportSecurity => {
   if (options.tls === false) return { kind: 'plain', loopbackOnly: false };
-  if (options.tls === undefined && isLoopback(host)) return { kind: 'plain', loopbackOnly: true };
+  if (options.tls === undefined && isLoopbackHost(host)) return { kind: 'plain', loopbackOnly: true };
   return {
     kind: 'tls',
     ca: options.caFile === undefined ? undefined : readAuthorities(options.caFile),
     verify: options.insecure !== true,
   };
-};
-
-export const isLoopback = (host: string): boolean => {
-  const plain = host.toLowerCase().replace(/^::ffff:/, '');
-  if (isIP(plain) === 4) return plain.startsWith('127.');
-  return plain === '::1' || plain === 'localhost' || plain === 'localhost.';
 };
 
 const REASONS: Readonly<Record<string, string>> = {

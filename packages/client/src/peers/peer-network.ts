@@ -2,9 +2,9 @@
 // session of the moment shows it.
 import type * as peerPackage from '@tunnel/peer';
 import type { PeerNetwork, PeerService } from '@tunnel/peer';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import type { Session } from '../connection/session.ts';
-import { isLoopback } from '../network/endpoint.ts';
 
 export type PeerPackage = typeof peerPackage;
 
@@ -44,6 +44,6 @@ export class ClientPeerNetwork implements PeerNetwork {
   }
 
   ownAddresses(): readonly string[] {
-    return this.#package.ownAddresses(isLoopback(this.#edge()?.edgeAddress ?? ''));
+    return this.#package.ownAddresses(isLoopbackHost(this.#edge()?.edgeAddress ?? ''));
   }
 }

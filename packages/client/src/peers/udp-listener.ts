@@ -15,11 +15,10 @@ import {
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { type ListNode } from '@tunnel/rules/collections';
 import { type Flow, FlowAddresses, type FlowRules, FlowTable, type LoopFacts } from '@tunnel/rules/flows';
-import { hostPort, plainAddress } from '@tunnel/rules/net';
+import { hostPort, isLoopbackHost, plainAddress } from '@tunnel/rules/net';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { LocalAddresses } from '../local/local-addresses.ts';
 import type { DropReason, Traffic } from '../local/traffic.ts';
-import { isLoopback } from '../network/endpoint.ts';
 import type { ListenAddress } from './peer-types.ts';
 import type { ListenerDeps, PeerListener, StreamOpener } from './tcp-listener.ts';
 
@@ -33,7 +32,7 @@ const rulesFor = (host: string): FlowRules => ({
   idleMs: CLIENT_LIMITS.PEER_FLOW_IDLE_MS,
   answeredIdleMs: CLIENT_LIMITS.PEER_FLOW_ANSWERED_IDLE_MS,
   newFlowsPerSecond: 0,
-  unconfirmedReplyBytes: isLoopback(host) ? 0 : CLIENT_LIMITS.PEER_FLOW_UNCONFIRMED_BYTES,
+  unconfirmedReplyBytes: isLoopbackHost(host) ? 0 : CLIENT_LIMITS.PEER_FLOW_UNCONFIRMED_BYTES,
 });
 
 export const openUdpListener = async (

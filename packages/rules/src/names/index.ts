@@ -1,3 +1,4 @@
+export { isLabel, LABEL } from './label.ts';
 export {
   crowdedOut,
   FREE_NAME,

@@ -1,5 +1,6 @@
 // What kind of place an IP address is, so that a request a tenant asked for never reaches what only this machine can reach.
 import ipaddr from 'ipaddr.js';
+import { isLoopbackHost } from './loopback.ts';
 
 export type AddressClass =
   | 'public'
@@ -158,9 +159,4 @@ export const decidePrivateAlerts = (setting: 'auto' | boolean, around: AlertSurr
   if (!isLoopbackHost(publicHost)) return refuse(`[platform] public_url is at ${publicHost}`);
   if (trustedProxies.length > 0) return refuse('there are trusted_proxies');
   return { allowed: true, because: 'host, domain and public_url are of this machine' };
-};
-
-export const isLoopbackHost = (host: string): boolean => {
-  const plain = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
-  return plain === 'localhost' || plain === 'localhost.' || classOfAddress(plain) === 'loopback';
 };

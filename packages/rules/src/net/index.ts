@@ -1,5 +1,5 @@
 export { type AddressGroups, mappedV4, readV4, readV6, wordAt } from './address-groups.ts';
-export { decidePrivateAlerts, isLoopbackHost, problemOfAddress } from './address-guard.ts';
+export { decidePrivateAlerts, problemOfAddress } from './address-guard.ts';
 export {
   type CallerAddress,
   callerAddressOf,
@@ -9,4 +9,5 @@ export {
   TrustedProxies,
 } from './caller-address.ts';
 export { controlSocketService, reachesOwnMachine } from './local-control.ts';
+export { isLoopbackHost } from './loopback.ts';
 export { proxyHeader, proxyLine, readHostPort, type SocketAddress } from './proxy-header.ts';

@@ -1,4 +1,5 @@
 import { RULE_LIMITS } from '../limits.ts';
+import { isLabel } from '../names/label.ts';
 
 // Signing in: what an address and a password must be, who is let in, and what becomes of a refresh token.
 
@@ -6,7 +7,6 @@ import { RULE_LIMITS } from '../limits.ts';
 
 /** What may stand before the @ without quotes. Quoted forms are refused: nobody has one, and headers are made of these. */
 const LOCAL = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
-const LABEL = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/;
 
 /** Trimmed and in lower case: one address is one account. Of ASCII alone: toLowerCase() makes a k of the Kelvin sign too. */
 export const normalizeAddress = (text: string): string =>
@@ -18,10 +18,7 @@ export const isAddress = (address: string): boolean => {
   const at = address.lastIndexOf('@');
   if (at < 1 || at > RULE_LIMITS.EMAIL_LOCAL_PART_MAX_CHARS) return false;
   const labels = address.slice(at + 1).split('.');
-  return (
-    LOCAL.test(address.slice(0, at)) &&
-    labels.every((label) => label.length <= RULE_LIMITS.EMAIL_LABEL_MAX_CHARS && LABEL.test(label))
-  );
+  return LOCAL.test(address.slice(0, at)) && labels.every(isLabel);
 };
 
 // What a password must be. No kinds of characters are asked for: length is what makes one hard to guess.

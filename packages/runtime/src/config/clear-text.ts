@@ -1,15 +1,13 @@
 // What may go over a network in clear: nothing that carries a key or a credential, unless the operator says that the network is theirs.
 // Says where the edge's REST listens, and whether it speaks TLS there.
+import { isLoopbackHost } from '@tunnel/rules/net';
 import type { Finding } from './problem.ts';
 import type { ServerConfig } from './server-schema.ts';
 
 type LinkConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i;
 const LOOPBACK_ADDRESS = '127.0.0.1';
 const ALLOWED_BY = '`server.allow_insecure_link = true` allows it on a network that is yours';
-
-export const isLoopbackHost = (host: string): boolean => LOOPBACK.test(host);
 
 export interface RestListener {
   readonly host: string;

@@ -1,7 +1,9 @@
 // config.yml: its schema, what no single key can tell, the keys of its groups and peers, and the one checked and frozen value; every refusal at its
 // line.
+
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
+import { isLabel } from '@tunnel/rules/names';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
 import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
@@ -74,7 +76,7 @@ const services = () =>
     })
     .refine((names) => Object.keys(names).length <= 16, { error: SERVICES });
 
-const p2pName = () => z.string({ error: P2P_NAME }).regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i, { error: P2P_NAME });
+const p2pName = () => z.string({ error: P2P_NAME }).refine((name) => isLabel(name.toLowerCase()), { error: P2P_NAME });
 
 const tunnel = table({
   proto: oneOf(['http', 'https', 'tcp', 'tls', 'udp', 'p2p']),

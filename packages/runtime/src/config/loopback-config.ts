@@ -1,5 +1,5 @@
 // Whether a server is for people at its own machine only. Some defaults depend on it.
-import { isLoopbackHost } from './clear-text.ts';
+import { isLoopbackHost } from '@tunnel/rules/net';
 
 /** The keys of server.toml that say who can reach it. */
 interface Surroundings {

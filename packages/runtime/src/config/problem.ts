@@ -1,5 +1,6 @@
 // The one refusal of configuration: what a schema or a cross-check found, in the words a person reads. Apps turn it into their own error
 // by `code` and `values`.
+import { nearestWord } from '@tunnel/errors';
 import type * as z from 'zod';
 import { maskText } from '../logger/mask.ts';
 import { type ConfigPath, type Layer, layerOf, pathText, type Tree, valueAt } from './layer.ts';
@@ -126,41 +127,3 @@ const describeList = (list: readonly unknown[]): string =>
   list.length <= 4 && list.every((item) => typeof item === 'number')
     ? JSON.stringify(list)
     : `a list of ${list.length}`;
-
-// "Did you mean": the nearest known word by edit distance, when it is near enough to be meant.
-
-/** Letters changed, added, left out, or two neighbours swapped. */
-const editDistance = (a: string, b: string): number => {
-  let beforePrevious: number[] = [];
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i += 1) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const change = a[i - 1] === b[j - 1] ? 0 : 1;
-      let best = Math.min((previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (previous[j - 1] ?? 0) + change);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        best = Math.min(best, (beforePrevious[j - 2] ?? 0) + 1);
-      }
-      row.push(best);
-    }
-    beforePrevious = previous;
-    previous = row;
-  }
-  return previous[b.length] ?? 0;
-};
-
-/** Longer words than this are no typing slips, and the distance of two of them costs their product. */
-const MOST_CHARACTERS = 60;
-
-/** Keys have underscores, flags have hyphens, and people mix them up. */
-const plain = (word: string): string => word.toLowerCase().replaceAll('-', '_');
-
-export const nearestWord = (word: string, known: readonly string[]): string | undefined => {
-  if (word.length > MOST_CHARACTERS) return undefined;
-  const asWritten = plain(word);
-  const most = Math.max(1, Math.floor(word.length / 3));
-  return known
-    .map((candidate) => ({ candidate, distance: editDistance(asWritten, plain(candidate)) }))
-    .filter(({ distance }) => distance <= most)
-    .sort((a, b) => a.distance - b.distance)[0]?.candidate;
-};

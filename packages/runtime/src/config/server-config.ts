@@ -2,8 +2,9 @@
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import { domainFindings, keyFindings, reservedFindings } from './account-findings.ts';
-import { clearTextFindings, isLoopbackHost } from './clear-text.ts';
+import { clearTextFindings } from './clear-text.ts';
 import { envLayer } from './env-layer.ts';
 import { tomlLayer } from './file-layers.ts';
 import { mergeLayers, namedLayer } from './layer.ts';

@@ -1,5 +1,7 @@
 // The whole server.toml as one schema, and its typed value.
+
 import { isIP } from 'node:net';
+import { LABEL } from '@tunnel/rules/names';
 import * as z from 'zod';
 import {
   addressList,
@@ -37,9 +39,7 @@ const MOST_UNCONFIRMED_BYTES = 1_000_000_000;
 const DOMAIN = 'a host name such as "example.com"';
 const domain = z
   .string({ error: DOMAIN })
-  .regex(/^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i, {
-    error: DOMAIN,
-  })
+  .regex(new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`, 'i'), { error: DOMAIN })
   // Hosts are compared in lower case.
   .toLowerCase();
 
@@ -78,7 +78,6 @@ const regionSchema = section({
 const SHA256_HEX = '64 lower-case hex digits of a SHA-256';
 
 const RESERVED = 'names such as "shop" or "*.shop", and ports such as "tcp/20042"';
-const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 
 /** A whole subdomain, the wildcard below one, or a port with its transport. */
 const reservedNames = () =>

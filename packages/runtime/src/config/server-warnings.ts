@@ -1,5 +1,5 @@
 // What is allowed in server.toml and is seldom meant: said by `check-config` and at the start, one line each, with the key to set.
-import { isLoopbackHost } from './clear-text.ts';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import { isLoopbackConfig } from './loopback-config.ts';
 import { platformHostAtEdge } from './platform-host.ts';
 import type { ServerConfig } from './server-schema.ts';

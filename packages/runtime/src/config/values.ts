@@ -1,5 +1,7 @@
 // The kinds of values a config key can have. Each says in words what it expects: those words end in the refusal.
+
 import { isIP } from 'node:net';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import * as z from 'zod';
 import { Secret } from '../secret.ts';
 
@@ -101,10 +103,8 @@ export const serviceUrl = () => {
   return z.string({ error }).refine((value) => isHttpUrl(value) && isServiceUrl(new URL(value)), { error });
 };
 
-const LOOPBACK_HOST = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-
 const isServiceUrl = ({ protocol, hostname, href, origin }: URL): boolean =>
-  href === `${origin}/` && (protocol === 'https:' || LOOPBACK_HOST.test(hostname));
+  href === `${origin}/` && (protocol === 'https:' || isLoopbackHost(hostname));
 
 export const addressList = () => {
   const error = 'an IP address or a network such as "10.0.0.0/8"';

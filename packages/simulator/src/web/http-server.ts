@@ -1,8 +1,10 @@
 // The stand-in's port: who may speak, how much, and which part answers.
+
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Fault } from '@tunnel/errors';
+import { isLoopbackHost } from '@tunnel/rules/net';
 import { type Logger, randomId, type Secret } from '@tunnel/runtime';
 import { type Answer, answerCall } from '../api/api.ts';
 import { ApiError, type Route } from '../api/api-route.ts';
@@ -202,15 +204,14 @@ const sendPage = (response: ServerResponse, status: number, html: string, leadsT
 // Who may speak to the stand-in: programs of this machine, and its own pages. A page from elsewhere may not, under whatever name it
 // reaches this port.
 
-const LOOPBACK_NAME = /^(localhost\.?|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
-
-export const isLoopbackHost = (host: string): boolean => /^(localhost|127(?:\.\d{1,3}){3}|::1|\[::1\])$/i.test(host);
+/** A port may follow a name, an IPv4 address, or an IPv6 address in brackets. */
+const PORT = /(?<=^[^:]*|\]):\d{1,5}$/;
 
 const checkHost = (host: string | undefined, target: string): void => {
   // A target may have a host of its own, which counts before the header.
   const [, named = host] = /^https?:\/\/([^/?]*)/i.exec(target) ?? [];
   for (const name of [host, named]) {
-    if (name === undefined || !LOOPBACK_NAME.test(name)) {
+    if (name === undefined || !isLoopbackHost(name.replace(PORT, ''))) {
       throw new ApiError(421, { type: 'invalid_request_error', message: 'The simulator is for this machine only.' });
     }
   }

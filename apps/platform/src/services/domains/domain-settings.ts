@@ -1,5 +1,7 @@
 // What the configuration says that concerns own domains.
-import { isLoopbackHost, type ServerConfig } from '@tunnel/runtime';
+
+import { isLoopbackHost } from '@tunnel/rules/net';
+import { type ServerConfig } from '@tunnel/runtime';
 
 export interface DomainSettings {
   /** `[server] domain`. */
