@@ -2,7 +2,7 @@
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { MUX_LIMITS } from '../limits.ts';
 import type { Guarded } from '../loop/guard.ts';
-import { FramedStream, type FramingConnection } from '../stream/framed-stream.ts';
+import { FramedStream, type FramingConnection, type StreamAnswer } from '../stream/framed-stream.ts';
 import type { DatagramFlows } from './datagram-flows.ts';
 
 /** Whoever throws in one of these is abandoned, and its stream is reset; no other stream notices. */
@@ -13,10 +13,7 @@ export interface DatagramReader extends Guarded {
   onReset(reason: StreamReason): void;
 }
 
-export interface DatagramAnswer extends Guarded {
-  onOpened(stream: DatagramStream): void;
-  onRefused(reason: StreamReason): void;
-}
+export type DatagramAnswer = StreamAnswer<DatagramStream>;
 
 /** `sent`, or why it was dropped. */
 export type DatagramOutcome = 'sent' | 'behind' | 'path' | 'away' | 'too-large';

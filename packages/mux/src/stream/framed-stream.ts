@@ -1,9 +1,8 @@
 // What a carrier's frames are handed to: a stream of bytes or of datagrams, from OPEN to its end. Each answers false to a frame that does not
 // fit it, which is a violation.
-
 import type { StreamReason } from '@tunnel/protocol';
 import type { ListNode } from '@tunnel/rules/collections';
-import { BROKEN } from '../bytes/byte-duplex.ts';
+import { BROKEN, type ByteReader } from '../bytes/byte-duplex.ts';
 import type { Guarded, ReportInternalError } from '../loop/guard.ts';
 
 export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
@@ -20,14 +19,12 @@ export interface FramingConnection {
 }
 
 /** The peer's answer to OPEN. */
-interface StreamAnswer extends Guarded {
-  onOpened(stream: FramedStream): void;
+export interface StreamAnswer<Stream> extends Guarded {
+  onOpened(stream: Stream): void;
   onRefused(reason: StreamReason): void;
 }
 
-interface StreamReader extends Guarded {
-  onReset(reason: StreamReason): void;
-}
+type StreamReader = Pick<ByteReader, 'onReset' | 'abandon'>;
 
 /** Guarded calls of one kind of stream, as reports name them. */
 type GuardedCalls = Readonly<Record<'opened' | 'refused' | 'reset', string>>;
@@ -45,10 +42,10 @@ export abstract class FramedStream<
   protected readonly connection: Connection;
   protected phase: StreamState;
   protected reader: Reader | null = null;
-  #answer: StreamAnswer | null;
+  #answer: StreamAnswer<FramedStream> | null;
 
   /** Without an answer to come it is the peer's, and waits for ours. */
-  constructor(connection: Connection, id: number, openedAtMs: number, answer: StreamAnswer | null) {
+  constructor(connection: Connection, id: number, openedAtMs: number, answer: StreamAnswer<FramedStream> | null) {
     this.connection = connection;
     this.id = id;
     this.openedAtMs = openedAtMs;

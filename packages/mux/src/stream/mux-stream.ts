@@ -4,9 +4,8 @@ import type { ByteDuplex, ByteReader } from '../bytes/byte-duplex.ts';
 import { ByteQueue } from '../bytes/byte-queue.ts';
 import { type ReadBlock, readBuffers } from '../bytes/read-buffers.ts';
 import { MUX_LIMITS } from '../limits.ts';
-import type { Guarded } from '../loop/guard.ts';
 import type { ReceiveWindow } from './flow-control.ts';
-import { FramedStream, type FramingConnection } from './framed-stream.ts';
+import { FramedStream, type FramingConnection, type StreamAnswer } from './framed-stream.ts';
 
 /** What a stream of bytes needs of the connection that carries it. */
 export interface StreamConnection extends FramingConnection {
@@ -24,10 +23,7 @@ export interface StreamConnection extends FramingConnection {
   keptReference(): void;
 }
 
-export interface OpenAnswer extends Guarded {
-  onOpened(stream: MuxStream): void;
-  onRefused(reason: StreamReason): void;
-}
+export type OpenAnswer = StreamAnswer<MuxStream>;
 
 interface Held {
   readonly bytes: Buffer;
