@@ -20,4 +20,5 @@ export { unreadableFault } from './http/unreadable.ts';
 export { CertificateFiles, loadTlsFiles, type TlsFiles } from './tls/certificate-files.ts';
 export { type ClientHello, foldHost } from './tls/client-hello.ts';
 export { HelloBytes } from './tls/hello-bytes.ts';
+export { ALPN_CHALLENGE } from './tls/hello-door.ts';
 export { type CertificatePair, secureOptionsOf, type TicketScope, TlsTerms } from './tls/tls-options.ts';

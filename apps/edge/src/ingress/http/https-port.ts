@@ -5,6 +5,7 @@ import type { Server, Socket } from 'node:net';
 import { createServer, type SecureContext, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
 import {
   type AcceptedConnection,
+  ALPN_CHALLENGE,
   type ConnectionGate,
   foldHost,
   type ListenOn,
@@ -19,7 +20,7 @@ import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import { HandleHandshake, type HandleHandshakeOwner } from '../tls/handle-handshake.ts';
 import { PendingHandshakes } from '../tls/pending-handshakes.ts';
 import { SocketHandshake } from '../tls/socket-handshake.ts';
-import { ALPN_CHALLENGE, type Passthrough, TlsDoor } from '../tls/tls-door.ts';
+import { type Passthrough, TlsDoor } from '../tls/tls-door.ts';
 import type { TlsKind, TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 

@@ -1,13 +1,10 @@
 // Where a visitor of the https port goes by its first message. Says; never does.
-import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';
+import { type AcceptedConnection, ALPN_CHALLENGE, type ClientHello } from '@tunnel/http-shell';
 import type { AcceptedSocket } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
 import type { Route } from '../../routing/registry.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
 import type { ChallengeHandshakes } from './challenge-handshakes.ts';
-
-/** Of those who validate a name for a certificate (RFC 8737). */
-export const ALPN_CHALLENGE = 'acme-tls/1';
 
 /** `away`: its client is expected back, and until then nobody is served there. */
 export type PassedRoute = Route | 'away';
