@@ -34,7 +34,7 @@ import { sendRequested } from './jobs/send-requested-mails.ts';
 import { LIMITS } from './limits.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
-import { FirstAccountLink } from './services/accounts/first-account-link.ts';
+import { FirstAccountLink } from './services/accounts/first-account.ts';
 import { AccessTokens } from './services/auth/access-tokens.ts';
 import { prepareSigningKeys } from './services/auth/signing-key-store.ts';
 import { SigningKeys } from './services/auth/signing-keys.ts';

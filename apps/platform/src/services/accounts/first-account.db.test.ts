@@ -6,8 +6,7 @@ import { createLogger, Secret } from '@tunnel/runtime';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { MasterKey } from '../../db/master-key.ts';
 import { type AccountsFixture, openAccounts, PASSWORD, sortedStatuses } from '../../http/auth/accounts.fixture.ts';
-import { firstAccountToken } from './first-account.ts';
-import { FirstAccountLink } from './first-account-link.ts';
+import { FirstAccountLink, firstAccountToken } from './first-account.ts';
 import { deleteUser } from './operator-accounts.ts';
 
 const MASTER_KEY = new MasterKey('/key', new Secret('k'.repeat(32)));

@@ -1,8 +1,16 @@
-// The invitation for the first account: where sign-up is by invitation and nobody can be invited yet, the server itself prints one for its operator.
-import { sha256Hex } from '@tunnel/runtime';
+// The invitation for the first account: where sign-up is by invitation and nobody can be invited yet, the server itself makes one for its operator. Its link is in a
+// file of the data directory: written when the database is ready, removed when there is an account.
+import {
+  type Logger,
+  removeFirstAccountLink,
+  type ServerConfig,
+  sha256Hex,
+  writeFirstAccountLink,
+} from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { MasterKey } from '../../db/master-key.ts';
+import { invitationLink } from '../mail/mails.ts';
 import { NO_ACCOUNT_YET } from './invites.ts';
 
 interface Deps {
@@ -38,3 +46,38 @@ export const firstAccountToken = async ({ db, masterKey, now }: Deps): Promise<s
     return tokenOf((await kept.executeTakeFirstOrThrow()).created_at);
   });
 };
+
+interface FirstAccountLinkOptions {
+  readonly dataDir: string;
+  readonly settings: Pick<ServerConfig['platform'], 'sign_up' | 'public_url'>;
+  readonly logger: Logger;
+}
+
+export class FirstAccountLink {
+  readonly #options: FirstAccountLinkOptions;
+
+  constructor(options: FirstAccountLinkOptions) {
+    this.#options = options;
+  }
+
+  /** Writes the link, or removes one that is void. A folder that cannot be written keeps nobody from starting. */
+  async prepare(db: Db, masterKey: MasterKey, now: number): Promise<void> {
+    const { dataDir, settings } = this.#options;
+    const token = settings.sign_up === 'invite' ? await firstAccountToken({ db, masterKey, now }) : null;
+    if (token === null) this.remove();
+    else this.#try(() => writeFirstAccountLink(dataDir, invitationLink(settings.public_url, token)));
+  }
+
+  remove(): void {
+    this.#try(() => removeFirstAccountLink(this.#options.dataDir));
+  }
+
+  #try(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#options.logger.error({ reason }, 'the file first-account-link cannot be written');
+    }
+  }
+}
