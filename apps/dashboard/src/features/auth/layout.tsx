@@ -5,6 +5,7 @@ import { useSessionState } from '../../api/app-context.tsx';
 import { nextPath } from '../../shared/page-url.ts';
 import { Button } from '../../ui/button.tsx';
 import { classNames } from '../../ui/class-names.ts';
+import { PasswordField } from '../../ui/field.tsx';
 import { FieldsForm } from '../../ui/fields-form.tsx';
 import { Brand, useTitle } from '../../ui/page-head.tsx';
 import { Problem } from '../../ui/problem.tsx';
@@ -140,3 +141,13 @@ export const useLinkToken = (inAddress: string | undefined): string => {
   }, [inAddress, history]);
   return token;
 };
+
+interface NewPasswordFieldProps {
+  readonly label: string;
+  /** null: the password breaks no rule. */
+  readonly error: string | null;
+}
+
+export const NewPasswordField = (props: NewPasswordFieldProps) => (
+  <PasswordField {...props} name="password" autoComplete="new-password" required hint="At least 8 characters" />
+);

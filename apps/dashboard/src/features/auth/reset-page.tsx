@@ -4,10 +4,9 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { useApi } from '../../api/app-context.tsx';
 import { Notice } from '../../ui/badge.tsx';
 import { buttonClass } from '../../ui/button.tsx';
-import { PasswordField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem } from '../../ui/problem-text.ts';
-import { AuthCard, AuthForm, TextLink, useLinkToken } from './layout.tsx';
+import { AuthCard, AuthForm, NewPasswordField, TextLink, useLinkToken } from './layout.tsx';
 
 const route = getRouteApi('/signed-out/reset-password');
 
@@ -39,14 +38,7 @@ export const ResetPage = () => {
         pending={reset.isPending}
         onSubmit={(field) => reset.mutate(field('password'))}
       >
-        <PasswordField
-          label="New password"
-          name="password"
-          autoComplete="new-password"
-          required
-          hint="At least 8 characters"
-          error={atPassword}
-        />
+        <NewPasswordField label="New password" error={atPassword} />
       </AuthForm>
     </AuthCard>
   );

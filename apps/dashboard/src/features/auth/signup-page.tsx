@@ -5,10 +5,10 @@ import type { Registration, SignUpTerms } from '@tunnel/contract';
 import { useApi, useApp } from '../../api/app-context.tsx';
 import { buttonClass } from '../../ui/button.tsx';
 import { SkeletonLines } from '../../ui/card.tsx';
-import { PasswordField, TextField } from '../../ui/field.tsx';
+import { TextField } from '../../ui/field.tsx';
 import { isFault } from '../../ui/problem.tsx';
 import { fieldProblem, problemText } from '../../ui/problem-text.ts';
-import { AuthCard, AuthForm, TextLink, useFromLink, useLeaveWhenSignedIn } from './layout.tsx';
+import { AuthCard, AuthForm, NewPasswordField, TextLink, useFromLink, useLeaveWhenSignedIn } from './layout.tsx';
 
 const route = getRouteApi('/signed-out/signup');
 
@@ -103,14 +103,7 @@ const SignupForm = ({ invite, invited }: SignupFormProps) => {
           error={atEmail}
           {...(invited === null ? {} : { value: invited, readOnly: true, hint: 'Your invitation is for this address' })}
         />
-        <PasswordField
-          label="Password"
-          name="password"
-          autoComplete="new-password"
-          required
-          hint="At least 8 characters"
-          error={atPassword}
-        />
+        <NewPasswordField label="Password" error={atPassword} />
       </AuthForm>
     </AuthCard>
   );

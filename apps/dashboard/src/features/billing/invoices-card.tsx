@@ -2,9 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { useApi } from '../../api/app-context.tsx';
-import { Loaded } from '../../shared/panel-boundary.tsx';
+import { LoadedCard } from '../../shared/loaded-card.tsx';
 import { Badge } from '../../ui/badge.tsx';
-import { Card } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
 import { momentText, utcDateText } from '../../ui/format.ts';
 import { Icon } from '../../ui/icon.tsx';
@@ -15,16 +14,15 @@ import { invoicesQuery } from './queries.ts';
 export const InvoicesCard = () => {
   const invoices = useQuery(invoicesQuery(useApi()));
   return (
-    <Card title="Invoices" description="One a month, newest first" padded={false}>
-      <Loaded
-        query={invoices}
-        title="Couldn't load your invoices"
-        pending={<InvoiceTable />}
-        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-      >
-        {(list) => <InvoiceTable list={list} />}
-      </Loaded>
-    </Card>
+    <LoadedCard
+      title="Invoices"
+      description="One a month, newest first"
+      query={invoices}
+      problem="Couldn't load your invoices"
+      pending={<InvoiceTable />}
+    >
+      {(list) => <InvoiceTable list={list} />}
+    </LoadedCard>
   );
 };
 

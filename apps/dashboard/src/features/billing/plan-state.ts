@@ -37,39 +37,41 @@ const planText = ({ billing_model: model, plan_name: name }: StatusFields): stri
 
 type Fixed = Omit<PlanState, 'plan'>;
 
-const FREE: Fixed = {
-  badge: { text: 'No subscription', tone: 'neutral' },
-  meaning: 'Usage is free, up to the tunnel limit of your plan.',
+/** A state with nothing to warn of. */
+const quiet = (badge: PlanState['badge'], action: PlanAction, meaning: string): Fixed => ({
+  badge,
+  meaning,
   warning: null,
-  action: 'subscribe',
-};
+  action,
+});
 
-const ACTIVE: Fixed = {
-  badge: { text: 'Active', tone: 'good' },
-  meaning: 'You pay for the data your tunnels carry, at least the monthly minimum. One invoice a month.',
-  warning: null,
-  action: 'none',
-};
+const NO_SUBSCRIPTION = { text: 'No subscription', tone: 'neutral' } as const;
 
-const GRANTED: Fixed = {
-  badge: { text: 'No subscription', tone: 'neutral' },
-  meaning: 'The operator gave you this plan. We count your usage and charge nothing until you subscribe.',
-  warning: null,
-  action: 'subscribe',
-};
+const FREE = quiet(NO_SUBSCRIPTION, 'subscribe', 'Usage is free, up to the tunnel limit of your plan.');
+
+const ACTIVE = quiet(
+  { text: 'Active', tone: 'good' },
+  'none',
+  'You pay for the data your tunnels carry, at least the monthly minimum. One invoice a month.',
+);
+
+const GRANTED = quiet(
+  NO_SUBSCRIPTION,
+  'subscribe',
+  'The operator gave you this plan. We count your usage and charge nothing until you subscribe.',
+);
+
+const ENDED = quiet(
+  { text: 'Ended', tone: 'neutral' },
+  'subscribe',
+  'Your subscription ended, and you are on the free plan. Tunnels over its limit stopped, newest first.',
+);
 
 const PAST_DUE: Fixed = {
   badge: { text: 'Past due', tone: 'bad' },
   meaning: 'Your subscription continues, and usage still counts.',
   warning: `A payment failed. Pay the open invoice or change your payment method in the billing portal. ${GRACE_DAYS} days after the failure your tunnels stop until you pay.`,
   action: 'pay',
-};
-
-const ENDED: Fixed = {
-  badge: { text: 'Ended', tone: 'neutral' },
-  meaning: 'Your subscription ended, and you are on the free plan. Tunnels over its limit stopped, newest first.',
-  warning: null,
-  action: 'subscribe',
 };
 
 const endingState = (plan: string, periodEnd: string | null): PlanState => ({

@@ -4,8 +4,8 @@ import { Link } from '@tanstack/react-router';
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { useMemo } from 'react';
 import { useApi } from '../../api/app-context.tsx';
-import { Loaded } from '../../shared/panel-boundary.tsx';
-import { Card, SkeletonLines } from '../../ui/card.tsx';
+import { LoadedCard } from '../../shared/loaded-card.tsx';
+import { SkeletonLines } from '../../ui/card.tsx';
 import { type AddressRow, groupByAddress, listRows } from '../tunnels/address-rows.ts';
 import { cellsOf, TunnelHead, TunnelRow } from '../tunnels/tunnel-row.tsx';
 import { useStop } from '../tunnels/use-stop.tsx';
@@ -19,25 +19,20 @@ export const LiveTunnelsCard = ({ recent = [] }: { readonly recent: readonly Tun
   const live = useQuery(newestLiveQuery(useApi()));
   const isQuiet = live.data?.length === 0;
   return (
-    <Card
+    <LoadedCard
       title={isQuiet ? 'Recent tunnels' : 'Live tunnels'}
       {...(isQuiet ? { description: 'No tunnel is live right now.' } : {})}
-      padded={false}
       actions={
         <Link to="/tunnels" className="rounded-sm text-accent text-sm underline-offset-2 hover:underline">
           All tunnels
         </Link>
       }
+      query={live}
+      problem="Couldn't load your tunnels"
+      pending={<Pending />}
     >
-      <Loaded
-        query={live}
-        title="Couldn't load your tunnels"
-        pending={<Pending />}
-        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-      >
-        {(entries) => <Rows entries={entries.length === 0 ? recent : entries} />}
-      </Loaded>
-    </Card>
+      {(entries) => <Rows entries={entries.length === 0 ? recent : entries} />}
+    </LoadedCard>
   );
 };
 

@@ -3,10 +3,9 @@ import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/r
 import type { OauthGrant, OauthGrants, PlatformClient } from '@tunnel/contract';
 import { useState } from 'react';
 import { useApi } from '../../api/app-context.tsx';
-import { Loaded } from '../../shared/panel-boundary.tsx';
+import { LoadedCard } from '../../shared/loaded-card.tsx';
 import { SCOPE_TEXTS } from '../../shared/scope-texts.ts';
 import { Button } from '../../ui/button.tsx';
-import { Card } from '../../ui/card.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { CodeBlock } from '../../ui/empty-state.tsx';
 import { isFault, MaybeProblem } from '../../ui/problem.tsx';
@@ -17,19 +16,18 @@ export const ConnectedAppsCard = () => {
   const apps = useQuery(grantsQuery(useApi()));
   const [leaving, setLeaving] = useState<OauthGrant | null>(null);
   return (
-    <Card title="Connected apps" description="MCP hosts and other apps you gave access to" padded={false}>
-      <Loaded
-        query={apps}
-        title="Couldn't load your connected apps"
-        pending={<Apps />}
-        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-      >
-        {({ grants, mcp }) =>
-          grants.length === 0 ? <NoApps hasMcp={mcp !== false} /> : <Apps grants={grants} onDisconnect={setLeaving} />
-        }
-      </Loaded>
-      <DisconnectDialog grant={leaving} onClose={() => setLeaving(null)} />
-    </Card>
+    <LoadedCard
+      title="Connected apps"
+      description="MCP hosts and other apps you gave access to"
+      query={apps}
+      problem="Couldn't load your connected apps"
+      pending={<Apps />}
+      dialogs={<DisconnectDialog grant={leaving} onClose={() => setLeaving(null)} />}
+    >
+      {({ grants, mcp }) =>
+        grants.length === 0 ? <NoApps hasMcp={mcp !== false} /> : <Apps grants={grants} onDisconnect={setLeaving} />
+      }
+    </LoadedCard>
   );
 };
 

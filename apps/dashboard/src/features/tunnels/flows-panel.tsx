@@ -2,10 +2,10 @@
 import { useQuery } from '@tanstack/react-query';
 import type { EdgeFlow, EdgeFlows, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
-import { Loaded } from '../../shared/panel-boundary.tsx';
+import { LoadedCard } from '../../shared/loaded-card.tsx';
 import { addressOf } from '../../shared/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
-import { Card, Skeleton } from '../../ui/card.tsx';
+import { Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
 import { countText, durationText, plural } from '../../ui/format.ts';
 import { type Column, Table } from '../../ui/table.tsx';
@@ -18,33 +18,28 @@ export const FlowsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const flows = useQuery(flowsQuery(useApi(), entry));
   const isLive = entry.unregistered_at === null;
   return (
-    <Card
+    <LoadedCard
       title="Flows"
       description="One visitor’s address and port each. The last 200 that were active."
-      padded={false}
+      query={flows}
+      problem="Couldn't load the flows"
+      pending={
+        <div className="px-4 pb-4 sm:px-5">
+          <Skeleton className="h-56 w-full" />
+        </div>
+      }
     >
-      <Loaded
-        query={flows}
-        title="Couldn't load the flows"
-        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-        pending={
-          <div className="px-4 pb-4 sm:px-5">
-            <Skeleton className="h-56 w-full" />
+      {(list) => (
+        <>
+          <div className="space-y-4 px-4 pb-4 sm:px-5">
+            <StaleNotice query={flows} />
+            {isLive && <Way flows={list} />}
+            {isLive && <Drops flows={list} />}
           </div>
-        }
-      >
-        {(list) => (
-          <>
-            <div className="space-y-4 px-4 pb-4 sm:px-5">
-              <StaleNotice query={flows} />
-              {isLive && <Way flows={list} />}
-              {isLive && <Drops flows={list} />}
-            </div>
-            {list.flows.length === 0 ? <NoFlows entry={entry} /> : <FlowTable list={list} />}
-          </>
-        )}
-      </Loaded>
-    </Card>
+          {list.flows.length === 0 ? <NoFlows entry={entry} /> : <FlowTable list={list} />}
+        </>
+      )}
+    </LoadedCard>
   );
 };
 

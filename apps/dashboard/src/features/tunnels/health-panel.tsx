@@ -2,9 +2,9 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import type { HealthEvent, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
-import { Loaded } from '../../shared/panel-boundary.tsx';
+import { LoadedCard } from '../../shared/loaded-card.tsx';
 import { Notice } from '../../ui/badge.tsx';
-import { Card, SkeletonLines } from '../../ui/card.tsx';
+import { SkeletonLines } from '../../ui/card.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { problemText } from '../../ui/problem-text.ts';
 import { Time } from '../../ui/values.tsx';
@@ -13,21 +13,20 @@ import { healthQuery } from './queries.ts';
 export const HealthPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const health = useQuery(healthQuery(useApi(), entry));
   return (
-    <Card title="Health check history" description="The last 50 changes" padded={false}>
-      <Loaded
-        query={health}
-        title="Couldn't load the health checks"
-        pending={<Pending />}
-        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-      >
-        {(events) => (
-          <div className="px-4 pb-4 sm:px-5 sm:pb-5">
-            <StaleNotice query={health} />
-            {events.length === 0 ? <NoEvents isLive={entry.unregistered_at === null} /> : <Timeline events={events} />}
-          </div>
-        )}
-      </Loaded>
-    </Card>
+    <LoadedCard
+      title="Health check history"
+      description="The last 50 changes"
+      query={health}
+      problem="Couldn't load the health checks"
+      pending={<Pending />}
+    >
+      {(events) => (
+        <div className="px-4 pb-4 sm:px-5 sm:pb-5">
+          <StaleNotice query={health} />
+          {events.length === 0 ? <NoEvents isLive={entry.unregistered_at === null} /> : <Timeline events={events} />}
+        </div>
+      )}
+    </LoadedCard>
   );
 };
 

@@ -4,10 +4,10 @@ import type { EdgePeer, TunnelLogEntry } from '@tunnel/contract';
 import { useMemo, useState } from 'react';
 import { useApi } from '../../api/app-context.tsx';
 import { connectPeerCommand, PEER_LISTEN_PORT } from '../../shared/client-commands.ts';
-import { Loaded } from '../../shared/panel-boundary.tsx';
+import { LoadedCard } from '../../shared/loaded-card.tsx';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Card, Skeleton } from '../../ui/card.tsx';
+import { Skeleton } from '../../ui/card.tsx';
 import { Empty } from '../../ui/empty-state.tsx';
 import { countText, latencyText, plural } from '../../ui/format.ts';
 import { type Column, Table } from '../../ui/table.tsx';
@@ -22,44 +22,39 @@ export const PeersPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const [dismissed, setDismissed] = useState<EdgePeer | null>(null);
   const columns = useMemo(() => columnsFor(setDismissed), []);
   return (
-    <Card
+    <LoadedCard
       title="Peers"
       description="Clients connected to this one, encrypted end to end. Direct traffic is free."
-      padded={false}
+      query={peers}
+      problem="Couldn't load the peers"
+      pending={
+        <div className="px-4 pb-4 sm:px-5">
+          <Skeleton className="h-40 w-full" />
+        </div>
+      }
+      dialogs={<DismissPeerDialog tunnelId={entry.id} peer={dismissed} onClose={() => setDismissed(null)} />}
     >
-      <Loaded
-        query={peers}
-        title="Couldn't load the peers"
-        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-        pending={
-          <div className="px-4 pb-4 sm:px-5">
-            <Skeleton className="h-40 w-full" />
+      {(list) => (
+        <>
+          <div className="px-4 sm:px-5">
+            <StaleNotice query={peers} />
           </div>
-        }
-      >
-        {(list) => (
-          <>
-            <div className="px-4 sm:px-5">
-              <StaleNotice query={peers} />
-            </div>
-            <Table
-              caption="Peers that are joined now"
-              columns={columns}
-              rows={list.peers}
-              rowKey={({ peer_id }) => peer_id}
-              empty={<NoPeers entry={entry} />}
-            />
-            {list.total > 0 && (
-              <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
-                {plural(list.total, 'peer')} now
-                {list.total > list.peers.length && `, the first ${countText(list.peers.length)} of them are shown`}
-              </p>
-            )}
-          </>
-        )}
-      </Loaded>
-      <DismissPeerDialog tunnelId={entry.id} peer={dismissed} onClose={() => setDismissed(null)} />
-    </Card>
+          <Table
+            caption="Peers that are joined now"
+            columns={columns}
+            rows={list.peers}
+            rowKey={({ peer_id }) => peer_id}
+            empty={<NoPeers entry={entry} />}
+          />
+          {list.total > 0 && (
+            <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
+              {plural(list.total, 'peer')} now
+              {list.total > list.peers.length && `, the first ${countText(list.peers.length)} of them are shown`}
+            </p>
+          )}
+        </>
+      )}
+    </LoadedCard>
   );
 };
 

@@ -3,9 +3,9 @@ import { useQuery } from '@tanstack/react-query';
 import type { ShownProtocol, ShownRule, TunnelLogEntry, TunnelPolicy } from '@tunnel/contract';
 import type { ReactNode } from 'react';
 import { useApi } from '../../api/app-context.tsx';
-import { Loaded } from '../../shared/panel-boundary.tsx';
+import { LoadedCard } from '../../shared/loaded-card.tsx';
 import { Badge } from '../../ui/badge.tsx';
-import { Card, SkeletonLines } from '../../ui/card.tsx';
+import { SkeletonLines } from '../../ui/card.tsx';
 import { CommandLine } from '../../ui/empty-state.tsx';
 import { plural } from '../../ui/format.ts';
 import { type Column, Table } from '../../ui/table.tsx';
@@ -17,31 +17,26 @@ import { policyQuery } from './queries.ts';
 export const PolicyPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const policy = useQuery(policyQuery(useApi(), entry));
   return (
-    <Card
+    <LoadedCard
       title="Access and rules"
       description="Rules run top to bottom before your service sees a request. The first one that responds stops there."
-      padded={false}
+      query={policy}
+      problem="Couldn't load the rules"
+      pending={
+        <div className="px-4 pb-4 sm:px-5 sm:pb-5">
+          <SkeletonLines count={2} />
+        </div>
+      }
     >
-      <Loaded
-        query={policy}
-        title="Couldn't load the rules"
-        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-        pending={
-          <div className="px-4 pb-4 sm:px-5 sm:pb-5">
-            <SkeletonLines count={2} />
+      {(known) => (
+        <>
+          <div className="px-4 sm:px-5">
+            <StaleNotice query={policy} />
           </div>
-        }
-      >
-        {(known) => (
-          <>
-            <div className="px-4 sm:px-5">
-              <StaleNotice query={policy} />
-            </div>
-            {known === null ? <NoRules protocol={entry.protocol} /> : <Rules policy={known} />}
-          </>
-        )}
-      </Loaded>
-    </Card>
+          {known === null ? <NoRules protocol={entry.protocol} /> : <Rules policy={known} />}
+        </>
+      )}
+    </LoadedCard>
   );
 };
 

@@ -4,11 +4,11 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { CAPTURES_KEPT_MAX, type CapturedRequest, type TunnelLogEntry } from '@tunnel/contract';
 import { useDeferredValue, useMemo, useRef, useState } from 'react';
 import { useApi } from '../../api/app-context.tsx';
-import { Loaded } from '../../shared/panel-boundary.tsx';
+import { LoadedCard } from '../../shared/loaded-card.tsx';
 import { addressOf } from '../../shared/tunnel-address.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Card, Skeleton } from '../../ui/card.tsx';
+import { Skeleton } from '../../ui/card.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { Empty } from '../../ui/empty-state.tsx';
 import { inputClass } from '../../ui/field.tsx';
@@ -35,31 +35,26 @@ import { statusText, statusTone } from './request-text.ts';
 export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const requests = useQuery(requestsQuery(useApi(), entry, false));
   return (
-    <Card
+    <LoadedCard
       title="Requests"
       description={`The newest ${CAPTURES_KEPT_MAX} are kept, until an hour after the tunnel ends. Secrets are hidden.`}
-      padded={false}
+      query={requests}
+      problem="Couldn't load the requests"
+      pending={
+        <div className="px-4 pb-4 sm:px-5">
+          <Skeleton className="h-56 w-full" />
+        </div>
+      }
     >
-      <Loaded
-        query={requests}
-        title="Couldn't load the requests"
-        errorClass="px-4 pb-4 sm:px-5 sm:pb-5"
-        pending={
-          <div className="px-4 pb-4 sm:px-5">
-            <Skeleton className="h-56 w-full" />
+      {(list) => (
+        <>
+          <div className="px-4 sm:px-5">
+            <StaleNotice query={requests} />
           </div>
-        }
-      >
-        {(list) => (
-          <>
-            <div className="px-4 sm:px-5">
-              <StaleNotice query={requests} />
-            </div>
-            {list.requests.length === 0 ? <NoRequests entry={entry} /> : <Requests entry={entry} newest={list} />}
-          </>
-        )}
-      </Loaded>
-    </Card>
+          {list.requests.length === 0 ? <NoRequests entry={entry} /> : <Requests entry={entry} newest={list} />}
+        </>
+      )}
+    </LoadedCard>
   );
 };
 
