@@ -66,7 +66,11 @@ export const findingsOf = async (page: Page): Promise<string[]> => {
   return found;
 };
 
+/** Parts of the page are drawn anew by its script when the width has changed: they are there with the second frame from then. */
+const TWO_FRAMES = 'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))';
+
 const fits = async (page: Page, width: number): Promise<boolean> => {
   await page.setViewportSize({ width, height: 900 });
+  await page.evaluate(TWO_FRAMES);
   return (await page.evaluate<number>('document.documentElement.scrollWidth')) <= width;
 };
