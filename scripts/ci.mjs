@@ -20,7 +20,7 @@ const stage = (budgetSeconds, command) => ({
 });
 
 /** All cases of the random tests are tried once, on the oldest Node.js. */
-const A_TENTH = { TUNNEL_RANDOM_TIMES: String(1 / 10) };
+const A_THIRD = { TUNNEL_RANDOM_TIMES: String(1 / 3) };
 
 stopOnSignals();
 process.exitCode = await runSteps(
@@ -31,7 +31,7 @@ process.exitCode = await runSteps(
     // Alone: these tests measure memory, and the time in which a program that was killed is back.
     [stage(270, 'run test:load')],
     [
-      { ...stage(280, 'run test:nodes -- --node 26 --suite unit --suite data-plane'), env: A_TENTH },
+      { ...stage(280, 'run test:nodes -- --node 26 --suite unit --suite data-plane'), env: A_THIRD },
       [
         // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.
         stage(220, 'run test:nodes -- --node 22 --node 24 --suite data-plane'),
