@@ -21,21 +21,21 @@ import type {
 } from '@tunnel/mcp/tools';
 import { unlessAborted } from '@tunnel/runtime';
 import { edgeSource, keyHolder } from '../api/account-tunnels.ts';
-import { awaitRequest } from '../api/await-request.ts';
 import { chooseTunnel } from '../api/choose-tunnel.ts';
 import { readGroups } from '../api/edge-api.ts';
 import { EdgeTunnels } from '../api/edge-tunnels.ts';
 import { LoginFile } from '../api/login-file.ts';
 import { PlatformLogin } from '../api/platform-login.ts';
-import { PlatformTools } from '../api/platform-tools.ts';
 import type { Io } from '../io/io.ts';
 import { faultOf } from '../io/problem-report.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { collectDiagnostics, examinedFields } from '../setup/collect-diagnostics.ts';
+import { awaitRequest } from './await-request.ts';
 import { likelierOf, mayFallBack, noPlatform } from './fallback.ts';
 import { hostStatus } from './host-status.ts';
 import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
 import { ModelClient, type ModelClientDeps, type ModelClientFlags } from './model-client.ts';
+import { PlatformTools } from './platform-tools.ts';
 
 export interface LocalHostFlags extends ModelClientFlags {
   readonly api?: string;

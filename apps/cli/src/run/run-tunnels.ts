@@ -11,7 +11,6 @@ import {
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { ownClientsOf } from '../agent/own-clients.ts';
-import { replayKept } from '../api/replay-kept.ts';
 import { chooseLogger } from '../config/settings.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../io/exit-codes.ts';
 import { type Io, VERSION } from '../io/io.ts';
@@ -23,6 +22,7 @@ import { runLines } from '../output/run-lines.ts';
 import { ClientRun } from './client-run.ts';
 import { hooksOf } from './hooks/hooks.ts';
 import type { RunningClient, TunnelRun } from './hooks/running-client.ts';
+import { replayKept } from './replay-kept.ts';
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);

@@ -4,8 +4,8 @@ import type { CapturedRequest } from '@tunnel/contract';
 import { type Clock, Secret, systemClock } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EdgeTunnels } from '../api/edge-tunnels.ts';
 import { awaitRequest } from './await-request.ts';
-import { EdgeTunnels } from './edge-tunnels.ts';
 
 const captured = (id: string, more: Partial<CapturedRequest> = {}): CapturedRequest => ({
   ...{

@@ -11,9 +11,9 @@ import {
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { RequestFilter, RequestLine, ShownTunnel } from '@tunnel/mcp/tools';
+import type { EdgeSource } from '../api/edge-api.ts';
+import { callHttp, faultOfCall } from '../api/http-call.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import type { EdgeSource } from './edge-api.ts';
-import { callHttp, faultOfCall } from './http-call.ts';
 
 /** How the key is shown; its address is the edge's, and not used. */
 export type KeyHolder = Pick<EdgeSource, 'token' | 'caFile' | 'insecure' | 'proxyFor'>;

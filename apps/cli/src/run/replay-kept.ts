@@ -1,26 +1,23 @@
 // Replays, from the inspector of a running client, requests that only the edge has: those that came while the local service was not running.
 import type { InspectorOptions } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
+import { apiAddress } from '../api/edge-api.ts';
+import { EdgeTunnels } from '../api/edge-tunnels.ts';
+import { LoginFile } from '../api/login-file.ts';
+import { PlatformLogin } from '../api/platform-login.ts';
 import { loadConfig } from '../config/file.ts';
-import type { ConnectionSettings } from '../config/settings.ts';
 import type { Io } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { apiAddress } from './edge-api.ts';
-import { EdgeTunnels } from './edge-tunnels.ts';
-import { LoginFile } from './login-file.ts';
-import { PlatformLogin } from './platform-login.ts';
+import type { TunnelRun } from './hooks/running-client.ts';
 
 type ReplayAtEdge = NonNullable<InspectorOptions['replayAtEdge']>;
 
 /** Where the client is connected, and the config file it was started with. */
-interface KeyHolder {
-  readonly settings: ConnectionSettings;
-  readonly config: string | null;
-}
+type ReplaySource = Pick<TunnelRun, 'settings' | 'config'>;
 
 /** By the login where there is one, since the REST of an edge may not be reachable from here; else, or where the login does not know the tunnel, by the API key. */
 export const replayKept =
-  (plan: KeyHolder, io: Io): ReplayAtEdge =>
+  (plan: ReplaySource, io: Io): ReplayAtEdge =>
   async (request) => {
     if (!new LoginFile(io).exists()) return byKey(plan, io)(request);
     try {
@@ -46,7 +43,7 @@ const byLogin =
   };
 
 const byKey =
-  ({ settings, config }: KeyHolder, io: Io): ReplayAtEdge =>
+  ({ settings, config }: ReplaySource, io: Io): ReplayAtEdge =>
   async ({ tunnelId, requestId }) => {
     const { server, tls, token, caFile, insecure, proxy } = settings;
     const api = config === null ? undefined : loadConfig(config, io)?.values.api_url;

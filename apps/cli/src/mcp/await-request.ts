@@ -2,10 +2,10 @@
 // before, which has none of that, by looking at what it keeps.
 import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
+import { type EdgeTunnels, isOfOldEdge } from '../api/edge-tunnels.ts';
 import type { Io } from '../io/io.ts';
 import { pause } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
-import { type EdgeTunnels, isOfOldEdge } from './edge-tunnels.ts';
 
 export interface AwaitedRequest {
   readonly tunnelId: string;
