@@ -1,7 +1,7 @@
 // A tunnel to be added, on its way from the command that asks for it to the client that opens it: JSON with the names of the library.
 import { checkTunnelSpec, policyToSend, type TunnelSpec } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
+import { misuse } from '../io/problem-report.ts';
 
 /** The name is known to whoever asks: it is what the tunnel is removed by. */
 export type NamedSpec = TunnelSpec & { readonly name: string };
@@ -50,18 +50,16 @@ export const specToWire = async (spec: NamedSpec): Promise<object> => {
 
 /** Throws a Fault for what is no tunnel. */
 export const specFromWire = (json: unknown): NamedSpec => {
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw refuse('a tunnel is a JSON object');
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw misuse('a tunnel is a JSON object');
   for (const [key, value] of Object.entries(json)) {
     const kind = Object.hasOwn(KEYS, key) ? KEYS[key as keyof TunnelSpec] : undefined;
-    if (kind === undefined) throw refuse(`\`${key}\` says nothing about a tunnel that is added`);
+    if (kind === undefined) throw misuse(`\`${key}\` says nothing about a tunnel that is added`);
     if (typeof value !== kind || value === null || Array.isArray(value))
-      throw refuse(`\`${key}\` must be of the kind ${kind}`);
+      throw misuse(`\`${key}\` must be of the kind ${kind}`);
   }
   const spec = json as NamedSpec;
-  if (typeof spec.name !== 'string' || spec.name === '') throw refuse('a tunnel that is added has a `name`');
-  if ((spec.protocol as string) === 'p2p') throw refuse('p2p tunnels are published with `tunnel p2p publish`');
+  if (typeof spec.name !== 'string' || spec.name === '') throw misuse('a tunnel that is added has a `name`');
+  if ((spec.protocol as string) === 'p2p') throw misuse('p2p tunnels are published with `tunnel p2p publish`');
   checkTunnelSpec(spec);
   return spec;
 };
-
-const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

@@ -1,5 +1,4 @@
 // How running clients are shown: a block for each, its tunnels in columns.
-
 import { oneLine } from '../io/problem-report.ts';
 import { bytesText, type Colours, columns, counted } from '../output/text.ts';
 import type { ClientStatus, TunnelStatus } from './answers.ts';

@@ -3,6 +3,7 @@ import { isLoopbackHost, type ProxyFor, parseServerAddress } from '@tunnel/clien
 import { apiError, type GroupSummary, groupSummaries } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Secret } from '@tunnel/runtime';
+import { misuse } from '../io/problem-report.ts';
 import { callHttp, faultOfCall, type HttpAnswer, hostOf, parseHttpUrl } from './http-call.ts';
 
 export interface ApiOptions {
@@ -31,9 +32,9 @@ export const apiAddress = ({ api, server, tls }: ApiOptions): ApiAddress => {
 };
 
 const clearText = (host: string): Fault =>
-  new Fault('CLIENT_USAGE', {
-    reason: `the API key would go to ${host} in clear. Use an https:// address with --api, or --no-tls if the network is yours.`,
-  });
+  misuse(
+    `the API key would go to ${host} in clear. Use an https:// address with --api, or --no-tls if the network is yours.`,
+  );
 
 const besideServer = (server: string): URL => {
   const { host } = parseServerAddress(server);

@@ -3,6 +3,7 @@ import { type IncomingMessage, request as requestOver } from 'node:http';
 import { dialSocket, dialTimeoutMs, type Endpoint, type ProxyFor, readAuthorities } from '@tunnel/client';
 import { type ErrorCode, Fault } from '@tunnel/errors';
 import { systemClock } from '@tunnel/runtime';
+import { misuse } from '../io/problem-report.ts';
 
 export interface HttpTrust {
   /** Clear text goes to this machine, and nowhere else. */
@@ -30,7 +31,7 @@ export interface HttpAnswer {
 
 /** What a person gave with a flag. Throws a Fault for what is no address; `example` is one that is. */
 export const parseHttpUrl = (text: string, flag: string, example: string): URL => {
-  const refuse = (why: string): Fault => new Fault('CLIENT_USAGE', { reason: `${flag} ${why}, such as ${example}.` });
+  const refuse = (why: string): Fault => misuse(`${flag} ${why}, such as ${example}.`);
   const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
   if (url === null) throw refuse('must be an http or https URL');
   // A password in a URL would end in files, in logs and on the screen; keys and passwords have ways of their own.

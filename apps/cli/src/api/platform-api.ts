@@ -1,8 +1,9 @@
 // The API of the platform: where it is, how it is trusted, and whether a password may go there.
 import { isLoopbackHost, type ProxyFor } from '@tunnel/client';
 import { type PlatformAnswer, PlatformClient, type PlatformFetch } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
+import type { Fault } from '@tunnel/errors';
 import { VERSION } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 import { callHttp, faultOfCall, type HttpTrust, hostOf, parseHttpUrl } from './http-call.ts';
 
 export interface PlatformEndpoint {
@@ -27,9 +28,9 @@ const isClearTextElsewhere = (url: URL, { clearTextAllowed }: PlatformEndpoint):
   url.protocol === 'http:' && !clearTextAllowed && !isLoopbackHost(hostOf(url));
 
 const clearText = (host: string): Fault =>
-  new Fault('CLIENT_USAGE', {
-    reason: `your password would go to ${host} in clear. Use an https:// address with --platform, or --no-tls if the network is yours.`,
-  });
+  misuse(
+    `your password would go to ${host} in clear. Use an https:// address with --platform, or --no-tls if the network is yours.`,
+  );
 
 export const platformClient = (
   platform: PlatformEndpoint,

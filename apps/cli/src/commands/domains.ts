@@ -7,7 +7,7 @@ import { PlatformLogin } from '../api/platform-login.ts';
 import { PROXY_FLAG } from '../config/flags.ts';
 import { EXIT, type ExitCode, exitCodeOfSignal } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
-import { oneLine } from '../io/problem-report.ts';
+import { misuse, oneLine } from '../io/problem-report.ts';
 import { ADD_YES, requireTerminal, withPrompt } from '../io/terminal-prompt.ts';
 import { listenForStop, pause } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
@@ -244,5 +244,5 @@ const findDomain = async (login: PlatformLogin, typed: string): Promise<OwnDomai
   );
   const next =
     near === undefined ? `Add it: \`tunnel domains add ${typedName({ name: wanted })}\`.` : `Did you mean ${near}?`;
-  throw new Fault('CLIENT_USAGE', { reason: `you have no domain '${oneLine(wanted)}'. ${next}` });
+  throw misuse(`you have no domain '${oneLine(wanted)}'. ${next}`);
 };

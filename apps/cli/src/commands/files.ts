@@ -1,13 +1,13 @@
 // `tunnel files DIR`: publishes a folder; the client is its web server.
 import { statSync } from 'node:fs';
 import { localLabel } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { addMemberFlags } from '../config/flags.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 import { addNamedFlags, addRunFlags, type NamedFlags, namedSpecOf, type RunFlags, runNamed } from './http.ts';
 
 export interface FilesTunnelFlags extends NamedFlags {
@@ -55,6 +55,6 @@ export const filesSpecOf = (given: string, flags: FilesTunnelFlags, io: Io): Nam
 /** Who names a folder now has it now; a client that starts with the machine may be earlier than its folder. */
 const checkFolder = (dir: string): void => {
   const stat = statSync(dir, { throwIfNoEntry: false });
-  if (stat === undefined) throw new Fault('CLIENT_USAGE', { reason: `there is no folder ${dir}.` });
-  if (!stat.isDirectory()) throw new Fault('CLIENT_USAGE', { reason: `${dir} is not a folder.` });
+  if (stat === undefined) throw misuse(`there is no folder ${dir}.`);
+  if (!stat.isDirectory()) throw misuse(`${dir} is not a folder.`);
 };

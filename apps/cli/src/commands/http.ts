@@ -1,6 +1,5 @@
 // `tunnel http PORT|HOST:PORT|URL|unix:PATH`: publishes one local HTTP service.
 import { localLabel, localText, type TunnelSpec } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { Command, Option } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { loadConfig } from '../config/file.ts';
@@ -33,6 +32,7 @@ import { addHttpGuardFlags, guardSpecOf, type HttpGuardFlags } from '../config/p
 import { resolveSettings } from '../config/settings.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 import { runTunnels } from '../run/run-tunnels.ts';
 
 /** Of every tunnel that has a public name. */
@@ -131,7 +131,7 @@ export const httpSpecOf = (target: TypedTarget, flags: HttpTunnelFlags, io: Io):
 
 const protocolOf = ({ scheme }: TypedTarget, { https }: HttpTunnelFlags): 'http' | 'https' => {
   if (scheme === 'http' && https === true) {
-    throw new Fault('CLIENT_USAGE', { reason: 'use an https:// URL, or leave out --https.' });
+    throw misuse('use an https:// URL, or leave out --https.');
   }
   return scheme === 'https' || https === true ? 'https' : 'http';
 };

@@ -12,7 +12,7 @@ import { readToken, resolveSettings, shownPath } from '../config/settings.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { fileFault, writePrivateFile } from '../io/private-files.ts';
-import { problemLines } from '../io/problem-report.ts';
+import { misuse, problemLines } from '../io/problem-report.ts';
 import { InitQuestions, TUNNEL_WORDS, type TunnelWord, type WantedTunnel } from '../setup/init-questions.ts';
 import { tryConnection } from '../setup/try-connection.ts';
 
@@ -41,9 +41,9 @@ export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =
     .action(async (flags: InitFlags) => {
       const file = flags.config === undefined ? defaultConfigPath(io) : pathFrom(io.cwd, flags.config, io.home);
       if (existsSync(file) && flags.force !== true) {
-        throw new Fault('CLIENT_USAGE', {
-          reason: `${shownPath(file, io)} exists. Edit it, or add --force (the old one stays as ${shownPath(file, io)}.old).`,
-        });
+        throw misuse(
+          `${shownPath(file, io)} exists. Edit it, or add --force (the old one stays as ${shownPath(file, io)}.old).`,
+        );
       }
       const answers = await answersOf(flags, file, io);
       write(file, answers, flags, io);
@@ -88,14 +88,12 @@ interface Answers {
 
 const answersOf = async (flags: InitFlags, file: string, io: Io): Promise<Answers> => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: 'use --token or --token-file, not both.' });
+    throw misuse('use --token or --token-file, not both.');
   }
   if (flags.server !== undefined) parseServerAddress(flags.server);
   const asks = flags.yes !== true;
   if (asks && io.stdin.isTTY !== true) {
-    throw new Fault('CLIENT_USAGE', {
-      reason: 'add --yes, and flags for what you would be asked.',
-    });
+    throw misuse('add --yes, and flags for what you would be asked.');
   }
   const questions = asks ? await InitQuestions.open(io) : null;
   const server = flags.server ?? (await questions?.server(DEFAULT_SERVER, serverRefusal)) ?? DEFAULT_SERVER;
@@ -141,9 +139,7 @@ const write = (file: string, { server, key, tunnels }: Answers, flags: InitFlags
   const entries = new Map(tunnels.map(({ name, proto, port }) => [name, { proto, local_port: port }]));
   const text = newConfigText(keys, entries);
   if (tryConfig(file, text, io) === null) {
-    throw new Fault('CLIENT_USAGE', {
-      reason: 'these settings make no valid config.yml. Check names and server.',
-    });
+    throw misuse('these settings make no valid config.yml. Check names and server.');
   }
   if (key !== null && 'text' in key) writeKey(join(folder, 'key'), key.text);
   if (existsSync(file)) keepOld(file);

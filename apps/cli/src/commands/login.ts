@@ -14,7 +14,7 @@ import { FLAG_GROUPS, PROXY_FLAG } from '../config/flags.ts';
 import { proxyOfAccount, resolveProxy } from '../config/settings.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
-import { oneLine } from '../io/problem-report.ts';
+import { misuse, oneLine } from '../io/problem-report.ts';
 import { withPrompt } from '../io/terminal-prompt.ts';
 import { forgetKey } from '../setup/key-store.ts';
 import { type SetupFlags, savedKeyId, setUpComputer } from '../setup/login-setup.ts';
@@ -136,7 +136,7 @@ const signIn = async <T>(
   { url, before, io }: Asked,
 ): Promise<T> => {
   if (passwordStdin === true) {
-    if (given === undefined) throw new Fault('CLIENT_USAGE', { reason: '--password-stdin needs --email.' });
+    if (given === undefined) throw misuse('--password-stdin needs --email.');
     return logInWith({ email: given, password: await readPassword(io) });
   }
   let typed = await withPrompt(io, INSTEAD, async (prompt) => {
@@ -164,14 +164,13 @@ const readPassword = async ({ stdin }: Io): Promise<string> => {
   for await (const part of stdin) {
     const buffer = Buffer.from(part);
     bytes += buffer.length;
-    if (bytes > PASSWORD_MAX_BYTES)
-      throw new Fault('CLIENT_USAGE', { reason: 'the password on standard input is too long.' });
+    if (bytes > PASSWORD_MAX_BYTES) throw misuse('the password on standard input is too long.');
     parts.push(buffer);
   }
   const password = Buffer.concat(parts)
     .toString('utf8')
     .replace(/\r?\n$/, '');
-  if (password === '') throw new Fault('CLIENT_USAGE', { reason: 'there is no password on standard input.' });
+  if (password === '') throw misuse('there is no password on standard input.');
   return password;
 };
 

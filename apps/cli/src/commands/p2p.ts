@@ -9,6 +9,7 @@ import { addLocalHostFlag, localSpecOf, type TypedTarget, typedAddress } from '.
 import { resolveSettings } from '../config/settings.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 import { runTunnels } from '../run/run-tunnels.ts';
 
 interface SecretFlags {
@@ -150,7 +151,7 @@ const addSecretFlags = (command: Command): Command =>
 /** With a line break at its end, which whoever uses it leaves out. Throws a Fault. */
 const findSecret = ({ secretFile, secretEnv }: SecretFlags, io: Pick<Io, 'env' | 'cwd' | 'home'>): Secret => {
   if (secretFile !== undefined && secretEnv !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: 'use --secret-file or --secret-env, not both.' });
+    throw misuse('use --secret-file or --secret-env, not both.');
   }
   if (secretFile !== undefined) {
     const answer = readSecretText(pathFrom(io.cwd, secretFile, io.home));
@@ -160,5 +161,5 @@ const findSecret = ({ secretFile, secretEnv }: SecretFlags, io: Pick<Io, 'env' |
   const text = io.env[secretEnv ?? VARIABLE] ?? '';
   if (text !== '') return new Secret(text);
   if (secretEnv === undefined) throw new Fault('CLIENT_P2P_SECRET_MISSING');
-  throw new Fault('CLIENT_USAGE', { reason: `the variable ${secretEnv} is not set (--secret-env).` });
+  throw misuse(`the variable ${secretEnv} is not set (--secret-env).`);
 };

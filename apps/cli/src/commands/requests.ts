@@ -13,7 +13,7 @@ import { chooseTunnel } from '../api/choose-tunnel.ts';
 import { FLAG_GROUPS, wholeNumber } from '../config/flags.ts';
 import { EXIT, type ExitCode, exitCodeOf } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
-import { problemLines } from '../io/problem-report.ts';
+import { misuse, problemLines } from '../io/problem-report.ts';
 import { listenForStop, pause } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { CapturedLines, liveTunnelLines } from '../output/live-tunnels.ts';
@@ -61,9 +61,7 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
       }
       const { tunnel_id: id, protocol } = choice.tunnel;
       if (protocol !== 'http') {
-        throw new Fault('CLIENT_USAGE', {
-          reason: `'${wanted}' is a ${protocol} tunnel: only http tunnels have requests.`,
-        });
+        throw misuse(`'${wanted}' is a ${protocol} tunnel: only http tunnels have requests.`);
       }
       const columns = new CapturedLines();
       const print = (requests: readonly CapturedRequest[]): void => {

@@ -19,6 +19,7 @@ import { resolveSettings, shownPath } from '../config/settings.ts';
 import { ConfigWatch, WatchedFiles } from '../config/watch.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 import { counted } from '../output/text.ts';
 import type { RunHook, RunningClient, TunnelRun } from '../run/hooks/running-client.ts';
 import { type FileContent, Reloader } from '../run/reload.ts';
@@ -119,7 +120,7 @@ const contentOf = (
   io: Io,
 ): FileContent => {
   // Between an editor's truncating and writing it there is no file to go by.
-  if (text.trim() === '') throw new Fault('CLIENT_USAGE', { reason: `${path} is empty` });
+  if (text.trim() === '') throw misuse(`${path} is empty`);
   const chosen = chosenOf(values, names);
   const { tunnels, peers } = planOf(chosen, io, wait);
   for (const spec of tunnels) checkTunnelSpec(spec);
@@ -133,13 +134,12 @@ const chosenOf = ({ tunnels }: ClientConfig, names: readonly string[]): NamedTun
 const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[], io: Io): NamedTunnel[] => {
   const shown = shownPath(path, io);
   const known = Object.keys(values.tunnels);
-  if (known.length === 0)
-    throw new Fault('CLIENT_USAGE', { reason: `no tunnels in ${shown}. Add one under \`tunnels:\`.` });
+  if (known.length === 0) throw misuse(`no tunnels in ${shown}. Add one under \`tunnels:\`.`);
   const chosen = names.length === 0 ? known : [...new Set(names)];
   return chosen.map((name) => {
     const entry = Object.hasOwn(values.tunnels, name) ? values.tunnels[name] : undefined;
     if (entry !== undefined) return [name, entry];
-    throw new Fault('CLIENT_USAGE', { reason: `no tunnel '${name}' in ${shown}. It has ${known.join(', ')}.` });
+    throw misuse(`no tunnel '${name}' in ${shown}. It has ${known.join(', ')}.`);
   });
 };
 

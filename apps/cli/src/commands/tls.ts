@@ -1,6 +1,5 @@
 // `tunnel tls PORT|HOST:PORT|unix:PATH`: publishes one local service whose TLS nobody between it and its visitors can read.
 import { localLabel, localText } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { loadConfig } from '../config/file.ts';
@@ -30,6 +29,7 @@ import { addGuardFlags, type GuardFlags, guardSpecOf } from '../config/policy-fl
 import { resolveSettings } from '../config/settings.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 import { runTunnels } from '../run/run-tunnels.ts';
 
 export interface TlsTunnelFlags extends HostFlags, GroupFlags, GuardFlags, SocketFlags {
@@ -102,10 +102,9 @@ export const tlsSpecOf = (target: TypedTarget, flags: TlsTunnelFlags, io: Io): N
 
 /** In the words of who typed it. */
 const checkHost = ({ domain, subdomain, group, health }: TlsTunnelFlags): void => {
-  const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   // The name of a group is its subdomain where it says none.
   if (domain === undefined && subdomain === undefined && group === undefined) {
-    throw refuse('a tls tunnel needs --subdomain or --domain: visitors are told apart by their host.');
+    throw misuse('a tls tunnel needs --subdomain or --domain: visitors are told apart by their host.');
   }
-  if (health?.type === 'http') throw refuse('the health check of a tls tunnel is `--health tcp`.');
+  if (health?.type === 'http') throw misuse('the health check of a tls tunnel is `--health tcp`.');
 };

@@ -1,9 +1,9 @@
 // Writes an entry of `tunnels` into config.yml: every other line of the file stays as it is, comments and order included.
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { Fault } from '@tunnel/errors';
 import { type ClientConfig, loadClientConfig, PolicySource } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
 import { writePrivateFile } from '../io/private-files.ts';
+import { misuse } from '../io/problem-report.ts';
 import { tryConfig } from './file.ts';
 import { withConfigLock, yamlScalar } from './keys.ts';
 
@@ -41,16 +41,12 @@ const addEntry = (
   const known = before !== null && Object.hasOwn(before.tunnels, name) ? before.tunnels[name] : undefined;
   if (known !== undefined) {
     if (isSaidBy(known, entry)) return;
-    throw new Fault('CLIENT_USAGE', {
-      reason: `${file} already has a tunnel '${name}'. Change it there, or choose another --name.`,
-    });
+    throw misuse(`${file} already has a tunnel '${name}'. Change it there, or choose another --name.`);
   }
   const text = withEntry(before === null ? '' : readFileSync(real, 'utf8'), entryLines(name, entry));
   const after = text === null ? null : tryConfig(real, text, io);
   if (text === null || after === null || !isAddition(before, after, name, entry)) {
-    throw new Fault('CLIENT_USAGE', {
-      reason: `cannot edit ${file}. Put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}.`,
-    });
+    throw misuse(`cannot edit ${file}. Put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}.`);
   }
   writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });
 };

@@ -1,10 +1,10 @@
 // Sets keys at the top of config.yml, line by line: every other word of the file stays as it is, comments and order included.
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { Fault } from '@tunnel/errors';
 import { type ClientConfig, type FileLock, loadClientConfig, takeLock } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
 import { fileFault, writePrivateFile } from '../io/private-files.ts';
+import { misuse } from '../io/problem-report.ts';
 import { configPath, tryConfig } from './file.ts';
 
 export type ConfigKey =
@@ -48,9 +48,7 @@ const changedConfig = (
   const text = withKeys(before === null ? '' : readFileSync(file, 'utf8'), changes);
   const after = tryConfig(file, text, io);
   if (after === null || !saysAll(after, changes) || (before !== null && !isSameBut(before, after, changes))) {
-    throw new Fault('CLIENT_USAGE', {
-      reason: `cannot edit ${file}. Put this into it by hand, then run the command again: ${byHand(changes)}.`,
-    });
+    throw misuse(`cannot edit ${file}. Put this into it by hand, then run the command again: ${byHand(changes)}.`);
   }
   return { text, mode: before === null ? 0o600 : statSync(file).mode & 0o777 };
 };

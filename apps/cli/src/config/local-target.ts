@@ -1,9 +1,9 @@
 // What a tunnel leads to, as people type it: `3000`, `localhost:3000`, `http://localhost:3000`, `unix:/run/app.sock`.
 import type { LocalSpec } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { pathFrom } from '@tunnel/runtime';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Io } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 
 export interface TypedTarget {
   readonly port?: number;
@@ -75,7 +75,7 @@ export const localSpecOf = (
   { yesPublishSocket = false }: SocketFlags = {},
 ): LocalSpec => {
   if (host !== undefined && hostFlag !== undefined && host !== hostFlag) {
-    throw new Fault('CLIENT_USAGE', { reason: `which host, ${host} or ${hostFlag}? Leave out --local-host.` });
+    throw misuse(`which host, ${host} or ${hostFlag}? Leave out --local-host.`);
   }
   const localHost = host ?? hostFlag;
   return {

@@ -5,6 +5,7 @@ import { type Proxy, type ProxyFor, parseServerAddress, proxyFor } from '@tunnel
 import { Fault } from '@tunnel/errors';
 import { createLogger, type Logger, pathFrom, Secret } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from './file.ts';
 import type { ComfortFlags, ConnectionFlags, ServerFlags } from './flags.ts';
 
@@ -118,7 +119,7 @@ export interface FoundToken {
 /** --token and --token-file, then TUNNEL_API_KEY, then the file. */
 export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: Io): FoundToken => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
-    throw new Fault('CLIENT_USAGE', { reason: 'use --token or --token-file, not both.' });
+    throw misuse('use --token or --token-file, not both.');
   }
   if (flags.token !== undefined) return { token: new Secret(flags.token), source: '--token', file: null };
   if (flags.tokenFile !== undefined) return readToken(inFolder(io.cwd, flags.tokenFile, io), '--token-file');

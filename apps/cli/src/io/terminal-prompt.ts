@@ -1,8 +1,8 @@
 // Questions to the person at the terminal. They go to the error channel, so that the output can be piped.
 import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
-import { Fault } from '@tunnel/errors';
 import type { Io } from './io.ts';
+import { misuse } from './problem-report.ts';
 
 /** Ctrl-C at a question. */
 export class Interrupted extends Error {}
@@ -33,7 +33,7 @@ export class TerminalPrompt {
     this.#lines = createInterface({ input: io.stdin, output: echo, terminal: true, historySize: 0 });
     this.#lines.on('line', (line) => this.#take(line));
     this.#lines.on('SIGINT', () => this.#fail(new Interrupted()));
-    this.#lines.on('close', () => this.#fail(new Fault('CLIENT_USAGE', { reason: `nothing was typed. ${instead}` })));
+    this.#lines.on('close', () => this.#fail(misuse(`nothing was typed. ${instead}`)));
   }
 
   ask(question: string): Promise<string> {
@@ -91,7 +91,7 @@ export const ADD_YES = 'Add --yes to confirm.';
 
 export const requireTerminal = ({ stdin }: Pick<Io, 'stdin'>, instead: string): void => {
   if (stdin.isTTY === true) return;
-  throw new Fault('CLIENT_USAGE', { reason: `this needs a terminal. ${instead}` });
+  throw misuse(`this needs a terminal. ${instead}`);
 };
 
 /** With one prompt that is closed in any case: an open one keeps the terminal in its own mode. */

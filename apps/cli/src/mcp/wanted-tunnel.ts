@@ -5,6 +5,7 @@ import { Fault } from '@tunnel/errors';
 import type { OpenTunnelInput } from '@tunnel/mcp/tools';
 import { Secret } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
+import { misuse } from '../io/problem-report.ts';
 import { type AllowedTarget, isTargetAllowed, parseAllowedTarget, plainHost } from './mcp-allow.rules.ts';
 
 export interface WantedTunnel {
@@ -43,9 +44,7 @@ export const allowedTargets = (texts: readonly string[]): AllowedTarget[] =>
   texts.map((text) => {
     const target = parseAllowedTarget(text);
     if (target !== null) return target;
-    throw new Fault('CLIENT_USAGE', {
-      reason: `'${text}' cannot be allowed. Use host:port, host:from-to or host:*, such as 127.0.0.1:3000.`,
-    });
+    throw misuse(`'${text}' cannot be allowed. Use host:port, host:from-to or host:*, such as 127.0.0.1:3000.`);
   });
 
 /** The secret comes from the server's own environment alone: a model neither knows it nor chooses it. */

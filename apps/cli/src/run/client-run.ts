@@ -11,7 +11,7 @@ import type {
 import { Fault } from '@tunnel/errors';
 import type { RunningTunnelState } from '../agent/answers.ts';
 import type { TunnelSource } from '../agent/readiness.rules.ts';
-import { faultOf } from '../io/problem-report.ts';
+import { faultOf, misuse } from '../io/problem-report.ts';
 import type { Output, RemovedTunnel } from '../output/output.ts';
 import { isTunnel, nameOf, type RunningClient, type RunningTunnel, type TunnelRun } from './hooks/running-client.ts';
 
@@ -181,9 +181,7 @@ export class ClientRun implements RunningClient {
   async #openNew(entry: Entry): Promise<Tunnel | PeerConnection> {
     const refused = this.#entries.get(entry.name);
     if (refused !== undefined && refused.state !== 'refused') {
-      throw new Fault('CLIENT_USAGE', {
-        reason: `this client already has a tunnel '${entry.name}'. Choose another name.`,
-      });
+      throw misuse(`this client already has a tunnel '${entry.name}'. Choose another name.`);
     }
     this.#add(entry);
     try {

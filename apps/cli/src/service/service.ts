@@ -8,6 +8,7 @@ import { defaultConfigPath } from '../config/file.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { fileFault, writePrivateFile } from '../io/private-files.ts';
+import { misuse } from '../io/problem-report.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { type ServiceKind, Systemd } from './systemd.ts';
 import { UNIT_MARK, unitText } from './unit.ts';
@@ -197,10 +198,10 @@ const logFolder = (config: string, owner: Owner, io: Io): string | null => {
 /** The service sees the file alone: none of the variables of this shell. */
 const checkConfig = (config: string, owner: Owner, io: Io): void => {
   const values: ClientConfig = loadClientConfig({ file: config, env: {}, home: owner.home });
-  if (Object.keys(values.tunnels).length === 0) throw usage(`no tunnels in ${config}. Add one under \`tunnels:\`.`);
+  if (Object.keys(values.tunnels).length === 0) throw misuse(`no tunnels in ${config}. Add one under \`tunnels:\`.`);
   if (values.auth_token !== undefined || values.auth_token_file !== undefined) return;
   const seen = (io.env['TUNNEL_API_KEY'] ?? '') === '' ? '' : ' (a service does not see TUNNEL_API_KEY)';
-  throw usage(`no API key in ${config}${seen}. Run \`tunnel login\`, or set \`auth_token_file\` there.`);
+  throw misuse(`no API key in ${config}${seen}. Run \`tunnel login\`, or set \`auth_token_file\` there.`);
 };
 
 /** Made now, with their owner: a service that may write nothing else cannot make them. */
@@ -212,5 +213,3 @@ const makeFolders = (service: Service, owner: Owner, io: Io): void => {
     chownSync(folder, owner.uid, -1);
   }
 };
-
-const usage = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });

@@ -1,5 +1,5 @@
 // The systemd unit of a client, as text: what starts it, what brings it back and what does not, and what it may touch. No key is ever in it.
-import { Fault } from '@tunnel/errors';
+import { misuse } from '../io/problem-report.ts';
 
 export interface UnitFacts {
   readonly kind: 'user' | 'system';
@@ -97,9 +97,7 @@ const CONFINED_BY_ROOT: readonly string[] = [
 
 const oneLineOf = (text: string): string => {
   if (!/[\p{Cc}]/u.test(text)) return text;
-  throw new Fault('CLIENT_USAGE', {
-    reason: `a path with control characters cannot stand in a unit: ${JSON.stringify(text)}`,
-  });
+  throw misuse(`a path with control characters cannot stand in a unit: ${JSON.stringify(text)}`);
 };
 
 /** `%` begins a specifier everywhere in a unit. */
@@ -108,9 +106,7 @@ const escaped = (text: string): string => oneLineOf(text).replaceAll('%', '%%');
 const commandLine = ([program = '', ...args]: readonly string[]): string => {
   // Its path is taken as it is, but for specifiers; quotes and backslashes in it are refused by systemd however they are written.
   if (/["'\\]/.test(program)) {
-    throw new Fault('CLIENT_USAGE', {
-      reason: `a path with quotes or backslashes is no program of a unit: ${program}`,
-    });
+    throw misuse(`a path with quotes or backslashes is no program of a unit: ${program}`);
   }
   return [inQuotes(escaped(program)), ...args.map((word) => inQuotes(unexpanded(word).replaceAll('$', '$$$$')))].join(
     ' ',

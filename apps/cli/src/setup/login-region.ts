@@ -1,9 +1,8 @@
 // Which region a computer uses after `tunnel login`, and what config.yml says about the way there.
 import { isLoopbackHost, parseServerAddress } from '@tunnel/client';
 import type { UsageRegion } from '@tunnel/contract';
-import { Fault } from '@tunnel/errors';
 import type { ConfigChanges } from '../config/keys.ts';
-import { oneLine } from '../io/problem-report.ts';
+import { misuse, oneLine } from '../io/problem-report.ts';
 import { CLI_LIMITS } from '../limits.ts';
 
 /** Those that a client on this computer can come to, and a person can name. An edge that listens on its own machine alone is one only there. */
@@ -34,9 +33,7 @@ export const regionNamed = (id: string, regions: readonly UsageRegion[]): UsageR
   const found = regions.find(({ region_id }) => region_id === id);
   if (found !== undefined) return found;
   const known = regions.map(({ region_id }) => region_id).join(', ');
-  throw new Fault('CLIENT_USAGE', {
-    reason: known === '' ? `no region '${id}': no edge is online.` : `no region '${id}'. Use ${known}.`,
-  });
+  throw misuse(known === '' ? `no region '${id}': no edge is online.` : `no region '${id}'. Use ${known}.`);
 };
 
 /** For whoever is asked which one. */

@@ -10,7 +10,7 @@ import { type LoadedConfig, loadConfig } from '../config/file.ts';
 import { type ConfigChanges, saveConfigKeys, writtenConfigPath } from '../config/keys.ts';
 import { readToken, resolveServer, shownPath } from '../config/settings.ts';
 import type { Io } from '../io/io.ts';
-import { oneLine } from '../io/problem-report.ts';
+import { misuse, oneLine } from '../io/problem-report.ts';
 import { withSingleInstanceLock } from '../io/single-instance-lock.ts';
 import { withPrompt } from '../io/terminal-prompt.ts';
 import { CLI_LIMITS } from '../limits.ts';
@@ -176,9 +176,9 @@ const otherKeyText = (config: LoadedConfig | null, io: Io): string =>
   `${shownPath(config?.path ?? '', io)} keeps the API key of another account. To switch: \`tunnel login --replace\`.`;
 
 const keptKey = ({ region_id }: UsageRegion, config: LoadedConfig | null, io: Io): Fault =>
-  new Fault('CLIENT_USAGE', {
-    reason: `${shownPath(config?.path ?? '', io)} keeps the API key of another account, and its server. To switch both: \`tunnel login --replace --region ${region_id}\`.`,
-  });
+  misuse(
+    `${shownPath(config?.path ?? '', io)} keeps the API key of another account, and its server. To switch both: \`tunnel login --replace --region ${region_id}\`.`,
+  );
 
 const note = (text: string, io: Io): void => void io.stderr.write(`tunnel: note: ${text}\n`);
 
@@ -228,11 +228,8 @@ const otherAddresses = (config: LoadedConfig | null, login: PlatformLogin, isSer
 export const savedKeyId = async (login: PlatformLogin, configFlag: string | undefined, io: Io): Promise<string> => {
   const config = loadConfig(configFlag, io);
   const key = keyIn(config, io);
-  if (key === null)
-    throw new Fault('CLIENT_USAGE', { reason: 'config.yml names no API key. Run `tunnel logout` alone.' });
+  if (key === null) throw misuse('config.yml names no API key. Run `tunnel logout` alone.');
   const id = await keyIdOf(login, key);
   if (id !== null) return id;
-  throw new Fault('CLIENT_USAGE', {
-    reason: 'the API key of config.yml is not one of this account. See `tunnel keys list`.',
-  });
+  throw misuse('the API key of config.yml is not one of this account. See `tunnel keys list`.');
 };

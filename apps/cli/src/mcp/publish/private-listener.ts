@@ -4,10 +4,10 @@ import { chmodSync, rmSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { LocalSpec } from '@tunnel/client';
-import { Fault } from '@tunnel/errors';
 import { closeLocalServer, createLocalServer, sha256Hex } from '@tunnel/runtime';
 import { choosePaths, isListening } from '../../agent/socket-folders.ts';
 import type { Io } from '../../io/io.ts';
+import { misuse } from '../../io/problem-report.ts';
 import { withSingleInstanceLock } from '../../io/single-instance-lock.ts';
 import { CLI_LIMITS } from '../../limits.ts';
 
@@ -50,7 +50,7 @@ export const listenPrivately = async (
       problems.push((error as Error).message);
     }
   }
-  throw new Fault('CLIENT_USAGE', { reason: `no socket for the MCP server can be made: ${problems.join('; ')}.` });
+  throw misuse(`no socket for the MCP server can be made: ${problems.join('; ')}.`);
 };
 
 const listenerAt = (server: Server, path: string): PrivateListener => ({

@@ -1,5 +1,4 @@
 // What is thrown at the socket of a running client: it stays bounded, and its tunnels do not notice.
-
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';

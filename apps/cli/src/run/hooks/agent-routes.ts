@@ -6,6 +6,7 @@ import type { Clock, Logger } from '@tunnel/runtime';
 import type { InspectorAnswer, LogEntry } from '../../agent/answers.ts';
 import { readiness } from '../../agent/readiness.rules.ts';
 import { specFromWire } from '../../agent/spec-wire.ts';
+import { misuse } from '../../io/problem-report.ts';
 import { CLI_LIMITS } from '../../limits.ts';
 import { readyFields } from '../../output/json.ts';
 import type { LogKeeper } from './log-keeper.ts';
@@ -139,7 +140,7 @@ const removeTunnel = async ({ path }: Asked, { running }: AgentRoutes): Promise<
   if (!(await running.remove(name, 'removed'))) {
     const names = running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name);
     const known = names.length === 0 ? 'It has none.' : `It has ${names.join(', ')}.`;
-    throw new Fault('CLIENT_USAGE', { reason: `no tunnel '${name}' in this client. ${known}` });
+    throw misuse(`no tunnel '${name}' in this client. ${known}`);
   }
   return ok({ name, tunnel_id: tunnel?.tunnelId || null, open_connections: tunnel?.counts.open ?? 0 });
 };
@@ -154,9 +155,7 @@ const decoded = (text: string): string => {
 
 const reload = (running: RunningClient) => {
   if (running.reload !== null) return running.reload();
-  throw new Fault('CLIENT_USAGE', {
-    reason: 'this client has no config file. Only `tunnel start` can reload.',
-  });
+  throw misuse('this client has no config file. Only `tunnel start` can reload.');
 };
 
 const followEvents = (request: AgentRequest, agent: AgentRoutes): null => {

@@ -1,5 +1,4 @@
 // What goes with every run: one line each. A run knows none of them by name.
-
 import type { Io } from '../../io/io.ts';
 import { agentHook } from './agent.ts';
 import { browser, qrCode } from './first-url.ts';
