@@ -1,6 +1,5 @@
 // The tools' host on this machine: tunnels opened in this process, everything else asked by the API key of the edge or the platform, or by
 // `tunnel login`. Keys and addresses are looked up at each call: who logs in meanwhile need not start the server again.
-
 import {
   CAPTURES_KEPT_MAX,
   type CapturedRequest,

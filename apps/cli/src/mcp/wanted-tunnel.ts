@@ -1,5 +1,4 @@
 // What a model asks to open, as the client takes it: first whether it may, then what it is.
-
 import { checkTunnelSpec, localText, type TunnelSpec } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { OpenTunnelInput } from '@tunnel/mcp/tools';

@@ -1,5 +1,4 @@
 // The service manager that started us is told when the client is ready for the first time, reloads, stops, and that it lives.
-
 import { createServiceNotifier } from '@tunnel/runtime';
 import { readiness } from '../../agent/readiness.rules.ts';
 import type { Io } from '../../io/io.ts';
