@@ -117,6 +117,14 @@ function variableProblems(root, dir, name, found) {
     : [];
 }
 
+/** A workspace with folders has a table of them. Trees that tests make need none. */
+function tableProblems(root, name, files) {
+  const hasFolders = files.some((file) => file.includes('/'));
+  return root === ROOT && hasFolders && !FOLDER_MAY_IMPORT[name]
+    ? [`scripts/lib/import-rules.mjs: ${name} has folders; give it a table in FOLDER_MAY_IMPORT`]
+    : [];
+}
+
 function arrowProblems(name, files, arrows) {
   const rows = FOLDER_MAY_IMPORT[name];
   const helpers = unreached(files, (file) => ENTRY.test(file), arrows);
@@ -159,6 +167,7 @@ function checkWorkspace(root, dir) {
   const unused = root === ROOT && !DESIGNED.has(name) ? unusedRules(FOLDER_MAY_IMPORT[name] ?? {}, paths, arrows) : [];
   return [
     ...problems,
+    ...tableProblems(root, name, paths),
     ...(name === 'testkit' ? [] : variableProblems(root, dir, name, variables)),
     ...arrowProblems(name, paths, arrows).map((problem) => `${dir}/src/${problem}`),
     ...unused.map((rule) => `scripts/lib/import-rules.mjs: ${name}: ${rule}`),

@@ -35,7 +35,7 @@ export function packageEntries() {
 }
 
 /** What one file imports and re-exports. A `name` of null stands for the whole module. */
-function readImports(file, text) {
+export function readImports(file, text) {
   const { module } = parseSync(file, text);
   const nameOf = ({ kind, name }) => (kind === 'Default' ? 'default' : name);
   const isStatic = new Set();

@@ -184,6 +184,15 @@ export const FOLDER_MAY_IMPORT = {
     policy: [],
     state: [],
   },
+  runtime: {
+    // The clock, secrets, metrics: what everything stands on.
+    '*.ts': [],
+    config: ['logger', '*.ts'],
+    'guarded-fetch': ['*.ts'],
+    process: ['logger', '*.ts'],
+    logger: ['files', '*.ts'],
+    files: ['*.ts'],
+  },
   rules: {
     admission: ['collections', 'rate', 'tunnels'],
     flows: ['collections', 'net'],

@@ -38,4 +38,3 @@ export const apiErrorHeaders = ({ status, values }: Fault): Record<string, strin
 export const REQUEST_ID_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
 
 export const okBody = z.object({ ok: z.boolean().meta({ examples: [true] }) }).meta({ id: 'Ok' });
-export type OkBody = z.infer<typeof okBody>;

@@ -116,7 +116,6 @@ export type GroupEvent = z.infer<typeof groupEvent>;
 
 /** The data of an SSE `lagged`: so many events were dropped at this point; GET /api/groups tells how things stand. */
 export const lagged = z.object({ missed: z.int().min(1) }).meta({ id: 'Lagged' });
-export type Lagged = z.infer<typeof lagged>;
 
 export const platformPools = z
   .object({

@@ -1,12 +1,4 @@
-export {
-  type ApiError,
-  apiError,
-  apiErrorHeaders,
-  apiErrorOf,
-  type OkBody,
-  okBody,
-  REQUEST_ID_PATTERN,
-} from './api-error.ts';
+export { type ApiError, apiError, apiErrorHeaders, apiErrorOf, okBody, REQUEST_ID_PATTERN } from './api-error.ts';
 export * from './edge-link.ts';
 export {
   type CapturedPolicy,
@@ -23,7 +15,6 @@ export {
   CAPTURES_KEPT_MAX,
   type CapturedRequest,
   type CaptureList,
-  type CapturePageQuery,
   capturedRequest,
   captureList,
   certificateRenewal,
@@ -41,16 +32,13 @@ export {
   type EdgeStatus,
   type EdgeTunnel,
   edgeCertificates,
-  edgeCertificateView,
   edgeConnections,
   edgeFlows,
   edgePeers,
-  edgeRegion,
   edgeRegions,
   edgeStatus,
   edgeTunnel,
   edgeTunnels,
-  REPLAY_EDIT_BOUNDS,
   REQUEST_WAIT_BOUNDS,
   REQUEST_WAIT_SECS,
   type RelayReason,
@@ -70,11 +58,8 @@ export {
   groupMemberSummary,
   groupProtocol,
   groupSummaries,
-  groupSummary,
   type HealthEvent,
-  healthEvent,
   healthEvents,
-  type Lagged,
   type LastAlert,
   lagged,
   type PlatformPools,
@@ -82,8 +67,8 @@ export {
 } from './groups.ts';
 export * from './platform-auth.ts';
 export * from './platform-billing.ts';
-export type { PlatformAnswer, PlatformClientOptions, PlatformFetch, PlatformRequest } from './platform-call.ts';
-export { type BillingOrder, PlatformClient, type WithRefreshToken } from './platform-client.ts';
+export type { PlatformAnswer, PlatformFetch, PlatformRequest } from './platform-call.ts';
+export { PlatformClient } from './platform-client.ts';
 export * from './platform-domains.ts';
 export {
   type ApiToken,
@@ -103,7 +88,6 @@ export {
   TUNNEL_LOG_LIMIT,
   TUNNEL_LOG_OFFSET,
   type TunnelLogEntry,
-  type TunnelLogQuery,
   type TunnelState,
   tunnelLog,
   tunnelLogEntry,
@@ -115,7 +99,6 @@ export {
   unguardedTunnels,
   usageChart,
   usageChartPoint,
-  usageRegion,
   usageRegions,
   usageSummary,
 } from './platform-usage.ts';

@@ -19,7 +19,7 @@ export {
   newHeadSearch,
   resetHeadSearch,
 } from './head-search.ts';
-export { HTTP1_BOUNDS, HTTP1_LIMITS, type Http1Bounds } from './limits.ts';
+export { HTTP1_BOUNDS, type Http1Bounds } from './limits.ts';
 export {
   hasNoBody,
   type OwnResponse,

@@ -9,7 +9,7 @@ export {
   type DatagramReader,
   DatagramStream,
 } from './datagram/datagram-stream.ts';
-export { PacketSocket, type PacketTarget } from './datagram/packet-socket.ts';
+export { PacketSocket } from './datagram/packet-socket.ts';
 export type { PathEvent, PathReason, PathState } from './datagram/path-machine.rules.ts';
 export { isPathUsed, PATH_OFF, pathReasonOf, transitionPath, wantsUse } from './datagram/path-machine.rules.ts';
 export {
@@ -19,8 +19,6 @@ export {
   PATH_KEY_BYTES,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
-  type SealedKind,
-  type SealedRefusal,
   SealingKey,
 } from './datagram/sealed-datagram.ts';
 export { decodePing, decodePong, encodePing, encodePong, type Pong } from './datagram/sealed-ping.ts';

@@ -1,13 +1,12 @@
 // Two clients, end to end. A client makes a PeerSubscriber or a PeerPublisher, brings it relay streams of the edge, and is told of streams,
 // paths and peers; how they find a direct way is no business of its.
-export { type AddressObserver, type AddressQuery, type ObservedAddresses, ownAddresses } from './direct/candidates.ts';
+export { ownAddresses } from './direct/candidates.ts';
 export { type EdgeUdp, edgeObserver } from './direct/edge-observer.ts';
 export type { PeerNetwork } from './direct/own-endpoint.ts';
 export type { PeerService } from './direct/peer-messages.ts';
-export type { DirectOutcome, RelayReason } from './direct/relay-reason.ts';
-export { PEER_LIMITS } from './limits.ts';
-export { type Peer, PeerPublisher, type PublisherHandlers } from './session/peer-publisher.ts';
-export type { PeerBytes, PeerPath, PeerSettings } from './session/peer-session.ts';
+export type { DirectOutcome } from './direct/relay-reason.ts';
+export { type Peer, PeerPublisher } from './session/peer-publisher.ts';
+export type { PeerPath } from './session/peer-session.ts';
 export { PeerSubscriber, type SubscriberHandlers } from './session/peer-subscriber.ts';
 export type {
   ConnectionIds,

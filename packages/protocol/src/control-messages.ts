@@ -293,7 +293,6 @@ const relayReason = z.enum([
   'off',
   'no-transport',
 ]);
-export type RelayReason = z.infer<typeof relayReason>;
 
 /** How a try to go direct ended. */
 const directOutcome = z.enum(['direct', 'udp-blocked', 'random-ports', 'no-answer', 'no-transport']);

@@ -1,5 +1,5 @@
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
-export { type RestListener, restListenerOf } from './config/clear-text.ts';
+export { restListenerOf } from './config/clear-text.ts';
 export {
   type ClientConfig,
   type ClientTunnel,
@@ -11,35 +11,22 @@ export { readConfigText } from './config/file-layers.ts';
 export { pathFrom } from './config/path-from.ts';
 export { hasHttpsPort, platformHostAtEdge } from './config/platform-host.ts';
 export { PolicySource, readPolicySource } from './config/policy-source.ts';
-export { ConfigProblem, type ConfigProblemCode } from './config/problem.ts';
+export { ConfigProblem } from './config/problem.ts';
 export { type PlainPassword, type PolicyPath, resolvePolicy } from './config/resolve-policy.ts';
 export { findServerFile, loadServerConfig, SERVER_FILE } from './config/server-config.ts';
 export type { ServerConfig } from './config/server-schema.ts';
-export {
-  type ConfiguredParts,
-  type ConfigWarning,
-  configWarnings,
-  isPublic,
-  likelyParts,
-} from './config/server-warnings.ts';
+export { type ConfiguredParts, type ConfigWarning, configWarnings, likelyParts } from './config/server-warnings.ts';
 export { isShownPolicyKey } from './config/shown-policy-keys.ts';
 export { tunnelNames } from './config/tunnel-names.ts';
-export { descriptorLimit } from './descriptor-limit.ts';
-export { type FileLock, isProcessAlive, lockHolder, takeLock } from './file-lock.ts';
+export { type FileLock, isProcessAlive, lockHolder, takeLock } from './files/file-lock.ts';
+export { ensureSecretFile, readSecretFile } from './files/secret-file.ts';
 export { readFirstAccountLink, removeFirstAccountLink, writeFirstAccountLink } from './first-account-link.ts';
-export {
-  createGuardedFetch,
-  type FetchOutcome,
-  type GuardedFetch,
-  trustOf,
-} from './guarded-fetch/guarded-fetch.ts';
+export { createGuardedFetch, type GuardedFetch, trustOf } from './guarded-fetch/guarded-fetch.ts';
 export type { NameLookup } from './guarded-fetch/name-lookup.ts';
 export { reasonOf, requestOnce } from './guarded-fetch/request-once.ts';
 export { addressIn, UrlGuard } from './guarded-fetch/url-guard.ts';
-export { InternalErrors, wholeOrEnd } from './internal-errors.ts';
-export { Lifecycle, type LifecyclePart, onSignals, type SignalSource } from './lifecycle.ts';
 export { closeLocalServer, createLocalServer } from './local-server.ts';
-export { type LogFile, openLogFile } from './logger/log-file.ts';
+export { openLogFile } from './logger/log-file.ts';
 export { LogLimiter } from './logger/log-limiter.ts';
 export {
   createLineRelay,
@@ -49,12 +36,13 @@ export {
   type LineRelay,
   type Logger,
   type LoggerOptions,
-  type LogLevel,
 } from './logger/logger.ts';
 export { maskFields, maskText } from './logger/mask.ts';
-export { type Counter, createMetrics, type Gauge, type Histogram, type Metrics, type Sample } from './metrics.ts';
-export { createServiceNotifier, type ServiceNotifier } from './notify.ts';
+export { type Counter, createMetrics, type Metrics, type Sample } from './metrics.ts';
+export { descriptorLimit } from './process/descriptor-limit.ts';
+export { InternalErrors, wholeOrEnd } from './process/internal-errors.ts';
+export { Lifecycle, onSignals, type SignalSource } from './process/lifecycle.ts';
+export { createServiceNotifier } from './process/notify.ts';
+export { releaseStartMemory } from './process/start-memory.ts';
 export { equalInConstantTime, randomId, randomToken, Secret, sha256Hex } from './secret.ts';
-export { ensureSecretFile, readSecretFile } from './secret-file.ts';
-export { releaseStartMemory } from './start-memory.ts';
 export { unlessAborted } from './unless-aborted.ts';

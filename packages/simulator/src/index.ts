@@ -1,1 +1,1 @@
-export { Simulator, type SimulatorOptions } from './simulator.ts';
+export { Simulator } from './simulator.ts';

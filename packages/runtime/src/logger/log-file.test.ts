@@ -12,7 +12,7 @@ import {
 import { join } from 'node:path';
 import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { takeLock } from '../file-lock.ts';
+import { takeLock } from '../files/file-lock.ts';
 import { openLogFile } from './log-file.ts';
 
 let folder: TemporaryDirectory;

@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Clock, systemClock } from '../clock.ts';
-import { takeLock } from '../file-lock.ts';
+import { takeLock } from '../files/file-lock.ts';
 import { LineSink, type Outlet } from './line-sink.ts';
 
 const LOG_FILE_BOUNDS = {

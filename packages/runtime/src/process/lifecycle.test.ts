@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Logger } from '../logger/logger.ts';
 import { Lifecycle, onSignals } from './lifecycle.ts';
-import type { Logger } from './logger/logger.ts';
 
 let clock: FakeClock;
 let seen: string[];

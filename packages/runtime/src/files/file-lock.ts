@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { randomToken } from './secret.ts';
+import { randomToken } from '../secret.ts';
 
 export interface FileLock {
   /** Says to other machines that share the folder that the holder lives. */

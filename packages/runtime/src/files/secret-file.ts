@@ -1,6 +1,6 @@
 // A secret in a file of its own: generated once, readable by its owner alone.
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { randomToken, Secret } from './secret.ts';
+import { randomToken, Secret } from '../secret.ts';
 
 /** null: there is no such file. */
 export const readSecretFile = (file: string): Secret | null => {

@@ -1,6 +1,6 @@
 // The life of one process: ordered start and ordered stop of its parts, and the signals that end it.
-import { type Clock, systemClock, type Timer } from './clock.ts';
-import type { Logger } from './logger/logger.ts';
+import { type Clock, systemClock, type Timer } from '../clock.ts';
+import type { Logger } from '../logger/logger.ts';
 
 export interface LifecyclePart {
   readonly name: string;

@@ -1,6 +1,6 @@
 // Mistakes of ours that were caught at the rim: counted by the place that caught them, one line with the stack a second for each.
-import { LogLimiter } from './logger/log-limiter.ts';
-import type { Logger } from './logger/logger.ts';
+import { LogLimiter } from '../logger/log-limiter.ts';
+import type { Logger } from '../logger/logger.ts';
 
 export class InternalErrors {
   readonly #log: LogLimiter;

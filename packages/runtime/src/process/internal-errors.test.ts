@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import type { Logger } from '../logger/logger.ts';
 import { InternalErrors } from './internal-errors.ts';
-import type { Logger } from './logger/logger.ts';
 
 it('each place has one line a second with the stack, and every error counts', () => {
   const lines: { where: string; err: Error; suppressed?: number }[] = [];

@@ -1,7 +1,7 @@
 // What the service manager is told of this process: ready, reloading, stopping, alive. By the program `systemd-notify`, because Node.js
 // cannot send to a Unix datagram socket. Without a manager, or without that program, nothing is told and nothing is missed.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { type Clock, systemClock, type Timer } from './clock.ts';
+import { type Clock, systemClock, type Timer } from '../clock.ts';
 
 export interface ServiceNotifier {
   ready(): void;

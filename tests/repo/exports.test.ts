@@ -1,0 +1,53 @@
+// A name that a package exports is used by another workspace or by a test outside the package: every other name is the package's own business.
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { ROOT } from './checkout.fixture.ts';
+
+interface Module {
+  readonly imports: readonly { readonly specifier: string; readonly name: string | null }[];
+  readonly exports: readonly { readonly specifier?: string; readonly name: string | null; readonly as: string }[];
+}
+
+const { readImports, readSources, packageEntries } = (await import(join(ROOT, 'scripts/lib/import-graph.mjs'))) as {
+  readImports: (file: string, text: string) => Module;
+  readSources: () => Map<string, string>;
+  packageEntries: () => Map<string, string>;
+};
+
+/** Libraries: their users are programs that are not in this repository. */
+const LIBRARIES = new Set(['@tunnel/client', '@tunnel/testkit']);
+/** What reads a whole module: `import * as all`, and `await import()`, whose names are not in its statement. */
+const WHOLE = '*';
+
+/** Types that TypeScript writes into declarations of other workspaces, without an import in their sources. */
+const INFERRED = new Set(['@tunnel/certificates/domains: DomainState', '@tunnel/http1: HttpVersion']);
+
+const workspaceOf = (path: string): string => path.split('/').slice(0, 2).join('/');
+
+const entries = packageEntries();
+const sources = readSources();
+/** The names that files outside a package take from each of its entries. */
+const taken = new Map([...entries.keys()].map((specifier) => [specifier, new Set<string>()]));
+for (const [file, text] of sources) {
+  if (!text.includes('@tunnel/')) continue;
+  const { imports, exports } = readImports(file, text);
+  for (const { specifier = '', name } of [...imports, ...exports]) {
+    const entry = entries.get(specifier);
+    if (entry && workspaceOf(entry) !== workspaceOf(file)) taken.get(specifier)?.add(name ?? WHOLE);
+  }
+  for (const [, specifier = '', name = ''] of text.matchAll(/import\('(@tunnel\/[^']+)'\)\.(\w+)/g)) {
+    taken.get(specifier)?.add(name);
+  }
+}
+
+const unused = [...entries].flatMap(([specifier, file]) => {
+  const names = taken.get(specifier) ?? new Set();
+  if (LIBRARIES.has(specifier) || names.has(WHOLE)) return [];
+  const { exports } = readImports(file, sources.get(file) ?? '');
+  return exports.filter(({ as }) => as !== '*' && !names.has(as)).map(({ as }) => `${specifier}: ${as}`);
+});
+
+it('packages export what others use, and nothing else', () => {
+  expect([...taken.values()].reduce((sum, { size }) => sum + size, 0)).toBeGreaterThan(500);
+  expect(unused.filter((name) => !INFERRED.has(name))).toEqual([]);
+});
