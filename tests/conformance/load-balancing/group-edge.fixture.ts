@@ -6,7 +6,7 @@ import type { Harness } from '../../system/harness.fixture.ts';
 import type { Stack, StackOptions, TunnelRow } from '../../system/stack.fixture.ts';
 import { EventFeed } from './event-feed.fixture.ts';
 
-export { Harness, it, itWith } from '../../system/in-process.fixture.ts';
+export { Harness } from '../../system/in-process.fixture.ts';
 
 /** alice has two keys: her account is the owner, not a key. */
 const KEYS = { alice: 'key-of-alice', 'alice-2': 'other-key-of-alice', bob: 'key-of-bob' } as const;
