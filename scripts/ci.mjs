@@ -25,16 +25,16 @@ const A_THIRD = { TUNNEL_RANDOM_TIMES: String(1 / 3) };
 stopOnSignals();
 process.exitCode = await runSteps(
   [
-    [stage(420, 'test')],
+    [stage(400, 'test')],
     [stage(160, 'run test:slow')],
-    [stage(175, 'run test:browser')],
+    [stage(165, 'run test:browser')],
     // Alone: these tests measure memory, and the time in which a program that was killed is back.
-    [stage(270, 'run test:load')],
+    [stage(190, 'run test:load')],
     [
-      { ...stage(280, 'run test:nodes -- --node 26 --suite unit --suite data-plane'), env: A_THIRD },
+      { ...stage(250, 'run test:nodes -- --node 26 --suite unit --suite data-plane'), env: A_THIRD },
       [
         // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.
-        stage(220, 'run test:nodes -- --node 22 --node 24 --suite data-plane'),
+        stage(190, 'run test:nodes -- --node 22 --node 24 --suite data-plane'),
         stage(100, 'run test:postgres -- 15'),
       ],
       // It waits most of its time. Passed over, with a line that says so, where there is no Go.

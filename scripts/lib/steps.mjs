@@ -91,9 +91,9 @@ export const RUNS = {
     ],
   },
   // Most of their time is waiting: for databases, authorities and programs that start.
-  slow: { groups: [[tests('slow tests', 140, SLOW, '--maxWorkers=4')]] },
-  browser: { groups: [[browserTests('browser tests', 170, 'browser')]] },
-  load: { groups: [[tests('load tests', 260, ['load'], THREE)]] },
+  slow: { groups: [[tests('slow tests', 155, SLOW, '--maxWorkers=4')]] },
+  browser: { groups: [[browserTests('browser tests', 160, 'browser')]] },
+  load: { groups: [[tests('load tests', 185, ['load'], THREE)]] },
 };
 
 /** Another server, or another Node.js, may be said in `more`: see testStep. */
@@ -107,11 +107,11 @@ const DATA_PLANE = ['tests/system/data-plane/', 'tests/chaos/', 'tests/http-diff
 /** The suites that run on other versions of Node.js, each with its budget, its projects and the files of it; `more` is set for its tests. */
 const SUITES = {
   unit: { budgetSeconds: 130, projects: ['unit'], files: [] },
-  slow: { budgetSeconds: 150, projects: SLOW, files: [] },
+  slow: { budgetSeconds: 170, projects: SLOW, files: [] },
   database: { budgetSeconds: 90, projects: ['database'], files: [] },
-  'data-plane': { budgetSeconds: 80, projects: ['system'], files: DATA_PLANE, more: { TEST_DATABASE_URL: 'none' } },
+  'data-plane': { budgetSeconds: 70, projects: ['system'], files: DATA_PLANE, more: { TEST_DATABASE_URL: 'none' } },
   system: { budgetSeconds: 150, projects: ['system', 'repo'], files: [] },
-  load: { budgetSeconds: 295, projects: ['load'], files: [] },
+  load: { budgetSeconds: 210, projects: ['load'], files: [] },
 };
 
 export const SUITE_NAMES = Object.keys(SUITES);
