@@ -217,7 +217,11 @@ describe('a datagram that is not passed is counted under one reason', () => {
     // Of those that were let in, a busy machine may drop the first datagram: it is behind.
     await eventually(() => expect({ ...stand.dropped(), behind: 0 }).toEqual({ limit: 20, behind: 0 }));
     expect(stand.totals.flows).toBe(OPENING_MAX + 1);
-    await living.echo('three');
+    // Sent again until one comes back: a busy machine may drop some of these as well.
+    await eventually(() => {
+      living.say('three');
+      expect(living.heard).toContain('three');
+    });
   });
 
   it('share: a full edge takes flows back from the account with the most beyond its share, and an account within it keeps its own', async () => {
