@@ -12,7 +12,9 @@ import { CACHE_DIR, filesBelow, ROOT } from './lib/paths.mjs';
 
 const FOLDERS = [
   'apps/edge/src',
-  'packages/core/src',
+  'packages/rules/src',
+  'packages/http1/src',
+  'packages/policy/src',
   'packages/protocol/src',
   'packages/mux/src',
   'apps/platform/src/services',

@@ -183,7 +183,7 @@ export interface PolicyState {
   readonly waiting: PolicyNeed['kind'];
 }
 
-/** Mathematics that the core is handed, as it imports nothing of Node. All of it synchronous. */
+/** Mathematics that a policy is handed, because this package imports nothing of Node. All of it synchronous. */
 export interface PolicyDigests {
   /** Lower-case hex, of UTF-8. */
   sha256Hex(text: string): string;

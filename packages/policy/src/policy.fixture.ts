@@ -17,7 +17,7 @@ import type { OnRule, PolicyLists } from './run/policy-run.ts';
 
 export const NOW = 1_700_000_000_000;
 
-/** Nothing but a mixture: the core is handed the mathematics, and these tests are not about them. */
+/** Nothing but a mixture: a policy is handed the mathematics, and these tests are not about them. */
 export const DIGESTS: PolicyDigests = {
   sha256Hex: (text) => `${text.length}-${[...text].reduce((sum, one) => (sum * 31 + one.charCodeAt(0)) >>> 0, 7)}`,
   hmac: (algorithm, key, parts) => {

@@ -2,7 +2,14 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, loadClientConfig, pathFrom, readConfigText, sha256Hex } from '@tunnel/runtime';
+import {
+  type ClientConfig,
+  ConfigProblem,
+  loadClientConfig,
+  pathFrom,
+  readConfigText,
+  sha256Hex,
+} from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
 import { fileFault, writePrivateFile } from '../io/private-files.ts';
 
@@ -34,7 +41,7 @@ export const tryConfig = (file: string, text: string, io: Pick<Io, 'env' | 'home
     writePrivateFile(aside, text);
     return loadClientConfig({ file: aside, env: io.env, home: io.home });
   } catch (error) {
-    if (error instanceof Fault) throw fileFault(file, error.cause);
+    if (error instanceof Fault && !(error instanceof ConfigProblem)) throw fileFault(file, error.cause);
     return null;
   } finally {
     rmSync(aside, { force: true });

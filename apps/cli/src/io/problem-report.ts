@@ -1,13 +1,11 @@
 // Puts what went wrong into words: one line that says what, one that says what to do next. Never a stack, unless asked for.
-import { type ErrorCode, Fault, isErrorCode } from '@tunnel/errors';
-import { ConfigProblem } from '@tunnel/runtime';
+import { type ErrorCode, Fault } from '@tunnel/errors';
 import { EXIT, type ExitCode, exitCodeOf } from './exit-codes.ts';
 import type { Io } from './io.ts';
 
 /** A refusal that has words in the catalogue, or undefined for anything unexpected. */
 export const faultOf = (error: unknown): Fault | undefined => {
   if (error instanceof Fault) return error.code === 'INTERNAL' && error.cause !== undefined ? undefined : error;
-  if (error instanceof ConfigProblem && isErrorCode(error.code)) return new Fault(error.code, error.values);
   return undefined;
 };
 

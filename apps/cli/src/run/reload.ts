@@ -1,5 +1,5 @@
 // Reading config.yml again while its tunnels run: what it asks for now is compared with what runs, and the difference is carried out. Which
-// difference means what is decided in packages/core; two reloads never overlap.
+// difference means what is decided by planReload of the client; two reloads never overlap.
 import {
   type ConnectPeerOptions,
   type EntryFields,

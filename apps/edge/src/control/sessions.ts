@@ -1,4 +1,4 @@
-// The sessions of clients: feeds their machines with events and performs the effects. The rules are in core's session-life.
+// The sessions of clients: feeds their machines with events and performs the effects. The rules are in session-life.rules.
 
 import { Fault } from '@tunnel/errors';
 import { CLOSE_CODES } from '@tunnel/protocol';

@@ -1,4 +1,4 @@
-// Logins of visitors: begun, ended, and known again by a sealed cookie. The rules of a login are core's machine; nothing is kept here of
+// Logins of visitors: begun, ended, and known again by a sealed cookie. The rules of a login are login-machine of the policy package; nothing is kept here of
 // anybody who is logged in, so restarts and other edges with the same secret know them, too.
 import { randomBytes } from 'node:crypto';
 import { Fault } from '@tunnel/errors';

@@ -1,5 +1,5 @@
 // Endpoints across runs of the edge: writes down who has which, holds them at the next start, and hands them to those who come back.
-// The rules are in core's awaited-endpoints.
+// The rules are in awaited-endpoints.rules.
 import { join } from 'node:path';
 import { endpointKey, type LeasedEndpoint, type Owner, sameEndpoint } from '@tunnel/rules/tunnels';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';

@@ -1,17 +1,12 @@
 // Puts what went wrong into one line for a person, and picks the exit code.
-import { type ErrorCode, Fault, isErrorCode } from '@tunnel/errors';
-import { ConfigProblem } from '@tunnel/runtime';
+import { type ErrorCode, Fault } from '@tunnel/errors';
 
 export const EXIT_OK = 0;
 export const EXIT_UNEXPECTED = 1;
 export const EXIT_USAGE = 2;
 
 /** A refusal that has words in the catalogue, or undefined for anything unexpected. */
-export const faultOf = (error: unknown): Fault | undefined => {
-  if (error instanceof Fault) return error;
-  if (error instanceof ConfigProblem && isErrorCode(error.code)) return new Fault(error.code, error.values);
-  return undefined;
-};
+export const faultOf = (error: unknown): Fault | undefined => (error instanceof Fault ? error : undefined);
 
 export const exitCodeOf = (fault: Fault): number => (fault.code.startsWith('CONFIG_') ? EXIT_USAGE : EXIT_UNEXPECTED);
 

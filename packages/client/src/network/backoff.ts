@@ -1,4 +1,4 @@
-// How long to wait before the next try: the rule of core, with its state, the clock and chance.
+// How long to wait before the next try: the shared rule of pauses, with its state, the clock and chance.
 import { afterConnect, afterFailure, type BackoffRules, CALM } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';

@@ -22,7 +22,6 @@ import {
 import type { TunnelProtocol } from '@tunnel/protocol';
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import {
-  ConfigProblem,
   isShownPolicyKey,
   type PlainPassword,
   type PolicyPath,
@@ -82,7 +81,7 @@ export class TunnelPolicy {
 
   /** All of their rules in this order; one of them may bring the login. Throws a Fault. */
   static of(sources: readonly PolicySource[]): TunnelPolicy {
-    return inFaults(() => readParts(sources, (...made) => new TunnelPolicy(...made)));
+    return readParts(sources, (...made) => new TunnelPolicy(...made));
   }
 
   get ruleCount(): number {
@@ -230,16 +229,6 @@ const judgedWith = ({ protocol, services }: PolicyAbout) => {
   return { protocol: JUDGED_AS[protocol], services };
 };
 
-/** The same words, as a fault of the catalogue. */
-const inFaults = <T>(read: () => T): T => {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof ConfigProblem) throw new Fault(error.code, error.values);
-    throw error;
-  }
-};
-
 // ---- as whoever opens a tunnel brings it ----
 
 /** A file of rules (seen from the current folder), the rules themselves, or `{ login, rules }`; or what `readPolicyFile` gave. */
@@ -278,4 +267,4 @@ export const readPolicyFile = (
     env = process.env,
     home = homedir(),
   }: { shown?: string; env?: NodeJS.ProcessEnv; home?: string } = {},
-): TunnelPolicy => inFaults(() => TunnelPolicy.of([readPolicySource({ file, shown, env, home })]));
+): TunnelPolicy => TunnelPolicy.of([readPolicySource({ file, shown, env, home })]);

@@ -1,5 +1,5 @@
 // The gate that every accepted socket passes: takes a ticket for it, gives it back when the socket closes, closes what has to give way, and says
-// in the log what was refused. The rules are core's; the listeners know only whether they may go on.
+// in the log what was refused. The rules are in the admission of the rules package; the listeners know only whether they may go on.
 import type { Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import {

@@ -1,4 +1,4 @@
-// A captured request with a person's changes, head and body, ready to be sent: the rules are core's, the bytes are here.
+// A captured request with a person's changes, head and body, ready to be sent: the rules are in edited-request, the bytes are here.
 import { type EditProblem, editedHead, isEdit, markProblem, type RequestEdit } from '../edited-request.ts';
 import { fieldValueOf } from '../fields.ts';
 import { putBackInBody } from '../put-back.ts';

@@ -1,4 +1,4 @@
-// One end of a UDP path: opens what comes under its keys and hands it on, answers PINGs, sends datagrams, and drives core's path machine, which says
+// One end of a UDP path: opens what comes under its keys and hands it on, answers PINGs, sends datagrams, and drives the path machine, which says
 // when the path is used and when it is pinged.
 import { randomBytes } from 'node:crypto';
 import type { RemoteInfo } from 'node:dgram';
@@ -189,7 +189,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     this.route.socket.send(this.sealing, SEALED_KIND.PING, encodePing(token), this.route.to);
   }
 
-  // ---- core's machine ----
+  // ---- the path machine ----
 
   #tell(event: PathEvent): void {
     const before = this.#state;

@@ -1,4 +1,4 @@
-// Values by ids that rise, for streams that come and go all the time: see LinkedSet of core for what V8's Map would cost. Open addressing; the ids of one
+// Values by ids that rise, for streams that come and go all the time: see LinkedSet of the rules package for what V8's Map would cost. Open addressing; the ids of one
 // side stand side by side, so that they hardly ever meet.
 
 const LEAST_SLOTS = 64;

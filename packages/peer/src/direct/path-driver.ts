@@ -1,4 +1,4 @@
-// Drives core's path machine for a direct path: keeps its state and its one timer, and hands its effects to whoever can perform them.
+// Drives the path machine for a direct path: keeps its state and its one timer, and hands its effects to whoever can perform them.
 import {
   isPathUsed,
   PATH_OFF,

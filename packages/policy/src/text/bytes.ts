@@ -1,4 +1,4 @@
-// Texts and bytes, both ways, as credentials and signatures write them: UTF-8, base64, hex. By hand: the core has only what the language has.
+// Texts and bytes, both ways, as credentials and signatures write them: UTF-8, base64, hex. By hand: this package has only what the language has.
 
 export const utf8Bytes = (text: string): Uint8Array => {
   const bytes: number[] = [];

@@ -21,7 +21,6 @@ export {
   isEdgeItself,
   isOfDomain,
   platformLabelOf,
-  problemOfPlainName,
   problemOfSubdomain,
   problemOfText,
   RESERVED_SUBDOMAINS,

@@ -1,11 +1,7 @@
 // What the keys of accounts in server.toml demand of each other, and of the rest: what is given to one account is no other's, and can be had.
+import { RESERVED_SUBDOMAINS } from '@tunnel/rules/names';
 import type { Finding } from './problem.ts';
 import type { ServerConfig } from './server-schema.ts';
-
-/** The operator's own: no tunnel gets one of them. The same words as in core, which this package may not import; a test proves them equal. */
-export const RESERVED_WORDS: ReadonlySet<string> = new Set(
-  'www api app admin dashboard docs status mail control metrics edge localhost'.split(' '),
-);
 
 /** One key cannot be two accounts. */
 export const keyFindings = ({ auth }: ServerConfig): Finding[] =>
@@ -26,7 +22,7 @@ export const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
       if (other !== undefined)
         return [{ path, expected: 'a name of one account', got: `"${label}", which "${other.account}" has` }];
       const parent = label.startsWith('*.') ? label.slice(2) : null;
-      if (RESERVED_WORDS.has(parent ?? label)) return [{ path, expected: 'no reserved word', got: `"${label}"` }];
+      if (RESERVED_SUBDOMAINS.has(parent ?? label)) return [{ path, expected: 'no reserved word', got: `"${label}"` }];
       const ofAccount = auth.keys.filter((key) => key.account === account).flatMap((key) => key.reserved);
       if (parent !== null && !ofAccount.includes(parent)) {
         return [{ path, expected: `beside "${parent}" of the same account`, got: `"${label}" alone` }];

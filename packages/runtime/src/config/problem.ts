@@ -1,35 +1,22 @@
-// The one refusal of configuration: what a schema or a cross-check found, in the words a person reads. Apps turn it into their own error
-// by `code` and `values`.
-import { nearestWord } from '@tunnel/errors';
+// The one refusal of configuration: what a schema or a cross-check found, in the words a person reads.
+import { type ErrorCode, Fault, type FaultValues, nearestWord } from '@tunnel/errors';
 import type * as z from 'zod';
 import { maskText } from '../logger/mask.ts';
 import { type ConfigPath, type Layer, layerOf, pathText, type Tree, valueAt } from './layer.ts';
 import { keysAt, metaAt, valueKeys } from './schema-walk.ts';
 
-// The same words as the error catalogue, which this package may not import; problem.test.ts proves them equal.
-const TEXTS = {
-  CONFIG_FILE_UNREADABLE: 'cannot read {file}: {reason}',
-  CONFIG_SYNTAX: '{file}:{line}: {reason}',
-  CONFIG_UNKNOWN_KEY: '{where}: unknown key `{key}`{suggestion}',
-  CONFIG_MISSING_VALUE: '{where}: `{key}` is required: {expected}',
-  CONFIG_WRONG_VALUE: '{where}: `{key}` must be {expected}, got {got}',
-} as const;
+type ConfigProblemCode = Extract<
+  ErrorCode,
+  'CONFIG_FILE_UNREADABLE' | 'CONFIG_SYNTAX' | 'CONFIG_UNKNOWN_KEY' | 'CONFIG_MISSING_VALUE' | 'CONFIG_WRONG_VALUE'
+>;
 
-export type ConfigProblemCode = keyof typeof TEXTS;
+/** A fault of a configuration. Its class tells callers that a file or a variable is wrong, and not the program. */
+export class ConfigProblem extends Fault {
+  declare readonly code: ConfigProblemCode;
 
-export const CONFIG_PROBLEM_CODES = Object.keys(TEXTS) as ConfigProblemCode[];
-
-type ConfigProblemValues = Readonly<Record<string, string | number>>;
-
-export class ConfigProblem extends Error {
-  readonly code: ConfigProblemCode;
-  readonly values: ConfigProblemValues;
-
-  constructor(code: ConfigProblemCode, values: ConfigProblemValues) {
-    super(TEXTS[code].replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)));
+  constructor(code: ConfigProblemCode, values: FaultValues) {
+    super(code, values);
     this.name = 'ConfigProblem';
-    this.code = code;
-    this.values = values;
   }
 }
 

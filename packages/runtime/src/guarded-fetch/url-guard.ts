@@ -5,7 +5,7 @@ import { RUNTIME_LIMITS } from '../limits.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import { createNameLookup, type NameLookup } from './name-lookup.ts';
 
-/** Why nothing may be sent to an address ("a private address"), or null. The rule is core's, and handed in. */
+/** Why nothing may be sent to an address ("a private address"), or null. The rule is problemOfAddress of the rules package, and handed in. */
 export type AddressRule = (address: string) => string | null;
 
 export type UrlReading =

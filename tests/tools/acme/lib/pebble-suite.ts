@@ -1,4 +1,4 @@
-// The suite of packages/acme against pebble: a fresh one for each test, with its own DNS.
+// The suite of packages/certificates against pebble: a fresh one for each test, with its own DNS.
 import { join } from 'node:path';
 import {
   freePort,

@@ -1,4 +1,4 @@
-// Whose names are, on the platform's side of the link, in memory: core's rules over rows. Used by tests only.
+// Whose names are, on the platform's side of the link, in memory: the rules of name-ownership over rows. Used by tests only.
 import type { ReservedName, WantedNameEndpoint } from '@tunnel/contract';
 import {
   FREE_NAME,

@@ -1,4 +1,4 @@
-// Whose names are at an edge that runs alone: core's rules over the rows of one file, for the accounts of `[[auth.keys]]`. What a key reserves in the
+// Whose names are at an edge that runs alone: the rules of name-ownership over the rows of one file, for the accounts of `[[auth.keys]]`. What a key reserves in the
 // configuration is its account's by the operator's word.
 
 import { Fault } from '@tunnel/errors';

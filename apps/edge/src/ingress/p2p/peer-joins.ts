@@ -1,4 +1,4 @@
-// The subscribers of all p2p tunnels: lets them in as core's registry says, tells both sides of each beginning and end, and keeps what is known of
+// The subscribers of all p2p tunnels: lets them in as the rules of p2p-registry say, tells both sides of each beginning and end, and keeps what is known of
 // each. A subscriber is a visitor: it has no tunnel and no entry in the log, and lives as long as its session and the tunnel it joined.
 
 import { Fault } from '@tunnel/errors';

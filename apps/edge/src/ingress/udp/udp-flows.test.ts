@@ -8,7 +8,7 @@ import { echoing, refusing, UdpStage, type UdpStand } from './udp.fixture.ts';
 const stage = new UdpStage();
 afterEach(() => stage.clear());
 
-/** FLOWS_OPENING_MAX of core. */
+/** FLOWS_OPENING_MAX of the edge. */
 const OPENING_MAX = 128;
 
 /** A client that answers nothing by itself. */

@@ -1,4 +1,4 @@
-// Calls that run when it is their turn. The rule of the turns is core's; here are the clock, and the callers who hang up while they wait.
+// Calls that run when it is their turn. The rule of the turns is in call-turns.rules; here are the clock, and the callers who hang up while they wait.
 import type { ServerResponse } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';

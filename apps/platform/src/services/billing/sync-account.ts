@@ -82,7 +82,7 @@ export interface AppliedFacts {
 }
 
 /**
- * Writes what the processor says of a customer: the machine in core says what it means, this does it. The processor's part
+ * Writes what the processor says of a customer: subscription.rules says what it means, this does it. The processor's part
  * comes first, so that what fails there leaves nothing written and is done again; edges are told last. What holds from now
  * on.
  */

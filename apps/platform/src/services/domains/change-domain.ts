@@ -1,4 +1,4 @@
-// Lets something happen to a name: core's machine decides for all accounts that have it, and what follows is done in the same transaction, so that
+// Lets something happen to a name: domain-life decides for all accounts that have it, and what follows is done in the same transaction, so that
 // neither is there alone: the rows, the audit, the mails, and last what edges are told.
 import {
   type DomainEffect,

@@ -1,4 +1,4 @@
-// The rows of own domains, as core's machine sees them: all accounts' of one name, read and locked, and written as it says.
+// The rows of own domains, as domain-life sees them: all accounts' of one name, read and locked, and written as it says.
 import type { DomainName, KeptLook, OwnDomain, OwnDomains } from '@tunnel/certificates/domains';
 import { type Selectable, sql, type Transaction } from 'kysely';
 import type { OwnDomainsTable, Schema } from '../../db/schema.ts';

@@ -1,4 +1,4 @@
-// The rows of names, as core's machine sees them: read and locked, judged, written.
+// The rows of names, as name-ownership sees them: read and locked, judged, written.
 import { FREE_NAME, type NameOwnership, type NameRules, nameAt, WITHHELD_SUBDOMAINS } from '@tunnel/rules/names';
 import type { ServerConfig } from '@tunnel/runtime';
 import { type Selectable, sql, type Transaction } from 'kysely';

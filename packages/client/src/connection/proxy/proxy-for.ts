@@ -1,4 +1,4 @@
-// Which proxy each server is reached by: the rule of core, with the proxy's address read and its password put in.
+// Which proxy each server is reached by: the rule of proxy-choice, with the proxy's address read and its password put in.
 
 import type { Secret } from '@tunnel/runtime';
 import { type Proxy, parseProxy } from './proxy-address.ts';
