@@ -1,5 +1,5 @@
 // Where things are in the checkout, and how to walk it.
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -18,12 +18,13 @@ export function filesBelow(dir) {
   return found;
 }
 
-/** The folders of all workspaces, relative to `root`. */
+/** The folders of all workspaces, relative to `root`. What is left of a workspace that is gone has no sources: builds and caches, which git does not know. */
 export function workspaceDirs(root = ROOT) {
   const list = (parent) =>
     entriesOf(join(root, parent))
       .filter((entry) => entry.isDirectory())
-      .map((entry) => `${parent}/${entry.name}`);
+      .map((entry) => `${parent}/${entry.name}`)
+      .filter((dir) => ['package.json', 'src'].some((name) => existsSync(join(root, dir, name))));
   return [...list('packages'), ...list('apps')];
 }
 
