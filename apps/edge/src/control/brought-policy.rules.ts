@@ -1,7 +1,6 @@
 // The policy that a registration brings: whether this edge takes it, in the words of the one who wrote it. Says; never does.
 import { Fault } from '@tunnel/errors';
-import type { Policy } from '@tunnel/policy';
-import { problemsOfIssues, problemsOfPolicy, problemText, wirePolicySchema } from '@tunnel/policy';
+import { type Policy, problemsOfIssues, problemsOfPolicy, problemText, wirePolicySchema } from '@tunnel/policy';
 import { shownText } from '@tunnel/rules/names';
 import type { TunnelProtocol } from '@tunnel/rules/tunnels';
 

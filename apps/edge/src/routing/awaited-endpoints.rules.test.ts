@@ -1,5 +1,4 @@
-import type { Owner } from '@tunnel/rules/tunnels';
-import { endpointKey, type LeasedEndpoint } from '@tunnel/rules/tunnels';
+import { endpointKey, type LeasedEndpoint, type Owner } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AwaitedEndpoints, type EndpointClaim, isAwaited, type LastRun } from './awaited-endpoints.rules.ts';

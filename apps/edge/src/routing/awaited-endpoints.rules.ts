@@ -2,8 +2,14 @@
 // After a crash an endpoint is its client's, which proves itself by its resume secret; a group's is everybody's who has the group's key.
 // After a stop on purpose it is its account's: a client that was stopped meanwhile has no secret left, and must not wait for itself.
 
-import type { Transport } from '@tunnel/rules/tunnels';
-import { endpointKey, type LeasedEndpoint, type Owner, ownerKey, sameOwner } from '@tunnel/rules/tunnels';
+import {
+  endpointKey,
+  type LeasedEndpoint,
+  type Owner,
+  ownerKey,
+  sameOwner,
+  type Transport,
+} from '@tunnel/rules/tunnels';
 
 /** One tunnel of the last run; members of a group have its endpoint in common. */
 export interface EndpointClaim {

@@ -1,5 +1,4 @@
-import type { GroupProtocol, LeasedEndpoint, Owner } from '@tunnel/rules/tunnels';
-import { MemberHealth } from '@tunnel/rules/tunnels';
+import { type GroupProtocol, type LeasedEndpoint, MemberHealth, type Owner } from '@tunnel/rules/tunnels';
 import { expect, it } from 'vitest';
 import { GroupDirectory } from './group-directory.rules.ts';
 import { type BroughtStamp, NO_POLICY_STAMP, type PolicyStamp } from './group-policy.rules.ts';

@@ -1,8 +1,13 @@
 // The groups of one edge by what identifies them, and the decision whether a registration joins one, begins one, or is refused.
 // At a name: the subdomain, or the own domain. On a port: name and key hash, because the port is not known before.
 import { Fault } from '@tunnel/errors';
-import type { GroupProtocol, Owner, Transport } from '@tunnel/rules/tunnels';
-import { endpointKey, type LeasedEndpoint } from '@tunnel/rules/tunnels';
+import {
+  endpointKey,
+  type GroupProtocol,
+  type LeasedEndpoint,
+  type Owner,
+  type Transport,
+} from '@tunnel/rules/tunnels';
 import { type BroughtStamp, decideGroupPolicy } from './group-policy.rules.ts';
 import type { GroupMember, TunnelGroup } from './tunnel-group.rules.ts';
 

@@ -3,17 +3,18 @@
 import type { DomainNameFacts } from '@tunnel/certificates/domains';
 import { Fault } from '@tunnel/errors';
 import { isHostHeader } from '@tunnel/http1';
-import type { WantedPort } from '@tunnel/rules/names';
-import { foldSubdomain, problemOfSubdomain, problemOfText, shownText } from '@tunnel/rules/names';
-import type { LeasedEndpoint, Owner, PublicEndpoint } from '@tunnel/rules/tunnels';
+import { foldSubdomain, problemOfSubdomain, problemOfText, shownText, type WantedPort } from '@tunnel/rules/names';
 import {
   type GroupFields,
   type GroupProtocol,
   groupSubdomain,
   isGroupProtocol,
   isTunnelProtocol,
+  type LeasedEndpoint,
+  type Owner,
   type P2pOffer,
   type P2pOfferFields,
+  type PublicEndpoint,
   p2pOfferOf,
   peerEndpointOf,
   refuseGroupFields,

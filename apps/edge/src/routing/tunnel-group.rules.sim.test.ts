@@ -1,7 +1,6 @@
 // Random events against a group, compared after each with a model that keeps nothing but a list and counts it every time.
 
-import type { Owner } from '@tunnel/rules/tunnels';
-import { MemberHealth, type ProbeKind } from '@tunnel/rules/tunnels';
+import { MemberHealth, type Owner, type ProbeKind } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type GroupEffect, type GroupMember, TunnelGroup } from './tunnel-group.rules.ts';

@@ -1,6 +1,5 @@
 import { RULE_LIMITS } from '@tunnel/rules/limits';
-import type { Owner } from '@tunnel/rules/tunnels';
-import { MemberHealth, type ProbeKind } from '@tunnel/rules/tunnels';
+import { MemberHealth, type Owner, type ProbeKind } from '@tunnel/rules/tunnels';
 import { expect, it } from 'vitest';
 import { type GroupMember, TunnelGroup } from './tunnel-group.rules.ts';
 

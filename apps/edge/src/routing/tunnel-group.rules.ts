@@ -1,8 +1,13 @@
 // The machine of one group: who is in it, who is healthy, what was counted, and when people must be told that nobody is left.
 // It changes in place, because it is asked on every public connection; events go in, effects come out, as with any machine here.
 
-import type { GroupProtocol, LeasedEndpoint, MemberHealth } from '@tunnel/rules/tunnels';
-import { type Owner, ownerKey } from '@tunnel/rules/tunnels';
+import {
+  type GroupProtocol,
+  type LeasedEndpoint,
+  type MemberHealth,
+  type Owner,
+  ownerKey,
+} from '@tunnel/rules/tunnels';
 import { NO_POLICY_STAMP, type PolicyStamp } from './group-policy.rules.ts';
 import { AlertUrls, HealthySet } from './member-index.rules.ts';
 

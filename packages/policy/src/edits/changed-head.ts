@@ -1,7 +1,6 @@
 // The head of a request as the rules want the service to see it: other fields, another path. Everything else is as it was read.
 
-import type { RequestHead } from '@tunnel/http1';
-import { eachListItem, type HeaderField, linesOf, PartField, roleOf } from '@tunnel/http1';
+import { eachListItem, type HeaderField, linesOf, PartField, type RequestHead, roleOf } from '@tunnel/http1';
 import { cookieForService } from '../login/login-cookies.ts';
 import { isSameField, isTakenFor } from '../match/field-names.ts';
 import type { RequestChanges } from '../policy-step.ts';

@@ -1,7 +1,6 @@
 // Cross-origin rules: what a preflight is answered, and what an answer to such a request says.
 
-import type { OwnResponse } from '@tunnel/http1';
-import { fieldValueOf, isFieldValue, isToken } from '@tunnel/http1';
+import { fieldValueOf, isFieldValue, isToken, type OwnResponse } from '@tunnel/http1';
 import type { Cors } from '../policy.ts';
 import type { HeaderPair, PolicyRequest, ResponseNote } from '../policy-step.ts';
 

@@ -1,7 +1,14 @@
 // What rules have noted for the answer, done to it when it comes: to the head of a service's response, or to one of our own.
 
-import type { OwnResponse, ResponseHead } from '@tunnel/http1';
-import { eachListItem, type HeaderField, linesOf, PartField, roleOf } from '@tunnel/http1';
+import {
+  eachListItem,
+  type HeaderField,
+  linesOf,
+  type OwnResponse,
+  PartField,
+  type ResponseHead,
+  roleOf,
+} from '@tunnel/http1';
 import { isEdgeSetCookie } from '../login/login-cookies.ts';
 import { isOneOf, isOneOfPairs, isSameField } from '../match/field-names.ts';
 import type { HeaderPair, ResponseNote } from '../policy-step.ts';

@@ -2,8 +2,7 @@
 // forged, so a flow counts for the account of its tunnel, whoever sends.
 
 import { Ranking } from '@tunnel/rules/collections';
-import type { Flow, FlowAccount } from '@tunnel/rules/flows';
-import { FlowList } from '@tunnel/rules/flows';
+import { type Flow, type FlowAccount, FlowList } from '@tunnel/rules/flows';
 import { Shares } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 import { EDGE_LIMITS } from '../../limits.ts';
