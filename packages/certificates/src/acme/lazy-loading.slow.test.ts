@@ -10,7 +10,9 @@ it('the entry loads the library for certificates only when one is needed', async
     conditions: ['source'],
     external: ['jose', 'zod', 'pino', 'prom-client'],
   });
-  const entry = Object.values(metafile.outputs).find(({ entryPoint }) => entryPoint?.endsWith('certificates/src/acme/index.ts'));
+  const entry = Object.values(metafile.outputs).find(({ entryPoint }) =>
+    entryPoint?.endsWith('certificates/src/acme/index.ts'),
+  );
   const reached = Object.keys(entry?.inputs ?? {});
   expect(reached.some((path) => path.endsWith('keeper/certificate-keeper.ts'))).toBe(true);
   expect(reached.filter((path) => /peculiar|reflect-metadata|asn1/.test(path))).toEqual([]);
