@@ -26,7 +26,7 @@ stopOnSignals();
 process.exitCode = await runSteps(
   [
     [stage(400, 'test')],
-    [stage(160, 'run test:slow')],
+    [stage(185, 'run test:slow')],
     [stage(165, 'run test:browser')],
     // Alone: these tests measure memory, and the time in which a program that was killed is back.
     [stage(190, 'run test:load')],
@@ -35,7 +35,7 @@ process.exitCode = await runSteps(
       [
         // The versions between the oldest and the newest Node.js run only the tests that depend on it most; `npm run test:long` runs the others.
         stage(190, 'run test:nodes -- --node 22 --node 24 --suite data-plane'),
-        stage(100, 'run test:postgres -- 15'),
+        stage(105, 'run test:postgres -- 15'),
       ],
       // It waits most of its time. Passed over, with a line that says so, where there is no Go.
       stage(120, 'run try:acme'),
