@@ -19,7 +19,7 @@ export interface TunnelStatus {
   /** null: nothing is probed, or not yet. */
   readonly healthy: boolean | null;
   readonly request_count: number;
-  /** Both ways. */
+  /** Sum of both directions. */
   readonly bytes_proxied: number;
   readonly last_error: string | null;
 }
@@ -28,7 +28,7 @@ export interface ClientStatus {
   readonly pid: number;
   readonly version: string;
   readonly since: string;
-  /** Path of its config file; null: it has none. */
+  /** Path of the config file that the client read; null without a file. */
   readonly config: string | null;
   readonly server: string;
   readonly state: Exclude<ClientState, 'closed'>;
@@ -36,7 +36,7 @@ export interface ClientStatus {
   readonly region_id: string | null;
   readonly latency_ms: number | null;
   readonly carriers: number;
-  /** Without its password; null: none is used. */
+  /** URL of the proxy in use, without the password; null for a direct connection. */
   readonly proxy: string | null;
   readonly log_file: string | null;
   readonly tunnels: readonly TunnelStatus[];
@@ -47,7 +47,7 @@ export interface InspectorAnswer {
   readonly inspect_url: string | null;
 }
 
-/** One line of `GET /logs`: one thing that happened. */
+/** One event of a client, as a line of `GET /logs`. */
 export interface LogEntry {
   readonly at: string;
   /** Empty where people are told nothing. */

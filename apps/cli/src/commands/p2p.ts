@@ -148,7 +148,7 @@ const addSecretFlags = (command: Command): Command =>
     .option('--secret-file <file>', 'File with the secret that both ends share')
     .option('--secret-env <variable>', `Variable with that secret (default: ${VARIABLE})`);
 
-/** With a line break at its end, which whoever uses it leaves out. Throws a Fault. */
+/** Reads the secret of a p2p name from a file or an environment variable. A line break at the end is kept; callers cut it off. Throws a Fault. */
 const findSecret = ({ secretFile, secretEnv }: SecretFlags, io: Pick<Io, 'env' | 'cwd' | 'home'>): Secret => {
   if (secretFile !== undefined && secretEnv !== undefined) {
     throw misuse('use --secret-file or --secret-env, not both.');

@@ -150,7 +150,7 @@ export class WatchedFiles {
     this.#config.seen(hash);
   }
 
-  /** It names these, which are read now. One that is not good is watched, too: it will be mended. */
+  /** Watches the policy files that config.yml names. A file with a mistake is watched as well, because its author will correct it. */
   reads(policies: readonly string[]): void {
     if (!this.#isWatching) return;
     this.remember(policies);

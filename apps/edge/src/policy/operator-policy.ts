@@ -11,7 +11,6 @@ import {
   warningsOfPolicy,
   wirePolicySchema,
 } from '@tunnel/policy';
-import { RULE_LIMITS } from '@tunnel/rules/limits';
 import {
   ConfigProblem,
   isShownPolicyKey,
@@ -57,7 +56,7 @@ const wirePolicyOf = (source: PolicySource, rules: readonly Table[]): Policy => 
   const outline = {
     source,
     rule: (index: number): PolicyPath => pathIn(source, ['rules', index]),
-    ...{ unmadeLine: UNMADE_LINE, bounds: { ...POLICY_BOUNDS, PASSWORD_MAX_BYTES: RULE_LIMITS.PASSWORD_MAX_BYTES } },
+    ...{ unmadeLine: UNMADE_LINE, bounds: POLICY_BOUNDS },
   };
   const { rules: resolved, passwords } = resolvePolicy(null, rules, outline);
   const parsed = wirePolicySchema.safeParse({ login: null, rules: resolved });

@@ -20,7 +20,6 @@ import {
   wirePolicySchema,
 } from '@tunnel/policy';
 import type { TunnelProtocol } from '@tunnel/protocol';
-import { RULE_LIMITS } from '@tunnel/rules/limits';
 import {
   isShownPolicyKey,
   type PlainPassword,
@@ -184,7 +183,7 @@ const readParts = (sources: readonly PolicySource[], make: Make): TunnelPolicy =
     const at = {
       source,
       rule: (index: number): Path => (part.isList ? [index] : ['rules', index]),
-      ...{ unmadeLine: UNMADE_LINE, bounds: { ...POLICY_BOUNDS, PASSWORD_MAX_BYTES: RULE_LIMITS.PASSWORD_MAX_BYTES } },
+      ...{ unmadeLine: UNMADE_LINE, bounds: POLICY_BOUNDS },
     };
     const resolved = resolvePolicy(written.login, written.rules, at);
     if (resolved.login !== null && login !== null) throw source.refuse(['login'], 'given once', 'two');

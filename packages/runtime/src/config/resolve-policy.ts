@@ -1,6 +1,8 @@
 // A policy as it was written becomes one as it is sent: secrets are looked up in their files and variables, tokens hashed, pages read. Passwords are
 // told apart, as hashing them takes its time. What is missing or too large is refused at its line; no refusal repeats a secret.
+
 import { statSync } from 'node:fs';
+import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { Secret, sha256Hex } from '../secret.ts';
 import { readBounded } from './bounded-file.ts';
 import { readSecretText } from './entry-secret.ts';
@@ -40,12 +42,11 @@ interface PolicyOutline {
   readonly bounds: PolicyBounds;
 }
 
-/** Core's, and handed in. */
+/** Bounds of the policy package, handed in because runtime does not import that package. */
 interface PolicyBounds {
   readonly POLICY_TOKEN_MIN_CHARS: number;
   readonly POLICY_TOKEN_MAX_CHARS: number;
   readonly POLICY_BODY_MAX_BYTES: number;
-  readonly PASSWORD_MAX_BYTES: number;
 }
 
 const resolveLogin = (login: Table, { source }: PolicyOutline): Table => {
@@ -117,11 +118,7 @@ const resolveBasic = (
 };
 
 /** Lines `name:password`; empty ones, and those that begin with #, say nothing. */
-const readUsers = (
-  { source, bounds }: PolicyOutline,
-  path: PolicyPath,
-  file: string,
-): [user: string, password: string][] => {
+const readUsers = ({ source }: PolicyOutline, path: PolicyPath, file: string): [user: string, password: string][] => {
   const expected = 'a file with lines name:password';
   const refuse = (reason: string) => source.refuse(path, expected, `${JSON.stringify(file)}: ${reason}`);
   const answer = readSecretText(source.pathOf(file));
@@ -135,7 +132,7 @@ const readUsers = (
     if (colon < 1 || colon === line.length - 1) throw refuse(`line ${index + 1} is not name:password`);
     if (names.has(user)) throw refuse(`line ${index + 1} names a user once more`);
     const password = line.slice(colon + 1);
-    const most = bounds.PASSWORD_MAX_BYTES;
+    const most = RULE_LIMITS.PASSWORD_MAX_BYTES;
     if (Buffer.byteLength(password) > most) throw refuse(`the password in line ${index + 1} has over ${most} bytes`);
     names.add(user);
     users.push([user, password]);

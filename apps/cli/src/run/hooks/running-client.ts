@@ -1,5 +1,5 @@
-// A client that runs, as what goes with it sees it (the agent, readiness, reload): its tunnels with where each came from and how it is,
-// and what can be asked of it.
+// A running client as the hooks of a run see it (agent, readiness, reload): its tunnels with their source and state, and the commands
+// that a hook may give.
 import type { Client, ConnectPeerOptions, PeerConnection, ReloadOutcome, Tunnel, TunnelSpec } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { RunningTunnelState } from '../../agent/answers.ts';
@@ -55,19 +55,19 @@ export interface RunningClient {
   /** Rejects with a Fault when the name is taken, or the edge refuses. */
   open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel>;
   connectPeer(options: ConnectPeerOptions, source: TunnelSource): Promise<PeerConnection>;
-  /** Of the file, and asked for as soon as there is a connection: what comes of it is told by events. `endpointOf` had its endpoint before. */
+  /** Opens a tunnel of the config file as soon as the client is connected; events tell the result. `endpointOf` is the tunnel that had the endpoint before. */
   begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void;
   /** The tunnel of that name leads elsewhere from now on. */
   retarget(spec: TunnelSpec): Promise<void>;
   /** The tunnel of that name has another policy or other services from now on, and maybe another target. Rejects with why it has not. */
   update(spec: TunnelSpec): Promise<void>;
-  /** Closed to be begun again under other terms; nobody is told of an end. Settles with the tunnel that it was. */
+  /** Closes a tunnel that is about to be opened again with other options, without an event for its end. Resolves to the closed tunnel. */
   release(name: string): Promise<Tunnel | null>;
   /** The file names it now. */
   adopt(name: string): void;
   /** No new visitors; those that are there may finish. false: there is none of that name. */
   remove(name: string, reason: RemovedTunnel['reason']): Promise<boolean>;
-  /** Says something to whoever sees the run: whole lines. */
+  /** Prints whole lines to every output of the run. */
   notice(text: string, channel: 'stdout' | 'stderr'): void;
   /** Ends it as the first signal does. */
   stop(): void;
@@ -75,7 +75,7 @@ export interface RunningClient {
   readonly reload: (() => Promise<ReloadOutcome>) | null;
 }
 
-/** What goes with a run and is none of its tunnels: made before it, told of it, shown it, and closed after it. */
+/** A part of a run beside the tunnels, such as the agent or the log file. A hook is made before the run, sees it, and closes after it. */
 export interface RunHook {
   /** Sees what happens from the first moment on. */
   readonly output?: Partial<Output>;

@@ -1,4 +1,4 @@
-// One public port of a udp tunnel: its socket and its flows. Core's flow table says what becomes of each datagram; here it is done.
+// One public port of a udp tunnel: its socket and its flows. The flow table of the rules package says what becomes of each datagram; here it is done.
 import type { RemoteInfo } from 'node:dgram';
 import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
