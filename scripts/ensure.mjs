@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { isBuildFresh } from './lib/build-state.mjs';
-import { installState } from './lib/install-state.mjs';
+import { installState, linkWorkspaces } from './lib/install-state.mjs';
 import { CACHE_DIR, ROOT } from './lib/paths.mjs';
 import { withProgress } from './lib/progress.mjs';
 import { withRunLock } from './lib/run-lock.mjs';
@@ -84,6 +84,7 @@ async function main(goal) {
     say('usage: node scripts/ensure.mjs install|build');
     process.exit(2);
   }
+  linkWorkspaces(ROOT);
   if (installState(ROOT).fresh && (goal === 'install' || isBuildFresh())) return;
   const onWait = (pid) => say(`Waiting for another run (pid ${pid}) that is installing or building`);
   await withRunLock(LOCK_FILE, onWait, async () => {

@@ -1,6 +1,6 @@
 // Says whether node_modules is what package-lock.json asks for, by npm's own record of what it installed.
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { workspaceDirs } from './paths.mjs';
 
 /** @returns {{ fresh: true } | { fresh: false, why: string, command: 'ci' | 'install' }} */
@@ -18,14 +18,30 @@ export function installState(root) {
   return { fresh: true };
 }
 
+/** Links each workspace of the lock file into node_modules, so that a new workspace needs no install. Without node_modules npm makes the links. */
+export function linkWorkspaces(root) {
+  const lock = readJson(join(root, 'package-lock.json'));
+  if (!lock || !existsSync(join(root, 'node_modules/.package-lock.json'))) return;
+  for (const [path, { link, resolved }] of Object.entries(lock.packages)) {
+    const at = join(root, path);
+    if (!link || existsSync(at) || !existsSync(join(root, resolved))) continue;
+    mkdirSync(dirname(at), { recursive: true });
+    // A link that leads nowhere, left by a workspace that had this name in another folder.
+    rmSync(at, { force: true });
+    symlinkSync(relative(dirname(at), join(root, resolved)), at, 'dir');
+  }
+}
+
 function firstMissing(root, wanted, installed) {
   for (const [path, entry] of Object.entries(wanted)) {
     if (!path.startsWith('node_modules/')) continue;
+    // linkWorkspaces puts these in place; npm's record may be older than a new workspace.
+    if (entry.link && existsSync(join(root, path))) continue;
     const found = installed[path];
     // Optional packages of other platforms are in the lock file but never installed.
     if (!found && entry.optional) continue;
     if (!found || found.version !== entry.version || found.resolved !== entry.resolved) return path.slice(13);
-    if (entry.link && !existsSync(join(root, path))) return path.slice(13);
+    if (entry.link) return path.slice(13);
   }
   return undefined;
 }

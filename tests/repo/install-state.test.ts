@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -22,10 +22,14 @@ const lock = (more: object) => ({
   packages: { '': { dependencies: { a: '^1.0.0' } }, 'node_modules/a': { version: '1.0.0' }, ...more },
 });
 
-const state = async (): Promise<unknown> => {
-  const script = (await import(`${ROOT}/scripts/lib/install-state.mjs`)) as { installState(root: string): unknown };
-  return script.installState(dir.path);
-};
+interface Script {
+  installState(root: string): unknown;
+  linkWorkspaces(root: string): void;
+}
+
+const script = async (): Promise<Script> => (await import(`${ROOT}/scripts/lib/install-state.mjs`)) as Script;
+
+const state = async (): Promise<unknown> => (await script()).installState(dir.path);
 
 it('is fresh when npm installed what the lock file asks for', async () => {
   expect(await state()).toEqual({ fresh: true });
@@ -58,4 +62,13 @@ it.each([
 ])('is stale when %s', async (_, change, command) => {
   change();
   expect(await state()).toMatchObject({ fresh: false, command });
+});
+
+it('links a new workspace without an install', async () => {
+  write('packages/b/package.json', {});
+  write('package-lock.json', lock({ 'packages/b': {}, 'node_modules/@x/b': { resolved: 'packages/b', link: true } }));
+  expect(await state()).toMatchObject({ fresh: false, command: 'ci' });
+  (await script()).linkWorkspaces(dir.path);
+  expect(await state()).toEqual({ fresh: true });
+  expect(realpathSync(join(dir.path, 'node_modules/@x/b'))).toBe(realpathSync(join(dir.path, 'packages/b')));
 });

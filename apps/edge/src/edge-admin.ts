@@ -1,15 +1,9 @@
 // How those who look at an edge are assembled: the metrics and the REST, each given what it reads of the other parts.
 
+import { restListenerOf, type ServerConfig } from '@tunnel/config/server';
 import { createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { callerAddressOf } from '@tunnel/rules/net';
-import {
-  createMetrics,
-  type InternalErrors,
-  randomId,
-  restListenerOf,
-  type Secret,
-  type ServerConfig,
-} from '@tunnel/runtime';
+import { createMetrics, type InternalErrors, randomId, type Secret } from '@tunnel/runtime';
 import type { CertificateSources } from './admin/certificate-list.ts';
 import type { GroupFeed } from './admin/group-feed.ts';
 import type { GroupMetrics } from './admin/group-metrics.ts';

@@ -2,8 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
+import { loadServerConfig } from '@tunnel/config/server';
 import type { TunnelPolicy } from '@tunnel/contract';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RawClient } from './control/raw-client.fixture.ts';

@@ -1,6 +1,8 @@
 // The policies of an edge in one object: what is kept of them, the rules in the way of visitors, what is done for them, and their figures.
+
+import type { ServerConfig } from '@tunnel/config/server';
 import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/policy';
-import type { Clock, ServerConfig } from '@tunnel/runtime';
+import type { Clock } from '@tunnel/runtime';
 import type { PolicyFigures } from './admin/policy-metrics.ts';
 import { PolicyStore } from './control/policy-store.ts';
 import { HeldBodies } from './policy/held-bodies.ts';

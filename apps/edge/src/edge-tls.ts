@@ -3,8 +3,9 @@
 import { join } from 'node:path';
 import type { SecureContextOptions } from 'node:tls';
 import type { LocalAuthority } from '@tunnel/certificates/acme';
+import { type ServerConfig } from '@tunnel/config/server';
 import { CertificateFiles, type CertificatePair, type TicketScope, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
-import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
+import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
 import type { CertificateListener } from './backend/certificates/edge-certificates.ts';
 import { CertificateStore } from './ingress/tls/certificate-store.ts';
 import { EDGE_LIMITS } from './limits.ts';

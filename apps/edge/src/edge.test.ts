@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, freePort } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { tryPort } from './control/control.fixture.ts';

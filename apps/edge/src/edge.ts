@@ -1,17 +1,10 @@
 // The composition root of the edge: makes every part, joins them, starts and stops them in order. Nothing else wires.
 import { randomInt } from 'node:crypto';
+import { platformHostAtEdge, restListenerOf, type ServerConfig } from '@tunnel/config/server';
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import { CAPABILITY } from '@tunnel/protocol';
 import { platformLabelOf } from '@tunnel/rules/names';
-import {
-  InternalErrors,
-  Lifecycle,
-  platformHostAtEdge,
-  randomToken,
-  restListenerOf,
-  Secret,
-  type ServerConfig,
-} from '@tunnel/runtime';
+import { InternalErrors, Lifecycle, randomToken, Secret } from '@tunnel/runtime';
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
 import type { MetricsServer } from './admin/metrics-server.ts';

@@ -1,9 +1,11 @@
 // The composition root of the platform: makes every part, joins them, starts and stops them in order.
+
+import { type ServerConfig } from '@tunnel/config/server';
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { createProcessGate, createStackGate, type ProcessGate } from '@tunnel/http-shell';
 import { platformLabelOf } from '@tunnel/rules/names';
-import { type Clock, Lifecycle, type Logger, type Secret, type ServerConfig } from '@tunnel/runtime';
+import { type Clock, Lifecycle, type Logger, type Secret } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { Billing, type ProcessorAccess } from './billing/billing.ts';
 import { Database } from './db/database.ts';

@@ -1,23 +1,4 @@
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
-export { restListenerOf } from './config/clear-text.ts';
-export {
-  type ClientConfig,
-  type ClientTunnel,
-  clientFileKeys,
-  loadClientConfig,
-} from './config/client-config.ts';
-export { readGroupKeyFile, readSecretText } from './config/entry-secret.ts';
-export { readConfigText } from './config/file-layers.ts';
-export { pathFrom } from './config/path-from.ts';
-export { hasHttpsPort, platformHostAtEdge } from './config/platform-host.ts';
-export { PolicySource, readPolicySource } from './config/policy-source.ts';
-export { ConfigProblem } from './config/problem.ts';
-export { type PlainPassword, type PolicyPath, resolvePolicy } from './config/resolve-policy.ts';
-export { findServerFile, loadServerConfig, SERVER_FILE } from './config/server-config.ts';
-export type { ServerConfig } from './config/server-schema.ts';
-export { type ConfiguredParts, type ConfigWarning, configWarnings, likelyParts } from './config/server-warnings.ts';
-export { isShownPolicyKey } from './config/shown-policy-keys.ts';
-export { tunnelNames } from './config/tunnel-names.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './files/file-lock.ts';
 export { ensureSecretFile, readSecretFile } from './files/secret-file.ts';
 export { readFirstAccountLink, removeFirstAccountLink, writeFirstAccountLink } from './first-account-link.ts';

@@ -1,6 +1,8 @@
 // An edge in this process, made at its composition root with more room than an edge gives: for rows that need more frames than a client may send.
+
+import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret } from '@tunnel/runtime';
+import { createLogger, Secret } from '@tunnel/runtime';
 import type { Harness } from '../../system/harness.fixture.ts';
 import type { GroupEdge } from './group-edge.fixture.ts';
 

@@ -1,7 +1,9 @@
 // The platform in the process, over real HTTP and a real database, with a clock that moves on request.
+
+import { loadServerConfig } from '@tunnel/config/server';
 import type { LoggedIn } from '@tunnel/contract';
 import { createPlatform, type MailNotice } from '@tunnel/platform';
-import { loadServerConfig, Secret } from '@tunnel/runtime';
+import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../apps/platform/src/db/test-database.fixture.ts';

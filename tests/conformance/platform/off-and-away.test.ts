@@ -1,5 +1,5 @@
 // A server whose database is away, and one whose load balancing was never switched on, and MCP switched off.
-import { loadServerConfig } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refusalOf } from './api-request.fixture.ts';
 import { PASSWORD, PlatformHarness } from './platform-harness.fixture.ts';

@@ -2,8 +2,9 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
+import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge, type Edge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret } from '@tunnel/runtime';
+import { createLogger, Secret } from '@tunnel/runtime';
 import { AcmeServer, type AcmeServerOptions } from '@tunnel/testkit';
 import type { Harness } from '../harness.fixture.ts';
 import { CertifiedServer } from './certified-server.fixture.ts';

@@ -1,7 +1,8 @@
 // Two accounts at one edge, of which one takes all it can get of what both share: the other one gets its own at once.
 import { createHash } from 'node:crypto';
+import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { claimPortBlock, eventually, startUdpEcho } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { type Harness, it } from '../in-process.fixture.ts';

@@ -2,8 +2,9 @@
 // another loopback address, on which relays stand for it. Both live by a clock five times as fast as the system's.
 import { createSocket, type Socket } from 'node:dgram';
 import { type Client, connect, type StatusEvent, type Tunnel } from '@tunnel/client';
+import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge, type Edge } from '@tunnel/edge';
-import { type Clock, createLogger, loadServerConfig, Secret } from '@tunnel/runtime';
+import { type Clock, createLogger, Secret } from '@tunnel/runtime';
 import {
   eventually,
   FastClock,

@@ -6,7 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { PlatformCertificates } from '../../../apps/edge/src/backend/certificates/platform-certificates.ts';
 import { EdgeTls } from '../../../apps/edge/src/edge-tls.ts';
 

@@ -1,7 +1,8 @@
 // The running clients of this user, and which of them is meant: by pid, by its config file, or the only one.
 import { realpathSync } from 'node:fs';
+import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { type Clock, pathFrom } from '@tunnel/runtime';
+import { type Clock } from '@tunnel/runtime';
 import { type Command, Option } from 'commander';
 import type { Io } from '../io/io.ts';
 import { type AgentCall, type AgentReply, askClient, followClient, NoAnswer } from './agent-client.ts';

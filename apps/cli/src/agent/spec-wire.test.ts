@@ -1,5 +1,6 @@
 import { TunnelPolicy } from '@tunnel/client';
-import { PolicySource, Secret } from '@tunnel/runtime';
+import { PolicySource } from '@tunnel/config/policy';
+import { Secret } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
 import { type NamedSpec, specFromWire, specToWire } from './spec-wire.ts';
 

@@ -1,5 +1,5 @@
 // `tunnel add http|tcp|tls|udp|files …`: opens one more tunnel in a client that runs, with the flags of the commands of the same name.
-import { pathFrom } from '@tunnel/runtime';
+import { pathFrom } from '@tunnel/config/layers';
 import { Command } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
 import { type NamedSpec, specToWire } from '../agent/spec-wire.ts';

@@ -1,7 +1,7 @@
 // `tunnel files DIR`: publishes a folder; the client is its web server.
 import { statSync } from 'node:fs';
 import { localLabel } from '@tunnel/client';
-import { pathFrom } from '@tunnel/runtime';
+import { pathFrom } from '@tunnel/config/layers';
 import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { addMemberFlags } from '../config/flags.ts';

@@ -2,8 +2,8 @@
 import { existsSync, readFileSync, renameSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { checkTunnelSpec, parseServerAddress } from '@tunnel/client';
+import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { pathFrom } from '@tunnel/runtime';
 import { Command, InvalidArgumentError } from 'commander';
 import { type EntryKeys, newConfigText } from '../config/entries.ts';
 import { defaultConfigPath, loadConfig, tryConfig } from '../config/file.ts';

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { loadClientConfig, sha256Hex } from '@tunnel/runtime';
+import { loadClientConfig } from '@tunnel/config/client';
+import { sha256Hex } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run } from '../all-commands.ts';

@@ -3,8 +3,8 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { ProxyFor } from '@tunnel/client';
+import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { pathFrom } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { LoginFile, type SavedLogin } from '../api/login-file.ts';
 import { checkPlatform, DEFAULT_PLATFORM, type PlatformEndpoint, platformClient } from '../api/platform-api.ts';

@@ -1,7 +1,8 @@
 // `tunnel p2p publish`, `tunnel p2p connect`: a local service between two clients, through the edge or direct. `tunnel p2p secret`: what they share.
 import { type ConnectPeerOptions, checkPeerOptions, localText, type TunnelSpec } from '@tunnel/client';
+import { pathFrom, readSecretText } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { pathFrom, randomToken, readSecretText, Secret } from '@tunnel/runtime';
+import { randomToken, Secret } from '@tunnel/runtime';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { loadConfig } from '../config/file.ts';
 import { addConnectionFlags, type ConnectionFlags, FLAG_GROUPS } from '../config/flags.ts';

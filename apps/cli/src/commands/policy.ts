@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hashPassword, type PolicyVerdict, readPolicyFile, type TracedRule, testPolicy } from '@tunnel/client';
-import { pathFrom } from '@tunnel/runtime';
+import { pathFrom } from '@tunnel/config/layers';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { repeated } from '../config/policy-flags.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';

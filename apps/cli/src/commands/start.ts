@@ -1,8 +1,10 @@
 // `tunnel start [NAME…]`: opens the tunnels of config.yml, all of them or those named, and reads it again when told to.
 // `tunnel check`: reads config.yml, says what it would open, connects to nothing.
 import { checkPeerOptions, checkTunnelSpec, localText } from '@tunnel/client';
+import { type ClientConfig, type ClientTunnel, loadClientConfig } from '@tunnel/config/client';
+import { readConfigText } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, type ClientTunnel, loadClientConfig, readConfigText, sha256Hex } from '@tunnel/runtime';
+import { sha256Hex } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config/file.ts';
 import {

@@ -1,6 +1,9 @@
 // `tunnel __complete KIND`: the words that only this moment knows, one a line, for the scripts of `tunnel completion`. Reads files alone,
 // and says nothing when there is nothing to say: whoever typed is in the middle of a line.
-import { isProcessAlive, pathFrom, tunnelNames } from '@tunnel/runtime';
+
+import { tunnelNames } from '@tunnel/config/client';
+import { pathFrom } from '@tunnel/config/layers';
+import { isProcessAlive } from '@tunnel/runtime';
 import { findSockets } from '../agent/socket-folders.ts';
 import type { Io } from '../io/io.ts';
 

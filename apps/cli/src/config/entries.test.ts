@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { loadClientConfig } from '@tunnel/runtime';
+import { loadClientConfig } from '@tunnel/config/client';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';

@@ -1,6 +1,7 @@
 // Writes an entry of `tunnels` into config.yml: every other line of the file stays as it is, comments and order included.
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { type ClientConfig, loadClientConfig, PolicySource } from '@tunnel/runtime';
+import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
+import { PolicySource } from '@tunnel/config/policy';
 import type { Io } from '../io/io.ts';
 import { writePrivateFile } from '../io/private-files.ts';
 import { misuse } from '../io/problem-report.ts';

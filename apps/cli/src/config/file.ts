@@ -1,15 +1,10 @@
 // config.yml as commands find it: the one that was named, or the one in the home folder; and a new text for it, tried before it is written.
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
+import { ConfigProblem, pathFrom, readConfigText } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import {
-  type ClientConfig,
-  ConfigProblem,
-  loadClientConfig,
-  pathFrom,
-  readConfigText,
-  sha256Hex,
-} from '@tunnel/runtime';
+import { sha256Hex } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
 import { fileFault, writePrivateFile } from '../io/private-files.ts';
 

@@ -1,6 +1,7 @@
 // The flags that commands share: of an edge and the connection to it, of what is shown of requests, of groups and health checks.
 import type { HealthCheck, TunnelSpec } from '@tunnel/client';
-import { pathFrom, readGroupKeyFile, Secret } from '@tunnel/runtime';
+import { pathFrom, readGroupKeyFile } from '@tunnel/config/layers';
+import { Secret } from '@tunnel/runtime';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';

@@ -1,7 +1,8 @@
 // Sets keys at the top of config.yml, line by line: every other word of the file stays as it is, comments and order included.
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type ClientConfig, type FileLock, loadClientConfig, takeLock } from '@tunnel/runtime';
+import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
+import { type FileLock, takeLock } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
 import { fileFault, writePrivateFile } from '../io/private-files.ts';
 import { misuse } from '../io/problem-report.ts';

@@ -1,6 +1,6 @@
 // What a tunnel leads to, as people type it: `3000`, `localhost:3000`, `http://localhost:3000`, `unix:/run/app.sock`.
 import type { LocalSpec } from '@tunnel/client';
-import { pathFrom } from '@tunnel/runtime';
+import { pathFrom } from '@tunnel/config/layers';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';

@@ -7,7 +7,8 @@ import {
   TunnelPolicy,
   type TunnelSpec,
 } from '@tunnel/client';
-import { type ClientTunnel, readPolicySource } from '@tunnel/runtime';
+import { type ClientTunnel } from '@tunnel/config/client';
+import { readPolicySource } from '@tunnel/config/policy';
 import type { Io } from '../io/io.ts';
 
 export type NamedTunnel = readonly [name: string, entry: ClientTunnel];

@@ -1,7 +1,8 @@
 // The flags that say who may visit a tunnel, and the rules that they make, in one order: denied networks, allowed ones, a rate limit, who may come in,
 // headers; then those of --policy. Secrets are in files: a process list shows what is typed.
 import { TunnelPolicy, type TunnelSpec } from '@tunnel/client';
-import { PolicySource, pathFrom, readPolicySource } from '@tunnel/runtime';
+import { pathFrom } from '@tunnel/config/layers';
+import { PolicySource, readPolicySource } from '@tunnel/config/policy';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';

@@ -2,8 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import { type Proxy, type ProxyFor, parseServerAddress, proxyFor } from '@tunnel/client';
+import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { createLogger, type Logger, pathFrom, Secret } from '@tunnel/runtime';
+import { createLogger, type Logger, Secret } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from './file.ts';

@@ -1,4 +1,4 @@
-import { loadClientConfig } from '@tunnel/runtime';
+import { loadClientConfig } from '@tunnel/config/client';
 import { describe, expect, it } from 'vitest';
 import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
 import { wantedTunnel } from './wanted-tunnel.ts';

@@ -1,6 +1,8 @@
 // A real edge for tests of the commands, in the same process, on ports that nobody else has.
+
+import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge, type Edge, type EdgeDeps } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 
 type Overrides = NonNullable<Parameters<typeof loadServerConfig>[0]['overrides']>;
 

@@ -13,8 +13,9 @@ import {
   tunnelFields,
   type WantedEntry,
 } from '@tunnel/client';
+import { type ClientConfig } from '@tunnel/config/client';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, Secret, sha256Hex } from '@tunnel/runtime';
+import { Secret, sha256Hex } from '@tunnel/runtime';
 import { isTunnel, nameOf, type RunningClient, type RunningTunnel } from './hooks/running-client.ts';
 
 /** The file as it is now, checked: all of it can be tried. */

@@ -2,8 +2,9 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
+import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
+import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { type ClientConfig, loadClientConfig, pathFrom } from '@tunnel/runtime';
 import { defaultConfigPath } from '../config/file.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';

@@ -1,7 +1,7 @@
 // Where a new API key is put so that the client finds it: a file of its own beside config.yml, which names it.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
-import { pathFrom } from '@tunnel/runtime';
+import { pathFrom } from '@tunnel/config/layers';
 import { type LoadedConfig, loadConfig } from '../config/file.ts';
 import { type ConfigChanges, checkConfigKeys, saveConfigKeys, writtenConfigPath } from '../config/keys.ts';
 import type { Io } from '../io/io.ts';

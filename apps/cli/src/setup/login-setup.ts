@@ -1,9 +1,11 @@
 // What `tunnel login` leaves behind so that the next command works: an API key of this computer, and the server, in config.yml.
 import { existsSync } from 'node:fs';
 import { isLoopbackHost } from '@tunnel/client';
+import { clientFileKeys } from '@tunnel/config/client';
+import { pathFrom } from '@tunnel/config/layers';
 import type { CreatedKey, UsageRegion } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { clientFileKeys, pathFrom, type Secret, sha256Hex } from '@tunnel/runtime';
+import { type Secret, sha256Hex } from '@tunnel/runtime';
 import { hostOf } from '../api/http-call.ts';
 import type { PlatformLogin } from '../api/platform-login.ts';
 import { type LoadedConfig, loadConfig } from '../config/file.ts';

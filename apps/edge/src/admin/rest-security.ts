@@ -1,9 +1,10 @@
 // REST beyond loopback: it speaks TLS there, with the certificate of the edge, and the platform is told a URL whose host the certificate has.
 import { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
+import { restListenerOf, type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 import { loadTlsFiles, type TlsFiles } from '@tunnel/http-shell';
-import { type Logger, restListenerOf, type ServerConfig } from '@tunnel/runtime';
+import { type Logger } from '@tunnel/runtime';
 
 type RestConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;
 

@@ -1,8 +1,10 @@
 // Joins the alerts to the rest of the edge: what its configuration says of them, and the watcher of groups that raises them.
+
+import type { ServerConfig } from '@tunnel/config/server';
 import { showProtocol } from '@tunnel/contract';
 import { decidePrivateAlerts } from '@tunnel/rules/net';
 import { ownerKey } from '@tunnel/rules/tunnels';
-import type { Logger, ServerConfig } from '@tunnel/runtime';
+import type { Logger } from '@tunnel/runtime';
 import type { GroupWatcher } from '../routing/groups.ts';
 import { AlertSender, type AlertSenderDeps } from './alert-sender.ts';
 import type { LastAlerts } from './last-alerts.ts';

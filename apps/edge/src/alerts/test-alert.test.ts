@@ -1,4 +1,5 @@
-import { loadServerConfig, systemClock } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, freePort } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';

@@ -1,6 +1,8 @@
 // One alert to the operator's URL that nothing has caused, so that it is known to arrive before it is needed.
+
+import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import { type Clock, randomId, reasonOf, requestOnce, type ServerConfig, trustOf } from '@tunnel/runtime';
+import { type Clock, randomId, reasonOf, requestOnce, trustOf } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { composeAlert } from './alert-message.ts';
 

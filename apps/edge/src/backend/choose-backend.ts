@@ -2,10 +2,11 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type ServerConfig } from '@tunnel/config/server';
 import type { Heartbeat } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { isLoopbackHost } from '@tunnel/rules/net';
-import { type Clock, type Logger, randomId, Secret, type ServerConfig } from '@tunnel/runtime';
+import { type Clock, type Logger, randomId, Secret } from '@tunnel/runtime';
 import type { Backend } from './backend.ts';
 import { StandaloneCertificates } from './certificates/standalone-certificates.ts';
 import { PlatformBackend, type PlatformBackendOptions } from './platform-backend.ts';

@@ -2,13 +2,14 @@
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
+import { loadServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/policy';
 import { AccountBuckets, FramePace, type FramePaceRules } from '@tunnel/rules/rate';
 import { type Owner, type TunnelProtocol } from '@tunnel/rules/tunnels';
-import { type Clock, createLogger, type Logger, loadServerConfig } from '@tunnel/runtime';
+import { type Clock, createLogger, type Logger } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
 import { ReservedNameTable } from '../backend/names/reserved-names.ts';

@@ -3,9 +3,9 @@
 import type { RemoteInfo } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import type { ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 import { PacketSocket, type ReportInternalError } from '@tunnel/mux';
-import type { ServerConfig } from '@tunnel/runtime';
 import type { EndpointRegistry, PortRange } from '../routing/endpoints.ts';
 
 export interface DatagramPortsConfig {

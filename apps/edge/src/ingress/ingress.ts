@@ -1,7 +1,9 @@
 // All ways in for visitors, together: the ports of tunnels' own, the HTTP ports that the others share, and the streams of peers. Opened, drained and cut as one.
+
+import type { ServerConfig } from '@tunnel/config/server';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
-import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { Clock, Logger } from '@tunnel/runtime';
 import type { EdgeCertificates } from '../backend/certificates/edge-certificates.ts';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import type { HeldBodies } from '../policy/held-bodies.ts';

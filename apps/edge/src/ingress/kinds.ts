@@ -1,13 +1,14 @@
 // The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
 // opens its ports. A new protocol is a folder beside this file, and a line in each table.
 
+import { type ServerConfig } from '@tunnel/config/server';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { hostOfAuthority } from '@tunnel/http1';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
 import { FlowAddresses } from '@tunnel/rules/flows';
 import { type LeasedEndpoint, type Transport, type TunnelProtocol } from '@tunnel/rules/tunnels';
-import { type Clock, type Logger, readOncePerTurn, type ServerConfig } from '@tunnel/runtime';
+import { type Clock, type Logger, readOncePerTurn } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { PolicyGate } from '../policy/policy-gate.ts';
 import type { Balancer } from '../routing/balancer.ts';

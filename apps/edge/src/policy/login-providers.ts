@@ -1,6 +1,9 @@
 // Who logs people in at a tunnel: the provider that its policy brings, or one of the operator's by its name.
+
+import { ConfigProblem, readSecretText } from '@tunnel/config/layers';
+import { type ServerConfig } from '@tunnel/config/server';
 import type { LoginProvider } from '@tunnel/policy';
-import { ConfigProblem, readSecretText, Secret, type ServerConfig } from '@tunnel/runtime';
+import { Secret } from '@tunnel/runtime';
 import type { ProviderRef } from './provider-calls.ts';
 
 export interface Provider {

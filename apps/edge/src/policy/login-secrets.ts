@@ -1,7 +1,8 @@
 // The secrets that seal logins: those of `login_secret_file`, or one that is generated once into the data directory.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigProblem, ensureSecretFile, randomToken, readSecretText, Secret } from '@tunnel/runtime';
+import { ConfigProblem, readSecretText } from '@tunnel/config/layers';
+import { ensureSecretFile, randomToken, Secret } from '@tunnel/runtime';
 
 /** A key is derived from each: a short one could be guessed from a cookie at home. */
 const LEAST_CHARACTERS = 32;

@@ -1,24 +1,23 @@
 // The operator's rules for every tunnel of this edge: a file as tunnels have them, without what is a tunnel's own.
 
 import { homedir } from 'node:os';
+import { ConfigProblem } from '@tunnel/config/layers';
+import {
+  isShownPolicyKey,
+  type PolicyPath,
+  type PolicySource,
+  readPolicySource,
+  resolvePolicy,
+} from '@tunnel/config/policy';
 import {
   type Auth,
   filePolicySchema,
-  POLICY_BOUNDS,
   type Policy,
   problemsOfPolicy,
   problemText,
   warningsOfPolicy,
   wirePolicySchema,
 } from '@tunnel/policy';
-import {
-  ConfigProblem,
-  isShownPolicyKey,
-  type PolicyPath,
-  type PolicySource,
-  readPolicySource,
-  resolvePolicy,
-} from '@tunnel/runtime';
 import { hashPassword } from './password-hash.ts';
 
 /** What a file of the operator is judged with: it stands before tunnels of all kinds, and knows no service of any. */
@@ -56,7 +55,7 @@ const wirePolicyOf = (source: PolicySource, rules: readonly Table[]): Policy => 
   const outline = {
     source,
     rule: (index: number): PolicyPath => pathIn(source, ['rules', index]),
-    ...{ unmadeLine: UNMADE_LINE, bounds: POLICY_BOUNDS },
+    unmadeLine: UNMADE_LINE,
   };
   const { rules: resolved, passwords } = resolvePolicy(null, rules, outline);
   const parsed = wirePolicySchema.safeParse({ login: null, rules: resolved });

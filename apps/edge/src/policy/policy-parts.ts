@@ -1,8 +1,9 @@
 // What `[policy]` of server.toml makes: the operator's rules, and the driver with the operator's providers and secrets.
 
+import type { ConfigWarning, ServerConfig } from '@tunnel/config/server';
 import { type Policy } from '@tunnel/policy';
 import { decidePrivateAlerts } from '@tunnel/rules/net';
-import type { Clock, ConfigWarning, Logger, ServerConfig } from '@tunnel/runtime';
+import type { Clock, Logger } from '@tunnel/runtime';
 import { readOperatorProviders } from './login-providers.ts';
 import { loadLoginSecrets, readLoginSecretFile } from './login-secrets.ts';
 import { operatorWarnings, readOperatorPolicy } from './operator-policy.ts';

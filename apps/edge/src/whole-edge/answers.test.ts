@@ -2,9 +2,10 @@
 import { createServer, request, type Server } from 'node:http';
 import { type AddressInfo, connect as connectTcp } from 'node:net';
 import { type Client, connect, type RequestEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
+import { loadServerConfig } from '@tunnel/config/server';
 import type { CapturedRequest, CaptureList } from '@tunnel/contract';
 import { CAPABILITIES, CAPABILITY, WIRE_LIMITS } from '@tunnel/protocol';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { RawClient } from '../control/raw-client.fixture.ts';

@@ -1,8 +1,9 @@
 // An edge and a client in one process with a clock that runs 30 times as fast: limits of half a minute pass in about a second. A part
 // that waited by the system's clock would make these tests take as long as the limits are.
 import { type Client, type ConnectOptions, connect, type StatusEvent } from '@tunnel/client';
+import { loadServerConfig } from '@tunnel/config/server';
 import { WIRE_LIMITS } from '@tunnel/protocol';
-import { createLogger, loadServerConfig, Secret } from '@tunnel/runtime';
+import { createLogger, Secret } from '@tunnel/runtime';
 import {
   claimPortBlock,
   eventually,

@@ -1,7 +1,8 @@
 // TLS handshakes of one network at an edge whose event loop is late: beyond the rate they are reset, and when the loop is in time again nobody notices.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import {
   answerToHello,
   eventually,

@@ -5,7 +5,8 @@ import { get } from 'node:https';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import {
   eventually,
   renewedCertificate,

@@ -1,5 +1,7 @@
 // A whole edge with p2p tunnels: what REST and metrics say of them, the end of permission, and a restart that the two clients outlive.
-import { createLogger, loadServerConfig, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
+
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openRelay, P2P_TUNNEL, RawPeer } from '../control/raw-peers.fixture.ts';

@@ -1,5 +1,7 @@
 // The ports of a range among accounts, at a whole edge: what one account leases and what it has reserved count together.
-import { createLogger, loadServerConfig, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
+
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { claimPortBlock, type PortBlock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RawClient } from '../control/raw-client.fixture.ts';

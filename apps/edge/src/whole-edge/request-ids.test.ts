@@ -2,8 +2,9 @@
 import { Agent, createServer, request, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Client, connect, type RequestEvent, type Tunnel } from '@tunnel/client';
+import { loadServerConfig } from '@tunnel/config/server';
 import type { CapturedRequest, CaptureList } from '@tunnel/contract';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createEdge } from '../edge.ts';

@@ -1,7 +1,8 @@
 // Which groups of a key agreement an edge takes, on each of its ports that speak TLS, and what the others cost it.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import {
   answerToHello,
   recordHello,

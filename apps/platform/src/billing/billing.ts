@@ -1,5 +1,7 @@
 // The parts of billing, joined: the processor that the configuration names, or the stand-in that was given, account locks, metering.
-import { type Clock, type Logger, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
+
+import { type ServerConfig } from '@tunnel/config/server';
+import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
 import type { Db } from '../db/database.ts';
 import { AccountLocks } from './account-locks.ts';
 import { Metering } from './metering/metering.ts';

@@ -3,8 +3,9 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import { ensureSecretFile, readSecretFile, type Secret, type ServerConfig } from '@tunnel/runtime';
+import { ensureSecretFile, readSecretFile, type Secret } from '@tunnel/runtime';
 
 const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;

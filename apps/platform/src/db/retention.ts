@@ -1,6 +1,6 @@
 // How long each table keeps its rows, or why for ever. One line a table: a test compares the list with the tables that there are,
 // and docs/security.md shows it.
-import type { ServerConfig } from '@tunnel/runtime';
+import type { ServerConfig } from '@tunnel/config/server';
 import { type RawBuilder, sql } from 'kysely';
 import { LIMITS } from '../limits.ts';
 import type { Schema } from './schema.ts';

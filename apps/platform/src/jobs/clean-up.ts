@@ -1,5 +1,5 @@
 // Deletes what is kept for a time and older than that. How long is the business of db/retention.ts.
-import type { ServerConfig } from '@tunnel/runtime';
+import type { ServerConfig } from '@tunnel/config/server';
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import { DatabaseAway } from '../db/database-away.ts';

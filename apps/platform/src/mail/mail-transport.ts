@@ -1,7 +1,8 @@
 // How a mail leaves the platform: into a file, or to a mail server.
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Secret, type ServerConfig } from '@tunnel/runtime';
+import { type ServerConfig } from '@tunnel/config/server';
+import { Secret } from '@tunnel/runtime';
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import { LIMITS } from '../limits.ts';
 

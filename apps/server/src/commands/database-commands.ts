@@ -1,5 +1,6 @@
 // The commands that work on the database, beside a running server or without one: `migrate` and `edge-credential`; and the way to it.
 import { userInfo } from 'node:os';
+import { type ServerConfig } from '@tunnel/config/server';
 import {
   migrate as applyMigrations,
   createCredential,
@@ -11,7 +12,7 @@ import {
   pendingMigrations,
   revokeCredential,
 } from '@tunnel/platform';
-import { createLogger, type Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
+import { createLogger, type Secret, systemClock } from '@tunnel/runtime';
 import { Command } from 'commander';
 import { openDataDir } from '../data-dir/data-dir.ts';
 import { embeddedUrl } from '../embedded-postgres/connection.ts';

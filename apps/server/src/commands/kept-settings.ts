@@ -1,8 +1,8 @@
 // The settings of a start with `--public` as a file in the data directory, so that every other command sees them and a later start needs no flags.
 import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { SERVER_FILE, type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import { SERVER_FILE, type ServerConfig } from '@tunnel/runtime';
 import { STACK_DEFAULTS } from '../console/start-notes.ts';
 import { type PublicFlags, publicOverrides } from './public-flags.ts';
 

@@ -5,7 +5,7 @@ import {
   configWarnings,
   likelyParts,
   type ServerConfig,
-} from '@tunnel/runtime';
+} from '@tunnel/config/server';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { runPart } from '../parts/run-part.ts';
 import { type ServerKind, ServerParts } from '../parts/server-parts.ts';

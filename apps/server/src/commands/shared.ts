@@ -1,5 +1,5 @@
 // What the commands of tunnel-server share: their flags, the config they lead to, and columns for people.
-import { findServerFile, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
+import { findServerFile, loadServerConfig, type ServerConfig } from '@tunnel/config/server';
 import { Command } from 'commander';
 import { STACK_DEFAULTS } from '../console/start-notes.ts';
 

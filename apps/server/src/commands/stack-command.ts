@@ -1,6 +1,6 @@
 // `tunnel-server stack`: the platform, an edge and a database on this machine, supervised.
 import { relative } from 'node:path';
-import type { ServerConfig } from '@tunnel/runtime';
+import type { ServerConfig } from '@tunnel/config/server';
 import type { Command } from 'commander';
 import { thisProcess } from '../process/host.ts';
 import { type RunDeps, runServer } from '../run/run-server.ts';

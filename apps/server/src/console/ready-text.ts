@@ -1,7 +1,7 @@
 // What a person reads on the console: when the server is ready where everything is and the next command to type; and each mail's link.
 import { join, relative } from 'node:path';
+import type { ServerConfig } from '@tunnel/config/server';
 import type { MailNotice } from '@tunnel/platform';
-import type { ServerConfig } from '@tunnel/runtime';
 import type { RunFile } from '../data-dir/data-dir.ts';
 
 const DEFAULT_CONTROL = '127.0.0.1:4040';

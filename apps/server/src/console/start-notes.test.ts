@@ -1,4 +1,4 @@
-import { loadServerConfig } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
 import { describe, expect, it } from 'vitest';
 import { portRangeOf, STACK_DEFAULTS, startNotes, trustNotes } from './start-notes.ts';
 

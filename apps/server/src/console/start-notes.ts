@@ -2,7 +2,7 @@
 // this machine is trusted.
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { type ConfiguredParts, configWarnings, type ServerConfig } from '@tunnel/runtime';
+import { type ConfiguredParts, configWarnings, type ServerConfig } from '@tunnel/config/server';
 
 /** The file that `npm start` stands for when it is given none: one machine, nothing held back. */
 export const STACK_DEFAULTS = {

@@ -1,17 +1,9 @@
 // The life of a part as a child of the stack: it loads, is told to start, says where it is, and ends when it is told to, or at once when
 // the parent is gone. Signals are the parent's affair: those of a terminal reach every process of the group.
 import { join } from 'node:path';
+import { loadServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import {
-  type Clock,
-  createLogger,
-  type FileLock,
-  type Logger,
-  loadServerConfig,
-  lockHolder,
-  Secret,
-  takeLock,
-} from '@tunnel/runtime';
+import { type Clock, createLogger, type FileLock, type Logger, lockHolder, Secret, takeLock } from '@tunnel/runtime';
 import { VERSION } from '../bundle.ts';
 import { mailText } from '../console/ready-text.ts';
 import { crashErrorOf, processCounters } from '../data-dir/crash-reports.ts';

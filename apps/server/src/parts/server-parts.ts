@@ -2,9 +2,10 @@
 // need each other, stopped the other way round: edge, platform, the payment processor's stand-in, and the database last, after the
 // final flush. Code is loaded with the part that needs it: no process holds what it does not run.
 import { join } from 'node:path';
+import type { ServerConfig } from '@tunnel/config/server';
 import type { Edge, EdgeDeps } from '@tunnel/edge';
 import type { MailNotice, Platform, PlatformDeps, ProcessorAccess } from '@tunnel/platform';
-import type { Clock, Logger, Secret, ServerConfig } from '@tunnel/runtime';
+import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { Simulator } from '@tunnel/simulator';
 import { DASHBOARD_FOLDER, VIEWER_FOLDER } from '../bundle.ts';
 import type { Reach } from '../data-dir/data-dir.ts';

@@ -1,5 +1,5 @@
+import { ConfigProblem } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
-import { ConfigProblem } from '@tunnel/runtime';
 import { expect, it } from 'vitest';
 import { reportProblem } from './problem-report.ts';
 

@@ -2,7 +2,7 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadServerConfig } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
 import { testCertificate } from '@tunnel/testkit';
 import { afterAll, expect, it } from 'vitest';
 import { checkAcmeSettings } from './acme-settings.ts';

@@ -1,8 +1,8 @@
 // What `[acme]` and `[platform] tls` need beyond the file that sets them: said at the start with the key, not by the first order that fails.
 import { X509Certificate } from 'node:crypto';
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
+import { type ConfiguredParts, hasHttpsPort, type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import { type ConfiguredParts, hasHttpsPort, type ServerConfig } from '@tunnel/runtime';
 
 /** Throws a fault that names the key. */
 export const checkAcmeSettings = (config: ServerConfig, parts: ConfiguredParts): void => {

@@ -5,9 +5,10 @@ import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { createSecureContext, rootCertificates } from 'node:tls';
 import type { DnsLookups } from '@tunnel/certificates/dns';
+import { platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
 import { shownText } from '@tunnel/rules/names';
 import { problemOfAddress } from '@tunnel/rules/net';
-import { type Clock, platformHostAtEdge, requestOnce, type ServerConfig, type Timer } from '@tunnel/runtime';
+import { type Clock, requestOnce, type Timer } from '@tunnel/runtime';
 import { VERSION } from '../bundle.ts';
 import {
   foundText,

@@ -1,5 +1,6 @@
 // The life of one server process: claim the data directory, start, say so, run until a signal, drain, clean up.
 import { constants } from 'node:os';
+import { platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
 import { isLoopbackHost } from '@tunnel/rules/net';
 import {
   createLineRelay,
@@ -8,10 +9,8 @@ import {
   isDetailLine,
   type Logger,
   onSignals,
-  platformHostAtEdge,
   readFirstAccountLink,
   Secret,
-  type ServerConfig,
 } from '@tunnel/runtime';
 import { VERSION } from '../bundle.ts';
 import { briefText, mailText, type ReadyFacts, readyText } from '../console/ready-text.ts';

@@ -1,4 +1,4 @@
-import { loadServerConfig } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
 import { expect, it } from 'vitest';
 import { settingsOf } from './messages.ts';
 

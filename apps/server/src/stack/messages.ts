@@ -1,6 +1,8 @@
 // What the stack's parent and its parts say to each other over the channel between them.
+
+import { type ServerConfig } from '@tunnel/config/server';
 import type { FaultValues } from '@tunnel/errors';
-import { Secret, type ServerConfig } from '@tunnel/runtime';
+import { Secret } from '@tunnel/runtime';
 import type { CrashError } from '../data-dir/crash-reports.ts';
 
 /** The parts that are processes of their own. */

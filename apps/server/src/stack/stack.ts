@@ -1,6 +1,8 @@
 // The stack: platform and edge as processes of their own, which are started again when they crash, and the database below them. This
 // process stays small, and holds none of their code: what can break is in them.
-import { type Clock, type Logger, platformHostAtEdge, randomToken, Secret, type ServerConfig } from '@tunnel/runtime';
+
+import { platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
+import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
 import { writeCrash } from '../data-dir/crash-reports.ts';
 import type { Reach } from '../data-dir/data-dir.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';

@@ -1,8 +1,9 @@
 // Certificates as `[acme]` and `[dns]` have them: the authority, who answers its challenges, and the keeper, made and joined for whoever keeps the store.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+import type { Clock, Logger } from '@tunnel/runtime';
 import { ExecChallenges } from '../dns/exec-challenges.ts';
 import { DnsLookups } from '../dns/lookups.ts';
 import { DnsResponder } from '../dns/responder/dns-responder.ts';

@@ -4,13 +4,20 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { homedir } from 'node:os';
 import { inspect } from 'node:util';
+import {
+  isShownPolicyKey,
+  type PlainPassword,
+  type PolicyPath,
+  PolicySource,
+  readPolicySource,
+  resolvePolicy,
+} from '@tunnel/config/policy';
 import { Fault } from '@tunnel/errors';
 import {
   canonicalJson,
   type FilePolicy,
   filePolicySchema,
   guardWords,
-  POLICY_BOUNDS,
   type Policy,
   type PolicyProblem,
   policyHash,
@@ -20,16 +27,7 @@ import {
   wirePolicySchema,
 } from '@tunnel/policy';
 import type { TunnelProtocol } from '@tunnel/protocol';
-import {
-  isShownPolicyKey,
-  type PlainPassword,
-  type PolicyPath,
-  PolicySource,
-  readPolicySource,
-  resolvePolicy,
-  type Secret,
-  sha256Hex,
-} from '@tunnel/runtime';
+import { type Secret, sha256Hex } from '@tunnel/runtime';
 import { lineOf, UNMADE_LINE } from './password-hashes.ts';
 
 type Path = PolicyPath;
@@ -183,7 +181,7 @@ const readParts = (sources: readonly PolicySource[], make: Make): TunnelPolicy =
     const at = {
       source,
       rule: (index: number): Path => (part.isList ? [index] : ['rules', index]),
-      ...{ unmadeLine: UNMADE_LINE, bounds: POLICY_BOUNDS },
+      unmadeLine: UNMADE_LINE,
     };
     const resolved = resolvePolicy(written.login, written.rules, at);
     if (resolved.login !== null && login !== null) throw source.refuse(['login'], 'given once', 'two');

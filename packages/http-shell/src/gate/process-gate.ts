@@ -1,4 +1,6 @@
 // The gate of one process: how many connections it takes, from its descriptors and `[limits]`, which it says once, at its start.
+
+import { type ServerConfig } from '@tunnel/config/server';
 import {
   Admission,
   apiAlone,
@@ -7,7 +9,7 @@ import {
   shareLimits,
   spareDescriptors,
 } from '@tunnel/rules/admission';
-import { type Clock, descriptorLimit, type Logger, type ServerConfig } from '@tunnel/runtime';
+import { type Clock, descriptorLimit, type Logger } from '@tunnel/runtime';
 import { ConnectionGate } from './connection-gate.ts';
 
 type ConnectionLimits = Pick<

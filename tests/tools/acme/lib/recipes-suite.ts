@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { DnsLookups, ExecChallenges } from '@tunnel/certificates/dns';
-import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger, systemClock } from '@tunnel/runtime';
 import {
   eventually,
   freePort,

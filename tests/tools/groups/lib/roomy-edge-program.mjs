@@ -3,8 +3,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 
 const ANY = 1e9;
 const { values } = parseArgs({

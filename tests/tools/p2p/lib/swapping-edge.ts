@@ -1,6 +1,8 @@
 // An edge that does what no edge may: while it is told to, it joins each relay stream to the publisher of another pair.
+
+import { loadServerConfig } from '@tunnel/config/server';
 import { createEdge, type Edge } from '@tunnel/edge';
-import { createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 
 interface Joined {
   readonly peer: { readonly peerId: string; readonly tunnelId: string };

@@ -1,6 +1,7 @@
 // What `tunnel mcp-publish` runs: the MCP server and its bridge, a listener of ours that serves it, and an http tunnel that leads there.
 import { basename } from 'node:path';
 import type { StatusEvent, Tunnel } from '@tunnel/client';
+import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
 import {
   type Bridge,
@@ -12,7 +13,6 @@ import {
   type ServerCommand,
   serveBridge,
 } from '@tunnel/mcp/bridge';
-import { pathFrom } from '@tunnel/runtime';
 import pc from 'picocolors';
 import { loadConfig } from '../../config/file.ts';
 import { type ConnectionFlags, type HostFlags, hostSpecOf } from '../../config/flags.ts';

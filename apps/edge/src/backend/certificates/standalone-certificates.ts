@@ -10,8 +10,9 @@ import {
   type WantedCertificate,
   wantedCertificates,
 } from '@tunnel/certificates/life';
+import { type ServerConfig } from '@tunnel/config/server';
 import { RULE_LIMITS } from '@tunnel/rules/limits';
-import { type Clock, type Logger, type ServerConfig, sha256Hex, type Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, sha256Hex, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type {
   AskedChallenge,

@@ -1,9 +1,10 @@
 // The public HTTP ports of an edge: the plain one and, with a certificate, the one for TLS beside it. They accept and hand over; closing
 // them leaves accepted connections alone.
 import type { Server } from 'node:net';
+import type { ServerConfig } from '@tunnel/config/server';
 import { type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
 import { acceptingServer } from '@tunnel/mux';
-import type { Clock, ServerConfig } from '@tunnel/runtime';
+import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
 import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';

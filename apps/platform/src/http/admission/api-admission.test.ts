@@ -2,7 +2,8 @@
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { Writable } from 'node:stream';
-import { createLogger, loadServerConfig, Secret, type ServerConfig, systemClock } from '@tunnel/runtime';
+import { loadServerConfig, type ServerConfig } from '@tunnel/config/server';
+import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';

@@ -1,6 +1,7 @@
 // The turns of API calls: whose a call is, which calls need none, and what a call is told whose turn does not come. Nothing here asks the database, but for
 // new signing keys, once a second at most. What a call waits for that takes nothing from others, its body and such a key, it waits for before its turn.
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ServerConfig } from '@tunnel/config/server';
 import {
   apiErrorHeaders,
   apiErrorOf,
@@ -10,14 +11,7 @@ import {
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { networkOf, TrustedProxies } from '@tunnel/rules/net';
-import {
-  type Clock,
-  equalInConstantTime,
-  type Logger,
-  LogLimiter,
-  type Secret,
-  type ServerConfig,
-} from '@tunnel/runtime';
+import { type Clock, equalInConstantTime, type Logger, LogLimiter, type Secret } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 import { FORGOT_ANSWER, RESEND_ANSWER } from '../../services/accounts/accounts.ts';
 import { looksLikeApiKey } from '../../services/keys/api-key.rules.ts';

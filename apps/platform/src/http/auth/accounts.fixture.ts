@@ -1,8 +1,9 @@
 // Accounts over a database of their own, with a clock that tests hold and passwords that cost nothing. Used by tests only.
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadServerConfig, type ServerConfig } from '@tunnel/config/server';
 import type { LoggedIn } from '@tunnel/contract';
-import { createLogger, loadServerConfig, type ServerConfig } from '@tunnel/runtime';
+import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import type { MiddlewareHandler } from 'hono';
 import { openMasterKey } from '../../db/master-key.ts';

@@ -1,9 +1,10 @@
 // How often one network may try anything of this, how often a password of one account may be tried, and how often its mails.
 
+import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 import { networkOf } from '@tunnel/rules/net';
 import { normalizeAddress } from '@tunnel/rules/sign-in';
-import { type ServerConfig, sha256Hex } from '@tunnel/runtime';
+import { sha256Hex } from '@tunnel/runtime';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { LIMITS } from '../../limits.ts';
 import { type LoginAttempt, LoginAttempts } from '../../services/auth/login-attempts.rules.ts';

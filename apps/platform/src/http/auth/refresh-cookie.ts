@@ -1,7 +1,9 @@
 // The cookie that carries the refresh token, the one that ties it to the browser it was given to, and whether the page that sends
 // them is one of ours.
+
+import { type ServerConfig } from '@tunnel/config/server';
 import { isLoopbackHost } from '@tunnel/rules/net';
-import { equalInConstantTime, type ServerConfig } from '@tunnel/runtime';
+import { equalInConstantTime } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import { deleteCookie, setCookie } from 'hono/cookie';
 import { LIMITS } from '../../limits.ts';

@@ -1,5 +1,6 @@
 // The HTTP shell of the platform: what holds for every request and every answer. Routes are hung into it by their own files.
 import { OpenAPIHono } from '@hono/zod-openapi';
+import type { ServerConfig } from '@tunnel/config/server';
 import { BILLING_WEBHOOK_PATH, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import {
@@ -12,7 +13,7 @@ import {
   sendError,
   socketOf,
 } from '@tunnel/http-shell';
-import type { Logger, Secret, ServerConfig } from '@tunnel/runtime';
+import type { Logger, Secret } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';

@@ -1,8 +1,9 @@
 // HTTPS on the platform's own port: which certificate it shows, looked for again and again, and what it shows an authority that validates its host.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import { type ServerConfig } from '@tunnel/config/server';
 import { CertificateFiles, type CertificatePair, secureOptionsOf, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
-import { type Clock, type Logger, randomToken, Secret, type ServerConfig, type Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, randomToken, Secret, type Timer } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';

@@ -1,4 +1,6 @@
 // The HTTP shell over a database of its own, with two users who name themselves in a header. Used by tests only.
+
+import { loadServerConfig } from '@tunnel/config/server';
 import type {
   AwaitedRequest,
   CapturedRequest,
@@ -11,7 +13,7 @@ import type {
   TunnelPolicy,
 } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { createLogger, loadServerConfig } from '@tunnel/runtime';
+import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import type { MiddlewareHandler } from 'hono';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';

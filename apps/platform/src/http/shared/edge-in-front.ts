@@ -1,7 +1,8 @@
 // The edge that answers for the platform's host: what it says of a visitor is believed for a secret of this run, never for the address it calls from.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { type ServerConfig } from '@tunnel/config/server';
 import { callerAddressOf } from '@tunnel/rules/net';
-import { equalInConstantTime, type Secret, type ServerConfig } from '@tunnel/runtime';
+import { equalInConstantTime, type Secret } from '@tunnel/runtime';
 
 /** Who asks, as that edge says. */
 export interface EdgesVisitor {

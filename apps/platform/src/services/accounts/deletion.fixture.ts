@@ -1,6 +1,8 @@
 // Accounts with everything that one can have, marked so that a dump tells what is left of each. Tests only.
+
+import { loadServerConfig } from '@tunnel/config/server';
 import type { JournalRecord } from '@tunnel/contract';
-import { loadServerConfig, randomId, Secret } from '@tunnel/runtime';
+import { randomId, Secret } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { MasterKey } from '../../db/master-key.ts';
 import { createTestDatabase } from '../../db/test-database.fixture.ts';

@@ -1,12 +1,8 @@
 // The invitation for the first account: where sign-up is by invitation and nobody can be invited yet, the server itself makes one for its operator. Its link is in a
 // file of the data directory: written when the database is ready, removed when there is an account.
-import {
-  type Logger,
-  removeFirstAccountLink,
-  type ServerConfig,
-  sha256Hex,
-  writeFirstAccountLink,
-} from '@tunnel/runtime';
+
+import { type ServerConfig } from '@tunnel/config/server';
+import { type Logger, removeFirstAccountLink, sha256Hex, writeFirstAccountLink } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { MasterKey } from '../../db/master-key.ts';

@@ -1,4 +1,4 @@
-import { loadServerConfig } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AccountsFixture, openAccounts } from '../../http/auth/accounts.fixture.ts';

@@ -1,5 +1,7 @@
 // The verbs of billing over a database of their own and a processor in memory, with two users. Tests only.
-import { createLogger, loadServerConfig } from '@tunnel/runtime';
+
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { AccountLocks } from '../../billing/account-locks.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';

@@ -1,5 +1,7 @@
 // Any order and any number of deliveries give the same end state: lives recorded at the simulator, replayed at random.
-import { createLogger, loadServerConfig } from '@tunnel/runtime';
+
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger } from '@tunnel/runtime';
 import type { Delivery } from '@tunnel/simulator/fixture';
 import { FakeClock } from '@tunnel/testkit';
 import fc from 'fast-check';

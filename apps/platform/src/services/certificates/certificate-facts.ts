@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import { challengeTarget } from '@tunnel/certificates/domains';
 import { type CertificateFacts, type CertifiedDomain, type CertifiedName } from '@tunnel/certificates/life';
-import type { ServerConfig } from '@tunnel/runtime';
+import type { ServerConfig } from '@tunnel/config/server';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';

@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import type { CertificateStore } from '@tunnel/certificates/acme';
-import { type Clock, createLogger, loadServerConfig, Secret, systemClock } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { type Clock, createLogger, Secret, systemClock } from '@tunnel/runtime';
 import {
   AcmeServer,
   type AcmeServerOptions,

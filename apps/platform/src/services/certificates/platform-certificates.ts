@@ -6,8 +6,9 @@ import type {
   OrderResult,
   SealedKeys,
 } from '@tunnel/certificates/acme';
+import type { ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import type { Clock, Logger, ServerConfig, Timer } from '@tunnel/runtime';
+import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { DatabaseClock } from '../../db/database-clock.ts';

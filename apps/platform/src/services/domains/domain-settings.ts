@@ -1,7 +1,7 @@
 // What the configuration says that concerns own domains.
 
+import { type ServerConfig } from '@tunnel/config/server';
 import { isLoopbackHost } from '@tunnel/rules/net';
-import { type ServerConfig } from '@tunnel/runtime';
 
 export interface DomainSettings {
   /** `[server] domain`. */

@@ -6,7 +6,8 @@ import {
   findingsOf,
   type ProofAnswers,
 } from '@tunnel/certificates/domains';
-import { type Logger, loadServerConfig, Secret } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { type Logger, Secret } from '@tunnel/runtime';
 import type { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
 import { MasterKey } from '../../db/master-key.ts';

@@ -1,14 +1,8 @@
 // Accounts, keys and edges in a test's own database, and the calls of an edge without HTTP.
+
+import { loadServerConfig, type ServerConfig } from '@tunnel/config/server';
 import type { JournalRecord, TunnelQuestion } from '@tunnel/contract';
-import {
-  createLogger,
-  type Logger,
-  loadServerConfig,
-  randomId,
-  Secret,
-  type ServerConfig,
-  sha256Hex,
-} from '@tunnel/runtime';
+import { createLogger, type Logger, randomId, Secret, sha256Hex } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
 import { MasterKey } from '../../db/master-key.ts';

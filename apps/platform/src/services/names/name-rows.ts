@@ -1,6 +1,7 @@
 // The rows of names, as name-ownership sees them: read and locked, judged, written.
+
+import type { ServerConfig } from '@tunnel/config/server';
 import { FREE_NAME, type NameOwnership, type NameRules, nameAt, WITHHELD_SUBDOMAINS } from '@tunnel/rules/names';
-import type { ServerConfig } from '@tunnel/runtime';
 import { type Selectable, sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { NamesTable, Schema } from '../../db/schema.ts';

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { loadServerConfig } from '@tunnel/config/server';
 import { problemOfAddress } from '@tunnel/rules/net';
-import { createGuardedFetch, loadServerConfig } from '@tunnel/runtime';
+import { createGuardedFetch } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';

@@ -1,9 +1,10 @@
 // Documents about clients, at the URLs that are their ids: fetched by the guard against SSRF, judged, and believed for a while. Strangers
 // name these URLs, so everything is bounded: time, bytes, how many at once, how many for one network, how many are kept.
 
+import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 import { problemOfAddress } from '@tunnel/rules/net';
-import { type Clock, createGuardedFetch, type GuardedFetch, type ServerConfig } from '@tunnel/runtime';
+import { type Clock, createGuardedFetch, type GuardedFetch } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 import { LruCache } from '../shared/lru-cache.ts';
 import {

@@ -1,4 +1,4 @@
-import type { ServerConfig } from '@tunnel/runtime';
+import type { ServerConfig } from '@tunnel/config/server';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLinkServer, HeardChanges, type LinkServer } from '../../http/routes/edges/edge-link.fixture.ts';

@@ -1,6 +1,6 @@
 // Plans are rows, written from [platform.plans.*] at each start. One that is no longer in the file stays for those who have it.
 // Edges hear of what changed for accounts: they go by it while the platform is away.
-import type { ServerConfig } from '@tunnel/runtime';
+import type { ServerConfig } from '@tunnel/config/server';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';

@@ -1,6 +1,8 @@
 // What every service is given, and who may ask one for something. A service is one verb and one transaction; the verbs of an
 // entity share a file.
-import type { Clock, Logger, ServerConfig } from '@tunnel/runtime';
+
+import type { ServerConfig } from '@tunnel/config/server';
+import type { Clock, Logger } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 
 export interface ServiceContext {

@@ -1,6 +1,6 @@
+import { loadServerConfig } from '@tunnel/config/server';
 import { type AccessToken, type ApiError, userPublic, userSessions } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { loadServerConfig } from '@tunnel/runtime';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AccountsFixture, cookieOf, openAccounts, PASSWORD, sortedStatuses } from '../../auth/accounts.fixture.ts';
 

@@ -1,8 +1,9 @@
 // Billing over HTTP with the real simulator, which sends its webhooks here: users name themselves in a header. Tests only.
 
+import { loadServerConfig } from '@tunnel/config/server';
 import { BILLING_WEBHOOK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { createLogger, loadServerConfig, systemClock } from '@tunnel/runtime';
+import { createLogger, systemClock } from '@tunnel/runtime';
 import { Simulator } from '@tunnel/simulator';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Billing } from '../../../billing/billing.ts';

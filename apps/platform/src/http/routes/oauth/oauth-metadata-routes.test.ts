@@ -1,4 +1,5 @@
-import { createLogger, loadServerConfig } from '@tunnel/runtime';
+import { loadServerConfig } from '@tunnel/config/server';
+import { createLogger } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
 import { oauthAddresses } from '../../../services/oauth/oauth-addresses.ts';
 import { createPlatformApp } from '../../server/platform-app.ts';

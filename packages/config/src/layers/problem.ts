@@ -1,7 +1,7 @@
 // The one refusal of configuration: what a schema or a cross-check found, in the words a person reads.
 import { type ErrorCode, Fault, type FaultValues, nearestWord } from '@tunnel/errors';
+import { maskText } from '@tunnel/runtime';
 import type * as z from 'zod';
-import { maskText } from '../logger/mask.ts';
 import { type ConfigPath, type Layer, layerOf, pathText, type Tree, valueAt } from './layer.ts';
 import { keysAt, metaAt, valueKeys } from './schema-walk.ts';
 

@@ -2,8 +2,8 @@
 
 import { isIP } from 'node:net';
 import { isLoopbackHost } from '@tunnel/rules/net';
+import { Secret } from '@tunnel/runtime';
 import * as z from 'zod';
-import { Secret } from '../secret.ts';
 
 /** What the walkers over a schema read from it. */
 export interface KeyMeta {

@@ -1,5 +1,5 @@
 // A secret of one entry of config.yml, whichever of its three keys gives it: as text, in a variable, or in a file of its own.
-import { Secret } from '../secret.ts';
+import { Secret } from '@tunnel/runtime';
 import { readBounded } from './bounded-file.ts';
 import { readFailure } from './file-layers.ts';
 import type { Finding } from './problem.ts';

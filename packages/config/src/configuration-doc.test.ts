@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
-import { clientFileSchema } from './client-config.ts';
-import { valueAt } from './layer.ts';
-import { valueKeys } from './schema-walk.ts';
-import { serverFileSchema } from './server-schema.ts';
+import { clientFileSchema } from './client/client-config.ts';
+import { valueAt } from './layers/layer.ts';
+import { valueKeys } from './layers/schema-walk.ts';
+import { serverFileSchema } from './server/server-schema.ts';
 
-const DOC = readFileSync(join(import.meta.dirname, '../../../../docs/configuration.md'), 'utf8');
+const DOC = readFileSync(join(import.meta.dirname, '../../../docs/configuration.md'), 'utf8');
 const [, afterServer = ''] = DOC.split('\n## server.toml\n');
 const [serverPart = '', clientPart = ''] = afterServer.split('\n## config.yml\n');
 

@@ -1,7 +1,7 @@
 // Which keys of config.yml belong to which kinds of tunnels. A key that a file has for a tunnel of another kind would change nothing
 // there, so it was meant otherwise: it is refused at its line, whatever its value.
-import type { Tree } from './layer.ts';
-import type { Finding } from './problem.ts';
+import type { Tree } from '../layers/layer.ts';
+import type { Finding } from '../layers/problem.ts';
 
 /** What `proto` can be. */
 type TunnelKind = 'http' | 'https' | 'tcp' | 'tls' | 'udp' | 'p2p';

@@ -1,6 +1,6 @@
 // What the keys of accounts in server.toml demand of each other, and of the rest: what is given to one account is no other's, and can be had.
 import { RESERVED_SUBDOMAINS } from '@tunnel/rules/names';
-import type { Finding } from './problem.ts';
+import type { Finding } from '../layers/problem.ts';
 import type { ServerConfig } from './server-schema.ts';
 
 /** One key cannot be two accounts. */

@@ -4,7 +4,7 @@ import { inspect } from 'node:util';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as z from 'zod';
-import { loadClientConfig } from './client-config.ts';
+import { loadClientConfig } from '../client/client-config.ts';
 import { PolicySource, readPolicySource } from './policy-source.ts';
 
 let folder: TemporaryDirectory;

@@ -2,10 +2,11 @@
 // told apart, as hashing them takes its time. What is missing or too large is refused at its line; no refusal repeats a secret.
 
 import { statSync } from 'node:fs';
+import { POLICY_BOUNDS } from '@tunnel/policy';
 import { RULE_LIMITS } from '@tunnel/rules/limits';
-import { Secret, sha256Hex } from '../secret.ts';
-import { readBounded } from './bounded-file.ts';
-import { readSecretText } from './entry-secret.ts';
+import { Secret, sha256Hex } from '@tunnel/runtime';
+import { readBounded } from '../layers/bounded-file.ts';
+import { readSecretText } from '../layers/entry-secret.ts';
 import type { PolicySource } from './policy-source.ts';
 
 export type PolicyPath = readonly (string | number)[];
@@ -39,14 +40,6 @@ interface PolicyOutline {
   rule(index: number): PolicyPath;
   /** Stands for the line of a password that is still to be made. */
   readonly unmadeLine: string;
-  readonly bounds: PolicyBounds;
-}
-
-/** Bounds of the policy package, handed in because runtime does not import that package. */
-interface PolicyBounds {
-  readonly POLICY_TOKEN_MIN_CHARS: number;
-  readonly POLICY_TOKEN_MAX_CHARS: number;
-  readonly POLICY_BODY_MAX_BYTES: number;
 }
 
 const resolveLogin = (login: Table, { source }: PolicyOutline): Table => {
@@ -170,11 +163,11 @@ const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secre
   return typeof text === 'string' ? new Secret(text) : null;
 };
 
-const resolveToken = (written: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
+const resolveToken = (written: Table, path: PolicyPath, { source }: PolicyOutline): Table => {
   const { token: text, token_file: file, token_env: variable, sha256, ...rest } = written;
   const token = readSecret(source, path, { name: 'token', word: 'token', text, file, variable });
   if (token === null) return { ...rest, sha256 };
-  const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = bounds;
+  const { POLICY_TOKEN_MIN_CHARS: least, POLICY_TOKEN_MAX_CHARS: most } = POLICY_BOUNDS;
   const plain = token.reveal();
   if (!/^[!-~]+$/.test(plain) || plain.length < least || plain.length > most) {
     const key = ['token', 'token_file', 'token_env'].find((name) => written[name] !== undefined) ?? 'token';
@@ -192,11 +185,11 @@ const resolveWebhook = (written: Table, path: PolicyPath, source: PolicySource):
 
 // ---- pages ----
 
-const resolvePage = (page: Table, path: PolicyPath, { source, bounds }: PolicyOutline): Table => {
+const resolvePage = (page: Table, path: PolicyPath, { source }: PolicyOutline): Table => {
   const { body_file: file, ...rest } = page;
   if (typeof file !== 'string') return page;
   const key = [...path, 'body_file'];
-  const most = bounds.POLICY_BODY_MAX_BYTES;
+  const most = POLICY_BOUNDS.POLICY_BODY_MAX_BYTES;
   const answer = readPage(source.pathOf(file), most);
   if ('body' in answer) return { ...rest, body: answer.body };
   const expected = `a file of UTF-8 text of at most ${most} bytes`;

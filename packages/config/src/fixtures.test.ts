@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { loadClientConfig } from './client-config.ts';
-import { ConfigProblem } from './problem.ts';
-import { loadServerConfig } from './server-config.ts';
+import { loadClientConfig } from './client/client-config.ts';
+import { ConfigProblem } from './layers/problem.ts';
+import { loadServerConfig } from './server/server-config.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
 /** Stands in every fixture where a secret would; no refusal may repeat it. */

@@ -4,15 +4,13 @@
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { isLabel } from '@tunnel/rules/names';
+import { Secret } from '@tunnel/runtime';
 import * as z from 'zod';
-import { Secret } from '../secret.ts';
-import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from './entry-secret.ts';
-import { readConfigText } from './file-layers.ts';
-import { type Layer, pathText, type Tree, valueAt } from './layer.ts';
-import { pathFrom } from './path-from.ts';
-import { PolicySource } from './policy-source.ts';
-import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from './problem.ts';
-import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
+import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from '../layers/entry-secret.ts';
+import { readConfigText } from '../layers/file-layers.ts';
+import { type Layer, pathText, type Tree, valueAt } from '../layers/layer.ts';
+import { pathFrom } from '../layers/path-from.ts';
+import { type ConfigSource, type Finding, refuseFinding, refuseIssues } from '../layers/problem.ts';
 import {
   type DeepReadonly,
   deepFreeze,
@@ -31,8 +29,10 @@ import {
   targetPort,
   url,
   wholeNumber,
-} from './values.ts';
-import { yamlLayer } from './yaml-layer.ts';
+} from '../layers/values.ts';
+import { yamlLayer } from '../layers/yaml-layer.ts';
+import { PolicySource } from '../policy/policy-source.ts';
+import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
 
 const PATH = 'a path that begins with / and has no spaces or control characters';
 

@@ -1,7 +1,7 @@
 // What may go over a network in clear: nothing that carries a key or a credential, unless the operator says that the network is theirs.
 // Says where the edge's REST listens, and whether it speaks TLS there.
 import { isLoopbackHost } from '@tunnel/rules/net';
-import type { Finding } from './problem.ts';
+import type { Finding } from '../layers/problem.ts';
 import type { ServerConfig } from './server-schema.ts';
 
 type LinkConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;

@@ -23,7 +23,7 @@ import {
   twoPortsOrNone,
   url,
   wholeNumber,
-} from './values.ts';
+} from '../layers/values.ts';
 
 // The tables of the edge: [server] [region] [auth] [names] [tls] [acme] [dns] [limits] [capture] [load_balancing] [udp] [p2p] [policy].
 

@@ -3,11 +3,11 @@
 import { dirname } from 'node:path';
 import { inspect } from 'node:util';
 import type * as z from 'zod';
-import { readConfigText } from './file-layers.ts';
-import { type ConfigPath, pathText, valueAt } from './layer.ts';
-import { pathFrom } from './path-from.ts';
-import { ConfigProblem, describeValue } from './problem.ts';
-import { readYaml } from './yaml-layer.ts';
+import { readConfigText } from '../layers/file-layers.ts';
+import { type ConfigPath, pathText, valueAt } from '../layers/layer.ts';
+import { pathFrom } from '../layers/path-from.ts';
+import { ConfigProblem, describeValue } from '../layers/problem.ts';
+import { readYaml } from '../layers/yaml-layer.ts';
 
 interface PolicyOrigin {
   readonly value: unknown;

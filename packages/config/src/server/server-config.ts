@@ -3,13 +3,14 @@ import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { isLoopbackHost } from '@tunnel/rules/net';
+import { envLayer } from '../layers/env-layer.ts';
+import { tomlLayer } from '../layers/file-layers.ts';
+import { mergeLayers, namedLayer } from '../layers/layer.ts';
+import { type Finding, refuseFinding, refuseIssues } from '../layers/problem.ts';
+import { deepFreeze } from '../layers/values.ts';
 import { domainFindings, keyFindings, reservedFindings } from './account-findings.ts';
 import { clearTextFindings } from './clear-text.ts';
-import { envLayer } from './env-layer.ts';
-import { tomlLayer } from './file-layers.ts';
-import { mergeLayers, namedLayer } from './layer.ts';
 import { isLoopbackConfig } from './loopback-config.ts';
-import { type Finding, refuseFinding, refuseIssues } from './problem.ts';
 import {
   BUILT_IN_PLANS,
   DEFAULT_DATA_DIR,
@@ -17,7 +18,6 @@ import {
   type ServerConfig,
   serverFileSchema,
 } from './server-schema.ts';
-import { deepFreeze } from './values.ts';
 
 export interface ServerConfigSources {
   /** Absent: `defaults`, the environment and `overrides` alone. */
