@@ -63,6 +63,7 @@ export const LONG_STEPS = [
   vitest('fuzz/http1', ['--project', 'soak', 'tests/soak/http1-fuzz.test.ts'], { FUZZ_RUNS: '100000' }),
   vitest('fuzz/differential', ['--project', 'system', 'tests/http-differential'], { DIFFERENTIAL_RUNS: '50000' }),
   tool('fuzz/heads', 'http/fuzz-heads.mjs'),
+  tool('fuzz/paths', 'policy/path-corpus.mjs'),
   tool('fuzz/openapi', 'platform/fuzz-openapi.sh', '100'),
   vitest('http-large', ['--project', 'soak', 'tests/soak/http-large.test.ts']),
   stalledReaders,
@@ -71,25 +72,16 @@ export const LONG_STEPS = [
   tool('caddy', 'acme/try-caddy.mjs'),
   tool('openapi', 'openapi/try.mjs'),
   tool('pgbouncer', 'pgbouncer/try.mjs'),
-  tool('tools/tcp', 'try-tools.sh'),
-  tool('tools/http', 'try-http-tools.sh'),
-  tool('tools/tls', 'tls/try-tools.sh'),
-  tool('tools/p2p', 'p2p/try-p2p-tools.sh'),
-  tool('tools/policy', 'policy/try-tools.sh'),
+  tool('tools/http', 'http/try-tools.sh'),
+  tool('tools/tls', 'tls/scan.sh'),
   tool('tools/mcp', 'mcp/try.sh'),
   tool('tools/completion', 'completion/tab.mjs'),
-  tool('tools/live-view', 'cli/live-view.mjs'),
-  tool('tls/hello-flood', 'tls/hello-flood.mjs'),
-  tool('tls/odd-groups', 'tls/odd-groups.mjs'),
-  tool('names/snapshot', 'names/snapshot.mjs'),
   tool('platform/seed-usage', 'platform/seed-usage.mjs'),
   tool('platform/part-kill', 'platform/part-kill.mjs'),
   tool('platform/api-flood', 'platform/api-flood.mjs'),
   tool('platform/fault-run', 'platform/fault-run.mjs'),
-  tool('platform/database-kill', 'platform/database-kill.sh', '5'),
   tool('billing/metering-kill', 'billing/metering-kill.mjs'),
   tool('billing/stripe-mock', 'billing/stripe-mock.sh'),
-  tool('dashboard/scale', 'dashboard/scale.mjs'),
   tool('first-hour', 'first-hour/first-hour.mjs'),
   ...['noise-peer', 'edge-kill', 'hostile-edge', 'stalled-readers'].map((name) =>
     tool(`p2p/${name}`, `p2p/${name}.mjs`),
@@ -97,12 +89,8 @@ export const LONG_STEPS = [
   ...['spread', 'failover', 'scale', 'webhooks', 'flood', 'flapping'].map((name) =>
     tool(`groups/${name}`, `groups/${name}.mjs`),
   ),
-  ...['squid', 'socks', 'nginx', 'tls-opening'].map((name) => tool(`proxy/${name}`, `proxy/${name}.mjs`)),
   ...['dns', 'http3', 'wireguard', 'iperf', 'stall', 'blocked', 'flood', 'rough'].map((name) =>
     tool(`udp/${name}`, `udp/${name}.mjs`),
-  ),
-  ...['policy-roll', 'path-corpus', 'deciding-flood', 'limiter-flood'].map((name) =>
-    tool(`policy/${name}`, `policy/${name}.mjs`),
   ),
 ];
 

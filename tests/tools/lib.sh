@@ -10,9 +10,7 @@ mkdir "$HOME"
 failures=0
 pids=()
 
-# A script may define stop_first for what has to be asked in another way.
 clean_up() {
-  declare -F stop_first >/dev/null && stop_first
   for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
   for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
   rm -rf "$work"

@@ -1,25 +1,8 @@
 // Client and keeper of certificates against pebble, the test authority of Let's Encrypt: npm run try:acme
 // Installs pebble and pebble-challtestsrv into .cache/acme with Go; where there is no Go, one line says so.
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const VERSION = 'v2.10.1';
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const BIN = join(ROOT, '.cache/acme', VERSION);
-const PROGRAMS = ['pebble', 'pebble-challtestsrv'];
-
-const run = (command, args, env = {}) =>
-  spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...env } });
-
-const install = () => {
-  if (PROGRAMS.every((name) => existsSync(join(BIN, name)))) return 'ready';
-  if (spawnSync('go', ['version']).status !== 0) return 'no Go';
-  mkdirSync(BIN, { recursive: true });
-  const modules = PROGRAMS.map((name) => `github.com/letsencrypt/pebble/v2/cmd/${name}@${VERSION}`);
-  return run('go', ['install', ...modules], { GOBIN: BIN }).status === 0 ? 'ready' : 'failed';
-};
+import { BIN, install, run, VERSION } from './lib/install.mjs';
 
 /** What a suite counted; one that did not come to its end has a failure. */
 const suite = (file, reuse) => {
@@ -27,7 +10,7 @@ const suite = (file, reuse) => {
   rmSync(report, { force: true });
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'tests/tools/acme/vitest.config.ts', file];
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const { status } = run(process.execPath, [...args, ...reporters], { PEBBLE_BIN: BIN, PEBBLE_AUTHZREUSE: reuse });
+  const status = run(process.execPath, [...args, ...reporters], { PEBBLE_BIN: BIN, PEBBLE_AUTHZREUSE: reuse });
   if (!existsSync(report)) return { passed: 0, failed: 1 };
   const { numPassedTests: passed, numFailedTests: failed } = JSON.parse(readFileSync(report, 'utf8'));
   return { passed, failed: status === 0 ? failed : Math.max(1, failed) };
@@ -44,7 +27,7 @@ const recipes = () => {
   return suite('recipes-suite', '0');
 };
 
-const installed = install();
+const installed = install('pebble', 'pebble-challtestsrv');
 if (installed === 'no Go') console.log('skipped: Go is not found, and pebble is installed with it');
 if (installed === 'failed') console.log('pebble could not be installed');
 const counts =

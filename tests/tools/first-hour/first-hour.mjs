@@ -6,8 +6,8 @@ import { createConnection } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT } from '../../../scripts/lib/paths.mjs';
-import { loadTypescript } from '../dashboard/lib/load-typescript.mjs';
 import { runScript } from '../groups/lib/script.mjs';
+import { loadBundled } from '../platform/lib/load-bundled.mjs';
 import { CTRL_C, hasTerminals, Terminal } from './lib/terminal.mjs';
 
 const USAGE = `usage: node tests/tools/first-hour/first-hour.mjs [--keep]
@@ -103,7 +103,10 @@ const firstRequest = async ({ server, client }) => {
 
 /** Part two: an account, its key, and a tunnel without any address or key typed. */
 const withAccount = async ({ server, client }, say) => {
-  const { signUpInBrowser } = await loadTypescript('sign-up-in-browser');
+  const { signUpInBrowser } = await loadBundled(
+    new URL('../dashboard/lib/sign-up-in-browser.ts', import.meta.url),
+    'sign-up-in-browser',
+  );
   const link = async () => (await server.waitFor(/http:\/\/\S+\/verify-email\/\S+/, PATIENCE_MS))[0];
   const watch = new Stopwatch();
   server.forget();

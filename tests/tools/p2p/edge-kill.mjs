@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { runScript } from '../groups/lib/script.mjs';
 import { until } from '../groups/lib/until.mjs';
-import { bigFile, P2pEdge, P2pProgram, secretFile, startBigFiles } from './lib/stage.mjs';
+import { P2pEdge, P2pProgram, secretFile, startBigFiles, startDownload } from './lib/stage.mjs';
 
 const USAGE = 'usage: node tests/tools/p2p/edge-kill.mjs [--kills N] [--megabytes N]';
 const MB = 1_000_000;
@@ -26,7 +26,7 @@ async function tryKills({ edge, files, check, say, values }) {
   const pair = await openPair(edge, 'killed', { files });
   const bytes = values.megabytes * MB;
   const begunAt = Date.now();
-  const download = bigFile('down', pair.subscriber.port, bytes, 8 * MB);
+  const download = startDownload(pair.subscriber.port, bytes, 8 * MB);
   for (let kill = 0; kill < values.kills; kill += 1) {
     await delay(1_500);
     await edge.kill();
@@ -56,7 +56,7 @@ async function tryKills({ edge, files, check, say, values }) {
 /** A download runs; `end` is done; it ends in time. */
 async function tryEnd({ edge, files, check }, name, what, end, flags = []) {
   const pair = await openPair(edge, name, { files, flags });
-  const download = bigFile('down', pair.subscriber.port, 2_000 * MB, 5 * MB);
+  const download = startDownload(pair.subscriber.port, 2_000 * MB, 5 * MB);
   await until('it has begun', download.hasBegun, { timeoutMs: 20_000 });
   await delay(1_000);
   check(!download.isOver, `${what}: a download runs ${pair.subscriber.path}`);
@@ -131,7 +131,7 @@ async function tryReplacement(stage, signal) {
   const { edge, files, check, say } = stage;
   const name = `replaced-${signal.toLowerCase()}`;
   const { publisher, subscriber, secret } = await openPair(edge, name, { files });
-  const download = bigFile('down', subscriber.port, 2_000 * MB, 5 * MB);
+  const download = startDownload(subscriber.port, 2_000 * MB, 5 * MB);
   await until('it has begun', download.hasBegun, { timeoutMs: 20_000 });
   await delay(1_000);
   const endedAt = Date.now();
@@ -148,8 +148,8 @@ async function tryReplacement(stage, signal) {
     second.has({ event: 'peer', state: 'joined' }),
     `the subscriber is joined to it after ${Date.now() - endedAt} ms`,
   );
-  await until('works', async () => (await bigFile('down', subscriber.port, 1 * MB).over) === 'ok').catch(() => {});
-  const again = bigFile('down', subscriber.port, 5 * MB);
+  await until('works', async () => (await startDownload(subscriber.port, 1 * MB).over) === 'ok').catch(() => {});
+  const again = startDownload(subscriber.port, 5 * MB);
   check((await again.over) === 'ok', `and its service answers: ${again.said}`);
   return { second, subscriber, name };
 }

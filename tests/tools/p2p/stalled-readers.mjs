@@ -9,7 +9,7 @@ import { WebSocket } from 'ws';
 import { residentBytes } from '../../../bench/lib/process-table.mjs';
 import { runScript } from '../groups/lib/script.mjs';
 import { until } from '../groups/lib/until.mjs';
-import { bigFile, P2pEdge, P2pProgram, secretFile, startBigFiles } from './lib/stage.mjs';
+import { P2pEdge, P2pProgram, secretFile, startBigFiles, startDownload } from './lib/stage.mjs';
 
 const USAGE = 'usage: node tests/tools/p2p/stalled-readers.mjs [--readers N] [--seconds N]';
 const MB = 1_000_000;
@@ -30,7 +30,7 @@ const megabytesOf = (pid) => Math.round(residentBytes(pid).now / MB);
 /** Each asks for 10 GB and reads nothing of it. */
 async function tryStalled({ edge, files, check, values }, way) {
   const { publisher, subscriber } = await openPair(edge, `stalled-${way}`, files, way);
-  await bigFile('down', subscriber.port, 100 * MB).over;
+  await startDownload(subscriber.port, 100 * MB).over;
   const programs = { edge, publisher: publisher.child, subscriber: subscriber.child };
   const before = Object.fromEntries(Object.entries(programs).map(([name, { pid }]) => [name, megabytesOf(pid)]));
   const sockets = [];
@@ -43,7 +43,7 @@ async function tryStalled({ edge, files, check, values }, way) {
   }
   await delay(values.seconds * 1000);
   const begunAt = Date.now();
-  const beside = bigFile('down', subscriber.port, 20 * MB);
+  const beside = startDownload(subscriber.port, 20 * MB);
   check(
     (await beside.over) === 'ok',
     `${way}: 20 MB beside ${values.readers} readers that stand still: ${beside.said}, ${Date.now() - begunAt} ms`,
@@ -56,7 +56,7 @@ async function tryStalled({ edge, files, check, values }, way) {
   check(subscriber.path.startsWith(way), `${way}: still ${subscriber.path}`);
   for (const socket of sockets) socket.destroy();
   await delay(2_000);
-  const after = bigFile('down', subscriber.port, 20 * MB);
+  const after = startDownload(subscriber.port, 20 * MB);
   check((await after.over) === 'ok', `${way}: and after they have gone: ${after.said}`);
   await subscriber.stop();
   await publisher.stop();
@@ -136,7 +136,7 @@ async function tryFloods({ edge, files, check }) {
   await delay(20_000);
   const guessed = flood.codes();
   check(guessed.P2P_NOT_FOUND === 60, `${GUESSES} guesses: closed ${flood.isClosed}, ${JSON.stringify(guessed)}`);
-  const still = bigFile('down', subscriber.port, 5 * MB);
+  const still = startDownload(subscriber.port, 5 * MB);
   check((await still.over) === 'ok', `whoever is joined is served meanwhile: ${still.said}`);
   const late = await RawSubscriber.enter(edge);
   late.ask('flooded', right);

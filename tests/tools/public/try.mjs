@@ -3,10 +3,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { ROOT } from '../../../scripts/lib/paths.mjs';
+import { BIN } from '../acme/lib/install.mjs';
 
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const BIN = join(ROOT, '.cache/acme/v2.10.1');
 const ADDRESS = '203.0.113.10';
 const DOMAIN = 'tunnels.test';
 const NAMES = [DOMAIN, `shop.${DOMAIN}`, `other.${DOMAIN}`];

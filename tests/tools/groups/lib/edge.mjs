@@ -1,14 +1,13 @@
 // A real `tunnel-server edge` with load balancing on, in a folder of its own; what its REST and metrics say, and its meter.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
 import { freePort } from '../../../../bench/lib/free-ports.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
+import { METER_ARGS, meterOf } from './metered-child.mjs';
 import { until } from './until.mjs';
 
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
-const METER = fileURLToPath(new URL('meter.mjs', import.meta.url));
 
 const configOf = ({ port, serverLines = '', limits = '', loadBalancing = '', tables = '' }) => `
 [server]
@@ -46,7 +45,7 @@ export async function startEdge({ server = SERVER, ...settings } = {}) {
     command: process.execPath,
     // The young generation as `npm start` has it.
     args: [
-      ...['--max-semi-space-size=4', '--expose-gc', '--import', METER],
+      ...['--max-semi-space-size=4', ...METER_ARGS],
       ...[server, 'edge', '--config', config, '--data-dir', dataDir],
     ],
     env: cleanEnvironment(folder),
@@ -62,17 +61,13 @@ class Edge {
   child;
   run;
   token;
-  #asked = 0;
-  #answers = new Map();
+  #ask;
 
   constructor(child, run) {
     this.child = child;
     this.run = run;
     this.token = readFileSync(run.admin_token_file, 'utf8').trim();
-    child.process.on('message', ({ id, value }) => {
-      this.#answers.get(id)?.(value);
-      this.#answers.delete(id);
-    });
+    this.#ask = meterOf(child);
   }
 
   get controlPort() {
@@ -117,26 +112,7 @@ class Edge {
     return this.#ask('handles');
   }
 
-  /** From now on; `loop` says how long its turns were. */
-  watchLoop() {
-    return this.#ask('watchLoop');
-  }
-
-  loop() {
-    return this.#ask('loop');
-  }
-
   close() {
     return stopChild(this.child, 'SIGTERM');
-  }
-
-  #ask(what) {
-    this.#asked += 1;
-    const id = this.#asked;
-    const answer = new Promise((resolve) => {
-      this.#answers.set(id, resolve);
-    });
-    this.child.process.send({ id, what });
-    return Promise.race([answer, failAtExit(this.child)]);
   }
 }

@@ -1,6 +1,6 @@
-// A service and its visitor for files that no memory holds. `serve`: one that sends a number first is sent so many bytes, a second one says how many
-// of them a second; one that sends `up` and bytes gets their hash once it has ended its half. `up PORT BYTES`, `down PORT BYTES [PER_SECOND]`:
-// print `ok` when every byte was right, and one with a pace `begun` with its first byte. It is the sender who takes its time: a slow reader would go on for seconds with what its kernel has got.
+// A service and its visitor for files that no memory holds. `serve`: a visitor sends a line with the number of bytes that it wants, and a second number
+// for how many of them a second. `down PORT BYTES [PER_SECOND]` prints `ok` when every byte was right, and with a pace `begun` at the first byte. The
+// sender takes its time: a slow reader would go on for seconds with what its kernel has got.
 import { createCipheriv, createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
@@ -37,25 +37,15 @@ function hashOf(total) {
 }
 
 async function serveOne(socket) {
-  const hash = createHash('sha256');
   let asked = '';
   // The other half is still to be written.
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
-    if (asked.startsWith('up\n')) hash.update(chunk);
-    else {
-      asked += chunk.toString('latin1');
-      const line = asked.indexOf('\n');
-      if (line < 0) continue;
-      if (!asked.startsWith('up\n')) {
-        const [total, perSecond] = asked.slice(0, line).split(' ').map(Number);
-        const source = perSecond === undefined ? bytes(total) : pacedBytes(total, perSecond);
-        await new Promise((done) => pipeline(Readable.from(source), socket, done));
-        return;
-      }
-      hash.update(chunk.subarray(chunk.length - (asked.length - line - 1)));
-    }
+    asked += chunk.toString('latin1');
+    if (asked.includes('\n')) break;
   }
-  socket.end(hash.digest('hex'));
+  const [total, perSecond] = asked.split('\n')[0].split(' ').map(Number);
+  const source = perSecond === undefined ? bytes(total) : pacedBytes(total, perSecond);
+  await new Promise((done) => pipeline(Readable.from(source), socket, done));
 }
 
 async function serve() {
@@ -63,16 +53,6 @@ async function serve() {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   process.stdout.write(`${server.address().port}\n`);
-}
-
-async function up(port, total) {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
-  socket.write('up\n');
-  for (const chunk of bytes(total)) if (!socket.write(chunk)) await once(socket, 'drain');
-  socket.end();
-  let answer = '';
-  for await (const chunk of socket) answer += chunk.toString('latin1');
-  return answer === hashOf(total) ? 'ok' : `wrong: ${answer || 'no hash came back'}`;
 }
 
 async function down(port, total, ...perSecond) {
@@ -93,7 +73,7 @@ const [what, ...given] = process.argv.slice(2);
 if (what === 'serve') await serve();
 else {
   try {
-    process.stdout.write(`${await { up, down }[what](...given.map(Number))}\n`);
+    process.stdout.write(`${await down(...given.map(Number))}\n`);
   } catch (error) {
     process.stdout.write(`wrong: ${error.message}\n`);
   }

@@ -165,7 +165,7 @@ export class P2pProgram {
   }
 }
 
-/** The service that sends and takes files; gives its port. */
+/** The service that sends files; gives its port. */
 export async function startBigFiles() {
   const child = startChild({ name: 'files', command: process.execPath, args: [BIG_FILE, 'serve'] });
   await until('the files are served', () => child.output.includes('\n'));
@@ -173,9 +173,13 @@ export async function startBigFiles() {
 }
 
 /** A visitor of it in a process of its own; `said` is `ok` when every byte was right, once it is over. */
-export function bigFile(what, port, bytes, perSecond) {
+export function startDownload(port, bytes, perSecond) {
   const given = [port, bytes, ...(perSecond === undefined ? [] : [perSecond])].map(String);
-  const child = startChild({ name: `${what} ${bytes}`, command: process.execPath, args: [BIG_FILE, what, ...given] });
+  const child = startChild({
+    name: `download ${bytes}`,
+    command: process.execPath,
+    args: [BIG_FILE, 'down', ...given],
+  });
   /** Of one with a pace; a program takes its time to start. */
   const hasBegun = () => child.output.startsWith('begun');
   const visit = { isOver: false, said: '', over: child.exited, hasBegun };

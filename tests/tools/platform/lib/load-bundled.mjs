@@ -19,7 +19,7 @@ export async function loadBundled(entry, name) {
     platform: 'node',
     target: 'node20',
     conditions: ['source'],
-    external: ['pg-native', 'esbuild', '@node-rs/argon2'],
+    external: ['pg-native', 'esbuild', '@node-rs/argon2', 'playwright-core', '@sparticuz/chromium', 'vitest'],
     banner: {
       js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
     },

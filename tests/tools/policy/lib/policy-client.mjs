@@ -8,21 +8,18 @@ import { until } from '../../groups/lib/until.mjs';
 
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 
-/**
- * `tunnels`: `{ name, port, policy }`, the name is the subdomain, the policy a list of rules or null; `lines`: more of config.yml; `tokenFile`: whose
- * they are, the operator's unless told.
- */
-export async function startTunnels(edge, tunnels, lines = [], tokenFile = edge.run.admin_token_file) {
+/** `tunnels`: `{ name, port, policy }`, the name is the subdomain, the policy a list of rules; `lines`: more of config.yml. */
+export async function startTunnels(edge, tunnels, lines = []) {
   const home = throwAwayFolder();
   mkdirSync(join(home, '.tunnel'), { mode: 0o700 });
   const text = [
     `server: ${edge.run.control}`,
-    `auth_token_file: ${tokenFile}`,
+    `auth_token_file: ${edge.run.admin_token_file}`,
     ...lines,
     'tunnels:',
     // JSON is YAML.
     ...tunnels.map(({ name, port, policy }) => {
-      const entry = { proto: 'http', local_port: port, subdomain: name, ...(policy === null ? {} : { policy }) };
+      const entry = { proto: 'http', local_port: port, subdomain: name, policy };
       return `  ${name}: ${JSON.stringify(entry)}`;
     }),
   ].join('\n');
@@ -46,6 +43,5 @@ export async function startTunnels(edge, tunnels, lines = [], tokenFile = edge.r
     /** The Host of a tunnel, with its port. */
     hostOf: (name) => new URL(ready.get(name).public_url).host,
     stop: () => stopChild(child, 'SIGTERM'),
-    kill: () => stopChild(child, 'SIGKILL'),
   };
 }

@@ -2,14 +2,13 @@
 import { spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
 import { cleanEnvironment, startEdge } from '../../groups/lib/edge.mjs';
+import { METER_ARGS, meterOf } from '../../groups/lib/metered-child.mjs';
 import { until } from '../../groups/lib/until.mjs';
 
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
-const METER = fileURLToPath(new URL('../../groups/lib/meter.mjs', import.meta.url));
 const MANY_FLOWS = 'connections_per_tunnel = 50000\nconnections_per_address = 50000';
 
 /** Ends the script with one line where one of these programs is missing; each is a command that succeeds where it is there. */
@@ -52,14 +51,13 @@ export class UdpTunnel {
   #args;
   #home = throwAwayFolder();
   #child = null;
-  #asked = 0;
-  #answers = new Map();
+  #ask = null;
 
   /** `control`: host:port to dial in place of the edge's own, a relay for example. */
   constructor(edge, localPort, { control = edge.run.control, flags = [] } = {}) {
     this.#edge = edge;
     this.#args = [
-      ...['--expose-gc', '--import', METER, CLI, 'udp', String(localPort), '--json', ...flags],
+      ...[...METER_ARGS, CLI, 'udp', String(localPort), '--json', ...flags],
       ...['--server', control, '--token-file', edge.run.admin_token_file],
     ];
   }
@@ -75,10 +73,7 @@ export class UdpTunnel {
       ipc: true,
       onLine: (line) => this.#heard(line),
     });
-    child.process.on('message', ({ id, value }) => {
-      this.#answers.get(id)?.(value);
-      this.#answers.delete(id);
-    });
+    this.#ask = meterOf(child);
     this.#child = child;
     await Promise.race([until('the tunnel is open', () => this.ready, { timeoutMs: 30_000 }), failAtExit(child)]);
     return this;
@@ -122,16 +117,6 @@ export class UdpTunnel {
 
   close() {
     return stopChild(this.#child, 'SIGTERM');
-  }
-
-  #ask(what) {
-    this.#asked += 1;
-    const id = this.#asked;
-    const answer = new Promise((resolve) => {
-      this.#answers.set(id, resolve);
-    });
-    this.#child.process.send({ id, what });
-    return Promise.race([answer, failAtExit(this.#child)]);
   }
 
   #heard(line) {

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs real HTTP clients through http tunnels on loopback, prints one ok/failed line each, and leaves nothing behind.
-# Uses what is installed of curl, git, wrk, nghttp2 (h2load, nghttp) and chromium; what is missing is skipped. Vite and the MCP
-# SDK come from npm into a temporary folder: offline they are skipped.
-# Usage: tests/tools/try-http-tools.sh [SECONDS_OF_LOAD]    Exit code: the number of failures.
+# Uses what is installed of curl, git, wrk, nghttp2 (h2load, nghttp) and chromium; what is missing is skipped. Vite comes from
+# npm into a temporary folder: offline it is skipped.
+# Usage: tests/tools/http/try-tools.sh [SECONDS_OF_LOAD]    Exit code: the number of failures.
 set -uo pipefail
 
 npm_cache=${npm_config_cache:-$HOME/.npm}
 # shellcheck source=tests/tools/lib.sh
-source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 here=$root/tests/tools/http
 seconds=${1:-5}
 # For *.edge.test, which the TLS edge has as its domain: clients take no wildcard right below a top-level name.
@@ -141,19 +141,13 @@ try_browser() {
   report 'chromium: the same by HTTP/2' $? "$said"
 }
 
-# npm_folder NAME PACKAGE...: a folder with these packages.
-npm_folder() {
-  local dir=$work/$1
-  shift
-  mkdir "$dir"
-  echo '{"private":true,"type":"module"}' >"$dir/package.json"
-  (cd "$dir" && npm install --silent --no-audit --no-fund --prefer-offline --cache "$npm_cache" "$@") >"$work/npm.log" 2>&1
-}
-
 try_vite() {
   local chromium said
   chromium=$(find_chromium) || { skip vite 'chromium is not installed'; return; }
-  npm_folder vite 'vite@^7' || { skip vite 'vite cannot be had from npm'; return; }
+  mkdir "$work/vite"
+  echo '{"private":true,"type":"module"}' >"$work/vite/package.json"
+  (cd "$work/vite" && npm install --silent --no-audit --no-fund --prefer-offline --cache "$npm_cache" 'vite@^7') >"$work/npm.log" 2>&1 ||
+    { skip vite 'vite cannot be had from npm'; return; }
   echo '<title>one</title><script type="module" src="/main.js"></script>' >"$work/vite/index.html"
   cat >"$work/vite/main.js" <<'JS'
 import { word } from './word.js';
@@ -176,29 +170,6 @@ JS
     "sed -i s/one/two/ '$work/vite/index.html'" \
     "document.title === 'two' && window.loads === 2")
   report 'vite: a module replaced in the page, then a reload, both by its WebSocket' $? "$said"
-}
-
-try_mcp() {
-  npm_folder mcp '@modelcontextprotocol/sdk@^1' 'zod@^3' || { skip mcp 'the MCP SDK cannot be had from npm'; return; }
-  cp "$here"/mcp-*.mjs "$work/mcp/"
-  start_service "$work/mcp/mcp-service.mjs"
-  use_edge plain
-  open_tunnel http "$port" --quiet || { report 'mcp: tunnel' 1; return; }
-  local said
-  said=$(node "$work/mcp/mcp-client.mjs" "$public_url/mcp" 2>&1)
-  report 'mcp: initialize, and a tool that tells its progress' $? "$(tail -n 1 <<<"$said")"
-}
-
-try_grpc() {
-  [[ -d $root/node_modules/@grpc/grpc-js ]] || { skip grpc '@grpc/grpc-js is not installed'; return; }
-  start_service "$here/grpc-service.mjs"
-  use_edge tls
-  open_tunnel http "$port" --quiet --local-protocol h2c --tls --ca-file "$cert" || { report 'grpc: tunnel' 1; return; }
-  local name=${public_url#https://} line
-  while read -r line; do
-    [[ $line == *' ok' ]]
-    report "grpc: ${line% ok}" $?
-  done < <(timeout 60 node "$here/grpc-client.mjs" "$name" "$cert" 2>&1)
 }
 
 declare -A plain_edge tls_edge
@@ -225,7 +196,5 @@ try_nghttp2
 try_browser
 try_git
 try_vite
-try_mcp
-try_grpc
 printf '%s failed\n' "$failures"
 exit "$failures"
