@@ -200,10 +200,11 @@ export const FOLDER_MAY_IMPORT = {
   runtime: {
     // The clock, secrets, metrics: what everything stands on.
     '*.ts': [],
-    'guarded-fetch': ['*.ts'],
+    'guarded-fetch': ['async', '*.ts'],
     process: ['logger', '*.ts'],
     logger: ['files', '*.ts'],
     files: ['*.ts'],
+    async: ['*.ts'],
   },
   config: {
     client: ['layers', 'policy'],

@@ -1,3 +1,6 @@
+export { KeyedMutex } from './async/keyed-mutex.ts';
+export { SerialQueue, SerialRuns } from './async/serial.ts';
+export { SingleFlight } from './async/single-flight.ts';
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './files/file-lock.ts';
 export { ensureSecretFile, readSecretFile } from './files/secret-file.ts';

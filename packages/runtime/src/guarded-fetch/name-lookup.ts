@@ -1,5 +1,6 @@
 // The addresses of a name in a stranger's URL, found so that a name server of theirs which hangs holds up nobody else.
 import { lookup, Resolver } from 'node:dns/promises';
+import { SerialQueue } from '../async/serial.ts';
 import { RUNTIME_LIMITS } from '../limits.ts';
 
 /** Rejects, or settles late, as it likes; who asks has a deadline. */
@@ -53,12 +54,12 @@ const askGetaddrinfo = async (name: string): Promise<readonly string[]> => {
   return found.map(({ address }) => address);
 };
 
-/** One at a time; who has given up by its turn is passed over. */
+/** Names that can wait for the system's answer. Each caller has a deadline, so that more of them would only wait in vain. */
+const NAMES_WAITING_MAX = 1000;
+
+/** One name at a time. A caller that gives up is not asked for any more. */
 const inTurn = (ask: (name: string) => Promise<readonly string[]>): NameLookup => {
-  let last: Promise<unknown> = Promise.resolve();
-  return (name, signal) => {
-    const mine = last.then(() => (signal.aborted ? [] : ask(name)));
-    last = mine.catch(() => {});
-    return mine;
-  };
+  const full = (): Error => new Error('too many names wait for an answer');
+  const turns = new SerialQueue({ maxWaiting: NAMES_WAITING_MAX, full });
+  return (name, signal) => turns.run(() => ask(name), signal);
 };

@@ -1,0 +1,85 @@
+// A mutex for each key, in one process: one holder per key, a bounded number of holders in all, first come first served.
+import type { Clock, Timer } from '../clock.ts';
+
+export interface KeyedMutexOptions {
+  readonly clock: Pick<Clock, 'setTimeout'>;
+  /** Number of keys that can be held at the same time. */
+  readonly atOnce: number;
+  /** Number of callers that can wait. */
+  readonly maxWaiting: number;
+  /** How long a caller waits for its turn. */
+  readonly waitMs: number;
+  /** The error for a caller that has waited too long, or that comes when too many wait already. */
+  readonly busy: () => Error;
+}
+
+interface Waiter {
+  readonly key: string;
+  readonly begin: () => void;
+}
+
+export class KeyedMutex {
+  readonly #options: KeyedMutexOptions;
+  readonly #held = new Set<string>();
+  readonly #waiting = new Set<Waiter>();
+
+  constructor(options: KeyedMutexOptions) {
+    this.#options = options;
+  }
+
+  /** Runs the work while nobody else holds the key. A caller whose signal is aborted stops waiting, and gets the reason. */
+  async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
+    if (this.#isFree(key)) this.#held.add(key);
+    else await this.#wait(key, signal);
+    try {
+      return await work();
+    } finally {
+      this.#end(key);
+    }
+  }
+
+  #isFree(key: string): boolean {
+    return !this.#held.has(key) && this.#held.size < this.#options.atOnce;
+  }
+
+  #wait(key: string, signal: AbortSignal | undefined): Promise<void> {
+    const { clock, maxWaiting, waitMs, busy } = this.#options;
+    if (this.#waiting.size >= maxWaiting) return Promise.reject(busy());
+    return new Promise((resolve, reject) => {
+      let timer: Timer | undefined;
+      const stop = (): void => {
+        timer?.cancel();
+        signal?.removeEventListener('abort', leave);
+        this.#waiting.delete(waiter);
+      };
+      const leave = (): void => {
+        stop();
+        reject(signal?.reason as Error);
+      };
+      const waiter: Waiter = {
+        key,
+        begin: () => {
+          stop();
+          resolve();
+        },
+      };
+      timer = clock.setTimeout(() => {
+        stop();
+        reject(busy());
+      }, waitMs);
+      signal?.addEventListener('abort', leave, { once: true });
+      this.#waiting.add(waiter);
+    });
+  }
+
+  #end(key: string): void {
+    this.#held.delete(key);
+    for (const waiter of this.#waiting) {
+      if (!this.#isFree(waiter.key)) continue;
+      this.#held.add(waiter.key);
+      waiter.begin();
+      return;
+    }
+  }
+}
