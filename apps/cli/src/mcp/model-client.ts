@@ -3,7 +3,7 @@
 import { protocolTraits, type Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { OpenedTunnel, OpenTunnelInput, ToolCall } from '@tunnel/mcp/tools';
-import type { Timer } from '@tunnel/runtime';
+import { SingleFlight, type Timer } from '@tunnel/runtime';
 import { ownClientsOf } from '../agent/own-clients.ts';
 import { loadConfig } from '../config/file.ts';
 import type { ConnectionFlags } from '../config/flags.ts';
@@ -14,7 +14,6 @@ import { fanOut, type Output } from '../output/output.ts';
 import { ClientRun, type ClientRunDeps } from '../run/client-run.ts';
 import { agentHook } from '../run/hooks/agent.ts';
 import { nameOf, type RunningTunnel, type TunnelRun } from '../run/hooks/running-client.ts';
-import { SingleFlight } from './single-flight.ts';
 import { type WantedTunnel, wantedTunnel } from './wanted-tunnel.ts';
 
 export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & { readonly logFile?: string };
@@ -54,7 +53,7 @@ export class ModelClient {
 
   /** Where the platform of the account is, as the edge says that has taken our key; null: it says nothing. */
   async platformUrl({ signal }: ToolCall): Promise<string | null> {
-    const { running } = this.#connected ?? (await this.#connecting.take(signal));
+    const { running } = this.#connected ?? (await this.#connecting.run(signal));
     return running.client?.session?.dashboardUrl?.replace(/\/app\/?$/, '') ?? null;
   }
 
@@ -67,7 +66,7 @@ export class ModelClient {
   async open(input: OpenTunnelInput, { signal }: ToolCall): Promise<OpenedTunnel> {
     const { io, allow } = this.#deps;
     const wanted = wantedTunnel(input, allow(), io);
-    const { running } = this.#connected ?? (await this.#connecting.take(signal));
+    const { running } = this.#connected ?? (await this.#connecting.run(signal));
     // From here to the asking nothing waits: who comes at the same time counts, too.
     this.#refuseOverLimit(running);
     const spec = { ...wanted.spec, name: freeName(wanted, running) };
