@@ -285,14 +285,6 @@ export const LIMITS = {
   ENTITLEMENTS_ROWS: 200,
   /** Of a webhook of the payment processor. */
   WEBHOOK_BODY_MAX_BYTES: MiB,
-  /** Accounts whose state at the processor is read and written at once. Each holds a database connection meanwhile. */
-  ACCOUNT_LOCKS_MAX: 6,
-  /** What a request waits for another one of its account. */
-  ACCOUNT_LOCK_WAIT_MS: 15_000,
-  /** What the processor's answers may take while an account is held. */
-  ACCOUNT_LOCK_HELD_MS: 60_000,
-  /** What a caller is told to wait then. */
-  ACCOUNT_RETRY_AFTER_SECS: 2,
   /** As long as the payment processor takes them. */
   IDEMPOTENCY_KEY_MAX_CHARACTERS: 255,
   /** A request with the same key gets the same answer for so long. */

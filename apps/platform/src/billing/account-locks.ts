@@ -1,15 +1,22 @@
 // One at a time for each account, in all platform processes: whoever reads an account at the payment processor writes what it
 // made of it before the next one reads.
 import { Fault } from '@tunnel/errors';
-import type { Clock, Timer } from '@tunnel/runtime';
+import { type Clock, KeyedMutex } from '@tunnel/runtime';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../db/database.ts';
 import type { Schema } from '../db/schema.ts';
-import { LIMITS } from '../limits.ts';
 
 /** Half of the lock's number; the other half is the account's. 'ba' in ASCII. */
 const ACCOUNT_LOCKS = 0x6261;
 const LOCK_NOT_AVAILABLE = '55P03';
+/** Accounts whose state at the processor is read and written at the same time, and requests that wait for one. Each held account needs a database connection. */
+const ACCOUNTS = { atOnce: 6, maxWaiting: 1000 } as const;
+/** How long the processor can take to answer while an account is held. */
+const HELD_MS = 60_000;
+/** How long a request waits for another request of its account. */
+const WAIT_MS = 15_000;
+/** When a caller that was refused should try again. */
+const RETRY_AFTER_SECS = 2;
 
 export interface AccountLocksOptions {
   readonly db: Db;
@@ -23,11 +30,11 @@ export class AccountLocks {
   readonly #waitMs: number;
   readonly #mutex: KeyedMutex;
 
-  constructor({ db, clock, waitMs = LIMITS.ACCOUNT_LOCK_WAIT_MS }: AccountLocksOptions) {
+  constructor({ db, clock, waitMs = WAIT_MS }: AccountLocksOptions) {
     this.#db = db;
     this.#waitMs = waitMs;
     // Here first: those who would wait in the database would each hold a connection, until none is left for anybody.
-    this.#mutex = new KeyedMutex({ clock, atOnce: LIMITS.ACCOUNT_LOCKS_MAX, waitMs, tooLate: busy });
+    this.#mutex = new KeyedMutex({ clock, ...ACCOUNTS, waitMs, busy });
   }
 
   /**
@@ -35,21 +42,17 @@ export class AccountLocks {
    * second connection. Rejects with BILLING_BUSY when the others take too long.
    */
   async hold<T>(userId: string, work: (trx: Transaction<Schema>) => Promise<T>): Promise<T> {
-    const end = await this.#mutex.acquire(userId);
-    try {
-      return await this.#db.transaction().execute(async (trx) => {
+    return this.#mutex.run(userId, () =>
+      this.#db.transaction().execute(async (trx) => {
         await this.#lock(trx, userId);
         return work(trx);
-      });
-    } finally {
-      end();
-    }
+      }),
+    );
   }
 
   async #lock(trx: Transaction<Schema>, userId: string): Promise<void> {
-    const heldMs = LIMITS.ACCOUNT_LOCK_HELD_MS;
     await sql`
-      select set_config('idle_in_transaction_session_timeout', ${String(heldMs)}, true),
+      select set_config('idle_in_transaction_session_timeout', ${String(HELD_MS)}, true),
         set_config('lock_timeout', ${String(this.#waitMs)}, true)
     `.execute(trx);
     try {
@@ -60,67 +63,4 @@ export class AccountLocks {
   }
 }
 
-const busy = (): Fault => new Fault('BILLING_BUSY', { seconds: LIMITS.ACCOUNT_RETRY_AFTER_SECS });
-
-export interface KeyedMutexOptions {
-  readonly clock: Clock;
-  readonly atOnce: number;
-  readonly waitMs: number;
-  /** What somebody who waited too long is told. */
-  readonly tooLate: () => Error;
-}
-
-interface Waiter {
-  readonly key: string;
-  readonly begin: () => void;
-}
-
-/** A mutex in one process: one holder for each key, so many holders in all, first come first served. */
-export class KeyedMutex {
-  readonly #options: KeyedMutexOptions;
-  readonly #held = new Set<string>();
-  #waiting: Waiter[] = [];
-
-  constructor(options: KeyedMutexOptions) {
-    this.#options = options;
-  }
-
-  /** What to call when the turn is over. */
-  async acquire(key: string): Promise<() => void> {
-    if (!this.#isFree(key)) await this.#wait(key);
-    else this.#held.add(key);
-    return () => this.#end(key);
-  }
-
-  #isFree(key: string): boolean {
-    return !this.#held.has(key) && this.#held.size < this.#options.atOnce;
-  }
-
-  #wait(key: string): Promise<void> {
-    const { clock, waitMs, tooLate } = this.#options;
-    return new Promise((resolve, reject) => {
-      let timer: Timer | undefined;
-      const waiter = {
-        key,
-        begin: () => {
-          timer?.cancel();
-          resolve();
-        },
-      };
-      timer = clock.setTimeout(() => {
-        this.#waiting = this.#waiting.filter((other) => other !== waiter);
-        reject(tooLate());
-      }, waitMs);
-      this.#waiting.push(waiter);
-    });
-  }
-
-  #end(key: string): void {
-    this.#held.delete(key);
-    const next = this.#waiting.find((waiter) => this.#isFree(waiter.key));
-    if (next === undefined) return;
-    this.#waiting = this.#waiting.filter((other) => other !== next);
-    this.#held.add(next.key);
-    next.begin();
-  }
-}
+const busy = (): Fault => new Fault('BILLING_BUSY', { seconds: RETRY_AFTER_SECS });
