@@ -1,6 +1,6 @@
 // Whose key this is, and what its account may do, as edges are told it; and when it was used last.
 import type { KeyAnswer } from '@tunnel/contract';
-import { type Clock, type Logger, sha256Hex, type Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, SerialRuns, sha256Hex, type Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
@@ -71,7 +71,7 @@ export class KeyUses {
   /** When each key was written last, for as long as that keeps it from being written again; oldest first. */
   readonly #written = new Map<string, number>();
   #timer: Timer | null = null;
-  #flushing: Promise<void> = Promise.resolve();
+  readonly #writes = new SerialRuns(() => this.#write());
 
   constructor(deps: KeyUsesDeps) {
     this.#deps = deps;
@@ -96,9 +96,8 @@ export class KeyUses {
   }
 
   /** Never fails: what could not be written waits for the next time. */
-  async flush(): Promise<void> {
-    this.#flushing = this.#flushing.then(() => this.#write());
-    await this.#flushing;
+  flush(): Promise<void> {
+    return this.#writes.run();
   }
 
   async #write(): Promise<void> {
