@@ -1,5 +1,5 @@
 // Brings the journal to the platform: every few seconds, and at once when somebody asks. One batch at a time, in order.
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, SerialRuns, type Timer } from '@tunnel/runtime';
 import type { Journal } from './journal/journal.ts';
 import { type Batch, lastOf } from './journal/journal-records.ts';
 import { LinkFailure, type PlatformLink } from './platform-link.ts';
@@ -15,8 +15,7 @@ export interface JournalDeliveryOptions {
 
 export class JournalDelivery {
   readonly #options: JournalDeliveryOptions;
-  #current: Promise<boolean> = Promise.resolve(true);
-  #next: Promise<boolean> | null = null;
+  readonly #rounds = new SerialRuns(() => this.#run());
   #ticking: Timer | undefined;
   #hasFailed = false;
   #refusal = '';
@@ -40,12 +39,7 @@ export class JournalDelivery {
 
   /** false: not all that was written before this call is stored. Never rejects. */
   deliver(): Promise<boolean> {
-    this.#next ??= this.#current.then(() => {
-      this.#next = null;
-      this.#current = this.#run();
-      return this.#current;
-    });
-    return this.#next;
+    return this.#rounds.run();
   }
 
   async #run(): Promise<boolean> {

@@ -1,7 +1,7 @@
 // Accepted keys on the edge's disk, for a start while the platform is away: they stand for as long as they would have without that start. Hashes of keys and
 // the rights of their accounts, sealed under a key that is derived from the edge's credential and written nowhere.
 import { accountRights } from '@tunnel/contract';
-import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, type Secret, SerialRuns, type Timer } from '@tunnel/runtime';
 import * as z from 'zod';
 import { EDGE_LIMITS } from '../limits.ts';
 import { SealedFiles } from './sealed-files.ts';
@@ -33,7 +33,7 @@ export class KeyCopies {
   readonly #files: SealedFiles;
   #soon: Timer | undefined;
   #often: Timer | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  readonly #writes = new SerialRuns(() => this.#write());
   #hasFailed = false;
 
   constructor(options: KeyCopiesOptions) {
@@ -59,15 +59,14 @@ export class KeyCopies {
   changed(): void {
     this.#soon ??= this.#options.clock.setTimeout(() => {
       this.#soon = undefined;
-      this.#writing = this.#writing.then(() => this.#write());
+      void this.#writes.run();
     }, EDGE_LIMITS.KEY_COPIES_WAIT_MS);
   }
 
   async stop(): Promise<void> {
     this.#often?.cancel();
     this.#soon?.cancel();
-    await this.#writing;
-    await this.#write();
+    await this.#writes.run();
   }
 
   async #write(): Promise<void> {

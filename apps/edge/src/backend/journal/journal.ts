@@ -4,7 +4,7 @@
 // and removes the old one. When the disk takes nothing, all goes on in memory under another journal id: the numbers of the
 // file stay with what is in the file, so that the next run can send that once more without its being counted twice.
 import type { JournalRecord } from '@tunnel/contract';
-import type { Logger } from '@tunnel/runtime';
+import { type Logger, SerialQueue } from '@tunnel/runtime';
 import { JournalFile, recoverJournal, removeFound, syncFolder } from './journal-file.ts';
 import { acknowledgedLine, endsOfLastRun, linesOf } from './journal-format.ts';
 import {
@@ -28,6 +28,9 @@ export interface JournalOptions {
   readonly queueBytes: number;
 }
 
+/** Changes of the whole file that can wait. One compaction and one delivery ask for them, so that a longer queue is a fault in the code. */
+const TURNS_MAX = 8;
+
 export class Journal {
   readonly #options: JournalOptions;
   #journalId: string;
@@ -47,7 +50,8 @@ export class Journal {
   /** What went into the old file while the next one was being written. */
   #meanwhile: string[] | null = null;
   #isCompactionDue = false;
-  #working: Promise<unknown> = Promise.resolve();
+  /** Changes of the file as a whole, one after the other. */
+  readonly #turns = new SerialQueue({ maxWaiting: TURNS_MAX, full: () => new Error('the journal is too far behind') });
   #isClosed = false;
 
   constructor(options: JournalOptions) {
@@ -150,7 +154,7 @@ export class Journal {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.#working;
+    await this.#turns.settled();
     await this.#queue.written();
     const file = this.#file;
     this.#file = null;
@@ -165,9 +169,7 @@ export class Journal {
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {
-    const done = this.#working.then(() => (this.#isClosed ? undefined : work()));
-    this.#working = done.catch(() => undefined);
-    return done;
+    return this.#turns.run(async () => (this.#isClosed ? undefined : work()));
   }
 
   #onFull(bytes: number): void {
