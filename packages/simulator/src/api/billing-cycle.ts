@@ -1,6 +1,6 @@
 // What time brings: periods that end, and payments that are tried again, each at its own moment and in order. Every step is kept
 // before the next begins, so a process that was killed goes on where it was.
-import type { Clock } from '@tunnel/runtime';
+import { type Clock, SerialQueue } from '@tunnel/runtime';
 import * as z from 'zod';
 import type { Invoice, Subscription } from '../state/model.ts';
 import type { Sandbox } from '../state/sandbox.ts';
@@ -21,7 +21,10 @@ interface BillingCycleDeps {
 
 export class BillingCycle {
   readonly #deps: BillingCycleDeps;
-  #line: Promise<void> = Promise.resolve();
+  readonly #advances = new SerialQueue({
+    maxWaiting: 1000,
+    full: () => new Error('too many advances of the clock wait'),
+  });
   #stopped = false;
   #endWait: () => void = () => {};
 
@@ -31,15 +34,13 @@ export class BillingCycle {
 
   /** Moves the stand-in's clock, through everything that is due on the way; 0: what is due by now. */
   advance(seconds: number): Promise<void> {
-    const next = this.#line.then(() => this.#run(seconds));
-    this.#line = next.catch(() => {});
-    return next;
+    return this.#advances.run(() => this.#run(seconds));
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#endWait();
-    await this.#line;
+    await this.#advances.settled();
   }
 
   async #run(seconds: number): Promise<void> {
