@@ -43,7 +43,7 @@ export class SerialQueue {
         try {
           resolve(await task());
         } catch (error) {
-          reject(error);
+          reject(error as Error);
         }
       };
       const leave = (): void => {
