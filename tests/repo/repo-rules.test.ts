@@ -143,6 +143,13 @@ it.each(PAGES)('every link of %s leads to a file of the repository, and to a hea
   expect(broken).toEqual([]);
 });
 
+it('docs/screenshots has the pictures that pages show, and no others', () => {
+  const shown = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/screenshots\/([\w-]+\.png)/g)].map(([, name]) => name),
+  );
+  expect(new Set(readdirSync(join(ROOT, 'docs/screenshots')))).toEqual(new Set(shown));
+});
+
 it('every page of docs/ is in its table of contents, and that is linked from the README', () => {
   expect(read('README.md')).toContain('(docs/README.md)');
   const links = new Set([...read('docs/README.md').matchAll(/\]\(([\w-]+\.md)/g)].map((match) => `docs/${match[1]}`));

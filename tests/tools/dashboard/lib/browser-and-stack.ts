@@ -6,7 +6,7 @@ import { Harness } from '../../../system/harness.fixture.ts';
 import type { Stack } from '../../../system/stack.fixture.ts';
 
 export interface Tools {
-  readonly values: Readonly<Record<string, number>>;
+  readonly values: Readonly<Record<string, number | boolean>>;
   readonly say: (line: string) => void;
   readonly check: (isRight: boolean, what: string) => void;
 }

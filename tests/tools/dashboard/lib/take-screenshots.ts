@@ -1,5 +1,5 @@
 // Takes a picture of each page as somebody sees it whose account has been used for a while.
-import { mkdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Account } from '../../../browser/account.fixture.ts';
 import {
@@ -20,7 +20,9 @@ import { onStage, type Stage, type Tools } from './browser-and-stack.ts';
 import { seedHistory } from './seed-history.ts';
 import { subscribe } from './subscribe.ts';
 
-const FOLDER = join(ROOT, 'docs/screenshots');
+const FOLDER = join(ROOT, '.cache/screenshots');
+/** The pictures that pages of the documentation show. */
+const SHOWN = join(ROOT, 'docs/screenshots');
 const DEVICES = { desktop: { width: 1440, height: 900 }, phone: { width: 360, height: 800 } } as const;
 const THEMES = ['light', 'dark'] as const;
 type Device = keyof typeof DEVICES;
@@ -63,7 +65,10 @@ export const takeScreenshots = (tools: Tools): Promise<string> =>
         taken += await picturesOn(stage, who, device, tools);
       }
     }
-    return `${taken} pictures are in docs/screenshots`;
+    if (tools.values['docs'] !== true) return `${taken} pictures are in .cache/screenshots`;
+    const shown = readdirSync(SHOWN);
+    for (const name of shown) copyFileSync(join(FOLDER, name), join(SHOWN, name));
+    return `${taken} pictures are in .cache/screenshots, and ${shown.length} of them in docs/screenshots`;
   });
 
 const picturesOn = async (
