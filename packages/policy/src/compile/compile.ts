@@ -24,7 +24,7 @@ export interface CompiledPolicy {
   readonly tokenHeaders: readonly string[];
   /** Of visitors' fields, with `-` for `_`: none of them reaches the service. */
   readonly guarded: FieldNames;
-  /** Whose passwords are for the edge alone; null: nobody's. */
+  /** Names of the users whose passwords only the edge checks; null for a policy without passwords. */
   readonly users: ReadonlySet<string> | null;
   readonly lastMatched: LastMatched;
   readonly lastChanges: LastChanges;

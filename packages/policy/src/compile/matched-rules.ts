@@ -34,7 +34,7 @@ export class MatchedRules {
     return this.#count > 0;
   }
 
-  /** Nobody changes it. */
+  /** The rules that matched so far, in order. Callers do not change the list. */
   protected get matched(): readonly RuleRef[] {
     if (this.#own !== null) return this.#own;
     return this.#count === this.#last.length ? this.#last : this.#last.slice(0, this.#count);

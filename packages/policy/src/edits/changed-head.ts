@@ -3,8 +3,7 @@
 import { eachListItem, type HeaderField, linesOf, PartField, type RequestHead, roleOf } from '@tunnel/http1';
 import { cookieForService } from '../login/login-cookies.ts';
 import { isSameField, isTakenFor } from '../match/field-names.ts';
-import type { RequestChanges } from '../policy-step.ts';
-import { MadeFields } from './made-fields.ts';
+import type { HeaderPair, RequestChanges } from '../policy-step.ts';
 
 /**
  * The same head where nothing of it changes. Fields that `Connection` names are left out here already, and the names with them: later they
@@ -91,8 +90,8 @@ const changedFields = (head: RequestHead, changes: RequestChanges): HeaderField[
       if (cookie !== '') fields.push(new PartField(field.name, cookie, field.role));
     }
   }
-  for (const pair of set) fields.push(RULE_FIELDS.of(pair));
-  for (const pair of add) fields.push(RULE_FIELDS.of(pair));
+  for (const pair of set) fields.push(ruleField(pair));
+  for (const pair of add) fields.push(ruleField(pair));
   return fields;
 };
 
@@ -119,7 +118,7 @@ const pushConnection = (field: HeaderField, fields: HeaderField[]): void => {
 };
 
 /** A claim that the owner makes is no visitor's: it passes. What the edge writes itself is not the owner's to write. */
-const RULE_FIELDS = new MadeFields((name) => {
+const ruleField = ([name, value]: HeaderPair): PartField => {
   const role = roleOf(name);
-  return role === 'claim' ? 'ordinary' : role;
-});
+  return new PartField(name, value, role === 'claim' ? 'ordinary' : role);
+};

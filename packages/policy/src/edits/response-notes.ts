@@ -13,7 +13,6 @@ import { isEdgeSetCookie } from '../login/login-cookies.ts';
 import { isOneOf, isOneOfPairs, isSameField } from '../match/field-names.ts';
 import type { HeaderPair, ResponseNote } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
-import { MadeFields } from './made-fields.ts';
 
 /** The same head where nothing of it changes. Interim ones are not the answer yet: they only may not set what a service may not. */
 export const notedHead = (head: ResponseHead, given: readonly ResponseNote[]): ResponseHead => {
@@ -92,23 +91,22 @@ const setsEdgeCookie = (field: HeaderField): boolean =>
 const isOfConnection = (field: HeaderField, { connectionNames }: ResponseHead): boolean =>
   connectionNames !== null && field.role === 'ordinary' && connectionNames.includes(field.lower);
 
-/** Of rules: what only one visitor is told, such as a cookie of the edge's own, is not among them. */
-const MADE = new MadeFields(roleOf);
+const fieldOf = ([name, value]: HeaderPair): PartField => new PartField(name, value, roleOf(name));
 
 const doNote = (fields: HeaderField[], note: ResponseNote): void => {
   switch (note.kind) {
     case 'headers':
       dropNamed(fields, note.remove, note.set);
-      for (const pair of note.set) fields.push(MADE.of(pair));
-      for (const pair of note.add) fields.push(MADE.of(pair));
+      for (const pair of note.set) fields.push(fieldOf(pair));
+      for (const pair of note.add) fields.push(fieldOf(pair));
       return;
     case 'cors':
       drop(fields, isOfCors);
-      for (const pair of note.fields) fields.push(MADE.of(pair));
-      if (!fields.some(variesByOrigin)) fields.push(MADE.of(VARY));
+      for (const pair of note.fields) fields.push(fieldOf(pair));
+      if (!fields.some(variesByOrigin)) fields.push(fieldOf(VARY));
       return;
     case 'private':
-      if (!hasField(fields, 'cache-control')) fields.push(MADE.of(NOT_SHARED));
+      if (!hasField(fields, 'cache-control')) fields.push(fieldOf(NOT_SHARED));
       return;
     case 'guard-cookies':
       drop(fields, setsEdgeCookie);

@@ -94,7 +94,7 @@ const pairEnd = (cookies: string, from: number): number => {
   return semicolon === -1 ? cookies.length : semicolon;
 };
 
-/** '': it has none. */
+/** The name of a cookie's pair; empty for a pair without `=`. */
 const nameOf = (pair: string, equals: number): string => (equals === -1 ? '' : pair.slice(0, equals).trim());
 
 /** Logins under way, by id: browsers send the oldest first (RFC 6265, 5.4). */

@@ -359,7 +359,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     };
   }
 
-  /** An event that fits no need is a fault of ours: nobody comes in by it. */
+  /** Answers 500 to an event that fits no need: that is a bug of the driver, and must not let a visitor in. */
   #misfit(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
     const internal = `policy: waited for ${this.waiting}, got ${event.kind}`;
     return this.#answer(rule, answerOfFault(new Fault('INTERNAL', {}, { internal })));

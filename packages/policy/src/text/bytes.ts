@@ -86,7 +86,7 @@ export const base64Bytes = (text: string): Uint8Array | null => {
   return bytes;
 };
 
-/** null: it is none. */
+/** The bytes of a hexadecimal text, or null for any other text. */
 export const hexBytes = (text: string): Uint8Array | null => {
   if (text.length % 2 !== 0 || !/^[0-9a-f]*$/i.test(text)) return null;
   const bytes = new Uint8Array(text.length / 2);
