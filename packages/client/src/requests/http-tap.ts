@@ -28,10 +28,6 @@ interface Pending extends Asked {
 /** Requests that wait for their answers; a visitor's ingress sends one at a time. */
 const PENDING_MAX = 64;
 
-/** Of whichever tap is looking: no two of them look at the same time. */
-const passingRequest = new PassingRequest();
-const passingResponse = new PassingResponse();
-
 export class HttpTap {
   readonly #open: RequestOpener;
   /** In the order in which they will be answered. */
@@ -93,12 +89,14 @@ export class HttpTap {
   #requestHandlers(): MessageHandlers {
     return {
       onPlainHead: (bytes, start, end) => {
-        const next = passingRequest.scan(bytes, start, end);
-        if (next !== NOT_PLAIN) this.#onRequest();
+        const head = new PassingRequest();
+        const next = head.scan(bytes, start, end);
+        if (next !== NOT_PLAIN) this.#onRequest(head);
         return next;
       },
       onHead: (text) => {
-        if (passingRequest.read(text)) this.#onRequest();
+        const head = new PassingRequest();
+        if (head.read(text)) this.#onRequest(head);
       },
       onBody: (bytes, start, end) => this.#current?.seen.onRequestBody(bytes, start, end),
       onMessageEnd: () => {
@@ -113,13 +111,17 @@ export class HttpTap {
     return {
       onPlainHead: (bytes, start, end) => {
         const first = this.#pending[0];
-        const next = first === undefined ? NOT_PLAIN : passingResponse.scan(bytes, start, end, first);
-        if (next !== NOT_PLAIN) this.#onResponse();
+        if (first === undefined) return NOT_PLAIN;
+        const head = new PassingResponse();
+        const next = head.scan(bytes, start, end, first);
+        if (next !== NOT_PLAIN) this.#onResponse(head);
         return next;
       },
       onHead: (text) => {
         const first = this.#pending[0];
-        if (first !== undefined && passingResponse.read(text, first)) this.#onResponse();
+        if (first === undefined) return;
+        const head = new PassingResponse();
+        if (head.read(text, first)) this.#onResponse(head);
       },
       onBody: (bytes, start, end) => this.#pending[0]?.seen.onResponseBody(bytes, start, end),
       onMessageEnd: () => {
@@ -128,30 +130,25 @@ export class HttpTap {
     };
   }
 
-  #onRequest(): void {
+  #onRequest(head: PassingRequest): void {
     if (this.#pending.length === PENDING_MAX) return;
-    // Who is told of it may look at other heads before it returns.
-    const { method, upgrade, body } = passingRequest;
-    const seen = this.#open(passingRequest);
-    passingRequest.letGo();
+    const seen = this.#open(head);
     if (seen === null) {
       if (this.#pending.length === 0) this.#responses.stop();
       return;
     }
-    this.#current = { method, upgrade, seen };
+    this.#current = { method: head.method, upgrade: head.upgrade, seen };
     this.#pending.push(this.#current);
-    this.#requests.expectBody(body);
+    this.#requests.expectBody(head.body);
   }
 
-  #onResponse(): void {
-    const { status, body, isInterim } = passingResponse;
-    this.#isInterim = isInterim;
-    if (isInterim) return this.#responses.expectBody(0);
-    this.#pending[0]?.seen.onResponseHead(passingResponse);
-    passingResponse.letGo();
+  #onResponse(head: PassingResponse): void {
+    this.#isInterim = head.isInterim;
+    if (head.isInterim) return this.#responses.expectBody(0);
+    this.#pending[0]?.seen.onResponseHead(head);
     // From a 101 on the bytes are another protocol's.
-    if (status === 101) this.#finishFirst();
-    else this.#responses.expectBody(body);
+    if (head.status === 101) this.#finishFirst();
+    else this.#responses.expectBody(head.body);
   }
 
   #finishFirst(): void {

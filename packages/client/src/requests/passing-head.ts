@@ -39,14 +39,14 @@ export const UNTIL_CLOSE = -2;
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** Written anew by each head that is looked at. */
+/** The offsets of the head that was scanned last: numbers, and nothing of its text. */
 const plain = newPlainHead();
 
 const LETTER_G = 0x47;
 const LETTER_E = 0x45;
 const LETTER_T = 0x54;
 
-/** One a tap: the head that passes now, in either direction, plain or read in full. */
+/** The head of a request that is passing, plain or read in full. It points into memory that the connection writes over after the call. */
 export class PassingRequest implements OpeningHead {
   method = '';
   upgrade: string | null = null;
@@ -102,12 +102,6 @@ export class PassingRequest implements OpeningHead {
     // Most requests are none: a plain search costs them less than the pattern does.
     return end.includes('X-Tunnel-Replay') ? (REPLAY_LINE.exec(end)?.[1] ?? null) : null;
   }
-
-  /** The memory is not ours to hold. */
-  letGo(): void {
-    this.#bytes = NOTHING;
-    this.#whole = null;
-  }
 }
 
 export interface Asked {
@@ -162,11 +156,6 @@ export class PassingResponse implements AnsweringHead {
 
   get text(): string {
     return this.#whole === null ? this.#bytes.toString('latin1', this.#start, this.#end) : this.#whole.text;
-  }
-
-  letGo(): void {
-    this.#bytes = NOTHING;
-    this.#whole = null;
   }
 }
 
