@@ -43,13 +43,6 @@ const OUT_OF_SOCKETS = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRINUSE)$/;
 /** Of one that had been sent: the news come once for each. */
 const REFUSED = 'ECONNREFUSED';
 
-/**
- * What a socket is given to send: the bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps what it was given.
- * One for all flows, because nearly always it is free again at once; one that was kept is its socket's, and behind it copies
- * are as short as the datagrams, so that a backlog holds no more than it counts.
- */
-let scratch: Buffer | null = null;
-
 export class LocalFlow implements DatagramReader {
   amongRunning: ListNode<Running> | null = null;
   /** From the visitor to the service, and back: payloads that were passed. */
@@ -111,8 +104,9 @@ export class LocalFlow implements DatagramReader {
     const length = headerBytes + end - start;
     if (length > DATAGRAM_MAX_BYTES) return this.#handlers.onDropped('in', 'too-large', 1);
     if (this.#hasBacklog && !this.#takesMore()) return this.#handlers.onDropped('in', 'local', 1);
-    scratch ??= Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
-    const copy = this.#hasBacklog ? Buffer.allocUnsafeSlow(length) : scratch;
+    // The bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps what it was given. Memory of its own holds a backlog, because
+    // a slice of Node's pool would keep more alive than its length.
+    const copy = this.#hasBacklog ? Buffer.allocUnsafeSlow(length) : Buffer.allocUnsafe(length);
     if (header !== null) {
       copy.set(header, 0);
       this.#header = null;
@@ -120,9 +114,7 @@ export class LocalFlow implements DatagramReader {
     bytes.copy(copy, headerBytes, start, end);
     this.#socket.send(copy, 0, length, this.#onSent);
     this.bytesAToB += end - start;
-    if (this.#socket.getSendQueueCount() === 0) return;
-    this.#hasBacklog = true;
-    if (copy === scratch) scratch = null;
+    if (this.#socket.getSendQueueCount() !== 0) this.#hasBacklog = true;
   }
 
   /** The kernel did not take all of what came before. Late is worse than lost: not much more is queued behind it. */
