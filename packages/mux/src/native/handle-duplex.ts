@@ -26,6 +26,8 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   #handle: StreamHandle;
   /** The handle of the connection itself, also where TLS lies on it. */
   readonly wire: StreamHandle;
+  /** The number of the call that read from this connection last; -1 before the first. */
+  readCall = -1;
   #isClosed = false;
   #peer: PeerName | null = null;
   readonly #node: NodeHandles;
@@ -210,7 +212,10 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
       this.#loseSoon(error);
       return true;
     }
-    if (this.#node.streamBaseState[this.#node.kLastWriteWasAsync] === 0) return true;
+    if (this.#node.streamBaseState[this.#node.kLastWriteWasAsync] === 0) {
+      request.owner = null;
+      return true;
+    }
     request.owner = this;
     request.bytes = view;
     spareRequest = null;
@@ -390,29 +395,30 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
 
 const CUT: StreamReason = { code: 'cancelled', text: 'cut off' };
 
-/** For whom Node called last: see #onEnd. Whatever else it calls us for forgets it. */
-let lastRead: HandleDuplex | null = null;
+/** How often Node has called us, so that a connection knows whether the last call was its own: see #onEnd. Wraps around. */
+let calls = 0;
 
-/** Node does not touch a request whose write was done at once: the next one takes it again. */
+/** A request whose write was done at once, which Node does not touch: the next write takes it again. It has neither an owner nor bytes. */
 let spareRequest: WriteRequest | null = null;
 
 // What Node calls, the same functions for all: `this` is the handle or the request.
 
 function onRead(this: StreamHandle): Buffer | undefined {
   const duplex = this.duplex as HandleDuplex;
-  const isNext = lastRead === duplex;
-  lastRead = duplex;
+  const isNext = duplex.readCall === calls;
+  calls = (calls + 1) | 0;
+  duplex.readCall = calls;
   return duplex.onReadable(isNext);
 }
 
 function onWritten(this: WriteRequest, status: number): void {
-  lastRead = null;
+  calls = (calls + 1) | 0;
   this.bytes = null;
   (this.owner as HandleDuplex).onWritten(status);
 }
 
 function onShutDown(this: HandleRequest, status: number): void {
-  lastRead = null;
+  calls = (calls + 1) | 0;
   (this.owner as HandleDuplex).onShutDown(status);
 }
 

@@ -29,8 +29,11 @@ export class FrameSender {
   }
 
   open(streamId: number, head: StreamHead, windowBytes: number): void {
-    if (this.#compact) this.#carrier.send(SCRATCH, writeCompactOpen(SCRATCH, streamId, head, windowBytes));
-    else this.#carrier.send(encodeOpen(streamId, head, windowBytes));
+    if (!this.#compact) return void this.#carrier.send(encodeOpen(streamId, head, windowBytes));
+    const end = writeCompactOpen(SCRATCH, streamId, head, windowBytes);
+    this.#carrier.send(SCRATCH, end);
+    // It held the visitor's address.
+    SCRATCH.fill(0, 0, end);
   }
 
   credit(type: typeof FRAME.OPENED | typeof FRAME.WINDOW, streamId: number, bytes: number): void {
