@@ -340,18 +340,9 @@ const moreAnsweredText = (count: number): string =>
 /** In the place of lines that nobody could have read. */
 export const moreRequestsText = (count: number): string => `… and ${count} more requests`;
 
-let clockSecond = Number.NaN;
-let clockSecondText = '';
-
-/** Most lines are of the same second as the one before. */
 const clockText = (at: number): string => {
-  const second = Math.floor(at / 1000);
-  if (second === clockSecond) return clockSecondText;
   const time = new Date(at);
-  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()];
-  clockSecond = second;
-  clockSecondText = parts.map((part) => String(part).padStart(2, '0')).join(':');
-  return clockSecondText;
+  return [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
 };
 
 export const durationText = (ms: number): string => {

@@ -70,7 +70,7 @@ class OwnerTally implements GroupTally {
   totalHealthFailures = 0;
 }
 
-const NOTHING: GroupTally = new OwnerTally();
+const NOTHING: GroupTally = { memberCount: 0, healthyCount: 0, totalDispatches: 0, totalHealthFailures: 0 };
 
 export class TunnelGroup<M extends GroupMember> {
   readonly groupId: string;
