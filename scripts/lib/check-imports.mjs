@@ -19,7 +19,7 @@ import {
   RULES_REFUSE,
   SHARED_FILE,
 } from './import-rules.mjs';
-import { MODULE_VARIABLES } from './module-state.mjs';
+import { MODULE_STATE } from './module-state.mjs';
 import { filesBelow, ROOT, workspaceDirs } from './paths.mjs';
 import { readModule } from './read-module.mjs';
 
@@ -84,37 +84,33 @@ function impurities({ isPure, isRules, subject }, names) {
   });
 }
 
-/** State that pure code keeps in a module. */
-function stateProblems({ isPure, subject }, { variables, mutableExports }) {
-  if (!isPure) return [];
+/** State that a module keeps: none in pure code, and elsewhere only the state that is listed with a reason. */
+function stateProblems({ isPure, subject }, path, { variables, mutableExports, written }) {
+  const listed = MODULE_STATE[path] ?? {};
+  const exported = mutableExports.map((one) => ({
+    line: one.line,
+    why: `${subject} may not export what others can change: \`${one.name}\`; give it a readonly type`,
+  }));
+  const pureVariables = variables.map((one) => ({
+    line: one.line,
+    why: `${subject} may not have a variable of the module: \`${one.name}\``,
+  }));
+  const kept = (isPure ? written : [...variables, ...written]).filter(({ name }) => listed[name] === undefined);
   return [
-    ...variables.map((one) => ({
-      line: one.line,
-      why: `${subject} may not have a variable of the module: \`${one.name}\``,
-    })),
-    ...mutableExports.map((one) => ({
-      line: one.line,
-      why: `${subject} may not export what others can change: \`${one.name}\`; give it a readonly type`,
+    ...(isPure ? [...pureVariables, ...exported] : []),
+    ...kept.map(({ line, name }) => ({
+      line,
+      why: `the module keeps \`${name}\`; keep it in an object that is passed on, or list it with a reason in scripts/lib/module-state.mjs`,
     })),
   ];
 }
 
-/** Variables of modules where code is not pure: `found` is where they are. */
-function variableProblems(root, dir, name, found) {
-  const bound = MODULE_VARIABLES[name] ?? 0;
-  if (PURE.has(name)) return [];
-  if (found.length > bound) {
-    return [
-      `${dir}: ${found.length} module-level variables (let), ${bound} allowed; keep state in an object that is passed on`,
-      ...found.map((one) => `    ${one}`),
-    ];
-  }
-  const isLower = root === ROOT && found.length < bound;
-  return isLower
-    ? [
-        `scripts/lib/module-state.mjs: ${name}: ${found.length} module-level variables are left: lower the bound ${bound}`,
-      ]
-    : [];
+/** Rows of MODULE_STATE without such a state. `found` is what all modules of a checkout keep, as `path name`. */
+function unusedState(found) {
+  const rows = Object.entries(MODULE_STATE).flatMap(([path, names]) => Object.keys(names).map((name) => [path, name]));
+  return rows
+    .filter(([path, name]) => !found.has(`${path} ${name}`))
+    .map(([path, name]) => `scripts/lib/module-state.mjs: ${path} keeps no \`${name}\` any more: remove the row`);
 }
 
 /** A workspace with folders has a table of them. Trees that tests make need none. */
@@ -137,7 +133,7 @@ function arrowProblems(name, files, arrows) {
   ];
 }
 
-function checkWorkspace(root, dir) {
+function checkWorkspace(root, dir, kept) {
   const name = basename(dir);
   if (!MAY_IMPORT[name]) return [`${dir}: no row in scripts/lib/import-rules.mjs; give the new package its rule first`];
   const workspaceRoot = join(root, dir);
@@ -145,13 +141,13 @@ function checkWorkspace(root, dir) {
   const files = filesBelow(src).filter((file) => /\.[cm]?tsx?$/.test(file) && !FOR_TESTS.test(file));
   const known = new Set(files);
   const arrows = [];
-  const variables = [];
   const problems = files.flatMap((file) => {
     const { imports, names, syntaxError, ...state } = readModule(file, readFileSync(file, 'utf8'));
     if (syntaxError) return [`${relative(root, file)}:1: cannot be read: ${syntaxError}`];
     const kind = kindOf(name, relative(src, file));
-    const found = [...impurities(kind, names), ...stateProblems(kind, state)];
-    variables.push(...state.variables.map((one) => `${relative(root, file)}:${one.line}: ${one.name}`));
+    const path = relative(root, file);
+    const found = [...impurities(kind, names), ...(name === 'testkit' ? [] : stateProblems(kind, path, state))];
+    for (const one of [...state.variables, ...state.written]) kept.add(`${path} ${one.name}`);
     for (const { specifier, line } of imports) {
       const why = refusal({ root, name, file, workspaceRoot, kind }, specifier);
       if (why) found.push({ line, why: `'${specifier}': ${why}` });
@@ -168,7 +164,6 @@ function checkWorkspace(root, dir) {
   return [
     ...problems,
     ...tableProblems(root, name, paths),
-    ...(name === 'testkit' ? [] : variableProblems(root, dir, name, variables)),
     ...arrowProblems(name, paths, arrows).map((problem) => `${dir}/src/${problem}`),
     ...unused.map((rule) => `scripts/lib/import-rules.mjs: ${name}: ${rule}`),
   ];
@@ -188,7 +183,9 @@ function notesOnLength(root) {
 
 /** What is to be said of the checkout at `root`, and the exit code. */
 export function checkImports(root) {
-  const problems = workspaceDirs(root).flatMap((dir) => checkWorkspace(root, dir));
+  const kept = new Set();
+  const problems = workspaceDirs(root).flatMap((dir) => checkWorkspace(root, dir, kept));
+  if (root === ROOT) problems.push(...unusedState(kept));
   const count = problems.length === 0 ? 'import rules hold' : `${problems.length} forbidden imports, names or state`;
   return { text: [...problems, ...notesOnLength(root), count, ''].join('\n'), code: problems.length === 0 ? 0 : 1 };
 }

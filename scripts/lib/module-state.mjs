@@ -1,10 +1,65 @@
-// State that a module keeps for itself: variables (`let`), and exported values that any importer could change. A rule is called with values
-// and returns values, so pure code has neither. Other code has as many variables as it had, and never more.
+// State that a module keeps: variables (`let`), collections, buffers and objects that its functions write to, and exported values that any importer
+// could change. A rule takes values and returns values, so pure code has none of these. Other code has only the state that MODULE_STATE lists.
+import { visitorKeys } from 'oxc-parser';
 
-/** Module-level `let` of each workspace that is not pure; none for a workspace that is not listed. Numbers only go down. */
-export const MODULE_VARIABLES = { certificates: 1, client: 3, mux: 9, peer: 1, runtime: 2, cli: 2, dashboard: 2 };
+/**
+ * State of modules, by file and name, each with the reason why a module may keep it. Nothing of a visitor is among them: no address, credential, header
+ * or body, and no connection. Free memory may be, because nothing reads it before it is written over.
+ */
+export const MODULE_STATE = {
+  'apps/dashboard/src/ui/hooks.ts': {
+    now: 'the time that all components show',
+    timer: 'ticks while a component shows the time',
+    listeners: 'components that show the time',
+    mediaQueries: 'one for each query that the dashboard has',
+  },
+  'packages/certificates/src/acme/client/x509.ts': { loaded: 'a library, loaded when it is first needed' },
+  'packages/client/src/connection/tls-ciphers.ts': { preferred: 'a fact about this processor' },
+  'packages/client/src/doctor/speed.ts': { CHUNK: 'zeros that are sent' },
+  'packages/client/src/policy/password-hashes.ts': {
+    lines: 'hashes of the passwords in the policies of this process',
+    last: 'the hash that is being made: one at a time',
+  },
+  'packages/client/src/requests/passing-head.ts': { plain: 'offsets that a scan returns, read before the next one' },
+  'packages/client/src/requests/request-record.ts': { NO_BODY: 'a capture of no bytes, which cannot take any' },
+  'packages/client/src/state/assigned-endpoints.ts': { runsHere: 'the clients of this process' },
+  'packages/http1/src/characters.ts': { classes: 'a table, filled while the module loads' },
+  'packages/http1/src/field-reader.ts': { NO_VALUE: 'a pattern with an index to search from' },
+  'packages/mux/src/bytes/byte-queue.ts': { freeBlocks: 'free memory' },
+  'packages/mux/src/bytes/read-buffers.ts': { readBuffers: 'free memory, and how many blocks are borrowed' },
+  'packages/mux/src/carrier/carrier-writer.ts': { freeBlocks: 'free memory' },
+  'packages/mux/src/datagram/sealed-datagram.ts': { nonce: 'a counter, read before the call returns' },
+  'packages/mux/src/loop/read-turn.ts': { smallMessages: 'counters of the one event loop' },
+  'packages/mux/src/loop/turn-end.ts': { turnEnd: 'carriers that write at the end of this turn of the one event loop' },
+  'packages/mux/src/native/direct-reads.ts': {
+    state: "an array in which Node.js returns a read's length",
+    readIndex: 'an index in that array',
+  },
+  'packages/mux/src/native/handle-duplex.ts': {
+    calls: 'a counter',
+    spareRequest: 'an object for the next write, without owner and bytes',
+  },
+  'packages/mux/src/native/node-handles.ts': { known: 'what this Node.js offers' },
+  'packages/mux/src/native/node-internals.ts': {
+    known: 'what this Node.js offers',
+    staticAllowed: 'a switch for tests',
+  },
+  'packages/mux/src/native/tls-handle.ts': { known: 'what this Node.js offers' },
+  'packages/mux/src/session/frame-sender.ts': { SCRATCH: 'memory for one frame, wiped after an address was in it' },
+  'packages/mux/src/stream/flow-control.ts': { ofProcess: 'the memory budget of the process' },
+  'packages/peer/src/sealed/opened-frames.ts': { freeBlocks: 'free memory' },
+  'packages/peer/src/sealed/record-reader.ts': { freeBlocks: 'free memory' },
+  'packages/peer/src/sealed/sealed-carrier.ts': { REFUSAL: 'zeros that are sent' },
+  'packages/peer/src/sealed/sealed-writer.ts': { freePlain: 'free memory', freeSealed: 'free memory' },
+  'packages/peer/src/transport/udx-transport.ts': { loading: 'a library, loaded when it is first needed' },
+  'packages/policy/src/compile/compile.ts': { NO_FIELDS: 'a list without names' },
+  'packages/policy/src/compile/policy-answers.ts': { FAULTS: 'one fault for each code; none names a visitor' },
+  'packages/runtime/src/clock.ts': { ofThisTurn: 'the time at which this turn of the event loop began' },
+  'packages/runtime/src/files/file-lock.ts': { ownStart: 'when this process started' },
+  'packages/runtime/src/secret.ts': { RANDOM_BYTES: 'random bytes that have not been used' },
+};
 
-/** The module-level variables and the exported mutable values of a syntax tree, as { name, start }. */
+/** The module-level variables, the exported mutable values and the constants that are written to at run time, as { name, start }. */
 export function moduleState({ body }) {
   const declared = body.flatMap((statement) => {
     const isExported = statement.type === 'ExportNamedDeclaration';
@@ -25,6 +80,7 @@ export function moduleState({ body }) {
       .filter(({ id, isExported }) => isExported || exportedLater.has(id.name))
       .filter(({ id, init }) => isMadeHere(init) && !isReadonlyType(id.typeAnnotation?.typeAnnotation))
       .map(shown),
+    written: writtenState(body, declared).map(shown),
   };
 }
 
@@ -64,3 +120,111 @@ const READONLY_TYPES = new Set(['ReadonlyArray', 'ReadonlyMap', 'ReadonlySet', '
 const isReadonlyType = (type) =>
   (type?.type === 'TSTypeOperator' && type.operator === 'readonly') ||
   (type?.type === 'TSTypeReference' && READONLY_TYPES.has(type.typeName.name));
+
+/** Objects of the language that cannot be changed, or whose changes keep nothing. */
+const FIXED_CLASSES =
+  /^(?:RegExp|URL|Date|Text(?:En|De)coder|Proxy|Promise|Error|AbortController|BlockList|(?:\w+\.)?(?:NumberFormat|DateTimeFormat|Collator|PluralRules))$/;
+
+/** Their entries end with their keys: they keep nothing that another object does not keep already. */
+const WEAK = /^Weak(?:Map|Set|Ref)$/;
+
+const MUTATORS =
+  /^(?:set|add\w*|delete|clear|push|pop|shift|unshift|splice|sort|reverse|fill|copyWithin|write\w*|swap\d+|append|take|keep)$/;
+
+/**
+ * Constants of the module, and static fields of its classes, that keep something at run time: one that a function writes to, memory that a function passes
+ * on, and every instance of a class, since its fields are not seen from here.
+ */
+function writtenState(body, declared) {
+  const constants = declared.filter(
+    ({ kind, id, init }) => kind === 'const' && id.type === 'Identifier' && !isFunction(init),
+  );
+  const own = new Map(constants.map((one) => [one.id.name, one]));
+  const found = new Set(constants.filter(({ init }) => isInstance(init)));
+  const note = (node) => {
+    const one = own.get(node?.type === 'Identifier' ? node.name : '');
+    if (one && !isWeak(one.init)) found.add(one);
+  };
+  eachRunTimeNode(body, (node) => {
+    if (node.type === 'AssignmentExpression') for (const target of targetsOf(node.left)) note(rootOf(target));
+    if (node.type === 'UpdateExpression' || (node.type === 'UnaryExpression' && node.operator === 'delete')) {
+      note(rootOf(node.argument));
+    }
+    if (node.type !== 'CallExpression' && node.type !== 'NewExpression') return;
+    const { callee } = node;
+    if (callee.type === 'MemberExpression' && MUTATORS.test(callee.property.name ?? '')) note(rootOf(callee.object));
+    for (const argument of node.arguments) {
+      const root = rootOf(argument);
+      const one = own.get(root?.name ?? '');
+      const isChanged = argument === node.arguments[0] && callee.object?.name === 'Object';
+      if (one && (isMemory(one.init) || (isChanged && /^(?:assign|define\w+)$/.test(callee.property.name)))) note(root);
+    }
+  });
+  return [...found, ...staticState(body)];
+}
+
+/** Static fields that are assigned later, or that hold a collection, a buffer or an object. */
+function staticState(body) {
+  const classes = body
+    .map((statement) => statement.declaration ?? statement)
+    .filter(({ type }) => type === 'ClassDeclaration');
+  return classes.flatMap(({ id, body: members }) =>
+    members.body
+      .filter(({ type, static: isStatic }) => isStatic && type === 'PropertyDefinition')
+      .filter(({ readonly, value }) => !readonly || isMutable(value) || isInstance(value))
+      .map(({ key, start }) => ({ id: { name: `${id.name}.${key.name}` }, start })),
+  );
+}
+
+/** Every node inside a function; statements of the module itself run once, before anything that could be kept has come. */
+function eachRunTimeNode(body, visit, isInside = false) {
+  for (const node of body) {
+    if (!node) continue;
+    if (isInside) visit(node);
+    const within = isInside || /Function/.test(node.type) || node.type === 'PropertyDefinition';
+    for (const key of visitorKeys[node.type] ?? []) eachRunTimeNode([node[key]].flat(), visit, within);
+  }
+}
+
+/** `a` of `a.b[c].d`, also in parentheses and casts. */
+function rootOf(node) {
+  if (node?.type === 'MemberExpression') return rootOf(node.object);
+  if (node?.type === 'TSAsExpression' || node?.type === 'TSNonNullExpression') return rootOf(node.expression);
+  return node;
+}
+
+const targetsOf = (left) => {
+  if (left.type === 'ArrayPattern') return left.elements.filter(Boolean).flatMap(targetsOf);
+  if (left.type === 'ObjectPattern')
+    return left.properties.flatMap(({ value, argument }) => targetsOf(value ?? argument));
+  return [left.type === 'AssignmentPattern' ? left.left : left];
+};
+
+const classOf = (init) => {
+  if (init?.type !== 'NewExpression') return '';
+  const { callee } = init;
+  return callee.type === 'MemberExpression' ? `${callee.object.name}.${callee.property.name}` : (callee.name ?? '…');
+};
+
+const isFunction = (init) => /Function/.test(init?.type ?? '');
+
+const isWeak = (init) => WEAK.test(classOf(init));
+
+/** An object of a class with fields of its own, or one that a function of ours makes for the module. */
+function isInstance(init) {
+  const name = classOf(init);
+  if (name !== '') return !(COLLECTIONS.test(name) || FIXED_CLASSES.test(name) || WEAK.test(name));
+  const called = init?.type === 'CallExpression' ? (init.callee.name ?? '') : '';
+  return /^new[A-Z]/.test(called);
+}
+
+/** Bytes; a buffer without length holds none. */
+function isMemory(init) {
+  const isBuffer = /^(?:Buffer|ArrayBuffer|DataView|(?:Big)?(?:Ui|I)nt\w+Array|Float\w+Array)$/;
+  if (init?.type === 'NewExpression') return isBuffer.test(classOf(init)) && init.arguments[0]?.value !== 0;
+  if (init?.type !== 'CallExpression' || init.callee.type !== 'MemberExpression') return false;
+  const { object, property } = init.callee;
+  return (
+    (object.name === 'Buffer' && /^alloc/.test(property.name) && init.arguments[0]?.value !== 0) || isMemory(object)
+  );
+}

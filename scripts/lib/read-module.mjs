@@ -6,12 +6,12 @@ const lineAt = (text, index) => text.slice(0, index).split('\n').length;
 
 /**
  * @typedef {{ name: string, line: number }} Named
- * @returns {{ imports: { specifier: string, line: number }[], names: Use[], variables: Named[], mutableExports: Named[], syntaxError?: string }}
+ * @returns {{ imports: { specifier: string, line: number }[], names: Use[], variables: Named[], mutableExports: Named[], written: Named[], syntaxError?: string }}
  */
 export function readModule(file, text) {
   const { program, errors } = parseSync(file, text);
   if (errors.length > 0) {
-    return { imports: [], names: [], variables: [], mutableExports: [], syntaxError: errors[0].message };
+    return { imports: [], names: [], variables: [], mutableExports: [], written: [], syntaxError: errors[0].message };
   }
   const imports = [];
   const names = [];
@@ -22,9 +22,15 @@ export function readModule(file, text) {
     // Only a name that is refused needs its line.
     for (const name of namesOf(node, parent, key)) names.push({ ...name, line: () => lineAt(text, node.start) });
   });
-  const { variables, mutableExports } = moduleState(program);
+  const { variables, mutableExports, written } = moduleState(program);
   const withLine = ({ name, start }) => ({ name, line: lineAt(text, start) });
-  return { imports, names, variables: variables.map(withLine), mutableExports: mutableExports.map(withLine) };
+  return {
+    imports,
+    names,
+    variables: variables.map(withLine),
+    mutableExports: mutableExports.map(withLine),
+    written: written.map(withLine),
+  };
 }
 
 function walk(node, parent, key, visit) {
