@@ -7,7 +7,7 @@ export { eachListItem, isFieldValue, isToken, isVisible } from './characters.ts'
 export { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
 export type { RequestEdit } from './edited-request.ts';
 export type { HeadProblem } from './field-reader.ts';
-export { type FieldRole, fieldValueOf, type HeaderField, linesOf, onlyValueOf, PartField, roleOf } from './fields.ts';
+export { fieldValueOf, type HeaderField, linesOf, onlyValueOf, PartField, roleOf } from './fields.ts';
 export { BODY_BAD, BODY_INCOMPLETE, type BodyScanner, type BodySink, type Framing, NO_BODY } from './framing.ts';
 export { NOT_PLAIN, newPlainHead, scanRequestHead, scanResponseHead } from './head-scan.ts';
 export {
