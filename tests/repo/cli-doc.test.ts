@@ -12,7 +12,7 @@ const UPDATE = 'UPDATE_DOCS=1 npx vitest run tests/repo/cli-doc.test.ts';
 const COLUMNS = 100;
 
 const INTRODUCTION = `${HEADING}
-Every command, as its \`--help\` says it (\`${UPDATE}\` writes this part).
+Every command with its \`--help\`. The short help, \`-h\`, ends after the common options. (\`${UPDATE}\` writes this part.)
 `;
 
 type Command = ReturnType<typeof buildProgram>;
@@ -82,11 +82,12 @@ describe.each(LISTED.map((listed) => [['tunnel', ...listed.words].join(' '), lis
   },
 );
 
-it('a command with many flags has them in groups', async () => {
+it('a command with many flags has the common ones first and the others in groups', async () => {
   const help = await helpOf({ words: ['http'] });
   const headings = help.split('\n').filter((line) => /^\S.*:$/.test(line));
   expect(headings).toEqual([
-    ...['Arguments:', 'Address:', 'Local service:', 'Access:', 'Load balancing:', 'Health:', 'Output:', 'Connection:'],
-    ...['Options:', 'Examples:'],
+    ...['Examples:', 'Arguments:', 'Options:'],
+    ...['Address:', 'Local service:', 'Access:', 'Load balancing:', 'Health:', 'Output:', 'Connection:'],
+    'More examples:',
   ]);
 });

@@ -53,7 +53,7 @@ const COMMAND_GROUPS: CommandGroups = [
 ];
 
 export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command =>
-  makeProgram(io, finish, COMMAND_GROUPS);
+  makeProgram(io, finish, { groups: COMMAND_GROUPS, isBrief: false });
 
 /** One run: arguments in, exit code out. */
 export const run = async (args: readonly string[], io: Io): Promise<ExitCode> => {

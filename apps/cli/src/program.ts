@@ -1,36 +1,40 @@
 // The program around its commands: their help, one run of them, and its exit code. Nothing here ends the process.
 import { nearestWord } from '@tunnel/errors';
-import { Command, CommanderError, Option } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { EXIT, type ExitCode, exitCodeOfSignal } from './io/exit-codes.ts';
+import { addPage, endBriefHelp, helpConfiguration, helpOption, helpWidth, isBriefHelp } from './io/help.ts';
 import { type Io, VERSION } from './io/io.ts';
 import { reportProblem, usageSentence } from './io/problem-report.ts';
 import { Interrupted } from './io/terminal-prompt.ts';
 
-const EPILOGUE = `
-Examples:
-  $ tunnel login
-  $ tunnel http 3000
-
-Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key, password or session
+const PAGE = {
+  common: [],
+  examples: ['tunnel login', 'tunnel http 3000'],
+  note: `Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key, password or session
 refused, 4 every tunnel refused, 5 server not reached within 30 s of the first start, 6 account
 closed to traffic; 130 and 143 ended at once by a second signal.
-TUNNEL_API_KEY holds the API key. TUNNEL_DEBUG=1 logs what the client does.`;
+TUNNEL_API_KEY holds the API key. TUNNEL_DEBUG=1 logs what the client does.`,
+};
+
+/** The commands that `tunnel -h` lists, so that it fits a screen. */
+const COMMON_COMMANDS = ['http', 'files', 'tcp', 'p2p', 'start', 'list', 'requests', 'status', 'doctor', 'login'];
 
 type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 
 /** As the help shows them. */
 export type CommandGroups = readonly (readonly [heading: string, commands: readonly MakeCommand[]])[];
 
-/** The widest line of any help. */
-const HELP_COLUMNS = 100;
+export interface ProgramOptions {
+  readonly groups: CommandGroups;
+  /** Whether help is the short one: `-h` was typed. */
+  readonly isBrief: boolean;
+}
 
-export const makeProgram = (io: Io, finish: (code: ExitCode) => void, groups: CommandGroups): Command => {
-  const program = new Command('tunnel')
-    .description('Put local services online.')
+export const makeProgram = (io: Io, finish: (code: ExitCode) => void, options: ProgramOptions): Command => {
+  const program = addPage(new Command('tunnel').description('Put local services online.'), PAGE)
     .version(VERSION, '-V, --version', 'Show the version')
-    .addHelpOption(helpOption())
     .addHelpCommand(helpCommand().helpGroup('Set up:'))
-    .addHelpText('after', EPILOGUE)
+    .configureHelp(helpConfiguration(options.isBrief, COMMON_COMMANDS))
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),
@@ -39,30 +43,28 @@ export const makeProgram = (io: Io, finish: (code: ExitCode) => void, groups: Co
     })
     .showSuggestionAfterError(false)
     .exitOverride();
-  for (const [heading, commands] of groups) {
+  for (const [heading, commands] of options.groups) {
     for (const command of commands) program.addCommand(command(io, finish).helpGroup(heading));
   }
-  inheritSettings(program, 'tunnel');
+  inheritSettings(program, 'tunnel', options.isBrief);
   return program;
 };
 
-/** In no group of the command's own. */
-const helpOption = (): Option => new Option('-h, --help', 'Show this help').helpGroup('Options:');
-
 const helpCommand = (): Command => new Command('help').argument('[command]').description('Show the help of a command');
 
-const helpWidth = ({ isTTY, columns }: Io['stdout']): number =>
-  isTTY === true && columns !== undefined && columns > 0 ? Math.min(columns, HELP_COLUMNS) : HELP_COLUMNS;
-
 /** Those below it too: they were made before they had a parent. An error points to the help of the very command. */
-const inheritSettings = (command: Command, path: string): void => {
-  command.showHelpAfterError(`  See \`${path} --help\`.`).configureOutput({
-    outputError: (text, write) => write(`tunnel: ${usageSentence(text)}${suggestionFor(text, command)}\n`),
-  });
+const inheritSettings = (command: Command, path: string, isBrief: boolean): void => {
+  command
+    .addHelpOption(helpOption(command))
+    .showHelpAfterError(`  See \`${path} --help\`.`)
+    .configureOutput({
+      outputError: (text, write) => write(`tunnel: ${usageSentence(text)}${suggestionFor(text, command)}\n`),
+    });
+  if (isBrief) endBriefHelp(command);
   for (const below of command.commands) {
-    below.copyInheritedSettings(command).addHelpOption(helpOption());
+    below.copyInheritedSettings(command);
     if (below.commands.length > 0) below.addHelpCommand(helpCommand());
-    inheritSettings(below, `${path} ${below.name()}`);
+    inheritSettings(below, `${path} ${below.name()}`, isBrief);
   }
 };
 
@@ -94,9 +96,12 @@ export const runProgram = async (args: readonly string[], io: Io, groups: Comman
     exitCode = code;
   };
   try {
-    const program = makeProgram(io, finish, groups).hook('preAction', (_program, command) => {
-      path = pathOf(command);
-    });
+    const program = makeProgram(io, finish, { groups, isBrief: isBriefHelp(args) }).hook(
+      'preAction',
+      (_program, command) => {
+        path = pathOf(command);
+      },
+    );
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
   } catch (error) {

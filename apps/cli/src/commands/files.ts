@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import type { NamedSpec } from '../agent/spec-wire.ts';
 import { addMemberFlags } from '../config/flags.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
+import { addPage, type Page } from '../io/help.ts';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { addNamedFlags, addRunFlags, type NamedFlags, namedSpecOf, type RunFlags, runNamed } from './http.ts';
@@ -15,20 +16,31 @@ export interface FilesTunnelFlags extends NamedFlags {
   readonly listing?: boolean;
 }
 
-const EXAMPLES = `
-Examples:
-  $ tunnel files ./dist --subdomain manual
-  $ tunnel files ./dist --domain docs.example.com
-  $ tunnel files ~/share --listing
-
-Dotfiles and links that lead out of the folder are not served.`;
+const PAGE: Page = {
+  common: [
+    '--subdomain',
+    '--domain',
+    '--spa',
+    '--listing',
+    '--basic-auth-file',
+    '--login',
+    '--allow-cidr',
+    '--open',
+    '--server',
+    '--config',
+  ],
+  examples: [
+    'tunnel files ./dist --subdomain manual',
+    'tunnel files ./dist --domain docs.example.com',
+    'tunnel files ~/share --listing',
+  ],
+  note: `Dotfiles and links that lead out of the folder are not served.`,
+};
 
 export const filesCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addRunFlags(filesTunnelCommand())
-    .addHelpText('after', EXAMPLES)
-    .action(async (dir: string, flags: FilesTunnelFlags & RunFlags) => {
-      finish(await runNamed(filesSpecOf(dir, flags, io), flags, io));
-    });
+  addPage(addRunFlags(filesTunnelCommand()), PAGE).action(async (dir: string, flags: FilesTunnelFlags & RunFlags) => {
+    finish(await runNamed(filesSpecOf(dir, flags, io), flags, io));
+  });
 
 /** What says which tunnel it is, and nothing about a connection. */
 export const filesTunnelCommand = (): Command =>

@@ -31,6 +31,7 @@ import {
 import { addHttpGuardFlags, guardSpecOf, type HttpGuardFlags } from '../config/policy-flags.ts';
 import { resolveSettings } from '../config/settings.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
+import { addPage, type Page } from '../io/help.ts';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { runTunnels } from '../run/run-tunnels.ts';
@@ -52,30 +53,44 @@ export interface HttpTunnelFlags extends NamedFlags, SocketFlags {
 /** Of a command that runs until it is told to end. */
 export type RunFlags = ConnectionFlags & RequestFlags & ComfortFlags;
 
-const EXAMPLES = `
-Examples:
-  $ tunnel http 3000
-  $ tunnel http 3000 --subdomain shop
-  $ tunnel http 3000 --domain shop.example.com
-  $ tunnel http https://localhost:3443
-  $ tunnel http unix:/run/app.sock
-  $ tunnel http 3000 --basic-auth-file users.txt --allow-cidr 10.0.0.0/8
-  $ tunnel http 3000 --login company --login-domain example.com
-  $ tunnel http 3000 --group shop --group-key-file shop-key --health http:/healthz`;
+const PAGE: Page = {
+  common: [
+    '--subdomain',
+    '--domain',
+    '--basic-auth-file',
+    '--login',
+    '--allow-cidr',
+    '--host-header',
+    '--open',
+    '--json',
+    '--server',
+    '--config',
+  ],
+  examples: [
+    'tunnel http 3000',
+    'tunnel http 3000 --subdomain shop',
+    'tunnel http 3000 --domain shop.example.com',
+    'tunnel http https://localhost:3443',
+    'tunnel http unix:/run/app.sock',
+    'tunnel http 3000 --basic-auth-file users.txt --allow-cidr 10.0.0.0/8',
+    'tunnel http 3000 --login company --login-domain example.com',
+    'tunnel http 3000 --group shop --group-key-file shop-key --health http:/healthz',
+  ],
+};
 
 export const httpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addRunFlags(httpTunnelCommand())
-    .addHelpText('after', EXAMPLES)
-    .action(async (target: TypedTarget, flags: HttpTunnelFlags & RunFlags) => {
+  addPage(addRunFlags(httpTunnelCommand()), PAGE).action(
+    async (target: TypedTarget, flags: HttpTunnelFlags & RunFlags) => {
       finish(await runNamed(httpSpecOf(target, flags, io), flags, io));
-    });
+    },
+  );
 
 /** What says which tunnel it is, and nothing about a connection. */
 export const httpTunnelCommand = (): Command =>
   addNamedFlags(
     new Command('http')
       .description('Publish a local website, API or webhook')
-      .argument('<port>', 'Port, host:port or URL of the local service, or unix:PATH of its socket', typedUrl),
+      .argument('<port>', 'Port, host:port, URL or unix:PATH of the service', typedUrl),
     'http-<port>',
     {
       addServiceFlags: (command) =>
@@ -87,11 +102,7 @@ export const httpTunnelCommand = (): Command =>
               .choices(['http1', 'h2c'])
               .default('http1'),
           )
-          .option(
-            '--host-header <keep|rewrite|name>',
-            'Host that the service sees: as sent, local, or this name',
-            'keep',
-          ),
+          .option('--host-header <host>', 'Host header: keep, rewrite, name', 'keep'),
       addGroupFlags,
     },
   );

@@ -2,36 +2,40 @@
 import { Command } from 'commander';
 import { addConnectionFlags, addHostFlags, FLAG_GROUPS } from '../config/flags.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
+import { addPage, type Page } from '../io/help.ts';
 import type { Io } from '../io/io.ts';
 import type { McpPublishFlags } from '../mcp/publish/publish-server.ts';
 
-const EXAMPLES = `
-Examples:
-  $ tunnel mcp-publish -- npx -y @modelcontextprotocol/server-everything
-  $ tunnel mcp-publish --subdomain notes --token-file notes.token -- python notes_server.py
-  $ tunnel mcp-publish --allow-tool search --allow-tool read -- ./server --root /srv/docs
-
-The server is at <public URL>/mcp, for clients of all revisions since 2025-06-18. It is started
-again when it ends. The API key comes from config.yml, TUNNEL_API_KEY or --token.`;
+const PAGE: Page = {
+  common: ['--subdomain', '--domain', '--token-file', '--no-auth', '--allow-tool', '--json', '--server', '--config'],
+  examples: [
+    'tunnel mcp-publish -- npx -y @modelcontextprotocol/server-everything',
+    'tunnel mcp-publish --subdomain notes --token-file token -- python notes.py',
+    'tunnel mcp-publish --allow-tool search --allow-tool read -- ./server --root /srv/docs',
+  ],
+  note: `The server is at <public URL>/mcp, for clients of all revisions since 2025-06-18. It is started
+again when it ends. The API key comes from config.yml, TUNNEL_API_KEY or --token.`,
+};
 
 export const mcpPublishCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addConnectionFlags(
-    addHostFlags(
-      new Command('mcp-publish')
-        .description('Publish a stdio MCP server as a URL')
-        .argument('<command...>', 'The server and its arguments, after --'),
-      ' (default: random)',
-    )
-      .optionsGroup('Callers:')
-      .option('--token-file <file>', 'File with the bearer token that callers show (default: one is made)')
-      .option('--no-auth', 'Let anybody call who has the address')
-      .option('--allow-tool <name...>', 'Publish these tools alone')
-      .optionsGroup(FLAG_GROUPS.output)
-      .option('--capture', 'Record requests with their bodies'),
-    { hasTokenFile: false },
-  )
-    .addHelpText('after', EXAMPLES)
-    .action(async (command: string[], flags: McpPublishFlags) => {
-      const { publishServer } = await import('../mcp/publish/publish-server.ts');
-      finish(await publishServer(command, flags, io));
-    });
+  addPage(
+    addConnectionFlags(
+      addHostFlags(
+        new Command('mcp-publish')
+          .description('Publish a stdio MCP server as a URL')
+          .argument('<command...>', 'The server and its arguments, after --'),
+        ' (default: random)',
+      )
+        .optionsGroup('Callers:')
+        .option('--token-file <file>', 'File with the bearer token (default: a new one)')
+        .option('--no-auth', 'Allow anyone who has the address to call')
+        .option('--allow-tool <name...>', 'Publish only these tools')
+        .optionsGroup(FLAG_GROUPS.output)
+        .option('--capture', 'Record requests with their bodies'),
+      { hasTokenFile: false },
+    ),
+    PAGE,
+  ).action(async (command: string[], flags: McpPublishFlags) => {
+    const { publishServer } = await import('../mcp/publish/publish-server.ts');
+    finish(await publishServer(command, flags, io));
+  });

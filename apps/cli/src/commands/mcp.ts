@@ -30,7 +30,7 @@ export const mcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
       .optionsGroup(FLAG_GROUPS.output)
       .option('--log-file <file>', 'Write events and calls to this file as JSON (5 files of 10 MiB)'),
   )
-    .option('--client-name <name>', 'What lists call this computer (default: its host name)')
+    .option('--client-name <name>', 'Name of this computer (default: its host name)')
     .option('--api <url>', 'REST API of the edge (default: config.yml, else port 4041 of the server)')
     .addHelpText('after', EXAMPLES)
     .action(async ({ readOnly, allow, ...flags }: McpFlags) => {

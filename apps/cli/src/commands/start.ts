@@ -20,6 +20,7 @@ import { localOf, type NamedTunnel, planOf, policyFilesOf } from '../config/plan
 import { resolveSettings, shownPath } from '../config/settings.ts';
 import { ConfigWatch, WatchedFiles } from '../config/watch.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
+import { addPage, type Page } from '../io/help.ts';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { counted } from '../output/text.ts';
@@ -29,43 +30,43 @@ import { runTunnels } from '../run/run-tunnels.ts';
 
 type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly watch?: boolean };
 
-const EXAMPLES = `
-Examples:
-  $ tunnel start db cache --config ./tunnel.yml --json
-  $ tunnel start --watch
-
-SIGHUP and \`tunnel reload\` read the file again: tunnels that did not change stay open.`;
+const PAGE: Page = {
+  common: ['--watch', '--open', '--json', '--server', '--config'],
+  examples: ['tunnel start db cache --config ./tunnel.yml --json', 'tunnel start --watch'],
+  note: `SIGHUP and \`tunnel reload\` read the file again: tunnels that did not change stay open.`,
+};
 
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addConnectionFlags(
-    addComfortFlags(
-      addOpenFlag(
-        addRequestFlags(
-          new Command('start')
-            .description('Open the tunnels of config.yml')
-            .argument('[name...]', 'Which ones (default: all)')
-            .option('--watch', 'Reload when the file changes')
-            .option('--new-name', 'Get new random names and ports instead of those of the last start'),
+  addPage(
+    addConnectionFlags(
+      addComfortFlags(
+        addOpenFlag(
+          addRequestFlags(
+            new Command('start')
+              .description('Open the tunnels of config.yml')
+              .argument('[name...]', 'Which ones (default: all)')
+              .option('--watch', 'Reload when the file changes')
+              .option('--new-name', 'Get new random names and ports, not the last ones'),
+          ),
         ),
       ),
     ),
-  )
-    .addHelpText('after', EXAMPLES)
-    .action(async (names: string[], flags: StartFlags) => {
-      const config = loadConfig(flags.config, io);
-      if (config === null) {
-        throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
-      }
-      const chosen = chooseTunnels(config, names, io);
-      const settings = resolveSettings(flags, config, io);
-      // Two selections from one file are two clients; the same one in another order is not.
-      const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
-      const from = { config: config.path, source: 'file' as const };
-      // Before policies are read: what changes from then on is seen.
-      const reloads = reloading(config, names, flags, io);
-      const run = { settings, flags, stateKey, ...from, ...planOf(chosen, io, flags.wait) };
-      finish(await runTunnels({ ...run, ...reloads }, io));
-    });
+    PAGE,
+  ).action(async (names: string[], flags: StartFlags) => {
+    const config = loadConfig(flags.config, io);
+    if (config === null) {
+      throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
+    }
+    const chosen = chooseTunnels(config, names, io);
+    const settings = resolveSettings(flags, config, io);
+    // Two selections from one file are two clients; the same one in another order is not.
+    const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
+    const from = { config: config.path, source: 'file' as const };
+    // Before policies are read: what changes from then on is seen.
+    const reloads = reloading(config, names, flags, io);
+    const run = { settings, flags, stateKey, ...from, ...planOf(chosen, io, flags.wait) };
+    finish(await runTunnels({ ...run, ...reloads }, io));
+  });
 
 /** How the run reads its file again, and what tells it to. */
 const reloading = (

@@ -27,6 +27,7 @@ import {
 import { addGuardFlags, type GuardFlags, guardSpecOf } from '../config/policy-flags.ts';
 import { resolveSettings } from '../config/settings.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
+import { addPage, type Page } from '../io/help.ts';
 import type { Io } from '../io/io.ts';
 import { runTunnels } from '../run/run-tunnels.ts';
 
@@ -37,25 +38,28 @@ export interface TcpTunnelFlags extends GroupFlags, GuardFlags, SocketFlags {
   readonly proxyProtocol?: 'v1' | 'v2';
 }
 
-const EXAMPLES = `
-Examples:
-  $ tunnel tcp 22
-  $ tunnel tcp db.internal:5432 --remote-port 20022
-  $ tunnel tcp unix:/run/postgresql/.s.PGSQL.5432
-  $ tunnel tcp 5432 --allow-cidr 203.0.113.0/24 --proxy-protocol v2
-  $ tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp`;
+const PAGE: Page = {
+  common: ['--remote-port', '--name', '--allow-cidr', '--proxy-protocol', '--json', '--server', '--config'],
+  examples: [
+    'tunnel tcp 22',
+    'tunnel tcp db.internal:5432 --remote-port 20022',
+    'tunnel tcp unix:/run/postgresql/.s.PGSQL.5432',
+    'tunnel tcp 5432 --allow-cidr 203.0.113.0/24 --proxy-protocol v2',
+    'tunnel tcp 5432 --group db --group-key-env DB_GROUP_KEY --health tcp',
+  ],
+};
 
 export const tcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addConnectionFlags(addComfortFlags(addNewNameFlag(tcpTunnelCommand())))
-    .addHelpText('after', EXAMPLES)
-    .action(async (target: TypedTarget, flags: TcpTunnelFlags & ConnectionFlags & ComfortFlags) => {
+  addPage(addConnectionFlags(addComfortFlags(addNewNameFlag(tcpTunnelCommand()))), PAGE).action(
+    async (target: TypedTarget, flags: TcpTunnelFlags & ConnectionFlags & ComfortFlags) => {
       const config = loadConfig(flags.config, io);
       const settings = resolveSettings(flags, config, io);
       const spec = tcpSpecOf(target, flags, io);
       const stateKey = `tcp|${localText(spec)}|${spec.name}|${flags.group ?? ''}`;
       const from = { config: config?.path ?? null, source: 'flags' as const };
       finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
-    });
+    },
+  );
 
 /** What says which tunnel it is, and nothing about a connection. */
 export const tcpTunnelCommand = (): Command =>
@@ -66,11 +70,7 @@ export const tcpTunnelCommand = (): Command =>
           addLocalHostFlag(
             new Command('tcp')
               .description('Publish a local TCP service: SSH, a database')
-              .argument(
-                '<port>',
-                'Port or host:port of the local service, or unix:PATH of its socket',
-                typedAddressOrSocket,
-              )
+              .argument('<port>', 'Port, host:port or unix:PATH of the local service', typedAddressOrSocket)
               .optionsGroup(FLAG_GROUPS.address)
               .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
               .option('--name <name>', 'Name of the tunnel (default: tcp-<port>)')

@@ -28,6 +28,7 @@ import {
 import { addGuardFlags, type GuardFlags, guardSpecOf } from '../config/policy-flags.ts';
 import { resolveSettings } from '../config/settings.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
+import { addPage, type Page } from '../io/help.ts';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { runTunnels } from '../run/run-tunnels.ts';
@@ -38,19 +39,20 @@ export interface TlsTunnelFlags extends HostFlags, GroupFlags, GuardFlags, Socke
   readonly proxyProtocol?: 'v1' | 'v2';
 }
 
-const EXAMPLES = `
-Examples:
-  $ tunnel tls 8443 --subdomain shop
-  $ tunnel tls 8443 --domain vault.example.com
-  $ tunnel tls db.internal:5432 --subdomain db --allow-cidr 203.0.113.0/24
-  $ tunnel tls 8443 --group shop --group-key-file shop-key --health tcp
-
-Visitors come to the edge's https port and see the certificate of the local service.`;
+const PAGE: Page = {
+  common: ['--subdomain', '--domain', '--name', '--allow-cidr', '--proxy-protocol', '--json', '--server', '--config'],
+  examples: [
+    'tunnel tls 8443 --subdomain shop',
+    'tunnel tls 8443 --domain vault.example.com',
+    'tunnel tls db.internal:5432 --subdomain db --allow-cidr 203.0.113.0/24',
+    'tunnel tls 8443 --group shop --group-key-file shop-key --health tcp',
+  ],
+  note: `Visitors come to the edge's https port and see the certificate of the local service.`,
+};
 
 export const tlsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addConnectionFlags(addComfortFlags(tlsTunnelCommand()))
-    .addHelpText('after', EXAMPLES)
-    .action(async (target: TypedTarget, flags: TlsTunnelFlags & ConnectionFlags & ComfortFlags) => {
+  addPage(addConnectionFlags(addComfortFlags(tlsTunnelCommand())), PAGE).action(
+    async (target: TypedTarget, flags: TlsTunnelFlags & ConnectionFlags & ComfortFlags) => {
       const config = loadConfig(flags.config, io);
       const settings = resolveSettings(flags, config, io);
       const spec = tlsSpecOf(target, flags, io);
@@ -58,7 +60,8 @@ export const tlsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
       const stateKey = `tls|${localText(spec)}|${spec.name}|${host}|${flags.group ?? ''}`;
       const from = { config: config?.path ?? null, source: 'flags' as const };
       finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
-    });
+    },
+  );
 
 /** What says which tunnel it is, and nothing about a connection. */
 export const tlsTunnelCommand = (): Command =>
@@ -70,11 +73,7 @@ export const tlsTunnelCommand = (): Command =>
             addHostFlags(
               new Command('tls')
                 .description('Publish a local service that speaks TLS itself: the edge cannot read it')
-                .argument(
-                  '<port>',
-                  'Port or host:port of the local service, or unix:PATH of its socket',
-                  typedAddressOrSocket,
-                ),
+                .argument('<port>', 'Port, host:port or unix:PATH of the local service', typedAddressOrSocket),
               '',
             )
               .option('--name <name>', 'Name of the tunnel (default: tls-<port>)')

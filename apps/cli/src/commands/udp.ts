@@ -21,6 +21,7 @@ import {
 import { addGuardFlags, type GuardFlags, guardSpecOf } from '../config/policy-flags.ts';
 import { resolveSettings } from '../config/settings.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
+import { addPage, type Page } from '../io/help.ts';
 import type { Io } from '../io/io.ts';
 import { runTunnels } from '../run/run-tunnels.ts';
 
@@ -32,10 +33,10 @@ export interface UdpTunnelFlags extends GuardFlags {
   readonly proxyProtocol?: 'v2';
 }
 
-const EXAMPLES = `
-Examples:
-  $ tunnel udp 53 --remote-port 20153
-  $ tunnel udp 51820 --name wireguard --idle 300`;
+const PAGE: Page = {
+  common: ['--remote-port', '--name', '--idle', '--allow-cidr', '--proxy-protocol', '--json', '--server', '--config'],
+  examples: ['tunnel udp 53 --remote-port 20153', 'tunnel udp 51820 --name wireguard --idle 300'],
+};
 
 /** What says which tunnel it is, and nothing about a connection. */
 export const udpTunnelCommand = (): Command =>
@@ -49,22 +50,22 @@ export const udpTunnelCommand = (): Command =>
           .option('--remote-port <port>', 'Public port to use (default: any free one)', portNumber)
           .option('--name <name>', 'Name of the tunnel (default: udp-<port>)')
           .optionsGroup(FLAG_GROUPS.service),
-      ).option('--idle <seconds>', "Forget a visitor after this silence (default: the edge's)", wholeNumber(5, 3600)),
+      ).option('--idle <seconds>', "Silence that ends a visit (default: the edge's)", wholeNumber(5, 3600)),
       ['v2'],
     ),
   );
 
 export const udpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addConnectionFlags(addNewNameFlag(udpTunnelCommand()))
-    .addHelpText('after', EXAMPLES)
-    .action(async (target: TypedTarget, flags: UdpTunnelFlags & ConnectionFlags) => {
+  addPage(addConnectionFlags(addNewNameFlag(udpTunnelCommand())), PAGE).action(
+    async (target: TypedTarget, flags: UdpTunnelFlags & ConnectionFlags) => {
       const config = loadConfig(flags.config, io);
       const settings = resolveSettings(flags, config, io);
       const spec = udpSpecOf(target, flags, io);
       const stateKey = `udp|${localText(spec)}|${spec.name}`;
       const from = { config: config?.path ?? null, source: 'flags' as const };
       finish(await runTunnels({ settings, flags, stateKey, ...from, tunnels: [spec] }, io));
-    });
+    },
+  );
 
 export const udpSpecOf = (target: TypedTarget, flags: UdpTunnelFlags, io: Io): NamedSpec => ({
   protocol: 'udp',

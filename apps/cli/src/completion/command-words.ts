@@ -32,7 +32,7 @@ const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] =
   return [
     {
       path: path.join(' '),
-      commands: commands.map((below) => ({ text: below.name(), description: below.description() })),
+      commands: commands.map((below) => ({ text: below.name(), description: help.subcommandDescription(below) })),
       flags: help.visibleOptions(command).flatMap(flagsOf),
       firstArgument: argument === undefined ? 'anything' : valuesOfArgument(argument, path),
       isRepeated: argument?.variadic ?? false,

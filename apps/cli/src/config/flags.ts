@@ -48,7 +48,7 @@ export const addHostFlags = (command: Command, otherwise: string): Command =>
   command
     .optionsGroup(FLAG_GROUPS.address)
     .option('--subdomain <name>', `Subdomain to use${otherwise}`)
-    .option('--domain <host>', 'Domain of your own to use instead (see `tunnel domains`)');
+    .option('--domain <host>', 'Your own domain instead (see `tunnel domains`)');
 
 /** What they say of a tunnel. Throws a Fault for both. */
 export const hostSpecOf = ({ subdomain, domain }: HostFlags): Pick<TunnelSpec, 'subdomain' | 'domain'> => {
@@ -67,12 +67,12 @@ export interface ServerFlagOptions {
 export const addServerFlags = (command: Command, { hasTokenFile = true }: ServerFlagOptions = {}): Command => {
   command
     .optionsGroup(FLAG_GROUPS.connection)
-    .option('--server <host:port>', 'Control port of the edge (default: config.yml, else 127.0.0.1:4040)')
+    .option('--server <host:port>', 'The edge (default: config.yml or 127.0.0.1:4040)')
     .option('--token <key>', `API key (visible in \`ps\`; prefer ${hasTokenFile ? '--token-file' : 'TUNNEL_API_KEY'})`);
   if (hasTokenFile) command.option('--token-file <file>', 'File with the API key');
   return command
-    .option('--tls', 'Use TLS also to this machine')
-    .option('--no-tls', 'Send everything in clear, the API key too')
+    .option('--tls', 'Use TLS even to this machine')
+    .option('--no-tls', 'Send everything unencrypted, even the API key')
     .option('--ca-file <file>', 'Trust the authorities in this PEM file')
     .option('--insecure', 'Accept any certificate (test servers only)')
     .option(...PROXY_FLAG)
@@ -84,19 +84,17 @@ export const PROXY_FLAG = ['--proxy <url>', 'HTTP or SOCKS5 proxy to go through;
 
 export const addConnectionFlags = (command: Command, options: ServerFlagOptions = {}): Command =>
   addServerFlags(addJsonFlag(command), options)
-    .option('--client-name <name>', 'What lists call this computer (default: its host name)')
+    .option('--client-name <name>', 'Name of this computer (default: its host name)')
     .option('--wait', 'Retry until the server is reachable')
     .addOption(
-      new Option('--drain-secs <seconds>', 'How long open connections may finish at the end')
+      new Option('--drain-secs <seconds>', 'Time for open connections to finish at the end')
         .default(30)
         .argParser(wholeNumber(0, 86_400)),
     );
 
 /** Of commands that open tunnels whose name or port the edge may choose. */
 export const addNewNameFlag = (command: Command): Command =>
-  command
-    .optionsGroup(FLAG_GROUPS.address)
-    .option('--new-name', 'Get a new random name or port instead of the one of the last start');
+  command.optionsGroup(FLAG_GROUPS.address).option('--new-name', 'Get a new random name or port, not the last one');
 
 const addJsonFlag = (command: Command): Command =>
   command.optionsGroup(FLAG_GROUPS.output).option('--json', 'Print one JSON event per line');
@@ -135,7 +133,7 @@ export const addComfortFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.output)
     .option('--qr', 'Show a QR code of the first public URL')
-    .option('--log-file <file>', 'Also write the --json events to this file (5 files of 10 MiB)');
+    .option('--log-file <file>', 'Also write the --json events to this file');
 
 /** For commands whose tunnels a browser can open. */
 export const addOpenFlag = (command: Command): Command =>

@@ -56,9 +56,7 @@ export const addLocalHostFlag = (command: Command): Command =>
   command.option('--local-host <host>', 'Host of the local service (default: 127.0.0.1)');
 
 export const addProxyProtocolFlag = (command: Command, versions: readonly string[]): Command =>
-  command.addOption(
-    new Option('--proxy-protocol <version>', 'Tell the service who the visitor is (PROXY protocol)').choices(versions),
-  );
+  command.addOption(new Option('--proxy-protocol <version>', 'Name visitors by PROXY protocol').choices(versions));
 
 export interface SocketFlags {
   readonly yesPublishSocket?: boolean;

@@ -51,21 +51,21 @@ const rate = (text: string): RateFlag => {
 export const addGuardFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.access)
-    .option('--policy <file>', 'File with rules: who may visit, what happens to requests')
-    .option('--allow-cidr <network>', 'Let these addresses in alone (repeatable)', several)
-    .option('--deny-cidr <network>', 'Keep these addresses out (repeatable)', several);
+    .option('--policy <file>', 'File with rules for visitors and requests')
+    .option('--allow-cidr <network>', 'Allow only these addresses (repeatable)', several)
+    .option('--deny-cidr <network>', 'Reject these addresses (repeatable)', several);
 
 export const addHttpGuardFlags = (command: Command): Command =>
   addGuardFlags(command)
-    .option('--basic-auth-file <file>', 'Ask for a password: a file with lines name:password')
-    .option('--service-token-file <file>', 'Let programs in that send the token in this file as X-Tunnel-Token')
-    .option('--login <provider>', "Ask people to sign in with one of the edge's providers")
-    .option('--login-email <address>', 'With --login: this person alone (repeatable)', several)
+    .option('--basic-auth-file <file>', 'Ask for a password (file of name:password lines)')
+    .option('--service-token-file <file>', 'Allow programs that send the token in this file as X-Tunnel-Token')
+    .option('--login <provider>', 'Require sign-in with a provider of the edge')
+    .option('--login-email <address>', 'With --login: only this person (repeatable)', several)
     .option('--login-domain <domain>', 'With --login: people of this e-mail domain (repeatable)', several)
-    .option('--rate-limit <requests/seconds>', 'Most requests of one address, such as 100/60', rate)
+    .option('--rate-limit <requests/seconds>', 'Maximum requests per address, such as 100/60', rate)
     .option('--request-header <name: value>', 'Header that the service gets (repeatable)', repeated)
     .option('--response-header <name: value>', 'Header that visitors get (repeatable)', repeated)
-    .option('--service <name=port>', 'Local service that `route` of the policy may name (repeatable)', repeated);
+    .option('--service <name=port>', 'Local service for `route` in the policy (repeatable)', repeated);
 
 type PolicyIo = Pick<Io, 'env' | 'cwd' | 'home'>;
 

@@ -1,0 +1,90 @@
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { buildProgram, run } from '../all-commands.ts';
+import { makeTestIo } from './io.fixture.ts';
+
+const printed = async (words: readonly string[], columns = 80): Promise<string> => {
+  const io = makeTestIo({ home: '/nowhere', isTTY: true, columns });
+  expect(await run(words, io)).toBe(0);
+  return io.out();
+};
+
+const flagsIn = (help: string): string[] =>
+  [...help.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, flag = '']) => flag);
+
+const below = (command: Command, words: readonly string[]): (readonly [string[], Command])[] =>
+  command.commands.flatMap((one) => {
+    const path = [...words, one.name()];
+    return [[path, one] as const, ...below(one, path)];
+  });
+
+const COMMANDS = below(
+  buildProgram(makeTestIo({ home: '/nowhere' }), () => {}),
+  [],
+);
+const PAGES = COMMANDS.filter(([, command]) => command.summary() !== '').map(([words]) => words);
+
+/** Rows of a terminal, less the one of the next prompt. */
+const SCREEN_LINES = 23;
+
+describe('-h of a command with many options', () => {
+  it('is there for every command that opens tunnels', () => {
+    expect(PAGES.map((words) => words.join(' ')).sort()).toEqual(
+      ['files', 'http', 'mcp-publish', 'p2p connect', 'p2p publish', 'start', 'tcp', 'tls', 'udp'].sort(),
+    );
+  });
+
+  it.each(PAGES.map((words) => [words.join(' '), words] as const))(
+    '%s fits a screen of 80 columns',
+    async (_, words) => {
+      const lines = (await printed([...words, '-h'])).trimEnd().split('\n');
+      expect(lines.length, lines.join('\n')).toBeLessThanOrEqual(SCREEN_LINES);
+      for (const line of lines) expect(line.length, line).toBeLessThanOrEqual(80);
+    },
+  );
+
+  it.each(PAGES.map((words) => [words.join(' '), words] as const))(
+    '%s has the options that --help begins with',
+    async (_, words) => {
+      const [brief, whole] = [flagsIn(await printed([...words, '-h'])), flagsIn(await printed([...words, '--help']))];
+      expect(whole.slice(0, brief.length)).toEqual(brief);
+      expect(whole.length).toBeGreaterThan(brief.length);
+    },
+  );
+
+  it('of the program lists the common commands on a screen', async () => {
+    const help = await printed(['-h']);
+    expect(help.trimEnd().split('\n').length).toBeLessThanOrEqual(SCREEN_LINES);
+    expect(help).toContain('  http <port> ');
+    expect(help).not.toContain('  reservations ');
+    expect(await printed(['--help'])).toContain('  reservations ');
+  });
+});
+
+describe('--help', () => {
+  it.each(COMMANDS.map(([words, command]) => [words.join(' '), words, command] as const))(
+    'of %s lists every option once, and its count where it says one',
+    async (_, words, command) => {
+      const help = await printed([...words, '--help']);
+      const listed = flagsIn(help);
+      const visible = command.options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? []);
+      expect([...listed].sort()).toEqual([...visible, '--help'].sort());
+      const [, count] = /all (\d+) with --help/.exec(help) ?? [];
+      if (count !== undefined) expect(Number(count)).toBe(visible.length);
+    },
+  );
+
+  it('puts a flag that is too long for its column on a line of its own', async () => {
+    expect(await printed(['http', '--help'])).toMatch(/\n {2}--rate-limit <requests\/seconds>\n {31}Maximum/);
+  });
+
+  it('wins over -h, and `tunnel help` shows the same', async () => {
+    const whole = await printed(['tcp', '--help']);
+    expect(await printed(['tcp', '-h', '--help'])).toBe(whole);
+    expect(await printed(['help', 'tcp'])).toBe(whole);
+  });
+
+  it.each([20, 40, 79, 80, 100, 300])('prints every flag at %i columns', async (columns) => {
+    expect(flagsIn(await printed(['http', '--help'], columns))).toEqual(flagsIn(await printed(['http', '--help'])));
+  });
+});

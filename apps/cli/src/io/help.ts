@@ -1,0 +1,109 @@
+// How the program prints help. `--help` lists everything. A command with a page also has `-h`: its examples and common options, on one screen.
+import type { EventEmitter } from 'node:events';
+import { type Argument, type Command, Help, type HelpConfiguration, Option } from 'commander';
+import type { Io } from './io.ts';
+
+/** Maximum columns of a help text, however wide the terminal is. */
+const HELP_COLUMNS = 100;
+
+/** Columns for flags and commands. A longer one gets a line of its own, so that descriptions keep their room at 80 columns. */
+const TERM_COLUMNS = 27;
+
+/** Heading of the options that `-h` shows. */
+const COMMON_HEADING = 'Options:';
+
+/** Examples that stand above the options and are part of `-h`. */
+const FIRST_EXAMPLES = 2;
+
+export interface Page {
+  /** Long flags of the options to show first, without a heading for their subject. */
+  readonly common: readonly string[];
+  /** Command lines without the prompt; the first two are the ones a newcomer needs. */
+  readonly examples: readonly string[];
+  /** Text at the end of the whole help. */
+  readonly note?: string;
+}
+
+/**
+ * Gives a command with many options a page: examples and common options first, all others below their headings. The description then contains
+ * the first examples and the summary does not, which is how `hasPage` knows the command.
+ */
+export const addPage = (command: Command, { common, examples, note }: Page): Command => {
+  for (const option of command.options) if (common.includes(option.long ?? '')) option.helpGroup(COMMON_HEADING);
+  const shown = examples.map((example) => `  $ ${example}`);
+  const more = shown.slice(FIRST_EXAMPLES);
+  const end = [...(more.length === 0 ? [] : ['More examples:', ...more]), ...(note === undefined ? [] : ['', note])];
+  const summary = command.description();
+  command.summary(summary).description([summary, '', 'Examples:', ...shown.slice(0, FIRST_EXAMPLES)].join('\n'));
+  return end.length === 0 ? command : command.addHelpText('after', `\n${end.join('\n').trimStart()}`);
+};
+
+const hasPage = (command: Command): boolean => command.summary() !== '';
+
+const isCommon = ({ helpGroupHeading = COMMON_HEADING }: Option): boolean => helpGroupHeading === COMMON_HEADING;
+
+/** Whether these arguments ask for the short help. */
+export const isBriefHelp = (args: readonly string[]): boolean => args.includes('-h') && !args.includes('--help');
+
+export const helpWidth = ({ isTTY, columns }: Io['stdout']): number =>
+  isTTY === true && columns !== undefined && columns > 0 ? Math.min(columns, HELP_COLUMNS) : HELP_COLUMNS;
+
+/** The option that prints the help of this command, below no other heading than that of the common options. */
+export const helpOption = (command: Command): Option =>
+  new Option('-h, --help', helpText(command)).helpGroup(COMMON_HEADING);
+
+const helpText = (command: Command): string => {
+  if (!hasPage(command)) return 'Show this help';
+  if (command.commands.length > 0) return 'Common commands with -h, all with --help';
+  return `Common options with -h, all ${command.options.length} with --help`;
+};
+
+/** Which commands and options the help lists, and how. `common`: names of the commands that the short help of the program lists. */
+export const helpConfiguration = (isBrief: boolean, common: readonly string[]): HelpConfiguration => ({
+  visibleCommands(command) {
+    const all = Help.prototype.visibleCommands.call(this, command);
+    return isBrief && hasPage(command) ? all.filter((below) => common.includes(below.name())) : all;
+  },
+  visibleOptions(command) {
+    const all = Help.prototype.visibleOptions.call(this, command);
+    const first = all.filter(isCommon);
+    if (!hasPage(command)) return all;
+    return isBrief ? first : [...first, ...all.filter((option) => !isCommon(option))];
+  },
+  // Groups come in the order of their first visible item; commander goes by the order in which options were added.
+  groupItems(_added, visible, groupOf) {
+    const groups = new Map<string, typeof visible>();
+    for (const item of visible) {
+      const group = isBrief && !(item instanceof Option) ? 'Commands:' : groupOf(item);
+      groups.set(group, [...(groups.get(group) ?? []), item]);
+    }
+    return groups;
+  },
+  // Every command takes options: saying so in each line of a list makes the lines long.
+  subcommandTerm: (command) =>
+    [[command.name(), ...command.aliases()].join('|'), ...command.registeredArguments.map(argumentTerm)].join(' '),
+  optionDescription: ({ description, argChoices, defaultValue, required }) => {
+    const notes = [
+      ...(argChoices === undefined ? [] : [argChoices.join(', ')]),
+      ...(required && defaultValue !== undefined ? [`default: ${String(defaultValue)}`] : []),
+    ];
+    return notes.length === 0 ? description : `${description} (${notes.join('; ')})`;
+  },
+  padWidth(command, helper) {
+    return Math.min(Help.prototype.padWidth.call(this, command, helper), TERM_COLUMNS);
+  },
+  formatItem(term, width, description, helper) {
+    const format = (text: string): string => Help.prototype.formatItem.call(this, text, width, description, helper);
+    return term.length <= width || description === '' ? format(term) : `  ${term}\n${format('')}`;
+  },
+});
+
+const argumentTerm = (argument: Argument): string => {
+  const name = argument.name() + (argument.variadic ? '...' : '');
+  return argument.required ? `<${name}>` : `[${name}]`;
+};
+
+/** Ends the short help after the common options. commander keeps the texts below them as listeners, which its types do not say. */
+export const endBriefHelp = (command: Command): void => {
+  if (hasPage(command)) (command as unknown as EventEmitter).removeAllListeners('afterHelp');
+};
