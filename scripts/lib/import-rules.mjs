@@ -5,11 +5,12 @@ export const MAY_IMPORT = {
   errors: [],
   rules: ['errors'],
   http1: ['errors', 'rules'],
+  'tunnel-spec': ['errors', 'rules'],
   policy: ['errors', 'http1', 'rules'],
   protocol: ['errors'],
   contract: ['errors'],
   runtime: ['errors', 'rules'],
-  config: ['errors', 'policy', 'rules', 'runtime'],
+  config: ['errors', 'policy', 'rules', 'runtime', 'tunnel-spec'],
   'http-shell': ['contract', 'errors', 'rules', 'config', 'runtime'],
   mux: ['protocol', 'errors', 'rules'],
   mcp: ['contract', 'errors', 'runtime'],
@@ -222,6 +223,11 @@ export const FOLDER_MAY_IMPORT = {
     net: [],
     collections: [],
   },
+  'tunnel-spec': {
+    'options.ts': ['rows'],
+    '*.ts': [],
+    rows: ['*.ts'],
+  },
   http1: {
     capture: ['*.ts'],
   },
@@ -290,10 +296,10 @@ export const DESIGNED = new Set(['edge']);
 export const SHARED_FILE = 'limits.ts';
 
 /** Packages that run anywhere: no Node.js modules, no timers, no process. */
-export const PURE = new Set(['errors', 'protocol', 'contract', 'rules', 'http1', 'policy']);
+export const PURE = new Set(['errors', 'protocol', 'contract', 'rules', 'http1', 'policy', 'tunnel-spec']);
 
 /** Of these, those that hold nothing but rules. In all other workspaces a file of rules has RULES_FILE's suffix and lies beside its user. */
-export const RULES = new Set(['rules', 'http1', 'policy']);
+export const RULES = new Set(['rules', 'http1', 'policy', 'tunnel-spec']);
 export const RULES_FILE = /\.rules\.ts$/;
 
 /** Folders of other packages whose files are rules: a file of rules may import them. */

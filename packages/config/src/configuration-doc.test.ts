@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { OPTION_KEYS, optionOf } from '@tunnel/tunnel-spec';
 import { describe, expect, test } from 'vitest';
 import type * as z from 'zod';
 import { clientFileSchema } from './client/client-config.ts';
@@ -63,4 +64,24 @@ describe.each(KINDS)('docs/configuration.md on $name', ({ rows, schema, example,
       expect(`${key}: ${said}`).toBe(`${key}: ${required.includes(key) ? 'required' : byDefault}`);
     }
   });
+});
+
+/** The columns "Type" and "Meaning" of each row. */
+const wordsOf = (part: string): Map<string, string> =>
+  new Map(
+    [...part.matchAll(/^\| `([^`]+)` +\| (.+?) +\| (?:`[^`]*`|none|required) +\| (.+?) +\|$/gm)].map(
+      ([, key = '', type, meaning]) => [key, `${type} | ${meaning}`],
+    ),
+  );
+
+test('docs/configuration.md has the words of the option rows', () => {
+  const said = wordsOf(clientPart);
+  for (const key of OPTION_KEYS) {
+    const { docs, fields = {} } = optionOf(key);
+    const rows = docs === undefined ? Object.entries(fields) : [['', { docs }] as const];
+    for (const [field, { docs: words }] of rows) {
+      const path = `tunnels.<name>.${key}${field === '' ? '' : `.${field}`}`;
+      expect(`${path}: ${said.get(path)}`).toBe(`${path}: ${words.type} | ${words.meaning}`);
+    }
+  }
 });

@@ -3,10 +3,11 @@
 
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
-import { isLabel } from '@tunnel/rules/names';
-import { Secret } from '@tunnel/runtime';
+import type { Secret } from '@tunnel/runtime';
+import { entryShape, SECRET_KEYS } from '@tunnel/tunnel-spec';
+import { filledText, flag, table, url } from '@tunnel/tunnel-spec/values';
 import * as z from 'zod';
-import { type GivenSecret, readEntrySecret, type SecretSources, withoutLineBreak } from '../layers/entry-secret.ts';
+import { type GivenSecret, readEntrySecret, type SecretSources } from '../layers/entry-secret.ts';
 import { readConfigText } from '../layers/file-layers.ts';
 import { type Layer, pathText, type Tree, valueAt } from '../layers/layer.ts';
 import { pathFrom } from '../layers/path-from.ts';
@@ -15,114 +16,16 @@ import {
   type DeepReadonly,
   deepFreeze,
   filledSecretText,
-  filledText,
-  flag,
-  listenPort,
-  oneOf,
-  policyValue,
-  portOrAddress,
   printableName,
-  seconds,
   secretUrl,
   section,
-  table,
-  targetPort,
-  url,
-  wholeNumber,
 } from '../layers/values.ts';
 import { yamlLayer } from '../layers/yaml-layer.ts';
 import { PolicySource } from '../policy/policy-source.ts';
 import { foreignKeys, localFindings, peerFindings } from './tunnel-keys.ts';
 
-const PATH = 'a path that begins with / and has no spaces or control characters';
-
-const healthCheck = table({
-  /** Absent: no probe. */
-  type: oneOf(['tcp', 'http']).optional(),
-  path: z
-    .string({ error: PATH })
-    .regex(/^\/[^\s\p{Cc}]{0,2047}$/u, { error: PATH })
-    .optional(),
-  interval_secs: seconds(86_400).default(10),
-  timeout_secs: seconds(3600).default(3),
-  max_failed: wholeNumber(1, 1000).default(3),
-  expect_2xx: flag().default(true),
-  alert_webhook: url({ orEmpty: false, concealed: true, maxCharacters: 2048 }).optional(),
-});
-
-const servedFolder = table({
-  dir: filledText(),
-  spa: flag().default(false),
-  listing: flag().default(false),
-});
-
-// `@` is kept for the metrics, which write name@label when two groups share a name.
-const GROUP = '1 to 100 printable characters without @';
-const P2P_NAME = '1 to 63 letters a-z, digits and inner hyphens';
-const HOST_HEADER = '"keep", "rewrite" or a host name';
-
-const SERVICES = 'a table of at most 16 names, each with its port';
-/** To the letter what goes over the wire. */
-const SERVICE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/;
-
-/** Where a policy may send requests beside the tunnel's own service. */
-const services = () =>
-  z
-    .record(z.string().regex(SERVICE_NAME), portOrAddress(), {
-      error: (issue) =>
-        issue.code === 'invalid_key'
-          ? 'a name of 1 to 32 letters, digits, `.`, `_` and `-`, a letter or digit first'
-          : SERVICES,
-    })
-    .refine((names) => Object.keys(names).length <= 16, { error: SERVICES });
-
-const p2pName = () => z.string({ error: P2P_NAME }).refine((name) => isLabel(name.toLowerCase()), { error: P2P_NAME });
-
-const tunnel = table({
-  proto: oneOf(['http', 'https', 'tcp', 'tls', 'udp', 'p2p']),
-  /** Of these and `files` exactly one, unless nothing local is published. */
-  local_port: targetPort().optional(),
-  local_socket: filledText().optional(),
-  allow_control_socket: flag().default(false),
-  files: servedFolder.optional(),
-  local_host: filledText().default('127.0.0.1'),
-  local_protocol: oneOf(['http1', 'h2c']).default('http1'),
-  local_tls_verify: flag().default(true),
-  remote_port: targetPort().optional(),
-  /** Absent: the edge's. */
-  idle_secs: wholeNumber(5, 3600).optional(),
-  proxy_protocol: oneOf(['v1', 'v2']).optional(),
-  subdomain: filledText().optional(),
-  /** In the place of a subdomain. */
-  domain: filledText().optional(),
-  host_header: z
-    .string({ error: HOST_HEADER })
-    .regex(/^[!-~]{1,255}$/, { error: HOST_HEADER })
-    .default('keep'),
-  capture: flag().default(true),
-  group: z
-    .string({ error: GROUP })
-    .regex(/^[^@\p{C}\p{Zl}\p{Zp}]{1,100}$/u, { error: GROUP })
-    .optional(),
-  group_key: filledSecretText().optional(),
-  group_key_env: filledText().optional(),
-  group_key_file: filledText().optional(),
-  health_check: healthCheck.optional(),
-  policy: policyValue().optional(),
-  policy_revision: wholeNumber(0, Number.MAX_SAFE_INTEGER).optional(),
-  services: services().optional(),
-  p2p_publish: p2pName().optional(),
-  p2p_connect: p2pName().optional(),
-  p2p_secret: filledSecretText().optional(),
-  p2p_secret_env: filledText().optional(),
-  p2p_secret_file: filledText().optional(),
-  p2p_service: oneOf(['tcp', 'udp']).default('tcp'),
-  p2p_allow: oneOf(['account', 'anyone']).default('account'),
-  p2p_direct: flag().default(true),
-  /** 0: any free one. */
-  listen_port: listenPort().optional(),
-  listen_host: filledText().default('127.0.0.1'),
-});
+/** One entry of `tunnels`, by the rows of the options. */
+const tunnel = table(entryShape(filledSecretText()));
 
 const ALLOWED = 'a target such as "127.0.0.1:3000", "127.0.0.1:3000-3999" or "127.0.0.1:*"';
 const ALLOWED_FORM = /^(?:\[[0-9a-f:.]+\]|[^\s:/@?#*[\]]+):(?:\*|(\d{1,5})(?:-(\d{1,5}))?)$/i;
@@ -238,21 +141,18 @@ const finishTunnels = (
   Object.fromEntries(
     Object.entries(file.tunnels).map(([name, { policy, ...entry }]) => {
       const path = ['tunnels', name];
-      const read = (given: GivenSecret): Secret | undefined => {
-        const answer = readEntrySecret(path, given, sources);
+      const secretOf = (key: SecretKey): Secret | undefined => {
+        const answer = readEntrySecret(path, givenSecret(key, entry), sources);
         if ('finding' in answer) throw refuseFinding(source, answer.finding);
         return answer.secret;
       };
-      const groupKey = read(groupKeyOf(entry));
-      const secret = read(p2pSecretOf(entry));
+      const secrets = SECRET_KEYS.map((key) => [key, secretOf(key)] as const);
       return [
         name,
         {
           ...entry,
           ...localPathsOf(entry, sources.pathOf),
-          ...(groupKey === undefined ? {} : { group_key: groupKeyFrom(entry, groupKey) }),
-          // A line break at its end is for whoever uses it to leave out, once.
-          ...(secret === undefined ? {} : { p2p_secret: secret }),
+          ...Object.fromEntries(secrets.filter(([, secret]) => secret !== undefined)),
           ...(policy === undefined ? {} : { policy: policyOf(policy, layer, [...path, 'policy'], sources) }),
           line: layer.line(path),
         },
@@ -288,19 +188,17 @@ const localPathsOf = (
   ...(files === undefined ? {} : { files: { ...files, dir: pathOf(files.dir) } }),
 });
 
-const groupKeyOf = (entry: Omit<TunnelEntry, 'policy'>): GivenSecret => {
-  const { group_key: text, group_key_env: variable, group_key_file: file } = entry;
-  return { name: 'group_key', word: 'key', text, variable, file };
-};
+type SecretKey = (typeof SECRET_KEYS)[number];
 
-/** Of a file only: there a line break at the end is no part of it. */
-const groupKeyFrom = ({ group_key_file }: Pick<TunnelEntry, 'group_key_file'>, key: Secret): Secret =>
-  group_key_file === undefined ? key : new Secret(withoutLineBreak(key.reveal()));
-
-const p2pSecretOf = (entry: Omit<TunnelEntry, 'policy'>): GivenSecret => {
-  const { p2p_secret: text, p2p_secret_env: variable, p2p_secret_file: file } = entry;
-  return { name: 'p2p_secret', word: 'secret', text, variable, file };
-};
+const givenSecret = (key: SecretKey, entry: Omit<TunnelEntry, 'policy'>): GivenSecret => ({
+  name: key,
+  word: key.slice(key.lastIndexOf('_') + 1),
+  text: entry[key],
+  variable: entry[`${key}_env`],
+  file: entry[`${key}_file`],
+  // Code that uses a p2p secret cuts off its line break, wherever the secret comes from.
+  endsWithLineBreak: key !== 'group_key',
+});
 
 // What one key of config.yml demands of another.
 

@@ -1,46 +1,8 @@
 // Which keys of config.yml belong to which kinds of tunnels. A key that a file has for a tunnel of another kind would change nothing
 // there, so it was meant otherwise: it is refused at its line, whatever its value.
+import { hasOption, OPTION_KEYS, type OptionKey, optionOf, type Proto } from '@tunnel/tunnel-spec';
 import type { Tree } from '../layers/layer.ts';
 import type { Finding } from '../layers/problem.ts';
-
-/** What `proto` can be. */
-type TunnelKind = 'http' | 'https' | 'tcp' | 'tls' | 'udp' | 'p2p';
-
-const HTTP: readonly TunnelKind[] = ['http', 'https'];
-const NAMED: readonly TunnelKind[] = [...HTTP, 'tls'];
-const GROUPED: readonly TunnelKind[] = [...NAMED, 'tcp'];
-const PORTED: readonly TunnelKind[] = ['tcp', 'udp'];
-/** What is carried as it comes. */
-const CARRIED: readonly TunnelKind[] = ['tcp', 'tls', 'udp'];
-const GUARDED: readonly TunnelKind[] = [...HTTP, ...CARRIED];
-
-const ofP2p = (key: string): [string, readonly TunnelKind[]] => [key, ['p2p']];
-
-/** Keys that are not here belong to every kind. A new kind with keys of its own adds its lines. */
-const KINDS_OF_KEY: ReadonlyMap<string, readonly TunnelKind[]> = new Map<string, readonly TunnelKind[]>([
-  ['local_socket', GROUPED],
-  ['allow_control_socket', GROUPED],
-  ['files', ['http']],
-  ['local_protocol', HTTP],
-  ['local_tls_verify', ['https']],
-  ['subdomain', NAMED],
-  ['domain', NAMED],
-  ['host_header', HTTP],
-  ['capture', HTTP],
-  ['remote_port', PORTED],
-  ['idle_secs', ['udp']],
-  ['proxy_protocol', CARRIED],
-  ['policy', GUARDED],
-  ['policy_revision', GROUPED],
-  ['services', HTTP],
-  ['group', GROUPED],
-  ['group_key', GROUPED],
-  ['group_key_env', GROUPED],
-  ['group_key_file', GROUPED],
-  ['health_check', GROUPED],
-  ...['p2p_publish', 'p2p_connect', 'p2p_secret', 'p2p_secret_env', 'p2p_secret_file'].map(ofP2p),
-  ...['p2p_service', 'p2p_allow', 'p2p_direct', 'listen_port', 'listen_host'].map(ofP2p),
-]);
 
 /** To the letter what the edge says of the same. */
 const GROUPS_ONLY = 'left out: groups exist for http and tcp tunnels only';
@@ -48,18 +10,18 @@ const HEALTH_ONLY = 'left out: health_check exists for http and tcp tunnels only
 const POLICY_ONLY = 'left out: policy is for http, tcp and udp tunnels';
 
 /** `written`: the keys of one tunnel as they stand in the file, without defaults. */
-export const foreignKeys = (path: readonly string[], kind: TunnelKind, written: Tree): Finding[] =>
-  Object.keys(written).flatMap((key) => {
-    const kinds = KINDS_OF_KEY.get(key);
-    if (kinds === undefined || kinds.includes(kind)) return [];
-    return [{ path: [...path, key], expected: expectedOf(key, kinds) }];
-  });
+export const foreignKeys = (path: readonly string[], proto: Proto, written: Tree): Finding[] =>
+  OPTION_KEYS.filter((key) => Object.hasOwn(written, key) && !hasOption(proto, key)).map((key) => ({
+    path: [...path, key],
+    expected: expectedOf(key),
+  }));
 
-const expectedOf = (key: string, kinds: readonly TunnelKind[]): string => {
+const expectedOf = (key: OptionKey): string => {
   if (key === 'health_check') return HEALTH_ONLY;
-  if (kinds === GUARDED) return POLICY_ONLY;
-  if (kinds === GROUPED && key.startsWith('group')) return GROUPS_ONLY;
-  return `left out unless \`proto\` is ${kinds.map((kind) => JSON.stringify(kind)).join(' or ')}`;
+  if (key === 'policy') return POLICY_ONLY;
+  if (key.startsWith('group')) return GROUPS_ONLY;
+  const protos = optionOf(key).protos.map((proto) => JSON.stringify(proto));
+  return `left out unless \`proto\` is ${protos.join(' or ')}`;
 };
 
 // Every other entry leads to one place on this machine.

@@ -18,11 +18,13 @@ export interface GivenSecret {
   readonly text: Secret | undefined;
   readonly variable: string | undefined;
   readonly file: string | undefined;
+  /** Whether a line break at the end of the file stays. */
+  readonly endsWithLineBreak: boolean;
 }
 
 type SecretAnswer = { readonly secret: Secret | undefined } | { readonly finding: Finding };
 
-/** As it stands there, with a line break at its end. */
+/** A secret in a variable is taken as it stands there. */
 export const readEntrySecret = (path: readonly string[], given: GivenSecret, sources: SecretSources): SecretAnswer => {
   const { name, word, text, variable, file } = given;
   if (variable !== undefined) {
@@ -34,7 +36,9 @@ export const readEntrySecret = (path: readonly string[], given: GivenSecret, sou
   }
   if (file === undefined) return { secret: text };
   const answer = readSecretText(sources.pathOf(file));
-  if ('secret' in answer) return answer;
+  if ('secret' in answer) {
+    return given.endsWithLineBreak ? answer : { secret: new Secret(withoutLineBreak(answer.secret.reveal())) };
+  }
   const got = `${JSON.stringify(file)}: ${answer.reason}`;
   return { finding: { path: [...path, `${name}_file`], expected: `a file that holds the ${word}`, got } };
 };
@@ -54,7 +58,7 @@ export const readSecretText = (file: string): { readonly secret: Secret } | { re
 };
 
 /** Editors and `echo` end a file with a line break that is no part of the key. */
-export const withoutLineBreak = (text: string): string => text.replace(/\r?\n$/, '');
+const withoutLineBreak = (text: string): string => text.replace(/\r?\n$/, '');
 
 /** As above, without its last line break. */
 export const readGroupKeyFile = (file: string): { readonly key: Secret } | { readonly reason: string } => {

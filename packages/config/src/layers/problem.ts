@@ -3,7 +3,7 @@ import { type ErrorCode, Fault, type FaultValues, nearestWord } from '@tunnel/er
 import { maskText } from '@tunnel/runtime';
 import type * as z from 'zod';
 import { type ConfigPath, type Layer, layerOf, pathText, type Tree, valueAt } from './layer.ts';
-import { keysAt, metaAt, valueKeys } from './schema-walk.ts';
+import { isConcealedAt, keysAt, valueKeys } from './schema-walk.ts';
 
 type ConfigProblemCode = Extract<
   ErrorCode,
@@ -51,7 +51,7 @@ export const refuseIssues = (source: ConfigSource, issues: readonly z.core.$ZodI
 export const refuseFinding = (source: ConfigSource, { path, expected, got }: Finding): ConfigProblem =>
   wrongValue(source, path, {
     expected,
-    got: got ?? describeValue(valueAt(source.merged, path), isConcealed(source, path)),
+    got: got ?? describeValue(valueAt(source.merged, path), isConcealedAt(source.schema, path)),
   });
 
 const wrongValue = (source: ConfigSource, path: ConfigPath, words: { expected: string; got: string }): ConfigProblem =>
@@ -63,8 +63,6 @@ const wrongValue = (source: ConfigSource, path: ConfigPath, words: { expected: s
 
 /** The description of a value that is absent. */
 const NOTHING = 'nothing';
-
-const isConcealed = (source: ConfigSource, path: ConfigPath): boolean => metaAt(source.schema, path).concealed ?? false;
 
 const refuseUnknownKey = (source: ConfigSource, path: ConfigPath): ConfigProblem =>
   new ConfigProblem('CONFIG_UNKNOWN_KEY', {
@@ -84,7 +82,7 @@ const suggestionFor = (schema: z.ZodType, path: ConfigPath): string => {
 };
 
 const refuseValue = (source: ConfigSource, path: ConfigPath, issue: z.core.$ZodIssue): ConfigProblem => {
-  const { concealed = false } = metaAt(source.schema, path);
+  const concealed = isConcealedAt(source.schema, path);
   // Of a wrong name in a table of one's own names the name is the value.
   const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(source.merged, path);
   return wrongValue(source, path, { expected: issue.message, got: describeValue(value, concealed) });

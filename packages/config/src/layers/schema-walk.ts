@@ -1,7 +1,7 @@
 // Reading a schema: which keys it knows, what stands at a path. For suggestions, variables and the documentation test.
+import { isConcealed } from '@tunnel/tunnel-spec/values';
 import * as z from 'zod';
 import type { ConfigPath } from './layer.ts';
-import { type KeyMeta, keyMetaOf } from './values.ts';
 
 /** The schema itself under defaults, optionals and transforms. */
 const unwrap = (schema: z.core.$ZodType): z.core.$ZodType => {
@@ -39,9 +39,10 @@ const schemaAt = (schema: z.core.$ZodType, path: ConfigPath): z.core.$ZodType | 
     return next === undefined ? undefined : unwrap(next);
   }, unwrap(schema));
 
-export const metaAt = (schema: z.core.$ZodType, path: ConfigPath): KeyMeta => {
+/** Whether the value at a path never appears in a refusal. */
+export const isConcealedAt = (schema: z.core.$ZodType, path: ConfigPath): boolean => {
   const found = schemaAt(schema, path);
-  return found === undefined ? {} : (keyMetaOf(found) ?? {});
+  return found !== undefined && isConcealed(found);
 };
 
 /** True for a key that holds a value of its own, not a table of further keys. */

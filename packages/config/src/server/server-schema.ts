@@ -2,27 +2,20 @@
 
 import { isIP } from 'node:net';
 import { LABEL } from '@tunnel/rules/names';
+import { filledText, flag, listenPort, oneOf, seconds, table, url, wholeNumber } from '@tunnel/tunnel-spec/values';
 import * as z from 'zod';
 import {
   addressList,
   type DeepReadonly,
-  filledText,
-  flag,
-  listenPort,
-  oneOf,
   portRange,
   printableName,
-  seconds,
   secretText,
   secretUrl,
   section,
   serviceUrl,
   share,
-  table,
   text,
   twoPortsOrNone,
-  url,
-  wholeNumber,
 } from '../layers/values.ts';
 
 // The tables of the edge: [server] [region] [auth] [names] [tls] [acme] [dns] [limits] [capture] [load_balancing] [udp] [p2p] [policy].

@@ -21,6 +21,7 @@ export {
   isEdgeItself,
   isOfDomain,
   platformLabelOf,
+  problemOfPlainName,
   problemOfSubdomain,
   problemOfText,
   RESERVED_SUBDOMAINS,

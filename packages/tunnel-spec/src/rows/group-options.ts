@@ -1,0 +1,160 @@
+// Options for groups and the health of their members.
+import * as z from 'zod';
+import { groupName } from '../names.ts';
+import { GROUPED, rows, WITH_SOCKET } from '../option.ts';
+import { filledSecret, filledText, flag, oneOf, seconds, table, url, wholeNumber } from '../values.ts';
+
+const PATH = 'a path that begins with / and has no spaces or control characters';
+
+const healthCheck = table({
+  /** Absent: no probe. */
+  type: oneOf(['tcp', 'http']).optional(),
+  path: z
+    .string({ error: PATH })
+    .regex(/^\/[^\s\p{Cc}]{0,2047}$/u, { error: PATH })
+    .optional(),
+  interval_secs: seconds(86_400).default(10),
+  timeout_secs: seconds(3600).default(3),
+  max_failed: wholeNumber(1, 1000).default(3),
+  expect_2xx: flag().default(true),
+  alert_webhook: url({ orEmpty: false, concealed: true, maxCharacters: 2048 }).optional(),
+});
+
+export const GROUP_OPTIONS = rows({
+  group: {
+    protos: GROUPED,
+    schema: groupName().optional(),
+    reload: 'reopen',
+    flag: {
+      shown: '<name>',
+      value: { kind: 'text' },
+      help: 'Join this group: its healthy members share the visitors',
+      heading: 'balancing',
+      isCommon: true,
+    },
+    docs: {
+      type: '1 to 100 characters without `@`',
+      meaning: 'join this group; needs one of the three group keys, and they need it',
+    },
+  },
+  // No flag takes the group key itself, because a process list would show it.
+  group_key: {
+    protos: GROUPED,
+    schema: filledSecret().optional(),
+    reload: 'reopen',
+    isSecret: true,
+    docs: { type: 'secret string', meaning: "the group's shared secret; only its SHA-256 leaves the client" },
+  },
+  group_key_env: {
+    protos: GROUPED,
+    schema: filledText().optional(),
+    reload: 'reopen',
+    sourceOf: 'group_key',
+    flag: {
+      shown: '<variable>',
+      value: { kind: 'text' },
+      help: 'Variable with that key',
+      heading: 'balancing',
+    },
+    docs: { type: 'name of a variable', meaning: 'which holds the secret' },
+  },
+  group_key_file: {
+    protos: GROUPED,
+    schema: filledText().optional(),
+    reload: 'reopen',
+    sourceOf: 'group_key',
+    flag: {
+      shown: '<file>',
+      value: { kind: 'path' },
+      help: 'File with the key that all members share',
+      heading: 'balancing',
+    },
+    docs: {
+      type: 'path',
+      meaning: 'of a file of UTF-8 text that holds the secret; a line break at its end is left out',
+    },
+  },
+  health_check: {
+    protos: GROUPED,
+    schema: healthCheck.optional(),
+    // Reloads look into the table: the edge knows only some of its keys.
+    reload: 'reopen',
+    fields: {
+      type: {
+        flag: {
+          long: 'health',
+          shown: '<tcp|http:/path>',
+          value: { kind: 'probe' },
+          help: 'Check the local service: connect, or GET this path',
+          heading: 'health',
+          isCommon: true,
+          commands: WITH_SOCKET,
+        },
+        docs: {
+          type: '`tcp`, `http`',
+          meaning: 'open a connection, or send a GET (not `tls`); without it there is no probe',
+        },
+      },
+      path: {
+        docs: { type: 'path', meaning: 'needed with `http`: begins with `/`, no spaces or control characters' },
+      },
+      interval_secs: {
+        flag: {
+          long: 'health-interval',
+          shown: '<seconds>',
+          value: { kind: 'seconds', to: 86_400 },
+          help: 'Time between checks (default: 10)',
+          heading: 'health',
+          commands: WITH_SOCKET,
+        },
+        docs: {
+          type: 'seconds, above 0 to 86400',
+          meaning: 'from the beginning of one probe to the next; fractions are fine',
+        },
+      },
+      timeout_secs: {
+        flag: {
+          long: 'health-timeout',
+          shown: '<seconds>',
+          value: { kind: 'seconds', to: 3600 },
+          help: 'Time limit of a check (default: 3)',
+          heading: 'health',
+          commands: WITH_SOCKET,
+        },
+        docs: { type: 'seconds, above 0 to 3600', meaning: 'for one probe, from connecting to the status line' },
+      },
+      max_failed: {
+        flag: {
+          long: 'health-max-failed',
+          shown: '<n>',
+          value: { kind: 'whole', from: 1, to: 1000 },
+          help: 'Failures in a row until unhealthy (default: 3)',
+          heading: 'health',
+          commands: WITH_SOCKET,
+        },
+        docs: { type: '1 to 1000', meaning: 'failures in a row before the tunnel counts as unhealthy' },
+      },
+      expect_2xx: {
+        flag: {
+          long: 'health-any-status',
+          value: { kind: 'is', value: false },
+          help: 'Accept any HTTP status, not only 2xx',
+          heading: 'health',
+          commands: WITH_SOCKET,
+        },
+        docs: { type: 'boolean', meaning: 'false: any HTTP response counts as healthy' },
+      },
+      alert_webhook: {
+        flag: {
+          long: 'alert-webhook',
+          shown: '<url>',
+          value: { kind: 'text' },
+          help: 'URL to call when no member is healthy',
+          heading: 'balancing',
+          commands: WITH_SOCKET,
+        },
+        docs: { type: 'URL, up to 2048 characters', meaning: 'told when the group has no healthy member left' },
+      },
+    },
+  },
+});

@@ -1,0 +1,60 @@
+// Kinds of option values. Each kind has the words for the expected value; a refusal ends with these words.
+import * as z from 'zod';
+
+/** Marks a kind so that refusals never show its values. */
+export const conceal = <S extends z.ZodType>(schema: S): S => schema.meta({ concealed: true });
+
+export const isConcealed = (schema: z.core.$ZodType): boolean => z.globalRegistry.get(schema)?.['concealed'] === true;
+
+/** A table without unknown keys. */
+export const table = <S extends z.ZodRawShape>(shape: S) => z.strictObject(shape, { error: 'a table' });
+
+export const filledText = (expected = 'a string that is not empty') =>
+  z.string({ error: expected }).refine((value) => value.trim() !== '', { error: expected });
+
+export const flag = () => z.boolean({ error: 'true or false' });
+
+export const wholeNumber = (from: number, to: number) => {
+  const error = `a whole number from ${from} to ${to}`;
+  return z.int({ error }).min(from, { error }).max(to, { error });
+};
+
+export const seconds = (to: number) => {
+  const error = `a number of seconds above 0, at most ${to}`;
+  return z.number({ error }).positive({ error }).max(to, { error });
+};
+
+/** Port 0 stands for any free port. */
+export const listenPort = () => wholeNumber(0, 65_535);
+
+export const oneOf = <const T extends readonly (string | boolean)[]>(values: T) => {
+  const error = `one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
+  return z.literal(values, { error });
+};
+
+interface UrlOptions {
+  readonly orEmpty: boolean;
+  readonly concealed?: boolean;
+  readonly maxCharacters?: number;
+}
+
+export const url = (options: UrlOptions) => {
+  const { maxCharacters = Number.POSITIVE_INFINITY } = options;
+  const bound = Number.isFinite(maxCharacters) ? ` of at most ${maxCharacters} characters` : '';
+  const error = `an http or https URL${bound}${options.orEmpty ? ', or an empty string' : ''}`;
+  const schema = z
+    .string({ error })
+    .max(maxCharacters, { error })
+    .refine((value) => (options.orEmpty && value === '') || isHttpUrl(value), { error });
+  return options.concealed === true ? conceal(schema) : schema;
+};
+
+const URL_TEXT = z.url();
+
+export const isHttpUrl = (value: string): boolean => /^https?:\/\//i.test(value) && URL_TEXT.safeParse(value).success;
+
+/** A secret that is not empty, as plain text. The configuration turns it into an object that no log shows. */
+export const filledSecret = () => {
+  const error = 'a string that is not empty';
+  return conceal(z.string({ error }).min(1, { error }));
+};
