@@ -13,8 +13,8 @@ export function cleanEnvironment(home) {
   return { ...Object.fromEntries(kept), HOME: home };
 }
 
-export async function startServer({ name, command, args, dataDir, cwd, env = cleanEnvironment(cwd) }) {
-  const child = startChild({ name, command, args, env, cwd });
+export async function startServer({ name, command, args, dataDir, cwd, ipc = false }) {
+  const child = startChild({ name, command, args, env: cleanEnvironment(cwd), cwd, ipc });
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (!existsSync(join(dataDir, 'run.json'))) {
     if (Date.now() > deadline) throw new Error(`${name} did not start: ${child.output}`);

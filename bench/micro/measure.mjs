@@ -52,7 +52,7 @@ async function allocatedBy(run, times) {
   return Math.max(0, heldBytes() - before) / times;
 }
 
-export function heldBytes() {
+function heldBytes() {
   const { heapUsed, arrayBuffers } = process.memoryUsage();
   return heapUsed + arrayBuffers;
 }

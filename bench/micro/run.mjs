@@ -6,8 +6,6 @@ import { groupPick } from './group-pick.mjs';
 import { http1 } from './http1.mjs';
 import { measureOperation } from './measure.mjs';
 import { policyGate } from './policy-gate.mjs';
-import { policyMatch } from './policy-match.mjs';
-import { policyMemory } from './policy-memory.mjs';
 import { policyRules } from './policy-rules.mjs';
 
 const words = process.argv.slice(2);
@@ -18,7 +16,6 @@ const chosen = [
   ...carrierWriter,
   ...http1,
   ...groupPick,
-  ...policyMatch,
   ...policyRules,
   ...policyGate,
 ].filter(isChosen);
@@ -32,12 +29,4 @@ for (const { name, run } of chosen) {
   const rate = Math.round(perSecond).toLocaleString('en-US');
   const nsEach = (1e9 / perSecond).toFixed(1);
   console.log(`${name.padEnd(56)} ${rate.padStart(14)} ${nsEach.padStart(12)} ${bytesEach.toFixed(1).padStart(16)}`);
-}
-
-const inMemory = policyMemory.filter(isChosen);
-if (inMemory.length > 0)
-  console.log(`\n${'kept in memory'.padEnd(56)} ${'bytes each'.padStart(14)} ${'its text'.padStart(12)}`);
-for (const { name, hold } of inMemory) {
-  const { bytes, textBytes } = hold();
-  console.log(`${name.padEnd(56)} ${bytes.toFixed(0).padStart(14)} ${textBytes.toFixed(0).padStart(12)}`);
 }

@@ -1,11 +1,11 @@
 // A real `tunnel-server edge` with load balancing on, in a folder of its own; what its REST and metrics say, and its meter.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
+import { stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
 import { freePort } from '../../../../bench/lib/free-ports.mjs';
+import { startServer } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
 import { METER_ARGS, meterOf } from './metered-child.mjs';
-import { until } from './until.mjs';
 
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
 
@@ -27,12 +27,6 @@ ${loadBalancing}
 ${tables}
 `;
 
-/** Nothing of the person who runs it: no config file, no key, no options for Node.js. */
-export function cleanEnvironment(home) {
-  const kept = Object.entries(process.env).filter(([name]) => !/^(?:TUNNEL_|NODE_)/.test(name));
-  return { ...Object.fromEntries(kept), HOME: home };
-}
-
 /** `serverLines`, `limits`, `loadBalancing` are lines for these tables, `tables` whole ones behind them; `server` is the program, ours unless told. */
 export async function startEdge({ server = SERVER, ...settings } = {}) {
   const folder = throwAwayFolder();
@@ -40,7 +34,7 @@ export async function startEdge({ server = SERVER, ...settings } = {}) {
   const config = join(folder, 'server.toml');
   mkdirSync(dataDir, { mode: 0o700 });
   writeFileSync(config, configOf({ port: await freePort(), ...settings }));
-  const child = startChild({
+  const child = await startServer({
     name: 'edge',
     command: process.execPath,
     // The young generation as `npm start` has it.
@@ -48,13 +42,11 @@ export async function startEdge({ server = SERVER, ...settings } = {}) {
       ...['--max-semi-space-size=4', ...METER_ARGS],
       ...[server, 'edge', '--config', config, '--data-dir', dataDir],
     ],
-    env: cleanEnvironment(folder),
+    dataDir,
     cwd: folder,
     ipc: true,
   });
-  const file = join(dataDir, 'run.json');
-  await Promise.race([until('the edge is ready', () => existsSync(file)), failAtExit(child)]);
-  return new Edge(child, JSON.parse(readFileSync(file, 'utf8')));
+  return new Edge(child, JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')));
 }
 
 class Edge {

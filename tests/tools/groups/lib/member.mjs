@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
+import { cleanEnvironment } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
-import { cleanEnvironment } from './edge.mjs';
 import { until } from './until.mjs';
 
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');

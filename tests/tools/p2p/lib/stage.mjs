@@ -1,13 +1,13 @@
 // An edge on loopback that may be killed and comes back where it was, and our client in both roles of p2p: what each has said, and when.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
 import { freePort } from '../../../../bench/lib/free-ports.mjs';
+import { cleanEnvironment, startServer } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
-import { cleanEnvironment } from '../../groups/lib/edge.mjs';
 import { until } from '../../groups/lib/until.mjs';
 
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
@@ -33,21 +33,12 @@ export class P2pEdge {
   }
 
   async begin() {
-    const file = join(this.folder, 'data/run.json');
+    const dataDir = join(this.folder, 'data');
+    const file = join(dataDir, 'run.json');
     rmSync(file, { force: true });
-    const args = [
-      SERVER,
-      'edge',
-      '--config',
-      join(this.folder, 'server.toml'),
-      '--data-dir',
-      join(this.folder, 'data'),
-    ];
-    this.#child = startChild({ name: 'edge', command: process.execPath, args, env: cleanEnvironment(this.folder) });
-    await Promise.race([
-      until('the edge is ready', () => existsSync(file), { timeoutMs: 30_000 }),
-      failAtExit(this.#child),
-    ]);
+    const args = [SERVER, 'edge', '--config', join(this.folder, 'server.toml'), '--data-dir', dataDir];
+    const cwd = this.folder;
+    this.#child = await startServer({ name: 'edge', command: process.execPath, args, dataDir, cwd });
     this.#run = JSON.parse(readFileSync(file, 'utf8'));
   }
 

@@ -2,13 +2,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
+import { cleanEnvironment } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
-import { cleanEnvironment } from '../../groups/lib/edge.mjs';
 import { until } from '../../groups/lib/until.mjs';
 
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 
-/** `tunnels`: `{ name, port, policy }`, the name is the subdomain, the policy a list of rules; `lines`: more of config.yml. */
+/** `tunnels`: `{ name, port, policy }`, the name is the subdomain, the policy a list of rules or null; `lines`: more of config.yml. */
 export async function startTunnels(edge, tunnels, lines = []) {
   const home = throwAwayFolder();
   mkdirSync(join(home, '.tunnel'), { mode: 0o700 });
@@ -19,7 +19,7 @@ export async function startTunnels(edge, tunnels, lines = []) {
     'tunnels:',
     // JSON is YAML.
     ...tunnels.map(({ name, port, policy }) => {
-      const entry = { proto: 'http', local_port: port, subdomain: name, policy };
+      const entry = { proto: 'http', local_port: port, subdomain: name, ...(policy === null ? {} : { policy }) };
       return `  ${name}: ${JSON.stringify(entry)}`;
     }),
   ].join('\n');

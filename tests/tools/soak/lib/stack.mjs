@@ -1,11 +1,11 @@
 // A real stack with a certificate, and the real clients of the soak: three that live, and two members of a group that are killed again and again.
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
 import { freePort } from '../../../../bench/lib/free-ports.mjs';
+import { cleanEnvironment, startServer } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
-import { cleanEnvironment } from '../../groups/lib/edge.mjs';
 import { until } from '../../groups/lib/until.mjs';
 
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
@@ -13,8 +13,6 @@ const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const CERT = join(ROOT, 'packages/testkit/fixtures/tls/cert.pem');
 const KEY = join(ROOT, 'packages/testkit/fixtures/tls/key.pem');
 const GROUP_KEY = 'a key that all members share';
-/** The first start makes a database. */
-const START_TIMEOUT_MS = 60_000;
 
 /** `server`: more lines for its table. */
 const configText = (port, server) => `
@@ -47,18 +45,16 @@ export async function startStack({ server = '' } = {}) {
   const tcpPort = await freePort();
   mkdirSync(dataDir, { mode: 0o700 });
   writeFileSync(config, configText(tcpPort, server));
-  const child = startChild({
+  const child = await startServer({
     name: 'stack',
     command: process.execPath,
     // The young generation as `npm start` has it.
     args: ['--max-semi-space-size=4', SERVER, 'stack', '--config', config, '--data-dir', dataDir],
-    env: cleanEnvironment(folder),
+    dataDir,
     cwd: folder,
   });
-  const file = join(dataDir, 'run.json');
-  const isReady = until('the stack is ready', () => existsSync(file), { timeoutMs: START_TIMEOUT_MS });
-  await Promise.race([isReady, failAtExit(child)]);
-  return new Stack(child, JSON.parse(readFileSync(file, 'utf8')), { tcpPort, crashesDir: join(dataDir, 'crashes') });
+  const run = JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8'));
+  return new Stack(child, run, { tcpPort, crashesDir: join(dataDir, 'crashes') });
 }
 
 class Stack {

@@ -3,8 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
+import { cleanEnvironment } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
-import { cleanEnvironment, startEdge } from '../../groups/lib/edge.mjs';
+import { startEdge } from '../../groups/lib/edge.mjs';
 import { METER_ARGS, meterOf } from '../../groups/lib/metered-child.mjs';
 import { until } from '../../groups/lib/until.mjs';
 
