@@ -1,7 +1,8 @@
 // The platform is killed at random points while it reports usage to the payment processor's simulator, again and again; at the
 // end the simulator must have been told of every byte that the tables have, once.
-import { runScript } from '../groups/lib/script.mjs';
-import { loadBundled } from '../platform/lib/load-bundled.mjs';
+
+import { loadBundled } from '../lib/load-bundled.mjs';
+import { runScript } from '../lib/script.mjs';
 
 const USAGE = `usage: node tests/tools/billing/metering-kill.mjs [--kills N] [--accounts N]
 50 kills, 20 accounts with something to report in each run: about 5 minutes.`;

@@ -1,6 +1,7 @@
 // Pictures of every page of the dashboard, in light and dark, on a desk and on a phone, from a real stack with example data.
-import { runScript } from '../groups/lib/script.mjs';
-import { loadBundled } from '../platform/lib/load-bundled.mjs';
+
+import { loadBundled } from '../lib/load-bundled.mjs';
+import { runScript } from '../lib/script.mjs';
 
 const USAGE = `usage: node tests/tools/dashboard/screenshots.mjs [--docs]
 Writes .cache/screenshots/<page>-<desktop|phone>-<light|dark>.png; --docs replaces the pictures of docs/screenshots with the new ones.

@@ -6,8 +6,8 @@ import { createConnection } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT } from '../../../scripts/lib/paths.mjs';
-import { runScript } from '../groups/lib/script.mjs';
-import { loadBundled } from '../platform/lib/load-bundled.mjs';
+import { loadBundled } from '../lib/load-bundled.mjs';
+import { runScript } from '../lib/script.mjs';
 import { CTRL_C, hasTerminals, Terminal } from './lib/terminal.mjs';
 
 const USAGE = `usage: node tests/tools/first-hour/first-hour.mjs [--keep]

@@ -3,12 +3,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { throwAwayFolder } from '../../../bench/lib/children.mjs';
 import { findWrk } from '../../../bench/lib/wrk.mjs';
-import { startEdge } from './lib/edge.mjs';
+import { startEdge } from '../lib/edge.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { LocalService } from './lib/local-service.mjs';
 import { Member } from './lib/member.mjs';
 import { PostTrickle } from './lib/post-trickle.mjs';
-import { runScript } from './lib/script.mjs';
-import { until } from './lib/until.mjs';
 import { WrkVisitors } from './lib/wrk-visitors.mjs';
 
 const USAGE = `usage: node tests/tools/groups/failover.mjs [--rounds N] [--connections N]

@@ -1,14 +1,14 @@
 // A member that flaps every second for five minutes: everyone who counts its edges counts the same, alerts come for every
 // downward edge of a group that has nobody else and never for one that has, and the edge holds no more at the end than before.
 import { setTimeout as pause } from 'node:timers/promises';
-import { startEdge } from './lib/edge.mjs';
+import { startEdge } from '../lib/edge.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { EventStream } from './lib/event-stream.mjs';
 import { startFlappingService } from './lib/flapping-service.mjs';
 import { Member } from './lib/member.mjs';
 import { startReceiver } from './lib/receiver.mjs';
 import { roomyEdge } from './lib/roomy-edge.mjs';
-import { runScript } from './lib/script.mjs';
-import { until } from './lib/until.mjs';
 
 const USAGE = `usage: node tests/tools/groups/flapping.mjs [--seconds N]
 One member alone in a group and one beside a steady member, both flapping every second, for 300 s (--seconds).`;

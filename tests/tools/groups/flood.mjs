@@ -7,10 +7,10 @@ import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { failAtExit, startChild, stopChild } from '../../../bench/lib/children.mjs';
-import { startEdge } from './lib/edge.mjs';
+import { startEdge } from '../lib/edge.mjs';
+import { runScript } from '../lib/script.mjs';
 import { Member } from './lib/member.mjs';
 import { startReceiver } from './lib/receiver.mjs';
-import { runScript } from './lib/script.mjs';
 
 const USAGE = `usage: node tests/tools/groups/flood.mjs [--seconds N]
 Visits without and then under a flood of frames of another account, 60 s each (--seconds).`;

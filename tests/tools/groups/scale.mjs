@@ -2,11 +2,11 @@
 // leaves, memory of a member, the time of GET /api/groups under load, and that nothing of it stays when all have left.
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { startEdge } from '../lib/edge.mjs';
+import { inParallel } from '../lib/in-parallel.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { ControlClient } from './lib/control-client.mjs';
-import { startEdge } from './lib/edge.mjs';
-import { inParallel } from './lib/in-parallel.mjs';
-import { runScript } from './lib/script.mjs';
-import { until } from './lib/until.mjs';
 
 const USAGE = `usage: node tests/tools/groups/scale.mjs [--members N] [--groups N]
 10,000 members in one tcp group and 2,000 http groups of one member; about two minutes.`;

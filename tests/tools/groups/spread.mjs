@@ -1,12 +1,12 @@
 // Dispatch is uniform: 3 members in 3 real clients, 30,000 public connections, and the figures of everyone who counts.
 // Chance alone fails a right edge once in about a thousand runs: that is what p = 0.001 means.
 import { connect } from 'node:net';
-import { startEdge } from './lib/edge.mjs';
-import { inParallel } from './lib/in-parallel.mjs';
+import { startEdge } from '../lib/edge.mjs';
+import { inParallel } from '../lib/in-parallel.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { Member } from './lib/member.mjs';
 import { startNamingService } from './lib/naming-service.mjs';
-import { runScript } from './lib/script.mjs';
-import { until } from './lib/until.mjs';
 
 const USAGE = `usage: node tests/tools/groups/spread.mjs [--http] [--connections N]
 3 members, 30,000 connections of a tcp group; with --http of an http group, one request each. About a minute.`;

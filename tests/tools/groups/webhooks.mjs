@@ -2,12 +2,12 @@
 // as with good ones, and the next alert still goes out.
 import { setTimeout as pause } from 'node:timers/promises';
 import { median, percentile } from '../../../bench/lib/statistics.mjs';
+import { startEdge } from '../lib/edge.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { ControlClient } from './lib/control-client.mjs';
-import { startEdge } from './lib/edge.mjs';
 import { startReceiver } from './lib/receiver.mjs';
 import { roomyEdge } from './lib/roomy-edge.mjs';
-import { runScript } from './lib/script.mjs';
-import { until } from './lib/until.mjs';
 
 const USAGE = `usage: node tests/tools/groups/webhooks.mjs [--seconds N]
 Receivers that never answer, reset, or drip, 6 s each (--seconds) in turn with good ones; about a minute in all.`;

@@ -3,9 +3,9 @@
 import { connect as connectTcp, createServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
-import { Chance } from '../soak/lib/chance.mjs';
+import { Chance } from '../lib/chance.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { Client, startStack } from '../soak/lib/stack.mjs';
 import {
   END_STREAM,

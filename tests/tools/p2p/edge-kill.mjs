@@ -1,8 +1,8 @@
 // The edge is killed and restarted under direct downloads, which lose nothing; and every end of permission ends them: the tunnel is deleted, the
 // peer is dismissed. A publisher that another program replaces, and a subscriber that is killed.
 import { setTimeout as delay } from 'node:timers/promises';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { P2pEdge, P2pProgram, secretFile, startBigFiles, startDownload } from './lib/stage.mjs';
 
 const USAGE = 'usage: node tests/tools/p2p/edge-kill.mjs [--kills N] [--megabytes N]';

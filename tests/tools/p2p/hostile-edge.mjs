@@ -9,8 +9,8 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { throwAwayFolder } from '../../../bench/lib/children.mjs';
 import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { P2pProgram, secretFile } from './lib/stage.mjs';
 
 const USAGE = 'usage: node tests/tools/p2p/hostile-edge.mjs';

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
-import { runScript } from '../groups/lib/script.mjs';
+import { runScript } from '../lib/script.mjs';
 
 const USAGE = `usage: node tests/tools/p2p/noise-peer.mjs [--records N]
 Needs python3 with venv, and PyPI.`;

@@ -7,8 +7,8 @@ import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { residentBytes } from '../../../bench/lib/process-table.mjs';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { P2pEdge, P2pProgram, secretFile, startBigFiles, startDownload } from './lib/stage.mjs';
 
 const USAGE = 'usage: node tests/tools/p2p/stalled-readers.mjs [--readers N] [--seconds N]';

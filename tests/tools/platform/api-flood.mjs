@@ -1,8 +1,8 @@
 // One account with 1,500 connections and strangers with 1,000 flood the API of a stack: how long another tenant's calls, registrations and first
 // authentications take, beside the same without a flood.
 import { availableParallelism, loadavg } from 'node:os';
-import { runScript } from '../groups/lib/script.mjs';
-import { loadBundled } from './lib/load-bundled.mjs';
+import { loadBundled } from '../lib/load-bundled.mjs';
+import { runScript } from '../lib/script.mjs';
 
 const USAGE = `usage: node tests/tools/platform/api-flood.mjs [--account N] [--strangers N] [--rounds N]
 1,500 and 1,000 connections, 150 rounds with and without them: about 2 minutes.`;

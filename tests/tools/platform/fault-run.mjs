@@ -2,9 +2,9 @@
 // is billed twice, and a killed edge has at most the last 100 ms not billed. Before that one kill of the edge alone: how long its ports were closed.
 import { loadavg } from 'node:os';
 import { readProcessorUse, takenByOthers } from '../../../scripts/lib/processor-use.mjs';
-import { runScript } from '../groups/lib/script.mjs';
-import { Chance } from '../soak/lib/chance.mjs';
-import { loadBundled } from './lib/load-bundled.mjs';
+import { Chance } from '../lib/chance.mjs';
+import { loadBundled } from '../lib/load-bundled.mjs';
+import { runScript } from '../lib/script.mjs';
 
 const USAGE = `usage: node tests/tools/platform/fault-run.mjs [--kills N] [--seconds N] [--edge-kills N] [--seed N]
 33 kills at random in 180 seconds, after 3 kills of the edge alone: 4 minutes. The same seed kills the same programs at the same times.`;

@@ -1,8 +1,8 @@
 // kill -9 of each part of a stack in turn, and of all of it, while visitors use the tunnels of a paying account: every part comes back in
 // its time, clients by themselves, nothing is charged twice, and what an edge had not written down is at most what 100 ms carry.
 import { availableParallelism, loadavg } from 'node:os';
-import { runScript } from '../groups/lib/script.mjs';
-import { loadBundled } from './lib/load-bundled.mjs';
+import { loadBundled } from '../lib/load-bundled.mjs';
+import { runScript } from '../lib/script.mjs';
 
 const USAGE = `usage: node tests/tools/platform/part-kill.mjs [--kills N] [--unbilled-ms N]
 20 kills of edge, platform, database and parent each: about 6 minutes.

@@ -1,7 +1,8 @@
 // Usage at its size: fills a database with the tunnels of one busy account and of many others, then asks for usage as the API
 // does, prints how PostgreSQL answers, and checks that it never reads a large table whole and that others cost nothing.
-import { runScript } from '../groups/lib/script.mjs';
-import { loadBundled } from './lib/load-bundled.mjs';
+
+import { loadBundled } from '../lib/load-bundled.mjs';
+import { runScript } from '../lib/script.mjs';
 
 const USAGE = `usage: node tests/tools/platform/seed-usage.mjs [--rows N] [--all N] [--accounts N]
 1000000 rows of one account among 10000000 of 10000 accounts: about ten minutes and 6 GB below the folder for temporary files.

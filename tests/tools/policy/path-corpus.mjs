@@ -6,9 +6,9 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { ROOT } from '../../../scripts/lib/paths.mjs';
-import { startEdge } from '../groups/lib/edge.mjs';
-import { inParallel } from '../groups/lib/in-parallel.mjs';
-import { runScript } from '../groups/lib/script.mjs';
+import { startEdge } from '../lib/edge.mjs';
+import { inParallel } from '../lib/in-parallel.mjs';
+import { runScript } from '../lib/script.mjs';
 import { SERVICES, startService } from './lib/corpus-services.mjs';
 import { startTunnels } from './lib/policy-client.mjs';
 

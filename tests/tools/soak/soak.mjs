@@ -3,9 +3,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { setTimeout as pause } from 'node:timers/promises';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
-import { Chance } from './lib/chance.mjs';
+import { Chance } from '../lib/chance.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { startHttp1Service, startHttp2Service, startTcpService } from './lib/odd-services.mjs';
 import { Visitors } from './lib/odd-visitors.mjs';
 import { Client, startStack } from './lib/stack.mjs';

@@ -6,8 +6,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { startChild, throwAwayFolder } from '../../../bench/lib/children.mjs';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { dropsOf, freeUdpPort, needs, startUdpEdge, UdpTunnel } from './lib/stand.mjs';
 
 const USAGE = `usage: node tests/tools/udp/dns.mjs [--queries N] [--at-a-time N]

@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startChild, stopChild } from '../../../bench/lib/children.mjs';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { inOwnNetwork } from './lib/own-network.mjs';
 import { dropsOf, needs, startUdpEdge, UdpTunnel } from './lib/stand.mjs';
 

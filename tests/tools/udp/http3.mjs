@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../bench/lib/children.mjs';
 import { ROOT } from '../../../scripts/lib/paths.mjs';
-import { runScript } from '../groups/lib/script.mjs';
+import { runScript } from '../lib/script.mjs';
 import { dropsOf, freeUdpPort, needs, startUdpEdge, UdpTunnel } from './lib/stand.mjs';
 
 const USAGE = `usage: node tests/tools/udp/http3.mjs [--megabytes N] [--gets N]

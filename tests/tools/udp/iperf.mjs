@@ -11,9 +11,9 @@ import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../ben
 import { freePort } from '../../../bench/lib/free-ports.mjs';
 import { cleanEnvironment } from '../../../bench/lib/server.mjs';
 import { ROOT } from '../../../scripts/lib/paths.mjs';
-import { startEdge } from '../groups/lib/edge.mjs';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
+import { startEdge } from '../lib/edge.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { SlowLink } from './lib/slow-link.mjs';
 import { dropsOf, freeUdpPort, needs, UdpTunnel } from './lib/stand.mjs';
 

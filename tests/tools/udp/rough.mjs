@@ -4,8 +4,8 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { SlowLink } from './lib/slow-link.mjs';
 import { dropsOf, startUdpEdge, UdpTunnel } from './lib/stand.mjs';
 

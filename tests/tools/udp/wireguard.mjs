@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startChild, throwAwayFolder } from '../../../bench/lib/children.mjs';
-import { runScript } from '../groups/lib/script.mjs';
-import { until } from '../groups/lib/until.mjs';
+import { runScript } from '../lib/script.mjs';
+import { until } from '../lib/until.mjs';
 import { inOwnNetwork } from './lib/own-network.mjs';
 import { dropsOf, freeUdpPort, needs, startUdpEdge, UdpTunnel } from './lib/stand.mjs';
 

@@ -8,7 +8,7 @@ import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../
 import { freePort } from '../../../../bench/lib/free-ports.mjs';
 import { cleanEnvironment, startServer } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
-import { until } from '../../groups/lib/until.mjs';
+import { until } from '../../lib/until.mjs';
 
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
 const CLIENT = join(ROOT, 'apps/cli/bin/tunnel.mjs');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
 import { cleanEnvironment } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
-import { until } from '../../groups/lib/until.mjs';
+import { until } from '../../lib/until.mjs';
 
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { failAtExit, startChild, stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
 import { cleanEnvironment } from '../../../../bench/lib/server.mjs';
 import { ROOT } from '../../../../scripts/lib/paths.mjs';
-import { startEdge } from '../../groups/lib/edge.mjs';
-import { METER_ARGS, meterOf } from '../../groups/lib/metered-child.mjs';
-import { until } from '../../groups/lib/until.mjs';
+import { startEdge } from '../../lib/edge.mjs';
+import { METER_ARGS, meterOf } from '../../lib/metered-child.mjs';
+import { until } from '../../lib/until.mjs';
 
 const CLI = join(ROOT, 'apps/cli/bin/tunnel.mjs');
 const MANY_FLOWS = 'connections_per_tunnel = 50000\nconnections_per_address = 50000';

@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { leaveNothingBehind } from '../../../../bench/lib/children.mjs';
-import { ROOT } from '../../../../scripts/lib/paths.mjs';
+import { leaveNothingBehind } from '../../../bench/lib/children.mjs';
+import { ROOT } from '../../../scripts/lib/paths.mjs';
 
 class UsageError extends Error {}
 

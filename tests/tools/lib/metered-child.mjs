@@ -1,6 +1,6 @@
 // Questions to a child process that has meter.mjs loaded, over its channel.
 import { fileURLToPath } from 'node:url';
-import { failAtExit } from '../../../../bench/lib/children.mjs';
+import { failAtExit } from '../../../bench/lib/children.mjs';
 
 /** Arguments of node, in front of the program. */
 export const METER_ARGS = ['--expose-gc', '--import', fileURLToPath(new URL('meter.mjs', import.meta.url))];

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
-import { CACHE_DIR, ROOT } from '../../../../scripts/lib/paths.mjs';
+import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
 
 /** @param {URL} entry @param {string} name of the bundle, without an ending */
 export async function loadBundled(entry, name) {

@@ -1,4 +1,5 @@
 // Loaded into an edge or a client before its program (node --import): tells what the process holds and has used, when metered-child.mjs asks.
+
 const countsOf = (names) => {
   const counts = {};
   for (const name of names) counts[name] = (counts[name] ?? 0) + 1;

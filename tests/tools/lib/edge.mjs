@@ -1,10 +1,10 @@
 // A real `tunnel-server edge` with load balancing on, in a folder of its own; what its REST and metrics say, and its meter.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { stopChild, throwAwayFolder } from '../../../../bench/lib/children.mjs';
-import { freePort } from '../../../../bench/lib/free-ports.mjs';
-import { startServer } from '../../../../bench/lib/server.mjs';
-import { ROOT } from '../../../../scripts/lib/paths.mjs';
+import { stopChild, throwAwayFolder } from '../../../bench/lib/children.mjs';
+import { freePort } from '../../../bench/lib/free-ports.mjs';
+import { startServer } from '../../../bench/lib/server.mjs';
+import { ROOT } from '../../../scripts/lib/paths.mjs';
 import { METER_ARGS, meterOf } from './metered-child.mjs';
 
 const SERVER = join(ROOT, 'apps/server/bin/tunnel-server.mjs');
