@@ -2,9 +2,19 @@ export { KeyedMutex } from './async/keyed-mutex.ts';
 export { SerialQueue, SerialRuns } from './async/serial.ts';
 export { SingleFlight } from './async/single-flight.ts';
 export { type Clock, readOncePerTurn, systemClock, type Timer } from './clock.ts';
+export {
+  ASIDE,
+  readBounded,
+  syncFolder,
+  syncFolderSync,
+  writeAtomic,
+  writeAtomicSync,
+} from './files/atomic-file.ts';
 export { type FileLock, isProcessAlive, lockHolder, takeLock } from './files/file-lock.ts';
+export { readFirstAccountLink, removeFirstAccountLink, writeFirstAccountLink } from './files/first-account-link.ts';
+export { GrowingFile, LineLog, type LineRecord, lineOf, recordsIn, wholeLines } from './files/line-log.ts';
+export { SealedFiles } from './files/sealed-file.ts';
 export { ensureSecretFile, readSecretFile } from './files/secret-file.ts';
-export { readFirstAccountLink, removeFirstAccountLink, writeFirstAccountLink } from './first-account-link.ts';
 export { createGuardedFetch, type GuardedFetch, trustOf } from './guarded-fetch/guarded-fetch.ts';
 export type { NameLookup } from './guarded-fetch/name-lookup.ts';
 export { reasonOf, requestOnce } from './guarded-fetch/request-once.ts';

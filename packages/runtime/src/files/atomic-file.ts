@@ -1,0 +1,126 @@
+// Files that are always whole: new content is written to a file beside the target and then renamed. Readers, and the next start after a crash, find
+// either the old content or the new content.
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { randomToken } from '../secret.ts';
+
+export interface AtomicWriteOptions {
+  /** Permissions of the file. By default only its owner can read and write it. */
+  readonly mode?: number;
+  /**
+   * Flushes the content to the disk before the rename. Without it a file survives the end of the process, but can be empty after a power failure. A flush takes
+   * milliseconds, so only files that cannot be recreated ask for it.
+   */
+  readonly flush?: boolean;
+  /**
+   * The caller guarantees that nobody else writes this file at the same time, by a lock or a queue. The file beside the target then has one fixed name, so that the
+   * leftover of a killed process is replaced by the next write. Otherwise each write has its own name.
+   */
+  readonly soleWriter?: boolean;
+}
+
+/** Ending of the file that holds new content until it is complete. */
+export const ASIDE = '.new';
+
+/** Replaces the file at `path`. A symbolic link at `path` is replaced, too, and never followed. On failure the old content stays. */
+export const writeAtomic = async (
+  path: string,
+  content: string | Uint8Array | Iterable<string>,
+  options: AtomicWriteOptions = {},
+): Promise<void> => {
+  const aside = asideOf(path, options);
+  if (options.soleWriter === true) await rm(aside, { force: true });
+  try {
+    await writeFile(aside, content, createOptions(options));
+    await rename(aside, path);
+  } catch (error) {
+    await rm(aside, { force: true }).catch(() => {});
+    throw error;
+  }
+};
+
+/** As {@link writeAtomic}, for callers that cannot wait: a process that is about to end, or a command with nothing else to do. */
+export const writeAtomicSync = (path: string, content: string | Uint8Array, options: AtomicWriteOptions = {}): void => {
+  const aside = asideOf(path, options);
+  if (options.soleWriter === true) rmSync(aside, { force: true });
+  try {
+    writeFileSync(aside, content, createOptions(options));
+    renameSync(aside, path);
+  } catch (error) {
+    removeQuietly(aside);
+    throw error;
+  }
+};
+
+const asideOf = (path: string, { soleWriter }: AtomicWriteOptions): string =>
+  soleWriter === true ? path + ASIDE : `${path}.${randomToken(6)}${ASIDE}`;
+
+/** `wx` fails for a file or a symbolic link that exists, so that no other file is overwritten. */
+const createOptions = ({ mode = 0o600, flush = false }: AtomicWriteOptions) => ({ mode, flush, flag: 'wx' }) as const;
+
+const removeQuietly = (path: string): void => {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // The error that the caller gets says more than this one.
+  }
+};
+
+/** Flushes the names in a folder: a rename survives a power failure only after this. */
+export const syncFolder = async (folder: string): Promise<void> => {
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+export const syncFolderSync = (folder: string): void => {
+  const handle = openSync(folder, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+};
+
+/** The text of a file, or null if there is no file. Rejects for a file of more than `maxBytes`, so that a damaged file cannot exhaust memory. */
+export const readBounded = async (path: string, maxBytes: number): Promise<string | null> => {
+  try {
+    refuseUnbounded(await stat(path), maxBytes);
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    return nullIfMissing(error);
+  }
+};
+
+export const readBoundedSync = (path: string, maxBytes: number): string | null => {
+  try {
+    refuseUnbounded(statSync(path), maxBytes);
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    return nullIfMissing(error);
+  }
+};
+
+/** Pipes and devices are refused because reading them can block forever. */
+const refuseUnbounded = (found: Stats, maxBytes: number): void => {
+  if (!found.isFile()) throw new Error('it is no file');
+  if (found.size > maxBytes) throw new Error(`it has ${found.size} bytes`);
+};
+
+const nullIfMissing = (error: unknown): null => {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+  throw error;
+};

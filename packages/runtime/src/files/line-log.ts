@@ -1,0 +1,254 @@
+// Append-only state files: one JSON record per line. A file is written whole once, then grows by a line for each change, and is written whole again when the
+// changes outgrow their bound. A crash can cut off the last line, which readers ignore.
+import { type FileHandle, open, rename, rm, unlink } from 'node:fs/promises';
+import { ASIDE, readBounded } from './atomic-file.ts';
+
+// ---- lines ----
+
+export type LineRecord = Readonly<Record<string, unknown>>;
+
+export const lineOf = (record: object): string => `${JSON.stringify(record)}\n`;
+
+/** The complete lines of a text, without their ends. Text behind the last line end was cut off by a crash. */
+export function* wholeLines(text: string): Generator<string> {
+  let from = 0;
+  for (let to = text.indexOf('\n'); to !== -1; to = text.indexOf('\n', from)) {
+    yield text.slice(from, to);
+    from = to + 1;
+  }
+}
+
+/** The records behind the first line, which says what kind of file it is. Throws at the first line that is not a JSON object. */
+export function* recordsIn(text: string, isHead: (first: LineRecord) => boolean): Generator<LineRecord> {
+  let hasHead = false;
+  for (const line of wholeLines(text)) {
+    const record: unknown = JSON.parse(line);
+    if (typeof record !== 'object' || record === null) throw new Error('it has a line that is no object');
+    if (hasHead) yield record as LineRecord;
+    else if (!isHead(record as LineRecord)) throw new Error(NOT_OURS);
+    hasHead = true;
+  }
+  if (!hasHead) throw new Error(NOT_OURS);
+}
+
+const NOT_OURS = 'it begins as no such file does';
+
+/** Characters that are written in one piece, so that writing a large file does not hold up connections. */
+const PIECE_CHARS = 64 * 1024;
+
+function* piecesOf(lines: Iterable<string>): Generator<string> {
+  let piece = '';
+  for (const line of lines) {
+    piece += line;
+    if (piece.length < PIECE_CHARS) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
+}
+
+// ---- the file ----
+
+/** A file that only grows. It is prepared beside its path and published by a rename; each append is in the file whole or not at all. */
+export class GrowingFile {
+  readonly #path: string;
+  readonly #handle: FileHandle;
+  #bytes = 0;
+
+  private constructor(path: string, handle: FileHandle) {
+    this.#path = path;
+    this.#handle = handle;
+  }
+
+  /**
+   * Writes the first lines beside `path`. `flush` puts them on the disk before this settles. The caller is the only writer of `path`; a leftover of a killed process is
+   * replaced.
+   */
+  static async prepare(
+    path: string,
+    lines: Iterable<string>,
+    { flush }: { readonly flush: boolean },
+  ): Promise<GrowingFile> {
+    const aside = path + ASIDE;
+    await rm(aside, { force: true });
+    const handle = await open(aside, 'ax', 0o600);
+    const file = new GrowingFile(path, handle);
+    try {
+      for (const piece of piecesOf(lines)) await file.#write(piece);
+      if (flush) await handle.sync();
+      return file;
+    } catch (error) {
+      await file.discard();
+      throw error;
+    }
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Puts the file in its place, instead of the one before. */
+  async publish(): Promise<void> {
+    await rename(this.#path + ASIDE, this.#path);
+  }
+
+  /** Not flushed: lines survive the end of the process, not a power failure. */
+  async append(text: string): Promise<void> {
+    const before = this.#bytes;
+    try {
+      await this.#write(text);
+    } catch (error) {
+      await this.cutTo(before);
+      throw error;
+    }
+  }
+
+  async #write(text: string): Promise<void> {
+    const chunk = Buffer.from(text);
+    await this.#handle.writeFile(chunk);
+    this.#bytes += chunk.length;
+  }
+
+  /** Removes everything behind the first `bytes`, if the disk allows it. */
+  async cutTo(bytes: number): Promise<void> {
+    try {
+      await this.#handle.truncate(bytes);
+      this.#bytes = bytes;
+    } catch {
+      // The disk accepts nothing, not even this. Readers ignore half a line.
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#handle.close();
+  }
+
+  /** Removes the published file, because another one has replaced it. */
+  async remove(): Promise<void> {
+    await this.#leave(this.#path);
+  }
+
+  /** Removes a file that was never published. */
+  async discard(): Promise<void> {
+    await this.#leave(this.#path + ASIDE);
+  }
+
+  async #leave(path: string): Promise<void> {
+    await this.close();
+    // A file that cannot be removed does no harm: the owner finds it at the next start.
+    await unlink(path).catch(() => {});
+  }
+}
+
+// ---- the log ----
+
+export interface LineLogOptions {
+  readonly path: string;
+  /** A larger file is not read. */
+  readonly maxBytes: number;
+  /** Characters of changes that can wait for the disk. Beyond them the file is written whole instead. */
+  readonly queueChars: number;
+  /** Characters of changes in the file. Beyond them the file is written whole again. */
+  readonly tailChars: number;
+  /** The current state, starting with the line that says what kind of file it is. */
+  readonly lines: () => Iterable<string>;
+  /** Called at the first failed write, and not again before a write has succeeded. */
+  readonly onFailed: (reason: string) => void;
+}
+
+/**
+ * Current state on the disk, for the next run. Changes are written in the background, one write at a time, without a flush. A failed write loses nothing: the next
+ * change writes the whole file. A line can be written twice, so a record must mean the same when it is read twice.
+ */
+export class LineLog {
+  readonly #options: LineLogOptions;
+  #queue = '';
+  #tailChars = 0;
+  #file: GrowingFile | null = null;
+  /** The file on the disk is of an earlier run, or lacks changes: lines must not be appended to it. */
+  #isStale = true;
+  #hasFailed = false;
+  #writing: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(options: LineLogOptions) {
+    this.#options = options;
+  }
+
+  /** The text that the last run left; null if there is no file. Rejects with the reason why it cannot be read. */
+  read(): Promise<string | null> {
+    return readBounded(this.#options.path, this.#options.maxBytes);
+  }
+
+  append(lines: string): void {
+    if (this.#isClosed) return;
+    this.#queue += lines;
+    if (this.#queue.length > this.#options.queueChars) {
+      this.#queue = lines;
+      this.#isStale = true;
+    }
+    this.#writing ??= this.#write();
+  }
+
+  /** Writes the whole state, because it has changed in many places. */
+  rewrite(): void {
+    if (this.#isClosed) return;
+    this.#queue = '';
+    this.#isStale = true;
+    this.#writing ??= this.#write();
+  }
+
+  /** Settles when everything is written. Later changes are ignored. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#writing;
+    await this.#file?.close();
+    this.#file = null;
+  }
+
+  async #write(): Promise<void> {
+    // All changes of this turn are written together.
+    await Promise.resolve();
+    try {
+      while (this.#isStale || this.#queue !== '') {
+        if (this.#isStale || this.#tailChars > this.#options.tailChars) await this.#writeWhole();
+        // More changes came during the write than the queue holds. The queue lacks some of them, so that its lines would follow a gap.
+        if (this.#isStale) continue;
+        const text = this.#queue;
+        this.#queue = '';
+        this.#tailChars += text.length;
+        if (text !== '') await this.#file?.append(text);
+        this.#hasFailed = false;
+      }
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#writing = null;
+  }
+
+  /** Changes that come during the write are in the queue as well, so none is lost. */
+  async #writeWhole(): Promise<void> {
+    const { path, lines } = this.#options;
+    this.#isStale = false;
+    const file = await GrowingFile.prepare(path, lines(), { flush: false });
+    try {
+      await file.publish();
+    } catch (error) {
+      await file.discard();
+      throw error;
+    }
+    const before = this.#file;
+    this.#file = file;
+    this.#tailChars = 0;
+    await before?.close();
+  }
+
+  /** The next change tries again, and then writes the whole state. */
+  #failed(error: unknown): void {
+    this.#isStale = true;
+    this.#queue = '';
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    this.#options.onFailed(error instanceof Error ? error.message : String(error));
+  }
+}

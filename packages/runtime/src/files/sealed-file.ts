@@ -1,0 +1,47 @@
+// Files that can be opened only with the secret that they were written with: compact JWE (RFC 7516) under a key that is derived from the secret and stored nowhere.
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import type { Secret } from '../secret.ts';
+import { readBoundedSync, writeAtomic } from './atomic-file.ts';
+
+const CIPHER = 'aes-256-gcm';
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** The protected header, which every file starts with (RFC 7516, 7.1). */
+const HEAD = Buffer.from(JSON.stringify({ alg: 'dir', enc: 'A256GCM' })).toString('base64url');
+const AUTHENTICATED = Buffer.from(HEAD, 'latin1');
+
+export class SealedFiles {
+  readonly #key: Uint8Array;
+
+  /** `purpose` is part of the key: files for one purpose cannot be opened as files for another. */
+  constructor(secret: Secret, purpose: string) {
+    this.#key = new Uint8Array(hkdfSync('sha256', secret.reveal(), '', purpose, KEY_BYTES));
+  }
+
+  /** Replaces the file. The caller writes a path once at a time. Flushed, and on a full disk the old file stays. */
+  write(path: string, value: unknown): Promise<void> {
+    return writeAtomic(path, this.#seal(JSON.stringify(value)), { flush: true, soleWriter: true });
+  }
+
+  /** The value that was written; undefined if there is no file. Throws for a file that is too large, damaged or written with another secret. */
+  read(path: string, maxBytes: number): unknown {
+    const sealed = readBoundedSync(path, maxBytes);
+    return sealed === null ? undefined : JSON.parse(this.#open(sealed));
+  }
+
+  #seal(text: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(AUTHENTICATED);
+    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+    return [HEAD, '', ...[nonce, sealed, cipher.getAuthTag()].map((part) => part.toString('base64url'))].join('.');
+  }
+
+  #open(sealed: string): string {
+    const [head, wrapped, nonce = '', text = '', tag = '', ...rest] = sealed.trim().split('.');
+    if (head !== HEAD || wrapped !== '' || rest.length > 0) throw new Error('it is sealed in another way');
+    const cipher = createDecipheriv(CIPHER, this.#key, Buffer.from(nonce, 'base64url'), { authTagLength: TAG_BYTES });
+    cipher.setAAD(AUTHENTICATED).setAuthTag(Buffer.from(tag, 'base64url'));
+    return Buffer.concat([cipher.update(Buffer.from(text, 'base64url')), cipher.final()]).toString();
+  }
+}
