@@ -1,8 +1,7 @@
 // The file of who has which public endpoint, for the next run: a line for each change, and one every few seconds that says "alive".
 
 import type { LeasedEndpoint } from '@tunnel/rules/tunnels';
-import type { Clock, Logger } from '@tunnel/runtime';
-import { LineFile } from '../backend/line-file.ts';
+import { type Clock, LineLog, type LineRecord, type Logger, lineOf, recordsIn } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointClaim, LastRun } from './awaited-endpoints.rules.ts';
 
@@ -12,24 +11,21 @@ export interface EndpointsFileOptions {
   readonly logger: Logger;
 }
 
-/** Claims that are written in one piece. */
-const CLAIMS_PER_PIECE = 500;
-
 export class EndpointsFile {
   readonly #options: EndpointsFileOptions;
   /** What the file says once all is written. */
   readonly #claims = new Map<string, EndpointClaim>();
-  readonly #file: LineFile;
+  readonly #file: LineLog;
 
   constructor(options: EndpointsFileOptions) {
     const { path, logger } = options;
     this.#options = options;
-    this.#file = new LineFile({
+    this.#file = new LineLog({
       path,
       maxBytes: EDGE_LIMITS.ENDPOINTS_FILE_MAX_BYTES,
       queueChars: EDGE_LIMITS.ENDPOINTS_FILE_QUEUE_CHARS,
       tailChars: EDGE_LIMITS.ENDPOINTS_FILE_TAIL_CHARS,
-      pieces: () => this.#pieces(),
+      lines: () => this.#lines(),
       onFailed: (reason) => {
         const text = { file: path, reason };
         logger.error(text, 'the file of endpoints cannot be written: after a crash they are held for nobody');
@@ -78,25 +74,16 @@ export class EndpointsFile {
     return lineOf({ kind, at: this.#options.clock.now() });
   }
 
-  *#pieces(): Generator<string> {
-    let piece = lineOf(HEAD) + this.#signOfLife('alive');
-    let claims = 0;
-    for (const claim of this.#claims.values()) {
-      piece += openLine(claim);
-      claims += 1;
-      if (claims % CLAIMS_PER_PIECE !== 0) continue;
-      yield piece;
-      piece = '';
-    }
-    yield piece;
+  *#lines(): Generator<string> {
+    yield lineOf(HEAD);
+    yield this.#signOfLife('alive');
+    for (const claim of this.#claims.values()) yield openLine(claim);
   }
 }
 
 // ---- its lines ----
 
 const HEAD = { kind: 'endpoints', version: 1 } as const;
-
-const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
 
 const openLine = ({ tunnelId, owner, secretHash, endpoint: at, group }: EndpointClaim): string =>
   lineOf({
@@ -115,17 +102,14 @@ const fieldsOfEndpoint = (at: LeasedEndpoint): object => {
   return { [at.kind]: at.name, ...(at.passesTls === true ? { passes_tls: true } : {}) };
 };
 
-/** Throws at the first line that says nothing; only the last one may be torn. */
+const isHead = ({ kind, version }: LineRecord): boolean => kind === HEAD.kind && version === HEAD.version;
+
+/** Throws at the first line that is not a valid record. */
 const parseEndpoints = (text: string): LastRun => {
-  const lines = text.split('\n');
-  lines.pop();
-  const head = fieldsOf(JSON.parse(lines[0] ?? ''));
-  if (head['kind'] !== HEAD.kind || head['version'] !== HEAD.version) throw new Error('it begins as no such file does');
   const claims = new Map<string, EndpointClaim>();
   let lastAliveAt = Number.NEGATIVE_INFINITY;
   let end: LastRun['end'] = 'crashed';
-  for (const line of lines.slice(1)) {
-    const said = fieldsOf(JSON.parse(line));
+  for (const said of recordsIn(text, isHead)) {
     if (said['kind'] === 'open') claims.set(textOf(said['tunnel_id']), claimOf(said));
     else if (said['kind'] === 'closed') claims.delete(textOf(said['tunnel_id']));
     else if (said['kind'] === 'alive' || said['kind'] === 'stopped') {
@@ -138,9 +122,7 @@ const parseEndpoints = (text: string): LastRun => {
 
 // By hand: a schema takes ten times as long, and clients wait for the start.
 
-type Fields = Readonly<Record<string, unknown>>;
-
-const claimOf = (said: Fields): EndpointClaim => {
+const claimOf = (said: LineRecord): EndpointClaim => {
   const { account_id: accountId, group } = said;
   return {
     tunnelId: textOf(said['tunnel_id']),
@@ -152,12 +134,12 @@ const claimOf = (said: Fields): EndpointClaim => {
   };
 };
 
-const groupOf = (group: Fields): NonNullable<EndpointClaim['group']> => ({
+const groupOf = (group: LineRecord): NonNullable<EndpointClaim['group']> => ({
   name: textOf(group['name']),
   keyHash: hashOf(group['key_hash']),
 });
 
-const endpointOf = ({ transport, port, name, domain, peer_name: peerName, ...rest }: Fields): LeasedEndpoint => {
+const endpointOf = ({ transport, port, name, domain, peer_name: peerName, ...rest }: LineRecord): LeasedEndpoint => {
   const tls = rest['passes_tls'] === true ? ({ passesTls: true } as const) : {};
   if (name !== undefined) return { kind: 'name', name: textOf(name), ...tls };
   if (domain !== undefined) return { kind: 'domain', name: textOf(domain), ...tls };
@@ -175,9 +157,9 @@ const endpointOf = ({ transport, port, name, domain, peer_name: peerName, ...res
   return { kind: 'port', transport, port: port as number };
 };
 
-const fieldsOf = (value: unknown): Fields => {
+const fieldsOf = (value: unknown): LineRecord => {
   if (typeof value !== 'object' || value === null) throw new Error('it has a line that is no object');
-  return value as Fields;
+  return value as LineRecord;
 };
 
 const timeOf = (value: unknown): number => {

@@ -4,12 +4,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EdgeChange, LapsedDomain, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
 import type { ReservedPort } from '@tunnel/rules/names';
 import type { Owner, Transport } from '@tunnel/rules/tunnels';
-import type { Clock, Logger } from '@tunnel/runtime';
+import { type Clock, LineLog, type Logger, lineOf } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { LineFile } from '../line-file.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import { linesIn } from '../stream-lines.ts';
-import { lineOf, NAME_FILE_BOUNDS, piecesOf, rowsIn } from './name-lines.ts';
+import { NAME_FILE_BOUNDS, nameLines, rowsIn } from './name-lines.ts';
 import {
   RESERVED_KINDS,
   type ReservedKind,
@@ -37,7 +36,7 @@ type ChangedRow = NameRow | DomainRow | LapsedDomain;
 
 export class PlatformReservedNames implements ReservedNames {
   readonly #options: PlatformReservedNamesOptions;
-  readonly #file: LineFile;
+  readonly #file: LineLog;
   #table = new ReservedNameTable();
   /** The change that the table is at; those before it are in it. */
   #at = 0;
@@ -53,10 +52,10 @@ export class PlatformReservedNames implements ReservedNames {
   constructor(options: PlatformReservedNamesOptions) {
     const { path, logger } = options;
     this.#options = options;
-    this.#file = new LineFile({
+    this.#file = new LineLog({
       path,
       ...NAME_FILE_BOUNDS,
-      pieces: () => piecesOf(FILE, rowsOf(this.#table)),
+      lines: () => nameLines(FILE, rowsOf(this.#table)),
       onFailed: (reason) =>
         logger.error(
           { file: path, reason },

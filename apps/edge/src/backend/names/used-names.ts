@@ -3,10 +3,9 @@
 
 import { owningLabel } from '@tunnel/rules/names';
 import { type Owner, sameOwner } from '@tunnel/rules/tunnels';
-import type { Clock, Logger } from '@tunnel/runtime';
+import { type Clock, LineLog, type Logger, lineOf } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { LineFile } from '../line-file.ts';
-import { lineOf, NAME_FILE_BOUNDS, piecesOf, rowsIn } from './name-lines.ts';
+import { NAME_FILE_BOUNDS, nameLines, rowsIn } from './name-lines.ts';
 
 export interface UsedNamesOptions {
   readonly clock: Pick<Clock, 'now'>;
@@ -24,7 +23,7 @@ interface Use {
 
 export class UsedNames {
   readonly #options: UsedNamesOptions;
-  readonly #file: LineFile;
+  readonly #file: LineLog;
   /** By the name that they are nested below, longest unused first. */
   readonly #uses = new Map<string, Use>();
   /** The names of each account among them, in the same order; null: the operator's. */
@@ -33,10 +32,10 @@ export class UsedNames {
   constructor(options: UsedNamesOptions) {
     const { path, logger } = options;
     this.#options = options;
-    this.#file = new LineFile({
+    this.#file = new LineLog({
       path,
       ...NAME_FILE_BOUNDS,
-      pieces: () => piecesOf(FILE, this.#rows()),
+      lines: () => nameLines(FILE, this.#rows()),
       onFailed: (reason) =>
         logger.error(
           { file: path, reason },
