@@ -1,5 +1,6 @@
 // The journal's file as text: a head, numbered batches, then records one a line, and what was acknowledged meanwhile.
 import { type JournalRecord, journalRecord } from '@tunnel/contract';
+import { lineOf, wholeLines } from '@tunnel/runtime';
 import * as z from 'zod';
 import { type Batch, PendingRecords, withoutStored } from './journal-records.ts';
 
@@ -25,34 +26,30 @@ const note = z.discriminatedUnion('kind', [
 ]);
 const line = z.union([note, journalRecord]);
 
-export const textOf = (value: object): string => `${JSON.stringify(value)}\n`;
-
 export const acknowledgedLine = (journalId: string, last: number): string =>
-  textOf({ kind: 'acknowledged', journal_id: journalId, last });
+  lineOf({ kind: 'acknowledged', journal_id: journalId, last });
 
 export function* linesOf({ journalId, next, batches, pending }: JournalState): Generator<string> {
-  yield textOf({ kind: 'journal', journal_id: journalId, next });
+  yield lineOf({ kind: 'journal', journal_id: journalId, next });
   for (const batch of batches) {
     const { journalId: id, first, records } = batch;
-    yield textOf({ kind: 'batch', journal_id: id, first, records: records.length });
-    for (const record of records) yield textOf(record);
+    yield lineOf({ kind: 'batch', journal_id: id, first, records: records.length });
+    for (const record of records) yield lineOf(record);
   }
-  for (const record of pending) yield textOf(record);
+  for (const record of pending) yield lineOf(record);
 }
 
 /** null: it is no journal. */
 export const readJournal = (text: string): RecoveredJournal | null => {
-  const lines = text.split('\n');
-  // What follows the last line's end was never finished, or is nothing.
-  lines.pop();
-  const start = head.safeParse(jsonOf(lines[0] ?? ''));
+  const [first = '', ...lines] = wholeLines(text);
+  const start = head.safeParse(jsonOf(first));
   if (!start.success) return null;
   const pending = new PendingRecords();
   let batches: Batch[] = [];
   let missing = 0;
   let unreadable = 0;
   let open: JournalRecord[] = [];
-  for (const each of lines.slice(1)) {
+  for (const each of lines) {
     const parsed = line.safeParse(jsonOf(each));
     if (!parsed.success) unreadable += 1;
     else if (parsed.data.kind === 'batch') {

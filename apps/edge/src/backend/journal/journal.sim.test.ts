@@ -1,11 +1,10 @@
 // Random usage, deliveries, failing disks, lost answers and kills: each byte is stored once, whatever came in between.
 import { join } from 'node:path';
-import type { Logger } from '@tunnel/runtime';
+import { GrowingFile, type Logger } from '@tunnel/runtime';
 import { temporaryDirectory } from '@tunnel/testkit';
 import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
 import { Journal } from './journal.ts';
-import { JournalFile } from './journal-file.ts';
 
 const quiet = { error() {}, info() {}, warn() {}, debug() {} } as unknown as Logger;
 
@@ -66,8 +65,8 @@ const play = async (steps: readonly unknown[]): Promise<void> => {
     else if (each.do === 'turn') await new Promise(setImmediate);
     else if (each.do === 'heal') vi.restoreAllMocks();
     else if (each.do === 'break') {
-      if (each.appends === true) vi.spyOn(JournalFile.prototype, 'append').mockRejectedValue(new Error('EIO'));
-      else vi.spyOn(JournalFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
+      if (each.appends === true) vi.spyOn(GrowingFile.prototype, 'append').mockRejectedValue(new Error('EIO'));
+      else vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
     } else {
       // What only memory has goes with the process: so the disk is there, and has it all.
       vi.restoreAllMocks();

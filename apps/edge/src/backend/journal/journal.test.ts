@@ -1,11 +1,10 @@
 import { appendFileSync, chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { JournalRecord } from '@tunnel/contract';
-import type { Logger } from '@tunnel/runtime';
+import { GrowingFile, type Logger } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Journal } from './journal.ts';
-import { JournalFile } from './journal-file.ts';
 
 let root: TemporaryDirectory;
 let folder: string;
@@ -249,12 +248,12 @@ describe('a disk that takes nothing', () => {
   it('later: what is in the file keeps its numbers, what came after goes under another id', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
-    vi.spyOn(JournalFile.prototype, 'append').mockImplementation(() => {
+    vi.spyOn(GrowingFile.prototype, 'append').mockImplementation(() => {
       throw new Error('ENOSPC: no space left on device');
     });
     journal.append([usage('a', 20)]);
     journal.append([usage('a', 300)]);
-    const prepare = vi.spyOn(JournalFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
+    const prepare = vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
     const sent = await drain(journal);
     expect(sent).toEqual([
       { journalId: 'jrn_1', first: 1, records: [usage('a', 1)] },
@@ -271,7 +270,7 @@ describe('a disk that takes nothing', () => {
   it('while numbers are given: the file is cut back to what has them', async () => {
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
-    vi.spyOn(JournalFile, 'prepare').mockImplementation(async () => {
+    vi.spyOn(GrowingFile, 'prepare').mockImplementation(async () => {
       // A line that comes in the midst of it.
       journal.append([usage('a', 20)]);
       throw new Error('ENOSPC');
@@ -286,7 +285,7 @@ describe('a disk that takes nothing', () => {
 
   it('is used again when it is back', async () => {
     const journal = await startJournal();
-    const append = vi.spyOn(JournalFile.prototype, 'append').mockImplementation(() => {
+    const append = vi.spyOn(GrowingFile.prototype, 'append').mockImplementation(() => {
       throw new Error('EIO');
     });
     journal.append([usage('a', 1)]);

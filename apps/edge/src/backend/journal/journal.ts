@@ -4,8 +4,8 @@
 // and removes the old one. When the disk takes nothing, all goes on in memory under another journal id: the numbers of the
 // file stay with what is in the file, so that the next run can send that once more without its being counted twice.
 import type { JournalRecord } from '@tunnel/contract';
-import { type Logger, SerialQueue } from '@tunnel/runtime';
-import { JournalFile, recoverJournal, removeFound, syncFolder } from './journal-file.ts';
+import { GrowingFile, type Logger, SerialQueue, syncFolder } from '@tunnel/runtime';
+import { journalPath, recoverJournal, removeFound } from './journal-file.ts';
 import { acknowledgedLine, endsOfLastRun, linesOf } from './journal-format.ts';
 import {
   type Batch,
@@ -42,7 +42,7 @@ export class Journal {
   #timesFull = 0;
   #sequence = 0;
   /** null: the disk takes nothing. */
-  #file: JournalFile | null = null;
+  #file: GrowingFile | null = null;
   #isLost = false;
   #compactedBytes = 0;
   /** The size of the file when numbers were given to what is in it; null: nothing is being numbered. */
@@ -240,7 +240,7 @@ export class Journal {
     const state = { journalId: this.#journalId, next: this.#next, batches: [...this.#batches], pending };
     this.#meanwhile = [];
     if (before !== null) this.#queue.resume();
-    const file = await JournalFile.prepare(folder, this.#sequence + 1, linesOf(state));
+    const file = await GrowingFile.prepare(journalPath(folder, this.#sequence + 1), linesOf(state), { flush: true });
     await this.#queue.pause();
     await this.#publish(file, before);
     await before?.remove();
@@ -249,7 +249,7 @@ export class Journal {
     this.#isLost = false;
   }
 
-  async #publish(file: JournalFile, before: JournalFile | null): Promise<void> {
+  async #publish(file: GrowingFile, before: GrowingFile | null): Promise<void> {
     try {
       if (this.#file !== before) throw new Error('the disk was lost meanwhile, and with it the numbers in this file');
       const { bytes } = file;
@@ -261,7 +261,7 @@ export class Journal {
       throw error;
     }
     this.#file = file;
-    this.#sequence = file.sequence;
+    this.#sequence += 1;
   }
 
   /** What is in the file keeps its id and its numbers, which the next run would give it, too; `late` is what it did not take. */

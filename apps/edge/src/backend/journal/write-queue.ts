@@ -1,7 +1,7 @@
 // What the journal's file has not taken yet. One write is under way at a time; what comes meanwhile is summed up, and goes with the
 // next one, in order. So a slow disk makes writes larger, not slower to come by, and nobody waits for it.
 import type { JournalRecord } from '@tunnel/contract';
-import { textOf } from './journal-format.ts';
+import { lineOf } from '@tunnel/runtime';
 import { PendingRecords } from './journal-records.ts';
 
 export interface WriteQueueOptions {
@@ -52,7 +52,7 @@ export class WriteQueue {
       const before = this.#records.size;
       this.#records.add(record);
       // Usage that was added to a sum takes no room.
-      if (this.#records.size > before) this.#waitingBytes += textOf(record).length;
+      if (this.#records.size > before) this.#waitingBytes += lineOf(record).length;
     }
     this.#added += 1;
     this.#look();
@@ -96,7 +96,7 @@ export class WriteQueue {
   #begin(): void {
     if (this.#isPaused || this.#writing !== null || (this.#records.size === 0 && this.#notes === '')) return;
     const records = this.#records.take();
-    const text = this.#notes + records.map(textOf).join('');
+    const text = this.#notes + records.map(lineOf).join('');
     this.#notes = '';
     this.#writtenBytes = this.#waitingBytes;
     this.#waitingBytes = 0;
