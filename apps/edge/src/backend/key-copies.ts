@@ -1,10 +1,9 @@
 // Accepted keys on the edge's disk, for a start while the platform is away: they stand for as long as they would have without that start. Hashes of keys and
 // the rights of their accounts, sealed under a key that is derived from the edge's credential and written nowhere.
 import { accountRights } from '@tunnel/contract';
-import { type Clock, type Logger, type Secret, SerialRuns, type Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, SealedFiles, type Secret, SerialRuns, type Timer } from '@tunnel/runtime';
 import * as z from 'zod';
 import { EDGE_LIMITS } from '../limits.ts';
-import { SealedFiles } from './sealed-files.ts';
 
 /** Without the address of who has it: that is told, and never stored. */
 const keptKey = z.object({
@@ -38,7 +37,7 @@ export class KeyCopies {
 
   constructor(options: KeyCopiesOptions) {
     this.#options = options;
-    this.#files = new SealedFiles(options.credential, 'keys');
+    this.#files = new SealedFiles(options.credential, 'tunnel copies of keys');
   }
 
   /** Those of the last run; none where there is no file, or it cannot be opened. Never rejects. */
@@ -46,11 +45,10 @@ export class KeyCopies {
     const { clock, file, isOfOneRun, logger } = this.#options;
     this.#often = clock.setInterval(() => this.changed(), EDGE_LIMITS.KEY_COPIES_EVERY_MS);
     try {
-      return z.array(keptKey).parse(this.#files.read(file, EDGE_LIMITS.KEY_COPIES_MAX_BYTES));
+      return z.array(keptKey).parse(this.#files.read(file, EDGE_LIMITS.KEY_COPIES_MAX_BYTES) ?? []);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' && !isOfOneRun) {
-        logger.warn({ file, reason: (error as Error).message }, 'the copy of known keys cannot be opened');
-      }
+      const reason = (error as Error).message;
+      if (!isOfOneRun) logger.warn({ file, reason }, 'the copy of known keys cannot be opened');
       return [];
     }
   }

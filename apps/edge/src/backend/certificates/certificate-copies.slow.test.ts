@@ -2,12 +2,11 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
+import { createLogger, SealedFiles, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { CertificateStore } from '../../ingress/tls/certificate-store.ts';
 import { makeCertificate } from '../../ingress/tls/made-certificate.fixture.ts';
-import { SealedFiles } from '../sealed-files.ts';
 import { PlatformCertificates } from './platform-certificates.ts';
 
 const COPIES = 1000;
@@ -20,7 +19,7 @@ afterEach(() => folder.close());
 it('1,000 copies cost less than a second of the processor, and are shown', async () => {
   const credential = new Secret('credential');
   const { cert, key } = makeCertificate('a.example');
-  const sealed = new SealedFiles(credential, 'certificates');
+  const sealed = new SealedFiles(credential, 'tunnel copies of certificates');
   const copies = { folder: join(folder.path, 'certificates'), credential };
   mkdirSync(copies.folder);
   const write = (index: number): Promise<void> => {

@@ -3,9 +3,8 @@
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type EdgeCertificate, edgeCertificate } from '@tunnel/contract';
-import { type Clock, type Logger, type Secret, sha256Hex, type Timer } from '@tunnel/runtime';
+import { ASIDE, type Clock, type Logger, SealedFiles, type Secret, sha256Hex, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { ASIDE, SealedFiles } from '../sealed-files.ts';
 
 export interface CertificateCopiesOptions {
   readonly folder: string;
@@ -32,7 +31,7 @@ export class CertificateCopies {
 
   constructor(options: CertificateCopiesOptions) {
     this.#options = options;
-    this.#sealed = new SealedFiles(options.credential, 'certificates');
+    this.#sealed = new SealedFiles(options.credential, 'tunnel copies of certificates');
   }
 
   /** Those of the last run. What cannot be opened is left out. Never rejects. */
