@@ -1,9 +1,9 @@
 // names.json: whose names are at an edge that runs alone. Written aside and renamed, so that there is always a whole one; one that cannot be read is
 // kept beside it, for whoever can mend it.
-import { readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NameOwnership } from '@tunnel/rules/names';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, readBounded, type Timer, writeAtomic } from '@tunnel/runtime';
 import * as z from 'zod';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { NAME_KINDS, type NameKind } from './reserved-names.ts';
@@ -63,14 +63,12 @@ export class StandaloneNamesFile {
   /** Those of the last run; what it had open has ended by now. */
   async read(now: number): Promise<readonly NameRow[]> {
     try {
-      const found = await stat(this.#path);
-      // Whatever else lies there may keep us waiting for ever.
-      if (!found.isFile()) throw new Error('it is no file');
-      if (found.size > EDGE_LIMITS.NAMES_FILE_MAX_BYTES) throw new Error(`it has ${found.size} bytes`);
-      const { names } = fileSchema.parse(JSON.parse(await readFile(this.#path, 'utf8')));
+      const text = await readBounded(this.#path, EDGE_LIMITS.NAMES_FILE_MAX_BYTES);
+      if (text === null) return [];
+      const { names } = fileSchema.parse(JSON.parse(text));
       return names.map((entry) => rowOf(entry, now));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') await this.#putAside(error, now);
+      await this.#putAside(error, now);
       return [];
     }
   }
@@ -100,14 +98,12 @@ export class StandaloneNamesFile {
 
   async #write(): Promise<void> {
     const { logger, rows, clock } = this.#options;
-    const aside = `${this.#path}.new`;
     // What changes meanwhile waits for its own turn, and is written at once only when it is the last.
     while (this.#isStale && (this.#isClosed || this.#waiting === undefined)) {
       this.#isStale = false;
       const begunAt = clock.monotonic();
       try {
-        await writeFile(aside, piecesOf([...rows()]), { mode: 0o600 });
-        await rename(aside, this.#path);
+        await writeAtomic(this.#path, piecesOf([...rows()]), { soleWriter: true });
         this.#hasFailed = false;
         const tookMs = clock.monotonic() - begunAt;
         this.#pauseMs = Math.max(EDGE_LIMITS.NAMES_JSON_WRITE_MS, tookMs * EDGE_LIMITS.NAMES_JSON_WRITE_PAUSE);
