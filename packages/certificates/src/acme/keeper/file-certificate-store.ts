@@ -1,10 +1,10 @@
 // Certificates in a folder, for a server that is alone: one file each, written aside and moved into place, its owner's alone.
 // The folder is of one process (its data directory is locked), so what is in memory is what is on disk; a lease ends with the process.
 
-import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { randomToken, sha256Hex } from '@tunnel/runtime';
+import { ASIDE, sha256Hex, writeAtomicSync } from '@tunnel/runtime';
 import {
   type BudgetEntry,
   type CertificateLife,
@@ -50,7 +50,7 @@ export class FileCertificateStore implements CertificateStore {
     // It may have been there with other rights.
     chmodSync(this.#dir, 0o700);
     for (const file of readdirSync(this.#dir)) {
-      if (file.endsWith('.new')) rmSync(join(this.#dir, file), { force: true });
+      if (file.endsWith(ASIDE)) rmSync(join(this.#dir, file), { force: true });
       if (!RECORD_FILE.test(file)) continue;
       // An older version wrote down no account.
       const record = { accountId: null, ...(this.#read(file) as Omit<CertificateRecord, 'accountId'>) };
@@ -211,17 +211,12 @@ export class FileCertificateStore implements CertificateStore {
   }
 
   #write(file: string, value: object): void {
-    const path = join(this.#dir, file);
-    const aside = `${path}.${randomToken(6)}.new`;
     try {
-      writeFileSync(aside, JSON.stringify(value), { mode: 0o600, flag: 'wx', flush: true });
-      renameSync(aside, path);
+      writeAtomicSync(join(this.#dir, file), JSON.stringify(value), { flush: true, soleWriter: true });
     } catch (error) {
       // A full disk above all: it says nothing about the certificate, and is over when there is room again.
       const reason = error instanceof Error ? error.message : String(error);
       throw new Fault('CERTIFICATE_STORE_AWAY', { reason }, { cause: error });
-    } finally {
-      rmSync(aside, { force: true });
     }
   }
 }

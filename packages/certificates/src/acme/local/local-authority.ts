@@ -1,9 +1,9 @@
 // A certificate authority of this machine, for names that mean it alone: whoever trusts it can be deceived by nobody about any other name.
 import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import type { Clock } from '@tunnel/runtime';
+import { type Clock, writeAtomicSync } from '@tunnel/runtime';
 import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { loadX509 } from '../client/x509.ts';
 
@@ -116,18 +116,12 @@ const makeAuthority = async (folder: string, file: string, keyFile: string, cloc
   });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   // The key first: a certificate without one would be trusted for nothing.
-  writeWhole(keyFile, await pemOf(x509, keys.privateKey), 0o600);
-  writeWhole(file, `${certificate.toString('pem')}\n`, 0o644);
+  writeAtomicSync(keyFile, await pemOf(x509, keys.privateKey), { flush: true, soleWriter: true });
+  writeAtomicSync(file, `${certificate.toString('pem')}\n`, { mode: 0o644, flush: true, soleWriter: true });
 };
 
 const pemOf = async (x509: X509, key: webcrypto.CryptoKey): Promise<string> =>
   `${x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
-
-const writeWhole = (file: string, text: string, mode: number): void => {
-  const unfinished = `${file}.new`;
-  writeFileSync(unfinished, text, { mode, flush: true });
-  renameSync(unfinished, file);
-};
 
 /** Positive, as DER reads it. */
 const newSerial = (): string => {
