@@ -1,8 +1,16 @@
 // The names and ports that edges chose for the tunnels of this user, so that the next start asks for the same ones. All clients of the user share one
 // file: each reads it when it opens a tunnel, and writes its changes under a lock, so that none loses what another wrote.
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Clock, isProcessAlive, type Logger, randomToken, type Timer, takeLock } from '@tunnel/runtime';
+import {
+  type Clock,
+  isProcessAlive,
+  type Logger,
+  randomToken,
+  type Timer,
+  takeLock,
+  writeAtomicSync,
+} from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
 /** One name or port that an edge chose. */
@@ -185,10 +193,7 @@ export class AssignedEndpoints {
       if (lock === null) return false;
       try {
         const all = mergeRemembered(readFile(this.#path), this.#changes);
-        const aside = `${this.#path}.new`;
-        rmSync(aside, { force: true });
-        writeFileSync(aside, JSON.stringify({ version: 1, endpoints: all }), { mode: 0o600, flag: 'wx' });
-        renameSync(aside, this.#path);
+        writeAtomicSync(this.#path, JSON.stringify({ version: 1, endpoints: all }), { soleWriter: true });
       } finally {
         lock.release();
       }

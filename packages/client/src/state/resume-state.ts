@@ -1,8 +1,8 @@
 // What lets a restarted client take up its session again: the resume secret and the tunnels it had, in a slot that one process holds.
 // Files are small and written rarely, so the calls are synchronous: a kill -9 finds either the old state or the new one.
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { type FileLock, type Logger, lockHolder, sha256Hex, takeLock } from '@tunnel/runtime';
+import { type FileLock, type Logger, lockHolder, sha256Hex, takeLock, writeAtomicSync } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
 /** What the edge gave an earlier run or connection, to be asked for again. */
@@ -85,10 +85,7 @@ export class ResumeStore {
 
   save(session: SavedSession): void {
     this.#attempt('resume state not written', () => {
-      const aside = `${this.#path}.new`;
-      rmSync(aside, { force: true });
-      writeFileSync(aside, JSON.stringify({ version: 1, ...session }), { mode: 0o600, flag: 'wx' });
-      renameSync(aside, this.#path);
+      writeAtomicSync(this.#path, JSON.stringify({ version: 1, ...session }), { soleWriter: true });
     });
   }
 
