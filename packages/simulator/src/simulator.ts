@@ -1,9 +1,9 @@
 // The payment processor's stand-in on this machine: its server, its state and its life. It speaks the processor's own calls to the
 // same SDK, so what runs against it is what runs against the processor.
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isLoopbackHost } from '@tunnel/rules/net';
-import { type Clock, type Logger, randomToken, Secret, type Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, randomToken, Secret, type Timer, writeAtomicSync } from '@tunnel/runtime';
 import * as z from 'zod';
 import { apiRoutes } from './api/api.ts';
 import { BillingCycle } from './api/billing-cycle.ts';
@@ -160,7 +160,6 @@ const readSecrets = (path: string): z.output<typeof secretsShape> | null => {
 const makeSecrets = (folder: string, path: string): z.output<typeof secretsShape> => {
   const made = { secret_key: `sk_test_sim_${randomToken()}`, webhook_secret: `whsec_sim_${randomToken()}` };
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(`${path}.part`, `${JSON.stringify(made)}\n`, { mode: 0o600 });
-  renameSync(`${path}.part`, path);
+  writeAtomicSync(path, `${JSON.stringify(made)}\n`, { soleWriter: true });
   return made;
 };

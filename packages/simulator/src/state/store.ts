@@ -1,6 +1,7 @@
 // Every object of the stand-in. Objects are never changed, only replaced; what a call changed is kept as a whole or not at all.
-import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { lineOf, wholeLines, writeAtomicSync } from '@tunnel/runtime';
 import type { Settings, TableName, Tables } from './model.ts';
 
 const KINDS: readonly TableName[] = [
@@ -140,21 +141,14 @@ class Journal {
 
   /** Every line that was written whole. */
   read(): unknown[] {
-    const lines = readText(this.#path).split('\n');
-    // What follows the last line end was cut off while it was written.
-    lines.pop();
+    const lines = [...wholeLines(readText(this.#path))];
     return lines.map((line, index) => parseLine(line, `${this.#path}:${index + 1}`));
   }
 
   /** From here on the file holds these lines alone, and takes more. */
   begin(lines: readonly object[]): void {
-    const aside = `${this.#path}.part`;
-    const bytes = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''), 'utf8');
-    const file = openSync(aside, 'w', 0o600);
-    writeWhole(file, bytes);
-    fsyncSync(file);
-    closeSync(file);
-    renameSync(aside, this.#path);
+    const bytes = Buffer.from(lines.map(lineOf).join(''), 'utf8');
+    writeAtomicSync(this.#path, bytes, { flush: true, soleWriter: true });
     this.close();
     this.#file = openSync(this.#path, 'a', 0o600);
     this.#length = bytes.length;
@@ -166,7 +160,7 @@ class Journal {
 
   append(line: object): void {
     if (this.#file === undefined) throw new Error('the journal of the simulator is closed');
-    const bytes = Buffer.from(`${JSON.stringify(line)}\n`, 'utf8');
+    const bytes = Buffer.from(lineOf(line), 'utf8');
     try {
       writeWhole(this.#file, bytes);
     } catch (error) {
