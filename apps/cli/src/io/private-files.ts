@@ -1,24 +1,18 @@
 // Files with secrets in them: read by their owner alone, never seen half written.
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { randomToken } from '@tunnel/runtime';
+import { writeAtomicSync } from '@tunnel/runtime';
 
 export interface WriteOptions {
   /** Of the file; its owner's alone unless told. */
   readonly mode?: number;
 }
 
-export const writePrivateFile = (file: string, text: string, { mode = 0o600 }: WriteOptions = {}): void => {
-  const aside = `${file}.${randomToken(6)}.new`;
+export const writePrivateFile = (file: string, text: string, options: WriteOptions = {}): void => {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    try {
-      writeFileSync(aside, text, { mode, flag: 'wx', flush: true });
-      renameSync(aside, file);
-    } finally {
-      rmSync(aside, { force: true });
-    }
+    writeAtomicSync(file, text, { ...options, flush: true });
   } catch (error) {
     throw fileFault(file, error);
   }
