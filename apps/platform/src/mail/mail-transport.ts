@@ -1,8 +1,8 @@
 // How a mail leaves the platform: into a file, or to a mail server.
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ServerConfig } from '@tunnel/config/server';
-import { Secret } from '@tunnel/runtime';
+import { Secret, writeAtomic } from '@tunnel/runtime';
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import { LIMITS } from '../limits.ts';
 
@@ -67,9 +67,8 @@ export class FileTransport implements MailTransport {
     // Links in mails are as good as passwords.
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const name = `${mail.writtenAt.toISOString().replaceAll(/[-:]/g, '')}-${mail.id}.eml`;
-    const [file, aside] = [join(folder, name), join(folder, `.${name}.part`)];
-    await writeFile(aside, message, { mode: 0o600 });
-    await rename(aside, file);
+    const file = join(folder, name);
+    await writeAtomic(file, message);
     const link = /^https?:\/\/\S+$/m.exec(mail.text)?.[0];
     onMail?.({
       recipient: mail.recipient,
