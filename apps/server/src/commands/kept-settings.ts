@@ -1,8 +1,9 @@
 // The settings of a start with `--public` as a file in the data directory, so that every other command sees them and a later start needs no flags.
-import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { SERVER_FILE, type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
+import { writeAtomicSync } from '@tunnel/runtime';
 import { STACK_DEFAULTS } from '../console/start-notes.ts';
 import { type PublicFlags, publicOverrides } from './public-flags.ts';
 
@@ -38,8 +39,7 @@ export const keepSettings = (dataDir: string, flags: PublicFlags): string | null
   if (existsSync(file)) return null;
   try {
     // A crash in between leaves no half of a file that the next start would read.
-    writeFileSync(`${file}.new`, settingsText(flags), { mode: 0o600 });
-    renameSync(`${file}.new`, file);
+    writeAtomicSync(file, settingsText(flags), { soleWriter: true });
     return file;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

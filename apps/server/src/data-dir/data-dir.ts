@@ -1,17 +1,7 @@
 // The data directory: made on first use, for this user alone; and what a server keeps in it: the admin token, and run.json, by which
 // scripts find a running server and which keeps a second one out.
 import { spawn } from 'node:child_process';
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Edge } from '@tunnel/edge';
 import { Fault } from '@tunnel/errors';
@@ -24,6 +14,7 @@ import {
   type Secret,
   systemClock,
   takeLock,
+  writeAtomicSync,
 } from '@tunnel/runtime';
 
 /** Time limit for the first access to the directory. Network mounts hang when their server is down. */
@@ -160,10 +151,8 @@ export const refuseSecondServer = (dataDir: string): void => {
 };
 
 export const writeRunFile = (dataDir: string, content: RunFile): void => {
-  const file = pathIn(dataDir);
   try {
-    writeFileSync(`${file}.${process.pid}.tmp`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
-    renameSync(`${file}.${process.pid}.tmp`, file);
+    writeAtomicSync(pathIn(dataDir), `${JSON.stringify(content, null, 2)}\n`, { soleWriter: true });
   } catch (error) {
     throw dataDirFault(dataDir, error);
   }

@@ -1,17 +1,7 @@
 // The cluster: the files of the database. Made once, aside, and moved into place when it is whole.
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { randomToken, type Secret } from '@tunnel/runtime';
+import { randomToken, type Secret, syncFolderSync } from '@tunnel/runtime';
 import { DATABASE_NAME, DATABASE_USER, markPassword, passwordClause, runStatements } from './access.ts';
 import { PASSWORD_MARK, POSTGRES_BOUNDS, type PostgresFiles } from './postgres-files.ts';
 import { type Programs, runProgram } from './programs.ts';
@@ -67,14 +57,5 @@ const makeCluster = async (files: PostgresFiles, programs: Programs, password: S
   // On the disk at once, at the end: file by file, and while they are made, a busy disk takes up to a minute for it.
   await run([...at, '--sync-only', `--sync-method=${process.platform === 'linux' ? 'syncfs' : 'fsync'}`]);
   renameSync(unfinished, files.cluster);
-  syncFolder(files.dataDir);
-};
-
-const syncFolder = (folder: string): void => {
-  const handle = openSync(folder, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  syncFolderSync(files.dataDir);
 };

@@ -1,9 +1,9 @@
 // How the embedded database is reached: by a socket in a folder that only its owner may enter, with the password of its one role; and
 // <data_dir>/postgres-support/connection.json, by which commands beside a running server find it.
-import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, lstatSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isProcessAlive, Secret, sha256Hex } from '@tunnel/runtime';
+import { isProcessAlive, Secret, sha256Hex, writeAtomicSync } from '@tunnel/runtime';
 import { DATABASE_NAME, DATABASE_USER } from './access.ts';
 import { POSTGRES_BOUNDS, postgresFiles } from './postgres-files.ts';
 import type { RunAs } from './run-as.ts';
@@ -65,10 +65,7 @@ export const embeddedUrl = (dataDir: string): Secret | null => {
   }
 };
 
-export const writeConnection = (file: string, url: Secret, pid: number): void => {
-  const aside = `${file}.${process.pid}.tmp`;
-  writeFileSync(aside, `${JSON.stringify({ url: url.reveal(), pid }, null, 2)}\n`, { mode: 0o600 });
-  renameSync(aside, file);
-};
+export const writeConnection = (file: string, url: Secret, pid: number): void =>
+  writeAtomicSync(file, `${JSON.stringify({ url: url.reveal(), pid }, null, 2)}\n`, { soleWriter: true });
 
 export const removeConnection = (file: string): void => rmSync(file, { force: true });
