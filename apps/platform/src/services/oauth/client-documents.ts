@@ -4,9 +4,8 @@
 import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 import { problemOfAddress } from '@tunnel/rules/net';
-import { type Clock, createGuardedFetch, type GuardedFetch } from '@tunnel/runtime';
+import { Cache, type Clock, createGuardedFetch, type GuardedFetch } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
-import { LruCache } from '../shared/lru-cache.ts';
 import {
   allowsPrivateClients,
   type ClientVerdict,
@@ -27,11 +26,6 @@ export interface ClientDocumentsDeps {
   readonly clock: Clock;
 }
 
-interface Judged {
-  readonly verdict: ClientVerdict;
-  readonly until: number;
-}
-
 interface Fetched {
   readonly verdict: ClientVerdict;
   readonly lifeMs: number;
@@ -39,13 +33,14 @@ interface Fetched {
 
 export class ClientDocuments {
   readonly #deps: ClientDocumentsDeps;
-  readonly #known = new LruCache<Judged>(LIMITS.OAUTH_DOCUMENTS_MAX);
+  readonly #known: Cache<string, ClientVerdict>;
   /** By URL: who asks for the same one waits for the same answer. */
   readonly #underWay = new Map<string, Promise<ClientVerdict>>();
   readonly #underWayOf = new Map<string, number>();
 
   constructor(deps: ClientDocumentsDeps) {
     this.#deps = deps;
+    this.#known = new Cache({ max: LIMITS.OAUTH_DOCUMENTS_MAX, clock: deps.clock });
   }
 
   /** `network`: of whoever asks. Throws OAUTH_CLIENTS_BUSY. */
@@ -55,8 +50,7 @@ export class ClientDocuments {
       problemOfDocumentUrl(url, allowHttp) ?? (operator === null ? null : problemOfClientHost(url, operator));
     if (problem !== null) return { kind: 'refused', reason: `its client id ${problem}` };
     const known = this.#known.get(url);
-    if (known !== undefined && this.#deps.clock.monotonic() < known.until) return known.verdict;
-    return this.#underWay.get(url) ?? this.#start(url, network);
+    return known ?? this.#underWay.get(url) ?? this.#start(url, network);
   }
 
   #start(url: string, network: string): Promise<ClientVerdict> {
@@ -81,7 +75,7 @@ export class ClientDocuments {
 
   async #look(url: string): Promise<ClientVerdict> {
     const { verdict, lifeMs } = await this.#fetch(url);
-    this.#known.set(url, { verdict, until: this.#deps.clock.monotonic() + lifeMs });
+    this.#known.set(url, verdict, lifeMs);
     return verdict;
   }
 
