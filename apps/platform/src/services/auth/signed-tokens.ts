@@ -1,9 +1,8 @@
 // Signed tokens of one audience: made with the key that signs now, checked by signature and claims, and known for as long as they hold.
 import { hash } from 'node:crypto';
-import { type Clock, randomId } from '@tunnel/runtime';
+import { Cache, type Clock, randomId } from '@tunnel/runtime';
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import { LIMITS } from '../../limits.ts';
-import { LruCache } from '../shared/lru-cache.ts';
 import { SIGNING_ALGORITHM, type SigningKeys } from './signing-keys.ts';
 
 /** What was found of a token when its signature was checked. */
@@ -47,7 +46,7 @@ const kidOf = ({ kid }: { readonly kid?: unknown }): string | null =>
 export class SignedTokens<Claims> {
   readonly #options: SignedTokensOptions<Claims>;
   /** By the hash of the token: a signature takes a hundred times as long to check. */
-  readonly #checked = new LruCache<CheckedToken<Claims>>(LIMITS.VERIFIED_TOKENS_MAX);
+  readonly #checked = new Cache<string, CheckedToken<Claims>>({ max: LIMITS.VERIFIED_TOKENS_MAX });
 
   constructor(options: SignedTokensOptions<Claims>) {
     this.#options = options;

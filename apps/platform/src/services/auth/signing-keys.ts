@@ -1,12 +1,11 @@
 // The keys that access tokens are signed with, as the platform uses them: kept in the database, known here for a few seconds.
 import type { PublicKeys } from '@tunnel/contract';
-import type { Clock } from '@tunnel/runtime';
+import { Cache, type Clock } from '@tunnel/runtime';
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import type { MasterKey } from '../../db/master-key.ts';
 import { LIMITS } from '../../limits.ts';
-import { LruCache } from '../shared/lru-cache.ts';
 import { makeFirstSigningKey, openPrivateKey, type SigningKeyRow, signingKeyRows } from './signing-key-store.ts';
 
 /** The one algorithm; what a token says about itself is not believed. */
@@ -48,7 +47,7 @@ export class SigningKeys {
   /** A read that has not begun yet. */
   #planned: Promise<KnownKeys> | undefined;
   /** Names that were looked for and are no key's. Keys have names that nobody can guess, so that none of these becomes one later. */
-  readonly #absent = new LruCache<true>(LIMITS.SIGNING_KEYS_ABSENT_MAX);
+  readonly #absent = new Cache<string, true>({ max: LIMITS.SIGNING_KEYS_ABSENT_MAX });
 
   constructor(options: SigningKeysOptions) {
     this.#options = options;
