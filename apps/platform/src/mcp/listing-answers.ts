@@ -1,7 +1,7 @@
 // Answers to questions whose answer depends on their words and the scopes of the caller alone: what is offered. Hosts ask for it at every turn, so
 // that one is made by a server once, and given again to whoever asks in the very same words.
+import { Cache } from '@tunnel/runtime';
 import { LIMITS } from '../limits.ts';
-import { LruCache } from '../services/shared/lru-cache.ts';
 import type { McpCaller } from './mcp-caller.ts';
 import type { McpMessage } from './mcp-message.ts';
 
@@ -16,7 +16,7 @@ const MEMBERS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params
 
 export class ListingAnswers {
   /** The result as JSON, by the question without its id. As bytes: turning it into them takes longer than all the rest. */
-  readonly #results = new LruCache<Uint8Array>(LIMITS.MCP_LISTINGS_MAX);
+  readonly #results = new Cache<string, Uint8Array>({ max: LIMITS.MCP_LISTINGS_MAX });
 
   /** null: it is no such question. */
   keyOf({ scopes }: McpCaller, message: McpMessage, header: (name: string) => string | undefined): string | null {
