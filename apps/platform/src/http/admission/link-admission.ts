@@ -3,13 +3,12 @@
 import { EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { socketOf } from '@tunnel/http-shell';
-import { type Clock, Secret, sha256Hex } from '@tunnel/runtime';
+import { Cache, type Clock, Secret, sha256Hex } from '@tunnel/runtime';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { Db } from '../../db/database.ts';
 import { notReady } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { verifyCredential } from '../../services/edges/credentials.ts';
-import { LruCache } from '../../services/shared/lru-cache.ts';
 import type { PlatformEnv } from '../shared/platform-env.ts';
 import type { ApiAdmission } from './api-admission.ts';
 import { type ApiCaller, CallQueue } from './call-queue.ts';
@@ -37,7 +36,7 @@ export const requireEdge = ({
   ownCredential,
 }: LinkAdmissionDeps): MiddlewareHandler<PlatformEnv> => {
   /** Edges by the hashes of credentials that were accepted before. */
-  const known = new LruCache<string>(LIMITS.LINK_EDGES_MAX);
+  const known = new Cache<string, string>({ max: LIMITS.LINK_EDGES_MAX });
   if (ownCredential !== undefined) known.set(sha256Hex(ownCredential.reveal()), OWN_EDGE);
   const queue = new CallQueue(
     { clock, refusal: () => notReady() },
