@@ -29,7 +29,7 @@ describe('a bounded cache', () => {
     cache.set('b', 2);
     expect(cache.peek('a')).toBe(1);
     cache.set('c', 3);
-    expect([cache.peek('a'), cache.values()]).toEqual([undefined, [2, 3]]);
+    expect([cache.peek('a'), cache.values(), cache.keys()]).toEqual([undefined, [2, 3], ['b', 'c']]);
   });
 
   it('deletes a value only while it is the same', () => {

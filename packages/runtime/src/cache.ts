@@ -76,7 +76,12 @@ export class Cache<K extends string | object, V extends {}> {
     this.#entries.clear();
   }
 
-  /** Values that have not expired, the one that was used longest ago first. */
+  /** Keys of entries that have not expired, the one that was used longest ago first. */
+  keys(): K[] {
+    return [...this.#entries.rkeys()];
+  }
+
+  /** The values in the same order. */
   values(): V[] {
     return [...this.#entries.rvalues()].filter((value) => value !== undefined);
   }

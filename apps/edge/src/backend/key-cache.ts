@@ -1,7 +1,7 @@
 // What the platform said of keys: accepted ones for a minute, for an hour while it is away; refused ones for a moment.
 import type { AccountProfile, AccountRights, KeyAnswer } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import type { Clock } from '@tunnel/runtime';
+import { Cache, type Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { KeyVerdict } from './backend.ts';
 import { KeyCheckQueue } from './key-check-queue.ts';
@@ -32,9 +32,15 @@ const TRIES = 3;
 
 export class KeyCache {
   readonly #options: KeyCacheOptions;
-  readonly #accepted = new Map<string, CachedKey>();
+  /** By the hash of the key, the one that was learnt last at the end: only look at it, so that uses do not change that order. */
+  readonly #accepted = new Cache<string, CachedKey>({
+    max: EDGE_LIMITS.KNOWN_KEYS_MAX,
+    onLeave: (cached) => {
+      if (this.#byKeyId.get(cached.keyId) === cached) this.#byKeyId.delete(cached.keyId);
+    },
+  });
   readonly #byKeyId = new Map<string, CachedKey>();
-  readonly #refused = new Map<string, { readonly fault: Fault; readonly until: number }>();
+  readonly #refused: Cache<string, Fault>;
   readonly #inFlight = new Map<string, Promise<KeyVerdict>>();
   readonly #queue: KeyCheckQueue;
   #revocations = 0;
@@ -45,16 +51,18 @@ export class KeyCache {
 
   constructor(options: KeyCacheOptions) {
     this.#options = options;
+    const { REFUSED_KEYS_MAX: max, KEY_REFUSED_MS: ttlMs } = EDGE_LIMITS;
+    this.#refused = new Cache({ max, ttlMs, clock: options.clock });
     const { KEY_CHECKS_PER_SECOND: perSecond, KEY_CHECKS_WAITING_MAX: waitingMax } = EDGE_LIMITS;
     this.#queue = new KeyCheckQueue({ clock: options.clock, perSecond, waitingMax });
   }
 
   async verify(tokenHash: string): Promise<KeyVerdict> {
     const now = this.#options.clock.monotonic();
-    const cached = this.#accepted.get(tokenHash);
+    const cached = this.#accepted.peek(tokenHash);
     if (cached !== undefined && now - cached.askedAt < EDGE_LIMITS.KEY_FRESH_MS) return accept(cached);
-    const refused = this.#refused.get(tokenHash);
-    if (refused !== undefined && now < refused.until) return { ok: false, fault: refused.fault };
+    const fault = this.#refused.peek(tokenHash);
+    if (fault !== undefined) return { ok: false, fault };
     return this.#share(tokenHash, () => this.#askInTurn(tokenHash));
   }
 
@@ -77,7 +85,7 @@ export class KeyCache {
   }
 
   all(): readonly CachedKey[] {
-    return [...this.#accepted.values()];
+    return this.#accepted.values();
   }
 
   // ---- over a start ----
@@ -96,7 +104,7 @@ export class KeyCache {
     const { clock } = this.#options;
     for (const { token_hash, key_id, unlimited, account, known_at } of keys) {
       const age = clock.now() - known_at;
-      if (age < 0 || age >= EDGE_LIMITS.KEY_STALE_MS || this.#accepted.has(token_hash)) continue;
+      if (age < 0 || age >= EDGE_LIMITS.KEY_STALE_MS || this.#accepted.peek(token_hash) !== undefined) continue;
       const askedAt = clock.monotonic() - Math.max(age, EDGE_LIMITS.KEY_FRESH_MS);
       this.#add({
         tokenHash: token_hash,
@@ -112,7 +120,7 @@ export class KeyCache {
 
   /** To be asked for now that the platform is back; once. */
   takeUsedOnTrust(): readonly CachedKey[] {
-    const used = [...this.#usedOnTrust].flatMap((tokenHash) => this.#accepted.get(tokenHash) ?? []);
+    const used = [...this.#usedOnTrust].flatMap((tokenHash) => this.#accepted.peek(tokenHash) ?? []);
     this.#usedOnTrust.clear();
     return used.filter(({ isRestored }) => isRestored);
   }
@@ -134,7 +142,7 @@ export class KeyCache {
   /** What is under way may have been answered before: it is asked again. */
   forget(isMeant: (cached: CachedKey) => boolean): void {
     this.#revocations += 1;
-    for (const cached of [...this.#accepted.values()]) if (isMeant(cached)) this.#drop(cached);
+    for (const cached of this.#accepted.values()) if (isMeant(cached)) this.#accepted.delete(cached.tokenHash);
     this.#options.onChanged?.();
   }
 
@@ -170,7 +178,7 @@ export class KeyCache {
   }
 
   #whileAway(tokenHash: string): KeyVerdict {
-    const cached = this.#accepted.get(tokenHash);
+    const cached = this.#accepted.peek(tokenHash);
     const isStanding =
       cached !== undefined && this.#options.clock.monotonic() - this.#knownAt(cached) < EDGE_LIMITS.KEY_STALE_MS;
     if (!isStanding) return { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
@@ -179,8 +187,7 @@ export class KeyCache {
   }
 
   #learn(tokenHash: string, answer: KeyAnswer): KeyVerdict {
-    const before = this.#accepted.get(tokenHash);
-    if (before !== undefined) this.#drop(before);
+    this.#accepted.delete(tokenHash);
     if (!answer.ok) return this.#refuse(tokenHash, Fault.fromWire(answer.code, answer.message));
     const { key_id: keyId, unlimited, account, profile } = answer;
     const askedAt = this.#options.clock.monotonic();
@@ -194,8 +201,6 @@ export class KeyCache {
   #add(cached: CachedKey): void {
     this.#accepted.set(cached.tokenHash, cached);
     this.#byKeyId.set(cached.keyId, cached);
-    const [oldest] = this.#accepted.values();
-    if (this.#accepted.size > EDGE_LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#drop(oldest);
   }
 
   #knownAt({ askedAt, isRestored }: CachedKey): number {
@@ -203,17 +208,8 @@ export class KeyCache {
   }
 
   #refuse(tokenHash: string, fault: Fault): KeyVerdict {
-    if (fault.retryable) return { ok: false, fault };
-    this.#refused.delete(tokenHash);
-    this.#refused.set(tokenHash, { fault, until: this.#options.clock.monotonic() + EDGE_LIMITS.KEY_REFUSED_MS });
-    const [oldest] = this.#refused.keys();
-    if (this.#refused.size > EDGE_LIMITS.REFUSED_KEYS_MAX && oldest !== undefined) this.#refused.delete(oldest);
+    if (!fault.retryable) this.#refused.set(tokenHash, fault);
     return { ok: false, fault };
-  }
-
-  #drop(cached: CachedKey): void {
-    this.#accepted.delete(cached.tokenHash);
-    if (this.#byKeyId.get(cached.keyId) === cached) this.#byKeyId.delete(cached.keyId);
   }
 
   #staleSince(): number {
