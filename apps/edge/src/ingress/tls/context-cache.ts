@@ -2,13 +2,13 @@
 // everybody else. To make one blocks it for over a millisecond; who needs one over the pace waits for its turn.
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { renewTicketKeys } from '@tunnel/mux';
-import type { Clock, Timer } from '@tunnel/runtime';
+import { Cache, type Clock, type Timer } from '@tunnel/runtime';
 
 /** What a context is made of; one object for as long as it is in use. */
 export interface ContextSource {
-  /** The cache's own: null while none is ready. */
+  /** The context, or null while none is ready. Managed by the cache. */
   context: SecureContext | null;
-  /** The cache's own, too: who waits for it. */
+  /** Handshakes that wait for the context, or null. Managed by the cache. */
   waiters: Set<ContextWaiter> | null;
   /** Its certificate is still being made; null: it is there. */
   readonly making?: Promise<void> | null;
@@ -30,8 +30,7 @@ export interface ContextCacheOptions {
 
 export class ContextCache {
   readonly #given: ContextCacheOptions;
-  /** Those that are ready, the one that was asked for last at the end. */
-  readonly #ready = new Set<ContextSource>();
+  readonly #ready: Cache<ContextSource, SecureContext>;
   /** Those that are waited for, in the order in which they were asked for. */
   readonly #queue = new Set<ContextSource>();
   #nextMs = 0;
@@ -40,6 +39,12 @@ export class ContextCache {
 
   constructor(options: ContextCacheOptions) {
     this.#given = options;
+    this.#ready = new Cache({
+      max: options.contextsMax,
+      onLeave: (_context, source) => {
+        source.context = null;
+      },
+    });
   }
 
   get size(): number {
@@ -54,8 +59,7 @@ export class ContextCache {
   /** null: not now; wait() says when. */
   get(source: ContextSource): SecureContext | null {
     if (source.context !== null) {
-      this.#ready.delete(source);
-      this.#ready.add(source);
+      this.#ready.get(source);
       return source.context;
     }
     const nowMs = this.#given.clock.monotonic();
@@ -100,13 +104,12 @@ export class ContextCache {
 
   /** It is not shown any more. Who waits for it is served all the same: its name was good when it came. */
   drop(source: ContextSource): void {
-    source.context = null;
     this.#ready.delete(source);
   }
 
   /** A day is over: tickets are sealed by another key from here on. */
   renewTickets(keys: Buffer): void {
-    for (const source of this.#ready) {
+    for (const source of this.#ready.keys()) {
       if (source.context === null || renewTicketKeys(source.context, keys)) continue;
       // A Node that has changed inside: it is made again when it is asked for.
       this.drop(source);
@@ -124,11 +127,7 @@ export class ContextCache {
     this.#nextMs = nowMs + 1000 / this.#given.perSecond;
     const context = createSecureContext(source.options());
     source.context = context;
-    this.#ready.add(source);
-    for (const oldest of this.#ready) {
-      if (this.#ready.size <= this.#given.contextsMax) break;
-      this.drop(oldest);
-    }
+    this.#ready.set(source, context);
     return context;
   }
 
