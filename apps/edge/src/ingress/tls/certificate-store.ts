@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { CertificatePair, TlsTerms } from '@tunnel/http-shell';
-import type { Clock } from '@tunnel/runtime';
+import { Cache, type Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { ContextCache, type ContextSource, type ContextWaiter } from './context-cache.ts';
 import { problemOf } from './pair-check.ts';
@@ -188,11 +188,9 @@ export class CertificateStore {
 class MadeCertificates {
   readonly #maker: CertificateMaker;
   readonly #given: CertificateStoreOptions;
-  readonly #onDropped: (certificate: StoredCertificate) => void;
   /** Resolves when the next one may be made. */
   #turn: Promise<void> = Promise.resolve();
-  /** The one that was asked for last at the end. */
-  readonly #byName = new Map<string, { readonly certificate: StoredCertificate; readonly madeAt: number }>();
+  readonly #byName: Cache<string, StoredCertificate>;
 
   constructor(
     maker: CertificateMaker,
@@ -201,7 +199,10 @@ class MadeCertificates {
   ) {
     this.#maker = maker;
     this.#given = options;
-    this.#onDropped = onDropped;
+    const { clock, contextsMax: max = EDGE_LIMITS.TLS_CONTEXTS_MAX } = options;
+    // Certificates are valid by the wall clock, which goes on while the machine sleeps.
+    const wallClock = { monotonic: () => clock.now() };
+    this.#byName = new Cache({ max, clock: wallClock, ttlMs: EDGE_LIMITS.TLS_MADE_KEPT_MS, onLeave: onDropped });
   }
 
   covers(host: string): boolean {
@@ -210,25 +211,14 @@ class MadeCertificates {
 
   get(host: string): StoredCertificate | null {
     if (!this.covers(host)) return null;
-    const { clock, terms, contextsMax = EDGE_LIMITS.TLS_CONTEXTS_MAX } = this.#given;
-    const now = clock.now();
-    let entry = this.#byName.get(host);
-    this.#byName.delete(host);
-    if (entry === undefined || entry.certificate.hasFailed || now - entry.madeAt >= EDGE_LIMITS.TLS_MADE_KEPT_MS) {
-      if (entry !== undefined) this.#onDropped(entry.certificate);
-      const certificate: StoredCertificate = new StoredCertificate(
-        this.#issue(host, () => certificate.waiters !== null),
-        terms,
-      );
-      entry = { certificate, madeAt: now };
-    }
-    this.#byName.set(host, entry);
-    for (const [oldest, { certificate }] of this.#byName) {
-      if (this.#byName.size <= contextsMax) break;
-      this.#byName.delete(oldest);
-      this.#onDropped(certificate);
-    }
-    return entry.certificate;
+    const known = this.#byName.get(host);
+    if (known !== undefined && !known.hasFailed) return known;
+    const certificate: StoredCertificate = new StoredCertificate(
+      this.#issue(host, () => certificate.waiters !== null),
+      this.#given.terms,
+    );
+    this.#byName.set(host, certificate);
+    return certificate;
   }
 
   /** One after the other, so many a second, and none for those who have left by then. */

@@ -3,7 +3,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import { secureOptionsOf } from '@tunnel/http-shell';
 import { isOfDomain } from '@tunnel/rules/names';
-import type { Clock } from '@tunnel/runtime';
+import { Cache, type Clock } from '@tunnel/runtime';
 import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
 import { EDGE_LIMITS } from '../../limits.ts';
 
@@ -21,8 +21,8 @@ interface ReadyChallenge {
 
 export class ChallengeHandshakes {
   readonly #given: ChallengeHandshakesOptions;
-  /** By name, oldest first. */
-  readonly #ready = new Map<string, ReadyChallenge>();
+  /** By name. */
+  readonly #ready = new Cache<string, ReadyChallenge>({ max: EDGE_LIMITS.CHALLENGE_CONTEXTS_MAX });
   /** By token: however many look at once, it is made for them once. */
   readonly #making = new Map<string, Promise<SecureContext>>();
 
@@ -46,7 +46,7 @@ export class ChallengeHandshakes {
       const { token } = answer;
       const making = this.#making.get(token) ?? this.#make(answer);
       this.#making.set(token, making);
-      this.#keep(name, { token, context: await making.finally(() => this.#making.delete(token)) });
+      this.#ready.set(name, { token, context: await making.finally(() => this.#making.delete(token)) });
       return true;
     } catch {
       return false;
@@ -61,14 +61,5 @@ export class ChallengeHandshakes {
 
   contextOf(name: string): SecureContext | null {
     return this.#ready.get(name)?.context ?? null;
-  }
-
-  #keep(name: string, challenge: ReadyChallenge): void {
-    this.#ready.delete(name);
-    this.#ready.set(name, challenge);
-    for (const oldest of this.#ready.keys()) {
-      if (this.#ready.size <= EDGE_LIMITS.CHALLENGE_CONTEXTS_MAX) return;
-      this.#ready.delete(oldest);
-    }
   }
 }
