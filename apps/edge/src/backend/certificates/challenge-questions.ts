@@ -3,7 +3,7 @@
 // which is on order goes without its answer.
 import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import type { ChallengeQuestion } from '@tunnel/contract';
-import type { Clock, Timer } from '@tunnel/runtime';
+import { Cache, type Clock, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { PlatformLink } from '../platform-link.ts';
 import type { AskedChallenge } from './edge-certificates.ts';
@@ -15,7 +15,6 @@ export interface ChallengeQuestionsOptions {
 
 interface Kept {
   readonly answer: ChallengeAnswer | null;
-  readonly untilMs: number;
 }
 
 /** From a question about a name to the end of the pause after it. */
@@ -29,8 +28,7 @@ type Answered = Promise<ChallengeAnswer | null>;
 
 export class ChallengeQuestions {
   readonly #options: ChallengeQuestionsOptions;
-  /** Oldest first. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept: Cache<string, Kept>;
   readonly #asked = new Map<string, Answered>();
   /** By name on order. */
   readonly #turns = new Map<string, Turn>();
@@ -39,6 +37,7 @@ export class ChallengeQuestions {
 
   constructor(options: ChallengeQuestionsOptions) {
     this.#options = options;
+    this.#kept = new Cache({ max: EDGE_LIMITS.CHALLENGE_ANSWERS_MAX, clock: options.clock });
     this.#ofOthers = new Pace(options.clock, EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
     this.#ofOrders = new Pace(options.clock, EDGE_LIMITS.CHALLENGE_ORDER_QUESTIONS_PER_SECOND);
   }
@@ -119,8 +118,7 @@ export class ChallengeQuestions {
 
   /** undefined: nothing is known. */
   #keptOf(id: string): ChallengeAnswer | null | undefined {
-    const kept = this.#kept.get(id);
-    return kept !== undefined && this.#options.clock.monotonic() < kept.untilMs ? kept.answer : undefined;
+    return this.#kept.get(id)?.answer;
   }
 
   /** Never rejects: away, or too late, is none that is not kept. `noneMs`: how long it is believed that there is none. */
@@ -128,25 +126,15 @@ export class ChallengeQuestions {
     try {
       const { challenge } = await this.#options.link.challenge(question);
       if (challenge === null) {
-        this.#keep(id, null, noneMs);
+        this.#kept.set(id, { answer: null }, noneMs);
         return null;
       }
       const { type, name, token, key_authorization: keyAuthorization } = challenge;
       const answer = { type, name, token, keyAuthorization };
-      this.#keep(id, answer, EDGE_LIMITS.CHALLENGE_ANSWER_KEPT_MS);
+      this.#kept.set(id, { answer }, EDGE_LIMITS.CHALLENGE_ANSWER_KEPT_MS);
       return answer;
     } catch {
       return null;
-    }
-  }
-
-  #keep(id: string, answer: ChallengeAnswer | null, forMs: number): void {
-    this.#kept.delete(id);
-    if (forMs === 0) return;
-    this.#kept.set(id, { answer, untilMs: this.#options.clock.monotonic() + forMs });
-    for (const oldest of this.#kept.keys()) {
-      if (this.#kept.size <= EDGE_LIMITS.CHALLENGE_ANSWERS_MAX) return;
-      this.#kept.delete(oldest);
     }
   }
 }
