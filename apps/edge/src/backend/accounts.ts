@@ -1,5 +1,6 @@
 // What this edge knows of the accounts that have tunnels on it: how many, and whether the platform lets them have more.
 import type { Fault } from '@tunnel/errors';
+import { Cache } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 
 interface Counted {
@@ -53,17 +54,14 @@ export class AccountTunnels {
  * keys may be good; while the platform is away nobody can know whether the reason still holds, so nothing is opened for them.
  */
 export class ClosedAccounts {
-  readonly #closed = new Set<string>();
+  readonly #closed = new Cache<string, true>({ max: EDGE_LIMITS.KNOWN_KEYS_MAX });
 
   has(accountId: string): boolean {
-    return this.#closed.has(accountId);
+    return this.#closed.peek(accountId) === true;
   }
 
   add(accountId: string): void {
-    this.#closed.delete(accountId);
-    this.#closed.add(accountId);
-    const [oldest] = this.#closed;
-    if (this.#closed.size > EDGE_LIMITS.KNOWN_KEYS_MAX && oldest !== undefined) this.#closed.delete(oldest);
+    this.#closed.set(accountId, true);
   }
 
   /** The platform said something of it that is no reason against it. */
