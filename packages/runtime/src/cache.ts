@@ -19,7 +19,7 @@ export interface CacheOptions<K, V> {
 /** lru-cache still returns an entry at the very moment at which it expires; ours has ended by then. No clock has steps as short as this one. */
 const SHORTER_MS = 0.0001;
 
-export class Cache<K extends string | object, V extends {}> {
+export class Cache<K extends string | object, V extends NonNullable<unknown>> {
   readonly #ttlMs: number | undefined;
   readonly #entries: LRUCache<K, V>;
 
