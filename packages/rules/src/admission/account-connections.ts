@@ -1,7 +1,7 @@
 // What accounts hold on the control port. A session counts with all its carriers from the moment it is let in, whether they have come or not:
 // many clients that come back at once would else all be let in, and find no room for the carriers without which they are no use.
 import { RULE_LIMITS } from '../limits.ts';
-import { type ShareRefusal, Shares } from '../rate/shares.ts';
+import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
 import { ownerKey } from '../tunnels/owner.ts';
 
 /** `replacement`: of a session whose old connection still lives, and ends when this one is let in. */

@@ -3,7 +3,7 @@
 
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 import { RULE_LIMITS } from '../limits.ts';
-import { type ShareRefusal, Shares } from '../rate/shares.ts';
+import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
 import { ownerKey } from '../tunnels/owner.ts';
 import { AccountConnections, type ControlRole } from './account-connections.ts';
 import type { ConnectionShare, ShareLimits } from './descriptors.ts';

@@ -4,7 +4,7 @@
 
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 import { RULE_LIMITS } from '../limits.ts';
-import { Shares } from '../rate/shares.ts';
+import { Shares } from '../rate/fair-share.ts';
 
 export type WantedPort =
   | { readonly kind: 'exact'; readonly port: number }

@@ -1,6 +1,7 @@
 export { FailureWindow } from './failure-window.ts';
-export { FairTurns, type Standing, type Turn } from './fair-turns.ts';
+export { refusalToKeep, Shares } from './fair-share.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
+export { FairTurns, InFlight, type Standing, type Turn } from './in-flight.ts';
 export {
   afterConnect,
   afterFailure,
@@ -10,4 +11,5 @@ export {
   decideMailRetry,
   judgeLiveness,
 } from './retry.ts';
-export { refusalToKeep, Shares } from './shares.ts';
+export { SlidingWindow, SlidingWindows } from './sliding-window.ts';
+export { afterTaking, TokenBucket, TokenBuckets, type TokenRate, untilToken } from './token-buckets.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FairTurns, type Turn } from './fair-turns.ts';
+import { FairTurns, InFlight, type Turn } from './in-flight.ts';
 
 class Log {
   readonly begun: string[] = [];
@@ -14,6 +14,52 @@ class Log {
     };
   }
 }
+
+describe('what is under way', () => {
+  it('is bounded in total and for each key; what ends makes room, and no key stays', () => {
+    const calls = new InFlight({ atOnce: 3, perKey: 2 });
+    expect(['a', 'a', 'a', 'b', 'c'].map((key) => calls.begin(key))).toEqual([true, true, false, true, false]);
+    expect([calls.hasRoom('a'), calls.hasRoom('c'), calls.of('a'), calls.total, calls.keys]).toEqual([
+      ...[false, false, 2, 3, 2],
+    ]);
+    calls.end('a');
+    expect([calls.hasRoom('a'), calls.hasRoom('b'), calls.total]).toEqual([true, true, 2]);
+    for (const key of ['a', 'b']) calls.end(key);
+    expect([calls.total, calls.keys]).toEqual([0, 0]);
+  });
+
+  it('has no bound where none is told, and needs no key', () => {
+    const all = new InFlight({ atOnce: 1 });
+    expect([all.begin(), all.begin()]).toEqual([true, false]);
+    const each = new InFlight({ perKey: 1 });
+    for (let key = 0; key < 1000; key += 1) expect(each.begin(`${key}`)).toBe(true);
+    expect([each.total, each.begin('7')]).toEqual([1000, false]);
+  });
+
+  it('in any order of events counts what began and has not ended', () => {
+    const event = fc.record({ key: fc.constantFrom('a', 'b', 'c', 'd'), isBegin: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 200 }), (events) => {
+        const calls = new InFlight({ atOnce: 5, perKey: 3 });
+        const model = new Map<string, number>();
+        const total = (): number => [...model.values()].reduce((sum, count) => sum + count, 0);
+        for (const { key, isBegin } of events) {
+          const count = model.get(key) ?? 0;
+          if (isBegin) {
+            const hasRoom = count < 3 && total() < 5;
+            expect([calls.hasRoom(key), calls.begin(key)]).toEqual([hasRoom, hasRoom]);
+            if (hasRoom) model.set(key, count + 1);
+          } else {
+            calls.end(key);
+            model.set(key, Math.max(0, count - 1));
+          }
+          expect([calls.total, calls.of(key)]).toEqual([total(), model.get(key) ?? 0]);
+          expect(calls.keys).toBe([...model.values()].filter((held) => held > 0).length);
+        }
+      }),
+    );
+  });
+});
 
 describe('turns', () => {
   it('who brings much waits for itself: another’s first comes next, not behind all of it', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Shares } from './shares.ts';
+import { Shares } from './fair-share.ts';
 
 describe('a stock that can be taken back', () => {
   it('is taken back from the holder with the most, and only from one beyond its part', () => {

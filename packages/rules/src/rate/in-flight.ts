@@ -1,6 +1,63 @@
-// Work that many want done, a few at a time. Those who wait come in turn by owner: who brings much waits for itself alone. Where there is no room
-// to wait, the last of whoever has most waiting gives way to one who has less.
+// At most so many at once, in total and of each key. Who finds no room goes away (InFlight), or waits in a line that is fair between owners (FairTurns):
+// those who wait come in turn by owner, so that an owner who brings much waits for itself alone. Where there is no room to wait, the last of the owner
+// with most waiting gives way to an owner with less.
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
+
+export interface InFlightRules {
+  /** Of all keys together; no bound unless told. */
+  readonly atOnce?: number;
+  /** No bound unless told. */
+  readonly perKey?: number;
+}
+
+/** A key is held for as long as something of it is under way. */
+export class InFlight {
+  readonly atOnce: number;
+  readonly perKey: number;
+  readonly #of = new Map<string, number>();
+  #total = 0;
+
+  constructor({ atOnce = Number.POSITIVE_INFINITY, perKey = Number.POSITIVE_INFINITY }: InFlightRules) {
+    this.atOnce = atOnce;
+    this.perKey = perKey;
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  /** Keys of which something is under way. */
+  get keys(): number {
+    return this.#of.size;
+  }
+
+  of(key: string): number {
+    return this.#of.get(key) ?? 0;
+  }
+
+  hasRoom(key = ''): boolean {
+    return this.#total < this.atOnce && this.of(key) < this.perKey;
+  }
+
+  /** true: it is counted, and one end() is owed. */
+  begin(key = ''): boolean {
+    const count = this.of(key);
+    if (this.#total >= this.atOnce || count >= this.perKey) return false;
+    this.#of.set(key, count + 1);
+    this.#total += 1;
+    return true;
+  }
+
+  /** Does nothing where nothing of the key is under way. */
+  end(key = ''): void {
+    const count = this.of(key);
+    if (count === 0) return;
+    // Keys come and go for ever.
+    if (count > 1) this.#of.set(key, count - 1);
+    else this.#of.delete(key);
+    this.#total -= 1;
+  }
+}
 
 /** Whether an owner may begin a turn now: `begin` before all others, `spare` only where no waiting owner may `begin`. */
 export type Standing = 'begin' | 'spare' | 'wait';

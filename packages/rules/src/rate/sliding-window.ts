@@ -1,0 +1,152 @@
+// So many within a time, whichever stretch of that length one looks at: events, failures or bytes. A single window, or one for each key of a bounded
+// table, in which the key that did nothing for longest leaves first.
+
+export interface WindowRules {
+  readonly perWindow: number;
+  readonly windowMs: number;
+  /**
+   * Events that follow another within this time count as if they had come with it, so that the list of a window stays short. As long as the window
+   * itself: a window begins with its first event and ends as a whole. 0 unless told otherwise: each event leaves by itself.
+   */
+  readonly togetherMs?: number;
+}
+
+export interface KeyedWindowRules extends WindowRules {
+  /** Keys that are remembered. */
+  readonly keys: number;
+}
+
+interface Portion {
+  readonly atMs: number;
+  count: number;
+}
+
+export class SlidingWindow {
+  readonly #rules: WindowRules;
+  /** Oldest first. */
+  readonly #portions: Portion[] = [];
+  #count = 0;
+
+  constructor(rules: WindowRules) {
+    this.#rules = rules;
+  }
+
+  hasRoom(now: number, count = 1): boolean {
+    this.#leave(now);
+    return this.#count + count <= this.#rules.perWindow;
+  }
+
+  /** 0: there is room for so many more. Infinity: there never is. */
+  retryAfterMs(now: number, count = 1): number {
+    if (this.hasRoom(now, count)) return 0;
+    let over = this.#count + count - this.#rules.perWindow;
+    for (const portion of this.#portions) {
+      over -= portion.count;
+      if (over <= 0) return portion.atMs + this.#rules.windowMs - now;
+    }
+    return Number.POSITIVE_INFINITY;
+  }
+
+  /** true: they were not counted with others before them. */
+  record(now: number, count = 1): boolean {
+    this.#leave(now);
+    this.#count += count;
+    const last = this.#portions.at(-1);
+    if (last !== undefined && now - last.atMs < (this.#rules.togetherMs ?? 0)) {
+      last.count += count;
+      return false;
+    }
+    this.#portions.push({ atMs: now, count });
+    return true;
+  }
+
+  /** 0: there was room, and they are counted. Else how long it takes until there is. */
+  take(now: number, count = 1): number {
+    const waitMs = this.retryAfterMs(now, count);
+    if (waitMs === 0) this.record(now, count);
+    return waitMs;
+  }
+
+  /** The last event was none. true: nothing is counted any more. */
+  forgive(): boolean {
+    const last = this.#portions.at(-1);
+    if (last === undefined) return true;
+    last.count -= 1;
+    this.#count -= 1;
+    if (last.count === 0) this.#portions.pop();
+    return this.#portions.length === 0;
+  }
+
+  isEmpty(now: number): boolean {
+    this.#leave(now);
+    return this.#portions.length === 0;
+  }
+
+  #leave(now: number): void {
+    let gone = 0;
+    for (const { atMs, count } of this.#portions) {
+      if (now - atMs < this.#rules.windowMs) break;
+      gone += 1;
+      this.#count -= count;
+    }
+    if (gone > 0) this.#portions.splice(0, gone);
+  }
+}
+
+export class SlidingWindows {
+  readonly #rules: KeyedWindowRules;
+  /** In the order of their latest portions, so that the window that is over first is the first. None is empty for longer than until it is looked at. */
+  readonly #windows = new Map<string, SlidingWindow>();
+
+  constructor(rules: KeyedWindowRules) {
+    this.#rules = rules;
+  }
+
+  get size(): number {
+    return this.#windows.size;
+  }
+
+  hasRoom(key: string, now: number, count = 1): boolean {
+    return this.retryAfterMs(key, now, count) === 0;
+  }
+
+  /** 0: there is room for so many more. Infinity: there never is. */
+  retryAfterMs(key: string, now: number, count = 1): number {
+    const window = this.#windows.get(key);
+    if (window === undefined) return count <= this.#rules.perWindow ? 0 : Number.POSITIVE_INFINITY;
+    if (window.isEmpty(now)) this.#windows.delete(key);
+    return window.retryAfterMs(now, count);
+  }
+
+  record(key: string, now: number, count = 1): void {
+    const window = this.#windows.get(key) ?? new SlidingWindow(this.#rules);
+    if (!window.record(now, count)) return;
+    // Deleted first: it is the latest now.
+    this.#windows.delete(key);
+    this.#windows.set(key, window);
+    this.#forget(now);
+  }
+
+  /** 0: there was room, and they are counted. Else how long it takes until there is. */
+  take(key: string, now: number, count = 1): number {
+    const waitMs = this.retryAfterMs(key, now, count);
+    if (waitMs === 0) this.record(key, now, count);
+    return waitMs;
+  }
+
+  /** The last event of a key was none. false: none is counted. */
+  forgive(key: string): boolean {
+    const window = this.#windows.get(key);
+    if (window === undefined) return false;
+    // A key that comes and goes must not push out those of which something is known.
+    if (window.forgive()) this.#windows.delete(key);
+    return true;
+  }
+
+  #forget(now: number): void {
+    for (const [key, window] of this.#windows) {
+      if (this.#windows.size <= this.#rules.keys && !window.isEmpty(now)) return;
+      this.#windows.delete(key);
+    }
+  }
+}
