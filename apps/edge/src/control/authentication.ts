@@ -3,7 +3,7 @@
 import { Fault } from '@tunnel/errors';
 import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
 import { networkOf, reachesOwnMachine } from '@tunnel/rules/net';
-import { FailureWindow } from '@tunnel/rules/rate';
+import { SlidingWindows } from '@tunnel/rules/rate';
 import { type Owner } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import type { Backend, OwnerProfile } from '../backend/backend.ts';
@@ -154,19 +154,18 @@ const shownFields = ({ account, plan, dashboardUrl }: OwnerProfile, { id, name }
   dashboard_url: dashboardUrl,
 });
 
+/** A minute begins with the first refused key of a network. */
+const REFUSED_KEYS = { windowMs: 60_000, togetherMs: 60_000, keys: 10_000 };
+
 /** Refused keys per network, a single count for the control port, REST and `/_speed`: each would be a way around the others. */
 export class AuthFailures {
   readonly #clock: Clock;
-  readonly #window: FailureWindow;
+  readonly #refused: SlidingWindows;
   #total = 0;
 
   constructor(options: { readonly clock: Clock; readonly perMinute: number }) {
     this.#clock = options.clock;
-    this.#window = new FailureWindow({
-      perWindow: options.perMinute,
-      windowMs: EDGE_LIMITS.AUTH_FAILURE_WINDOW_MS,
-      addressesMax: EDGE_LIMITS.AUTH_FAILURE_ADDRESSES_MAX,
-    });
+    this.#refused = new SlidingWindows({ ...REFUSED_KEYS, perWindow: options.perMinute });
   }
 
   /** Since the start. */
@@ -175,12 +174,11 @@ export class AuthFailures {
   }
 
   blockedForSecs(address: string): number {
-    const verdict = this.#window.check(networkOf(address), this.#clock.monotonic());
-    return verdict.allowed ? 0 : Math.max(1, Math.ceil(verdict.retryAfterMs / 1000));
+    return Math.ceil(this.#refused.retryAfterMs(networkOf(address), this.#clock.monotonic()) / 1000);
   }
 
   failed(address: string): void {
     this.#total += 1;
-    this.#window.record(networkOf(address), this.#clock.monotonic());
+    this.#refused.record(networkOf(address), this.#clock.monotonic());
   }
 }
