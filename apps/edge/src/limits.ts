@@ -49,10 +49,6 @@ export const EDGE_LIMITS = {
   CONTROL_OFFERS_QUEUE_BYTES: 64 * KiB,
   /** requests that the edge answered itself, told one by one to all clients of an account; the rest is told as numbers */
   EDGE_ANSWERS_PER_SECOND_ACCOUNT: 400,
-  /** the minute that `[limits] auth_failures_per_minute` speaks of */
-  AUTH_FAILURE_WINDOW_MS: 60_000,
-  /** addresses whose refused keys are remembered; the oldest is forgotten first */
-  AUTH_FAILURE_ADDRESSES_MAX: 10_000,
   /** the name and the port of a lost session are held for it this long */
   RESUME_WINDOW_MS: 30_000,
   /** after a start within this time of the last run's end, its endpoints are held for those who had them, for as long again */
@@ -430,10 +426,6 @@ export const EDGE_LIMITS = {
   FLOWS_LOOKED_AT: 1024,
 
   // --- peers ---
-  /** joins of one account that were refused for name, secret or permission; then none is looked at */
-  P2P_REFUSALS_PER_MINUTE: 60,
-  /** accounts whose refusals are remembered; the oldest is forgotten first */
-  P2P_REFUSED_ACCOUNTS_MAX: 10_000,
   /** how long the client of a dismissed peer is told that there is nothing */
   P2P_DISMISSED_MS: 60_000,
   /** dismissed peers that are remembered; the oldest is forgotten first */

@@ -3,7 +3,7 @@
 
 import { Fault } from '@tunnel/errors';
 import { foldSubdomain, shownText } from '@tunnel/rules/names';
-import { FailureWindow } from '@tunnel/rules/rate';
+import { SlidingWindows } from '@tunnel/rules/rate';
 import {
   type Owner,
   ownerKey,
@@ -60,6 +60,9 @@ interface Published {
   readonly offer: P2pOffer;
 }
 
+/** Joins of an account that were refused for name, secret or permission; after so many in a minute none is looked at. */
+const REFUSED_JOINS = { perWindow: 60, windowMs: 60_000, togetherMs: 60_000, keys: 10_000 };
+
 /** What an unknown name is compared with, so that it takes as long as a wrong secret. No SHA-256 is known that is this. */
 const NO_HASH = '0'.repeat(64);
 
@@ -74,11 +77,7 @@ export class P2pRegistry {
   readonly #peersOf = new Map<string, Set<Peer>>();
   /** Joins of a session that was resumed and has not named them since. A client that was killed and started again does not know them. */
   readonly #unclaimed = new Set<Peer>();
-  readonly #refusals = new FailureWindow({
-    perWindow: EDGE_LIMITS.P2P_REFUSALS_PER_MINUTE,
-    windowMs: 60_000,
-    addressesMax: EDGE_LIMITS.P2P_REFUSED_ACCOUNTS_MAX,
-  });
+  readonly #refusals = new SlidingWindows(REFUSED_JOINS);
   /** Until when, oldest first. */
   readonly #dismissed = new Map<string, number>();
 
@@ -147,9 +146,9 @@ export class P2pRegistry {
   join(request: PeerRequest, freshId: string, now: number): JoinDecision {
     const { owner, clientId } = request;
     const account = ownerKey(owner);
-    const verdict = this.#refusals.check(account, now);
-    if (!verdict.allowed) {
-      return refuse(new Fault('P2P_TOO_MANY_ATTEMPTS', { seconds: Math.ceil(verdict.retryAfterMs / 1000) }));
+    const retryAfterMs = this.#refusals.retryAfterMs(account, now);
+    if (retryAfterMs > 0) {
+      return refuse(new Fault('P2P_TOO_MANY_ATTEMPTS', { seconds: Math.ceil(retryAfterMs / 1000) }));
     }
     const name = foldSubdomain(request.name);
     const shown = shownText(name);
