@@ -22,10 +22,6 @@ export const POLICY_LIMITS = {
   VISIT_MEMORY_MS: 10_000,
   /** a longer password, token or login cookie is looked up each time */
   VISIT_MEMORY_MAX_CHARS: 4_096,
-  /** wrong passwords of one address at one tunnel within a minute; then nobody unknown is checked for it */
-  PASSWORD_FAILURES_PER_MINUTE: 10,
-  /** addresses, each at a tunnel, whose wrong passwords are remembered; the oldest is forgotten first */
-  PASSWORD_FAILURES_KEPT_MAX: 100_000,
   /** entries of each cache of policies: known passwords, opened login cookies, verified tokens; the least used go first, those of accounts with more than a quarter before others */
   POLICY_CACHE_ENTRIES_MAX: 10_000,
   /** characters that the entries of one such cache may hold together */

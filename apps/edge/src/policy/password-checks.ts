@@ -4,7 +4,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
 import { type PolicyEvent, type PolicyNeed } from '@tunnel/policy';
 import { networkOf } from '@tunnel/rules/net';
-import { FailureWindow, FairTurns, type Turn } from '@tunnel/rules/rate';
+import { FairTurns, SlidingWindows, type Turn } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';
@@ -35,6 +35,9 @@ export interface PasswordChecksDeps {
   readonly check?: typeof isPassword;
 }
 
+/** Of one network at one tunnel. After so many in a minute, no password from there is checked that is not known already. */
+const WRONG_PASSWORDS = { perWindow: 10, windowMs: 60_000, togetherMs: 60_000, keys: 100_000 };
+
 const RIGHT: PolicyEvent = { kind: 'password-checked', isRight: true };
 const WRONG: PolicyEvent = { kind: 'password-checked', isRight: false };
 
@@ -55,11 +58,7 @@ export class PasswordChecks {
     entriesMax: EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX,
     charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
   });
-  readonly #failures = new FailureWindow({
-    perWindow: EDGE_LIMITS.PASSWORD_FAILURES_PER_MINUTE,
-    windowMs: 60_000,
-    addressesMax: EDGE_LIMITS.PASSWORD_FAILURES_KEPT_MAX,
-  });
+  readonly #failures = new SlidingWindows(WRONG_PASSWORDS);
   /** Under way and waiting, by the digest of what is checked. */
   readonly #checks = new Map<string, Check>();
   readonly #turns = new FairTurns({
@@ -88,8 +87,8 @@ export class PasswordChecks {
     // After a change of a policy all of its visitors bring the same at once: one check is for all of them.
     const same = this.#checks.get(key);
     if (same?.guessers.has(guesser)) return this.#join(same, guesser, visitor);
-    const verdict = this.#failures.check(guesser, now);
-    if (!verdict.allowed) return failed('POLICY_RATE_LIMITED', Math.max(1, Math.ceil(verdict.retryAfterMs / 1000)));
+    const retryAfterMs = this.#failures.retryAfterMs(guesser, now);
+    if (retryAfterMs > 0) return failed('POLICY_RATE_LIMITED', Math.ceil(retryAfterMs / 1000));
     if (same === undefined && !this.#turns.hasRoomFor(about.tenant)) return this.#busy();
     // Counted before it is known to be wrong: a hundred guesses sent at once must not all be checked.
     this.#failures.record(guesser, now);
