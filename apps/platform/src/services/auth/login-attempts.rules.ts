@@ -1,7 +1,7 @@
 // Who may try a password of an account, and how often. Each network, and each device that was logged in before, has a count of its
 // own; what strangers try together is bounded too, so that many networks do not guess faster than a few. Whoever guesses slows
 // down strangers and never the owner where the owner was before.
-import { FailureWindow } from '@tunnel/rules/rate';
+import { SlidingWindows } from '@tunnel/rules/rate';
 
 export interface LoginAttempt {
   /** Stands for the account: the same for every spelling of its address, and for one that nobody has. */
@@ -22,28 +22,27 @@ export interface LoginRules {
 }
 
 export class LoginAttempts {
-  readonly #own: FailureWindow;
-  readonly #strangers: FailureWindow;
+  readonly #own: SlidingWindows;
+  readonly #strangers: SlidingWindows;
   /** What one network adds to the strangers' sum at most: alone it never uses that up. */
-  readonly #share: FailureWindow;
+  readonly #share: SlidingWindows;
 
-  constructor({ perWindow, windowMs, countsMax: addressesMax }: LoginRules) {
-    this.#own = new FailureWindow({ perWindow, windowMs, addressesMax });
-    this.#strangers = new FailureWindow({ perWindow, windowMs, addressesMax });
-    this.#share = new FailureWindow({ perWindow: Math.max(1, Math.floor(perWindow / 2)), windowMs, addressesMax });
+  constructor({ perWindow, windowMs, countsMax: keys }: LoginRules) {
+    const rules = { perWindow, windowMs, togetherMs: windowMs, keys };
+    this.#own = new SlidingWindows(rules);
+    this.#strangers = new SlidingWindows(rules);
+    this.#share = new SlidingWindows({ ...rules, perWindow: Math.max(1, Math.floor(perWindow / 2)) });
   }
 
   /** null: go on, and it counts as a failure until `succeeded` says otherwise; else the milliseconds to wait. */
   begin(attempt: LoginAttempt, now: number): number | null {
     const own = ownKey(attempt);
     const isStranger = attempt.device === null && !attempt.isKnownNetwork;
-    const waits = [this.#own.check(own, now), ...(isStranger ? [this.#strangers.check(attempt.account, now)] : [])];
-    const refused = waits.flatMap((verdict) => (verdict.allowed ? [] : [verdict.retryAfterMs]));
-    if (refused.length > 0) return Math.max(...refused);
+    const strangersMs = isStranger ? this.#strangers.retryAfterMs(attempt.account, now) : 0;
+    const waitMs = Math.max(this.#own.retryAfterMs(own, now), strangersMs);
+    if (waitMs > 0) return waitMs;
     this.#own.record(own, now);
-    if (!isStranger || !this.#share.check(own, now).allowed) return null;
-    this.#share.record(own, now);
-    this.#strangers.record(attempt.account, now);
+    if (isStranger && this.#share.take(own, now) === 0) this.#strangers.record(attempt.account, now);
     return null;
   }
 
