@@ -46,12 +46,6 @@ export const DNS_LIMITS = {
   UDP_ANSWER_MAX_BYTES: 512,
   /** of a question: a name, a type, and what else a resolver says of itself */
   QUERY_MAX_BYTES: 4 * KiB,
-  /** questions of one network (IPv4 /24, IPv6 /56) within a second; further ones are dropped */
-  QUERIES_PER_SECOND: 200,
-  /** the same; further ones over UDP have their answer without the SOA record, so that forged questions are not worth sending */
-  QUERIES_CALM_PER_SECOND: 20,
-  /** networks that are counted; the oldest are forgotten first */
-  QUERIES_ADDRESSES_MAX: 10_000,
   /** connections at a time; the one that is open for longest gives way */
   TCP_CONNECTIONS_MAX: 128,
   /** the same of one address */

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { prefixKeyOf } from '@tunnel/rules/flows';
-import { FailureWindow } from '@tunnel/rules/rate';
+import { SlidingWindows } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import { type DnsChallenges, isTextSeen } from '../dns-challenges.ts';
 import { DNS_LIMITS } from '../dns-limits.ts';
@@ -45,22 +45,16 @@ interface OpenSockets {
 
 /** With port 0: another program may have the number over the other transport, or on another address. */
 const PORT_TRIES = 10;
-const RATE_WINDOW_MS = 1000;
+/** Of one network (IPv4 /24, IPv6 /56). Further questions are dropped. */
+const QUERIES = { perWindow: 200, windowMs: 1000, togetherMs: 1000, keys: 10_000 };
+/** Further ones over UDP have their answer without the SOA record: the address may be that of somebody else, who is to be flooded. */
+const CALM_QUERIES = { ...QUERIES, perWindow: 20 };
 
 export class DnsResponder implements DnsChallenges {
   readonly #options: DnsResponderOptions;
   readonly #zone: ChallengeZone;
-  readonly #rates = new FailureWindow({
-    perWindow: DNS_LIMITS.QUERIES_PER_SECOND,
-    windowMs: RATE_WINDOW_MS,
-    addressesMax: DNS_LIMITS.QUERIES_ADDRESSES_MAX,
-  });
-  /** What is beyond it gets short answers: over UDP the address may be that of somebody else, who is to be flooded. */
-  readonly #calm = new FailureWindow({
-    perWindow: DNS_LIMITS.QUERIES_CALM_PER_SECOND,
-    windowMs: RATE_WINDOW_MS,
-    addressesMax: DNS_LIMITS.QUERIES_ADDRESSES_MAX,
-  });
+  readonly #rates = new SlidingWindows(QUERIES);
+  readonly #calm = new SlidingWindows(CALM_QUERIES);
   readonly #tcpQueries: TcpQueries;
   readonly #counts = { answered: 0, refused: 0, malformed: 0, overRate: 0, crowdedOut: 0 };
   #open: OpenSockets | null = null;
@@ -171,12 +165,11 @@ export class DnsResponder implements DnsChallenges {
   #answer(bytes: Buffer, address: string, over: 'udp' | 'tcp'): Buffer | null {
     const now = this.#options.clock.monotonic();
     const network = String(prefixKeyOf(address));
-    if (!this.#rates.check(network, now).allowed) {
+    if (this.#rates.take(network, now) > 0) {
       this.#counts.overRate += 1;
       return null;
     }
-    this.#rates.record(network, now);
-    const isShort = over === 'udp' && !this.#calm.check(network, now).allowed;
+    const isShort = over === 'udp' && !this.#calm.hasRoom(network, now);
     if (!isShort) this.#calm.record(network, now);
     const outcome = answerQuery(bytes, this.#zone, over, isShort);
     this.#counts[outcome.kind] += 1;
