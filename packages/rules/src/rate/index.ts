@@ -1,4 +1,3 @@
-export { FailureWindow } from './failure-window.ts';
 export { refusalToKeep, Shares } from './fair-share.ts';
 export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { FairTurns, InFlight, type Standing, type Turn } from './in-flight.ts';
