@@ -149,13 +149,13 @@ const addSignUpRoutes = (
     registrationMark(deps.masterKey(), userId, until),
   );
   app.openapi(signUpRoute, async (context) => {
-    await limits.countAddress(context.get('address'));
+    limits.countAddress(context.get('address'));
     return context.json(await showSignUpTerms(deps, context.req.valid('query').invite), 200);
   });
   app.openapi(registerRoute, async (context) => {
     const input = context.req.valid('json');
-    await limits.countAddress(context.get('address'));
-    await limits.countMail('registration', input.email);
+    limits.countAddress(context.get('address'));
+    limits.countMail('registration', input.email);
     const { userId, body } = await register(deps, input);
     if (body.email_verified !== true) browserMark.write(context, userId, deps.clock.now());
     return context.json(body, 201);
@@ -207,7 +207,7 @@ const addPasswordRoutes = (app: PlatformApp, deps: AuthRouteDeps, limits: Attemp
     return context.json(await forgotPassword(deps, input), 200);
   });
   app.openapi(resetRoute, async (context) => {
-    await limits.countAddress(context.get('address'));
+    limits.countAddress(context.get('address'));
     return context.json(await resetPassword(deps, context.req.valid('json')), 200);
   });
 };
@@ -219,8 +219,8 @@ const mayAskForMail = async (
   [kind, email]: [AskedMail, string],
 ): Promise<boolean> => {
   try {
-    await limits.countAddress(context.get('address'));
-    await limits.countMail(kind, email);
+    limits.countAddress(context.get('address'));
+    limits.countMail(kind, email);
     return true;
   } catch (error) {
     if (error instanceof Fault && error.code === 'LOGIN_THROTTLED') return false;

@@ -57,8 +57,8 @@ export const addOwnAccountRoutes = (
   app.use('/auth/password', deps.requireUser);
   app.use('/auth/email', deps.requireUser);
   const count = async (context: Context<PlatformEnv>): Promise<void> => {
-    await limits.countAddress(context.get('address'));
-    await limits.countPassword(context.get('actor').userId);
+    limits.countAddress(context.get('address'));
+    limits.countPassword(context.get('actor').userId);
   };
   app.openapi(passwordRoute, async (context) => {
     await count(context);

@@ -154,7 +154,7 @@ export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie
   app.openapi(loginRoute, async (context) => {
     const input = context.req.valid('json');
     const caller = callerOf(context);
-    await limits.countAddress(caller.address);
+    limits.countAddress(caller.address);
     const attempt = await describeAttempt(deps, input, caller, cookie.read(context));
     limits.beginLogin(attempt);
     const login = await logIn(deps, input, caller);

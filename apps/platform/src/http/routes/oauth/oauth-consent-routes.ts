@@ -109,7 +109,7 @@ const answerAuthorize = async (context: Context<PlatformEnv>, deps: OauthConsent
   const { db, clock, addresses, clientDocuments: documents } = deps;
   const address = context.get('address');
   try {
-    await deps.limits.countAddress(address);
+    deps.limits.countAddress(address);
     const values = (name: string): readonly string[] => context.req.queries(name) ?? [];
     return context.redirect(await authorize({ db, clock, addresses, documents }, values, address), 303);
   } catch (error) {

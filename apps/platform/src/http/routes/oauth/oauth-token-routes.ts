@@ -84,7 +84,7 @@ export interface OauthTokenRouteDeps extends TokenContext, UserRoutes, Pick<Rout
 export const addOauthTokenRoutes = (app: PlatformApp, deps: OauthTokenRouteDeps): void => {
   app.openAPIRegistry.registerPath(tokenRoute);
   app.post(tokenRoute.path, async (context) => {
-    await deps.limits.countAddress(context.get('address'));
+    deps.limits.countAddress(context.get('address'));
     const { problem, fields } = await readForm(context);
     const answer = problem === null ? await answerForm(deps, fields) : refuse('invalid_request', problem);
     if (answer.kind === 'tokens') return context.json(answer.body, 200);

@@ -43,7 +43,7 @@ addOauthConsentRoutes(app, {
   ...deps,
   addresses: oauthAddresses(settings.public_url),
   clientDocuments: { find: () => Promise.reject(new Error('not asked')) },
-  limits: { countAddress: async () => {} },
+  limits: { countAddress: () => {} },
 });
 addReservationRoutes(app, { ...deps, names: config.names, accountShare: config.limits.account_share });
 
