@@ -145,10 +145,6 @@ export const LIMITS = {
   OWN_CERTIFICATE_LOOK_MS: 2000,
   /** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
   TLS_PORT_TICKETS_LOOK_MS: 60_000,
-  /** Questions for challenges of one edge in a second, and of authorities at the platform's own port; an edge asks at most 25. */
-  CHALLENGES_PER_SECOND: 30,
-  /** Of those at once. */
-  CHALLENGES_BURST: 40,
   /** Edges whose questions are counted, and of which is said once that their link is in clear. */
   LINK_EDGES_MAX: 2000,
   /** Tunnels that one change names: an edge reads lines of at most 64 KiB. */
@@ -241,8 +237,6 @@ export const LIMITS = {
   SIGNING_KEYS_ABSENT_MAX: 4096,
   /** A key that was replaced verifies for so long: four times as long as any token of it lives. */
   SIGNING_KEY_RETIRED_MS: 60 * 60_000,
-  /** Addresses and accounts whose attempts are counted. */
-  ATTEMPT_KEYS_MAX: 50_000,
 
   // --- authorization of programs ---
   /** What one that asks to be connected waits for its user. */

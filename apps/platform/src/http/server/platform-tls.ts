@@ -3,13 +3,13 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { type ServerConfig } from '@tunnel/config/server';
 import { CertificateFiles, type CertificatePair, secureOptionsOf, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
+import { TokenBucket } from '@tunnel/rules/rate';
 import { type Clock, type Logger, randomToken, Secret, type Timer } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
-import type { KeptCertificates } from '../../services/certificates/edge-certificates.ts';
+import { CHALLENGES, type KeptCertificates } from '../../services/certificates/edge-certificates.ts';
 import { bestFor, issuedOf, operatorsIssued } from '../../services/certificates/own-certificate.ts';
-import { ChallengePace } from '../admission/challenge-pace.ts';
 
 export interface PlatformTlsOptions {
   readonly publicUrl: string;
@@ -29,7 +29,7 @@ export class PlatformTls {
   /** Tickets are of this run: no other takes them. */
   readonly #terms: TlsTerms;
   readonly #files: CertificateFiles;
-  readonly #pace: ChallengePace;
+  readonly #challenges = new TokenBucket(CHALLENGES);
   #issued: CertificatePair | null = null;
   /** Of what is shown, or what was found not to be fit. */
   #seen = '';
@@ -42,7 +42,6 @@ export class PlatformTls {
   constructor(options: PlatformTlsOptions) {
     const { publicUrl, files, clock, logger } = options;
     this.#given = options;
-    this.#pace = new ChallengePace(clock);
     this.#host = new URL(publicUrl).hostname;
     this.#terms = new TlsTerms(new Secret(randomToken()), clock);
     this.#files = new CertificateFiles({
@@ -86,7 +85,7 @@ export class PlatformTls {
   /** What an authority is shown; null: nobody waits for it. */
   readonly challengeFor = async (host: string | null): Promise<SecureContext | null> => {
     try {
-      return host === this.#host && this.#pace.waitMs('port') === 0 ? await this.#challengeContext() : null;
+      return host === this.#host && this.#challenges.take(this.#given.clock.monotonic()) ? await this.#challengeContext() : null;
     } catch (error) {
       this.#failed(error);
       return null;

@@ -100,6 +100,9 @@ const keyOf = (question: ChallengeQuestion): ChallengeKey => {
   return { tlsName: question.tls_name.toLowerCase() };
 };
 
+/** Questions for challenges of one edge, and of authorities at the platform's own port: each asks the database. An edge asks at most 25 a second. */
+export const CHALLENGES = { perSecond: 30, burst: 40, keys: 2000 };
+
 /** What dns-01 waits for is nobody's to ask for here: it is a record of DNS. */
 export const answerChallenge = async (
   { clock, certificates }: Omit<EdgeCertificatesContext, 'db'>,

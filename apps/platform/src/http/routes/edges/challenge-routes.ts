@@ -1,7 +1,11 @@
 // Answers to http-01, for whoever asks at the platform's own port: a platform that runs alone, or behind a proxy of the operator's.
 import { Fault } from '@tunnel/errors';
-import { answerChallenge, type EdgeCertificatesContext } from '../../../services/certificates/edge-certificates.ts';
-import { ChallengePace } from '../../admission/challenge-pace.ts';
+import { TokenBucket } from '@tunnel/rules/rate';
+import {
+  answerChallenge,
+  CHALLENGES,
+  type EdgeCertificatesContext,
+} from '../../../services/certificates/edge-certificates.ts';
 import { CHALLENGE_PATH } from '../../shared/paths.ts';
 import type { PlatformApp, RouteContext } from '../../shared/platform-env.ts';
 
@@ -11,10 +15,10 @@ export const addChallengeRoutes = (
   app: PlatformApp,
   context: RouteContext & Pick<EdgeCertificatesContext, 'certificates'>,
 ): void => {
-  const pace = new ChallengePace(context.clock);
+  const questions = new TokenBucket(CHALLENGES);
   app.get(`${CHALLENGE_PATH}:token`, async (call) => {
     const token = call.req.param('token');
-    const isAsked = TOKEN.test(token) && pace.waitMs('port') === 0;
+    const isAsked = TOKEN.test(token) && questions.take(context.clock.monotonic());
     const { challenge } = isAsked ? await answerChallenge(context, { token }) : { challenge: null };
     if (challenge?.type !== 'http-01') throw new Fault('API_NOT_FOUND', { path: call.req.path });
     return call.body(challenge.key_authorization, 200, { 'content-type': 'application/octet-stream' });

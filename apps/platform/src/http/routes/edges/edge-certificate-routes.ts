@@ -3,15 +3,16 @@ import { challengeQuestion, EDGE_LINK_PATH } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { headerOf, socketOf } from '@tunnel/http-shell';
 import { TrustedProxies } from '@tunnel/rules/net';
+import { TokenBuckets } from '@tunnel/rules/rate';
 import type { Context, MiddlewareHandler } from 'hono';
 import { LIMITS } from '../../../limits.ts';
 import {
   answerChallenge,
+  CHALLENGES,
   certificateLines,
   type EdgeCertificatesContext,
   edgeCertificate,
 } from '../../../services/certificates/edge-certificates.ts';
-import { ChallengePace } from '../../admission/challenge-pace.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
 import { LINES, linesBody, readBody } from './edge-link-bodies.ts';
 import { isPrivateLink } from './link-privacy.rules.ts';
@@ -44,9 +45,9 @@ export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertific
     return call.json(found, 200);
   });
 
-  const pace = new ChallengePace(context.clock);
+  const questions = new TokenBuckets(CHALLENGES);
   app.post(`${EDGE_LINK_PATH}/challenges`, async (call) => {
-    const waitMs = pace.waitMs(call.get('edge').edgeId);
+    const waitMs = questions.take(call.get('edge').edgeId, context.clock.monotonic());
     if (waitMs > 0) throw new Fault('EDGE_CHALLENGES_LIMIT', { seconds: Math.ceil(waitMs / 1000) });
     return call.json(await answerChallenge(context, await readBody(call, challengeQuestion)), 200);
   });

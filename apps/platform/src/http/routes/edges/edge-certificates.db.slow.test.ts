@@ -12,6 +12,7 @@ import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../limits.ts';
+import { CHALLENGES } from '../../../services/certificates/edge-certificates.ts';
 import {
   addAccount,
   addEdge,
@@ -275,7 +276,7 @@ describe('POST /challenges', () => {
   it('429: more often than an edge may; others are not held up by it', async () => {
     const [eager, calm] = [await addEdge(fixture, 'eager'), await addEdge(fixture, 'calm')];
     const answers = await Promise.all(
-      Array.from({ length: LIMITS.CHALLENGES_BURST + 5 }, () => ask({ token: 'x' }, server.url, eager)),
+      Array.from({ length: CHALLENGES.burst + 5 }, () => ask({ token: 'x' }, server.url, eager)),
     );
     const refused = answers.filter(({ status }) => status === 429);
     expect(refused).toHaveLength(5);
