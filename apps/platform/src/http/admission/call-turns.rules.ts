@@ -2,7 +2,7 @@
 // others want places as well, each has its share at once and its rate, so that a flood waits for itself and delays no other caller.
 
 import { LinkedSet, type ListNode } from '@tunnel/rules/collections';
-import { AccountBuckets, FairTurns, type Standing, type Turn } from '@tunnel/rules/rate';
+import { FairTurns, type Standing, TokenBuckets, type Turn } from '@tunnel/rules/rate';
 import { LIMITS } from '../../limits.ts';
 
 /** `unbounded` has turns like everybody, but neither share nor rate: a trusted proxy stands for many networks. */
@@ -38,7 +38,7 @@ export interface CallOutcome {
 interface KindRules {
   readonly share: number;
   /** null: no rate. */
-  readonly rates: AccountBuckets | null;
+  readonly rates: TokenBuckets | null;
   /** By which callers are told when to come again. */
   readonly perSecond: number;
 }
@@ -127,8 +127,8 @@ export class CallTurns {
     this.#waitMs = waitMs ?? LIMITS.API_CALL_WAIT_MS;
     const rulesOf = ({ atOnce: share, perSecond }: CallBounds): KindRules => {
       if (perSecond === null) return { share, perSecond: share, rates: null };
-      const rate = { perSecond, burst: perSecond * LIMITS.API_BURST_SECS };
-      return { share, perSecond, rates: new AccountBuckets(rate, callersMax) };
+      const burst = perSecond * LIMITS.API_BURST_SECS;
+      return { share, perSecond, rates: new TokenBuckets({ perSecond, burst, keys: callersMax }) };
     };
     this.#rules = {
       account: rulesOf(account),
