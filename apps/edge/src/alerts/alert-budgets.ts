@@ -1,9 +1,8 @@
 // How many alerts may leave in a minute: of a group, of an account, and to one receiving host. What is over it is dropped, never queued or merged.
 
+import { SlidingWindows } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { ZeroHealthyAlert } from './alert-message.ts';
-import { RateWindow } from './rate-window.rules.ts';
 
 /** In a minute each. */
 export interface AlertRates {
@@ -14,12 +13,11 @@ export interface AlertRates {
   readonly perHost: number;
 }
 
-const RATES: AlertRates = {
-  perGroup: EDGE_LIMITS.ALERTS_PER_MINUTE_GROUP,
-  perAccount: EDGE_LIMITS.ALERTS_PER_MINUTE_ACCOUNT,
-  perHostOfAccount: EDGE_LIMITS.ALERT_POSTS_PER_MINUTE_HOST_OF_ACCOUNT,
-  perHost: EDGE_LIMITS.ALERT_POSTS_PER_MINUTE_HOST,
-};
+/** `perHost` is for all accounts together: an edge is no weapon. */
+const RATES: AlertRates = { perGroup: 10, perAccount: 30, perHostOfAccount: 60, perHost: 600 };
+
+/** The minute, and a little more: whichever minute one looks at, with both its ends, has no more. */
+const MINUTE = { windowMs: 61_000, keys: 20_000 };
 
 /** `slots`: too many are under way; the others are the budget that is used up. */
 export const DROP_REASONS = ['group', 'account', 'host-of-account', 'host', 'slots'] as const;
@@ -27,19 +25,14 @@ export type DropReason = (typeof DROP_REASONS)[number];
 
 export class AlertBudgets {
   readonly #clock: Clock;
-  readonly #groups: RateWindow;
-  readonly #accounts: RateWindow;
-  readonly #hostsOfAccounts: RateWindow;
-  readonly #hosts: RateWindow;
+  readonly #groups: SlidingWindows;
+  readonly #accounts: SlidingWindows;
+  readonly #hostsOfAccounts: SlidingWindows;
+  readonly #hosts: SlidingWindows;
 
   constructor(clock: Clock, rates: AlertRates = RATES) {
     this.#clock = clock;
-    const window = (perWindow: number): RateWindow =>
-      new RateWindow({
-        perWindow,
-        windowMs: EDGE_LIMITS.ALERT_BUDGET_WINDOW_MS,
-        keysMax: EDGE_LIMITS.ALERT_BUDGETS_REMEMBERED,
-      });
+    const window = (perWindow: number): SlidingWindows => new SlidingWindows({ ...MINUTE, perWindow });
     this.#groups = window(rates.perGroup);
     this.#accounts = window(rates.perAccount);
     this.#hostsOfAccounts = window(rates.perHostOfAccount);

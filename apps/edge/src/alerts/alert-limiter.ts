@@ -1,58 +1,39 @@
 // What alerts may cost the edge: how many are under way at once, and how many begin in one turn of the event loop.
+import { InFlight } from '@tunnel/rules/rate';
 import { EDGE_LIMITS } from '../limits.ts';
 
 export type AlertDestination = 'operator' | 'tenant';
 
 /** There is no queue: an alert that finds no room is dropped. */
 export class AlertLimiter {
-  #operator = 0;
-  #tenants = 0;
-  readonly #perAccount = new Map<string, number>();
+  /** Slots that no tenant can use up. */
+  readonly #operator = new InFlight({ atOnce: EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR });
+  readonly #tenants = new InFlight({
+    atOnce: EDGE_LIMITS.ALERTS_AT_ONCE,
+    perKey: EDGE_LIMITS.ALERTS_AT_ONCE_PER_ACCOUNT,
+  });
   /** By account and host: a receiver that hangs costs its own account's slots, not another one's at the same host. */
-  readonly #perHost = new Map<string, number>();
+  readonly #hosts = new InFlight({ perKey: EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST });
 
   /** When most slots are taken, the rest is for accounts that have less than an even share, of which one is for whoever comes next. */
   hasRoomFor(account: string): boolean {
-    const own = this.#perAccount.get(account) ?? 0;
-    if (this.#tenants >= EDGE_LIMITS.ALERTS_AT_ONCE || own >= EDGE_LIMITS.ALERTS_AT_ONCE_PER_ACCOUNT) return false;
-    const evenShare = EDGE_LIMITS.ALERTS_AT_ONCE / (this.#perAccount.size + 1);
-    return this.#tenants < EDGE_LIMITS.ALERTS_AT_ONCE_CROWDED || own < evenShare;
+    if (!this.#tenants.hasRoom(account)) return false;
+    const evenShare = EDGE_LIMITS.ALERTS_AT_ONCE / (this.#tenants.keys + 1);
+    return this.#tenants.total < EDGE_LIMITS.ALERTS_AT_ONCE_CROWDED || this.#tenants.of(account) < evenShare;
   }
 
   /** Counts one more, until the returned function is called, once; null: there is no room. */
   acquire(destination: AlertDestination, account: string, host: string): (() => void) | null {
-    return destination === 'operator' ? this.#acquireOperators() : this.#acquireTenants(account, host);
-  }
-
-  #acquireOperators(): (() => void) | null {
-    if (this.#operator >= EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR) return null;
-    this.#operator += 1;
-    return () => {
-      this.#operator -= 1;
-    };
-  }
-
-  #acquireTenants(account: string, host: string): (() => void) | null {
+    if (destination === 'operator') return this.#operator.begin() ? () => this.#operator.end() : null;
     const hostOfAccount = `${account} ${host}`;
-    const here = this.#perHost.get(hostOfAccount) ?? 0;
-    if (!this.hasRoomFor(account) || here >= EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST) return null;
-    this.#tenants += 1;
-    add(this.#perAccount, account, 1);
-    add(this.#perHost, hostOfAccount, 1);
+    if (!this.hasRoomFor(account) || !this.#hosts.begin(hostOfAccount)) return null;
+    this.#tenants.begin(account);
     return () => {
-      this.#tenants -= 1;
-      add(this.#perAccount, account, -1);
-      add(this.#perHost, hostOfAccount, -1);
+      this.#tenants.end(account);
+      this.#hosts.end(hostOfAccount);
     };
   }
 }
-
-/** An entry at zero leaves the map. */
-const add = (counts: Map<string, number>, key: string, by: 1 | -1): void => {
-  const count = (counts.get(key) ?? 0) + by;
-  if (count > 0) counts.set(key, count);
-  else counts.delete(key);
-};
 
 /** Lets a few begin in each turn of the event loop: to begin one takes a tenth of a millisecond, and frames wait meanwhile. */
 export class StartQueue {
