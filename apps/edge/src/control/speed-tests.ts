@@ -7,14 +7,22 @@ import type { PeerCertificate } from 'node:tls';
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
 import { isSecured, type ReportInternalError } from '@tunnel/mux';
+import { SlidingWindows } from '@tunnel/rules/rate';
 import { type Owner, ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { AuthFailures } from './authentication.ts';
-import { ByteWindow } from './byte-window.rules.ts';
 
-const { SPEED_MAX_BYTES, SPEED_CHUNK_BYTES, SPEED_BYTES_PER_MINUTE } = EDGE_LIMITS;
+const { SPEED_MAX_BYTES, SPEED_CHUNK_BYTES, SPEED_BYTES_PER_MINUTE, SPEED_WINDOW_MS } = EDGE_LIMITS;
+
+/** Bytes of an account. Those of one second are counted together, until all of them are a minute old. */
+const SPENT = {
+  perWindow: SPEED_BYTES_PER_MINUTE,
+  windowMs: SPEED_WINDOW_MS + 1000,
+  togetherMs: 1000,
+  keys: EDGE_LIMITS.SPEED_ACCOUNTS_MAX,
+};
 
 /** Sent again and again; random, so that nobody on the way makes it smaller. */
 const PIECE = randomBytes(SPEED_CHUNK_BYTES);
@@ -32,11 +40,7 @@ export interface SpeedTestsOptions {
 
 export class SpeedTests {
   readonly #given: SpeedTestsOptions;
-  readonly #spent = new ByteWindow({
-    bytesPerWindow: SPEED_BYTES_PER_MINUTE,
-    windowMs: EDGE_LIMITS.SPEED_WINDOW_MS,
-    keysMax: EDGE_LIMITS.SPEED_ACCOUNTS_MAX,
-  });
+  readonly #spent = new SlidingWindows(SPENT);
 
   constructor(options: SpeedTestsOptions) {
     this.#given = options;
@@ -103,7 +107,7 @@ export class SpeedTests {
   }
 
   #spend(account: string, bytes: number): void {
-    const waitMs = this.#spent.take(account, bytes, this.#given.clock.monotonic());
+    const waitMs = this.#spent.take(account, this.#given.clock.monotonic(), bytes);
     if (waitMs === 0) return;
     throw new Fault('CONTROL_SPEED_LIMIT', { limit: SPEED_BYTES_PER_MINUTE, seconds: Math.ceil(waitMs / 1000) });
   }
