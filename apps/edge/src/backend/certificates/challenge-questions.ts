@@ -3,6 +3,7 @@
 // which is on order goes without its answer.
 import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import type { ChallengeQuestion } from '@tunnel/contract';
+import { SlidingWindow } from '@tunnel/rules/rate';
 import { Cache, type Clock, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { PlatformLink } from '../platform-link.ts';
@@ -32,14 +33,12 @@ export class ChallengeQuestions {
   readonly #asked = new Map<string, Answered>();
   /** By name on order. */
   readonly #turns = new Map<string, Turn>();
-  readonly #ofOthers: Pace;
-  readonly #ofOrders: Pace;
+  readonly #ofOthers = questionsASecond(EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
+  readonly #ofOrders = questionsASecond(EDGE_LIMITS.CHALLENGE_ORDER_QUESTIONS_PER_SECOND);
 
   constructor(options: ChallengeQuestionsOptions) {
     this.#options = options;
     this.#kept = new Cache({ max: EDGE_LIMITS.CHALLENGE_ANSWERS_MAX, clock: options.clock });
-    this.#ofOthers = new Pace(options.clock, EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
-    this.#ofOrders = new Pace(options.clock, EDGE_LIMITS.CHALLENGE_ORDER_QUESTIONS_PER_SECOND);
   }
 
   get size(): number {
@@ -85,7 +84,7 @@ export class ChallengeQuestions {
   }
 
   #askOf(name: string): Answered {
-    if (!this.#ofOrders.hasRoom()) return NONE;
+    if (this.#ofOrders.take(this.#options.clock.monotonic()) > 0) return NONE;
     const turn: Turn = { next: [], pause: null };
     this.#turns.set(name, turn);
     const answered = this.#answerOf({ name }, nameIdOf(name), 0);
@@ -107,7 +106,7 @@ export class ChallengeQuestions {
     if (kept !== undefined) return Promise.resolve(kept);
     const asked = this.#asked.get(id);
     if (asked !== undefined) return asked;
-    if (!this.#ofOthers.hasRoom()) return NONE;
+    if (this.#ofOthers.take(this.#options.clock.monotonic()) > 0) return NONE;
     const question = isToken ? { token: key.token } : { tls_name: key.tlsName };
     // A token is of one order, so that it never becomes ours later; a name gets its challenge when it is ordered.
     const noneMs = isToken ? EDGE_LIMITS.CHALLENGE_ANSWER_KEPT_MS : EDGE_LIMITS.CHALLENGE_NONE_KEPT_MS;
@@ -139,28 +138,8 @@ export class ChallengeQuestions {
   }
 }
 
-/** So many a second, and no more. */
-class Pace {
-  readonly #clock: Clock;
-  readonly #most: number;
-  /** When those of the last second were. */
-  #takenMs: number[] = [];
+const questionsASecond = (perWindow: number): SlidingWindow => new SlidingWindow({ perWindow, windowMs: 1000 });
 
-  constructor(clock: Clock, most: number) {
-    this.#clock = clock;
-    this.#most = most;
-  }
-
-  hasRoom(): boolean {
-    const nowMs = this.#clock.monotonic();
-    this.#takenMs = this.#takenMs.filter((takenMs) => nowMs - takenMs < SECOND_MS);
-    if (this.#takenMs.length >= this.#most) return false;
-    this.#takenMs.push(nowMs);
-    return true;
-  }
-}
-
-const SECOND_MS = 1000;
 const NONE: Answered = Promise.resolve(null);
 
 const tlsIdOf = (name: string): string => `tls ${name}`;
