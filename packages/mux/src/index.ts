@@ -23,9 +23,10 @@ export {
 } from './datagram/sealed-datagram.ts';
 export { decodePing, decodePong, encodePing, encodePong, type Pong } from './datagram/sealed-ping.ts';
 export {
-  AnswerBudget,
+  type AnswerBudget,
   DATAGRAMS_OFF,
   type DatagramWay,
+  newAnswerBudget,
   type PathKeys,
   type PathRefusal,
   UdpPath,

@@ -3,12 +3,12 @@
 import { randomBytes } from 'node:crypto';
 import type { RemoteInfo } from 'node:dgram';
 import {
-  AnswerBudget,
   DATAGRAMS_OFF,
   type DatagramWay,
   decodePing,
   encodePong,
   type MuxSession,
+  newAnswerBudget,
   OpeningKey,
   PATH_ID_BYTES,
   PATH_KEY_BYTES,
@@ -168,13 +168,12 @@ class ObservingEnd implements PathEnd {
   readonly #sealing: SealingKey;
   readonly #opening: OpeningKey;
   readonly #clock: Clock;
-  readonly #answers: AnswerBudget;
+  readonly #answers = newAnswerBudget();
 
   constructor(keys: PathKeys, clock: Clock) {
     this.#sealing = new SealingKey(keys.id, keys.sealing);
     this.#opening = new OpeningKey(keys.id, keys.opening);
     this.#clock = clock;
-    this.#answers = new AnswerBudget(clock.monotonic());
   }
 
   receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null {

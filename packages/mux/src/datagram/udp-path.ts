@@ -2,6 +2,7 @@
 // when the path is used and when it is pinged.
 import { randomBytes } from 'node:crypto';
 import type { RemoteInfo } from 'node:dgram';
+import { TokenBucket, type TokenRate } from '@tunnel/rules/rate';
 import { MUX_LIMITS } from '../limits.ts';
 import type { Guarded, ReportInternalError } from '../loop/guard.ts';
 import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
@@ -71,7 +72,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
   /** null: nobody knows yet where the other end is. */
   route: PathRoute | null = null;
   readonly #options: UdpPathOptions;
-  readonly #answers: AnswerBudget;
+  readonly #answers = newAnswerBudget();
   /** By token, in the order they were sent. */
   readonly #unanswered = new Set<string>();
   #state: PathState = PATH_OFF;
@@ -83,7 +84,6 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     this.sealing = new SealingKey(keys.id, keys.sealing);
     this.opening = new OpeningKey(keys.id, keys.opening);
     this.#options = options;
-    this.#answers = new AnswerBudget(clock.monotonic());
   }
 
   get way(): DatagramWay {
@@ -226,20 +226,11 @@ const wayOf = (reason: PathReason): DatagramWay => {
 };
 
 /** How many PINGs may be answered: so many a second, twice as many at once. */
-export class AnswerBudget {
-  #left = 2 * MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND;
-  #atMs: number;
+export type AnswerBudget = Pick<TokenBucket, 'take'>;
 
-  constructor(nowMs: number) {
-    this.#atMs = nowMs;
-  }
+const PINGS_ANSWERED: TokenRate = {
+  perSecond: MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND,
+  burst: 2 * MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND,
+};
 
-  take(nowMs: number): boolean {
-    const perSecond = MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND;
-    this.#left = Math.min(2 * perSecond, this.#left + ((nowMs - this.#atMs) * perSecond) / 1000);
-    this.#atMs = nowMs;
-    if (this.#left < 1) return false;
-    this.#left -= 1;
-    return true;
-  }
-}
+export const newAnswerBudget = (): AnswerBudget => new TokenBucket(PINGS_ANSWERED);

@@ -2,9 +2,10 @@
 // the session's, which all sockets of the client share, and with them the counter.
 import { randomBytes } from 'node:crypto';
 import {
-  AnswerBudget,
+  type AnswerBudget,
   decodePong,
   encodePing,
+  newAnswerBudget,
   type OpeningKey,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
@@ -28,8 +29,8 @@ export interface EdgeUdp {
 /** As many as the edge answers, for all sockets that ask under one key: one that asked too much would take itself for blocked. */
 const budgets = new WeakMap<SealingKey, AnswerBudget>();
 
-const budgetOf = (key: SealingKey, clock: Clock): AnswerBudget => {
-  const budget = budgets.get(key) ?? new AnswerBudget(clock.monotonic());
+const budgetOf = (key: SealingKey): AnswerBudget => {
+  const budget = budgets.get(key) ?? newAnswerBudget();
   budgets.set(key, budget);
   return budget;
 };
@@ -60,7 +61,7 @@ class EdgeQuery implements AddressQuery {
     this.#edge = edge;
     this.#clock = clock;
     this.#send = send;
-    this.#budget = budgetOf(edge.sealing, clock);
+    this.#budget = budgetOf(edge.sealing);
     this.#endsAt = clock.monotonic() + PEER_LIMITS.PEER_OBSERVE_MAX_MS;
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
