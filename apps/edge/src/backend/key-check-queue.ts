@@ -1,5 +1,6 @@
 // The pace at which the platform is asked for keys: after a restart all clients come at once, and none of their keys is known.
 // In any second no more than a number of questions; the rest waits its turn, the first come first, as long as its client waits, too.
+import { FairTurns, SlidingWindow } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 
 export interface KeyCheckQueueOptions {
@@ -8,62 +9,54 @@ export interface KeyCheckQueueOptions {
   readonly waitingMax: number;
 }
 
-const SECOND_MS = 1000;
-
 export class KeyCheckQueue {
-  readonly #options: KeyCheckQueueOptions;
-  /** When the last `perSecond` questions were let through, as a ring; the next one takes the place of the oldest. */
-  readonly #times: number[];
-  #oldest = 0;
-  readonly #waiting = new Set<() => void>();
+  readonly #clock: Clock;
+  readonly #asked: SlidingWindow;
+  readonly #turns: FairTurns;
   #isTimed = false;
 
-  constructor(options: KeyCheckQueueOptions) {
-    this.#options = options;
-    this.#times = Array.from({ length: options.perSecond }, () => Number.NEGATIVE_INFINITY);
+  constructor({ clock, perSecond, waitingMax }: KeyCheckQueueOptions) {
+    this.#clock = clock;
+    this.#asked = new SlidingWindow({ perWindow: perSecond, windowMs: 1000 });
+    this.#turns = new FairTurns({
+      waitingMax,
+      standing: () => (this.#asked.hasRoom(clock.monotonic()) ? 'begin' : 'wait'),
+    });
   }
 
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#turns.waiting;
   }
 
   /** At once where there is room. false: too many wait already. */
   turn(): boolean | Promise<boolean> {
-    if (this.#waiting.size === 0 && this.#enter()) return true;
-    if (this.#waiting.size >= this.#options.waitingMax) return false;
-    return new Promise((resolve) => {
-      this.#waiting.add(() => resolve(true));
-      this.#wakeLater();
-    });
-  }
-
-  #enter(): boolean {
-    const now = this.#options.clock.monotonic();
-    if (this.#freeAt() > now) return false;
-    this.#times[this.#oldest] = now;
-    this.#oldest = (this.#oldest + 1) % this.#times.length;
-    return true;
-  }
-
-  #freeAt(): number {
-    return (this.#times[this.#oldest] as number) + SECOND_MS;
+    let hasBegun = false;
+    let onBegun = (): void => {};
+    const begin = (): void => {
+      hasBegun = true;
+      this.#asked.record(this.#clock.monotonic());
+      onBegun();
+    };
+    if (!this.#turns.enter({ owner: ALL, begin, giveWay: () => {} })) return false;
+    if (hasBegun) return true;
+    this.#wakeLater();
+    return new Promise((resolve) => (onBegun = () => resolve(true)));
   }
 
   #wakeLater(): void {
-    if (this.#isTimed || this.#waiting.size === 0) return;
+    if (this.#isTimed || this.waiting === 0) return;
     this.#isTimed = true;
-    const { clock } = this.#options;
-    clock.setTimeout(
+    const waitMs = this.#asked.retryAfterMs(this.#clock.monotonic());
+    this.#clock.setTimeout(
       () => {
         this.#isTimed = false;
-        for (const go of this.#waiting) {
-          if (!this.#enter()) break;
-          this.#waiting.delete(go);
-          go();
-        }
+        this.#turns.beginNext();
         this.#wakeLater();
       },
-      Math.max(1, Math.ceil(this.#freeAt() - clock.monotonic())),
+      Math.max(1, Math.ceil(waitMs)),
     );
   }
 }
+
+/** They wait in one line. */
+const ALL = '';

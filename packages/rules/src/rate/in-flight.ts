@@ -145,6 +145,12 @@ export class FairTurns {
     return true;
   }
 
+  /** None of those that wait ever begins. */
+  clear(): void {
+    this.#queues.clear();
+    this.#nodes.clear();
+  }
+
   /** One that began has ended. */
   done(): void {
     this.#running -= 1;
