@@ -1,4 +1,5 @@
 // When a look-up may begin: so many at once, so many within a second, and a bounded number that waits in order.
+import { FairTurns, SlidingWindow } from '@tunnel/rules/rate';
 import type { Clock, Timer } from '@tunnel/runtime';
 
 export interface LookupPaceRules {
@@ -7,58 +8,56 @@ export interface LookupPaceRules {
   readonly waitingMax: number;
 }
 
-const SECOND_MS = 1000;
-
 export class LookupPace {
-  readonly #rules: LookupPaceRules;
   readonly #clock: Clock;
-  readonly #waiting: (() => void)[] = [];
-  /** Of the last second, oldest first. */
-  readonly #begun: number[] = [];
-  #running = 0;
+  readonly #begun: SlidingWindow;
+  readonly #turns: FairTurns;
   #timer: Timer | null = null;
 
-  constructor(rules: LookupPaceRules, clock: Clock) {
-    this.#rules = rules;
+  constructor({ atOnce, perSecond, waitingMax }: LookupPaceRules, clock: Clock) {
     this.#clock = clock;
+    this.#begun = new SlidingWindow({ perWindow: perSecond, windowMs: 1000 });
+    const mayBegin = (): boolean => this.#turns.running < atOnce && this.#begun.hasRoom(clock.monotonic());
+    this.#turns = new FairTurns({ waitingMax, standing: () => (mayBegin() ? 'begin' : 'wait') });
   }
 
   /** `begin` runs in its turn, maybe at once, and owes one `done`. false: too many wait, and nothing comes of it. */
   enter(begin: () => void): boolean {
-    if (this.#waiting.length >= this.#rules.waitingMax) return false;
-    this.#waiting.push(begin);
-    this.#advance();
-    return true;
+    const isIn = this.#turns.enter({
+      owner: ALL,
+      begin: () => {
+        this.#begun.record(this.#clock.monotonic());
+        begin();
+      },
+      giveWay: () => {},
+    });
+    this.#wakeLater();
+    return isIn;
   }
 
   done(): void {
-    this.#running -= 1;
-    this.#advance();
+    this.#turns.done();
+    this.#wakeLater();
   }
 
   /** Those that wait never begin. */
   close(): void {
-    this.#waiting.length = 0;
+    this.#turns.clear();
     this.#timer?.cancel();
     this.#timer = null;
   }
 
-  #advance(): void {
-    const { atOnce, perSecond } = this.#rules;
-    while (this.#waiting.length > 0 && this.#running < atOnce) {
-      const now = this.#clock.monotonic();
-      while (this.#begun.length > 0 && now - (this.#begun[0] as number) >= SECOND_MS) this.#begun.shift();
-      if (this.#begun.length >= perSecond) return this.#wakeAt((this.#begun[0] as number) + SECOND_MS - now);
-      this.#begun.push(now);
-      this.#running += 1;
-      this.#waiting.shift()?.();
-    }
-  }
-
-  #wakeAt(ms: number): void {
+  /** Where nothing but the second keeps them, they begin when it is over; else when another is done. */
+  #wakeLater(): void {
+    const waitMs = this.#begun.retryAfterMs(this.#clock.monotonic());
+    if (this.#turns.waiting === 0 || waitMs === 0) return;
     this.#timer ??= this.#clock.setTimeout(() => {
       this.#timer = null;
-      this.#advance();
-    }, Math.ceil(ms));
+      this.#turns.beginNext();
+      this.#wakeLater();
+    }, Math.ceil(waitMs));
   }
 }
+
+/** They wait in one line. */
+const ALL = '';
