@@ -1,11 +1,11 @@
 // The flows of one udp tunnel: whose datagram is passed, who has to make room, how much goes to somebody who may not be there, and when a flow is
 // over. It says; the ingress sends. Mutates in place, with no work but a lookup for a datagram of a flow that is known; time is an argument.
 import { RULE_LIMITS } from '../limits.ts';
+import { TokenBuckets } from '../rate/token-buckets.ts';
 import { Flow, type FlowEnd } from './flow.ts';
 import type { FlowAddresses } from './flow-addresses.ts';
-import { type FlowKey, flowKeyOf, isLoop, type LoopFacts } from './flow-key.ts';
+import { type FlowKey, flowKeyOf, isLoop, type LoopFacts, prefixKeyOf } from './flow-key.ts';
 import { FlowList } from './flow-list.ts';
-import { NewFlowRate } from './flow-rate.ts';
 
 /** Why a datagram was not passed; each one that was not is counted under exactly one. */
 export const DROP_REASONS = [
@@ -68,6 +68,9 @@ export interface FlowTableOptions<C> {
   readonly onEnded: (flow: Flow<C>, end: FlowEnd) => void;
 }
 
+/** The burst is in seconds of [udp] new_flows_per_second. A flood from more prefixes than are remembered is not told from visitors. */
+const NEW_FLOWS = { burstSecs: 2, prefixes: 16_384 };
+
 export class FlowTable<C> {
   readonly dropped: Readonly<Record<DropReason, number>>;
   /** false: only datagrams of flows that there are already are taken; the client is away, or the edge is about to end. */
@@ -80,7 +83,8 @@ export class FlowTable<C> {
   readonly #unconfirmed = new FlowList<Flow<C>>();
   /** Remembered only so that nobody is asked again: they make room before anybody who was let in. */
   readonly #denied = new FlowList<Flow<C>>();
-  readonly #rate: NewFlowRate;
+  /** New flows by prefix (a /24, of IPv6 a /56); null: no limit. */
+  readonly #newFlows: TokenBuckets<FlowKey> | null;
   readonly #wheel: ExpiryWheel<C>;
   /** The same for all flows: none has a function of its own. */
   readonly #evict = (flow: Flow<C>, end: FlowEnd): void => this.#end(flow, end);
@@ -89,7 +93,9 @@ export class FlowTable<C> {
     this.#options = options;
     this.#dropped = Object.fromEntries(DROP_REASONS.map((reason) => [reason, 0])) as Record<DropReason, number>;
     this.dropped = this.#dropped;
-    this.#rate = new NewFlowRate(options.rules.newFlowsPerSecond);
+    const perSecond = options.rules.newFlowsPerSecond;
+    const rate = { perSecond, burst: NEW_FLOWS.burstSecs * perSecond, keys: NEW_FLOWS.prefixes };
+    this.#newFlows = perSecond === 0 ? null : new TokenBuckets(rate);
     this.#wheel = new ExpiryWheel((flow) => this.#expiryOf(flow), now);
   }
 
@@ -200,7 +206,7 @@ export class FlowTable<C> {
   #admit(address: string, port: number, now: number): Flow<C> | null {
     const { addresses, loopFacts } = this.#options;
     if (isLoop(address, port, loopFacts())) return this.drop('loop', null);
-    if (!this.#rate.take(address, now)) return this.drop('rate', null);
+    if ((this.#newFlows?.take(prefixKeyOf(address), now) ?? 0) > 0) return this.drop('rate', null);
     const refusal = this.#options.refusesNew?.(now) ?? null;
     if (refusal !== null) return this.drop(refusal, null);
     if (!this.#makeRoom(address)) return this.drop('limit', null);
