@@ -44,16 +44,8 @@ export const RULE_LIMITS = {
   SHED_LOOKS_MAX: 256,
   /** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
   REFUSALS_BEING_TOLD: 64,
-  /** TLS handshakes of a network are counted while the event loop is later than this; below it handshakes delay no other visitor */
-  HANDSHAKE_LATE_MS: 50,
-  /** the burst of `[limits] handshakes_per_second`, in seconds of it: a browser opens six connections at once, an office some hundred */
-  HANDSHAKE_BURST_SECS: 4,
-  /** networks whose handshakes are counted; for one more the oldest is forgotten */
-  HANDSHAKE_NETWORKS_MAX: 16_384,
 
   // --- flows of udp tunnels ---
-  /** prefixes (a /24, of IPv6 a /56) whose new flows are counted on one tunnel, and as many of a moment ago; a flood from more is not told from visitors */
-  FLOW_PREFIXES_MAX: 16_384,
   /** how long a flow that a policy refused is not asked for again */
   FLOW_DENIED_MS: 10_000,
   /** seconds in the wheel of expiry; one that is over later is looked at once more */

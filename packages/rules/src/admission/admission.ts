@@ -4,10 +4,10 @@
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 import { RULE_LIMITS } from '../limits.ts';
 import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
+import { TokenBuckets } from '../rate/token-buckets.ts';
 import { ownerKey } from '../tunnels/owner.ts';
 import { AccountConnections, type ControlRole } from './account-connections.ts';
 import type { ConnectionShare, ShareLimits } from './descriptors.ts';
-import { HandshakePace } from './handshake-pace.ts';
 import { type Holdable, NetworkHoldings } from './network-holdings.ts';
 
 const SHARE_OF = {
@@ -96,6 +96,12 @@ export interface AdmissionOptions {
   readonly handshakesPerSecond?: number;
 }
 
+/**
+ * TLS handshakes of a network are counted while the event loop is later than `lateMs`. The burst is in seconds of [limits] handshakes_per_second: a
+ * browser opens six connections at once, an office some hundred.
+ */
+export const HANDSHAKES = { lateMs: 50, burstSecs: 4, networks: 16_384 };
+
 /** How connections through trusted proxies are held together. They are many people's, so that only idle ones give way. */
 const THROUGH_PROXIES = '';
 /** No network of visitors. */
@@ -122,7 +128,8 @@ export class Admission {
   /** Listeners of tunnels. */
   readonly #ports: Shares;
   readonly #spare: number;
-  readonly #handshakes: HandshakePace;
+  /** By network; null: no bound. */
+  readonly #handshakes: TokenBuckets | null;
   /** In the order of their entry. */
   readonly #tickets = new LinkedSet<Ticket>();
   #beingTold = 0;
@@ -132,7 +139,9 @@ export class Admission {
     this.perNetwork = perNetwork;
     this.#accounts = new AccountConnections(limits.control);
     this.#spare = spare;
-    this.#handshakes = new HandshakePace(handshakesPerSecond);
+    const burst = HANDSHAKES.burstSecs * handshakesPerSecond;
+    const handshakes = { perSecond: handshakesPerSecond, burst, keys: HANDSHAKES.networks };
+    this.#handshakes = handshakesPerSecond === 0 ? null : new TokenBuckets(handshakes);
     const ports = spare + Math.max(1, Math.floor(limits.visitors / 2));
     this.#ports = new Shares({
       limit: ports,
@@ -195,9 +204,13 @@ export class Admission {
     else this.#accounts.give(ticket.account, ticket.kind === 'carrier' ? 'carrier' : 'session');
   }
 
-  /** Whether this connection may begin its TLS handshake now. false: it is counted, and the connection is to be reset. */
+  /**
+   * Whether this connection may begin its TLS handshake now. false: it is counted, and the connection is to be reset. A handshake costs the server more
+   * than its sender, so a flood from one network could keep all others waiting. As long as the process answers in time, nothing is counted.
+   */
   handshakeBegins({ network }: Ticket, lateMs: number, nowMs: number): boolean {
-    if (network === null || this.#handshakes.begins(network, lateMs, nowMs)) return true;
+    if (this.#handshakes === null || network === null || lateMs <= HANDSHAKES.lateMs) return true;
+    if (this.#handshakes.take(network, nowMs) === 0) return true;
     this.#count('handshake-rate');
     return false;
   }
