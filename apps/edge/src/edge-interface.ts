@@ -1,9 +1,9 @@
 // An edge as others see it: what it is given, and what can be done with it.
-import type { FramePaceRules } from '@tunnel/rules/rate';
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import type { Backend } from './backend/backend.ts';
 import type { StackPlatform } from './backend/choose-backend.ts';
+import type { FramePaceRules } from './control/frame-pace.rules.ts';
 import type { PlatformAddress } from './routing/platform-route.ts';
 
 /** What an edge is given from outside, beside its configuration. */

@@ -13,22 +13,6 @@ export const EDGE_LIMITS = {
   CONTROL_CLOSE_TIMEOUT_MS: 2000,
   /** request heads on the control port: an upgrade needs a few hundred bytes */
   CONTROL_HEAD_MAX_BYTES: 8 * KiB,
-  /** tokens that a control connection earns in a second; ping and health report cost 1, an odd frame 5. Without a token it is not read */
-  CONTROL_FRAMES_PER_SECOND: 100,
-  /** tokens it can save up */
-  CONTROL_FRAMES_BURST: 400,
-  /** the same for all control connections of one account */
-  CONTROL_FRAMES_PER_SECOND_ACCOUNT: 400,
-  /** what they can save up together */
-  CONTROL_FRAMES_BURST_ACCOUNT: 1600,
-  /** registrations of a control connection in a second, apart from its other frames; further ones wait for their turn */
-  CONTROL_REGISTRATIONS_PER_SECOND: 200,
-  /** registrations at once: a client with 400 tunnels has them all */
-  CONTROL_REGISTRATIONS_BURST: 400,
-  /** the same for all control connections of one account */
-  CONTROL_REGISTRATIONS_PER_SECOND_ACCOUNT: 800,
-  /** how many registrations all control connections of one account can make at once */
-  CONTROL_REGISTRATIONS_BURST_ACCOUNT: 1600,
   /** registrations of one connection that wait; with so many it is not read until half of them are done. A client has no more than half of that under way */
   CONTROL_REGISTRATIONS_WAITING: 512,
   /** the same by their characters, which one registration with a policy can have 64 Ki of */
@@ -41,8 +25,6 @@ export const EDGE_LIMITS = {
   CONTROL_FRAMES_PER_TURN: 64,
   /** for each of these a frame counts as one more in its turn: of long ones few are taken in one */
   CONTROL_FRAME_CHARS_IN_TURN: 512,
-  /** the shortest time for which a connection without tokens is not read */
-  CONTROL_FRAMES_PAUSE_MIN_MS: 50,
   /** parts of one WebSocket message; clients send it in one */
   CONTROL_FRAGMENTS_MAX: 16,
   /** while so much waits for a client, it is not sent what it can do without, such as requests that the edge answered */
@@ -274,18 +256,6 @@ export const EDGE_LIMITS = {
   ALERTS_AT_ONCE_PER_HOST: 64,
   /** alerts to the operator under way: slots that no tenant can use up */
   ALERTS_AT_ONCE_OPERATOR: 64,
-  /** the minute of the next four, and a little more: whichever minute one looks at, with both its ends, has no more */
-  ALERT_BUDGET_WINDOW_MS: 61_000,
-  /** alerts of one group in a minute; one over it is dropped and counted, as with the next three */
-  ALERTS_PER_MINUTE_GROUP: 10,
-  /** alerts of all groups of an account in a minute */
-  ALERTS_PER_MINUTE_ACCOUNT: 30,
-  /** requests of one account to one receiving host in a minute, whichever port */
-  ALERT_POSTS_PER_MINUTE_HOST_OF_ACCOUNT: 60,
-  /** requests of all accounts to it: an edge is no weapon */
-  ALERT_POSTS_PER_MINUTE_HOST: 600,
-  /** groups, accounts, and receiving hosts, for which these are counted; the one that was quiet for longest is forgotten first */
-  ALERT_BUDGETS_REMEMBERED: 20_000,
   /** alerts that begin in one turn of the event loop: frames are handled in between */
   ALERT_STARTS_PER_TURN: 8,
   /** a registration waits this long for the name in its alert URL; the alert checks it anyway */

@@ -223,8 +223,8 @@ describe('an authenticated connection', () => {
       ...{ id: 1, ws: ws as unknown as WebSocket, clock, log },
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
       handlers: { onAuth: async () => true, onMessage: () => {}, onHeldBack: () => {}, onLost: () => (losses += 1) },
-      pace: paceOf(clock),
-      registrationPace: paceOf(clock),
+      pace: paceOf(),
+      registrationPace: paceOf(),
       report: rethrow,
     });
     const fault = new Fault('CONTROL_BAD_FRAME', { reason: 'x'.repeat(900) });
@@ -255,7 +255,7 @@ describe('a fault of our own', () => {
     });
     let losses = 0;
     new ControlConnection({
-      ...{ id: 1, ws: ws as unknown as WebSocket, clock, pace: paceOf(clock), registrationPace: paceOf(clock) },
+      ...{ id: 1, ws: ws as unknown as WebSocket, clock, pace: paceOf(), registrationPace: paceOf() },
       log: new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0),
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
       handlers: { onAuth: async () => true, onMessage, onHeldBack: () => {}, onLost: () => (losses += 1) },

@@ -13,10 +13,11 @@ import {
   WIRE_LIMITS,
 } from '@tunnel/protocol';
 import { type ConnectionState } from '@tunnel/rules/admission';
-import { type FramePace, type FrameVerdict, judgeLiveness } from '@tunnel/rules/rate';
+import { judgeLiveness } from '@tunnel/rules/rate';
 import type { Clock, LogLimiter, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { FramePace, FrameVerdict } from './frame-pace.rules.ts';
 import { FrameWeights, SIGNAL_WEIGHT } from './frame-weights.ts';
 import { RegistrationTurns } from './registration-turns.ts';
 

@@ -8,7 +8,7 @@ import type { DatagramWay, MuxSession, ReportInternalError } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type ControlMessageInput, type StreamReason } from '@tunnel/protocol';
 import { type ControlRole, type HeldConnection } from '@tunnel/rules/admission';
 import { type CallerAddress, callerAddressOf, hostPort, networkOf } from '@tunnel/rules/net';
-import { AccountBuckets, FramePace, type FramePaceRules } from '@tunnel/rules/rate';
+import type { TokenBuckets } from '@tunnel/rules/rate';
 import { type Owner, ownerKey, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { WebSocket } from 'ws';
@@ -31,6 +31,7 @@ import { ControlServer } from './control-server.ts';
 import { DatagramPaths } from './datagram-paths.ts';
 import type { DatagramPorts } from './datagram-ports.ts';
 import { tunnelsOfOthers } from './domain-tunnels.ts';
+import { accountBucketsOf, FramePace, type FramePaceRules } from './frame-pace.rules.ts';
 import { FRAME_PACE, REGISTRATION_PACE } from './frame-weights.ts';
 import { handleMessage } from './messages.ts';
 import type { Session } from './session.ts';
@@ -84,9 +85,9 @@ export class ControlPlane {
   readonly #sessions: Sessions;
   readonly #connections = new Set<ControlConnection>();
   readonly #framePace: FramePaceRules;
-  readonly #accountBuckets: AccountBuckets;
+  readonly #accountBuckets: TokenBuckets;
   readonly #registrationPace: FramePaceRules;
-  readonly #registrationBuckets: AccountBuckets;
+  readonly #registrationBuckets: TokenBuckets;
   readonly #log: LogLimiter;
   #heldBack = 0;
   #lastConnectionId = 0;
@@ -100,9 +101,9 @@ export class ControlPlane {
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     this.#framePace = options.framePace ?? FRAME_PACE;
-    this.#accountBuckets = new AccountBuckets(this.#framePace.account);
+    this.#accountBuckets = accountBucketsOf(this.#framePace);
     this.#registrationPace = options.framePace ?? REGISTRATION_PACE;
-    this.#registrationBuckets = new AccountBuckets(this.#registrationPace.account);
+    this.#registrationBuckets = accountBucketsOf(this.#registrationPace);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
     const onRenewed = (mux: MuxSession) => this.#onRenewedPath(mux);
@@ -286,9 +287,6 @@ export class ControlPlane {
   #tick(): void {
     this.#sessions.tick();
     this.#muxes.tick();
-    for (const buckets of [this.#accountBuckets, this.#registrationBuckets]) {
-      buckets.dropFull(this.#given.clock.monotonic());
-    }
   }
 
   #refusal(request: IncomingMessage, accepted: AcceptedConnection): Fault | null {
@@ -299,8 +297,8 @@ export class ControlPlane {
   #onControl(ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection): void {
     const { clock, gate, report } = this.#given;
     this.#lastConnectionId += 1;
-    const pace = new FramePace(this.#framePace, this.#accountBuckets, clock.monotonic());
-    const registrationPace = new FramePace(this.#registrationPace, this.#registrationBuckets, clock.monotonic());
+    const pace = new FramePace(this.#framePace, this.#accountBuckets);
+    const registrationPace = new FramePace(this.#registrationPace, this.#registrationBuckets);
     const peer = peerOf(request, this.#callerAddress);
     // Nobody's yet: each new connection would bring tokens of its own along.
     pace.shareWith(`network ${networkOf(peer.address)}`);

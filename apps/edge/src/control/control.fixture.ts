@@ -7,7 +7,6 @@ import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import type { ReportInternalError } from '@tunnel/mux';
 import { type CompiledPolicy, compilePolicy, type Policy } from '@tunnel/policy';
-import { AccountBuckets, FramePace, type FramePaceRules } from '@tunnel/rules/rate';
 import { type Owner, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, createLogger, type Logger } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
@@ -29,6 +28,7 @@ import { Registry } from '../routing/registry.ts';
 import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
 import { DatagramPorts } from './datagram-ports.ts';
+import { accountBucketsOf, FramePace, type FramePaceRules } from './frame-pace.rules.ts';
 import { PolicyStore } from './policy-store.ts';
 import type { SessionLimits } from './sessions.ts';
 
@@ -149,8 +149,7 @@ export const ANY_PACE: FramePaceRules = {
   pauseMinMs: 1,
 };
 
-export const paceOf = (clock: Clock): FramePace =>
-  new FramePace(ANY_PACE, new AccountBuckets(ANY_PACE.account), clock.monotonic());
+export const paceOf = (): FramePace => new FramePace(ANY_PACE, accountBucketsOf(ANY_PACE));
 
 export const startControl = async (options: ControlFixtureOptions): Promise<ControlFixture> => {
   const { clock, logger = silent } = options;

@@ -1,30 +1,23 @@
 // What each frame of a client costs it, in tokens of its connection and of its account, and how fast those come. Registrations have tokens of their own.
 
 import type { ControlMessage, ControlType, decodeControl } from '@tunnel/protocol';
-import type { FramePaceRules } from '@tunnel/rules/rate';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { FramePaceRules } from './frame-pace.rules.ts';
 
+const TURN = { perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN, pauseMinMs: 50 };
+
+/** Ping and health report cost one token, an odd frame five. A connection without a token is not read. */
 export const FRAME_PACE: FramePaceRules = {
-  connection: { perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND, burst: EDGE_LIMITS.CONTROL_FRAMES_BURST },
-  account: {
-    perSecond: EDGE_LIMITS.CONTROL_FRAMES_PER_SECOND_ACCOUNT,
-    burst: EDGE_LIMITS.CONTROL_FRAMES_BURST_ACCOUNT,
-  },
-  perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN,
-  pauseMinMs: EDGE_LIMITS.CONTROL_FRAMES_PAUSE_MIN_MS,
+  connection: { perSecond: 100, burst: 400 },
+  account: { perSecond: 400, burst: 1600 },
+  ...TURN,
 };
 
+/** Of registrations, apart from all other frames; further ones wait for their turn. A client with 400 tunnels has them all at once. */
 export const REGISTRATION_PACE: FramePaceRules = {
-  connection: {
-    perSecond: EDGE_LIMITS.CONTROL_REGISTRATIONS_PER_SECOND,
-    burst: EDGE_LIMITS.CONTROL_REGISTRATIONS_BURST,
-  },
-  account: {
-    perSecond: EDGE_LIMITS.CONTROL_REGISTRATIONS_PER_SECOND_ACCOUNT,
-    burst: EDGE_LIMITS.CONTROL_REGISTRATIONS_BURST_ACCOUNT,
-  },
-  perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN,
-  pauseMinMs: EDGE_LIMITS.CONTROL_FRAMES_PAUSE_MIN_MS,
+  connection: { perSecond: 200, burst: 400 },
+  account: { perSecond: 800, burst: 1600 },
+  ...TURN,
 };
 
 /** Answered with an error: a frame that is none, is not known, or is not for a client to send. */
@@ -51,7 +44,7 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
 };
 
 /** As many first reports as tunnels that a burst registers; more cannot be saved up. */
-const FIRST_REPORTS_MAX = EDGE_LIMITS.CONTROL_REGISTRATIONS_BURST;
+const FIRST_REPORTS_MAX = REGISTRATION_PACE.connection.burst;
 
 /** Of one connection. */
 export class FrameWeights {

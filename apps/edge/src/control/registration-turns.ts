@@ -2,9 +2,9 @@
 // of the connection are handled. The queue is bounded: a connection whose queue is full is not read until half of it is done.
 
 import type { MessageOf } from '@tunnel/protocol';
-import type { FramePace } from '@tunnel/rules/rate';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { FramePace } from './frame-pace.rules.ts';
 import { registrationWeight } from './frame-weights.ts';
 
 /** An unregistration stays behind the registrations before it: one of them may be of the same tunnel. */

@@ -1,5 +1,4 @@
 export { refusalToKeep, Shares } from './fair-share.ts';
-export { AccountBuckets, FramePace, type FramePaceRules, type FrameVerdict } from './frame-pace.ts';
 export { FairTurns, InFlight, type Standing, type Turn } from './in-flight.ts';
 export {
   afterConnect,

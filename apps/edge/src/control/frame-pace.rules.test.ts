@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AccountBuckets, FramePace, type FramePaceRules } from './frame-pace.ts';
+import { accountBucketsOf, FramePace, type FramePaceRules } from './frame-pace.rules.ts';
 
 const RULES: FramePaceRules = {
   connection: { perSecond: 100, burst: 400 },
@@ -8,7 +8,7 @@ const RULES: FramePaceRules = {
   pauseMinMs: 50,
 };
 
-const paceOf = (accounts = new AccountBuckets(RULES.account)) => new FramePace(RULES, accounts, 0);
+const paceOf = (accounts = accountBucketsOf(RULES)) => new FramePace(RULES, accounts);
 
 /** Frames of that weight that are taken at `now`, turn after turn. */
 const takenAt = (pace: FramePace, now: number, weight: number): number => {
@@ -69,7 +69,7 @@ describe('one connection', () => {
 
 describe('the connections of one account', () => {
   it('share four times as much; another account has its own', () => {
-    const accounts = new AccountBuckets(RULES.account);
+    const accounts = accountBucketsOf(RULES);
     const paces = Array.from({ length: 10 }, () => paceOf(accounts));
     for (const pace of paces) pace.shareWith('alice');
     expect(paces.map((pace) => takenAt(pace, 0, 1)).reduce((sum, n) => sum + n)).toBe(1600);
@@ -79,8 +79,8 @@ describe('the connections of one account', () => {
     expect(takenAt(bob, 0, 1)).toBe(400);
   });
 
-  it('do not get new tokens by coming anew, and a bucket that is full again is forgotten', () => {
-    const accounts = new AccountBuckets(RULES.account);
+  it('do not get new tokens by coming anew', () => {
+    const accounts = accountBucketsOf(RULES);
     for (let n = 0; n < 4; n += 1) {
       const pace = paceOf(accounts);
       pace.shareWith('alice');
@@ -88,10 +88,7 @@ describe('the connections of one account', () => {
     }
     const late = paceOf(accounts);
     late.shareWith('alice');
-    accounts.dropFull(0);
-    expect([takenAt(late, 0, 1), accounts.size]).toEqual([0, 1]);
-    accounts.dropFull(4000);
-    expect(accounts.size).toBe(0);
+    expect(takenAt(late, 0, 1)).toBe(0);
     expect(takenAt(late, 4000, 1)).toBe(400);
   });
 });
@@ -103,8 +100,8 @@ it('whatever comes when: never more than burst and rate allow, and nobody waits 
     return seed / 2_147_483_647;
   };
   for (let run = 0; run < 8; run += 1) {
-    const accounts = new AccountBuckets(RULES.account);
-    const paces = Array.from({ length: 8 }, () => new FramePace(RULES, accounts, 0));
+    const accounts = accountBucketsOf(RULES);
+    const paces = Array.from({ length: 8 }, () => new FramePace(RULES, accounts));
     for (const pace of paces) pace.shareWith('alice');
     const spent = paces.map(() => 0);
     let now = 0;
@@ -123,7 +120,6 @@ it('whatever comes when: never more than burst and rate allow, and nobody waits 
       const weight = [1, 4, 5][Math.floor(random() * 3)] as number;
       pace.charge(weight, now);
       spent[at] = (spent[at] as number) + weight;
-      if (random() < 0.01) accounts.dropFull(now);
       expect(spent[at]).toBeLessThan(400 + now / 10 + 5);
       expect(spent.reduce((sum, n) => sum + n)).toBeLessThan(1600 + (now * 4) / 10 + 5);
     }
