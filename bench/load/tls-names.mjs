@@ -3,12 +3,12 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { ConnectionGate, TlsTerms } from '@tunnel/http-shell';
 import { Admission } from '@tunnel/rules/admission';
+import { InFlight } from '@tunnel/rules/rate';
 import { createLogger, Secret, systemClock } from '@tunnel/runtime';
 import { HttpIngress } from '../../apps/edge/src/ingress/http/http-ingress.ts';
 import { HttpsPort } from '../../apps/edge/src/ingress/http/https-port.ts';
 import { CertificateStore } from '../../apps/edge/src/ingress/tls/certificate-store.ts';
 import { Balancer } from '../../apps/edge/src/routing/balancer.ts';
-import { ConnectionCounts } from '../../apps/edge/src/routing/connection-counts.rules.ts';
 import { HttpRouter } from '../../apps/edge/src/routing/http-router.ts';
 import { TLS_NAMES } from '../scenarios/tls-new-connections.mjs';
 
@@ -49,7 +49,7 @@ const router = new HttpRouter({
 });
 const ingress = new HttpIngress({
   ...{ clock, router, gate, report },
-  balancer: new Balancer({ counts: new ConnectionCounts({ perTunnel: 1000 }), random: Math.random }),
+  balancer: new Balancer({ counts: new InFlight({ perKey: 1000 }), random: Math.random }),
   isListed: () => false,
   captures: { begin: () => null, answered: () => {} },
   headTimeoutMs: 15_000,

@@ -1,8 +1,8 @@
 // Groups: what one public connection costs to find its member, and one member to come, report and go, whatever the numbers.
 
+import { InFlight } from '@tunnel/rules/rate';
 import { MemberHealth } from '@tunnel/rules/tunnels';
 import { Balancer, Lease } from '../../apps/edge/src/routing/balancer.ts';
-import { ConnectionCounts } from '../../apps/edge/src/routing/connection-counts.rules.ts';
 import { Registry } from '../../apps/edge/src/routing/registry.ts';
 import { TunnelGroup } from '../../apps/edge/src/routing/tunnel-group.rules.ts';
 
@@ -14,7 +14,7 @@ const FIRST_PORT = 20_000;
 const KEY_HASH = 'ab'.repeat(32);
 const OWNER = { kind: 'account', accountId: 'acc_1' };
 const upstream = { isConnected: true };
-const balancer = new Balancer({ counts: new ConnectionCounts({ perTunnel: 1000 }), random: Math.random });
+const balancer = new Balancer({ counts: new InFlight({ perKey: 1000 }), random: Math.random });
 const lease = new Lease();
 
 const endpointAt = (port) => ({ kind: 'port', transport: 'tcp', port });

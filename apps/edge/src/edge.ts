@@ -4,6 +4,7 @@ import { platformHostAtEdge, restListenerOf, type ServerConfig } from '@tunnel/c
 import { createProcessGate, type ProcessGate } from '@tunnel/http-shell';
 import { CAPABILITY } from '@tunnel/protocol';
 import { platformLabelOf } from '@tunnel/rules/names';
+import { InFlight } from '@tunnel/rules/rate';
 import { InternalErrors, Lifecycle, randomToken, Secret } from '@tunnel/runtime';
 import { GroupFeed } from './admin/group-feed.ts';
 import { GroupMetrics } from './admin/group-metrics.ts';
@@ -28,7 +29,6 @@ import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
 import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
-import { ConnectionCounts } from './routing/connection-counts.rules.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
 import { PlatformRoute } from './routing/platform-route.ts';
@@ -242,7 +242,7 @@ class ComposedEdge implements Edge {
     const { server, limits } = this.#config;
     const { clock, logger, random = Math.random } = this.#deps;
     const balancer = () => {
-      const counts = new ConnectionCounts({ perTunnel: limits.connections_per_tunnel });
+      const counts = new InFlight({ perKey: limits.connections_per_tunnel });
       return new Balancer({ counts, random });
     };
     return new Ingress({

@@ -1,9 +1,9 @@
+import { InFlight } from '@tunnel/rules/rate';
 import { MemberHealth } from '@tunnel/rules/tunnels';
 import { describe, expect, it } from 'vitest';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { Balancer, FailedMembers, Lease } from './balancer.ts';
-import { ConnectionCounts } from './connection-counts.rules.ts';
 import { NO_POLICY } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 import { TunnelGroup } from './tunnel-group.rules.ts';
@@ -42,7 +42,7 @@ const leave = (group: TunnelGroup<Tunnel>, member: Tunnel): void =>
   void group.transition({ kind: 'member-left', member }, 1);
 
 const setUp = (limits = { perTunnel: 100 }, random: () => number = Math.random) => {
-  const counts = new ConnectionCounts(limits);
+  const counts = new InFlight({ perKey: limits.perTunnel });
   return { counts, balancer: new Balancer({ counts, random }) };
 };
 
@@ -212,7 +212,7 @@ it('whatever happens, connections are counted for the members that have them, an
     }
     const live = held.filter(({ lease }) => lease.member !== null);
     const open = members.map((member) => live.filter(({ lease }) => lease.member === member).length);
-    const counted = members.flatMap(({ counters, tunnelId }) => [counters.openConnections, counts.ofTunnel(tunnelId)]);
+    const counted = members.flatMap(({ counters, tunnelId }) => [counters.openConnections, counts.of(tunnelId)]);
     // One comparison a step: thousands of them take seconds.
     const wanted = [live.length, 3, ...open.flatMap((n) => [n, n])];
     expect([counts.total, Math.max(3, ...open), ...counted].join(' ')).toBe(wanted.join(' '));

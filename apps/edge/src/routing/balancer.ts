@@ -2,8 +2,8 @@
 // nothing has reached a service. A tunnel that stands alone is a route of one.
 
 import { Fault } from '@tunnel/errors';
+import type { InFlight } from '@tunnel/rules/rate';
 import { EDGE_LIMITS } from '../limits.ts';
-import type { ConnectionCounts } from './connection-counts.rules.ts';
 import { isGroup, type Route } from './registry.ts';
 import type { Tunnel } from './tunnel.ts';
 import type { TunnelGroup } from './tunnel-group.rules.ts';
@@ -33,7 +33,7 @@ export interface Refusal {
 }
 
 export interface BalancerOptions {
-  readonly counts: ConnectionCounts;
+  readonly counts: InFlight;
   /** Uniform in [0, 1). */
   readonly random: () => number;
 }
@@ -42,7 +42,7 @@ export interface BalancerOptions {
 export type NextMember = 'any' | 'same-local-protocol';
 
 export class Balancer {
-  readonly #counts: ConnectionCounts;
+  readonly #counts: InFlight;
   readonly #random: () => number;
 
   constructor({ counts, random }: BalancerOptions) {
@@ -73,7 +73,7 @@ export class Balancer {
     if (member === null) return;
     lease.member = null;
     member.counters.openConnections -= 1;
-    this.#counts.closed(member.tunnelId);
+    this.#counts.end(member.tunnelId);
   }
 
   /** The member that has it instead of the last one that failed; null: there is none, and the lease is as it was. */
@@ -92,11 +92,11 @@ export class Balancer {
 
   /** For the time that a connection takes although nobody serves it. false: it is one too many. */
   countUnserved(route: Route): boolean {
-    return this.#counts.opened(routeId(route));
+    return this.#counts.begin(routeId(route));
   }
 
   uncountUnserved(route: Route): void {
-    this.#counts.closed(routeId(route));
+    this.#counts.end(routeId(route));
   }
 
   // ---- choosing ----
@@ -132,8 +132,8 @@ export class Balancer {
 
   /** null: it counts for the member now. */
   #enter(lease: Lease, member: Tunnel): Refusal | null {
-    if (!this.#counts.opened(member.tunnelId)) {
-      const fault = new Fault('CONNECTIONS_PER_TUNNEL', { limit: this.#counts.perTunnel });
+    if (!this.#counts.begin(member.tunnelId)) {
+      const fault = new Fault('CONNECTIONS_PER_TUNNEL', { limit: this.#counts.perKey });
       return { reason: 'tunnel-limit', fault };
     }
     lease.member = member;

@@ -1,9 +1,9 @@
 import * as http from 'node:http';
 import * as net from 'node:net';
+import { InFlight } from '@tunnel/rules/rate';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
-import { ConnectionCounts } from '../../routing/connection-counts.rules.ts';
 import { openGate } from '../gate.fixture.ts';
 import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
 import { type IngressOptions, talk } from './http.fixture.ts';
@@ -76,7 +76,7 @@ describe('a connection to a group', () => {
   });
 
   it('whose member is unhealthy goes elsewhere with its next request, and is counted anew', async () => {
-    const counts = new ConnectionCounts({ perTunnel: 10 });
+    const counts = new InFlight({ perKey: 10 });
     const stand = await startStand(['one', 'two'], { counts });
     const [one, two] = stand.members;
     const visit = keepVisiting(stand);
@@ -85,7 +85,7 @@ describe('a connection to a group', () => {
     expect((await visit()).body).toBe('two');
     expect([dispatchesOf(stand), dispatchesOf(stand, 'one'), dispatchesOf(stand, 'two')]).toEqual([2, 1, 1]);
     expect(openOf(one, two)).toEqual([0, 1]);
-    expect([counts.ofTunnel('tun_1'), counts.ofTunnel('tun_2')]).toEqual([0, 1]);
+    expect([counts.of('tun_1'), counts.of('tun_2')]).toEqual([0, 1]);
     one?.setHealthy(true);
     expect((await visit()).body).toBe('two');
     expect(stand.ingress.totals.requests).toBe(3);
@@ -136,7 +136,7 @@ describe('a connection to a group', () => {
   });
 
   it('passes over a member that holds all the connections it may, and is refused when all do', async () => {
-    const counts = new ConnectionCounts({ perTunnel: 1 });
+    const counts = new InFlight({ perKey: 1 });
     const stand = await startStand(['one', 'two'], { counts });
     expect((await keepVisiting(stand)()).body).toBe('one');
     expect((await keepVisiting(stand)()).body).toBe('two');
@@ -164,7 +164,7 @@ it('idle streams of a member are kept while it is in its group, and not a moment
 });
 
 it('a visitor that leaves is not counted any more', async () => {
-  const counts = new ConnectionCounts({ perTunnel: 10 });
+  const counts = new InFlight({ perKey: 10 });
   const stand = await startStand(['one', 'two'], { counts });
   const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
   socket.write('GET / HTTP/1.1\r\nHost: web.edge.test\r\n\r\n');

@@ -4,12 +4,12 @@ import * as net from 'node:net';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { acceptingServer, connectSocket, type MuxSession, type MuxStream, splice } from '@tunnel/mux';
 import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
+import { InFlight } from '@tunnel/rules/rate';
 import { MemberHealth } from '@tunnel/rules/tunnels';
 import { systemClock } from '@tunnel/runtime';
 import { FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
-import { ConnectionCounts } from '../../routing/connection-counts.rules.ts';
 import { HttpRouter, type HttpRouterOptions } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import { NO_POLICY, type PolicyHolder } from '../../routing/route-policy.ts';
@@ -75,7 +75,7 @@ export const newHttpTunnel = (
 /** All that an ingress, its router and its balancer can be given. */
 export interface IngressOptions extends HttpIngressOptions, HttpRouterOptions {
   readonly gate: ConnectionGate;
-  readonly counts: ConnectionCounts;
+  readonly counts: InFlight;
   readonly random: () => number;
 }
 
@@ -100,7 +100,7 @@ export const startIngress = async (
       ...options,
     }),
     balancer: new Balancer({
-      counts: new ConnectionCounts({ perTunnel: 1000 }),
+      counts: new InFlight({ perKey: 1000 }),
       random: Math.random,
       ...options,
     }),

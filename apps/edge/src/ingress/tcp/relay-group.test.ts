@@ -237,7 +237,7 @@ describe('limits', () => {
     const path = await startGroup([refusing], { perTunnel: 100, perAddress: 2 });
     const ends = [endOf(path.visit()), endOf(path.visit())];
     await eventually(() => expect(path.clock.pendingTimers).toBe(2));
-    expect([path.relay.connections, path.counts.ofTunnel('grp_1'), open(path.members)]).toEqual([2, 2, [0]]);
+    expect([path.relay.connections, path.counts.of('grp_1'), open(path.members)]).toEqual([2, 2, [0]]);
     expect(await endOf(path.visit())).toBe('ECONNRESET');
     expect(path.gate.admission.refusals.get('address-limit')).toBe(1);
     await passSilence(path);

@@ -4,6 +4,7 @@ import * as net from 'node:net';
 import type { ConnectionGate } from '@tunnel/http-shell';
 import { type AcceptedSocket, acceptingServer, connectSocket, HandleDuplex, type MuxStream, splice } from '@tunnel/mux';
 import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
+import { InFlight } from '@tunnel/rules/rate';
 import { MemberHealth, type Owner } from '@tunnel/rules/tunnels';
 import { createLogger, systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
@@ -11,7 +12,6 @@ import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
 import { Balancer } from '../../routing/balancer.ts';
-import { ConnectionCounts } from '../../routing/connection-counts.rules.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
@@ -49,7 +49,7 @@ export interface MemberOptions {
 export interface RelayStand {
   readonly relay: Relay;
   readonly gate: ConnectionGate;
-  readonly counts: ConnectionCounts;
+  readonly counts: InFlight;
   readonly clock: FakeClock;
   readonly port: number;
   /** The ports of all visitors so far; the system gives a port out again. */
@@ -187,7 +187,7 @@ export class RelayStage {
     } = {},
   ): Promise<RelayStand> {
     const { limits = { perTunnel: 100, perAddress: 100 }, random = () => 0, policies, isPassed = false } = options;
-    const counts = new ConnectionCounts(limits);
+    const counts = new InFlight({ perKey: limits.perTunnel });
     const clock = new FakeClock();
     const gate = openGate({ perNetwork: limits.perAddress });
     const relay = new Relay({
@@ -248,7 +248,7 @@ export const expectOver = ({ relay, gate, counts, clock }: RelayStand, members: 
     expect([relay.connections, counts.total, gate.admission.used.visitors, clock.pendingTimers]).toEqual([0, 0, 0, 0]);
     for (const { tunnel, pair } of members) {
       const { group, tunnelId } = tunnel;
-      expect([tunnel.counters.openConnections, pair.edge.liveStreams, counts.ofTunnel(tunnelId)]).toEqual([0, 0, 0]);
-      if (group !== null && isGroup(group)) expect(counts.ofTunnel(group.groupId)).toBe(0);
+      expect([tunnel.counters.openConnections, pair.edge.liveStreams, counts.of(tunnelId)]).toEqual([0, 0, 0]);
+      if (group !== null && isGroup(group)) expect(counts.of(group.groupId)).toBe(0);
     }
   });

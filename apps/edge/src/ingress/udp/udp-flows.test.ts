@@ -347,7 +347,7 @@ describe('decide()', () => {
 
   it('comes before the room of the tunnel: whoever is refused takes none, and is told nothing of it', async () => {
     const stand = await stage.start({ perTunnel: 1, rules: { flowsPerTunnel: 10 }, decide: () => 'deny' });
-    expect(stand.counts.opened(stand.tunnel.tunnelId)).toBe(true);
+    expect(stand.counts.begin(stand.tunnel.tunnelId)).toBe(true);
     const visitor = await stand.visitor(await stand.open());
     visitor.say('hello');
     await eventually(() => expect(stand.dropped()).toEqual({ denied: 1 }));

@@ -5,13 +5,13 @@ import type { ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramStream } from '@tunnel/mux';
 import { CAPABILITIES, type StreamHead } from '@tunnel/protocol';
 import { FlowAddresses, type FlowRules } from '@tunnel/rules/flows';
+import { InFlight } from '@tunnel/rules/rate';
 import { MemberHealth } from '@tunnel/rules/tunnels';
 import { createLogger, type Logger } from '@tunnel/runtime';
 import { eventually, FakeClock, freePort, rethrow, type SessionPair, sessionPair } from '@tunnel/testkit';
 import { expect } from 'vitest';
 import { TunnelCounters } from '../../backend/tunnel-counters.ts';
 import { Balancer } from '../../routing/balancer.ts';
-import { ConnectionCounts } from '../../routing/connection-counts.rules.ts';
 import { NO_POLICY } from '../../routing/route-policy.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { MuxUpstream } from '../../upstream/upstream.ts';
@@ -88,7 +88,7 @@ export interface UdpStand {
   readonly listeners: UdpListeners;
   readonly clock: FakeClock;
   readonly gate: ConnectionGate;
-  readonly counts: ConnectionCounts;
+  readonly counts: InFlight;
   readonly totals: UdpTotals;
   readonly tunnel: Tunnel;
   readonly upstream: MuxUpstream;
@@ -196,7 +196,7 @@ export class UdpStage {
       [] as string[],
       { count: 0 },
     ];
-    const counts = new ConnectionCounts({ perTunnel });
+    const counts = new InFlight({ perKey: perTunnel });
     const listeners = new UdpListeners({
       ...{ host, range, clock, gate, totals, decide, deniedMax },
       logger: options.logger ?? createLogger({ level: 'silent', format: 'json' }),

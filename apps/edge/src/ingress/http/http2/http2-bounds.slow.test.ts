@@ -4,10 +4,10 @@ import * as http from 'node:http';
 import { type ClientHttp2Session, constants } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { InFlight } from '@tunnel/rules/rate';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../../limits.ts';
-import { ConnectionCounts } from '../../../routing/connection-counts.rules.ts';
 import type { IngressOptions } from '../http.fixture.ts';
 import { ask, dialTls, type HttpsStand, startHttpsStand, visitHttp2 } from '../https.fixture.ts';
 import {
@@ -324,7 +324,7 @@ describe('one HTTP/2 connection', () => {
   });
 
   it('counts once for each tunnel that it asks for', async () => {
-    const counts = new ConnectionCounts({ perTunnel: 1 });
+    const counts = new InFlight({ perKey: 1 });
     const stand = await start((_request, response) => response.end('fine'), { counts });
     const session = visit(stand);
     for (let at = 0; at < 3; at += 1) expect((await ask(session, { ':path': '/' })).status).toBe(200);
