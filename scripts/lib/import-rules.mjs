@@ -215,7 +215,7 @@ export const FOLDER_MAY_IMPORT = {
   },
   rules: {
     admission: ['collections', 'rate', 'tunnels'],
-    flows: ['collections', 'net'],
+    flows: ['collections', 'net', 'rate'],
     names: ['collections', 'rate'],
     rate: ['collections'],
     'sign-in': ['names'],

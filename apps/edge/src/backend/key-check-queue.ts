@@ -58,5 +58,5 @@ export class KeyCheckQueue {
   }
 }
 
-/** They wait in one line. */
+/** The owner of every turn: all clients wait in a single line. */
 const ALL = '';

@@ -1,7 +1,7 @@
 // How often each key of a rule may come: GCRA, one number a key, exact in any window. Tables are bounded; a key that finds no room shares one
 // bucket with all others that found none, so a full table limits more, never less. Each call does a bounded part of the tidying.
 
-import { Shares } from '@tunnel/rules/rate';
+import { afterTaking, Shares, untilToken } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 import { EDGE_LIMITS } from '../limits.ts';
 
@@ -106,16 +106,15 @@ export class RequestLimiter {
     this.#epochMs ??= nowMs;
     this.#parts = requests;
     const now = (nowMs - this.#epochMs) * requests;
-    const step = perSecs * 1000;
-    const room = step * burst;
+    const token = perSecs * 1000;
     const known = this.#times.get(key);
     const isShared = known === undefined && !this.#makeRoom(nowMs);
-    // A key that is new may have come by the shared bucket before: it begins with what that has left.
-    const before = known ?? this.#sharedTime;
-    // A clock that was set back makes nobody wait longer than for all of it.
-    const time = Math.min(Math.max(before, now), now + room) + step;
-    const over = time - room - now;
-    if (over > 0) return Math.max(1, Math.ceil(over / requests / 1000));
+    // A new key may have come by the shared bucket before: its own begins with what that one has left. A clock that was set back makes no key wait
+    // longer than for a whole bucket.
+    const fullAt = Math.min(known ?? this.#sharedTime, now + token * burst);
+    const wait = untilToken(fullAt, now, token, burst);
+    if (wait > 0) return Math.max(1, Math.ceil(wait / requests / 1000));
+    const time = afterTaking(fullAt, now, token);
     if (isShared) this.#sharedTime = time;
     else if (known === undefined) this.#add(key, time);
     else this.#times.set(key, time);

@@ -40,14 +40,14 @@ export class LookupPace {
     this.#wakeLater();
   }
 
-  /** Those that wait never begin. */
+  /** Look-ups that wait never begin. */
   close(): void {
     this.#turns.clear();
     this.#timer?.cancel();
     this.#timer = null;
   }
 
-  /** Where nothing but the second keeps them, they begin when it is over; else when another is done. */
+  /** The next look-up begins when the second has room again. A place that another look-up holds is given by done(). */
   #wakeLater(): void {
     const waitMs = this.#begun.retryAfterMs(this.#clock.monotonic());
     if (this.#turns.waiting === 0 || waitMs === 0) return;
@@ -59,5 +59,5 @@ export class LookupPace {
   }
 }
 
-/** They wait in one line. */
+/** The owner of every turn: look-ups wait in a single line. */
 const ALL = '';

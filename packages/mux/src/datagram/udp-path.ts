@@ -80,7 +80,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
   #isOver = false;
 
   constructor(options: UdpPathOptions) {
-    const { keys, clock } = options;
+    const { keys } = options;
     this.sealing = new SealingKey(keys.id, keys.sealing);
     this.opening = new OpeningKey(keys.id, keys.opening);
     this.#options = options;

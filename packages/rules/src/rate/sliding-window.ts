@@ -83,11 +83,12 @@ export class SlidingWindow {
   }
 
   #leave(now: number): void {
+    const { windowMs } = this.#rules;
     let gone = 0;
-    for (const { atMs, count } of this.#portions) {
-      if (now - atMs < this.#rules.windowMs) break;
+    for (let first = this.#portions[0]; first !== undefined && now - first.atMs >= windowMs; ) {
+      this.#count -= first.count;
       gone += 1;
-      this.#count -= count;
+      first = this.#portions[gone];
     }
     if (gone > 0) this.#portions.splice(0, gone);
   }

@@ -62,17 +62,15 @@ export class TokenBucket {
  */
 export class TokenBuckets<K = string> {
   readonly #rate: KeyedTokenRate;
-  /** When each bucket is full again. */
-  #young = new Map<K, number>();
-  #old = new Map<K, number>();
+  #young = new Map<K, TokenBucket>();
+  #old = new Map<K, TokenBucket>();
   /** When the young generation began. */
   #bornAt = Number.NEGATIVE_INFINITY;
-  /** The parts in which every bucket fills, also one that owes for the dearest that was charged. */
-  #fillTime: number;
+  /** The dearest that was charged. A bucket that owes for it takes longest to fill. */
+  #dearest = 1;
 
   constructor(rate: KeyedTokenRate) {
     this.#rate = rate;
-    this.#fillTime = rate.burst * TOKEN;
   }
 
   get size(): number {
@@ -81,43 +79,39 @@ export class TokenBuckets<K = string> {
 
   /** 0: a token is there. */
   waitMs(key: K, now: number): number {
-    const { perSecond, burst } = this.#rate;
-    const fullAt = this.#young.get(key) ?? this.#old.get(key) ?? FULL;
-    return Math.max(0, untilToken(fullAt, now * perSecond, TOKEN, burst) / perSecond);
+    const bucket = this.#young.get(key) ?? this.#old.get(key);
+    return bucket === undefined ? 0 : bucket.waitMs(now);
   }
 
   charge(key: K, weight: number, now: number): void {
-    const time = now * this.#rate.perSecond;
-    const taken = weight * TOKEN;
-    const fullAt = this.#recall(key, time);
-    this.#fillTime = Math.max(this.#fillTime, (this.#rate.burst - 1) * TOKEN + taken);
-    this.#young.set(key, afterTaking(fullAt, time, taken));
+    if (weight > this.#dearest) this.#dearest = weight;
+    this.#recall(key, now).charge(weight, now);
   }
 
   /** 0: a token was there, and is taken. Else how long it takes until there is one; a key that asks stays remembered. */
   take(key: K, now: number): number {
-    const { perSecond, burst } = this.#rate;
-    const time = now * perSecond;
-    const fullAt = this.#recall(key, time);
-    const wait = untilToken(fullAt, time, TOKEN, burst);
-    this.#young.set(key, wait > 0 ? fullAt : afterTaking(fullAt, time, TOKEN));
-    return Math.max(0, wait / perSecond);
+    const bucket = this.#recall(key, now);
+    const waitMs = bucket.waitMs(now);
+    if (waitMs === 0) bucket.charge(1, now);
+    return waitMs;
   }
 
-  /** Its bucket, which is the young generation's to hold from now on. */
-  #recall(key: K, time: number): number {
-    if (time - this.#bornAt >= this.#fillTime) this.#grow(time);
-    const known = this.#young.get(key);
-    if (known !== undefined) return known;
-    const fullAt = this.#old.get(key) ?? FULL;
-    if (this.#young.size >= this.#rate.keys) this.#grow(time);
+  /** The bucket of a key, which is in the young generation from now on. */
+  #recall(key: K, now: number): TokenBucket {
+    const { perSecond, burst, keys } = this.#rate;
+    if ((now - this.#bornAt) * perSecond >= (burst + this.#dearest - 1) * TOKEN) this.#grow(now);
+    const young = this.#young.get(key);
+    if (young !== undefined) return young;
+    const bucket = this.#old.get(key) ?? new TokenBucket(this.#rate);
+    if (this.#young.size >= keys) this.#grow(now);
     this.#old.delete(key);
-    return fullAt;
+    this.#young.set(key, bucket);
+    return bucket;
   }
 
-  #grow(time: number): void {
+  #grow(now: number): void {
     this.#old = this.#young;
     this.#young = new Map();
-    this.#bornAt = time;
+    this.#bornAt = now;
   }
 }

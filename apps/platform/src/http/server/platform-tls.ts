@@ -85,7 +85,9 @@ export class PlatformTls {
   /** What an authority is shown; null: nobody waits for it. */
   readonly challengeFor = async (host: string | null): Promise<SecureContext | null> => {
     try {
-      return host === this.#host && this.#challenges.take(this.#given.clock.monotonic()) ? await this.#challengeContext() : null;
+      return host === this.#host && this.#challenges.take(this.#given.clock.monotonic())
+        ? await this.#challengeContext()
+        : null;
     } catch (error) {
       this.#failed(error);
       return null;

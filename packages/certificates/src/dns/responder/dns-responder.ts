@@ -8,7 +8,6 @@ import { prefixKeyOf } from '@tunnel/rules/flows';
 import { SlidingWindows } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import { type DnsChallenges, isTextSeen } from '../dns-challenges.ts';
-import { DNS_LIMITS } from '../dns-limits.ts';
 import type { DnsLookups } from '../lookups.ts';
 import { answerQuery } from './answer-query.ts';
 import { ChallengeZone } from './challenge-zone.ts';
@@ -45,9 +44,9 @@ interface OpenSockets {
 
 /** With port 0: another program may have the number over the other transport, or on another address. */
 const PORT_TRIES = 10;
-/** Of one network (IPv4 /24, IPv6 /56). Further questions are dropped. */
+/** Questions of one network (IPv4 /24, IPv6 /56). Further questions are dropped. */
 const QUERIES = { perWindow: 200, windowMs: 1000, togetherMs: 1000, keys: 10_000 };
-/** Further ones over UDP have their answer without the SOA record: the address may be that of somebody else, who is to be flooded. */
+/** Further questions over UDP are answered without the SOA record, so that an answer under a forged address floods no victim. */
 const CALM_QUERIES = { ...QUERIES, perWindow: 20 };
 
 export class DnsResponder implements DnsChallenges {
