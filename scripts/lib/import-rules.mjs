@@ -33,7 +33,7 @@ export const MAY_IMPORT = {
   ],
   platform: ['certificates', 'rules', 'contract', 'mcp', 'http-shell', 'errors', 'config', 'runtime'],
   server: ['edge', 'platform', 'simulator', 'certificates', 'rules', 'contract', 'config', 'runtime', 'errors'],
-  cli: ['client', 'contract', 'mcp', 'errors', 'config', 'runtime'],
+  cli: ['client', 'contract', 'mcp', 'errors', 'config', 'runtime', 'tunnel-spec'],
   dashboard: ['contract', 'errors', 'rules'],
   testkit: ['errors', 'protocol', 'rules', 'mux', 'peer', 'runtime', 'client', 'contract', 'edge', 'platform'],
 };

@@ -7,9 +7,7 @@ import { completionCommand } from './commands/completion.ts';
 import { reloadCommand, removeCommand, stopCommand } from './commands/control.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { domainsCommand } from './commands/domains.ts';
-import { filesCommand } from './commands/files.ts';
 import { groupKeyCommand, groupsCommand } from './commands/groups.ts';
-import { httpCommand } from './commands/http.ts';
 import { initCommand } from './commands/init.ts';
 import { keysCommand } from './commands/keys.ts';
 import { listCommand } from './commands/list.ts';
@@ -19,6 +17,7 @@ import { mcpCommand } from './commands/mcp.ts';
 import { mcpPublishCommand } from './commands/mcp-publish.ts';
 import { p2pCommand } from './commands/p2p.ts';
 import { policyCommand } from './commands/policy.ts';
+import { KIND_NAMES, publishCommand } from './commands/publish.ts';
 import { readyCommand } from './commands/ready.ts';
 import { replayCommand } from './commands/replay.ts';
 import { requestsCommand } from './commands/requests.ts';
@@ -26,9 +25,6 @@ import { releaseCommand, reservationsCommand, reserveCommand } from './commands/
 import { serviceCommand } from './commands/service.ts';
 import { checkCommand, startCommand } from './commands/start.ts';
 import { isAlone, showNextStep, statusCommand } from './commands/status.ts';
-import { tcpCommand } from './commands/tcp.ts';
-import { tlsCommand } from './commands/tls.ts';
-import { udpCommand } from './commands/udp.ts';
 import { usageCommand } from './commands/usage.ts';
 import type { ExitCode } from './io/exit-codes.ts';
 import type { Io } from './io/io.ts';
@@ -37,7 +33,7 @@ import { type CommandGroups, makeProgram, runProgram } from './program.ts';
 
 /** As `tunnel --help` shows them: what a newcomer needs first comes first. */
 const COMMAND_GROUPS: CommandGroups = [
-  ['Share a local service:', [httpCommand, filesCommand, tcpCommand, tlsCommand, udpCommand, p2pCommand, startCommand]],
+  ['Share a local service:', [...KIND_NAMES.map(publishCommand), p2pCommand, startCommand]],
   [
     'Inspect:',
     [

@@ -14,7 +14,7 @@ test('every command takes the flags that it took before', () => {
     words.map(({ path, flags, commands, firstArgument, isRepeated }) => [
       path,
       {
-        commands: commands.map(({ text }) => text),
+        commands: commands.map(({ text }) => text).sort(),
         firstArgument,
         isRepeated,
         flags: flags.map(({ text, values }) => `${text}${values === null ? '' : ` ${String(values)}`}`).sort(),

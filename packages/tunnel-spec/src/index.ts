@@ -1,2 +1,2 @@
-export { type Proto } from './option.ts';
-export { entryShape, hasOption, OPTION_KEYS, type OptionKey, optionOf, SECRET_KEYS } from './tunnel-spec.ts';
+export type { Flag, FlagValue, Proto, TunnelCommand } from './option.ts';
+export { defaultOf, entryShape, hasOption, OPTION_KEYS, type OptionKey, optionOf, SECRET_KEYS } from './tunnel-spec.ts';

@@ -1,6 +1,7 @@
 // `tunnel mcp-publish -- COMMAND`: a stdio MCP server at a public URL. What runs it is loaded when it is needed.
 import { Command } from 'commander';
-import { addConnectionFlags, addHostFlags, FLAG_GROUPS } from '../config/flags.ts';
+import { addConnectionFlags, FLAG_GROUPS } from '../config/flags.ts';
+import { tunnelOptions } from '../config/tunnel-flags.ts';
 import type { ExitCode } from '../io/exit-codes.ts';
 import { addPage, type Page } from '../io/help.ts';
 import type { Io } from '../io/io.ts';
@@ -17,14 +18,20 @@ const PAGE: Page = {
 again when it ends. The API key comes from config.yml, TUNNEL_API_KEY or --token.`,
 };
 
+const HOST_FLAGS = ['--subdomain', '--domain'];
+
+const addHostOptions = (command: Command): Command => {
+  for (const option of tunnelOptions('http')) if (HOST_FLAGS.includes(option.long ?? '')) command.addOption(option);
+  return command;
+};
+
 export const mcpPublishCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addPage(
     addConnectionFlags(
-      addHostFlags(
+      addHostOptions(
         new Command('mcp-publish')
           .description('Publish a stdio MCP server as a URL')
           .argument('<command...>', 'The server and its arguments, after --'),
-        ' (default: random)',
       )
         .optionsGroup('Callers:')
         .option('--token-file <file>', 'File with the bearer token (default: a new one)')

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import { hashPassword, type PolicyVerdict, readPolicyFile, type TracedRule, testPolicy } from '@tunnel/client';
 import { pathFrom } from '@tunnel/config/layers';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { repeated } from '../config/policy-flags.ts';
+import { repeated } from '../config/tunnel-flags.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { misuse, oneLine } from '../io/problem-report.ts';

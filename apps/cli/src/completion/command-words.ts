@@ -33,7 +33,8 @@ const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] =
     {
       path: path.join(' '),
       commands: commands.map((below) => ({ text: below.name(), description: help.subcommandDescription(below) })),
-      flags: help.visibleOptions(command).flatMap(flagsOf),
+      // A flag that is hidden in the help is one of another command, and its values are known here as well.
+      flags: [...command.options.filter(({ hidden }) => hidden), ...help.visibleOptions(command)].flatMap(flagsOf),
       firstArgument: argument === undefined ? 'anything' : valuesOfArgument(argument, path),
       isRepeated: argument?.variadic ?? false,
     },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { localSpecOf, typedAddress, typedAddressOrSocket, typedUrl } from './local-target.ts';
+import { targetEntry, typedAddress, typedAddressOrSocket, typedUrl } from './local-target.ts';
 
 describe('what people type', () => {
   it.each([
@@ -70,18 +70,17 @@ describe('what people type', () => {
   });
 });
 
-describe('where it leads', () => {
+describe('the keys of config.yml for a target', () => {
   const IO = { cwd: '/work', home: '/home/ann' };
 
-  it('is the host that was typed, else that of the flag, else the usual one of the client', () => {
-    expect(localSpecOf({ port: 1, host: 'a' }, undefined, IO)).toEqual({ localHost: 'a', localPort: 1 });
-    expect(localSpecOf({ port: 1 }, 'b', IO)).toEqual({ localHost: 'b', localPort: 1 });
-    expect(localSpecOf({ port: 1, host: 'b' }, 'b', IO)).toEqual({ localHost: 'b', localPort: 1 });
-    expect(localSpecOf({ port: 1 }, undefined, IO)).toEqual({ localPort: 1 });
-    expect(localSpecOf({ socket: 'a.sock' }, undefined, IO)).toEqual({ localSocket: '/work/a.sock' });
+  it('have the host that was typed with the port', () => {
+    expect(targetEntry({ port: 1, host: 'a' }, undefined, IO)).toEqual({ local_host: 'a', local_port: 1 });
+    expect(targetEntry({ port: 1, host: 'b' }, 'b', IO)).toEqual({ local_host: 'b', local_port: 1 });
+    expect(targetEntry({ port: 1 }, 'b', IO)).toEqual({ local_port: 1 });
+    expect(targetEntry({ socket: 'a.sock' }, undefined, IO)).toEqual({ local_socket: '/work/a.sock' });
   });
 
   it('two hosts are a question', () => {
-    expect(() => localSpecOf({ port: 1, host: 'a' }, 'b', IO)).toThrow('which host, a or b? Leave out --local-host.');
+    expect(() => targetEntry({ port: 1, host: 'a' }, 'b', IO)).toThrow('which host, a or b? Leave out --local-host.');
   });
 });

@@ -1,7 +1,6 @@
 // What a tunnel leads to, as people type it: `3000`, `localhost:3000`, `http://localhost:3000`, `unix:/run/app.sock`.
-import type { LocalSpec } from '@tunnel/client';
 import { pathFrom } from '@tunnel/config/layers';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { InvalidArgumentError } from 'commander';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 
@@ -52,34 +51,18 @@ const targetOf = (text: string, usage: string, isSocketTaken: boolean): TypedTar
 
 const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
 
-export const addLocalHostFlag = (command: Command): Command =>
-  command.option('--local-host <host>', 'Host of the local service (default: 127.0.0.1)');
-
-export const addProxyProtocolFlag = (command: Command, versions: readonly string[]): Command =>
-  command.addOption(new Option('--proxy-protocol <version>', 'Name visitors by PROXY protocol').choices(versions));
-
-export interface SocketFlags {
-  readonly yesPublishSocket?: boolean;
-}
-
-export const addSocketFlag = (command: Command): Command =>
-  command.option('--yes-publish-socket', 'Publish a control socket of the system, such as docker.sock');
-
-/** `hostFlag`: of --local-host; beside a socket the client refuses it. */
-export const localSpecOf = (
+/** Keys of config.yml that say where a tunnel leads. `hostFlag`: the value of --local-host. Beside a socket the client refuses it. */
+export const targetEntry = (
   { port, host, socket }: TypedTarget,
   hostFlag: string | undefined,
   io: Pick<Io, 'cwd' | 'home'>,
-  { yesPublishSocket = false }: SocketFlags = {},
-): LocalSpec => {
+): { readonly local_port?: number; readonly local_host?: string; readonly local_socket?: string } => {
   if (host !== undefined && hostFlag !== undefined && host !== hostFlag) {
     throw misuse(`which host, ${host} or ${hostFlag}? Leave out --local-host.`);
   }
-  const localHost = host ?? hostFlag;
   return {
-    ...(localHost === undefined ? {} : { localHost }),
-    ...(port === undefined ? {} : { localPort: port }),
-    ...(socket === undefined ? {} : { localSocket: pathFrom(io.cwd, socket, io.home) }),
-    ...(socket !== undefined && yesPublishSocket ? { allowControlSocket: true } : {}),
+    ...(port === undefined ? {} : { local_port: port }),
+    ...(socket === undefined ? {} : { local_socket: pathFrom(io.cwd, socket, io.home) }),
+    ...(host === undefined ? {} : { local_host: host }),
   };
 };

@@ -44,7 +44,7 @@ const peerOf = (name: string, entry: ClientTunnel, wait: boolean): ConnectPeerOp
   return [{ name, p2pName, secret, service, direct, listenHost, listenPort, wait }];
 };
 
-const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
+export const specOf = (name: string, entry: ClientTunnel): TunnelSpec => ({
   protocol: entry.proto,
   name,
   ...localOf(entry),

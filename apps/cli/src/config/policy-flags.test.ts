@@ -58,12 +58,6 @@ describe('flags make rules', () => {
   it('are none where there are none', () => {
     expect(specOf({})).toEqual({});
   });
-
-  it('name services by port or address', () => {
-    expect(specOf({ service: ['api=4000', 'admin=10.0.0.1:5000'] })).toEqual({
-      services: { api: '4000', admin: '10.0.0.1:5000' },
-    });
-  });
 });
 
 describe('what is wrong is told by the name of the flag', () => {
@@ -81,8 +75,6 @@ describe('what is wrong is told by the name of the flag', () => {
     ['a header without a name', { requestHeader: ['918273645'] }, "--request-header takes 'Name: value'."],
     ['a header twice', { responseHeader: ['A: 1', 'A: 2'] }, '--response-header names A twice.'],
     ['a header of ours', { requestHeader: ['X-Tunnel-User: 918273645'] }, 'command line: `--request-header` must be'],
-    ['a service', { service: ['api'] }, "'api' is no service."],
-    ['a service twice', { service: ['a=1', 'a=2'] }, '--service names a twice.'],
     ['a policy that is not there', { policy: 'nowhere.yml' }, 'cannot read nowhere.yml: no such file'],
   ])('%s', (_, flags, says) => {
     let message = '';
@@ -108,9 +100,8 @@ describe('what is written into config.yml', () => {
 
   it('names files, and holds no secret', () => {
     expect(entryOf({ policy: 'policy.yml' })).toEqual({ policy: join(home.path, 'policy.yml') });
-    expect(entryOf({ basicAuthFile: 'users', service: ['api=1'] })).toEqual({
+    expect(entryOf({ basicAuthFile: 'users' })).toEqual({
       policy: { value: { rules: [{ auth: { basic: { users_file: join(home.path, 'users') } } }] } },
-      services: { api: '1' },
     });
     expect(() => entryOf({ policy: 'policy.yml', allowCidr: ['10.0.0.1'] })).toThrow('not both');
   });

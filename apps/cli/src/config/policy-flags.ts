@@ -3,11 +3,12 @@
 import { TunnelPolicy, type TunnelSpec } from '@tunnel/client';
 import { pathFrom } from '@tunnel/config/layers';
 import { PolicySource, readPolicySource } from '@tunnel/config/policy';
-import { type Command, InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { OneLine } from './entries.ts';
 import { FLAG_GROUPS } from './flags.ts';
+import { repeated } from './tunnel-flags.ts';
 
 /** Of every public tunnel. */
 export interface GuardFlags {
@@ -25,7 +26,6 @@ export interface HttpGuardFlags extends GuardFlags {
   readonly rateLimit?: RateFlag;
   readonly requestHeader?: readonly string[];
   readonly responseHeader?: readonly string[];
-  readonly service?: readonly string[];
 }
 
 interface RateFlag {
@@ -39,43 +39,46 @@ const several = (text: string, before: readonly string[] = []): readonly string[
   ...text.split(',').map((part) => part.trim()),
 ];
 
-/** Given again it says more; a comma is part of it. */
-export const repeated = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
-
 const rate = (text: string): RateFlag => {
   const [whole, requests, seconds] = /^(\d{1,7})\/(\d{1,5})$/.exec(text) ?? [];
   if (whole === undefined) throw new InvalidArgumentError('Use requests/seconds, such as 100/60.');
   return { requests: Number(requests), per_secs: Number(seconds) };
 };
 
-export const addGuardFlags = (command: Command): Command =>
-  command
-    .optionsGroup(FLAG_GROUPS.access)
-    .option('--policy <file>', 'File with rules for visitors and requests')
-    .option('--allow-cidr <network>', 'Allow only these addresses (repeatable)', several)
-    .option('--deny-cidr <network>', 'Reject these addresses (repeatable)', several);
+/** Flags of every public tunnel, then those of tunnels that carry requests. `--policy` itself is an option of the tunnel. */
+const connectionRules = (): Option[] => [
+  ruleFlag('--allow-cidr <network>', 'Allow only these addresses (repeatable)', several),
+  ruleFlag('--deny-cidr <network>', 'Reject these addresses (repeatable)', several),
+];
 
-export const addHttpGuardFlags = (command: Command): Command =>
-  addGuardFlags(command)
-    .option('--basic-auth-file <file>', 'Ask for a password (file of name:password lines)')
-    .option('--service-token-file <file>', 'Allow programs that send the token in this file as X-Tunnel-Token')
-    .option('--login <provider>', 'Require sign-in with a provider of the edge')
-    .option('--login-email <address>', 'With --login: only this person (repeatable)', several)
-    .option('--login-domain <domain>', 'With --login: people of this e-mail domain (repeatable)', several)
-    .option('--rate-limit <requests/seconds>', 'Maximum requests per address, such as 100/60', rate)
-    .option('--request-header <name: value>', 'Header that the service gets (repeatable)', repeated)
-    .option('--response-header <name: value>', 'Header that visitors get (repeatable)', repeated)
-    .option('--service <name=port>', 'Local service for `route` in the policy (repeatable)', repeated);
+const requestRules = (): Option[] => [
+  ruleFlag('--basic-auth-file <file>', 'Ask for a password (file of name:password lines)'),
+  ruleFlag('--service-token-file <file>', 'Allow programs that send the token in this file as X-Tunnel-Token'),
+  ruleFlag('--login <provider>', 'Require sign-in with a provider of the edge'),
+  ruleFlag('--login-email <address>', 'With --login: only this person (repeatable)', several),
+  ruleFlag('--login-domain <domain>', 'With --login: people of this e-mail domain (repeatable)', several),
+  ruleFlag('--rate-limit <requests/seconds>', 'Maximum requests per address, such as 100/60', rate),
+  ruleFlag('--request-header <name: value>', 'Header that the service gets (repeatable)', repeated),
+  ruleFlag('--response-header <name: value>', 'Header that visitors get (repeatable)', repeated),
+];
+
+const ruleFlag = <T>(flags: string, help: string, read?: (text: string, before: T) => T): Option => {
+  const option = new Option(flags, help).helpGroup(FLAG_GROUPS.access);
+  return read === undefined ? option : option.argParser(read);
+};
+
+/** The flags that make rules of a policy, for a command that publishes requests or only connections. */
+export const guardOptions = (carriesRequests: boolean): Option[] => [
+  ...connectionRules(),
+  ...(carriesRequests ? requestRules() : []),
+];
 
 type PolicyIo = Pick<Io, 'env' | 'cwd' | 'home'>;
 
-/** What they say of a tunnel. Throws a Fault or a ConfigProblem. */
-export const guardSpecOf = (flags: HttpGuardFlags, io: PolicyIo): Pick<TunnelSpec, 'policy' | 'services'> => {
+/** The policy of a tunnel: the rules that the flags make, then those of --policy. Throws a Fault or a ConfigProblem. */
+export const guardSpecOf = (flags: HttpGuardFlags, io: PolicyIo): Pick<TunnelSpec, 'policy'> => {
   const sources = policySourcesOf(flags, io);
-  return {
-    ...(sources.length === 0 ? {} : { policy: TunnelPolicy.of(sources) }),
-    ...(flags.service === undefined ? {} : { services: servicesOf(flags.service) }),
-  };
+  return sources.length === 0 ? {} : { policy: TunnelPolicy.of(sources) };
 };
 
 const policySourcesOf = (flags: HttpGuardFlags, io: PolicyIo): PolicySource[] => {
@@ -144,17 +147,6 @@ const headerRule = (action: string, flag: string, given: readonly string[] | und
   return [{ rule: { [action]: { set } }, flag }];
 };
 
-const servicesOf = (given: readonly string[]): Record<string, string> => {
-  const services: Record<string, string> = {};
-  for (const text of given) {
-    const [, name = '', address = ''] = /^([^=]+)=(.+)$/.exec(text) ?? [];
-    if (name === '') throw misuse(`'${text}' is no service. Use --service name=port or name=host:port.`);
-    if (Object.hasOwn(services, name)) throw misuse(`--service names ${name} twice.`);
-    services[name] = address;
-  }
-  return services;
-};
-
 const AUTH_FLAGS: Readonly<Record<string, string>> = {
   basic: '--basic-auth-file',
   tokens: '--service-token-file',
@@ -185,16 +177,11 @@ const policyOfFlags = ({ login, rules }: MadeRules): object => {
   return login === null ? { rules: list } : { login, rules: list };
 };
 
-/** The same for config.yml: what the flags say, or the file that they name. Throws a Fault for what one key cannot hold. */
-export const guardEntryOf = (
-  flags: HttpGuardFlags,
-  io: PolicyIo,
-): { readonly policy?: string | OneLine; readonly services?: Readonly<Record<string, string>> } => {
+/** `policy` of config.yml: the rules that the flags make, or the file that --policy names. Throws a Fault for both, because the key holds one. */
+export const guardEntryOf = (flags: HttpGuardFlags, io: PolicyIo): { readonly policy?: string | OneLine } => {
   const made = flagRules(flags, io);
-  const services = flags.service === undefined ? {} : { services: servicesOf(flags.service) };
-  if (flags.policy === undefined) {
-    return { ...(made.rules.length === 0 ? {} : { policy: new OneLine(policyOfFlags(made)) }), ...services };
-  }
-  if (made.rules.length > 0) throw misuse('--save takes --policy, or flags that make rules, not both.');
-  return { policy: pathFrom(io.cwd, flags.policy, io.home), ...services };
+  if (made.rules.length === 0)
+    return flags.policy === undefined ? {} : { policy: pathFrom(io.cwd, flags.policy, io.home) };
+  if (flags.policy !== undefined) throw misuse('--save takes --policy, or flags that make rules, not both.');
+  return { policy: new OneLine(policyOfFlags(made)) };
 };

@@ -82,10 +82,11 @@ export const helpConfiguration = (isBrief: boolean, common: readonly string[]): 
   // Every command takes options: saying so in each line of a list makes the lines long.
   subcommandTerm: (command) =>
     [[command.name(), ...command.aliases()].join('|'), ...command.registeredArguments.map(argumentTerm)].join(' '),
-  optionDescription: ({ description, argChoices, defaultValue, required }) => {
+  optionDescription: ({ description, argChoices, defaultValue, defaultValueDescription, required }) => {
+    const byDefault = defaultValueDescription ?? (defaultValue as string | number | undefined);
     const notes = [
       ...(argChoices === undefined ? [] : [argChoices.join(', ')]),
-      ...(required && defaultValue !== undefined ? [`default: ${String(defaultValue)}`] : []),
+      ...(required && byDefault !== undefined ? [`default: ${byDefault}`] : []),
     ];
     return notes.length === 0 ? description : `${description} (${notes.join('; ')})`;
   },

@@ -30,7 +30,6 @@ export const GROUP_OPTIONS = rows({
       value: { kind: 'text' },
       help: 'Join this group: its healthy members share the visitors',
       heading: 'balancing',
-      isCommon: true,
     },
     docs: {
       type: '1 to 100 characters without `@`',
@@ -53,7 +52,7 @@ export const GROUP_OPTIONS = rows({
     flag: {
       shown: '<variable>',
       value: { kind: 'text' },
-      help: 'Variable with that key',
+      help: 'Variable with the key that all members share',
       heading: 'balancing',
     },
     docs: { type: 'name of a variable', meaning: 'which holds the secret' },
@@ -66,7 +65,7 @@ export const GROUP_OPTIONS = rows({
     flag: {
       shown: '<file>',
       value: { kind: 'path' },
-      help: 'File with the key that all members share',
+      help: 'File with that key',
       heading: 'balancing',
     },
     docs: {
@@ -87,7 +86,6 @@ export const GROUP_OPTIONS = rows({
           value: { kind: 'probe' },
           help: 'Check the local service: connect, or GET this path',
           heading: 'health',
-          isCommon: true,
           commands: WITH_SOCKET,
         },
         docs: {

@@ -42,9 +42,8 @@ export const POLICY_OPTIONS = rows({
     flag: {
       shown: '<file>',
       value: { kind: 'path' },
-      help: 'File with rules: who may visit, what happens to requests',
+      help: 'File with rules for visitors and requests',
       heading: 'access',
-      isCommon: true,
     },
     docs: {
       type: 'path, rules, table',
@@ -68,7 +67,7 @@ export const POLICY_OPTIONS = rows({
       long: 'service',
       shown: '<name=port>',
       value: { kind: 'named ports' },
-      help: 'Local service that `route` of the policy may name (repeatable)',
+      help: 'Local service for `route` in the policy (repeatable)',
       heading: 'access',
     },
     fields: {

@@ -14,8 +14,9 @@ import {
   serveBridge,
 } from '@tunnel/mcp/bridge';
 import pc from 'picocolors';
+import { checkHostFlags } from '../../config/described-tunnel.ts';
 import { loadConfig } from '../../config/file.ts';
-import { type ConnectionFlags, type HostFlags, hostSpecOf } from '../../config/flags.ts';
+import type { ConnectionFlags } from '../../config/flags.ts';
 import { type ConnectionSettings, chooseLogger, readToken, resolveSettings } from '../../config/settings.ts';
 import type { ExitCode } from '../../io/exit-codes.ts';
 import { type Io, VERSION } from '../../io/io.ts';
@@ -24,7 +25,9 @@ import type { RunHook, RunningClient } from '../../run/hooks/running-client.ts';
 import { runTunnels } from '../../run/run-tunnels.ts';
 import { listenPrivately } from './private-listener.ts';
 
-export interface McpPublishFlags extends ConnectionFlags, HostFlags {
+export interface McpPublishFlags extends ConnectionFlags {
+  readonly subdomain?: string;
+  readonly domain?: string;
   /** Here it is the token of callers; the API key has no file of its own. */
   readonly tokenFile?: string;
   /** false: anybody may call. */
@@ -40,7 +43,7 @@ export const publishServer = async (
 ): Promise<ExitCode> => {
   const config = loadConfig(flags.config, io);
   const { tokenFile, subdomain, domain, ...connection } = flags;
-  const host = hostSpecOf(flags);
+  checkHostFlags(flags);
   const settings = resolveSettings(connection, config, io);
   const bearer = findBearer({ tokenFile, auth: flags.auth }, settings, io);
   const stateKey = `mcp|${[command, ...args].join(' ')}|${domain ?? subdomain ?? ''}`;
@@ -59,7 +62,8 @@ export const publishServer = async (
     name: nameOf(command),
     // What callers and the server say to each other is kept by nobody unless its owner wants it.
     capture: flags.capture === true,
-    ...host,
+    ...(subdomain === undefined ? {} : { subdomain }),
+    ...(domain === undefined ? {} : { domain }),
   };
   try {
     return await runTunnels(
