@@ -122,6 +122,38 @@ describe('calls beside a flood', () => {
     expect(begun([trial.enter('network', '192.0.2.1')])).toBe(1);
   });
 
+  it('where two floods hold all places within their shares, a stranger of another network waits at most for the calls in flight', () => {
+    const trial = new Trial();
+    trial.many(10, 'account', 'flood');
+    trial.many(10, 'network', '198.51.100.1');
+    const inFlight = trial.running;
+    const stranger = trial.enter('network', '192.0.2.1');
+    expect([inFlight.length, stranger.begunMs]).toEqual([8, null]);
+    for (const call of inFlight) trial.end(call);
+    expect(stranger.begunMs).toBe(0);
+  });
+
+  it('beside both floods a stranger that stays within the rate of its network never waits; a faster one waits for its own rate alone', () => {
+    const longestWait = (everyMs: number): number => {
+      const trial = new Trial({ waitingMax: 500 });
+      let longestMs = 0;
+      for (let round = 0; round < 80; round += 1) {
+        const count = round === 0 ? 200 : 10;
+        trial.many(count, 'account', 'flood');
+        trial.many(count, 'network', '198.51.100.1');
+        const stranger = trial.enter('network', '192.0.2.1');
+        trial.serve(everyMs, 10);
+        // The floods are past their first burst.
+        if (round > 50)
+          longestMs = Math.max(longestMs, (stranger.begunMs ?? Number.POSITIVE_INFINITY) - stranger.enteredMs);
+      }
+      return longestMs;
+    };
+    // Of five a second.
+    expect(longestWait(200)).toBe(0);
+    expect(longestWait(150)).toBeGreaterThan(0);
+  });
+
   it('the flood gets no place beyond its share while another waits', () => {
     const trial = new Trial();
     const flood = trial.many(20, 'account', 'flood');
