@@ -4,6 +4,7 @@
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 import { RULE_LIMITS } from '../limits.ts';
 import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
+import { InFlight } from '../rate/in-flight.ts';
 import { TokenBuckets } from '../rate/token-buckets.ts';
 import { ownerKey } from '../tunnels/owner.ts';
 import { AccountConnections, type ControlRole } from './account-connections.ts';
@@ -123,7 +124,7 @@ export class Admission {
   readonly #unauthenticated = new NetworkHoldings<Ticket>();
   #unauthenticatedCount = 0;
   /** Requests of visitors that came through a trusted proxy. */
-  readonly #requests = new Map<string, number>();
+  readonly #requests = new InFlight({});
   readonly #accounts: AccountConnections;
   /** Listeners of tunnels. */
   readonly #ports: Shares;
@@ -161,7 +162,7 @@ export class Admission {
 
   /** Connections and requests that count for a network. */
   ofNetwork(network: string): number {
-    return this.#visitors.count(network) + (this.#requests.get(network) ?? 0);
+    return this.#visitors.count(network) + this.#requests.of(network);
   }
 
   ofAccount(account: string): number {
@@ -295,14 +296,12 @@ export class Admission {
       this.#count('address-limit');
       return false;
     }
-    this.#requests.set(network, (this.#requests.get(network) ?? 0) + 1);
+    this.#requests.begin(network);
     return true;
   }
 
   requestOver(network: string): void {
-    const left = (this.#requests.get(network) ?? 0) - 1;
-    if (left > 0) this.#requests.set(network, left);
-    else this.#requests.delete(network);
+    this.#requests.end(network);
   }
 
   // ---- the rules ----
