@@ -65,8 +65,6 @@ export const EDGE_LIMITS = {
   SPEED_BYTES_PER_MINUTE: 64 * MiB,
   /** that minute */
   SPEED_WINDOW_MS: 60_000,
-  /** accounts for which they are counted; the one that was quiet for longest is forgotten first */
-  SPEED_ACCOUNTS_MAX: 10_000,
   /** what is sent at a time: the next piece when this one has left */
   SPEED_CHUNK_BYTES: 64 * KiB,
   /** a request that is not over by then is cut off */
@@ -246,22 +244,10 @@ export const EDGE_LIMITS = {
   // --- alerts of groups without a healthy member ---
   /** of one alert, from the look-up of its name to the head of the answer; there is no second try */
   ALERT_TIMEOUT_MS: 5000,
-  /** alerts to tenants under way; what is over it is dropped and counted */
-  ALERTS_AT_ONCE: 512,
-  /** of these of one account: a quarter */
-  ALERTS_AT_ONCE_PER_ACCOUNT: 128,
-  /** when so many are under way, the rest is for accounts that have less than an even share */
-  ALERTS_AT_ONCE_CROWDED: 460,
-  /** of one account's to one host and port: a receiver that hangs costs the others nothing */
-  ALERTS_AT_ONCE_PER_HOST: 64,
-  /** alerts to the operator under way: slots that no tenant can use up */
-  ALERTS_AT_ONCE_OPERATOR: 64,
   /** alerts that begin in one turn of the event loop: frames are handled in between */
   ALERT_STARTS_PER_TURN: 8,
   /** a registration waits this long for the name in its alert URL; the alert checks it anyway */
   ALERT_LOOKUP_TIMEOUT_MS: 1000,
-  /** registrations that wait for such a name; further ones are not warned */
-  ALERT_LOOKUPS_AT_ONCE: 64,
   /** what the names of all tunnels of one client may cost it before the next ones are not looked up: well below REGISTER_TIMEOUT_MS */
   ALERT_LOOKUPS_PER_CONNECTION_MS: 5000,
 
@@ -402,14 +388,4 @@ export const EDGE_LIMITS = {
   P2P_DISMISSED_MAX: 10_000,
 
   // --- rate limits of policies ---
-  /** of one rule at an edge; those that find no room share one bucket */
-  LIMITER_KEYS_PER_RULE: 10_000,
-  /** of all rules of an edge: some 15 MB */
-  LIMITER_KEYS_MAX: 200_000,
-  /** of all rules of one account; the operator’s own tunnels may have more, each for itself, but never what is left for others */
-  LIMITER_KEYS_PER_TENANT: 50_000,
-  /** that one look of the timer goes through: well under a millisecond */
-  LIMITER_SWEEP_KEYS: 5000,
-  /** that a request goes through which finds a full table */
-  LIMITER_SWEEP_KEYS_PER_TAKE: 16,
 } as const;

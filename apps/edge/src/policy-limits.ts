@@ -10,10 +10,6 @@ export const POLICY_LIMITS = {
   /** of it what one account’s may take: a quarter; nearly at the bound of the edge, those go on who have less than the mean */
   POLICIES_MAX_BYTES_PER_ACCOUNT: 64 * MiB,
   // --- policies: passwords, logins and providers ---
-  /** passwords checked at once: the thread pool has four threads, and names are looked up with the same */
-  PASSWORD_CHECKS_AT_ONCE: 2,
-  /** passwords that wait for that, in turn by account; further ones are told to come again, first of all those of whoever has most waiting */
-  PASSWORD_CHECKS_WAITING_MAX: 64,
   /** after which they are told to */
   PASSWORD_BUSY_RETRY_SECS: 2,
   /** a password that was right is not checked again before this, counted from its last use */
@@ -46,14 +42,6 @@ export const POLICY_LIMITS = {
   PROVIDER_CALL_MS: 5000,
   /** no answer of a provider is longer */
   PROVIDER_ANSWER_MAX_BYTES: 256 * KiB,
-  /** calls to one provider at once; of tenants each has as many at its own */
-  PROVIDER_CALLS_AT_ONCE: 4,
-  /** calls that wait for that, in turn by the visitor’s address and by account; further ones fail at once, first of all those of whoever has most waiting */
-  PROVIDER_CALLS_WAITING_MAX: 64,
-  /** calls to all providers of tenants at once, and as many to the operator's, each with a socket */
-  PROVIDER_CALLS_TOTAL_MAX: 128,
-  /** of them for one account; the operator’s own tunnels may have more, each for itself, but never what is left for others */
-  PROVIDER_CALLS_PER_TENANT: 32,
   /** what a provider says of itself is asked for again after this */
   PROVIDER_METADATA_FRESH_MS: 3600 * 1000,
   /** its keys are asked for again after this */

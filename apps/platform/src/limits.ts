@@ -19,18 +19,8 @@ export const LIMITS = {
   HTTP_STOP_GRACE_MS: 2000,
 
   // --- turns of API calls ---
-  /** API calls that run at once. Few enough that none waits long for a database connection, or for the answers of the others to be written. */
-  API_CALLS_AT_ONCE: 24,
-  /** Of these, calls of a single caller while nobody else wants any: fewer than there are database connections, so that the next caller finds one. */
-  API_CALLS_ALONE: 16,
-  /** API calls that wait for their turn; of more, those of the caller with most waiting are refused at once. */
-  API_CALLS_WAITING_MAX: 4096,
   /** Requests of one connection that wait for answers before theirs; one more ends the connection. */
   PIPELINED_MAX: 32,
-  /** Accounts, and networks, whose calls per second are known; for one more the oldest is forgotten. */
-  API_CALLERS_MAX: 20_000,
-  /** Signatures of access tokens checked at once for calls that have no turn yet; the calls of further ones count for their networks. */
-  API_TOKENS_CHECKED_AT_ONCE: 16,
   /** How often calls that wait are looked at. */
   API_CALLS_LOOK_MS: 10,
 
@@ -105,14 +95,6 @@ export const LIMITS = {
   RELEASED_PORTS_PER_ACCOUNT_MAX: 100,
 
   // --- edges ---
-  /** Calls of edges that run at once: one for each of their database connections, but for the one that listens. */
-  LINK_CALLS_AT_ONCE: 7,
-  /** Of these, registrations of one account's tunnels while others wait. */
-  LINK_CALLS_PER_ACCOUNT: 3,
-  /** Calls of edges that wait for their turn. */
-  LINK_CALLS_WAITING_MAX: 10_000,
-  /** A call of an edge that has not begun after so long is refused: the edge itself gives up after 5 s. */
-  LINK_CALL_WAIT_MS: 4000,
   /** An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s. */
   EDGE_SILENT_MS: 45_000,
   /** Edges heard within this time are asked for pools. */
@@ -395,20 +377,6 @@ export const LIMITS = {
   OAUTH_DOCUMENT_LIFE_MAX_MS: 24 * 60 * 60_000,
 
   // --- API calls ---
-  /** a call of the platform's API that has not begun after so long is refused with 429 */
-  API_CALL_WAIT_MS: 2000,
-  /** calls per second count once calls have been waiting for so long without a break: before that, nobody is short of anything */
-  API_QUEUE_STANDS_MS: 100,
-  /** a call that takes longer gives back its place: it waits for an edge or a provider, and must not keep others waiting */
-  API_CALL_SLOW_MS: 1000,
-  /** the event loop is later than this: the calls that run do not get the time they need */
-  API_LATE_MS: 20,
-  /** calls of one account or network that run at once then, while others call: a burst of cheap calls must not make every step of theirs wait */
-  API_LATE_AT_ONCE: 4,
-  /** the burst of `account_calls_per_second` and `network_calls_per_second`, in seconds of them */
-  API_BURST_SECS: 4,
-  /** the longest time that a refused caller is told to wait */
-  API_RETRY_AFTER_MAX_MS: 60_000,
 
   // --- certificates that are ordered by themselves ---
   /** how many of those one account can get: a quarter */

@@ -30,14 +30,8 @@ export const RULE_LIMITS = {
   UNAUTHENTICATED_PER_NETWORK: 256,
   /** the same of all networks together; above it the oldest of the network that holds most gives way */
   UNAUTHENTICATED_MAX: 4096,
-  /** control connections and carriers that one account may hold however few descriptors there are; else a quarter of those for control */
-  ACCOUNT_CONNECTIONS_MIN: 64,
   /** ports of tunnels that one account may have open however few descriptors there are; else a quarter of those for ports */
   ACCOUNT_PORTS_MIN: 128,
-  /** ports of a range that one account may have however small its share of the range is */
-  ACCOUNT_RANGE_PORTS_MIN: 4,
-  /** carriers that a session will want: without room for them it is not let in */
-  CARRIERS_OF_A_SESSION: 4,
   /** connections that a network may hold before it is one that holds more than others: a client that comes back dials five at once */
   NETWORK_ALLOWANCE: 8,
   /** connections of the network that holds most that are looked at for the longest idle one: it happens at each accept of a flood */

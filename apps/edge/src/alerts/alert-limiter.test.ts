@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { eventually, FakeClock, startTcpServer } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
-import { StartQueue } from './alert-limiter.ts';
+import { SLOTS, StartQueue } from './alert-limiter.ts';
 import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts';
 
 const silentLookup = () => new Promise<never>(() => {});
@@ -20,13 +20,13 @@ it('a hundred alerts to a receiver that hangs do not hold up the next one', asyn
   for (let n = 0; n < 100; n++) alerts.send(alertOf([`http://127.0.0.1:${dead.port}/${n}`]));
   alerts.send(alertOf([`http://127.0.0.1:${good.port}/next`]));
   await eventually(() => expect(alerts.totals.tenant.delivered).toBe(2));
-  await eventually(() => expect(dead.totalConnections).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST));
-  expect(alerts.totals.tenant.dropped).toBe(100 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST);
+  await eventually(() => expect(dead.totalConnections).toBe(SLOTS.perHost));
+  expect(alerts.totals.tenant.dropped).toBe(100 - SLOTS.perHost);
   await clock.advance(5000);
-  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST));
+  await eventually(() => expect(alerts.totals.tenant.timeout).toBe(SLOTS.perHost));
   // The slots are free again.
   alerts.send(alertOf([`http://127.0.0.1:${dead.port}/again`]));
-  await eventually(() => expect(dead.totalConnections).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST + 1));
+  await eventually(() => expect(dead.totalConnections).toBe(SLOTS.perHost + 1));
   alerts.close();
   await Promise.all([dead.close(), good.close()]);
 });
@@ -47,12 +47,12 @@ it('tenants share a bounded number of slots; the operator has slots of its own',
   many('a');
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(1));
   // One account gets a quarter of them, and no account the last ones while others have fewer.
-  expect(alerts.dropped.slots).toBe(10_000 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_ACCOUNT);
+  expect(alerts.dropped.slots).toBe(10_000 - SLOTS.perAccount);
   for (const account of ['b', 'c', 'd']) many(account);
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(4));
   const held = () => 40_000 - alerts.totals.tenant.dropped;
-  expect(held()).toBeGreaterThanOrEqual(EDGE_LIMITS.ALERTS_AT_ONCE_CROWDED);
-  expect(held()).toBeLessThan(EDGE_LIMITS.ALERTS_AT_ONCE);
+  expect(held()).toBeGreaterThanOrEqual(SLOTS.crowded);
+  expect(held()).toBeLessThan(SLOTS.tenants);
   const before = alerts.totals.tenant.dropped;
   alerts.send(alertOf(['http://one-more.example/'], { account: 'late' }));
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(5));
@@ -74,10 +74,10 @@ it('one tenant that fills its slots at a host leaves another tenant’s at the s
   const alerts = senderOf({ clock });
   const url = (n: number) => `http://127.0.0.1:${dead.port}/${n}`;
   for (let n = 0; n < 100; n++) alerts.send(alertOf([url(n)], { account: 'flooder' }));
-  expect(alerts.dropped.slots).toBe(100 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST);
+  expect(alerts.dropped.slots).toBe(100 - SLOTS.perHost);
   alerts.send(alertOf([url(0)], { account: 'honest' }));
-  expect(alerts.dropped.slots).toBe(100 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST);
-  await eventually(() => expect(dead.totalConnections).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST + 1));
+  expect(alerts.dropped.slots).toBe(100 - SLOTS.perHost);
+  await eventually(() => expect(dead.totalConnections).toBe(SLOTS.perHost + 1));
   alerts.close();
   await dead.close();
 });
@@ -86,10 +86,10 @@ it('the operator’s slots are bounded too', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const clock = new FakeClock();
   const alerts = senderOf({ clock, operatorUrl: `http://127.0.0.1:${dead.port}/` });
-  for (let n = 0; n < EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR + 6; n++) alerts.send(alertOf([]));
+  for (let n = 0; n < SLOTS.operator + 6; n++) alerts.send(alertOf([]));
   expect(alerts.totals.operator.dropped).toBe(6);
   await clock.advance(5000);
-  await eventually(() => expect(alerts.totals.operator.timeout).toBe(EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR));
+  await eventually(() => expect(alerts.totals.operator.timeout).toBe(SLOTS.operator));
   alerts.send(alertOf([]));
   expect(alerts.totals.operator.dropped).toBe(6);
   alerts.close();
@@ -108,7 +108,7 @@ it('what is dropped or refused in numbers is one line a second, which says how m
     { outcome: 'guard-refused', host: '10.0.0.1', reason: '10.0.0.1 is a private address' },
     { outcome: 'dropped', host: 'same.example' },
     { outcome: 'guard-refused', host: '10.0.0.2', suppressed: 999 },
-    { outcome: 'dropped', host: 'same.example', suppressed: 1000 - EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST - 1 },
+    { outcome: 'dropped', host: 'same.example', suppressed: 1000 - SLOTS.perHost - 1 },
   ]);
   alerts.close();
 });

@@ -4,22 +4,27 @@ import { EDGE_LIMITS } from '../limits.ts';
 
 export type AlertDestination = 'operator' | 'tenant';
 
+/**
+ * Alerts under way: to tenants, of one account, of one account to one host and port, and to the operator, whose slots no tenant can use up. From
+ * `crowded` on, the rest is for accounts that have less than an even share.
+ */
+export const SLOTS = { tenants: 512, perAccount: 128, crowded: 460, perHost: 64, operator: 64 };
+
 /** There is no queue: an alert that finds no room is dropped. */
 export class AlertLimiter {
-  /** Slots that no tenant can use up. */
-  readonly #operator = new InFlight({ atOnce: EDGE_LIMITS.ALERTS_AT_ONCE_OPERATOR });
+  readonly #operator = new InFlight({ atOnce: SLOTS.operator });
   readonly #tenants = new InFlight({
-    atOnce: EDGE_LIMITS.ALERTS_AT_ONCE,
-    perKey: EDGE_LIMITS.ALERTS_AT_ONCE_PER_ACCOUNT,
+    atOnce: SLOTS.tenants,
+    perKey: SLOTS.perAccount,
   });
   /** By account and host: a receiver that hangs costs its own account's slots, not another one's at the same host. */
-  readonly #hosts = new InFlight({ perKey: EDGE_LIMITS.ALERTS_AT_ONCE_PER_HOST });
+  readonly #hosts = new InFlight({ perKey: SLOTS.perHost });
 
   /** When most slots are taken, the rest is for accounts that have less than an even share, of which one is for whoever comes next. */
   hasRoomFor(account: string): boolean {
     if (!this.#tenants.hasRoom(account)) return false;
-    const evenShare = EDGE_LIMITS.ALERTS_AT_ONCE / (this.#tenants.keys + 1);
-    return this.#tenants.total < EDGE_LIMITS.ALERTS_AT_ONCE_CROWDED || this.#tenants.of(account) < evenShare;
+    const evenShare = SLOTS.tenants / (this.#tenants.keys + 1);
+    return this.#tenants.total < SLOTS.crowded || this.#tenants.of(account) < evenShare;
   }
 
   /** Counts one more, until the returned function is called, once; null: there is no room. */

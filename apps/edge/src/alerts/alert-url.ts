@@ -1,5 +1,6 @@
 // The guard in front of tenants' alert URLs, and what a tenant is told about one at its registration.
 import { problemOfAddress } from '@tunnel/rules/net';
+import { InFlight } from '@tunnel/rules/rate';
 import { addressIn, type Clock, type NameLookup, UrlGuard } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 
@@ -9,9 +10,12 @@ export interface AlertUrlsDeps {
   readonly lookup?: NameLookup | undefined;
 }
 
+/** Registrations that wait for the name in their alert URL. Further ones are not warned. */
+const LOOKUPS_AT_ONCE = 64;
+
 export class AlertUrls extends UrlGuard {
   readonly #clock: Clock;
-  #checksUnderWay = 0;
+  readonly #lookups = new InFlight({ atOnce: LOOKUPS_AT_ONCE });
 
   constructor({ allowPrivate, clock, lookup }: AlertUrlsDeps) {
     super({ problemOfAddress: (address) => problemOfAddress(address, allowPrivate), lookup });
@@ -29,16 +33,14 @@ export class AlertUrls extends UrlGuard {
     const reading = this.read(text);
     if (reading.kind === 'refused') return warningOf(reading);
     const waitMs = Math.min(withinMs, EDGE_LIMITS.ALERT_LOOKUP_TIMEOUT_MS);
-    if (addressIn(reading.url) !== null || waitMs <= 0 || this.#checksUnderWay >= EDGE_LIMITS.ALERT_LOOKUPS_AT_ONCE)
-      return null;
+    if (addressIn(reading.url) !== null || waitMs <= 0 || !this.#lookups.begin()) return null;
     const deadline = new AbortController();
     const timer = this.#clock.setTimeout(() => deadline.abort(), waitMs);
-    this.#checksUnderWay += 1;
     try {
       const verdict = await this.pin(reading.url, deadline.signal);
       return verdict.kind === 'pinned' || deadline.signal.aborted ? null : warningOf(verdict);
     } finally {
-      this.#checksUnderWay -= 1;
+      this.#lookups.end();
       timer.cancel();
     }
   }

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { JwtVerifier } from './jwt-verifier.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
-import { ProviderCalls } from './provider-calls.ts';
+import { CALLS_TO_ONE, ProviderCalls } from './provider-calls.ts';
 import { ProviderDocuments } from './provider-documents.ts';
 
 let clock: FakeClock;
@@ -69,11 +69,11 @@ it('key sets that are slow hold up nobody whose issuer their rules merely name',
   const held: (PolicyEvent | Promise<PolicyEvent>)[] = [];
   try {
     // The fixture knows one path of keys; what follows a `#` makes another URL of it, and is not sent.
-    for (let at = 0; at < EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE; at += 1) {
+    for (let at = 0; at < CALLS_TO_ONE.atOnce; at += 1) {
       const jwks_url = `${slow.issuer}/keys#${at}`;
       held.push(verifier.perform({ ...auth, jwks_url }, token, `slow ${at}`, CALLER));
     }
-    await eventually(() => expect(slow.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+    await eventually(() => expect(slow.asked.keys).toBe(CALLS_TO_ONE.atOnce));
     expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
     await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
     for (const event of held) expect(await event).toMatchObject({ fault: { code: 'POLICY_PROVIDER_AWAY' } });

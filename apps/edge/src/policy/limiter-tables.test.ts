@@ -2,7 +2,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { LimiterTables, type TokenAbout, type TokenNeed } from './limiter-tables.ts';
-import { LimiterBudget } from './request-limiter.rules.ts';
+import { LIMITER_KEYS, LimiterBudget } from './request-limiter.rules.ts';
 
 const needOf = (key: string, list: 'operator' | 'tunnel' = 'tunnel', index = 1): TokenNeed => ({
   ...{ kind: 'take-token', rule: { list, index, name: null, action: 'rate_limit' } },
@@ -48,7 +48,7 @@ it('a tunnel that brings another policy begins anew with its own limits, never w
 it('a flood at one tunnel takes the room of no other at a rule of the operator, and what is left of it goes', async () => {
   const clock = new FakeClock();
   const tables = new LimiterTables(clock);
-  for (let at = 0; at <= EDGE_LIMITS.LIMITER_KEYS_PER_RULE; at += 1) {
+  for (let at = 0; at <= LIMITER_KEYS.perRule; at += 1) {
     for (let twice = 0; twice < 2; twice += 1) tables.take(needOf(`10.${at}`, 'operator'), aboutOf({}, 'flooded'));
   }
   // The last of them shared a bucket, and it is empty.

@@ -6,6 +6,7 @@ import { EDGE_LIMITS } from '../limits.ts';
 import { Browser, driverOf, loginAt, operatorsAt } from './driver.fixture.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
 import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+import { CALLS_TO_ONE } from './provider-calls.ts';
 
 let clock: FakeClock;
 let provider: OddProvider;
@@ -25,7 +26,7 @@ afterEach(async () => {
 const COMPANY = { provider: 'company', session_secs: 3600, trusted_origins: [] };
 const EVE = { address: '198.51.100.7' };
 /** More than may be asked and wait. */
-const MANY = EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE + EDGE_LIMITS.PROVIDER_CALLS_WAITING_MAX + 32;
+const MANY = CALLS_TO_ONE.atOnce + CALLS_TO_ONE.waitingMax + 32;
 
 const callbackOf = (location: string, code: string): string =>
   `?${new URLSearchParams({ code, state: new URL(location).searchParams.get('state') ?? '' }).toString()}`;
@@ -68,7 +69,7 @@ describe.each([
     const query = through(provider.signIn(await ann.locationOf()).query);
     provider.odd.token = 'late';
     const junk = await flood(EVE);
-    await eventually(() => expect(provider.asked.token).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+    await eventually(() => expect(provider.asked.token).toBe(CALLS_TO_ONE.atOnce));
     await clock.advance(1000);
     const event = ann.finish(query);
     delete provider.odd.token;
@@ -90,7 +91,7 @@ it('a flood at one tunnel of the operator’s provider keeps nobody from it, the
     const eve = new Browser(driver, COMPANY, { address: `2001:db8::${at.toString(16)}` });
     flood.push(eve.finish(arrived(callbackOf(await eve.locationOf(), 'junk'))));
   }
-  await eventually(() => expect(provider.asked.token).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+  await eventually(() => expect(provider.asked.token).toBe(CALLS_TO_ONE.atOnce));
   await clock.advance(1000);
   const both = [ann.finish(queries[0] ?? ''), bob.finish(queries[1] ?? '')];
   delete provider.odd.token;

@@ -3,7 +3,7 @@ import type { PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
-import { createKeyedDigest, PasswordChecks, type PasswordNeed } from './password-checks.ts';
+import { CHECKS, createKeyedDigest, PasswordChecks, type PasswordNeed } from './password-checks.ts';
 import { hashPassword, isPassword } from './password-hash.ts';
 
 const HASH = '$scrypt$ln=14,r=8,p=1$c2FsdA$aGFzaA';
@@ -104,16 +104,16 @@ it('two are checked at a time and 64 wait; the next is told to come again, and w
   await eventually(() => expect(stage.waiting).toHaveLength(1));
   stage.waiting.shift()?.(true);
   expect(await known).toEqual(RIGHT);
-  const many = EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE + EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX;
+  const many = CHECKS.atOnce + CHECKS.waitingMax;
   const checks = Array.from({ length: many }, (_, at) => stage.perform(`p${at}`, { address: `10.0.0.${at}` }));
-  await eventually(() => expect(stage.waiting).toHaveLength(EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE));
+  await eventually(() => expect(stage.waiting).toHaveLength(CHECKS.atOnce));
   const refused = stage.perform('late', { address: '10.0.1.1' });
   expect(refused).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' }, retryAfterSecs: 2 });
   expect(stage.perform('open', { address: '10.0.1.1' })).toEqual(RIGHT);
   expect(stage.checks.results.busy).toBe(1);
   for (let ended = 0; ended < many; ended += 1) {
     await eventually(() => expect(stage.waiting).not.toHaveLength(0));
-    expect(stage.waiting.length).toBeLessThanOrEqual(EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE);
+    expect(stage.waiting.length).toBeLessThanOrEqual(CHECKS.atOnce);
     stage.waiting.shift()?.(false);
   }
   for (const check of checks) expect(await check).toEqual(WRONG);
@@ -247,14 +247,14 @@ it('a flood of wrong passwords at one tenant’s tunnel: another’s visitor is 
     stage.perform(`wrong ${at}`, { routeKey: 'evil', tenant: 'account 2', address: `10.0.${at >> 8}.${at & 255}` });
   const flood = Array.from({ length: 1000 }, (_, at) => evil(at));
   const waits = flood.filter((event) => event instanceof Promise);
-  expect(waits).toHaveLength(EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE + EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX);
+  expect(waits).toHaveLength(CHECKS.atOnce + CHECKS.waitingMax);
   const shop = [stage.perform('open'), stage.perform('shut', { address: '192.0.2.7' })];
   for (const event of shop) expect(event).toBeInstanceOf(Promise);
-  expect(stage.checks.waiting).toBe(EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX);
+  expect(stage.checks.waiting).toBe(CHECKS.waitingMax);
   expect(await waits.at(-1)).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });
   // Two of the flood are at work; then they come in turn.
   for (let ended = 0; ended < 5; ended += 1) {
-    await eventually(() => expect(stage.waiting.length).toBe(EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE));
+    await eventually(() => expect(stage.waiting.length).toBe(CHECKS.atOnce));
     stage.waiting.shift()?.(stage.begun[ended] === 'open');
   }
   expect(stage.begun.slice(0, 6)).toEqual(['wrong 0', 'wrong 1', 'wrong 2', 'open', 'wrong 3', 'shut']);

@@ -35,6 +35,12 @@ export interface PasswordChecksDeps {
   readonly check?: typeof isPassword;
 }
 
+/**
+ * The thread pool has four threads, and names are looked up with the same. Passwords that wait have turns by account; further ones are told to come
+ * again, first of all those of the account with most waiting.
+ */
+export const CHECKS = { atOnce: 2, waitingMax: 64 };
+
 /** Of one network at one tunnel. After so many in a minute, no password from there is checked that is not known already. */
 const WRONG_PASSWORDS = { perWindow: 10, windowMs: 60_000, togetherMs: 60_000, keys: 100_000 };
 
@@ -61,10 +67,7 @@ export class PasswordChecks {
   readonly #failures = new SlidingWindows(WRONG_PASSWORDS);
   /** Under way and waiting, by the digest of what is checked. */
   readonly #checks = new Map<string, Check>();
-  readonly #turns = new FairTurns({
-    atOnce: EDGE_LIMITS.PASSWORD_CHECKS_AT_ONCE,
-    waitingMax: EDGE_LIMITS.PASSWORD_CHECKS_WAITING_MAX,
-  });
+  readonly #turns = new FairTurns(CHECKS);
 
   constructor({ clock, check = isPassword }: PasswordChecksDeps) {
     this.#clock = clock;

@@ -7,6 +7,18 @@ import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 
+/**
+ * To one provider; of tenants each has as many at its own. Calls that wait have turns by the visitor's address and by account. Further ones fail at
+ * once, first of all those of the owner with most waiting.
+ */
+export const CALLS_TO_ONE = { atOnce: 4, waitingMax: 64 };
+
+/**
+ * To all providers of tenants, and as many to the operator's, each with a socket; and of these for one account. The operator's own tunnels may have
+ * more, each for itself, but never what is left for others.
+ */
+export const CALLS_TO_ALL = { limit: 128, perHolder: 32 };
+
 /** Whose URL it is: a tenant's, or one that the operator has written into server.toml. */
 export type ProviderTrust = 'tenant' | 'operator';
 
@@ -82,7 +94,7 @@ export class ProviderCalls {
 
   constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsDeps) {
     // One listener a call.
-    setMaxListeners(2 * EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX, this.#closed.signal);
+    setMaxListeners(2 * CALLS_TO_ALL.limit, this.#closed.signal);
     this.#clock = clock;
     this.#allowPrivate = allowPrivate;
     const fetchOf = (isPrivateAllowed: boolean): GuardedFetch =>
@@ -173,10 +185,7 @@ export class ProviderCalls {
   #laneOf(key: string): FairTurns {
     const found = this.#lanes.get(key);
     if (found !== undefined) return found;
-    const lane = new FairTurns({
-      atOnce: EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE,
-      waitingMax: EDGE_LIMITS.PROVIDER_CALLS_WAITING_MAX,
-    });
+    const lane = new FairTurns(CALLS_TO_ONE);
     this.#lanes.set(key, lane);
     return lane;
   }
@@ -207,9 +216,4 @@ export class ProviderCalls {
   }
 }
 
-const callShares = (): Shares =>
-  new Shares({
-    limit: EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX,
-    perHolder: EDGE_LIMITS.PROVIDER_CALLS_PER_TENANT,
-    unlimited: isOperatorsTenant,
-  });
+const callShares = (): Shares => new Shares({ ...CALLS_TO_ALL, unlimited: isOperatorsTenant });

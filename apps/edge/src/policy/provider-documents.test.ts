@@ -3,7 +3,7 @@ import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
-import { ProviderCalls, type ProviderRef } from './provider-calls.ts';
+import { CALLS_TO_ALL, CALLS_TO_ONE, ProviderCalls, type ProviderRef } from './provider-calls.ts';
 import { ProviderDocuments } from './provider-documents.ts';
 
 let clock: FakeClock;
@@ -159,7 +159,7 @@ it('four calls to one provider at a time; the fifth waits, and gives up within t
   const url = `${provider.issuer}/.well-known/openid-configuration`;
   const all = Array.from({ length: 6 }, () => calls.send(ref, { url }));
   for (const call of all) call.catch(() => {});
-  await eventually(() => expect(provider.asked.metadata).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+  await eventually(() => expect(provider.asked.metadata).toBe(CALLS_TO_ONE.atOnce));
   // Another provider is not held up.
   const other = await OddProvider.start({ now: () => clock.now() });
   try {
@@ -171,7 +171,7 @@ it('four calls to one provider at a time; the fifth waits, and gives up within t
   await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
   const ends = await Promise.allSettled(all);
   expect(ends.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 'rejected'));
-  expect(provider.asked.metadata).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE);
+  expect(provider.asked.metadata).toBe(CALLS_TO_ONE.atOnce);
   await keys();
   expect(clock.pendingTimers).toBe(0);
 });
@@ -179,11 +179,11 @@ it('four calls to one provider at a time; the fifth waits, and gives up within t
 it('tenants’ providers that are silent, however many, do not keep the operator’s from being asked', async () => {
   provider.odd.keys = 'late';
   const url = `${provider.issuer}/keys`;
-  const all = Array.from({ length: EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX }, (_, at) =>
+  const all = Array.from({ length: CALLS_TO_ALL.limit }, (_, at) =>
     calls.send({ trust: 'tenant', issuer: `https://${at}.example`, tenant: `account ${at}` }, { url }),
   );
   for (const call of all) call.catch(() => {});
-  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_TOTAL_MAX));
+  await eventually(() => expect(provider.asked.keys).toBe(CALLS_TO_ALL.limit));
   await expect(calls.send(ref, { url })).rejects.toMatchObject({ result: 'busy' });
   expect(await documents.metadataOf({ ...ref, trust: 'operator' })).toMatchObject({ issuer: provider.issuer });
   await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
@@ -194,13 +194,13 @@ it('tenants’ providers that are silent, however many, do not keep the operator
 it('one tenant with any number of slow providers has its share of the calls, and another’s provider is asked at once', async () => {
   provider.odd.keys = 'late';
   const url = `${provider.issuer}/keys`;
-  const many = 2 * EDGE_LIMITS.PROVIDER_CALLS_PER_TENANT;
+  const many = 2 * CALLS_TO_ALL.perHolder;
   const all = Array.from({ length: many }, (_, at) =>
     calls.send({ trust: 'tenant', issuer: `https://${at}.example`, tenant: 'account evil' }, { url }),
   );
   for (const call of all) call.catch(() => {});
-  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_PER_TENANT));
-  expect(calls.results.busy).toBe(many - EDGE_LIMITS.PROVIDER_CALLS_PER_TENANT);
+  await eventually(() => expect(provider.asked.keys).toBe(CALLS_TO_ALL.perHolder));
+  expect(calls.results.busy).toBe(many - CALLS_TO_ALL.perHolder);
   expect(await documents.metadataOf({ ...ref, tenant: 'account shop' })).toMatchObject({ issuer: provider.issuer });
   await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
   await Promise.allSettled(all);
@@ -213,7 +213,7 @@ it('a flood of one tenant to an issuer that others name, too, keeps nobody else 
   const all = Array.from({ length: 100 }, () => calls.send(evil, { url }));
   const asked = documents.keysAt(evil, url);
   for (const call of [...all, asked]) call.catch(() => {});
-  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+  await eventually(() => expect(provider.asked.keys).toBe(CALLS_TO_ONE.atOnce));
   delete provider.odd.keys;
   expect(await documents.keysAt({ ...ref, tenant: 'account shop' }, url)).toBeDefined();
   await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
@@ -226,7 +226,7 @@ it('at the operator’s provider tenants come in turn: who has all calls waiting
   const of = (tenant: string): ProviderRef => ({ trust: 'operator', issuer: provider.issuer, tenant });
   const all = Array.from({ length: 100 }, () => calls.send(of('account evil'), { url }));
   for (const call of all) call.catch(() => {});
-  await eventually(() => expect(provider.asked.keys).toBe(EDGE_LIMITS.PROVIDER_CALLS_AT_ONCE));
+  await eventually(() => expect(provider.asked.keys).toBe(CALLS_TO_ONE.atOnce));
   await clock.advance(1000);
   const shop = calls.send(of('account shop'), { url });
   delete provider.odd.keys;

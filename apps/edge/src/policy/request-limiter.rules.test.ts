@@ -2,8 +2,7 @@ import { PartField } from '@tunnel/http1';
 import { limiterKeyOf } from '@tunnel/policy';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { LimiterBudget, type LimiterRates, RequestLimiter } from './request-limiter.rules.ts';
+import { LIMITER_KEYS, LimiterBudget, type LimiterRates, RequestLimiter, SWEPT } from './request-limiter.rules.ts';
 
 const TEN_A_MINUTE: LimiterRates = { requests: 10, perSecs: 60, burst: 3 };
 const TENANT = 'account a';
@@ -183,7 +182,7 @@ describe('a full table', () => {
     expect(budget.size).toBe(21_000);
     const before = budget.size;
     budget.sweep(NOW + 60_000);
-    expect(before - budget.size).toBeLessThanOrEqual(EDGE_LIMITS.LIMITER_SWEEP_KEYS);
+    expect(before - budget.size).toBeLessThanOrEqual(SWEPT.perLook);
     for (let count = 0; count < 10; count += 1) budget.sweep(NOW + 60_000);
     expect(budget.size).toBe(10_500);
     for (let count = 0; count < 10; count += 1) budget.sweep(NOW + 200_000);
@@ -201,8 +200,8 @@ describe('one tenant floods its limits', () => {
     const floods = Array.from({ length: 30 }, () => new RequestLimiter(budget, 'account evil'));
     const neighbour = new RequestLimiter(budget, 'account shop');
     neighbour.take('known', TEN_A_MINUTE, NOW);
-    for (const limiter of floods) flood(limiter, EDGE_LIMITS.LIMITER_KEYS_PER_RULE);
-    expect(budget.size).toBe(EDGE_LIMITS.LIMITER_KEYS_PER_TENANT + 1);
+    for (const limiter of floods) flood(limiter, LIMITER_KEYS.perRule);
+    expect(budget.size).toBe(LIMITER_KEYS.perHolder + 1);
     // Nothing is forgotten: of its burst of three one is used.
     expect([1, 2, 3].map(() => neighbour.take('known', TEN_A_MINUTE, NOW))).toEqual([null, null, 6]);
     for (let index = 0; index < 5000; index += 1) {

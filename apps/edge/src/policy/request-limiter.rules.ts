@@ -3,7 +3,15 @@
 
 import { afterTaking, Shares, untilToken } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
-import { EDGE_LIMITS } from '../limits.ts';
+
+/**
+ * Keys of all rules of an edge, some 15 MB; of all rules of one account; and of one rule. The operator's own tunnels may have more, each for itself, but
+ * never what is left for others. Keys that find no room share one bucket.
+ */
+export const LIMITER_KEYS = { limit: 200_000, perHolder: 50_000, perRule: 10_000 };
+
+/** Keys that one look of the timer goes through, well under a millisecond, and that a request goes through which finds a full table. */
+export const SWEPT = { perLook: 5000, perTake: 16 };
 
 export interface LimiterRates {
   readonly requests: number;
@@ -18,7 +26,7 @@ export class LimiterBudget {
   readonly #limiters = new Set<RequestLimiter>();
   #turn: Iterator<RequestLimiter> | null = null;
 
-  constructor(keysMax: number = EDGE_LIMITS.LIMITER_KEYS_MAX, perTenant: number = EDGE_LIMITS.LIMITER_KEYS_PER_TENANT) {
+  constructor(keysMax: number = LIMITER_KEYS.limit, perTenant: number = LIMITER_KEYS.perHolder) {
     this.#keys = new Shares({ limit: keysMax, perHolder: perTenant, unlimited: isOperatorsTenant });
   }
 
@@ -33,7 +41,7 @@ export class LimiterBudget {
   }
 
   /** Forgets keys that have all their requests back, of one limiter after the other; for a timer. Looks at so many keys at most. */
-  sweep(nowMs: number, keysMax: number = EDGE_LIMITS.LIMITER_SWEEP_KEYS): void {
+  sweep(nowMs: number, keysMax: number = SWEPT.perLook): void {
     let left = keysMax;
     // One look at an empty table costs as much as a key.
     for (let seen = 0; seen < this.#limiters.size && left > 0; seen += 1) {
@@ -85,7 +93,7 @@ export class RequestLimiter {
   #epochMs: number | null = null;
   #parts = 1;
 
-  constructor(budget: LimiterBudget, tenant: string, keysMax: number = EDGE_LIMITS.LIMITER_KEYS_PER_RULE) {
+  constructor(budget: LimiterBudget, tenant: string, keysMax: number = LIMITER_KEYS.perRule) {
     this.#budget = budget;
     this.#tenant = tenant;
     this.#keysMax = keysMax;
@@ -122,7 +130,7 @@ export class RequestLimiter {
   }
 
   /** Forgets keys that have all their requests back, from where the last call stopped. Gives how many it looked at. */
-  sweep(nowMs: number, keysMax: number = EDGE_LIMITS.LIMITER_SWEEP_KEYS): number {
+  sweep(nowMs: number, keysMax: number = SWEPT.perLook): number {
     const now = (nowMs - (this.#epochMs ?? nowMs)) * this.#parts;
     const count = Math.min(keysMax, this.#times.size);
     for (let seen = 0; seen < count; seen += 1) {
@@ -150,9 +158,9 @@ export class RequestLimiter {
 
   #makeRoom(nowMs: number): boolean {
     if (this.#hasRoom()) return true;
-    this.sweep(nowMs, EDGE_LIMITS.LIMITER_SWEEP_KEYS_PER_TAKE);
+    this.sweep(nowMs, SWEPT.perTake);
     if (this.#times.size < this.#keysMax && !this.#budget.hasRoomFor(this.#tenant))
-      this.#budget.sweep(nowMs, EDGE_LIMITS.LIMITER_SWEEP_KEYS_PER_TAKE);
+      this.#budget.sweep(nowMs, SWEPT.perTake);
     return this.#hasRoom();
   }
 

@@ -10,12 +10,6 @@ export const DNS_LIMITS = {
   LOOKUP_TRIES: 2,
   /** of one look-up altogether, however many servers there are; a proof that nobody could look at is looked at again */
   LOOKUP_TOTAL_MS: 10_000,
-  /** look-ups under way; each holds a socket */
-  LOOKUPS_AT_ONCE: 50,
-  /** look-ups that begin within a second: names come from strangers, and their servers are not ours to flood */
-  LOOKUPS_PER_SECOND: 20,
-  /** look-ups that wait for their turn, ten seconds of it; more have no answer */
-  LOOKUPS_WAITING_MAX: 200,
   /** CNAMEs that are followed from one name */
   CHAIN_MAX: 8,
   /** records of one answer that are looked at; the rest is left out */

@@ -21,6 +21,9 @@ const ABSENT_CODES = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 const ABSENT: DnsAnswer = { kind: 'absent' };
 const NAME_MAX_CHARS = 253;
 
+/** Each look-up holds a socket. Names come from strangers, and their servers are not ours to flood. Ten seconds of look-ups may wait. */
+const LOOKUPS = { atOnce: 50, perSecond: 20, waitingMax: 200 };
+
 export class DnsLookups {
   readonly #servers: readonly string[];
   readonly #clock: Clock;
@@ -36,14 +39,7 @@ export class DnsLookups {
     // Throws where one is no address.
     this.#newResolver();
     this.#clock = clock;
-    this.#pace = new LookupPace(
-      {
-        atOnce: DNS_LIMITS.LOOKUPS_AT_ONCE,
-        perSecond: DNS_LIMITS.LOOKUPS_PER_SECOND,
-        waitingMax: DNS_LIMITS.LOOKUPS_WAITING_MAX,
-      },
-      clock,
-    );
+    this.#pace = new LookupPace(LOOKUPS, clock);
   }
 
   /** Every name that CNAMEs lead to, in order, until one of which `isEnd` holds. One that leads in a circle, or too far, ends there. */

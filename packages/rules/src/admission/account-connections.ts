@@ -1,8 +1,13 @@
 // What accounts hold on the control port. A session counts with all its carriers from the moment it is let in, whether they have come or not:
 // many clients that come back at once would else all be let in, and find no room for the carriers without which they are no use.
-import { RULE_LIMITS } from '../limits.ts';
 import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
 import { ownerKey } from '../tunnels/owner.ts';
+
+/** Carriers that a session will want. */
+const CARRIERS_OF_A_SESSION = 4;
+
+/** Connections that an account may hold however few descriptors there are; else a quarter of those for control. */
+const CONNECTIONS_MIN = 64;
 
 /** `replacement`: of a session whose old connection still lives, and ends when this one is let in. */
 export type ControlRole = 'session' | 'replacement' | 'carrier';
@@ -16,7 +21,7 @@ const NOTHING: Held = { sessions: 0, carriers: 0 };
 
 /** Carriers beyond those of its sessions count as they are: more of them than usual, or of a connection that was replaced. */
 const slotsOf = ({ sessions, carriers }: Held): number =>
-  Math.max(sessions * (1 + RULE_LIMITS.CARRIERS_OF_A_SESSION), sessions + carriers);
+  Math.max(sessions * (1 + CARRIERS_OF_A_SESSION), sessions + carriers);
 
 const withOneMore = ({ sessions, carriers }: Held, role: ControlRole): Held =>
   role === 'carrier' ? { sessions, carriers: carriers + 1 } : { sessions: sessions + 1, carriers };
@@ -28,7 +33,7 @@ export class AccountConnections {
   constructor(limit: number) {
     this.#slots = new Shares({
       limit,
-      perHolder: Math.max(RULE_LIMITS.ACCOUNT_CONNECTIONS_MIN, Math.floor(limit / 4)),
+      perHolder: Math.max(CONNECTIONS_MIN, Math.floor(limit / 4)),
       // Its clients may be any number, and it is nobody's tenant; what is left when nearly all is taken is for others all the same.
       unlimited: ownerKey({ kind: 'operator' }),
     });

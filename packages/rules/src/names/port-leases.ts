@@ -3,7 +3,6 @@
 // Mutates in place (a lease is O(1) at any range size), but time and chance are arguments.
 
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
-import { RULE_LIMITS } from '../limits.ts';
 import { Shares } from '../rate/fair-share.ts';
 
 export type WantedPort =
@@ -50,6 +49,9 @@ interface UnusedReservations {
 }
 
 const RESERVATIONS_COUNTED_EVERY_MS = 1000;
+
+/** Ports that an account may have however small its share of the range is. */
+const ACCOUNT_PORTS_MIN = 4;
 
 interface PortRangeOptions {
   readonly from: number;
@@ -219,7 +221,7 @@ export class PortLeases {
 
 /** How many ports of a range of this size one account may have in any case. */
 export const portsPerAccount = (size: number, accountShare = 1): number =>
-  Math.max(RULE_LIMITS.ACCOUNT_RANGE_PORTS_MIN, Math.floor(size * accountShare));
+  Math.max(ACCOUNT_PORTS_MIN, Math.floor(size * accountShare));
 
 const shuffled = ({ from, to }: { readonly from: number; readonly to: number }, random: () => number): number[] => {
   const ports = Array.from({ length: to - from + 1 }, (_, index) => from + index);

@@ -10,7 +10,7 @@ import { LIMITS } from '../../limits.ts';
 import { openGate } from '../server/gate.fixture.ts';
 import { HttpServer } from '../server/http-server.ts';
 import { createPlatformApp } from '../server/platform-app.ts';
-import { ApiAdmission } from './api-admission.ts';
+import { ApiAdmission, CALLS } from './api-admission.ts';
 
 const ADMIN_TOKEN = 'the-token-of-the-operator';
 const WAIT_MS = 2000;
@@ -152,7 +152,7 @@ describe('calls of an account', () => {
   it('use all places while nobody else is there, and another account is served at once beside them', async () => {
     const trial = await Trial.open();
     await trial.floodAs('flood');
-    expect(trial.admission.running).toBe(LIMITS.API_CALLS_ALONE);
+    expect(trial.admission.running).toBe(CALLS.aloneAtOnce);
     expect(await trial.as('other', '/usage')).toMatchObject({ status: 200, body: 'served' });
   });
 
@@ -177,7 +177,7 @@ describe('calls of an account', () => {
   it('of a caller that hangs up while it waits leave the queue', async () => {
     const trial = await Trial.open();
     const { calls } = await trial.floodAs('flood', 25);
-    for (const call of calls.slice(LIMITS.API_CALLS_ALONE)) call.end();
+    for (const call of calls.slice(CALLS.aloneAtOnce)) call.end();
     await eventually(() => expect(trial.admission.waiting).toBe(0));
     expect(trial.admission.refusals.account).toBe(0);
   });

@@ -74,6 +74,15 @@ const SAME_ANSWER: ReadonlyMap<string, { message: string }> = new Map([
   ['/auth/resend-verification', RESEND_ANSWER],
 ]);
 
+/**
+ * Few calls at once, so that none waits long for a database connection, or for the answers of the others to be written. A single caller has fewer than
+ * there are database connections, so that the next caller finds one.
+ */
+export const CALLS = { atOnce: 24, aloneAtOnce: 16, waitingMax: 4096, callersMax: 20_000 };
+
+/** Signatures of access tokens checked at once for calls that have no turn yet. The calls of further ones count for their networks. */
+const TOKENS_CHECKED_AT_ONCE = 16;
+
 export class ApiAdmission {
   readonly refusals: Record<ApiRefusal, number> = { account: 0, network: 0, writes: 0, pipelined: 0 };
   readonly #deps: ApiAdmissionDeps;
@@ -95,10 +104,7 @@ export class ApiAdmission {
     this.#queue = new CallQueue(
       { clock, refusal: (caller, seconds) => this.#refusal(caller, seconds) },
       {
-        atOnce: LIMITS.API_CALLS_AT_ONCE,
-        aloneAtOnce: LIMITS.API_CALLS_ALONE,
-        waitingMax: LIMITS.API_CALLS_WAITING_MAX,
-        callersMax: LIMITS.API_CALLERS_MAX,
+        ...CALLS,
         account: { atOnce: limits.account_calls_at_once, perSecond: limits.account_calls_per_second },
         network: { atOnce: limits.network_calls_at_once, perSecond: limits.network_calls_per_second },
       },
@@ -175,7 +181,7 @@ export class ApiAdmission {
   async #checked(token: string, request: IncomingMessage): Promise<ApiCaller> {
     await this.#lookForKey(token);
     // Forged tokens cost a check each. Of many at once, the rest counts for its network until its own turn, which checks the token.
-    if (this.#checking >= LIMITS.API_TOKENS_CHECKED_AT_ONCE) return this.#strangerOf(request);
+    if (this.#checking >= TOKENS_CHECKED_AT_ONCE) return this.#strangerOf(request);
     this.#checking += 1;
     try {
       const account = await this.#deps.accounts.check(token);
@@ -187,7 +193,7 @@ export class ApiAdmission {
 
   /** Before the turn: forged tokens name keys that nobody has, and would hold places while these are looked for. */
   async #lookForKey(token: string): Promise<void> {
-    const look = this.#looking < LIMITS.API_CALLS_WAITING_MAX ? this.#deps.accounts.lookForKey(token) : null;
+    const look = this.#looking < CALLS.waitingMax ? this.#deps.accounts.lookForKey(token) : null;
     if (look === null) return;
     this.#looking += 1;
     await look;

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LIMITS } from '../../limits.ts';
-import { type CallerKind, type CallTurn, CallTurns, type CallTurnsOptions } from './call-turns.rules.ts';
+import { type CallerKind, type CallTurn, CallTurns, type CallTurnsOptions, LATE, TIMES } from './call-turns.rules.ts';
 
 const OPTIONS: CallTurnsOptions = {
   atOnce: 6,
@@ -10,7 +9,7 @@ const OPTIONS: CallTurnsOptions = {
   account: { atOnce: 4, perSecond: 10 },
   network: { atOnce: 2, perSecond: 5 },
 };
-const BURST = 10 * LIMITS.API_BURST_SECS;
+const BURST = 10 * TIMES.burstSecs;
 
 interface Made {
   readonly kind: CallerKind;
@@ -107,7 +106,7 @@ describe('calls of one caller', () => {
   it('a call that has not begun after two seconds is refused, with the time that the backlog takes', () => {
     const trial = new Trial();
     const calls = trial.many(20, 'account', 'a');
-    trial.pass(LIMITS.API_CALL_WAIT_MS - 10);
+    trial.pass(TIMES.waitMs - 10);
     expect([begun(calls), trial.waiting.length]).toEqual([6, 14]);
     trial.pass(10);
     expect([trial.waiting.length, calls[6]?.retryAfterMs, calls[19]?.retryAfterMs]).toEqual([0, 1400, 100]);
@@ -174,7 +173,7 @@ describe('calls beside a flood', () => {
     }
     expect([begun(others), others.every(({ begunMs, enteredMs }) => begunMs === enteredMs)]).toEqual([20, true]);
     // All places for the first 100 ms, and then what its rate allows.
-    const unbounded = (OPTIONS.atOnce * LIMITS.API_QUEUE_STANDS_MS) / 10 + OPTIONS.atOnce;
+    const unbounded = (OPTIONS.atOnce * TIMES.queueStandsMs) / 10 + OPTIONS.atOnce;
     expect(begun(flood)).toBeGreaterThan(BURST);
     expect(begun(flood)).toBeLessThanOrEqual(unbounded + BURST + 10);
   });
@@ -188,7 +187,7 @@ describe('calls beside a flood', () => {
     trial.serve(500, 10);
     const beside = begun(flood) - alone;
     expect([alone >= 250, beside <= 15]).toEqual([true, true]);
-    trial.serve(LIMITS.API_CALL_WAIT_MS, 10);
+    trial.serve(TIMES.waitMs, 10);
     const again = trial.many(1000, 'account', 'flood');
     trial.serve(500, 10);
     expect(begun(again)).toBeGreaterThan(250);
@@ -198,7 +197,7 @@ describe('calls beside a flood', () => {
     const trial = new Trial({ waitingMax: 3000 });
     const flood = trial.many(2000, 'account', 'flood');
     let [refused, most] = [0, 0];
-    for (let passed = 0; passed < LIMITS.API_CALL_WAIT_MS; passed += 10) {
+    for (let passed = 0; passed < TIMES.waitMs; passed += 10) {
       trial.enter('unbounded', '10.0.0.1');
       trial.serve(10, 10);
       const now = flood.filter(({ retryAfterMs }) => retryAfterMs !== null).length;
@@ -215,12 +214,12 @@ describe('calls beside a flood', () => {
     expect(begun(flood)).toBe(20);
     // Alone it waits for itself only.
     trial.nowMs += 10;
-    trial.turns.advance(trial.nowMs, LIMITS.API_LATE_MS + 1);
+    trial.turns.advance(trial.nowMs, LATE.fromMs + 1);
     for (const call of trial.running) trial.end(call);
     expect(trial.running).toHaveLength(20);
     trial.end(trial.enter('account', 'b'));
     for (const call of trial.running) trial.end(call);
-    expect(trial.running.filter(isFlood)).toHaveLength(LIMITS.API_LATE_AT_ONCE);
+    expect(trial.running.filter(isFlood)).toHaveLength(LATE.atOnce);
     expect(begun(trial.many(3, 'account', 'c'))).toBe(3);
     trial.turns.advance(trial.nowMs, 0);
     expect(trial.running.filter(isFlood).length).toBeGreaterThanOrEqual(16);
@@ -231,14 +230,14 @@ describe('calls beside a flood', () => {
     for (const id of ['a', 'b', 'c', 'd']) trial.many(4, 'account', id);
     const other = trial.enter('account', 'other');
     expect(begun([other])).toBe(0);
-    trial.pass(LIMITS.API_CALL_SLOW_MS);
+    trial.pass(TIMES.slowMs);
     expect(begun([other])).toBe(1);
   });
 
   it('slow calls of a single caller count against itself, so that it never runs more than all places', () => {
     const trial = new Trial();
     const calls = trial.many(20, 'account', 'a');
-    trial.pass(LIMITS.API_CALL_SLOW_MS + 500);
+    trial.pass(TIMES.slowMs + 500);
     expect(begun(calls)).toBe(OPTIONS.atOnce);
   });
 
@@ -270,7 +269,7 @@ const check = (trial: Trial, { atOnce, account, network }: CallTurnsOptions): vo
   const fast = running.filter(({ turn }) => turn.state === 'running');
   expect(fast.length).toBeLessThan(2 * atOnce);
   for (const call of waiting) {
-    expect(trial.nowMs - call.enteredMs).toBeLessThan(LIMITS.API_CALL_WAIT_MS);
+    expect(trial.nowMs - call.enteredMs).toBeLessThan(TIMES.waitMs);
     const own = running.filter(isOf(call)).length;
     expect(own).toBeLessThanOrEqual(Math.max(atOnce, shareOf(call)));
   }
@@ -328,7 +327,7 @@ describe('in any order of events', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), (events) => {
         const trial = play(OPTIONS, events, () => {});
-        trial.pass(LIMITS.API_CALL_WAIT_MS);
+        trial.pass(TIMES.waitMs);
         expect(trial.waiting).toHaveLength(0);
         leavesNothing(trial);
       }),

@@ -3,7 +3,25 @@
 
 import { LinkedSet, type ListNode } from '@tunnel/rules/collections';
 import { FairTurns, type Standing, TokenBuckets, type Turn } from '@tunnel/rules/rate';
-import { LIMITS } from '../../limits.ts';
+
+export const TIMES = {
+  /** A call of the API that has not begun after so long is refused with 429. */
+  waitMs: 2000,
+  /** Rates count once calls have been waiting for so long without a break: before that, no caller is short of anything. */
+  queueStandsMs: 100,
+  /** A call that takes longer gives back its place: it waits for an edge or a provider, and must not keep others waiting. */
+  slowMs: 1000,
+  /** The burst of account_calls_per_second and network_calls_per_second, in seconds of them. */
+  burstSecs: 4,
+  /** The longest time that a refused caller is told to wait. */
+  retryAfterMaxMs: 60_000,
+};
+
+/**
+ * The event loop is later than this, so that calls that run do not get the time they need: while others call, an account or network then runs so many at
+ * once. A burst of cheap calls must not make every step of theirs wait.
+ */
+export const LATE = { fromMs: 20, atOnce: 4 };
 
 /** `unbounded` has turns like everybody, but neither share nor rate: a trusted proxy stands for many networks. */
 export type CallerKind = 'account' | 'network' | 'unbounded';
@@ -124,10 +142,10 @@ export class CallTurns {
     // A share above the number of places would never be reached.
     this.#atOnce = Math.max(atOnce, account.atOnce, network.atOnce);
     this.#aloneAtOnce = aloneAtOnce ?? this.#atOnce;
-    this.#waitMs = waitMs ?? LIMITS.API_CALL_WAIT_MS;
+    this.#waitMs = waitMs ?? TIMES.waitMs;
     const rulesOf = ({ atOnce: share, perSecond }: CallBounds): KindRules => {
       if (perSecond === null) return { share, perSecond: share, rates: null };
-      const burst = perSecond * LIMITS.API_BURST_SECS;
+      const burst = perSecond * TIMES.burstSecs;
       return { share, perSecond, rates: new TokenBuckets({ perSecond, burst, keys: callersMax }) };
     };
     this.#rules = {
@@ -186,7 +204,7 @@ export class CallTurns {
    * loop is.
    */
   advance(nowMs: number, lateMs = 0): void {
-    this.#isLate = lateMs > LIMITS.API_LATE_MS;
+    this.#isLate = lateMs > LATE.fromMs;
     const passedMs = nowMs - this.#advancedMs;
     this.#nowMs = nowMs;
     this.#advancedMs = nowMs;
@@ -200,7 +218,7 @@ export class CallTurns {
       this.refused(turn);
     }
     for (let turn = this.#placed.first; turn !== null; turn = this.#placed.first) {
-      if (nowMs - turn.beganMs < LIMITS.API_CALL_SLOW_MS) break;
+      if (nowMs - turn.beganMs < TIMES.slowMs) break;
       this.#becomeSlow(turn);
     }
     this.#turns.beginNext();
@@ -230,7 +248,7 @@ export class CallTurns {
     this.#leaveQueue(turn);
     const { perSecond } = this.#rules[turn.kind];
     const backlogMs = ((this.#turns.waitingOf(turn.owner) + 1) * 1000) / perSecond;
-    turn.outcome.refuse(Math.min(backlogMs, LIMITS.API_RETRY_AFTER_MAX_MS));
+    turn.outcome.refuse(Math.min(backlogMs, TIMES.retryAfterMaxMs));
   }
 
   #leaveQueue(turn: CallTurn): void {
@@ -259,7 +277,7 @@ export class CallTurns {
     const caller = this.#callers.get(owner);
     const { share, rates } = caller?.rules ?? this.#rulesOf(owner);
     if (rates !== null && this.#doRatesCount(owner) && rates.waitMs(owner, this.#nowMs) > 0) return 'wait';
-    if (this.#isLate && (caller?.slots ?? 0) >= LIMITS.API_LATE_AT_ONCE && this.#doOthersCall(owner)) return 'wait';
+    if (this.#isLate && (caller?.slots ?? 0) >= LATE.atOnce && this.#doOthersCall(owner)) return 'wait';
     if ((caller?.running ?? 0) < share) return this.#within < this.#atOnce ? 'begin' : 'wait';
     return this.#placed.size + (caller?.slow ?? 0) < this.#aloneAtOnce ? 'spare' : 'wait';
   }
@@ -270,7 +288,7 @@ export class CallTurns {
 
   /** Once calls have waited for some time, and only while another caller wants places as well. */
   #doRatesCount(owner: string): boolean {
-    if (this.#queueSinceMs === null || this.#nowMs - this.#queueSinceMs < LIMITS.API_QUEUE_STANDS_MS) return false;
+    if (this.#queueSinceMs === null || this.#nowMs - this.#queueSinceMs < TIMES.queueStandsMs) return false;
     return this.#doOthersCall(owner);
   }
 

@@ -26,6 +26,12 @@ export interface LinkAdmissionDeps {
 /** Whose turns the edge of the same stack takes: its id is known once the tables are. */
 const OWN_EDGE = 'own';
 
+/**
+ * One at once for each database connection of edges, but for the one that listens. An account has as many alone as beside others: calls that wait for a
+ * row of the account hold their connections. An edge itself gives up after 5 s.
+ */
+const CALLS = { atOnce: 7, aloneAtOnce: 0, waitingMax: 10_000, waitMs: 4000, callersMax: 0 };
+
 const EDGE_BEARER = /^bearer +(\S+) *$/i;
 
 /** The bearer check, and the turn, in front of everything that edges call. */
@@ -41,14 +47,9 @@ export const requireEdge = ({
   const queue = new CallQueue(
     { clock, refusal: () => notReady() },
     {
-      atOnce: LIMITS.LINK_CALLS_AT_ONCE,
-      // Also where nobody else registers: calls that wait for a row of the account hold their connections.
-      aloneAtOnce: 0,
-      waitingMax: LIMITS.LINK_CALLS_WAITING_MAX,
-      waitMs: LIMITS.LINK_CALL_WAIT_MS,
-      callersMax: 0,
-      account: { atOnce: LIMITS.LINK_CALLS_PER_ACCOUNT, perSecond: null },
-      network: { atOnce: LIMITS.LINK_CALLS_AT_ONCE, perSecond: null },
+      ...CALLS,
+      account: { atOnce: 3, perSecond: null },
+      network: { atOnce: CALLS.atOnce, perSecond: null },
     },
   );
   /** The edge that a credential is new for; null: it is nobody's. */
