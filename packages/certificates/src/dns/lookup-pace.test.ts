@@ -43,3 +43,31 @@ it('never begins more within any second, however they come', async () => {
     expect((times[index] as number) - (times[index - 20] as number)).toBeGreaterThanOrEqual(1000);
   }
 });
+
+it('begins a look-up that found no room just before the second was over', async () => {
+  /** A clock whose hand moves on by itself between two looks at it. */
+  class MovingClock extends FakeClock {
+    perLookMs = 0;
+    #movedMs = 0;
+    override monotonic(): number {
+      this.#movedMs += this.perLookMs;
+      return super.monotonic() + this.#movedMs;
+    }
+  }
+  const clock = new MovingClock();
+  const pace = new LookupPace({ atOnce: 4, perSecond: 1, waitingMax: 5 }, clock);
+  const begun: number[] = [];
+  const enter = (id: number): boolean =>
+    pace.enter(() => {
+      begun.push(id);
+      pace.done();
+    });
+  enter(1);
+  await clock.advance(999);
+  clock.perLookMs = 0.75;
+  enter(2);
+  clock.perLookMs = 0;
+  enter(3);
+  await clock.advance(2000);
+  expect([begun, clock.pendingTimers]).toEqual([[1, 2, 3], 0]);
+});

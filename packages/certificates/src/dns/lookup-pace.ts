@@ -9,12 +9,14 @@ export interface LookupPaceRules {
 }
 
 export class LookupPace {
+  readonly #atOnce: number;
   readonly #clock: Clock;
   readonly #begun: SlidingWindow;
   readonly #turns: FairTurns;
   #timer: Timer | null = null;
 
   constructor({ atOnce, perSecond, waitingMax }: LookupPaceRules, clock: Clock) {
+    this.#atOnce = atOnce;
     this.#clock = clock;
     this.#begun = new SlidingWindow({ perWindow: perSecond, windowMs: 1000 });
     const mayBegin = (): boolean => this.#turns.running < atOnce && this.#begun.hasRoom(clock.monotonic());
@@ -49,13 +51,17 @@ export class LookupPace {
 
   /** The next look-up begins when the second has room again. A place that another look-up holds is given by done(). */
   #wakeLater(): void {
+    if (this.#turns.waiting === 0 || this.#turns.running >= this.#atOnce || this.#timer !== null) return;
     const waitMs = this.#begun.retryAfterMs(this.#clock.monotonic());
-    if (this.#turns.waiting === 0 || waitMs === 0) return;
-    this.#timer ??= this.#clock.setTimeout(() => {
-      this.#timer = null;
-      this.#turns.beginNext();
-      this.#wakeLater();
-    }, Math.ceil(waitMs));
+    this.#timer = this.#clock.setTimeout(
+      () => {
+        this.#timer = null;
+        this.#turns.beginNext();
+        this.#wakeLater();
+      },
+      // 0 as well: the second may have got room since the look-up was told to wait.
+      Math.ceil(waitMs),
+    );
   }
 }
 
