@@ -40,6 +40,22 @@ describe('a single bucket', () => {
     ]).toEqual([334, false, true]);
   });
 
+  it('gives the whole burst at any part of a millisecond', () => {
+    const burst = fc.integer({ min: 1, max: 4 });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 500 }),
+        burst,
+        fc.double({ min: 0, max: 1e9, noNaN: true }),
+        (perSecond, secs, now) => {
+          const bucket = new TokenBucket({ perSecond, burst: secs * perSecond });
+          return Array.from({ length: secs * perSecond }, () => bucket.take(now)).every(Boolean) && !bucket.take(now);
+        },
+      ),
+      { examples: [[80, 2, 5.94636678972578]] },
+    );
+  });
+
   it('never gives more than burst and rate allow in any stretch of time, and the wait that it tells is for one token', () => {
     fc.assert(
       fc.property(anyRate, fc.array(anyPause, { maxLength: 100 }), (rate, pauses) => {

@@ -1,7 +1,7 @@
 // Token buckets: so many a second, and a burst at once. A single bucket, or one for each key of a bounded table.
 //
-// A bucket is one number: the time at which it is full again (the generic cell rate algorithm). Times are counted in parts of a millisecond, as many
-// parts as tokens come in a second, and a token is 1000 of them: at whole milliseconds all sums are whole numbers, and so exact.
+// A bucket is one number: the time at which it is full again (the generic cell rate algorithm). Times are counted in whole parts of a millisecond, as many
+// parts as tokens come in a second, and a token is 1000 of them: sums of whole numbers are exact, and a burst has all its tokens.
 
 export interface TokenRate {
   readonly perSecond: number;
@@ -17,6 +17,9 @@ export interface KeyedTokenRate extends TokenRate {
 /** The parts of a token at a rate that is counted by the second. */
 const TOKEN = 1000;
 const FULL = Number.NEGATIVE_INFINITY;
+
+/** Clocks give fractions of a millisecond. */
+const wholeParts = (now: number, perSecond: number): number => Math.round(now * perSecond);
 
 /** What has to pass until a bucket has a token. 0 or less: it has one. */
 export const untilToken = (fullAt: number, now: number, token: number, burst: number): number =>
@@ -40,11 +43,11 @@ export class TokenBucket {
   /** 0: a token is there. */
   waitMs(now: number): number {
     const { perSecond, burst } = this.#rate;
-    return Math.max(0, untilToken(this.#fullAt, now * perSecond, TOKEN, burst) / perSecond);
+    return Math.max(0, untilToken(this.#fullAt, wholeParts(now, perSecond), TOKEN, burst) / perSecond);
   }
 
   charge(weight: number, now: number): void {
-    this.#fullAt = afterTaking(this.#fullAt, now * this.#rate.perSecond, weight * TOKEN);
+    this.#fullAt = afterTaking(this.#fullAt, wholeParts(now, this.#rate.perSecond), weight * TOKEN);
   }
 
   /** true: a token was there, and is taken. */
