@@ -1,6 +1,6 @@
 // Tells the platform every few seconds that this run of the edge lives, and says in the log when nobody answers.
 import type { Heartbeat, HeartbeatAnswer } from '@tunnel/contract';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import { LinkFailure, type PlatformLink } from './platform-link.ts';
 
 export interface HeartbeatsOptions {
@@ -21,7 +21,7 @@ type State = 'unknown' | 'answered' | 'away';
 export class Heartbeats {
   readonly #options: HeartbeatsOptions;
   #state: State = 'unknown';
-  #underWay: Promise<void> | null = null;
+  readonly #beats = new SingleFlight(() => this.#beat());
   #ticking: Timer | undefined;
   #hasBeenAnswered = false;
   #isStopped = false;
@@ -47,15 +47,12 @@ export class Heartbeats {
   }
 
   beat(): Promise<void> {
-    this.#underWay ??= this.#beat().finally(() => {
-      this.#underWay = null;
-    });
-    return this.#underWay;
+    return this.#beats.run();
   }
 
   /** With what is to be told now: one under way may say less. */
   async beatAgain(): Promise<void> {
-    await this.#underWay;
+    await this.#beats.current;
     await this.beat();
   }
 
