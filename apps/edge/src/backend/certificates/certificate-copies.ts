@@ -3,7 +3,16 @@
 import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type EdgeCertificate, edgeCertificate } from '@tunnel/contract';
-import { ASIDE, type Clock, type Logger, SealedFiles, type Secret, sha256Hex, type Timer } from '@tunnel/runtime';
+import {
+  ASIDE,
+  type Clock,
+  type Logger,
+  SealedFiles,
+  type Secret,
+  SingleFlight,
+  sha256Hex,
+  type Timer,
+} from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 
 export interface CertificateCopiesOptions {
@@ -22,7 +31,7 @@ export class CertificateCopies {
   readonly #sealed: SealedFiles;
   /** What the disk is behind in, oldest first: written, or removed. */
   readonly #waiting = new Set<string>();
-  #working: Promise<void> | null = null;
+  readonly #working = new SingleFlight(() => this.#work());
   #hasFailed = false;
   #isHeld = false;
   /** The disk is left alone until then: it is full, or cannot be written. */
@@ -78,19 +87,17 @@ export class CertificateCopies {
       give = resolve;
     });
     const timer = clock.setTimeout(() => give?.(), EDGE_LIMITS.CERTIFICATE_COPIES_STOP_MS);
-    await Promise.race([this.#working, late]);
+    await Promise.race([this.#working.current, late]);
     timer.cancel();
     this.#isClosed = true;
     this.#again?.cancel();
     this.#waiting.clear();
-    await this.#working;
+    await this.#working.current;
   }
 
   #workOn(): void {
     if (this.#isHeld || this.#isClosed || this.#again !== undefined) return;
-    this.#working ??= this.#work().finally(() => {
-      this.#working = null;
-    });
+    void this.#working.run();
   }
 
   async #work(): Promise<void> {

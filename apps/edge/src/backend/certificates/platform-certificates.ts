@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import { type EdgeCertificate, type EdgeChange, edgeCertificate } from '@tunnel/contract';
 import type { CertificatePair } from '@tunnel/http-shell';
-import type { Clock, Logger, Secret, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, type Secret, SingleFlight, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import { linesIn } from '../stream-lines.ts';
@@ -43,7 +43,7 @@ export class PlatformCertificates implements EdgeCertificates {
   readonly #changed = new Set<string>();
   readonly #fetching = new Set<Promise<void>>();
   #again: Timer | undefined;
-  #taking: Promise<void> | null = null;
+  readonly #taking = new SingleFlight(() => this.#take());
   #isTakenAgain = false;
   #isSettled = false;
   #isRefused = false;
@@ -97,14 +97,14 @@ export class PlatformCertificates implements EdgeCertificates {
     this.#ending.abort();
     this.#questions.stop();
     this.#again?.cancel();
-    await this.#taking;
+    await this.#taking.current;
     await this.#copies?.close();
   }
 
   /** Each sign of life of the platform; `isForgetful`: changes were missed. */
   platformHeard(isForgetful: boolean): void {
     if (isForgetful) this.#takeAnew();
-    else if (!this.#isSettled && this.#taking === null) this.#takeAnew();
+    else if (!this.#isSettled && this.#taking.current === null) this.#takeAnew();
   }
 
   /** It had been away, and may be another version now. */
@@ -127,7 +127,7 @@ export class PlatformCertificates implements EdgeCertificates {
 
   /** Not beside a snapshot, which may have an older one. */
   #fetchOn(): void {
-    if (this.#taking !== null || this.#again !== undefined || this.#ending.signal.aborted) return;
+    if (this.#taking.current !== null || this.#again !== undefined || this.#ending.signal.aborted) return;
     for (const id of this.#changed) {
       if (this.#fetching.size >= EDGE_LIMITS.CERTIFICATE_FETCHES_AT_ONCE) return;
       this.#changed.delete(id);
@@ -162,10 +162,7 @@ export class PlatformCertificates implements EdgeCertificates {
   #takeAnew(): void {
     this.#isSettled = false;
     this.#isTakenAgain = true;
-    this.#taking ??= this.#take().finally(() => {
-      this.#taking = null;
-      this.#fetchOn();
-    });
+    if (this.#taking.current === null) void this.#taking.run().then(() => this.#fetchOn());
   }
 
   async #take(): Promise<void> {

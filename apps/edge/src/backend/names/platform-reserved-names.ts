@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EdgeChange, LapsedDomain, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
 import type { ReservedPort } from '@tunnel/rules/names';
 import type { Owner, Transport } from '@tunnel/rules/tunnels';
-import { type Clock, LineLog, type Logger, lineOf } from '@tunnel/runtime';
+import { type Clock, LineLog, type Logger, lineOf, SingleFlight } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import { linesIn } from '../stream-lines.ts';
@@ -42,7 +42,7 @@ export class PlatformReservedNames implements ReservedNames {
   #at = 0;
   /** Since the last snapshot was begun: what it may not have. */
   #since: NameChange[] = [];
-  #taking: Promise<void> | null = null;
+  readonly #taking = new SingleFlight(() => this.#take());
   #isTakenAgain = false;
   /** One was taken in this run, or the platform is of before and has none. */
   #isSettled = false;
@@ -115,22 +115,20 @@ export class PlatformReservedNames implements ReservedNames {
 
   async stop(): Promise<void> {
     this.#ending.abort();
-    await this.#taking;
+    await this.#taking.current;
     await this.#file.close();
   }
 
   /** With each sign of life of the platform: until there is one. */
   takeOnce(): void {
-    if (!this.#isSettled && this.#taking === null) this.takeAnew();
+    if (!this.#isSettled && this.#taking.current === null) this.takeAnew();
   }
 
   /** Changes were missed. */
   takeAnew(): void {
     this.#isSettled = false;
     this.#isTakenAgain = true;
-    this.#taking ??= this.#take().finally(() => {
-      this.#taking = null;
-    });
+    void this.#taking.run();
   }
 
   /** A platform of before may be one of now. */
@@ -139,7 +137,7 @@ export class PlatformReservedNames implements ReservedNames {
   }
 
   changed(change: NameChange): void {
-    if (this.#taking !== null) this.#since.push(change);
+    if (this.#taking.current !== null) this.#since.push(change);
     if (change.id > this.#at) {
       const row = rowIn(change, this.#table);
       apply(this.#table, row);

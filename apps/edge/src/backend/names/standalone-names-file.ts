@@ -3,7 +3,7 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NameOwnership } from '@tunnel/rules/names';
-import { type Clock, type Logger, readBounded, type Timer, writeAtomic } from '@tunnel/runtime';
+import { type Clock, type Logger, readBounded, SingleFlight, type Timer, writeAtomic } from '@tunnel/runtime';
 import * as z from 'zod';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { NAME_KINDS, type NameKind } from './reserved-names.ts';
@@ -51,7 +51,7 @@ export class StandaloneNamesFile {
   #isStale = false;
   #pauseMs: number = EDGE_LIMITS.NAMES_JSON_WRITE_MS;
   #waiting: Timer | undefined;
-  #writing: Promise<void> | null = null;
+  readonly #writing = new SingleFlight(() => this.#write());
   #isClosed = false;
   #hasFailed = false;
 
@@ -79,21 +79,14 @@ export class StandaloneNamesFile {
     this.#isStale = true;
     this.#waiting ??= this.#options.clock.setTimeout(() => {
       this.#waiting = undefined;
-      void this.#writeOn();
+      void this.#writing.run();
     }, this.#pauseMs);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#waiting?.cancel();
-    await this.#writeOn();
-  }
-
-  #writeOn(): Promise<void> {
-    this.#writing ??= this.#write().finally(() => {
-      this.#writing = null;
-    });
-    return this.#writing;
+    await this.#writing.run();
   }
 
   async #write(): Promise<void> {
