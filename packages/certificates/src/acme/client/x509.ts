@@ -1,14 +1,8 @@
 // The library for certificates and requests, loaded when first needed: a server that orders none does not pay for it.
 import type * as x509 from '@peculiar/x509';
+import { SingleFlight } from '@tunnel/runtime';
 
 type X509 = typeof x509;
-
-let loaded: Promise<X509> | undefined;
-
-export const loadX509 = (): Promise<X509> => {
-  loaded ??= load();
-  return loaded;
-};
 
 const load = async (): Promise<X509> => {
   // It reads metadata of its classes while it loads, and fails without.
@@ -17,3 +11,7 @@ const load = async (): Promise<X509> => {
   // In a bundle of several files it is a module of CommonJS, which has its names in `default` alone.
   return imported.default ?? imported;
 };
+
+const loading = new SingleFlight(load, { keepsResult: true });
+
+export const loadX509 = (): Promise<X509> => loading.run();

@@ -1,7 +1,7 @@
 // Keeps every wanted certificate valid: claims what is due, does what the machine says, writes each step down before the next.
 
 import { Fault } from '@tunnel/errors';
-import { type Clock, type Logger, randomToken, type Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, randomToken, SingleFlight, type Timer } from '@tunnel/runtime';
 import { type CertificateEvent, type OrderFailure, transitionCertificate } from '../../life/certificate-life.rules.ts';
 import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { type AccountOptions, type AcmeClient, isUnknownAccount } from '../client/acme-client.ts';
@@ -55,7 +55,7 @@ export class CertificateKeeper {
   readonly #running = new Map<Promise<void>, string | null>();
   readonly #stopped = new AbortController();
   #timer: Timer | undefined;
-  #looking: Promise<void> | undefined;
+  readonly #looks = new SingleFlight(() => this.#look());
   #lookAgain = false;
   #pausedUntil = 0;
 
@@ -77,9 +77,7 @@ export class CertificateKeeper {
   /** Something may be due that was not before. */
   wake(): void {
     this.#lookAgain = true;
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = undefined;
-    });
+    void this.#looks.run();
   }
 
   /** Now, whatever failed before; false: somebody works on it already, or nobody knows it. */
@@ -103,7 +101,7 @@ export class CertificateKeeper {
     const late = new Promise<void>((resolve) => {
       timer = this.#options.clock.setTimeout(resolve, CERTIFICATES_LIMITS.STOP_WAIT_MS);
     });
-    await Promise.race([Promise.allSettled([this.#looking, ...this.#running.keys()]), late]);
+    await Promise.race([Promise.allSettled([this.#looks.current, ...this.#running.keys()]), late]);
     timer?.cancel();
   }
 

@@ -3,7 +3,7 @@ import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from 'node:
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { type Clock, writeAtomicSync } from '@tunnel/runtime';
+import { type Clock, SingleFlight, writeAtomicSync } from '@tunnel/runtime';
 import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { loadX509 } from '../client/x509.ts';
 
@@ -26,7 +26,7 @@ export class LocalAuthority {
   readonly #clock: Clock;
   readonly #key: webcrypto.CryptoKey;
   /** Of every leaf of this run: to make one takes longer than to sign. */
-  #leafKeys: Promise<LeafKeys> | undefined;
+  readonly #leafKeys = new SingleFlight(async () => makeLeafKeys(await loadX509()), { keepsResult: true });
 
   private constructor(file: string, certificate: string, key: webcrypto.CryptoKey, clock: Clock) {
     this.file = file;
@@ -57,8 +57,7 @@ export class LocalAuthority {
   /** For one name; that of the machine itself is good for its loopback addresses, too. */
   async issue(name: string): Promise<CertificateAndKey> {
     const x509 = await loadX509();
-    this.#leafKeys ??= makeLeafKeys(x509);
-    const { publicKey, pem } = await this.#leafKeys;
+    const { publicKey, pem } = await this.#leafKeys.run();
     const authority = new x509.X509Certificate(this.certificate);
     const now = this.#clock.now();
     const addresses = name === 'localhost' ? LOOPBACK_ADDRESSES.map((value) => ({ type: 'ip' as const, value })) : [];
