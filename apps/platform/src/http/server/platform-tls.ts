@@ -4,7 +4,7 @@ import { createSecureContext, type SecureContext, type SecureContextOptions } fr
 import { type ServerConfig } from '@tunnel/config/server';
 import { CertificateFiles, type CertificatePair, secureOptionsOf, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
 import { TokenBucket } from '@tunnel/rules/rate';
-import { type Clock, type Logger, randomToken, Secret, type Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, randomToken, Secret, SingleFlight, type Timer } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
@@ -34,7 +34,7 @@ export class PlatformTls {
   /** Of what is shown, or what was found not to be fit. */
   #seen = '';
   #problem = '';
-  #looking: Promise<void> | undefined;
+  readonly #looks = new SingleFlight(() => this.#look().catch((error: unknown) => this.#failed(error)));
   #timer: Timer | undefined;
   /** Of the challenge that is asked for now: an authority asks from several places. */
   #challenge: { readonly token: string; readonly context: SecureContext } | null = null;
@@ -70,16 +70,11 @@ export class PlatformTls {
     this.#timer?.cancel();
     this.#files.stop();
     this.#terms.stop();
-    await this.#looking;
+    await this.#looks.current;
   }
 
   look(): Promise<void> {
-    this.#looking ??= this.#look()
-      .catch((error: unknown) => this.#failed(error))
-      .finally(() => {
-        this.#looking = undefined;
-      });
-    return this.#looking;
+    return this.#looks.run();
   }
 
   /** What an authority is shown; null: nobody waits for it. */

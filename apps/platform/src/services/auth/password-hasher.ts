@@ -4,7 +4,7 @@ import { availableParallelism } from 'node:os';
 import { hash, parseOptions, verify } from '@node-rs/argon2';
 import { Fault } from '@tunnel/errors';
 import { type HashCost, isHashTooCheap } from '@tunnel/rules/sign-in';
-import { randomToken } from '@tunnel/runtime';
+import { randomToken, SingleFlight } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 
 export interface PasswordHasherOptions {
@@ -28,7 +28,8 @@ export class PasswordHasher {
   readonly #waitingMax: number;
   readonly #waiting: (() => void)[] = [];
   #free: number;
-  #nobodys: Promise<string> | undefined;
+  /** The hash of a password that nobody knows. */
+  readonly #nobodys = new SingleFlight(() => this.hash(randomToken()), { keepsResult: true });
 
   constructor(options: PasswordHasherOptions = {}) {
     this.#cost = options.cost ?? COST;
@@ -45,7 +46,7 @@ export class PasswordHasher {
   /** null: there is nothing to compare with; that takes as long as a wrong password does. */
   async matches(stored: string | null, password: string): Promise<boolean> {
     // Waited for in any case: whoever comes first waits for it to be made.
-    const nobodys = await this.#hashOfNobody();
+    const nobodys = await this.#nobodys.run();
     const matches = await this.#inTurn(() => verify(stored ?? nobodys, password));
     return matches && stored !== null;
   }
@@ -54,15 +55,6 @@ export class PasswordHasher {
   isOutdated(stored: string): boolean {
     const { memoryCost, timeCost, parallelism } = parseOptions(stored);
     return isHashTooCheap({ memoryKib: memoryCost, passes: timeCost, lanes: parallelism }, this.#cost);
-  }
-
-  /** Of a password that nobody knows. */
-  #hashOfNobody(): Promise<string> {
-    this.#nobodys ??= this.hash(randomToken()).catch((error: unknown) => {
-      this.#nobodys = undefined;
-      throw error;
-    });
-    return this.#nobodys;
   }
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -8,7 +8,7 @@ import type {
 } from '@tunnel/certificates/acme';
 import type { ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { DatabaseClock } from '../../db/database-clock.ts';
@@ -44,7 +44,7 @@ export class PlatformCertificates {
   #managed: ManagedCertificates | undefined;
   #starting: Promise<void> | undefined;
   #timer: Timer | undefined;
-  #pass: Promise<void> | undefined;
+  readonly #passes = new SingleFlight(() => this.#run());
   #isWanted = true;
   #hasBegun = false;
   #isStopped = false;
@@ -102,9 +102,7 @@ export class PlatformCertificates {
   wanted(): void {
     this.#isWanted = true;
     if (!this.#hasBegun || this.#isStopped) return;
-    this.#pass ??= this.#run().finally(() => {
-      this.#pass = undefined;
-    });
+    void this.#passes.run();
   }
 
   /** Now, whatever failed before; false: somebody works on it already, or nobody knows it. */
@@ -117,7 +115,7 @@ export class PlatformCertificates {
     this.#timer?.cancel();
     await this.#starting;
     this.#timer?.cancel();
-    await this.#pass;
+    await this.#passes.current;
     await this.#managed?.stop();
   }
 

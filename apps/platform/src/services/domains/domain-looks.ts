@@ -3,7 +3,7 @@
 import { type KeptLook, keptLook } from '@tunnel/certificates/domains';
 import { Fault } from '@tunnel/errors';
 import { Shares } from '@tunnel/rules/rate';
-import type { Clock, Logger } from '@tunnel/runtime';
+import { type Clock, type Logger, SingleFlight } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
@@ -45,7 +45,7 @@ export class DomainLooks {
   /** The same of those that were asked for by hand. */
   readonly #asked = newShares();
   readonly #addresses: EdgeAddresses;
-  #dns: Promise<DomainDns> | null = null;
+  readonly #dns = new SingleFlight(() => this.#deps.openDns(), { keepsResult: true });
   #isStopped = false;
 
   constructor(deps: DomainLooksDeps) {
@@ -53,7 +53,7 @@ export class DomainLooks {
     const { clock, settings } = deps;
     this.#addresses = new EdgeAddresses({
       clock,
-      lookUp: async () => (await this.#openedDns()).addresses(settings.serverDomain),
+      lookUp: async () => (await this.#dns.run()).addresses(settings.serverDomain),
     });
   }
 
@@ -106,7 +106,7 @@ export class DomainLooks {
   /** Those that are under way end without a word: what they did not find out is looked at again. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    const dns = await this.#dns?.catch(() => null);
+    const dns = await this.#dns.current?.catch(() => null);
     dns?.close();
     await Promise.allSettled(Array.from(this.#running.values(), ({ ended }) => ended));
   }
@@ -136,7 +136,7 @@ export class DomainLooks {
 
   async #lookAt(domain: LookedName, running: RunningLook): Promise<void> {
     const begunAt = this.#deps.clock.now();
-    const dns = await this.#openedDns();
+    const dns = await this.#dns.run();
     const look = await dns.look(domainNameOf(domain));
     if (this.#isStopped) return;
     const news = await this.#judge(domain.name, running, look, begunAt);
@@ -169,15 +169,6 @@ export class DomainLooks {
   #kept(rows: readonly DomainRow[], look: DomainLook): ReadonlyMap<string, KeptLook> {
     const domain = this.#deps.settings.serverDomain;
     return new Map(rows.map((row) => [row.id, keptLook(look, { token: row.token, domain }, keptLookOf(row))]));
-  }
-
-  /** What failed is tried again. */
-  #openedDns(): Promise<DomainDns> {
-    this.#dns ??= this.#deps.openDns().catch((error: unknown) => {
-      this.#dns = null;
-      throw error;
-    });
-    return this.#dns;
   }
 
   #failed({ name }: LookedName, error: unknown): void {

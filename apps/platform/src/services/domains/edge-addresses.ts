@@ -1,7 +1,7 @@
 // The addresses of the edge, as `[server] domain` resolves: shown to owners of domains where no CNAME can stand. Known for a while; a resolver that
 // fails takes away nothing that was known.
 import type { DnsAnswer } from '@tunnel/certificates/domains';
-import type { Clock } from '@tunnel/runtime';
+import { type Clock, SingleFlight } from '@tunnel/runtime';
 import { LIMITS } from '../../limits.ts';
 
 export interface EdgeAddressesDeps {
@@ -13,7 +13,7 @@ export class EdgeAddresses {
   readonly #deps: EdgeAddressesDeps;
   #known: readonly string[] = [];
   #staleAt = Number.NEGATIVE_INFINITY;
-  #looking: Promise<void> | null = null;
+  readonly #looks = new SingleFlight(() => this.#look());
 
   constructor(deps: EdgeAddressesDeps) {
     this.#deps = deps;
@@ -23,10 +23,8 @@ export class EdgeAddresses {
   async get(): Promise<readonly string[]> {
     const { clock } = this.#deps;
     if (clock.monotonic() < this.#staleAt) return this.#known;
-    this.#looking ??= this.#look().finally(() => {
-      this.#looking = null;
-    });
-    if (this.#known.length === 0) await this.#within(this.#looking, LIMITS.EDGE_ADDRESSES_WAIT_MS);
+    const looking = this.#looks.run();
+    if (this.#known.length === 0) await this.#within(looking, LIMITS.EDGE_ADDRESSES_WAIT_MS);
     return this.#known;
   }
 

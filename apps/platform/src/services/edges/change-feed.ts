@@ -1,6 +1,6 @@
 // Sends changes to every edge that holds its stream open. One query serves all that have seen the same.
 import { Fault } from '@tunnel/errors';
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
@@ -22,7 +22,7 @@ export class ChangeFeed {
   readonly #streams = new Set<ChangeStream>();
   readonly #listener: ChangeListener;
   #aliveTimer: Timer | null = null;
-  #pumping: Promise<void> | null = null;
+  readonly #pumps = new SingleFlight(() => this.#pump());
   #again = false;
   #stopped = false;
 
@@ -43,7 +43,7 @@ export class ChangeFeed {
     this.#aliveTimer?.cancel();
     for (const stream of this.#streams) stream.end();
     await this.#listener.stop();
-    await this.#pumping;
+    await this.#pumps.current;
   }
 
   /** Everything after `since`, and from then on what comes. */
@@ -61,9 +61,7 @@ export class ChangeFeed {
 
   #wake(): void {
     this.#again = true;
-    this.#pumping ??= this.#pump().finally(() => {
-      this.#pumping = null;
-    });
+    void this.#pumps.run();
   }
 
   /** Fails with the database, and is called again by the caller's own clock. */

@@ -1,6 +1,6 @@
 // Calls out when PostgreSQL says that something changed: one connection a process that listens, made again when it is lost. Behind a
 // pooler nobody can listen, and the tables are looked at each second instead.
-import type { Clock, Logger, Timer } from '@tunnel/runtime';
+import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import { isDirectCondition } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
@@ -19,7 +19,7 @@ const isDirect = async (client: pg.PoolClient): Promise<boolean> =>
 export class ChangeListener {
   readonly #deps: ChangeListenerDeps;
   #client: pg.PoolClient | null = null;
-  #connecting: Promise<void> | null = null;
+  readonly #connects = new SingleFlight(() => this.#connect());
   #timer: Timer | null = null;
   #running = false;
   /** A pooler was found: it would give the connection that listens to somebody else. */
@@ -43,14 +43,12 @@ export class ChangeListener {
   async stop(): Promise<void> {
     this.#running = false;
     this.#timer?.cancel();
-    await this.#connecting;
+    await this.#connects.current;
     this.#drop();
   }
 
   #listen(): void {
-    this.#connecting ??= this.#connect().finally(() => {
-      this.#connecting = null;
-    });
+    void this.#connects.run();
   }
 
   async #connect(): Promise<void> {

@@ -1,7 +1,7 @@
 // Health probes over HTTP: of the process, and of its way to the database.
 import { createRoute } from '@hono/zod-openapi';
 import { okBody } from '@tunnel/contract';
-import type { Clock } from '@tunnel/runtime';
+import { type Clock, SingleFlight } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../../db/database.ts';
 import { notReady } from '../../../db/database-away.ts';
@@ -43,7 +43,7 @@ export const addHealthRoutes = (app: PlatformApp, { db, clock }: RouteContext): 
 export class DatabaseProbe {
   readonly #db: Db;
   readonly #clock: Clock;
-  #underWay: Promise<boolean> | null = null;
+  readonly #asking = new SingleFlight(() => this.#ask());
   #last = { isWell: false, atMs: Number.NEGATIVE_INFINITY };
 
   constructor(db: Db, clock: Clock) {
@@ -61,10 +61,7 @@ export class DatabaseProbe {
   }
 
   #probe(): Promise<boolean> {
-    this.#underWay ??= this.#ask().finally(() => {
-      this.#underWay = null;
-    });
-    return withTimeout(this.#clock, this.#underWay, LIMITS.DATABASE_PROBE_MS).catch(() => false);
+    return withTimeout(this.#clock, this.#asking.run(), LIMITS.DATABASE_PROBE_MS).catch(() => false);
   }
 
   async #ask(): Promise<boolean> {
