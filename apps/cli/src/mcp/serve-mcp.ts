@@ -3,6 +3,7 @@
 import { Console } from 'node:console';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { createToolServer, TOOL_NAMES, type ToolHost, type ToolName, type ToolOutcome } from '@tunnel/mcp/tools';
+import { SingleFlight } from '@tunnel/runtime';
 import { LoginFile } from '../api/login-file.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import { type Io, VERSION } from '../io/io.ts';
@@ -73,8 +74,7 @@ interface Loaded {
 
 /** Once it is good: what was not (a config.yml that cannot be read) is tried again with the next call. */
 const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
-  let loading: Promise<{ host: LocalHost; log: McpLog }> | null = null;
-  const load = async () => {
+  const load = async (): Promise<{ host: LocalHost; log: McpLog }> => {
     const [{ LocalHost }, { openMcpLog }, { faultOf }] = await Promise.all([
       import('./local-host.ts'),
       import('./mcp-log.ts'),
@@ -84,23 +84,20 @@ const loadOnce = (run: McpRun, io: Io, onStop: () => void): Loaded => {
       const log = openMcpLog(run.flags, io);
       return { host: new LocalHost({ flags: run.flags, allow: run.allow, io, outputs: log.outputs, onStop }), log };
     } catch (error) {
-      loading = null;
       throw faultOf(error) ?? error;
     }
   };
+  const loading = new SingleFlight(load, { keepsResult: true });
   return {
-    get: async () => {
-      loading ??= load();
-      return (await loading).host;
-    },
+    get: async () => (await loading.run()).host,
     tell: (outcome) =>
-      void loading?.then(
+      void loading.current?.then(
         ({ log }) => log.toolCalled(outcome),
         () => {},
       ),
     warn: (text) => io.stderr.write(`tunnel: ${text}\n`),
     close: async () => {
-      const loaded = await loading?.catch(() => null);
+      const loaded = await loading.current?.catch(() => null);
       await loaded?.host.close();
       loaded?.log.close();
     },
