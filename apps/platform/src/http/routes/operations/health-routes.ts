@@ -43,7 +43,7 @@ export const addHealthRoutes = (app: PlatformApp, { db, clock }: RouteContext): 
 export class DatabaseProbe {
   readonly #db: Db;
   readonly #clock: Clock;
-  readonly #asking = new SingleFlight(() => this.#ask());
+  readonly #probes = new SingleFlight(() => this.#ask());
   #last = { isWell: false, atMs: Number.NEGATIVE_INFINITY };
 
   constructor(db: Db, clock: Clock) {
@@ -61,7 +61,7 @@ export class DatabaseProbe {
   }
 
   #probe(): Promise<boolean> {
-    return withTimeout(this.#clock, this.#asking.run(), LIMITS.DATABASE_PROBE_MS).catch(() => false);
+    return withTimeout(this.#clock, this.#probes.run(), LIMITS.DATABASE_PROBE_MS).catch(() => false);
   }
 
   async #ask(): Promise<boolean> {
