@@ -187,7 +187,8 @@ describe('a line log', () => {
   it('reports the first failure only, and writes everything with the first change that can be written', async () => {
     const { log, add, onFailed } = startFacts();
     add(1);
-    await eventually(() => expect(factsOnDisk()).toEqual([1]));
+    // The change is in the state that was written first, and behind it.
+    await eventually(() => expect(readFileSync(path, 'utf8')).toBe(HEAD + lineOf({ fact: 1 }) + lineOf({ fact: 1 })));
     const append = vi.spyOn(GrowingFile.prototype, 'append').mockRejectedValue(new Error('EIO'));
     const prepare = vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
     add(2);
@@ -198,10 +199,39 @@ describe('a line log', () => {
     prepare.mockRestore();
     add(4);
     await eventually(() => expect(factsOnDisk()).toEqual([1, 2, 3, 4]));
+    await log.close();
     expect(onFailed.mock.calls).toEqual([['EIO']]);
-    vi.spyOn(GrowingFile.prototype, 'append').mockRejectedValue(new Error('again'));
-    add(5);
-    await eventually(() => expect(onFailed).toHaveBeenLastCalledWith('again'));
+  });
+
+  it('reports a failure again once a write has succeeded', async () => {
+    const { log, add, onFailed } = startFacts();
+    for (const reason of ['first', 'second']) {
+      const prepare = vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error(reason));
+      log.rewrite();
+      await eventually(() => expect(onFailed).toHaveBeenLastCalledWith(reason));
+      prepare.mockRestore();
+      add(1);
+      await eventually(() => expect(factsOnDisk()).toEqual([1]));
+      await eventually(() => expect(readFileSync(path, 'utf8')).toBe(HEAD + lineOf({ fact: 1 }) + lineOf({ fact: 1 })));
+    }
+    await log.close();
+    expect(onFailed).toHaveBeenCalledTimes(2);
+  });
+
+  it('writes a change that comes during a write that fails', async () => {
+    const { log, add } = startFacts();
+    let fail = (_error: Error): void => {};
+    const prepare = vi.spyOn(GrowingFile, 'prepare').mockImplementationOnce(
+      () =>
+        new Promise((_resolve, reject) => {
+          fail = reject;
+        }),
+    );
+    add(1);
+    await eventually(() => expect(prepare).toHaveBeenCalled());
+    add(2);
+    fail(new Error('EIO'));
+    await eventually(() => expect(factsOnDisk()).toEqual([1, 2]));
     await log.close();
   });
 

@@ -167,6 +167,7 @@ export class LineLog {
   #file: GrowingFile | null = null;
   /** The file on the disk is of an earlier run, or lacks changes: lines must not be appended to it. */
   #isStale = true;
+  #isChanged = false;
   #hasFailed = false;
   #writing: Promise<void> | null = null;
   #isClosed = false;
@@ -187,7 +188,7 @@ export class LineLog {
       this.#queue = lines;
       this.#isStale = true;
     }
-    this.#writing ??= this.#write();
+    this.#writeOn();
   }
 
   /** Writes the whole state, because it has changed in many places. */
@@ -195,7 +196,7 @@ export class LineLog {
     if (this.#isClosed) return;
     this.#queue = '';
     this.#isStale = true;
-    this.#writing ??= this.#write();
+    this.#writeOn();
   }
 
   /** Settles when everything is written. Later changes are ignored. */
@@ -206,9 +207,23 @@ export class LineLog {
     this.#file = null;
   }
 
+  #writeOn(): void {
+    this.#isChanged = true;
+    this.#writing ??= this.#write();
+  }
+
   async #write(): Promise<void> {
     // All changes of this turn are written together.
     await Promise.resolve();
+    while (this.#isChanged) {
+      // A change that comes during a write that fails asks for another one.
+      this.#isChanged = false;
+      await this.#writeChanges();
+    }
+    this.#writing = null;
+  }
+
+  async #writeChanges(): Promise<void> {
     try {
       while (this.#isStale || this.#queue !== '') {
         if (this.#isStale || this.#tailChars > this.#options.tailChars) await this.#writeWhole();
@@ -223,7 +238,6 @@ export class LineLog {
     } catch (error) {
       this.#failed(error);
     }
-    this.#writing = null;
   }
 
   /** Changes that come during the write are in the queue as well, so none is lost. */
