@@ -1,9 +1,6 @@
 // The completion of bash: one function, with the tree of commands as its branches.
-import { type CommandWords, flagsWithValues, positionsByValues, type Values } from './command-words.ts';
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
-const pattern = (positions: readonly string[]): string => positions.map(quoted).join('|');
+import type { CommandWords, Values, Word } from './command-words.ts';
+import { branchesOf, shellQuoted as quoted, type ShellSyntax } from './shell-branches.ts';
 
 const replyOf = (values: Values): string => {
   if (values === 'files') return 'compopt -o default';
@@ -13,33 +10,15 @@ const replyOf = (values: Values): string => {
   return `COMPREPLY=($(compgen -W ${quoted([...values].join(' '))} -- "$cur"))`;
 };
 
-/** The tree as branches, each a pattern and what is done there. */
-const branchesOf = (all: readonly CommandWords[]) => {
-  const steps = all.flatMap(({ path, commands }) =>
-    commands.map(({ text }) => `      ${quoted(`${path}|${text}`)}) at=${quoted(`${path} ${text}`.trim())} ;;`),
-  );
-  const flags = all.map(
-    ({ path, flags: own }) => `      ${quoted(path)}) words=${quoted(own.map(({ text }) => text).join(' '))} ;;`,
-  );
-  const commands = all
-    .filter((words) => words.commands.length > 0)
-    .map(
-      ({ path, commands: own }) =>
-        `    ${quoted(`${path}|`)}) words=${quoted(own.map(({ text }) => text).join(' '))} ;;`,
-    );
-  const values = [...positionsByValues(all).values()].map(
-    ({ values: kind, positions }) => `    ${pattern(positions)}) ${replyOf(kind)}; return ;;`,
-  );
-  const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
-  return {
-    steps: steps.join('\n'),
-    flags: flags.join('\n'),
-    commands: commands.join('\n'),
-    values: values.join('\n'),
-    takesValue: pattern(flagsWithValues(all)),
-    // A path that there is not, where no argument may be repeated.
-    repeated: pattern(repeated.length === 0 ? ['-'] : repeated),
-  };
+const listed = (words: readonly Word[]): string => quoted(words.map(({ text }) => text).join(' '));
+
+const SYNTAX: ShellSyntax = {
+  quoted,
+  or: '|',
+  step: (pattern, at) => `      ${pattern}) at=${at} ;;`,
+  flags: (pattern, words) => `      ${pattern}) words=${listed(words)} ;;`,
+  commands: (pattern, words) => `    ${pattern}) words=${listed(words)} ;;`,
+  values: (pattern, values) => `    ${pattern}) ${replyOf(values)}; return ;;`,
 };
 
 const UNQUOTING = `# As it is typed, quotes and backslashes included: without them.
@@ -52,7 +31,7 @@ _tunnel_plain() {
 `;
 
 export const bashScript = (all: readonly CommandWords[]): string => {
-  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all);
+  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
   return `# Completion of tunnel for bash. Now: source <(tunnel completion bash); for good: that line in ~/.bashrc.
 _tunnel_ask() { "\${COMP_WORDS[0]/#\\~/$HOME}" __complete "$@" 2>/dev/null; }
 

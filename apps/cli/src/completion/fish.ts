@@ -1,9 +1,8 @@
 // The completion of fish: one function, with the tree of commands as its branches, and what each word means beside it.
-import { type CommandWords, flagsWithValues, positionsByValues, type Values, type Word } from './command-words.ts';
+import type { CommandWords, Values, Word } from './command-words.ts';
+import { branchesOf, type ShellSyntax } from './shell-branches.ts';
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-
-const pattern = (positions: readonly string[]): string => positions.map(quoted).join(' ');
 
 /** `word<tab>what it means`, one a line. */
 const described = (words: readonly Word[]): string =>
@@ -17,39 +16,17 @@ const replyOf = (values: Values): string => {
   return `printf '%s\\n' ${[...values].map(quoted).join(' ')}`;
 };
 
-/** The tree as branches, each a pattern and what is done there. */
-const branchesOf = (all: readonly CommandWords[]) => {
-  const steps = all.flatMap(({ path, commands }) =>
-    commands.map(
-      ({ text }) =>
-        `            case ${quoted(`${path}|${text}`)}\n                set at ${quoted(`${path} ${text}`.trim())}`,
-    ),
-  );
-  const flags = all.map(
-    ({ path, flags: own }) => `            case ${quoted(path)}\n                printf '%s\\n' ${described(own)}`,
-  );
-  const commands = all
-    .filter((words) => words.commands.length > 0)
-    .map(
-      ({ path, commands: own }) => `        case ${quoted(`${path}|`)}\n            printf '%s\\n' ${described(own)}`,
-    );
-  const values = [...positionsByValues(all).values()].map(
-    ({ values: kind, positions }) => `        case ${pattern(positions)}\n            ${replyOf(kind)}`,
-  );
-  const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
-  return {
-    steps: steps.join('\n'),
-    flags: flags.join('\n'),
-    commands: commands.join('\n'),
-    values: values.join('\n'),
-    takesValue: pattern(flagsWithValues(all)),
-    // A path that there is not, where no argument may be repeated.
-    repeated: pattern(repeated.length === 0 ? ['-'] : repeated),
-  };
+const SYNTAX: ShellSyntax = {
+  quoted,
+  or: ' ',
+  step: (pattern, at) => `            case ${pattern}\n                set at ${at}`,
+  flags: (pattern, words) => `            case ${pattern}\n                printf '%s\\n' ${described(words)}`,
+  commands: (pattern, words) => `        case ${pattern}\n            printf '%s\\n' ${described(words)}`,
+  values: (pattern, values) => `        case ${pattern}\n            ${replyOf(values)}`,
 };
 
 export const fishScript = (all: readonly CommandWords[]): string => {
-  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all);
+  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
   return `# Completion of tunnel for fish. Now: tunnel completion fish | source; for good: > ~/.config/fish/completions/tunnel.fish
 function __tunnel_values --argument-names at flag cur config program
     switch "$at|$flag"

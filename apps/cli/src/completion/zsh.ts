@@ -1,9 +1,6 @@
 // The completion of zsh: one function, with the tree of commands as its branches, and what each word means beside it.
-import { type CommandWords, flagsWithValues, positionsByValues, type Values, type Word } from './command-words.ts';
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
-
-const pattern = (positions: readonly string[]): string => positions.map(quoted).join('|');
+import type { CommandWords, Values, Word } from './command-words.ts';
+import { branchesOf, shellQuoted as quoted, type ShellSyntax } from './shell-branches.ts';
 
 /** `word:what it means`, as _describe wants it. */
 const described = (words: readonly Word[]): string =>
@@ -19,34 +16,17 @@ const replyOf = (values: Values): string => {
   return `compadd -- ${[...values].map(quoted).join(' ')}`;
 };
 
-/** The tree as branches, each a pattern and what is done there. */
-const branchesOf = (all: readonly CommandWords[]) => {
-  const steps = all.flatMap(({ path, commands }) =>
-    commands.map(({ text }) => `      ${quoted(`${path}|${text}`)}) at=${quoted(`${path} ${text}`.trim())} ;;`),
-  );
-  const flags = all.map(({ path, flags: own }) => `      ${quoted(path)}) found=(${described(own)}) ;;`);
-  const commands = all
-    .filter((words) => words.commands.length > 0)
-    .map(
-      ({ path, commands: own }) => `    ${quoted(`${path}|`)}) found=(${described(own)}); _describe command found ;;`,
-    );
-  const values = [...positionsByValues(all).values()].map(
-    ({ values: kind, positions }) => `    ${pattern(positions)}) ${replyOf(kind)} ;;`,
-  );
-  const repeated = all.filter(({ isRepeated }) => isRepeated).map(({ path }) => path);
-  return {
-    steps: steps.join('\n'),
-    flags: flags.join('\n'),
-    commands: commands.join('\n'),
-    values: values.join('\n'),
-    takesValue: pattern(flagsWithValues(all)),
-    // A path that there is not, where no argument may be repeated.
-    repeated: pattern(repeated.length === 0 ? ['-'] : repeated),
-  };
+const SYNTAX: ShellSyntax = {
+  quoted,
+  or: '|',
+  step: (pattern, at) => `      ${pattern}) at=${at} ;;`,
+  flags: (pattern, words) => `      ${pattern}) found=(${described(words)}) ;;`,
+  commands: (pattern, words) => `    ${pattern}) found=(${described(words)}); _describe command found ;;`,
+  values: (pattern, values) => `    ${pattern}) ${replyOf(values)} ;;`,
 };
 
 export const zshScript = (all: readonly CommandWords[]): string => {
-  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all);
+  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
   return `#compdef tunnel
 # Completion of tunnel for zsh. Now: source <(tunnel completion zsh), after compinit; for good: as _tunnel in a folder of $fpath.
 _tunnel_ask() { "\${(Q)words[1]/#\\~/$HOME}" __complete "$@" 2>/dev/null }
