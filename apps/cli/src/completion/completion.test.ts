@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { Argument, Command, Option } from 'commander';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { run } from '../all-commands.ts';
+import { buildProgram, run } from '../all-commands.ts';
 import { makeTestIo } from '../io/io.fixture.ts';
 import { commandWords, flagsWithValues, positionsByValues } from './command-words.ts';
 import { complete } from './complete.ts';
@@ -60,6 +60,31 @@ describe('the words of the commands', () => {
     for (const command of ['http', 'start', 'service', 'completion', 'keys']) expect(io.out()).toContain(command);
     expect(io.out()).toContain('--subdomain');
     expect(io.out()).not.toContain('--supervised');
+  });
+
+  it('are all flags that a command takes, those of `tunnel add` included, with their values', () => {
+    const tree = buildProgram(makeTestIo({ home: home.path }), () => {});
+    const words = commandWords(tree);
+    const commandOf = (path: string): Command | undefined =>
+      path
+        .split(' ')
+        .filter((word) => word !== '')
+        .reduce<Command | undefined>((at, word) => at?.commands.find((one) => one.name() === word), tree);
+    for (const { path, flags } of words) {
+      const taken = commandOf(path)?.options.flatMap(({ long }) => long ?? []) ?? [];
+      expect(
+        flags
+          .map(({ text }) => text)
+          .filter((text) => text.startsWith('--'))
+          .sort(),
+        path,
+      ).toEqual([...taken, '--help'].sort());
+    }
+    const values = (path: string, flag: string) =>
+      words.find((one) => one.path === path)?.flags.find(({ text }) => text === flag)?.values;
+    for (const path of ['http', 'add http']) expect(values(path, '--local-protocol')).toEqual(['http1', 'h2c']);
+    expect(values('add udp', '--proxy-protocol')).toEqual(['v2']);
+    expect(values('add tcp', '--group-key-file')).toBe('files');
   });
 
   it('of a shell that is not known are refused', async () => {
