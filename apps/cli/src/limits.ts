@@ -27,7 +27,10 @@ export const CLI_LIMITS = {
   AGENT_LOOK_EVERY_MS: 1000,
   /** events that wait for one follower; one that reads slower is cut off */
   AGENT_LAG_MAX_BYTES: 1 * MiB,
-  /** lines that a client keeps for `tunnel logs`; the oldest give way */
+  /**
+   * lines that a client keeps for `tunnel logs`; the oldest give way
+   * @limit tunnels: Log lines that a client keeps for `tunnel logs` | the oldest line is dropped
+   */
   AGENT_LOG_LINES_MAX: 1000,
   /** the answer of the edge to a tunnel that was added; then it is given up */
   AGENT_ADD_TIMEOUT_MS: 30_000,
@@ -63,7 +66,10 @@ export const CLI_LIMITS = {
   REQUESTS_SEEN_MAX: 1000,
 
   // --- models (`tunnel mcp`) ---
-  /** tunnels that a model has open at once: what it forgets, it meets again soon */
+  /**
+   * tunnels that a model has open at once: what it forgets, it meets again soon
+   * @limit mcp: `tunnel mcp`: tunnels that a model has open | `MCP_TUNNEL_LIMIT`
+   */
   MCP_TUNNELS_MAX: 10,
   /** one message on stdin: an argument of a MiB is refused by its tool, in words */
   MCP_LINE_MAX_BYTES: 4 * MiB,

@@ -31,7 +31,10 @@ export const EDGE_LIMITS = {
   CONTROL_OFFERS_QUEUE_BYTES: 64 * KiB,
   /** requests that the edge answered itself, told one by one to all clients of an account; the rest is told as numbers */
   EDGE_ANSWERS_PER_SECOND_ACCOUNT: 400,
-  /** the name and the port of a lost session are held for it this long */
+  /**
+   * the name and the port of a lost session are held for it this long
+   * @limit tunnels: Lost client, time for which its names and ports are kept | another client can take them
+   */
   RESUME_WINDOW_MS: 30_000,
   /** after a start within this time of the last run's end, its endpoints are held for those who had them, for as long again */
   RETURN_WINDOW_MS: 30_000,
@@ -43,9 +46,15 @@ export const EDGE_LIMITS = {
   ENDPOINTS_FILE_TAIL_CHARS: 4 * MiB,
   /** a larger file is none of ours: a full edge has some 10 MB */
   ENDPOINTS_FILE_MAX_BYTES: 64 * MiB,
-  /** sessions of one edge, those that wait for their client included */
+  /**
+   * sessions of one edge, those that wait for their client included
+   * @limit operator: Clients of one edge | `SESSION_LIMIT`
+   */
   SESSIONS_MAX: 20_000,
-  /** of these of one account: a quarter. A key that comes and goes leaves each time one behind that waits */
+  /**
+   * of these of one account: a quarter. A key that comes and goes leaves each time one behind that waits
+   * @limit tunnels: Clients of one account at one edge | `SESSION_LIMIT`
+   */
   SESSIONS_PER_ACCOUNT: 5000,
   /** how often the edge looks for what has become due: pings, dead carriers, held ports */
   SESSION_TICK_MS: 1000,
@@ -61,7 +70,10 @@ export const EDGE_LIMITS = {
   // --- measuring the path ---
   /** of one request to /_speed, either way: a fast path is busy with it for a second */
   SPEED_MAX_BYTES: 16 * MiB,
-  /** of all of an account in a minute: a few looks at the path, and no way to use the edge as one */
+  /**
+   * of all of an account in a minute: a few looks at the path, and no way to use the edge as one
+   * @limit tunnels: Bytes of speed tests (`tunnel doctor`) of one account per minute | `CONTROL_SPEED_LIMIT`
+   */
   SPEED_BYTES_PER_MINUTE: 64 * MiB,
   /** that minute */
   SPEED_WINDOW_MS: 60_000,
@@ -111,7 +123,10 @@ export const EDGE_LIMITS = {
   MEMBER_TRIES_MS: 60_000,
 
   // --- HTTP visitors ---
-  /** how long a visitor may take to the next request on the same connection */
+  /**
+   * how long a visitor may take to the next request on the same connection
+   * @limit visitors: HTTP connection, time without a request | the connection is closed
+   */
   HTTP_KEEP_ALIVE_MS: 75_000,
   /** bytes behind a request that is not answered yet: a few pipelined requests, or early ones behind an upgrade; with more the connection ends behind the answer */
   HTTP_EARLY_BYTES: 64 * KiB,
@@ -127,13 +142,22 @@ export const EDGE_LIMITS = {
   POLICY_HELD_BYTES_PER_OWNER: 16 * MiB,
   /** a held body is passed on in pieces of this size, as fast as its service takes them */
   POLICY_HELD_PIECE_BYTES: 64 * KiB,
-  /** a visitor that takes no byte of its answer for so long while bytes wait is reset; the largest gap of a poor mobile network is far below */
+  /**
+   * a visitor that takes no byte of its answer for so long while bytes wait is reset; the largest gap of a poor mobile network is far below
+   * @limit visitors: HTTP response, time in which the visitor reads no byte of it | the connection is reset
+   */
   HTTP_SEND_TIMEOUT_MS: 300_000,
-  /** an upload that its service does not take: without a byte either way for so long both sides are reset */
+  /**
+   * an upload that its service does not take: without a byte either way for so long both sides are reset
+   * @limit visitors: HTTP upload, time in which the service reads no byte of it | the connection is reset on both sides
+   */
   HTTP_STALLED_BODY_MS: 300_000,
   /** of our own for one visitor that does not read (answers, heads, trailers), beyond what the kernel holds; a service’s data is bounded by the credit of its stream */
   HTTP_QUEUE_MAX_BYTES: 256 * KiB,
-  /** part of the machine’s memory that bytes waiting for HTTP visitors may take together; over it the largest queue goes first */
+  /**
+   * part of the machine’s memory that bytes waiting for HTTP visitors may take together; over it the largest queue goes first
+   * @limit operator: Part of the machine's memory for responses that visitors have not read | the largest queue is closed
+   */
   HTTP_QUEUES_MEMORY_SHARE: 0.25,
   /** heads before the final one of a response: progress reports are some; more are a flood that HTTP/2 has no credit for */
   HTTP_INTERIM_HEADS_MAX: 64,
@@ -153,7 +177,10 @@ export const EDGE_LIMITS = {
   HTTP_IDLE_STREAM_UNSAFE_MS: 1_000,
 
   // --- TLS and HTTP/2 visitors ---
-  /** a connection to the https port that is not through its handshake by then is closed; the time to read its first message, and to wait for a certificate, is part of it */
+  /**
+   * a connection to the https port that is not through its handshake by then is closed; the time to read its first message, and to wait for a certificate, is part of it
+   * @limit visitors: TLS handshake, time | the connection is closed
+   */
   TLS_HANDSHAKE_TIMEOUT_MS: 10_000,
   /** handshakes under way at once, from the first byte on; above this the one that takes longest is closed */
   TLS_HANDSHAKES_MAX: 4096,
@@ -167,13 +194,19 @@ export const EDGE_LIMITS = {
   TLS_FILES_LOOK_MS: 2000,
   /** how often the edge looks whether the day is over whose key sealed the tickets of TLS sessions */
   TLS_TICKETS_LOOK_MS: 60_000,
-  /** requests of one visitor at once; browsers are content with 100 */
+  /**
+   * requests of one visitor at once; browsers are content with 100
+   * @limit visitors: HTTP/2 requests at once on one connection | further requests wait in the browser
+   */
   HTTP2_STREAMS_PER_CONNECTION: 128,
   /** of one request body, what may be on its way while the service does not read */
   HTTP2_STREAM_WINDOW_BYTES: 256 * KiB,
   /** of all request bodies of a connection, what may be on its way */
   HTTP2_CONNECTION_WINDOW_BYTES: 1 * MiB,
-  /** a head above this resets its stream; it leaves room to answer 431 to one that is too large for HTTP/1.1 */
+  /**
+   * a head above this resets its stream; it leaves room to answer 431 to one that is too large for HTTP/1.1
+   * @limit visitors: HTTP/2 request head, size | the request is reset
+   */
   HTTP2_HEAD_MAX_BYTES: 64 * KiB,
   /** header fields; above this the stream is reset, as with the size */
   HTTP2_FIELDS_MAX: 256,
@@ -185,7 +218,10 @@ export const EDGE_LIMITS = {
   HTTP2_OUTBOUND_MAX_BYTES: 4 * MiB,
   /** so is one that was full for so long and has taken nothing */
   HTTP2_OUTBOUND_STALLED_MS: 30_000,
-  /** requests that a visitor takes back before they are answered; over it the connection is closed (rapid reset) */
+  /**
+   * requests that a visitor takes back before they are answered; over it the connection is closed (rapid reset)
+   * @limit visitors: HTTP/2 requests that one connection cancels within 10 s | the connection is closed
+   */
   HTTP2_RESETS_MAX: 500,
   /** the time in which they are counted: a page left behind cancels some hundred at once */
   HTTP2_RESETS_WINDOW_MS: 10_000,
@@ -207,36 +243,56 @@ export const EDGE_LIMITS = {
   H2C_STREAM_BUFFER_BYTES: 64 * KiB,
 
   // --- captured requests ---
-  /** the last requests of a tunnel that are kept for a look and a replay */
+  /**
+   * the last requests of a tunnel that are kept for a look and a replay
+   */
   CAPTURES_PER_TUNNEL: CAPTURES_KEPT_MAX,
   /** of these that a rule has answered: strangers at the door do not push out those who came in */
   CAPTURES_ANSWERED_PER_TUNNEL: 50,
-  /** of each body, from its beginning: most of what a person reads, and of what can be sent again */
+  /**
+   * of each body, from its beginning: most of what a person reads, and of what can be sent again
+   * @limit dashboard: Body of a request or response, size | only the beginning is kept; the request cannot be replayed
+   */
   CAPTURE_BODY_MAX_BYTES: 16 * KiB,
-  /** heads and bodies of one tunnel’s kept requests; the oldest go first */
+  /**
+   * heads and bodies of one tunnel’s kept requests; the oldest go first
+   * @limit dashboard: All kept requests of one tunnel, size | the oldest request is dropped
+   */
   CAPTURE_BYTES_PER_TUNNEL: 4 * MiB,
   /** the same for all tunnels together; the account that keeps the most beyond its `account_share` lets go of its oldest first */
   CAPTURE_BYTES_MAX: 64 * MiB,
   /** a compressed body that grows beyond this when it is looked at is not shown */
   CAPTURE_UNPACKED_MAX_BYTES: 1 * MiB,
-  /** a person looks for what went wrong after the tunnel is closed, too */
+  /**
+   * a person looks for what went wrong after the tunnel is closed, too
+   * @limit dashboard: Requests of a closed tunnel, time for which they are kept | the requests are dropped
+   */
   CAPTURE_KEPT_AFTER_END_MS: 3600 * 1000,
   /** ended tunnels whose list of requests is empty instead of unknown; the oldest go first */
   CAPTURE_TUNNELS_REMEMBERED: 20_000,
   /** how often what has outlived its tunnel by its time is dropped */
   CAPTURE_SWEEP_MS: 10_000,
-  /** a response that is not complete by then is cut off, and shown as far as it came */
+  /**
+   * a response that is not complete by then is cut off, and shown as far as it came
+   * @limit api: Replay, time until the response is complete | the response is cut off
+   */
   REPLAY_TIMEOUT_MS: 30_000,
   /** a longer response is cut off: nobody waits for the end of an endless one */
   REPLAY_RESPONSE_MAX_BYTES: 64 * MiB,
   /** replays of all tunnels under way; each holds a stream and an answer of the REST */
   REPLAYS_AT_ONCE: 64,
-  /** the same for one account: a service that never answers holds up its owner alone */
+  /**
+   * the same for one account: a service that never answers holds up its owner alone
+   * @limit api: Replays of one account at once | 429 `CAPTURE_REPLAYS_BUSY`
+   */
   REPLAYS_AT_ONCE_PER_OWNER: 16,
 
   /** callers that wait for a request to finish, of all tunnels; each takes one of the connections to the REST */
   REQUEST_WAITS_MAX: 1024,
-  /** the same for one account: as many as a model host may have calls under way, and its platform the same */
+  /**
+   * the same for one account: as many as a model host may have calls under way, and its platform the same
+   * @limit api: Calls of one account that wait for a request | 429 `CAPTURE_WAITS_BUSY`
+   */
   REQUEST_WAITS_PER_OWNER: 64,
   /** after which one that was too many is told to ask again */
   REQUEST_WAITS_BUSY_RETRY_MS: 5000,
@@ -252,7 +308,10 @@ export const EDGE_LIMITS = {
   ALERT_LOOKUPS_PER_CONNECTION_MS: 5000,
 
   // --- edge REST ---
-  /** no request of the REST needs more */
+  /**
+   * no request of the REST needs more
+   * @limit api: Request body, size (edge) | 413 `API_BODY_TOO_LARGE`
+   */
   API_BODY_MAX_BYTES: 64 * KiB,
   /** a request head that is not complete by then is dropped */
   API_HEAD_TIMEOUT_MS: 15_000,
@@ -284,7 +343,10 @@ export const EDGE_LIMITS = {
   SSE_QUEUE_MAX: 256,
   /** streams of events at once; each takes one of the connections to the REST */
   SSE_CONSUMERS_MAX: 512,
-  /** the same for one account, whichever of its keys asks, and for the operator */
+  /**
+   * the same for one account, whichever of its keys asks, and for the operator
+   * @limit api: Event streams of one account | 429 `API_STREAMS_BUSY`
+   */
   SSE_CONSUMERS_PER_OWNER: 64,
   /** after which one that was too many is told to ask again */
   SSE_BUSY_RETRY_MS: 5000,
@@ -320,9 +382,15 @@ export const EDGE_LIMITS = {
   PLATFORM_RETRY_STABLE_MS: 10_000,
   /** what the last delivery may take when the edge stops; the rest waits on the disk */
   PLATFORM_STOP_MS: 3000,
-  /** a key that the platform accepted is not asked for again before this */
+  /**
+   * a key that the platform accepted is not asked for again before this
+   * @limit operator: Key that the platform accepted, time until the edge asks again | a revoked key is refused within this time even if the edge missed the change
+   */
   KEY_FRESH_MS: 60_000,
-  /** how long an accepted key is good while the platform is away */
+  /**
+   * how long an accepted key is good while the platform is away
+   * @limit operator: Platform away, time for which known keys keep working | `AUTH_BACKEND_AWAY`
+   */
   KEY_STALE_MS: 3600 * 1000,
   /** a refused key is not asked for again before this */
   KEY_REFUSED_MS: 5000,
@@ -360,13 +428,19 @@ export const EDGE_LIMITS = {
   JOURNAL_TAIL_BYTES: 8 * MiB,
   /** lines that wait for a slow disk, usage summed up; with more, no tunnel of an account is opened until the disk has taken them */
   JOURNAL_QUEUE_BYTES: 8 * MiB,
-  /** summed records that wait for the platform; with more, no tunnel of an account is opened until it is back */
+  /**
+   * summed records that wait for the platform; with more, no tunnel of an account is opened until it is back
+   * @limit operator: Usage records that wait for the platform | no tunnel is opened until the platform is back
+   */
   JOURNAL_RECORDS_MAX: 100_000,
   /** the counters of an ended tunnel are watched this long, and until its last connection ends */
   USAGE_AFTER_END_MS: 60_000,
 
   // --- names ---
-  /** enough to tell tunnels apart, and fits a line */
+  /**
+   * enough to tell tunnels apart, and fits a line
+   * @limit tunnels: Tunnel name, length | `TUNNEL_NAME_INVALID`
+   */
   TUNNEL_NAME_MAX_CHARS: 100,
 
   // --- flows of udp tunnels ---

@@ -32,13 +32,19 @@ export const POLICY_LIMITS = {
   LOGIN_KEYS_KEPT_MAX: 10_000,
   /** a verified token is not verified again before this */
   JWT_KNOWN_MS: 300_000,
-  /** a longer token is not looked at */
+  /**
+   * a longer token is not looked at
+   * @limit policies: JWT, length | the token is not accepted
+   */
   JWT_MAX_CHARS: 8 * KiB,
   /** keys of a set that are tried for a token that names none of them */
   JWT_KEYS_TRIED_MAX: 8,
   /** how far the clocks of a provider and of the edge may differ */
   JWT_SKEW_SECS: 30,
-  /** a call to a provider that is not answered by then has failed, its wait for others included */
+  /**
+   * a call to a provider that is not answered by then has failed, its wait for others included
+   * @limit policies: Call to a login provider, time | 502 `POLICY_PROVIDER_AWAY`
+   */
   PROVIDER_CALL_MS: 5000,
   /** no answer of a provider is longer */
   PROVIDER_ANSWER_MAX_BYTES: 256 * KiB,

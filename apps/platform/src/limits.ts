@@ -5,7 +5,10 @@ const MiB = 1024 * KiB;
 
 export const LIMITS = {
   // --- requests ---
-  /** Of a request to the API. */
+  /**
+   * Of a request to the API.
+   * @limit api: Request body, size (platform) | 413 `API_BODY_TOO_LARGE`
+   */
   BODY_MAX_BYTES: 64 * KiB,
   /** Of an edge's call: a batch holds up to 1000 records of its journal. */
   EDGE_LINK_BODY_MAX_BYTES: 2 * MiB,
@@ -25,13 +28,22 @@ export const LIMITS = {
   API_CALLS_LOOK_MS: 10,
 
   // --- database ---
-  /** Of one process, for API calls and jobs. With those for edges 26: the embedded PostgreSQL gives 57 to two platforms and the operator's commands. */
+  /**
+   * Of one process, for API calls and jobs. With those for edges 26: the embedded PostgreSQL gives 57 to two platforms and the operator's commands.
+   * @limit operator: Database connections of one platform process for calls and jobs | further calls wait
+   */
   DATABASE_CONNECTIONS: 18,
-  /** Connections of one process for calls of edges alone, so that these never wait for API calls. One of them listens for changes. */
+  /**
+   * Connections of one process for calls of edges alone, so that these never wait for API calls. One of them listens for changes.
+   * @limit operator: Database connections of one platform process for edges | further calls wait
+   */
   DATABASE_LINK_CONNECTIONS: 8,
   /** A database that does not take a connection within this time is away. */
   DATABASE_CONNECT_TIMEOUT_MS: 5000,
-  /** PostgreSQL itself ends a statement that runs longer. */
+  /**
+   * PostgreSQL itself ends a statement that runs longer.
+   * @limit operator: Database statement, time | PostgreSQL ends the statement; 503 `DATABASE_AWAY`
+   */
   DATABASE_STATEMENT_TIMEOUT_MS: 15_000,
   /** Longer than that, a database that has not even said so is taken for one that is away. */
   DATABASE_ANSWER_GRACE_MS: 2000,
@@ -47,7 +59,10 @@ export const LIMITS = {
   DATABASE_RETRY_AFTER_SECS: 2,
 
   // --- keys ---
-  /** That can be used: GET /keys shows them all at once. */
+  /**
+   * That can be used: GET /keys shows them all at once.
+   * @limit accounts: API keys of one account | 400 `KEY_LIMIT`
+   */
   KEYS_PER_ACCOUNT_MAX: 1000,
   /** Revoked keys of an account that are kept; older ones are deleted when one more is revoked. */
   REVOKED_KEYS_KEPT: 100,
@@ -79,7 +94,10 @@ export const LIMITS = {
   DOMAINS_EVERY_MS: 1000,
   /** Own domains that one process looks at in DNS at once. */
   DOMAIN_LOOKS_AT_ONCE: 50,
-  /** Of those, one account's; and as many again that it asked for by hand: names whose servers never answer keep nobody else's waiting. */
+  /**
+   * Of those, one account's; and as many again that it asked for by hand: names whose servers never answer keep nobody else's waiting.
+   * @limit accounts: Own domains of one account that are checked at once | 429 `DOMAIN_CHECKS_AT_ONCE`
+   */
   DOMAIN_LOOKS_PER_ACCOUNT: 4,
   /** A look that its process did not live to judge is begun again after so long. */
   DOMAIN_CLAIM_MS: 60_000,
@@ -95,7 +113,10 @@ export const LIMITS = {
   RELEASED_PORTS_PER_ACCOUNT_MAX: 100,
 
   // --- edges ---
-  /** An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s. */
+  /**
+   * An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s.
+   * @limit operator: Silence after which an edge counts as dead | its tunnels are closed in the platform
+   */
   EDGE_SILENT_MS: 45_000,
   /** Edges heard within this time are asked for pools. */
   EDGE_RECENT_MS: 60_000,
@@ -141,11 +162,20 @@ export const LIMITS = {
   KEY_USES_MAX: 50_000,
 
   // --- MCP ---
-  /** Of a message to /mcp: arguments of tools are short. */
+  /**
+   * Of a message to /mcp: arguments of tools are short.
+   * @limit mcp: Platform: message, size | 413 `API_BODY_TOO_LARGE`
+   */
   MCP_BODY_MAX_BYTES: 256 * KiB,
-  /** Calls of one account at /mcp at a time: each may wait for minutes. */
+  /**
+   * Calls of one account at /mcp at a time: each may wait for minutes.
+   * @limit mcp: Platform: calls of one account at once | 429 `MCP_CALLS_OPEN`
+   */
   MCP_OPEN_CALLS_MAX: 20,
-  /** Such a call is cut then: the longest wait is over, and whoever only listens, or does not read its answer, shows its token again. */
+  /**
+   * Such a call is cut then: the longest wait is over, and whoever only listens, or does not read its answer, shows its token again.
+   * @limit mcp: Platform: call, time | the call is cut off
+   */
   MCP_CALL_MAX_MS: 330_000,
   /** What a caller is told to wait while that many are open. */
   MCP_RETRY_AFTER_SECS: 1,
@@ -177,23 +207,41 @@ export const LIMITS = {
   DELETIONS_AT_ONCE: 5,
   /** What a process that died had is taken by another one after so long. Longer than the calls to the payment processor. */
   DELETION_CLAIM_MS: 60_000,
-  /** An access token cannot be taken back, so it lives for a short time. */
+  /**
+   * An access token cannot be taken back, so it lives for a short time.
+   * @limit accounts: Access token, lifetime | 401 `ACCESS_TOKEN_INVALID`; the refresh token gets a new one
+   */
   ACCESS_TOKEN_SECS: 15 * 60,
-  /** A log-in that nobody uses for so long ends. */
+  /**
+   * A log-in that nobody uses for so long ends.
+   * @limit accounts: Sign-in, time without use | the session ends
+   */
   REFRESH_TOKEN_SECS: 30 * 24 * 60 * 60,
   /** Two tabs, or an answer that was lost: the old token still works for so long, so many times. */
   REFRESH_GRACE_MS: 10_000,
   /** How often the old token still works in that time. */
   REFRESH_GRACE_USES: 5,
-  /** Places where one account is logged in; one more ends the one that was used longest ago. */
+  /**
+   * Places where one account is logged in; one more ends the one that was used longest ago.
+   * @limit accounts: Sessions of one account | the session that was unused for longest ends
+   */
   SESSIONS_PER_ACCOUNT_MAX: 100,
   /** What is kept of the name that a browser gives itself. */
   USER_AGENT_MAX_CHARACTERS: 300,
-  /** How long the link of a verification mail works. */
+  /**
+   * How long the link of a verification mail works.
+   * @limit accounts: Verification link, lifetime | the link does not work any more
+   */
   VERIFY_TOKEN_MS: 24 * 60 * 60_000,
-  /** How long the link that sets a new password works. */
+  /**
+   * How long the link that sets a new password works.
+   * @limit accounts: Password reset link, lifetime | the link does not work any more
+   */
   RESET_TOKEN_MS: 60 * 60_000,
-  /** Of an invitation, and of the link with which somebody chooses the first password of an account that an operator made. */
+  /**
+   * Of an invitation, and of the link with which somebody chooses the first password of an account that an operator made.
+   * @limit accounts: Invitation, lifetime | the link does not work any more
+   */
   INVITE_MS: 7 * 24 * 60 * 60_000,
   /** Of Argon2id; a stored hash with less is made anew at the next login. */
   PASSWORD_MEMORY_KIB: 19 * KiB,
@@ -221,13 +269,19 @@ export const LIMITS = {
   SIGNING_KEY_RETIRED_MS: 60 * 60_000,
 
   // --- authorization of programs ---
-  /** What one that asks to be connected waits for its user. */
+  /**
+   * What one that asks to be connected waits for its user.
+   * @limit accounts: Consent page of an app, time to decide | 404 `OAUTH_REQUEST_UNKNOWN`
+   */
   OAUTH_REQUEST_MS: 10 * 60_000,
   /** Requests that wait, of all networks; one more ends the oldest. */
   OAUTH_REQUESTS_MAX: 10_000,
   /** A program redeems its code at once; whoever reads it in a log later finds it worthless. */
   OAUTH_CODE_MS: 60_000,
-  /** Programs that one account has connected; one more ends the one that was used longest ago. */
+  /**
+   * Programs that one account has connected; one more ends the one that was used longest ago.
+   * @limit accounts: Connected apps of one account | the app that was unused for longest is disconnected
+   */
   OAUTH_GRANTS_PER_ACCOUNT_MAX: 100,
   /** Of a document about a client; honest ones have a few hundred. */
   OAUTH_DOCUMENT_MAX_BYTES: 64 * KiB,
@@ -263,7 +317,10 @@ export const LIMITS = {
   WEBHOOK_BODY_MAX_BYTES: MiB,
   /** As long as the payment processor takes them. */
   IDEMPOTENCY_KEY_MAX_CHARACTERS: 255,
-  /** A request with the same key gets the same answer for so long. */
+  /**
+   * A request with the same key gets the same answer for so long.
+   * @limit api: Idempotency-Key, time for which it returns the same response | the request is carried out again
+   */
   IDEMPOTENCY_KEPT_MS: 24 * 60 * 60_000,
   /** What a second request with a key waits for the first one. */
   IDEMPOTENCY_WAIT_MS: 10_000,
@@ -293,9 +350,15 @@ export const LIMITS = {
   PROCESSOR_RETRY_AFTER_SECS: 5,
 
   // --- mail ---
-  /** Mails that strangers can cause (verification, resend, reset) to one recipient, together. */
+  /**
+   * Mails that strangers can cause (verification, resend, reset) to one recipient, together.
+   * @limit accounts: Verification and reset mails per hour to one address | no further mail is sent; the response is the same
+   */
   STRANGERS_MAILS_PER_HOUR: 3,
-  /** The same for a day. */
+  /**
+   * The same for a day.
+   * @limit accounts: Verification and reset mails per day to one address | no further mail is sent; the response is the same
+   */
   STRANGERS_MAILS_PER_DAY: 10,
   /** Requests for such mails that wait; more are answered and forgotten. */
   MAIL_REQUESTS_MAX: 10_000,
@@ -319,7 +382,10 @@ export const LIMITS = {
   MAIL_RETRY_MIN_MS: 5000,
   /** Pauses grow up to this. */
   MAIL_RETRY_MAX_MS: 60 * 60_000,
-  /** A mail that could not be sent for so long is given up, with a line in the log. */
+  /**
+   * A mail that could not be sent for so long is given up, with a line in the log.
+   * @limit operator: Mail that cannot be delivered, time | the mail is given up and logged
+   */
   MAIL_GIVE_UP_MS: 24 * 60 * 60_000,
 
   // --- billing: metering ---
@@ -379,6 +445,9 @@ export const LIMITS = {
   // --- API calls ---
 
   // --- certificates that are ordered by themselves ---
-  /** how many of those one account can get: a quarter */
+  /**
+   * how many of those one account can get: a quarter
+   * @limit accounts: Certificates for single names of one account within 7 days | the order waits until the week is over
+   */
   CERTIFICATE_NAMES_PER_ACCOUNT: 10,
 } as const;

@@ -72,13 +72,22 @@ export const CERTIFICATES_LIMITS = {
   DOMAIN_OFTEN_FOR_MS: 60 * 60_000,
   /** then so often: records that were there before are kept by resolvers for hours */
   DOMAIN_SELDOM_LOOK_MS: 10 * 60_000,
-  /** a domain whose proof was not found by then has failed, and is looked at when somebody asks */
+  /**
+   * a domain whose proof was not found by then has failed, and is looked at when somebody asks
+   * @limit accounts: Own domain, time to set the DNS record that proves it | verification fails; it can be started again
+   */
   DOMAIN_PENDING_MS: 72 * 60 * 60_000,
   /** how often a domain is looked at that is verified, or has lapsed */
   DOMAIN_DAILY_LOOK_MS: 24 * 60 * 60_000,
-  /** a proof that is absent for so long is given up: it is time to read the mail and to set a record again */
+  /**
+   * a proof that is absent for so long is given up: it is time to read the mail and to set a record again
+   * @limit accounts: Own domain, time for which its DNS record can be missing later | the domain lapses
+   */
   DOMAIN_ABSENT_MS: 7 * 24 * 60 * 60_000,
-  /** between two looks that are asked for by hand */
+  /**
+   * between two looks that are asked for by hand
+   * @limit accounts: Own domain, time between two checks on request | 429 `DOMAIN_CHECK_TOO_SOON`
+   */
   DOMAIN_ASKED_LOOK_MS: 5000,
   /** between two mails of one kind about one domain */
   DOMAIN_MAIL_MS: 24 * 60 * 60_000,
@@ -114,11 +123,17 @@ export const CERTIFICATES_LIMITS = {
   CERTIFICATE_SHORT_LIFE_MS: 10 * 24 * 3_600_000,
   /** how often somebody is told of one that is about to end */
   CERTIFICATE_WARN_EVERY_MS: 24 * 3_600_000,
-  /** new orders within the window below; the best known authority allows 300 */
+  /**
+   * new orders within the window below; the best known authority allows 300
+   * @limit operator: Certificate orders within 3 h | further orders wait
+   */
   CERTIFICATE_ORDERS_MAX: 250,
   /** the window in which new orders are counted */
   CERTIFICATE_ORDERS_WINDOW_MS: 3 * 3_600_000,
-  /** how many of those orders one account can make: a quarter. The operator's own names are not counted */
+  /**
+   * how many of those orders one account can make: a quarter. The operator's own names are not counted
+   * @limit accounts: Certificate orders of one account within 3 h | the order waits
+   */
   CERTIFICATE_ORDERS_PER_ACCOUNT: 62,
   /** orders of one account under way at once in one process. An order can take minutes, so one of the four places stays free for other accounts */
   CERTIFICATE_ORDERS_AT_ONCE_PER_ACCOUNT: 3,

@@ -1,3 +1,4 @@
+import { MUX_LIMITS } from '@tunnel/mux';
 import { expect, it } from 'vitest';
 import { CLIENT_LIMITS } from './limits.ts';
 
@@ -8,4 +9,8 @@ it('time limits that tests pass on a fast clock have these values', () => {
     DOCTOR_STEP_WITHIN_MS: 5000,
     DOCTOR_PINGS_WITHIN_MS: 3000,
   });
+});
+
+it('the client says why a local dial failed before the edge gives up', () => {
+  expect(MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS).toBeGreaterThan(CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS);
 });

@@ -5,7 +5,10 @@ const MiB = 1024 * KiB;
 
 export const CLIENT_LIMITS = {
   // --- client ---
-  /** a local service that does not answer by then is down */
+  /**
+   * a local service that does not answer by then is down
+   * @limit tunnels: Connection to the local service, time | HTTP visitors get 502 `LOCAL_UNREACHABLE`
+   */
   LOCAL_DIAL_TIMEOUT_MS: 10_000,
   /** what the address of a Unix socket has room for; the system cuts off what is longer */
   LOCAL_SOCKET_PATH_MAX_BYTES: 107,
@@ -15,15 +18,24 @@ export const CLIENT_LIMITS = {
   FILES_HEAD_MAX_BYTES: 128 * KiB,
   /** files: what is read at once; a visitor that does not read holds about three of these */
   FILES_READ_BYTES: 256 * KiB,
-  /** files: entries of a folder that its page shows, each looked at on the disk */
+  /**
+   * files: entries of a folder that its page shows, each looked at on the disk
+   * @limit tunnels: Entries of a folder that `tunnel files` lists | further entries are left out of the page
+   */
   FILES_LISTED_MAX: 1000,
   /** the longest first pause, drawn from zero on; later pauses are up to twice as long, or a quarter of the time without a connection if that is longer */
   RECONNECT_MIN_MS: 500,
-  /** the longest pause between two attempts */
+  /**
+   * the longest pause between two attempts
+   * @limit tunnels: Reconnection, longest pause between two attempts | the client tries again after this time at the latest
+   */
   RECONNECT_MAX_MS: 30_000,
   /** a connection that lasted this long resets the pause */
   RECONNECT_STABLE_AFTER_MS: 5000,
-  /** at the first start the client gives up after this (exit code 5), unless --wait */
+  /**
+   * at the first start the client gives up after this (exit code 5), unless --wait
+   * @limit tunnels: First connection of `tunnel`, time | `CLIENT_SERVER_UNREACHABLE` and exit code 5, unless `--wait` is given
+   */
   FIRST_CONNECT_TIMEOUT_MS: 30_000,
   /** attempts of the first start come at least this often, so that its 30 s hold several */
   FIRST_CONNECT_RETRY_MAX_MS: 5000,
@@ -77,7 +89,10 @@ export const CLIENT_LIMITS = {
   CLIENT_TICK_MS: 1000,
   /** a local service that is down is reported once in this time, not for every visitor */
   LOCAL_DIAL_NOTICE_EVERY_MS: 5000,
-  /** udp: flows of one client at once, a socket each */
+  /**
+   * udp: flows of one client at once, a socket each
+   * @limit tunnels: UDP flows of one client | `CLIENT_FLOW_LIMIT`; new visitors are turned away
+   */
   FLOWS_MAX: 10_000,
   /** part of the descriptors of the process that they may take */
   FLOWS_DESCRIPTOR_SHARE: 0.75,
@@ -111,7 +126,10 @@ export const CLIENT_LIMITS = {
   PEER_FLOW_UNCONFIRMED_BYTES: 8 * KiB,
   /** a health check reads no more of an answer than its status line */
   PROBE_STATUS_LINE_MAX_BYTES: 4 * KiB,
-  /** requests that the inspector of one client can show; the oldest give way */
+  /**
+   * requests that the inspector of one client can show; the oldest give way
+   * @limit dashboard: Inspector of a client: requests | the oldest request is dropped
+   */
   INSPECTOR_REQUESTS_MAX: 200,
   /** what they may hold together, heads and bodies */
   INSPECTOR_REQUESTS_BYTES: 8 * MiB,

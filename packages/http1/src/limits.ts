@@ -4,9 +4,15 @@ const KiB = 1024;
 
 export const HTTP1_LIMITS = {
   // --- messages of HTTP/1.1 ---
-  /** from the request or status line to the empty line, both included; above: 431 */
+  /**
+   * from the request or status line to the empty line, both included; above: 431
+   * @limit visitors: HTTP/1.1 request head, size | 431 `HTTP_HEAD_TOO_LARGE`
+   */
   HTTP_HEAD_MAX_BYTES: 32 * KiB,
-  /** field lines of a head; above: 431 */
+  /**
+   * field lines of a head; above: 431
+   * @limit visitors: HTTP/1.1 request head, header fields | 431 `HTTP_HEAD_TOO_LARGE`
+   */
   HTTP_FIELDS_MAX: 128,
   /** empty lines that are forgiven before a request line (RFC 9112, 2.2) */
   HTTP_EMPTY_LINES_MAX: 2,

@@ -1,3 +1,4 @@
+import { WIRE_LIMITS } from '@tunnel/protocol';
 import { expect, it } from 'vitest';
 import { MUX_LIMITS } from './limits.ts';
 
@@ -13,4 +14,15 @@ it('time limits that tests pass on a clock of their own have these values', () =
     DATAGRAM_BEHIND_MS: 100,
     DATAGRAM_SEEN_INTERVAL_MS: 10,
   });
+});
+
+it('two pings fit into the time until a peer is dead, on both kinds of connection', () => {
+  expect(WIRE_LIMITS.CONTROL_DEAD_AFTER_MS).toBeGreaterThan(2 * WIRE_LIMITS.CONTROL_PING_INTERVAL_MS);
+  expect(MUX_LIMITS.CARRIER_DEAD_AFTER_MS).toBeGreaterThan(2 * MUX_LIMITS.CARRIER_PING_INTERVAL_MS);
+});
+
+it('windows: floor, first, largest; one frame of DATA fits a first window and a 24-bit length', () => {
+  expect(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES).toBeLessThanOrEqual(MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES);
+  expect(MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES).toBeLessThanOrEqual(WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES);
+  expect(WIRE_LIMITS.FRAME_DATA_MAX_BYTES).toBeLessThan(2 ** 24);
 });

@@ -25,7 +25,10 @@ export const MUX_LIMITS = {
   CARRIER_WAIT_MS: 3_000,
   /** bytes that the streams of one session may have us hold; over it windows stop growing */
   SESSION_BUDGET_BYTES: 64 * MiB,
-  /** part of the machine’s memory that all sessions together may have us hold */
+  /**
+   * part of the machine’s memory that all sessions together may have us hold
+   * @limit operator: Part of the machine's memory for bytes in tunnels | tunnels become slower
+   */
   PROCESS_BUDGET_MEMORY_SHARE: 0.25,
 
   // --- datagrams ---

@@ -19,7 +19,10 @@ export const WIRE_LIMITS = {
   CONTROL_AUTH_TIMEOUT_MS: 10_000,
   /** two pings fit into the time after which a silent peer counts as dead */
   CONTROL_PING_INTERVAL_MS: 10_000,
-  /** a link that went silent without closing is noticed within this time, on both sides */
+  /**
+   * a link that went silent without closing is noticed within this time, on both sides
+   * @limit tunnels: Client connection, silence after which it counts as lost | `CONTROL_DEAD`; the client reconnects
+   */
   CONTROL_DEAD_AFTER_MS: 25_000,
   /** connect, TLS and WebSocket upgrade together, as seen by the client */
   CONTROL_HANDSHAKE_TIMEOUT_MS: 10_000,
@@ -31,7 +34,10 @@ export const WIRE_LIMITS = {
   /** of its method, likewise */
   EDGE_ANSWERED_METHOD_MAX_CHARS: 32,
 
-  /** names of services in a registration */
+  /**
+   * names of services in a registration
+   * @limit policies: Services that one tunnel can send requests to | `POLICY_INVALID`
+   */
   REGISTER_SERVICES_MAX: 16,
 
   // --- frames ---

@@ -14,7 +14,15 @@ export interface AlertRates {
 }
 
 /** `perHost` is for all accounts together: an edge is no weapon. */
-const RATES: AlertRates = { perGroup: 10, perAccount: 30, perHostOfAccount: 60, perHost: 600 };
+const RATES: AlertRates = {
+  /** @limit tunnels: Alerts of one group per minute | dropped and counted (`group`) */
+  perGroup: 10,
+  /** @limit tunnels: Alerts of one account per minute | dropped and counted (`account`) */
+  perAccount: 30,
+  perHostOfAccount: 60,
+  /** @limit operator: Alert requests of all accounts to one host per minute | dropped and counted (`host`) */
+  perHost: 600,
+};
 
 /** The minute, and a little more: whichever minute one looks at, with both its ends, has no more. */
 const MINUTE = { windowMs: 61_000, keys: 20_000 };

@@ -13,7 +13,10 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const ACCOUNTS = { atOnce: 6, maxWaiting: 1000 } as const;
 /** How long the processor can take to answer while an account is held. */
 const HELD_MS = 60_000;
-/** How long a request waits for another request of its account. */
+/**
+ * How long a request waits for another request of its account.
+ * @limit accounts: Billing request, time to wait for another one of the same account | 503 `BILLING_BUSY`
+ */
 const WAIT_MS = 15_000;
 /** When a caller that was refused should try again. */
 const RETRY_AFTER_SECS = 2;

@@ -22,7 +22,10 @@ export const DNS_LIMITS = {
   SEEN_EVERY_MS: 2000,
   /** then it is given up, and no validation is spent */
   SEEN_WITHIN_MS: 120_000,
-  /** how long the program of `[acme] dns_exec` may take */
+  /**
+   * how long the program of `[acme] dns_exec` may take
+   * @limit operator: Program of `[acme] dns_exec`, time | the program is ended and the order has failed
+   */
   HOOK_TIMEOUT_MS: 60_000,
   /** after it has ended: output of it that is still on the way, or a pipe that a program of its own holds */
   HOOK_DRAIN_MS: 500,

@@ -5,19 +5,31 @@ const MiB = 1024 * KiB;
 
 export const BRIDGE_LIMITS = {
   // --- published MCP server ---
-  /** one message, from a caller and from the server; a larger one is refused, and the others go on */
+  /**
+   * one message, from a caller and from the server; a larger one is refused, and the others go on
+   * @limit mcp: Published server: message, size | the message is refused
+   */
   MESSAGE_MAX_BYTES: 1 * MiB,
-  /** calls under way at the server, of all callers together; more are told to come back */
+  /**
+   * calls under way at the server, of all callers together; more are told to come back
+   * @limit mcp: Published server: calls at once | 429 with Retry-After
+   */
   CALLS_MAX: 32,
   /** callers that wait for changes of the lists (`subscriptions/listen`) */
   SUBSCRIPTIONS_MAX: 32,
   /** progress that one call may report; what comes then is left out, since a caller that does not read it lets it pile up */
   PROGRESS_MAX_BYTES: 1 * MiB,
-  /** how long the server may take to answer a call, from its last sign of progress */
+  /**
+   * how long the server may take to answer a call, from its last sign of progress
+   * @limit mcp: Published server: call, time since its last progress | the call fails
+   */
   CALL_TIMEOUT_MS: 600_000,
   /** how long a call may take at all, however often it reports progress */
   CALL_TOTAL_MS: 3_600_000,
-  /** how long the server may take to start and say what it is: `npx` fetches it first */
+  /**
+   * how long the server may take to start and say what it is: `npx` fetches it first
+   * @limit mcp: Published server: start, time | the start has failed, and is tried again
+   */
   START_TIMEOUT_MS: 60_000,
   /** silence to the question of the newer revision; then it is asked as the older one has it */
   PROBE_TIMEOUT_MS: 10_000,

@@ -4,7 +4,10 @@ const KiB = 1024;
 
 export const MCP_TOOL_LIMITS = {
   // --- results ---
-  /** a result as it goes out, structured and as text: a model pays for every word of it */
+  /**
+   * a result as it goes out, structured and as text: a model pays for every word of it
+   * @limit mcp: Tools: result, size | the result is shortened and says so
+   */
   TOOL_RESULT_MAX_BYTES: 256 * KiB,
   /** of a failure in words, and of what a caller said that is quoted in it: a line, not a page */
   TOOL_MESSAGE_MAX_CHARS: 1000,
@@ -22,13 +25,19 @@ export const MCP_TOOL_LIMITS = {
   TOOL_TUNNELS_MAX: 100,
   /** requests in one answer unless more were asked for */
   TOOL_REQUESTS_DEFAULT: 20,
-  /** requests in one answer: what an edge keeps of one tunnel is not much more */
+  /**
+   * requests in one answer: what an edge keeps of one tunnel is not much more
+   * @limit mcp: Tools: requests in one result | older requests are left out
+   */
   TOOL_REQUESTS_MAX: 50,
 
   // --- waiting ---
   /** how long a request is waited for unless it was said: what most hosts allow a call */
   TOOL_WAIT_DEFAULT_MS: 60_000,
-  /** the longest wait: a person who has to press a button somewhere is back by then */
+  /**
+   * the longest wait: a person who has to press a button somewhere is back by then
+   * @limit mcp: Tools: longest wait for a request | the tool returns without one
+   */
   TOOL_WAIT_MAX_MS: 300_000,
   /** between two reports of progress: they may be 5 s apart, and timers are late on a busy machine */
   TOOL_PROGRESS_INTERVAL_MS: 4500,

@@ -60,7 +60,10 @@ interface Published {
   readonly offer: P2pOffer;
 }
 
-/** Joins of an account that were refused for name, secret or permission; after so many in a minute none is looked at. */
+/**
+ * Joins of an account that were refused for name, secret or permission; after so many in a minute none is looked at.
+ * @limit tunnels: Refused p2p joins of one account per minute | `P2P_TOO_MANY_ATTEMPTS` until the minute is over
+ */
 const REFUSED_JOINS = { perWindow: 60, windowMs: 60_000, togetherMs: 60_000, keys: 10_000 };
 
 /** What an unknown name is compared with, so that it takes as long as a wrong secret. No SHA-256 is known that is this. */

@@ -44,7 +44,10 @@ interface OpenSockets {
 
 /** With port 0: another program may have the number over the other transport, or on another address. */
 const PORT_TRIES = 10;
-/** Questions of one network (IPv4 /24, IPv6 /56). Further questions are dropped. */
+/**
+ * Questions of one network (IPv4 /24, IPv6 /56). Further questions are dropped.
+ * @limit operator: Questions per second of one network to the built-in DNS responder | further questions are dropped
+ */
 const QUERIES = { perWindow: 200, windowMs: 1000, togetherMs: 1000, keys: 10_000 };
 /** Further questions over UDP are answered without the SOA record, so that an answer under a forged address floods no victim. */
 const CALM_QUERIES = { ...QUERIES, perWindow: 20 };
