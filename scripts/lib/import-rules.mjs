@@ -17,7 +17,7 @@ export const MAY_IMPORT = {
   certificates: ['errors', 'rules', 'config', 'runtime'],
   simulator: ['contract', 'errors', 'rules', 'runtime'],
   peer: ['protocol', 'mux', 'errors', 'runtime'],
-  client: ['protocol', 'mux', 'peer', 'policy', 'http1', 'rules', 'errors', 'config', 'runtime'],
+  client: ['protocol', 'mux', 'peer', 'policy', 'http1', 'rules', 'tunnel-spec', 'errors', 'config', 'runtime'],
   edge: [
     'protocol',
     'mux',
@@ -25,6 +25,7 @@ export const MAY_IMPORT = {
     'http1',
     'certificates',
     'rules',
+    'tunnel-spec',
     'contract',
     'http-shell',
     'errors',

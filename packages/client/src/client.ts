@@ -22,7 +22,7 @@ import { StatusEmitter, type StatusListener } from './status.ts';
 import { StreamHandler } from './tunnels/stream-handler.ts';
 import { type Tunnel, TunnelEntry } from './tunnels/tunnel.ts';
 import { TunnelRegistry } from './tunnels/tunnel-registry.ts';
-import { checkTunnelSpec, concealKey, type TunnelSpec } from './tunnels/tunnel-spec.ts';
+import { acceptTunnel, type ClientSpec, type TunnelOptions } from './tunnels/tunnel-spec.ts';
 
 export interface CloseOptions {
   /** How long visitors that are being served may take; 0, the default, cuts them off. */
@@ -44,7 +44,7 @@ export interface Client {
   /** Visitors being served now. */
   readonly openConnections: number;
   /** Settles with the edge's answer; rejects with its fault when it refuses. */
-  open(spec: TunnelSpec, options?: OpenOptions): Promise<Tunnel>;
+  open(tunnel: TunnelOptions | ClientSpec, options?: OpenOptions): Promise<Tunnel>;
   /** The one of this name; the first, when there are several. */
   find(name: string): Tunnel | undefined;
   /** Connections to what other clients publish. */
@@ -209,10 +209,9 @@ class TunnelClient implements Client {
     return this.#registry.tunnels.find((tunnel) => tunnel.name === name);
   }
 
-  async open(spec: TunnelSpec, { endpointOf }: OpenOptions = {}): Promise<Tunnel> {
+  async open(given: TunnelOptions | ClientSpec, { endpointOf }: OpenOptions = {}): Promise<Tunnel> {
     this.#refuseWhenEnding();
-    const wanted = concealKey(spec);
-    checkTunnelSpec(wanted);
+    const wanted = acceptTunnel(given);
     const { clock, random } = this.#settings;
     const previous = endpointOf instanceof TunnelEntry ? endpointOf.endpoint : {};
     const tunnel = new TunnelEntry(wanted, { backoff: new Backoff(clock, random), owner: this.#registry, previous });

@@ -51,15 +51,6 @@ export type { StatusEvent, StatusListener } from './status.ts';
 export { protocolTraits } from './tunnels/kinds/kinds.ts';
 export { asciiDomain } from './tunnels/kinds/own-domain.ts';
 export { type ProtocolTraits } from './tunnels/kinds/tunnel-kind.ts';
-export {
-  type EntryFields,
-  outcomeOf,
-  planReload,
-  type ReloadOutcome,
-  type RunningEntry,
-  restartRequired,
-  type WantedEntry,
-} from './tunnels/plan-reload.rules.ts';
 export type { PublishedPeer } from './tunnels/tunnel.ts';
 export {
   type DatagramWay,
@@ -70,4 +61,10 @@ export {
   type TunnelState,
   type TunnelTarget,
 } from './tunnels/tunnel.ts';
-export { checkTunnelSpec, type HealthCheck, type TunnelSpec, tunnelFields } from './tunnels/tunnel-spec.ts';
+export {
+  type ClientSpec,
+  checkTunnelSpec,
+  type HealthCheck,
+  type TunnelOptions,
+  tunnelFields,
+} from './tunnels/tunnel-spec.ts';

@@ -20,7 +20,8 @@ export interface ConcealedText {
   reveal(): string;
 }
 
-type ValueOf<K extends OptionKey> = Options[K] extends { readonly isSecret: true }
+/** The value of an option in a spec. */
+export type OptionValue<K extends OptionKey> = Options[K] extends { readonly isSecret: true }
   ? ConcealedText | string
   : Exclude<z.input<Options[K]['schema']>, undefined>;
 
@@ -28,7 +29,7 @@ type Has<P extends Proto, K extends OptionKey> = P extends Options[K]['protos'][
 
 /** The options of a protocol, and the keys of other protocols as undefined, so that code can read every key of every tunnel. */
 type SpecOf<P extends Proto> = { readonly proto: P } & {
-  readonly [K in SpecKey]?: (Has<P, K> extends true ? ValueOf<K> : undefined) | undefined;
+  readonly [K in SpecKey]?: (Has<P, K> extends true ? OptionValue<K> : undefined) | undefined;
 };
 
 /** A tunnel. An absent option has its default. */

@@ -1,6 +1,6 @@
 // Members of groups as people run them: a local service, and a real client in front of it.
 import { connect as connectTcp } from 'node:net';
-import { type Client, connect, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
+import { type Client, connect, type StatusEvent, type Tunnel, type TunnelOptions } from '@tunnel/client';
 import { eventually, startTcpServer, type TcpServer } from '@tunnel/testkit';
 import type { Harness } from '../../system/harness.fixture.ts';
 import { type Answering, askHttp, endpointOf, startWeb, type WebService } from '../../system/http-tunnels.fixture.ts';
@@ -59,7 +59,7 @@ export interface Member {
 export const join = async (
   harness: Harness,
   edge: GroupEdge,
-  spec: Partial<TunnelSpec> & Pick<TunnelSpec, 'localPort'>,
+  spec: Partial<TunnelOptions> & Pick<TunnelOptions, 'localPort'>,
   { who = 'alice', server = edge.server }: { readonly who?: Who; readonly server?: string } = {},
 ): Promise<Member> => {
   const statuses: StatusEvent[] = [];

@@ -1,5 +1,5 @@
 // Tunnels of people: a local service, a real client with their key in front of it, and visitors.
-import { type Client, connect, type StatusEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
+import { type Client, connect, type StatusEvent, type Tunnel, type TunnelOptions } from '@tunnel/client';
 import type { TunnelLogEntry } from '@tunnel/contract';
 import { randomId } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
@@ -20,7 +20,7 @@ export const connectWith = async (harness: PlatformHarness, token: string): Prom
 };
 
 /** What this client is told when it asks for such a tunnel; 'open': it got it. */
-export const fateOf = (client: Client, spec: TunnelSpec): Promise<string> =>
+export const fateOf = (client: Client, spec: TunnelOptions): Promise<string> =>
   client.open(spec).then(
     () => 'open',
     (fault: { code: string; message: string }) => `${fault.code}: ${fault.message}`,
@@ -35,7 +35,7 @@ export const startService = async (
 export const openTunnel = async (
   harness: PlatformHarness,
   person: Pick<Person, 'token'>,
-  spec: Partial<TunnelSpec> = {},
+  spec: Partial<TunnelOptions> = {},
 ): Promise<{ client: Client; tunnel: Tunnel; statuses: StatusEvent[]; key: { id: string; token: string } }> => {
   const key = await harness.newKey(person);
   const open = await connectWith(harness, key.token);

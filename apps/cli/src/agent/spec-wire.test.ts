@@ -12,12 +12,12 @@ const policyOf = (value: unknown): TunnelPolicy =>
   ]);
 
 const spec: NamedSpec = {
-  protocol: 'http',
+  proto: 'http',
   name: 'shop',
-  localPort: 3000,
+  local_port: 3000,
   group: 'shop',
-  groupKey: new Secret('the key of the group'),
-  policyRevision: 3,
+  group_key: new Secret('the key of the group'),
+  policy_revision: 3,
   services: { api: 4000 },
   policy: policyOf({
     login: { issuer: 'https://id.example.com', client_id: 'x', client_secret: 'of the provider' },
@@ -43,17 +43,15 @@ describe('a tunnel on its way to a running client', () => {
     const text = JSON.stringify(await specToWire(spec));
     expect(text).not.toContain('918273645');
     const arrived = specFromWire(JSON.parse(text));
-    expect(arrived).toMatchObject({ name: 'shop', policyRevision: 3, services: { api: 4000 } });
+    expect(arrived).toMatchObject({ name: 'shop', policy_revision: 3, services: { api: 4000 } });
     const again = JSON.stringify(await specToWire(arrived));
     expect(again).toBe(text);
   });
 
   it('is refused for a policy that is none, and for one of another kind of tunnel', () => {
-    const plain = { protocol: 'http', name: 'a', localPort: 1 };
+    const plain = { proto: 'http', name: 'a', local_port: 1 };
     expect(() => specFromWire({ ...plain, policy: { rules: [{ dny: true }] } })).toThrow('did you mean `deny`?');
-    expect(() => specFromWire({ ...plain, policy: 'file.yml' })).toThrow('must be of the kind object');
-    expect(() => specFromWire({ ...plain, protocol: 'tcp', policy: { rules: [{ max_body: 1 }] } })).toThrow(
-      'is for http',
-    );
+    expect(() => specFromWire({ ...plain, policy: 'file.yml' })).toThrow('must be a table, not a file');
+    expect(() => specFromWire({ ...plain, proto: 'tcp', policy: { rules: [{ max_body: 1 }] } })).toThrow('is for http');
   });
 });

@@ -1,65 +1,44 @@
-// A tunnel to be added, on its way from the command that asks for it to the client that opens it: JSON with the names of the library.
-import { checkTunnelSpec, policyToSend, type TunnelSpec } from '@tunnel/client';
-import { Secret } from '@tunnel/runtime';
+// A tunnel to be added, on its way from the command that asks for it to the client that opens it: JSON by the keys of config.yml.
+import { type ClientSpec, checkTunnelSpec, policyToSend } from '@tunnel/client';
+import { optionOf, SPEC_KEYS, type SpecKey } from '@tunnel/tunnel-spec';
 import { misuse } from '../io/problem-report.ts';
 
-/** The name is known to whoever asks: it is what the tunnel is removed by. */
-export type NamedSpec = TunnelSpec & { readonly name: string };
-
-type Kind = 'string' | 'number' | 'boolean' | 'object';
-
-/** What may be said of a tunnel that is added; p2p has secrets of its own, and commands of its own. */
-const KEYS: Readonly<Partial<Record<keyof TunnelSpec, Kind>>> = {
-  protocol: 'string',
-  name: 'string',
-  localHost: 'string',
-  localPort: 'number',
-  localSocket: 'string',
-  allowControlSocket: 'boolean',
-  files: 'object',
-  subdomain: 'string',
-  domain: 'string',
-  hostHeader: 'string',
-  localProtocol: 'string',
-  localTlsVerify: 'boolean',
-  capture: 'boolean',
-  remotePort: 'number',
-  idleSecs: 'number',
-  proxyProtocol: 'string',
-  group: 'string',
-  groupKey: 'string',
-  healthCheck: 'object',
-  policy: 'object',
-  policyRevision: 'number',
-  services: 'object',
-};
+/** A tunnel with a name. The command that asks for it knows the name, and the tunnel is removed by it. */
+export type NamedSpec = ClientSpec & { readonly name: string };
 
 /**
- * The key of a group goes along: the socket is its owner's alone, and so is the client behind it. A policy goes as the edge would be sent it: no
- * password, no token, and no file that would be looked for from another folder.
+ * The key of a group goes along, because only the user's own programs can open the socket. A policy goes as the edge would be sent it: no password, no
+ * token, and no file that would be looked for from another folder.
  */
 export const specToWire = async (spec: NamedSpec): Promise<object> => {
-  const { groupKey } = spec;
+  const { group_key } = spec;
   const policy = await policyToSend(spec);
   return {
     ...spec,
-    ...(groupKey instanceof Secret ? { groupKey: groupKey.reveal() } : {}),
+    ...(typeof group_key === 'object' ? { group_key: group_key.reveal() } : {}),
     ...(policy === null ? {} : { policy }),
   };
 };
 
-/** Throws a Fault for what is no tunnel. */
+/** Throws a Fault for JSON that is no tunnel. */
 export const specFromWire = (json: unknown): NamedSpec => {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) throw misuse('a tunnel is a JSON object');
-  for (const [key, value] of Object.entries(json)) {
-    const kind = Object.hasOwn(KEYS, key) ? KEYS[key as keyof TunnelSpec] : undefined;
-    if (kind === undefined) throw misuse(`\`${key}\` says nothing about a tunnel that is added`);
-    if (typeof value !== kind || value === null || Array.isArray(value))
-      throw misuse(`\`${key}\` must be of the kind ${kind}`);
-  }
+  const { proto, name, ...options } = json as Readonly<Record<string, unknown>>;
+  for (const [key, value] of Object.entries(options)) checkOption(key, value);
+  if (typeof name !== 'string' || name === '') throw misuse('a tunnel that is added has a `name`');
+  // p2p has secrets of its own, and commands of its own.
+  if (proto === 'p2p') throw misuse('p2p tunnels are published with `tunnel p2p publish`');
   const spec = json as NamedSpec;
-  if (typeof spec.name !== 'string' || spec.name === '') throw misuse('a tunnel that is added has a `name`');
-  if ((spec.protocol as string) === 'p2p') throw misuse('p2p tunnels are published with `tunnel p2p publish`');
   checkTunnelSpec(spec);
   return spec;
 };
+
+const checkOption = (key: string, value: unknown): void => {
+  if (!isSpecKey(key)) throw misuse(`\`${key}\` says nothing about a tunnel that is added`);
+  // A file would be looked for from the folder of the running client.
+  if (key === 'policy' && typeof value === 'string') throw misuse('`policy` must be a table, not a file');
+  const parsed = optionOf(key).schema.safeParse(value);
+  if (!parsed.success) throw misuse(`\`${key}\` must be ${parsed.error.issues[0]?.message ?? 'another value'}`);
+};
+
+const isSpecKey = (key: string): key is SpecKey => (SPEC_KEYS as readonly string[]).includes(key);

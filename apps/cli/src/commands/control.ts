@@ -1,5 +1,5 @@
 // `tunnel remove`, `tunnel reload`, `tunnel stop`: changes of a running client, each one call to it.
-import type { ReloadOutcome } from '@tunnel/client';
+import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import { Command } from 'commander';
 import { addClientFlag, type ClientFlags, chooseClient } from '../agent/choose-client.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';

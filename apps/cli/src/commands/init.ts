@@ -64,7 +64,7 @@ const oneMore = (text: string, before: readonly WantedTunnel[] = []): readonly W
 };
 
 const refusalOf = ({ name, proto, port }: WantedTunnel): string | null =>
-  refusal(() => checkTunnelSpec({ protocol: proto, name, localPort: port }));
+  refusal(() => checkTunnelSpec({ proto, name, local_port: port }));
 
 const serverRefusal = (server: string): string | null => refusal(() => parseServerAddress(server));
 

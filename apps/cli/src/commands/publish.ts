@@ -1,5 +1,5 @@
 // The commands that publish one local service (`tunnel http 3000` and the like): what each kind takes, and how it runs.
-import { localText, type TunnelSpec } from '@tunnel/client';
+import { type ClientSpec, localText } from '@tunnel/client';
 import { Command, Option } from 'commander';
 import { describeTunnel, type KindName, type Target, type TunnelFlags } from '../config/described-tunnel.ts';
 import { loadConfig } from '../config/file.ts';
@@ -157,8 +157,8 @@ export const publishCommand =
   };
 
 /** Tells two clients apart: the same service under another name, or in another group, is another client. */
-const stateKeyOf = (kind: KindName, spec: TunnelSpec): string => {
+const stateKeyOf = (kind: KindName, spec: ClientSpec): string => {
   const host = kind === 'tcp' || kind === 'udp' ? [] : [spec.domain ?? spec.subdomain ?? ''];
   const group = kind === 'udp' ? [] : [spec.group ?? ''];
-  return [spec.protocol, localText(spec), spec.name, ...host, ...group].join('|');
+  return [spec.proto, localText(spec), spec.name, ...host, ...group].join('|');
 };

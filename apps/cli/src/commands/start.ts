@@ -16,7 +16,7 @@ import {
   type ConnectionFlags,
   type RequestFlags,
 } from '../config/flags.ts';
-import { localOf, type NamedTunnel, planOf, policyFilesOf } from '../config/plan.ts';
+import { type NamedTunnel, planOf, policyFilesOf } from '../config/plan.ts';
 import { resolveSettings, shownPath } from '../config/settings.ts';
 import { ConfigWatch, WatchedFiles } from '../config/watch.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
@@ -174,7 +174,7 @@ const checkedText = (entry: ClientTunnel): string => {
   if (p2p_connect !== undefined) {
     return `p2p ${p2p_connect} (${p2p_service}) at ${entry.listen_host}:${entry.listen_port}`;
   }
-  const local = localText(localOf(entry));
+  const local = localText(entry);
   if (p2p_publish !== undefined) return `p2p ${local} (${p2p_service}) as ${p2p_publish}`;
   return `${proto} ${local}${group === undefined ? '' : ` in group ${group}`}`;
 };

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { describingCommand } from '../commands/publish.ts';
@@ -37,13 +38,12 @@ const described = (kind: KindName, ...args: string[]): DescribedTunnel => {
 describe('the tunnel of a command line', () => {
   it('has the options that were typed, and a name after its command and target', () => {
     expect(described('http', 'localhost:3000', '--subdomain', 'shop').spec).toMatchObject({
-      ...{ protocol: 'http', name: 'http-3000', localHost: 'localhost', localPort: 3000, subdomain: 'shop' },
-      ...{ capture: true, hostHeader: 'keep' },
+      ...{ proto: 'http', name: 'http-3000', local_host: 'localhost', local_port: 3000, subdomain: 'shop' },
     });
-    expect(described('http', 'https://a:1').spec).toMatchObject({ protocol: 'https', name: 'http-1' });
-    expect(described('udp', '53', '--name', 'dns').spec).toMatchObject({ protocol: 'udp', name: 'dns', localPort: 53 });
+    expect(described('http', 'https://a:1').spec).toMatchObject({ proto: 'https', name: 'http-1' });
+    expect(described('udp', '53', '--name', 'dns').spec).toMatchObject({ proto: 'udp', name: 'dns', local_port: 53 });
     expect(described('files', 'dist', '--spa').spec).toMatchObject({
-      ...{ protocol: 'http', name: 'files-dist', files: { dir: join(home.path, 'dist'), spa: true } },
+      ...{ proto: 'http', name: 'files-dist', files: { dir: join(home.path, 'dist'), spa: true } },
     });
   });
 
@@ -58,7 +58,7 @@ describe('the tunnel of a command line', () => {
       '--local-host',
       '127.0.0.1',
     );
-    expect(String(spec.groupKey)).not.toContain('what members share');
+    expect(inspect(spec.group_key)).not.toContain('what members share');
     expect(entry()).toEqual({ proto: 'tcp', local_port: 5432, group: 'db', group_key_file: join(home.path, 'key') });
     expect(described('http', '1', '--host-header', 'keep', '--local-tls-no-verify').entry()).toEqual({
       proto: 'http',

@@ -1,15 +1,14 @@
 // The tunnel that a command line describes: its entry of config.yml, and the same for the client.
 import { statSync } from 'node:fs';
-import { localLabel, type TunnelSpec } from '@tunnel/client';
+import { type ClientSpec, localLabel } from '@tunnel/client';
 import type { ClientTunnel } from '@tunnel/config/client';
 import { pathFrom, readGroupKeyFile } from '@tunnel/config/layers';
 import { Secret } from '@tunnel/runtime';
-import { defaultOf, hasOption, OPTION_KEYS, type OptionKey, type Proto } from '@tunnel/tunnel-spec';
+import { defaultOf, hasOption, OPTION_KEYS, type OptionKey, type Proto, specOfEntry } from '@tunnel/tunnel-spec';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import type { EntryKeys } from './entries.ts';
 import { type TypedTarget, targetEntry } from './local-target.ts';
-import { specOf } from './plan.ts';
 import { guardEntryOf, guardSpecOf, type HttpGuardFlags } from './policy-flags.ts';
 import { entryOfFlags, type FlagEntry } from './tunnel-flags.ts';
 
@@ -39,7 +38,7 @@ export type Target = TypedTarget | string;
 type TunnelIo = Pick<Io, 'env' | 'cwd' | 'home'>;
 
 export interface DescribedTunnel {
-  readonly spec: TunnelSpec & { readonly name: string };
+  readonly spec: ClientSpec & { readonly name: string };
   /** The entry of config.yml, without defaults. Secrets stay where they are: their file or variable is named. Throws a Fault. */
   readonly entry: () => EntryKeys;
 }
@@ -55,12 +54,12 @@ export const describeTunnel = (kind: KindName, target: Target, flags: TunnelFlag
   checkHealthFlags(flags);
   const entry = withoutDefaults(proto, joined(leadsTo, entryOfFlags(kind, { ...flags }, io)));
   const { policy: _read, ...keys } = entry;
-  const spec: TunnelSpec = {
-    ...specOf('', filledEntry(proto, { ...keys, group_key: groupKey })),
+  const spec = {
+    ...specOfEntry({ proto, ...keys, group_key: groupKey }),
     // A host beside a socket is for the client to refuse.
-    ...(keys.local_host === undefined ? {} : { localHost: keys.local_host as string }),
+    ...(keys.local_host === undefined ? {} : { local_host: String(keys.local_host) }),
     ...guardSpecOf(flags, io),
-  };
+  } as ClientSpec;
   return {
     spec: { ...spec, name: flags.name ?? `${kind}-${localLabel(spec)}` },
     entry: () => ({ proto, ...(keys as EntryKeys), ...guardEntryOf(flags, io) }),

@@ -16,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => home.close());
 
 const specOf = (flags: HttpGuardFlags) => guardSpecOf(flags, makeTestIo({ home: home.path }));
-const sentOf = (flags: HttpGuardFlags) => policyToSend({ protocol: 'http', localPort: 1, ...specOf(flags) });
+const sentOf = (flags: HttpGuardFlags) => policyToSend({ proto: 'http', local_port: 1, ...specOf(flags) });
 
 describe('flags make rules', () => {
   it('in one order, whatever order they were typed in, and those of the file come last', async () => {

@@ -1,6 +1,6 @@
 // The flags that say who may visit a tunnel, and the rules that they make, in one order: denied networks, allowed ones, a rate limit, who may come in,
 // headers; then those of --policy. Secrets are in files: a process list shows what is typed.
-import { TunnelPolicy, type TunnelSpec } from '@tunnel/client';
+import { type ClientSpec, TunnelPolicy } from '@tunnel/client';
 import { pathFrom } from '@tunnel/config/layers';
 import { PolicySource, readPolicySource } from '@tunnel/config/policy';
 import { InvalidArgumentError, Option } from 'commander';
@@ -76,7 +76,7 @@ export const guardOptions = (carriesRequests: boolean): Option[] => [
 type PolicyIo = Pick<Io, 'env' | 'cwd' | 'home'>;
 
 /** The policy of a tunnel: the rules that the flags make, then those of --policy. Throws a Fault or a ConfigProblem. */
-export const guardSpecOf = (flags: HttpGuardFlags, io: PolicyIo): Pick<TunnelSpec, 'policy'> => {
+export const guardSpecOf = (flags: HttpGuardFlags, io: PolicyIo): Pick<ClientSpec, 'policy'> => {
   const sources = policySourcesOf(flags, io);
   return sources.length === 0 ? {} : { policy: TunnelPolicy.of(sources) };
 };

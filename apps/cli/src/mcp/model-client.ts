@@ -220,8 +220,8 @@ const freeName = ({ spec, isNamed }: WantedTunnel, running: ClientRun): string =
 /** Requests are seen from the first tunnel on that carries any. */
 const watchRequests = (output: Output): ClientRunDeps['watchRequests'] => {
   let inspector: Promise<string | null> | null = null;
-  return (client, { protocol }) => {
-    if (inspector === null && protocolTraits(protocol).carriesRequests) {
+  return (client, { proto }) => {
+    if (inspector === null && protocolTraits(proto).carriesRequests) {
       client.onRequest((event) => output.onRequest(event));
       inspector = client.openInspector().then((opened) => opened?.url ?? null);
     }

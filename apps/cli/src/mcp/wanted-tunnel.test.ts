@@ -30,8 +30,8 @@ describe('what a model asks to open', () => {
   });
 
   it('is dialled as it was judged', () => {
-    expect(wanted({ local_host: '[::1]' }).spec.localHost).toBe('::1');
-    expect(wanted({ local_host: 'LOCALHOST.' }).spec.localHost).toBe('localhost');
+    expect(wanted({ local_host: '[::1]' }).spec.local_host).toBe('::1');
+    expect(wanted({ local_host: 'LOCALHOST.' }).spec.local_host).toBe('localhost');
     for (const local_host of ['127.0.0.1.', 'localhost..', '[localhost]']) {
       expect(() => wanted({ local_host })).toThrow(expect.objectContaining({ code: 'MCP_TARGET_NOT_ALLOWED' }));
     }
@@ -41,16 +41,16 @@ describe('what a model asks to open', () => {
     const input = { subdomain: 'shop', host_header: 'rewrite', name: 'web' };
     expect(wanted(input)).toEqual({
       spec: {
-        ...{ protocol: 'http', localHost: '127.0.0.1', localPort: 3000 },
-        ...{ subdomain: 'shop', hostHeader: 'rewrite', name: 'web' },
+        ...{ proto: 'http', local_host: '127.0.0.1', local_port: 3000 },
+        ...{ subdomain: 'shop', host_header: 'rewrite', name: 'web' },
       },
       isNamed: true,
     });
     expect(wanted({ protocol: 'tls', domain: 'shop.example.com' }).spec).toEqual({
-      ...{ protocol: 'tls', localHost: '127.0.0.1', localPort: 3000, domain: 'shop.example.com' },
+      ...{ proto: 'tls', local_host: '127.0.0.1', local_port: 3000, domain: 'shop.example.com' },
     });
     expect(wanted({ protocol: 'tcp', remote_port: 20_001, local_host: 'localhost' })).toEqual({
-      spec: { protocol: 'tcp', localHost: 'localhost', localPort: 3000, remotePort: 20_001 },
+      spec: { proto: 'tcp', local_host: 'localhost', local_port: 3000, remote_port: 20_001 },
       isNamed: false,
     });
   });
@@ -70,7 +70,7 @@ describe('what a model asks to open', () => {
     const input = { protocol: 'p2p', p2p_name: 'office', p2p_service: 'udp' } as const;
     expect(() => wanted(input)).toThrow(expect.objectContaining({ code: 'MCP_P2P_SECRET_MISSING' }));
     const { spec, isNamed } = wanted(input, ALLOWED_BY_DEFAULT, { env });
-    expect([spec.p2pName, spec.service, isNamed]).toEqual(['office', 'udp', true]);
+    expect([spec.p2p_publish, spec.p2p_service, isNamed]).toEqual(['office', 'udp', true]);
     expect(JSON.stringify(spec)).not.toContain(env.TUNNEL_P2P_SECRET);
   });
 });

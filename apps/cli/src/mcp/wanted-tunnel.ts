@@ -1,14 +1,15 @@
 // What a model asks to open, as the client takes it: first whether it may, then what it is.
-import { checkTunnelSpec, localText, type TunnelSpec } from '@tunnel/client';
+import { type ClientSpec, checkTunnelSpec, localText } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { OpenTunnelInput } from '@tunnel/mcp/tools';
 import { Secret } from '@tunnel/runtime';
+import { SPEC_KEYS, type SpecKey } from '@tunnel/tunnel-spec';
 import type { Io } from '../io/io.ts';
 import { misuse } from '../io/problem-report.ts';
 import { type AllowedTarget, isTargetAllowed, parseAllowedTarget, plainHost } from './mcp-allow.rules.ts';
 
 export interface WantedTunnel {
-  readonly spec: TunnelSpec;
+  readonly spec: ClientSpec;
   /** A name that was not given can be another. */
   readonly isNamed: boolean;
 }
@@ -19,21 +20,18 @@ export const wantedTunnel = (
   allow: readonly string[],
   { env }: Pick<Io, 'env'>,
 ): WantedTunnel => {
-  const { local_host = '127.0.0.1', local_port: localPort } = input;
-  const localHost = plainHost(local_host);
-  const target = localText({ localHost, localPort });
-  if (!isTargetAllowed(allowedTargets(allow), localHost, localPort)) {
+  const { protocol: proto, local_port, name, p2p_name } = input;
+  const local_host = plainHost(input.local_host ?? '127.0.0.1');
+  if (!isTargetAllowed(allowedTargets(allow), local_host, local_port)) {
+    const target = localText({ local_host, local_port });
     throw new Fault('MCP_TARGET_NOT_ALLOWED', { target, allowed: allow.join(', ') || 'nothing' });
   }
-  const spec: TunnelSpec = {
-    ...{ protocol: input.protocol, localHost, localPort },
-    ...(input.name === undefined ? {} : { name: input.name }),
-    ...(input.subdomain === undefined ? {} : { subdomain: input.subdomain }),
-    ...(input.domain === undefined ? {} : { domain: input.domain }),
-    ...(input.remote_port === undefined ? {} : { remotePort: input.remote_port }),
-    ...(input.host_header === undefined ? {} : { hostHeader: input.host_header }),
-    ...peerFields(input, env),
-  };
+  const secret = proto === 'p2p' ? { p2p_secret: secretOf(env) } : {};
+  // The tool has the keys of config.yml, but for the name of a p2p tunnel.
+  const options: Partial<Record<SpecKey, unknown>> = { ...input, local_host, p2p_publish: p2p_name, ...secret };
+  const given = SPEC_KEYS.filter((key) => options[key] !== undefined).map((key) => [key, options[key]]);
+  const named = name === undefined ? {} : { name };
+  const spec = { proto, ...named, ...Object.fromEntries(given) } as ClientSpec;
   checkTunnelSpec(spec);
   return { spec, isNamed: (input.name ?? input.p2p_name) !== undefined };
 };
@@ -46,13 +44,9 @@ export const allowedTargets = (texts: readonly string[]): AllowedTarget[] =>
     throw misuse(`'${text}' cannot be allowed. Use host:port, host:from-to or host:*, such as 127.0.0.1:3000.`);
   });
 
-/** The secret comes from the server's own environment alone: a model neither knows it nor chooses it. */
-const peerFields = (input: OpenTunnelInput, env: Io['env']): Partial<TunnelSpec> => {
-  const { p2p_name: p2pName, p2p_service: service } = input;
-  // Of another kind of tunnel the client says that they do not belong there.
-  const given = { ...(p2pName === undefined ? {} : { p2pName }), ...(service === undefined ? {} : { service }) };
-  if (input.protocol !== 'p2p') return given;
+/** The secret comes only from the server's own environment: a model neither knows it nor chooses it. */
+const secretOf = (env: Io['env']): Secret => {
   const secret = env['TUNNEL_P2P_SECRET'] ?? '';
   if (secret === '') throw new Fault('MCP_P2P_SECRET_MISSING');
-  return { ...given, secret: new Secret(secret) };
+  return new Secret(secret);
 };

@@ -3,7 +3,6 @@ import {
   type Client,
   type PeerConnection,
   protocolTraits,
-  type ReloadOutcome,
   type RequestEvent,
   type SessionFacts,
   type StatusEvent,
@@ -11,6 +10,7 @@ import {
 } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
+import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { hintOf } from '../io/problem-report.ts';

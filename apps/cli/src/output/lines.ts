@@ -4,12 +4,12 @@ import {
   type DatagramWay,
   edgeAnswerText,
   protocolTraits,
-  type ReloadOutcome,
   type RequestEvent,
   type StatusEvent,
   type Tunnel,
 } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
+import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { oneLine, problemLines } from '../io/problem-report.ts';

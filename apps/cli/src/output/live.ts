@@ -1,15 +1,8 @@
 // For people at a terminal: a small block that is drawn again in place, and lines above it for what happens.
-import type {
-  Client,
-  PeerConnection,
-  ReloadOutcome,
-  RequestEvent,
-  SessionFacts,
-  StatusEvent,
-  Tunnel,
-} from '@tunnel/client';
+import type { Client, PeerConnection, RequestEvent, SessionFacts, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Timer } from '@tunnel/runtime';
+import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import pc from 'picocolors';
 import type { ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';

@@ -1,6 +1,7 @@
 // How a run is shown. One implementation for people at a terminal, one for plain lines, one for programs; and all of them at once.
-import type { Client, ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { Client, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
+import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import type { ExitCode } from '../io/exit-codes.ts';
 
 export interface RemovedTunnel {

@@ -1,14 +1,7 @@
 // The tunnels of one run: asked for once the client is connected, opened, changed and removed while it runs, each with its state and last error.
-import type {
-  Client,
-  ConnectPeerOptions,
-  PeerConnection,
-  ReloadOutcome,
-  StatusEvent,
-  Tunnel,
-  TunnelSpec,
-} from '@tunnel/client';
+import type { Client, ClientSpec, ConnectPeerOptions, PeerConnection, StatusEvent, Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
+import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import type { RunningTunnelState } from '../agent/answers.ts';
 import type { TunnelSource } from '../agent/readiness.rules.ts';
 import { faultOf, misuse } from '../io/problem-report.ts';
@@ -21,7 +14,7 @@ export interface ClientRunDeps {
   readonly output: Output;
   readonly stop: () => void;
   /** Before a tunnel is asked for: its requests are seen from the first one on. Settles with the inspector's address. */
-  readonly watchRequests: (client: Client, spec: TunnelSpec) => Promise<string | null>;
+  readonly watchRequests: (client: Client, spec: ClientSpec) => Promise<string | null>;
 }
 
 export class ClientRun implements RunningClient {
@@ -103,7 +96,7 @@ export class ClientRun implements RunningClient {
     if (isTunnel(wanted)) this.#inspectUrl = await this.#deps.watchRequests(client, wanted);
   }
 
-  async open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel> {
+  async open(spec: ClientSpec, source: TunnelSource): Promise<Tunnel> {
     return (await this.#openNew(new Entry(spec, source, false))) as Tunnel;
   }
 
@@ -111,26 +104,26 @@ export class ClientRun implements RunningClient {
     return (await this.#openNew(new Entry(options, source, false))) as PeerConnection;
   }
 
-  begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void {
+  begin(wanted: ClientSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void {
     const entry = new Entry(wanted, 'file', this.#client === null);
     this.#add(entry);
     if (this.#client !== null) entry.asked = this.#ask(this.#client, entry, endpointOf);
   }
 
-  async retarget(spec: TunnelSpec): Promise<void> {
+  async retarget(spec: ClientSpec): Promise<void> {
     const entry = this.#entries.get(nameOf(spec));
     if (entry === undefined) return;
     entry.wanted = spec;
     await this.#client?.find(entry.name)?.retarget(spec);
   }
 
-  async update(spec: TunnelSpec): Promise<void> {
+  async update(spec: ClientSpec): Promise<void> {
     const entry = this.#entries.get(nameOf(spec));
     if (entry === undefined) return;
     // Asked for under the terms of before: those come first.
     await entry.asked;
     if (!this.#has(entry)) return;
-    await this.#client?.find(entry.name)?.update(spec, spec);
+    await this.#client?.find(entry.name)?.update(spec);
     entry.wanted = spec;
   }
 
@@ -236,7 +229,7 @@ export class ClientRun implements RunningClient {
 class Entry implements RunningTunnel {
   readonly name: string;
   readonly isOfStart: boolean;
-  wanted: TunnelSpec | ConnectPeerOptions;
+  wanted: ClientSpec | ConnectPeerOptions;
   source: TunnelSource;
   isClosing = false;
   /** Settles with the edge's first answer, whichever it is; at once before it was asked. */
@@ -248,7 +241,7 @@ class Entry implements RunningTunnel {
   #sentAtLocalError: number | null = null;
   #isRefused = false;
 
-  constructor(wanted: TunnelSpec | ConnectPeerOptions, source: TunnelSource, isOfStart: boolean) {
+  constructor(wanted: ClientSpec | ConnectPeerOptions, source: TunnelSource, isOfStart: boolean) {
     this.name = nameOf(wanted);
     this.wanted = wanted;
     this.source = source;

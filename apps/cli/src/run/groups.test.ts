@@ -1,7 +1,7 @@
 // Groups and health from the command line and config.yml to the client, and what people and programs see of them.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Client, ConnectOptions, StatusEvent, Tunnel, TunnelSpec } from '@tunnel/client';
+import type { Client, ClientSpec, ConnectOptions, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -10,7 +10,7 @@ import { run } from '../all-commands.ts';
 import { makeTestIo, type TestIo } from '../io/io.fixture.ts';
 
 let home: TemporaryDirectory;
-let specs: TunnelSpec[];
+let specs: ClientSpec[];
 let emit: (event: StatusEvent) => void;
 let stateKey: string | undefined;
 
@@ -41,7 +41,7 @@ const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Prom
     connectPeer: () => Promise.reject(new Error('nobody connects here')),
     find: () => undefined,
     open: async (spec) => {
-      specs.push(spec);
+      specs.push(spec as ClientSpec);
       return {} as Tunnel;
     },
     onStatus: () => () => {},
@@ -63,7 +63,7 @@ const makeIo = (options: { isTTY?: boolean; clock?: FakeClock } = {}): TestIo =>
   });
 
 /** What a command asks the client for. */
-const specsOf = async (args: string[]): Promise<TunnelSpec[]> => {
+const specsOf = async (args: string[]): Promise<ClientSpec[]> => {
   const io = makeIo();
   const code = run([...args, '--token', 't'], io);
   await Promise.race([eventually(() => expect(specs.length).toBeGreaterThan(0)), code]);
@@ -72,8 +72,8 @@ const specsOf = async (args: string[]): Promise<TunnelSpec[]> => {
   return specs;
 };
 
-const keyOf = (spec: TunnelSpec | undefined): string | undefined =>
-  spec?.groupKey instanceof Secret ? spec.groupKey.reveal() : undefined;
+const keyOf = (spec: ClientSpec | undefined): string | undefined =>
+  spec?.group_key instanceof Secret ? spec.group_key.reveal() : undefined;
 
 describe('flags', () => {
   it('say everything about the group and the probe of an http tunnel', async () => {
@@ -93,14 +93,14 @@ describe('flags', () => {
     ]);
     expect(spec).toMatchObject({
       group: 'web',
-      healthCheck: {
+      health_check: {
         type: 'http',
         path: '/healthz?full=1',
-        intervalSecs: 0.5,
-        timeoutSecs: 2,
-        maxFailed: 5,
-        expect2xx: false,
-        alertWebhook: 'https://hooks.example.com/x',
+        interval_secs: 0.5,
+        timeout_secs: 2,
+        max_failed: 5,
+        expect_2xx: false,
+        alert_webhook: 'https://hooks.example.com/x',
       },
     });
     expect(keyOf(spec)).toBe('from the file');
@@ -109,18 +109,18 @@ describe('flags', () => {
 
   it('of a tcp tunnel, with the key in a variable or below home, and the defaults left to the client', async () => {
     const [first] = await specsOf(['tcp', '1', '--group', 'db', '--group-key-env', 'GROUP_KEY', '--health', 'tcp']);
-    expect(first).toMatchObject({ protocol: 'tcp', group: 'db', healthCheck: { type: 'tcp', expect2xx: undefined } });
+    expect(first).toMatchObject({ proto: 'tcp', group: 'db', health_check: { type: 'tcp' } });
     expect(keyOf(first)).toBe('from the variable');
     specs = [];
     const [second] = await specsOf(['tcp', '1', '--group', 'db', '--group-key-file', '~/.tunnel/group-key']);
     expect(keyOf(second)).toBe('from the file');
-    expect(second?.healthCheck).toBeUndefined();
+    expect(second?.health_check).toBeUndefined();
   });
 
   it('may ask for an alert without a probe', async () => {
     const [spec] = await specsOf(['http', '1', '--alert-webhook', 'https://hooks.example.com/x']);
-    expect(spec?.healthCheck).toMatchObject({ alertWebhook: 'https://hooks.example.com/x' });
-    expect(spec?.healthCheck?.type).toBeUndefined();
+    expect(spec?.health_check).toMatchObject({ alert_webhook: 'https://hooks.example.com/x' });
+    expect(spec?.health_check?.type).toBeUndefined();
   });
 
   it.each([
@@ -170,19 +170,19 @@ describe('config.yml', () => {
     const [web, db, alone] = await specsOf(['start']);
     expect(web).toMatchObject({
       group: 'web',
-      healthCheck: {
+      health_check: {
         type: 'http',
         path: '/up',
-        intervalSecs: 5,
-        timeoutSecs: 0.5,
-        maxFailed: 2,
-        expect2xx: false,
-        alertWebhook: 'https://a.test/',
+        interval_secs: 5,
+        timeout_secs: 0.5,
+        max_failed: 2,
+        expect_2xx: false,
+        alert_webhook: 'https://a.test/',
       },
     });
     expect([keyOf(web), keyOf(db)]).toEqual(['from the file', 'from the variable']);
-    expect(db?.healthCheck).toMatchObject({ type: 'tcp', intervalSecs: 10, timeoutSecs: 3, maxFailed: 3 });
-    expect([alone?.group, alone?.groupKey, alone?.healthCheck]).toEqual([undefined, undefined, undefined]);
+    expect(db?.health_check).toMatchObject({ type: 'tcp', interval_secs: 10, timeout_secs: 3, max_failed: 3 });
+    expect([alone?.group, alone?.group_key, alone?.health_check]).toEqual([undefined, undefined, undefined]);
     const io = makeIo();
     expect(await run(['check'], io)).toBe(0);
     expect(io.out()).toContain('  web: https 127.0.0.1:1 in group web\n');

@@ -1,26 +1,23 @@
 // Reading config.yml again while its tunnels run: what it asks for now is compared with what runs, and the difference is carried out. Which
-// difference means what is decided by planReload of the client; two reloads never overlap.
+// difference means what is decided by planReload and the rows of the options; two reloads never overlap.
+import { type ClientSpec, type ConnectPeerOptions, peerFields, tunnelFields } from '@tunnel/client';
+import { type ClientConfig } from '@tunnel/config/client';
+import { Fault } from '@tunnel/errors';
+import { Secret, sha256Hex } from '@tunnel/runtime';
 import {
-  type ConnectPeerOptions,
   type EntryFields,
   outcomeOf,
-  peerFields,
   planReload,
   type ReloadOutcome,
   type RunningEntry,
   restartRequired,
-  type TunnelSpec,
-  tunnelFields,
   type WantedEntry,
-} from '@tunnel/client';
-import { type ClientConfig } from '@tunnel/config/client';
-import { Fault } from '@tunnel/errors';
-import { Secret, sha256Hex } from '@tunnel/runtime';
+} from '@tunnel/tunnel-spec';
 import { isTunnel, nameOf, type RunningClient, type RunningTunnel } from './hooks/running-client.ts';
 
 /** The file as it is now, checked: all of it can be tried. */
 export interface FileContent {
-  readonly entries: readonly (TunnelSpec | ConnectPeerOptions)[];
+  readonly entries: readonly (ClientSpec | ConnectPeerOptions)[];
   readonly values: ClientConfig;
 }
 
@@ -62,13 +59,13 @@ export class Reloader {
     // All ends before the first beginning: a name or a port may go from one entry to another.
     const [released, refusals] = await Promise.all([
       Promise.all(plan.reopen.map(async (name) => [name, await running.release(name)] as const)),
-      Promise.all(plan.update.map((name) => updated(running, wanted.get(name) as TunnelSpec))),
-      ...plan.retarget.map((name) => running.retarget(wanted.get(name) as TunnelSpec)),
+      Promise.all(plan.update.map((name) => updated(running, wanted.get(name) as ClientSpec))),
+      ...plan.retarget.map((name) => running.retarget(wanted.get(name) as ClientSpec)),
       ...plan.close.map((name) => running.remove(name, 'reloaded')),
     ]);
     const endpoints = new Map(released);
     for (const name of [...plan.reopen, ...plan.open]) {
-      running.begin(wanted.get(name) as TunnelSpec | ConnectPeerOptions, endpoints.get(name) ?? null);
+      running.begin(wanted.get(name) as ClientSpec | ConnectPeerOptions, endpoints.get(name) ?? null);
     }
     for (const name of [...plan.keep, ...plan.retarget, ...plan.update]) running.adopt(name);
     onApplied?.(content);
@@ -80,7 +77,7 @@ export class Reloader {
 }
 
 /** null: it was. */
-const updated = async (running: RunningClient, spec: TunnelSpec): Promise<Fault | null> => {
+const updated = async (running: RunningClient, spec: ClientSpec): Promise<Fault | null> => {
   try {
     await running.update(spec);
     return null;
@@ -90,7 +87,7 @@ const updated = async (running: RunningClient, spec: TunnelSpec): Promise<Fault 
   }
 };
 
-const wantedEntry = (entry: TunnelSpec | ConnectPeerOptions): WantedEntry =>
+const wantedEntry = (entry: ClientSpec | ConnectPeerOptions): WantedEntry =>
   isTunnel(entry)
     ? { name: nameOf(entry), kind: 'tunnel', fields: tunnelFields(entry) }
     : { name: nameOf(entry), kind: 'peer', fields: peerFields(entry) };

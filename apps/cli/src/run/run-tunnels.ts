@@ -1,13 +1,13 @@
 // What every connecting command does: connect, open the tunnels, show what happens, and end for the right reason.
 import {
   type Client,
+  type ClientSpec,
   checkPeerOptions,
   checkTunnelSpec,
   type InspectorOptions,
   protocolTraits,
   type StatusEvent,
   type Tunnel,
-  type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { ownClientsOf } from '../agent/own-clients.ts';
@@ -119,8 +119,8 @@ class RequestWatch {
     this.#replayAtEdge = replayAtEdge;
   }
 
-  before(client: Client, { protocol, capture }: TunnelSpec): Promise<string | null> {
-    if (protocolTraits(protocol).carriesRequests) {
+  before(client: Client, { proto, capture }: ClientSpec): Promise<string | null> {
+    if (protocolTraits(proto).carriesRequests) {
       if (!this.#isWatching && this.#flags.quiet !== true) client.onRequest((event) => this.#output.onRequest(event));
       this.#isWatching = true;
       if (this.#flags.inspect !== false && capture !== false) this.#inspector ??= this.#openInspector(client);

@@ -1,13 +1,13 @@
 // What the doctor needs from around the client (files, the key, the account), and its examination with all of that.
 import { statSync } from 'node:fs';
 import {
+  type ClientSpec,
   type ConfigFacts,
   type Diagnosis,
   type DoctorOptions,
   examine,
   type KeyFileFacts,
   type PlatformFacts,
-  type TunnelSpec,
 } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
@@ -86,7 +86,7 @@ const readKey = (
 /** Windows has no such modes. */
 const modeOf = (file: string): number | null => (process.platform === 'win32' ? null : statSync(file).mode);
 
-const tunnelsOf = (config: LoadedConfig | null): readonly TunnelSpec[] =>
+const tunnelsOf = (config: LoadedConfig | null): readonly ClientSpec[] =>
   config === null ? [] : localPlanOf(Object.entries(config.values.tunnels));
 
 const askPlatform = async (flags: ServerFlags, io: Io): Promise<PlatformFacts> => {

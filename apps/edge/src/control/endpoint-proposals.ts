@@ -3,7 +3,7 @@
 // comes before who serves it.
 import { createHash } from 'node:crypto';
 import type { Fault } from '@tunnel/errors';
-import type { P2pOffer } from '@tunnel/rules/tunnels';
+import type { P2pOffer } from '@tunnel/tunnel-spec';
 import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
 import type { WantedName } from '../routing/name-leases.rules.ts';
 import type { WantedEndpoint, WantedGroup, WantedLease } from '../routing/registration.rules.ts';

@@ -256,37 +256,18 @@ const admit = (
   request: Request,
   known: SessionTunnel | undefined,
 ): RegistrationDecision =>
-  decideRegistration(
-    {
-      name: request.name,
-      protocol: request.protocol,
-      remotePort: request.remote_port,
-      preferredPort: request.preferred_port,
-      subdomain: request.subdomain,
-      preferredSubdomain: request.preferred_subdomain,
-      domain: request.domain,
-      group: request.group,
-      groupKeyHash: request.group_key_hash,
-      healthCheck: request.health_check,
-      hostHeader: request.host_header,
-      p2pName: request.p2p_name,
-      p2pSecretHash: request.p2p_secret_hash,
-      p2pService: request.p2p_service,
-      p2pAllow: request.p2p_allow,
-    },
-    {
-      tunnelCount: session.tunnels.size,
-      tunnelLimit: context.tunnelLimit,
-      ports: context.endpoints.portRanges,
-      heldEndpoint: known?.endpoint ?? null,
-      loadBalancing: context.loadBalancing,
-      capabilities: session.capabilities,
-      switchedOff: context.switchedOff,
-      domainNames: { toAscii: domainToASCII, operatorsHosts: [context.domain] },
-      platformLabel: context.platformLabel ?? null,
-      hasHttpsPort: context.httpsPort() !== null,
-    },
-  );
+  decideRegistration(request, {
+    tunnelCount: session.tunnels.size,
+    tunnelLimit: context.tunnelLimit,
+    ports: context.endpoints.portRanges,
+    heldEndpoint: known?.endpoint ?? null,
+    loadBalancing: context.loadBalancing,
+    capabilities: session.capabilities,
+    switchedOff: context.switchedOff,
+    domainNames: { toAscii: domainToASCII, operatorsHosts: [context.domain] },
+    platformLabel: context.platformLabel ?? null,
+    hasHttpsPort: context.httpsPort() !== null,
+  });
 
 const backendQuestion = (
   registration: Registration,

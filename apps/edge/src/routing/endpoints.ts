@@ -7,13 +7,12 @@ import {
   type LeasedEndpoint,
   type Owner,
   ownerKey,
-  type P2pOffer,
   type PeerEndpoint,
   PORT_RANGE_KEYS,
-  peerEndpointOf,
   type Transport,
 } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
+import { type P2pOffer, peerEndpointOf } from '@tunnel/tunnel-spec';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import { EDGE_LIMITS } from '../limits.ts';
 import { NameLeases, type WantedName } from './name-leases.rules.ts';

@@ -27,25 +27,25 @@ describe('what is admitted', () => {
       kind: 'admitted',
       wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'any' } },
     });
-    expect(decide({ preferredPort: 20005 })).toEqual({
+    expect(decide({ preferred_port: 20005 })).toEqual({
       kind: 'admitted',
       wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20005 } },
     });
-    expect(decide({ remotePort: 20005, preferredPort: 20006 })).toEqual({
+    expect(decide({ remote_port: 20005, preferred_port: 20006 })).toEqual({
       kind: 'admitted',
       wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: 20005 } },
     });
   });
 
   it('goes back to the held port on a return, unless another was named', () => {
-    expect(decide({ preferredPort: 20006 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } })).toEqual(
-      {
-        kind: 'admitted',
-        wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20009 } },
-      },
-    );
     expect(
-      decide({ remotePort: 20001 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }),
+      decide({ preferred_port: 20006 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }),
+    ).toEqual({
+      kind: 'admitted',
+      wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'preferred', port: 20009 } },
+    });
+    expect(
+      decide({ remote_port: 20001 }, { heldEndpoint: { kind: 'port', transport: 'tcp', port: 20009 } }),
     ).toMatchObject({
       wanted: { kind: 'port', transport: 'tcp', wanted: { kind: 'exact', port: 20001 } },
     });
@@ -58,11 +58,11 @@ describe('what is admitted', () => {
     };
     expect(wantedOf({})).toEqual({ kind: 'name', wanted: { kind: 'any' } });
     expect(wantedOf({ subdomain: 'Web' })).toEqual({ kind: 'name', wanted: { kind: 'exact', name: 'web' } });
-    expect(wantedOf({ preferredSubdomain: 'web' })).toEqual({
+    expect(wantedOf({ preferred_subdomain: 'web' })).toEqual({
       kind: 'name',
       wanted: { kind: 'preferred', name: 'web' },
     });
-    expect(wantedOf({ preferredSubdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
+    expect(wantedOf({ preferred_subdomain: 'api' })).toEqual({ kind: 'name', wanted: { kind: 'any' } });
     expect(wantedOf({}, { heldEndpoint: { kind: 'name', name: 'old' } })).toEqual({
       kind: 'name',
       wanted: { kind: 'preferred', name: 'old' },
@@ -76,7 +76,7 @@ describe('what is admitted', () => {
       const domain = { kind: 'domain', wanted: { kind: 'exact', name: 'db.example.net' } };
       expect(decide({ protocol, domain: 'DB.example.net.' })).toEqual({ kind: 'admitted', wanted: domain });
     }
-    const group = { group: 'db', groupKeyHash: 'a'.repeat(64), healthCheck: { type: 'tcp' as const } };
+    const group = { group: 'db', group_key_hash: 'a'.repeat(64), health_check: { type: 'tcp' as const } };
     expect(decide({ protocol: 'tls', ...group })).toMatchObject({
       wanted: { kind: 'group', wanted: { protocol: 'tls', endpoint: { kind: 'name', name: 'db' } } },
     });
@@ -131,7 +131,7 @@ describe('what is refused', () => {
     expect(refusal(tls, { hasHttpsPort: false })).toBe('tls tunnels need the https port');
     expect(refusal({ protocol: 'tls' })).toBe('a tls tunnel needs a domain or a subdomain');
     expect(refusal({ protocol: 'tls' }, { heldEndpoint: { kind: 'name', name: 'old' } })).toContain('needs a domain');
-    expect(refusal({ ...tls, healthCheck: { type: 'http', path: '/' } })).toBe(
+    expect(refusal({ ...tls, health_check: { type: 'http', path: '/' } })).toBe(
       'a health check of a tls tunnel is of type tcp',
     );
     expect(refusal(tls, { capabilities: ['datagram'] })).toBe('tunnels of protocol `tls` are not in this version');
@@ -153,8 +153,8 @@ describe('what is refused', () => {
   });
 
   it('a port outside of the range, and a tunnel over the limit', () => {
-    expect(refusal({ remotePort: 80 })).toBe('port 80 is not allowed: use 20000-20099');
-    expect(refusal({ protocol: 'udp', remotePort: 20000 })).toBe('port 20000 is not allowed: use 20100-20199');
+    expect(refusal({ remote_port: 80 })).toBe('port 80 is not allowed: use 20000-20099');
+    expect(refusal({ protocol: 'udp', remote_port: 20000 })).toBe('port 20000 is not allowed: use 20100-20199');
     expect(refusal({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
   });
 });
@@ -175,7 +175,7 @@ describe('a udp tunnel', () => {
 });
 
 describe('a p2p tunnel', () => {
-  const p2p = { protocol: 'p2p', p2pName: 'Office-DB', p2pSecretHash: HASH };
+  const p2p = { protocol: 'p2p', p2p_name: 'Office-DB', p2p_secret_hash: HASH };
 
   it('asks for its name in lower case, with what it offers; tcp for its own account unless it says otherwise', () => {
     expect(decide(p2p)).toEqual({
@@ -186,48 +186,48 @@ describe('a p2p tunnel', () => {
         offer: { name: 'office-db', secretHash: HASH, service: 'tcp', allow: 'account' },
       },
     });
-    expect(decide({ ...p2p, p2pService: 'udp', p2pAllow: 'anyone' })).toMatchObject({
+    expect(decide({ ...p2p, p2p_service: 'udp', p2p_allow: 'anyone' })).toMatchObject({
       wanted: { offer: { service: 'udp', allow: 'anyone' } },
     });
   });
 
   it.each([
-    [{ p2pName: 'a.b' }, "p2p name 'a.b' is not valid: only letters a-z, digits and hyphens are allowed"],
-    [{ p2pName: 'Admin' }, "p2p name 'Admin' is not valid: it is reserved"],
-    [{ p2pName: undefined }, "p2p name '' is not valid: it is empty"],
-    [{ p2pSecretHash: undefined }, 'p2p_secret_hash must be 64 lower-case hex digits'],
-    [{ p2pSecretHash: 'A'.repeat(64) }, 'p2p_secret_hash must be 64 lower-case hex digits'],
+    [{ p2p_name: 'a.b' }, "p2p name 'a.b' is not valid: only letters a-z, digits and hyphens are allowed"],
+    [{ p2p_name: 'Admin' }, "p2p name 'Admin' is not valid: it is reserved"],
+    [{ p2p_name: undefined }, "p2p name '' is not valid: it is empty"],
+    [{ p2p_secret_hash: undefined }, 'p2p_secret_hash must be 64 lower-case hex digits'],
+    [{ p2p_secret_hash: 'A'.repeat(64) }, 'p2p_secret_hash must be 64 lower-case hex digits'],
   ])('with %j is refused', (fields, message) => {
     expect(refusal({ ...p2p, ...fields })).toBe(message);
   });
 });
 
 describe.each(['udp', 'p2p'])('groups and health of %s', (protocol) => {
-  const fields = { protocol, p2pName: 'db', p2pSecretHash: HASH };
+  const fields = { protocol, p2p_name: 'db', p2p_secret_hash: HASH };
 
   it('do not exist', () => {
-    for (const group of [{ group: 'web' }, { groupKeyHash: HASH }, { group: 'web', groupKeyHash: HASH }]) {
+    for (const group of [{ group: 'web' }, { group_key_hash: HASH }, { group: 'web', group_key_hash: HASH }]) {
       expect(refusal({ ...fields, ...group })).toBe('groups exist for http and tcp tunnels only');
     }
-    expect(refusal({ ...fields, healthCheck: { type: 'tcp' } })).toBe(
+    expect(refusal({ ...fields, health_check: { type: 'tcp' } })).toBe(
       'health_check exists for http and tcp tunnels only',
     );
     expect(decide({ ...fields, group: 'web' })).toMatchObject({ fault: { code: 'GROUP_FIELDS_INVALID' } });
   });
 
   it('are ignored while load balancing is off, as those of the others', () => {
-    expect(refusal({ ...fields, group: 'web', groupKeyHash: HASH }, { loadBalancing: false })).toBe('admitted');
+    expect(refusal({ ...fields, group: 'web', group_key_hash: HASH }, { loadBalancing: false })).toBe('admitted');
   });
 });
 
 describe('a tunnel that wants into a group', () => {
   const wantedOf = (request: Partial<TunnelRequest>, facts?: Partial<RegistrationFacts>) => {
-    const decision = decide({ group: 'web', groupKeyHash: HASH, ...request }, facts);
+    const decision = decide({ group: 'web', group_key_hash: HASH, ...request }, facts);
     return decision.kind === 'admitted' ? decision.wanted : decision.fault.message;
   };
 
   it('asks for it by name, key hash and protocol, and for an endpoint in case it begins it', () => {
-    expect(wantedOf({ protocol: 'tcp', preferredPort: 20005 })).toEqual({
+    expect(wantedOf({ protocol: 'tcp', preferred_port: 20005 })).toEqual({
       kind: 'group',
       wanted: {
         protocol: 'tcp',
@@ -263,15 +263,15 @@ describe('a tunnel that wants into a group', () => {
     const off = { loadBalancing: false };
     expect(wantedOf({ protocol: 'tcp' }, off)).toEqual({ kind: 'port', transport: 'tcp', wanted: { kind: 'any' } });
     expect(wantedOf({ protocol: 'http', subdomain: 'w' }, off)).toMatchObject({ kind: 'name' });
-    expect(wantedOf({ protocol: 'tcp', groupKeyHash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
-    expect(wantedOf({ protocol: 'tcp', healthCheck: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
+    expect(wantedOf({ protocol: 'tcp', group_key_hash: undefined, group: '@' }, off)).toMatchObject({ kind: 'port' });
+    expect(wantedOf({ protocol: 'tcp', health_check: { type: 'http' } }, off)).toMatchObject({ kind: 'port' });
   });
 
   it.each([
-    ['a group without a key', { groupKeyHash: undefined }, 'a group needs a group key'],
+    ['a group without a key', { group_key_hash: undefined }, 'a group needs a group key'],
     ['a key without a group', { group: undefined }, 'a group key goes with a group'],
-    ['a hash in upper case', { groupKeyHash: 'A'.repeat(64) }, 'group_key_hash must be 64 lower-case hex digits'],
-    ['a short hash', { groupKeyHash: 'a'.repeat(63) }, 'group_key_hash must be 64 lower-case hex digits'],
+    ['a hash in upper case', { group_key_hash: 'A'.repeat(64) }, 'group_key_hash must be 64 lower-case hex digits'],
+    ['a short hash', { group_key_hash: 'a'.repeat(63) }, 'group_key_hash must be 64 lower-case hex digits'],
     ['an empty name', { group: '' }, 'group name `` is not valid: it is empty'],
     ['a name with @', { group: 'a@b' }, 'group name `a@b` is not valid: it has an @'],
     [
@@ -284,15 +284,15 @@ describe('a tunnel that wants into a group', () => {
       { group: 'x'.repeat(101) },
       `group name \`${'x'.repeat(40)}\` is not valid: it is longer than 100 characters`,
     ],
-    ['type http without a path', { healthCheck: { type: 'http' } }, 'a health check of type http needs a path'],
+    ['type http without a path', { health_check: { type: 'http' } }, 'a health check of type http needs a path'],
     [
       'a path without its slash',
-      { healthCheck: { type: 'http', path: 'health' } },
+      { health_check: { type: 'http', path: 'health' } },
       'the path of a health check begins with / and has no spaces or control characters',
     ],
     [
       'a path that would end the request line',
-      { healthCheck: { type: 'http', path: '/a HTTP/1.1\r\nx: y' } },
+      { health_check: { type: 'http', path: '/a HTTP/1.1\r\nx: y' } },
       'the path of a health check begins with / and has no spaces or control characters',
     ],
   ] as const)('is refused for %s', (_, request, message) => {
@@ -310,8 +310,8 @@ describe('a tunnel that wants into a group', () => {
 describe('what a service is told as Host', () => {
   it.each(['keep', 'rewrite', 'shop.test', 'SHOP.test:8080', '[::1]:80', '127.0.0.1', 'a_b'])(
     '%j is admitted',
-    (hostHeader) => {
-      expect(decide({ protocol: 'http', hostHeader }).kind).toBe('admitted');
+    (host_header) => {
+      expect(decide({ protocol: 'http', host_header }).kind).toBe('admitted');
     },
   );
 
@@ -331,8 +331,8 @@ describe('what a service is told as Host', () => {
     '%00',
     'a\r\nb',
     'a'.repeat(261),
-  ])('%j is refused, and named', (hostHeader) => {
-    expect(refusal({ protocol: 'http', hostHeader })).toMatch(
+  ])('%j is refused, and named', (host_header) => {
+    expect(refusal({ protocol: 'http', host_header })).toMatch(
       /^host header `.*` is not a host name with an optional port$/,
     );
   });

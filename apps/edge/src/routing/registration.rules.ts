@@ -5,43 +5,46 @@ import { Fault } from '@tunnel/errors';
 import { isHostHeader } from '@tunnel/http1';
 import { foldSubdomain, problemOfSubdomain, problemOfText, shownText, type WantedPort } from '@tunnel/rules/names';
 import {
-  type GroupFields,
   type GroupProtocol,
-  groupSubdomain,
   isGroupProtocol,
   isTunnelProtocol,
   type LeasedEndpoint,
   type Owner,
-  type P2pOffer,
-  type P2pOfferFields,
   type PublicEndpoint,
-  p2pOfferOf,
-  peerEndpointOf,
-  refuseGroupFields,
-  refuseGroupsOf,
   type Transport,
   TUNNEL_PROTOCOLS,
   type TunnelProtocol,
 } from '@tunnel/rules/tunnels';
+import {
+  type GroupFields,
+  groupSubdomain,
+  type P2pOffer,
+  type P2pOfferFields,
+  p2pOfferOf,
+  peerEndpointOf,
+  refuseGroupFields,
+  refuseGroupsOf,
+} from '@tunnel/tunnel-spec';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { WantedName } from './name-leases.rules.ts';
 import { refuseHostless, wantedDomain } from './own-domain.rules.ts';
 
+/** The fields of a registration that decide about it, as they are on the wire. */
 export interface TunnelRequest extends GroupFields, P2pOfferFields {
   readonly name: string;
   readonly protocol: string;
   /** This port or none. */
-  readonly remotePort?: number | undefined;
+  readonly remote_port?: number | undefined;
   /** This port when it is free. */
-  readonly preferredPort?: number | undefined;
+  readonly preferred_port?: number | undefined;
   /** This name or none. */
   readonly subdomain?: string | undefined;
   /** This name when it is free. */
-  readonly preferredSubdomain?: string | undefined;
+  readonly preferred_subdomain?: string | undefined;
   /** A host of the owner's own in the place of a subdomain. */
   readonly domain?: string | undefined;
   /** What its service is told as Host. */
-  readonly hostHeader?: string | undefined;
+  readonly host_header?: string | undefined;
 }
 
 /** What can be leased to one tunnel. */
@@ -113,9 +116,9 @@ export const decideRegistration = (request: TunnelRequest, facts: RegistrationFa
     return refuse(new Fault('TUNNEL_PROTOCOL_UNSUPPORTED', { protocol, supported }));
   }
   if (facts.switchedOff.includes(protocol)) return refuse(new Fault('TUNNEL_PROTOCOL_OFF', { protocol }));
-  const { hostHeader } = request;
-  if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
-    return refuse(new Fault('TUNNEL_HOST_HEADER_INVALID', { host_header: shownText(hostHeader) }));
+  const { host_header } = request;
+  if (host_header !== undefined && !isHostHeader(host_header)) {
+    return refuse(new Fault('TUNNEL_HOST_HEADER_INVALID', { host_header: shownText(host_header) }));
   }
   const domain = wantedDomain(protocol, request, facts.domainNames);
   if (domain instanceof Fault) return refuse(domain);
@@ -139,11 +142,11 @@ const endpointFor = (
   request: TunnelRequest,
   facts: RegistrationFacts,
 ): RegistrationDecision => {
-  const { group, groupKeyHash } = request;
+  const { group, group_key_hash } = request;
   const oddity = facts.loadBalancing ? (refuseGroupsOf(protocol, request) ?? refuseGroupFields(request)) : null;
   if (oddity !== null) return refuse(oddity);
   const { endpoint } = TUNNEL_PROTOCOLS[protocol];
-  const isGrouped = facts.loadBalancing && group !== undefined && groupKeyHash !== undefined;
+  const isGrouped = facts.loadBalancing && group !== undefined && group_key_hash !== undefined;
   if (!isGrouped || !isGroupProtocol(protocol)) {
     if (endpoint.kind === 'port') return portFor(endpoint.transport, request, facts);
     if (endpoint.kind === 'peer-name') return peerNameFor(request);
@@ -153,7 +156,7 @@ const endpointFor = (
     if (protocol === 'tls' && request.subdomain === undefined) return refuse(refuseHostless());
     return nameFor(request, facts);
   }
-  const named = { protocol, name: group, keyHash: groupKeyHash };
+  const named = { protocol, name: group, keyHash: group_key_hash };
   if (endpoint.kind === 'port') {
     const placed = portFor(endpoint.transport, request, facts);
     if (placed.kind === 'refused' || placed.wanted.kind !== 'port') return placed;
@@ -168,7 +171,7 @@ const endpointFor = (
 
 const portFor = (
   transport: Transport,
-  { remotePort, preferredPort }: TunnelRequest,
+  { remote_port, preferred_port }: TunnelRequest,
   { ports, heldEndpoint }: RegistrationFacts,
 ): RegistrationDecision => {
   const range = ports[transport];
@@ -176,17 +179,17 @@ const portFor = (
     kind: 'admitted',
     wanted: { kind: 'port', transport, wanted },
   });
-  if (remotePort !== undefined && (remotePort < range.from || remotePort > range.to)) {
-    return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remotePort, ...range }));
+  if (remote_port !== undefined && (remote_port < range.from || remote_port > range.to)) {
+    return refuse(new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port: remote_port, ...range }));
   }
-  if (remotePort !== undefined) return admit({ kind: 'exact', port: remotePort });
+  if (remote_port !== undefined) return admit({ kind: 'exact', port: remote_port });
   const isHeld = heldEndpoint?.kind === 'port' && heldEndpoint.transport === transport;
-  const preferred = isHeld ? heldEndpoint.port : preferredPort;
+  const preferred = isHeld ? heldEndpoint.port : preferred_port;
   return admit(preferred === undefined ? { kind: 'any' } : { kind: 'preferred', port: preferred });
 };
 
 const nameFor = (
-  { subdomain, preferredSubdomain }: TunnelRequest,
+  { subdomain, preferred_subdomain }: TunnelRequest,
   { heldEndpoint, platformLabel }: RegistrationFacts,
 ): RegistrationDecision => {
   if (subdomain !== undefined) {
@@ -195,7 +198,7 @@ const nameFor = (
       return refuse(new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(subdomain), reason }));
     return admitName({ kind: 'exact', name: foldSubdomain(subdomain) });
   }
-  const preferred = heldEndpoint?.kind === 'name' ? heldEndpoint.name : preferredSubdomain;
+  const preferred = heldEndpoint?.kind === 'name' ? heldEndpoint.name : preferred_subdomain;
   const isUsable = preferred !== undefined && problemOfSubdomain(preferred, platformLabel) === null;
   return admitName(isUsable ? { kind: 'preferred', name: foldSubdomain(preferred) } : { kind: 'any' });
 };

@@ -1,7 +1,7 @@
 // Requests that the edge answers itself, as their clients hear of them: a real edge and real clients over real sockets.
 import { createServer, request, type Server } from 'node:http';
 import { type AddressInfo, connect as connectTcp } from 'node:net';
-import { type Client, connect, type RequestEvent, type Tunnel, type TunnelSpec } from '@tunnel/client';
+import { type Client, connect, type RequestEvent, type Tunnel, type TunnelOptions } from '@tunnel/client';
 import { loadServerConfig } from '@tunnel/config/server';
 import type { CapturedRequest, CaptureList } from '@tunnel/contract';
 import { CAPABILITIES, CAPABILITY, WIRE_LIMITS } from '@tunnel/protocol';
@@ -56,7 +56,7 @@ const listen = async (server: Server, port: number): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 
-const OFFICE: NonNullable<TunnelSpec['policy']> = [
+const OFFICE: NonNullable<TunnelOptions['policy']> = [
   { name: 'office', match: { path: '/admin/**' }, allow_addresses: ['10.0.0.0/8'] },
 ];
 

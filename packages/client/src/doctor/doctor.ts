@@ -6,7 +6,7 @@ import { localTargetOf, localText } from '../local/local-target.ts';
 import { tcpProbe } from '../local/probe.ts';
 import { reasonOf } from '../network/dial-faults.ts';
 import { type ConnectOptions, checkOptions } from '../options.ts';
-import type { TunnelSpec } from '../tunnels/tunnel-spec.ts';
+import type { ClientSpec } from '../tunnels/tunnel-spec.ts';
 import { type CheckId, type Diagnosis, type Finding, skipped } from './check.rules.ts';
 import { judgeCarriers, judgeDns, judgeEdge, judgeKey, judgeProxy, judgeTcp, judgeTls } from './judge-path.rules.ts';
 import { judgeBandwidth, judgeLatency, judgeNat, judgeUdp } from './judge-quality.rules.ts';
@@ -29,7 +29,7 @@ export interface DoctorOptions {
   readonly keyFile: KeyFileFacts;
   /** null: with a config file that cannot be read nobody knows where to. Without a key (an empty one) all is looked at that needs none. */
   readonly connect: ConnectOptions | null;
-  readonly tunnels: readonly TunnelSpec[];
+  readonly tunnels: readonly ClientSpec[];
   readonly platform: (signal: AbortSignal) => Promise<PlatformFacts>;
   /** false: nothing large is sent. */
   readonly bandwidth: boolean;
@@ -96,18 +96,18 @@ const allProbes = (options: DoctorOptions, way: ServerWay): Probes => [
 ];
 
 /** Whether what the tunnels lead to is there: a connection to each service, a look at each folder. What speaks UDP cannot be asked. */
-const lookAtTargets = (tunnels: readonly TunnelSpec[], clock: Clock, signal: AbortSignal): Promise<TargetFacts[]> =>
+const lookAtTargets = (tunnels: readonly ClientSpec[], clock: Clock, signal: AbortSignal): Promise<TargetFacts[]> =>
   Promise.all(
     tunnels.filter(canBeAsked).map(async (spec) => ({
-      ...{ name: spec.name ?? spec.protocol, target: localText(spec) },
+      ...{ name: spec.name ?? spec.proto, target: localText(spec) },
       problem:
         spec.files === undefined ? await problemOfService(spec, clock, signal) : await problemOfFolder(spec.files.dir),
     })),
   );
 
-const canBeAsked = ({ protocol, service }: TunnelSpec): boolean => protocol !== 'udp' && service !== 'udp';
+const canBeAsked = ({ proto, p2p_service }: ClientSpec): boolean => proto !== 'udp' && p2p_service !== 'udp';
 
-const problemOfService = async (spec: TunnelSpec, clock: Clock, signal: AbortSignal): Promise<string | null> => {
+const problemOfService = async (spec: ClientSpec, clock: Clock, signal: AbortSignal): Promise<string | null> => {
   const target = localTargetOf(spec, null);
   if (target.kind === 'files') return null;
   const result = await tcpProbe({ target, timeoutMs: CLIENT_LIMITS.DOCTOR_TARGET_WITHIN_MS, clock })(signal);

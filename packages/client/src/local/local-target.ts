@@ -5,17 +5,13 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import { refuseControlSocket } from './control-sockets.ts';
 import { type FilesSpec, ServedFolder } from './files/served-folder.ts';
 
-/** Exactly one of `localPort`, `localSocket` and `files`. */
+/** Where a tunnel leads on this machine: exactly one of `local_port`, `local_socket` and `files`. */
 export interface LocalSpec {
-  /** With `localPort`; 127.0.0.1 when left out. */
-  readonly localHost?: string;
-  readonly localPort?: number;
-  /** http, https, tcp: the path of a Unix socket. */
-  readonly localSocket?: string;
-  /** true: the socket may be a control socket of the system, such as that of docker. */
-  readonly allowControlSocket?: boolean;
-  /** http: a folder, served by the client. */
-  readonly files?: FilesSpec;
+  readonly local_host?: string | undefined;
+  readonly local_port?: number | undefined;
+  readonly local_socket?: string | undefined;
+  readonly allow_control_socket?: boolean | undefined;
+  readonly files?: FilesSpec | undefined;
 }
 
 /** null: the service does not speak TLS. */
@@ -33,51 +29,54 @@ const DEFAULT_HOST = '127.0.0.1';
 const HOST_MAX_CHARS = 253;
 
 /** Of a spec that was checked. A folder is looked up here, and once: what it is replaced by later is not served. */
-export const localTargetOf = ({ localHost, localPort, localSocket, files }: LocalSpec, tls: LocalTls): LocalTarget => {
+export const localTargetOf = (
+  { local_host, local_port, local_socket, files }: LocalSpec,
+  tls: LocalTls,
+): LocalTarget => {
   if (files !== undefined) return { kind: 'files', folder: new ServedFolder(files) };
-  if (localSocket !== undefined) return { kind: 'socket', path: localSocket, tls };
-  return { kind: 'address', host: localHost ?? DEFAULT_HOST, port: localPort ?? 0, tls };
+  if (local_socket !== undefined) return { kind: 'socket', path: local_socket, tls };
+  return { kind: 'address', host: local_host ?? DEFAULT_HOST, port: local_port ?? 0, tls };
 };
 
 /** As people read it: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
-export const localText = ({ localHost = DEFAULT_HOST, localPort, localSocket, files }: LocalSpec): string => {
+export const localText = ({ local_host = DEFAULT_HOST, local_port, local_socket, files }: LocalSpec): string => {
   if (files !== undefined) return `files:${files.dir}`;
-  return localSocket === undefined ? `${inBrackets(localHost)}:${localPort}` : `unix:${localSocket}`;
+  return local_socket === undefined ? `${inBrackets(local_host)}:${local_port}` : `unix:${local_socket}`;
 };
 
 /** As a Host header names it. What has no address is this machine, as for whoever asks a Unix socket with curl. */
 export const localAuthority = (spec: LocalSpec, defaultPort: number | null): string => {
-  const { localHost = DEFAULT_HOST, localPort } = spec;
-  if (localPort === undefined) return 'localhost';
-  return localPort === defaultPort ? inBrackets(localHost) : localText(spec);
+  const { local_host = DEFAULT_HOST, local_port } = spec;
+  if (local_port === undefined) return 'localhost';
+  return local_port === defaultPort ? inBrackets(local_host) : localText(spec);
 };
 
 const inBrackets = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 /** What a tunnel without a name is called, after its protocol. */
-export const localLabel = ({ localPort, localSocket, files }: LocalSpec): string => {
-  if (localPort !== undefined) return String(localPort);
-  const last = basename(files?.dir ?? localSocket ?? '', '.sock');
+export const localLabel = ({ local_port, local_socket, files }: LocalSpec): string => {
+  if (local_port !== undefined) return String(local_port);
+  const last = basename(files?.dir ?? local_socket ?? '', '.sock');
   return last.replace(/[^\p{L}\p{N}._-]+/gu, '-').slice(0, CLIENT_LIMITS.LOCAL_LABEL_MAX_CHARS) || 'files';
 };
 
 /** Throws a Fault. Callers of the library may come without a type checker. */
 export const checkLocalSpec = (spec: LocalSpec): void => {
-  const { localHost, localPort, localSocket, files, allowControlSocket = false } = spec;
+  const { local_host, local_port, local_socket, files, allow_control_socket = false } = spec;
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
-  const given = [localPort, localSocket, files].filter((target) => target !== undefined);
+  const given = [local_port, local_socket, files].filter((target) => target !== undefined);
   if (given.length > 1) throw refuse('a tunnel leads to one of a local port, a local socket and a folder of files');
-  if (localHost !== undefined && localPort === undefined && given.length > 0) {
+  if (local_host !== undefined && local_port === undefined && given.length > 0) {
     throw refuse('the local host goes with a local port');
   }
-  if (localSocket !== undefined) {
-    checkSocketPath(localSocket);
-    if (!allowControlSocket) refuseControlSocket(localSocket);
+  if (local_socket !== undefined) {
+    checkSocketPath(local_socket);
+    if (!allow_control_socket) refuseControlSocket(local_socket);
     return;
   }
   if (files !== undefined) return checkFiles(files);
-  if (!isPort(localPort)) throw refuse('the local port must be a whole number from 1 to 65535');
-  const host = localHost ?? DEFAULT_HOST;
+  if (!isPort(local_port)) throw refuse('the local port must be a whole number from 1 to 65535');
+  const host = local_host ?? DEFAULT_HOST;
   if (typeof host !== 'string' || host === '' || host.length > HOST_MAX_CHARS) {
     throw refuse(`the local host must be a text of 1 to ${HOST_MAX_CHARS} characters`);
   }

@@ -1,6 +1,7 @@
 // The other local services of an http tunnel, by the names that its policy has for them: the client's own table, and all that an edge can choose from.
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
+import { problemOfServiceName } from '@tunnel/tunnel-spec';
 import { type DialTarget, isPort, type LocalTls, localText } from './local-target.ts';
 
 /** A port of this machine, or `host:port`. */
@@ -11,7 +12,6 @@ interface ServiceAddress {
   readonly port: number;
 }
 
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const HOST_AND_PORT = /^(?:(\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):)?(\d{1,5})$/i;
 const DEFAULT_HOST = '127.0.0.1';
 
@@ -32,12 +32,8 @@ export const checkServices = (services: ServiceTable): void => {
     throw refuse(`a tunnel has at most ${WIRE_LIMITS.REGISTER_SERVICES_MAX} services beside its own`);
   }
   for (const [name, given] of entries) {
-    if (!NAME.test(name) || name.length > WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS) {
-      const most = WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS;
-      throw refuse(
-        `'${name}' cannot be the name of a service: it has 1 to ${most} letters, digits, \`.\`, \`_\` and \`-\``,
-      );
-    }
+    const problem = problemOfServiceName(name);
+    if (problem !== null) throw refuse(`'${name}' cannot be the name of a service: ${problem}`);
     if (addressOf(given) === null) throw refuse(`the service '${name}' must be a port, or host:port`);
   }
 };
@@ -56,6 +52,6 @@ export const serviceTexts = (services: ServiceTable): Readonly<Record<string, st
   Object.fromEntries(
     Object.entries(services).flatMap(([name, given]) => {
       const address = addressOf(given);
-      return address === null ? [] : [[name, localText({ localHost: address.host, localPort: address.port })]];
+      return address === null ? [] : [[name, localText({ local_host: address.host, local_port: address.port })]];
     }),
   );

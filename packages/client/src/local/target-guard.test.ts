@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkTunnelSpec, type TunnelSpec } from '../tunnels/tunnel-spec.ts';
+import { type ClientSpec, checkTunnelSpec } from '../tunnels/tunnel-spec.ts';
 import { TargetGuard } from './target-guard.ts';
 
 const ADDRESSES: Readonly<Record<string, string>> = {
@@ -38,10 +38,10 @@ beforeEach(() => {
   otherPorts = [4302];
 });
 
-const tcp = (localPort: number, localHost?: string): TunnelSpec => ({
-  protocol: 'tcp',
-  localPort,
-  ...(localHost === undefined ? {} : { localHost }),
+const tcp = (local_port: number, local_host?: string): ClientSpec => ({
+  proto: 'tcp',
+  local_port,
+  ...(local_host === undefined ? {} : { local_host }),
 });
 const refusal = { code: 'CLIENT_TARGET_NOT_ALLOWED' };
 
@@ -54,8 +54,8 @@ describe('a target', () => {
     ['an inspector as ::ffff:127.0.0.1', tcp(4301, '::ffff:127.0.0.1')],
     ['an inspector as 0.0.0.0', tcp(4301, '0.0.0.0')],
     ['an inspector by a name', tcp(4301, 'inspector.localhost')],
-    ['an inspector as one of the services of a policy', { protocol: 'http', localPort: 80, services: { a: 4302 } }],
-    ['an inspector for peers', { protocol: 'p2p', localPort: 4301 }],
+    ['an inspector as one of the services of a policy', { proto: 'http', local_port: 80, services: { a: 4302 } }],
+    ['an inspector for peers', { proto: 'p2p', local_port: 4301 }],
   ] as const)('is refused: %s', async (_, spec) => {
     await expect(guard().check(spec)).rejects.toMatchObject(refusal);
   });
@@ -70,7 +70,7 @@ describe('a target', () => {
 
   it('that has another port, or takes datagrams, is allowed without a look-up', () => {
     expect(
-      [tcp(3000, 'inspector.localhost'), { ...tcp(4301), protocol: 'udp' as const }].map((spec) => guard().check(spec)),
+      [tcp(3000, 'inspector.localhost'), { ...tcp(4301), proto: 'udp' as const }].map((spec) => guard().check(spec)),
     ).toEqual([null, null]);
     expect(asked).toEqual([]);
   });
@@ -89,33 +89,33 @@ describe('a socket', () => {
   afterEach(() => folder.close());
 
   it('of an agent is refused, also through a link', async () => {
-    const localSocket = join(folder.path, 'run', '4711.sock');
-    await expect(guard().check({ protocol: 'tcp', localSocket })).rejects.toMatchObject(refusal);
+    const local_socket = join(folder.path, 'run', '4711.sock');
+    await expect(guard().check({ proto: 'tcp', local_socket })).rejects.toMatchObject(refusal);
     mkdirSync(join(folder.path, 'run', '4711.sock'), { recursive: true });
-    symlinkSync(localSocket, join(folder.path, 'app.sock'));
-    const linked = { protocol: 'http', localSocket: join(folder.path, 'app.sock') } as const;
+    symlinkSync(local_socket, join(folder.path, 'app.sock'));
+    const linked = { proto: 'http', local_socket: join(folder.path, 'app.sock') } as const;
     await expect(guard().check(linked)).rejects.toMatchObject(refusal);
-    expect(guard().check({ protocol: 'http', localSocket: join(folder.path, 'other.sock') })).toBeNull();
+    expect(guard().check({ proto: 'http', local_socket: join(folder.path, 'other.sock') })).toBeNull();
   });
 
   it('of the system is refused, also through a link, until its owner says that it is meant', () => {
-    const spec = { protocol: 'tcp', localSocket: '/var/run/docker.sock' } as const;
+    const spec = { proto: 'tcp', local_socket: '/var/run/docker.sock' } as const;
     expect(() => checkTunnelSpec(spec)).toThrow(expect.objectContaining(refusal));
     expect(() => checkTunnelSpec(spec)).toThrow(/docker.*--yes-publish-socket.*`allow_control_socket: true`/);
     mkdirSync(join(folder.path, 'docker.sock'));
     symlinkSync(join(folder.path, 'docker.sock'), join(folder.path, 'app.sock'));
-    const linked = { protocol: 'http', localSocket: join(folder.path, 'app.sock') } as const;
+    const linked = { proto: 'http', local_socket: join(folder.path, 'app.sock') } as const;
     expect(() => checkTunnelSpec(linked)).toThrow(expect.objectContaining(refusal));
     // The engine may start after the tunnel.
     symlinkSync('/var/run/podman/podman.sock', join(folder.path, 'later.sock'));
     symlinkSync(folder.path, join(folder.path, 'here'));
     for (const path of ['later.sock', 'here/later.sock']) {
-      const later = { protocol: 'tcp', localSocket: join(folder.path, path) } as const;
+      const later = { proto: 'tcp', local_socket: join(folder.path, path) } as const;
       expect(() => checkTunnelSpec(later)).toThrow(expect.objectContaining(refusal));
     }
-    expect(() => checkTunnelSpec({ ...linked, allowControlSocket: true })).not.toThrow();
-    expect(() => checkTunnelSpec({ ...spec, allowControlSocket: true })).not.toThrow();
-    expect(() => checkTunnelSpec({ ...spec, localSocket: '/run/app.sock' })).not.toThrow();
+    expect(() => checkTunnelSpec({ ...linked, allow_control_socket: true })).not.toThrow();
+    expect(() => checkTunnelSpec({ ...spec, allow_control_socket: true })).not.toThrow();
+    expect(() => checkTunnelSpec({ ...spec, local_socket: '/run/app.sock' })).not.toThrow();
   });
 });
 
@@ -159,8 +159,8 @@ describe('a visitor of an open tunnel', () => {
 
   it.each([
     ['another port', tcp(8080)],
-    ['UDP', { protocol: 'udp', localPort: 4301 }],
-    ['a socket', { protocol: 'http', localSocket: '/run/4711.sock' }],
+    ['UDP', { proto: 'udp', local_port: 4301 }],
+    ['a socket', { proto: 'http', local_socket: '/run/4711.sock' }],
   ] as const)('waits for nothing where the target is %s', (_, spec) => {
     expect(guard().checkVisit(spec)).toBeNull();
   });

@@ -30,9 +30,9 @@ export interface TargetGuardDeps {
 }
 
 type GuardedSpec = LocalSpec & {
-  readonly protocol: string;
-  readonly service?: 'tcp' | 'udp';
-  readonly services?: ServiceTable;
+  readonly proto: string;
+  readonly p2p_service?: 'tcp' | 'udp' | undefined;
+  readonly services?: ServiceTable | undefined;
 };
 
 /** Visitors wait for a look at the inspectors of this machine at most once in this time. */
@@ -62,7 +62,7 @@ export class TargetGuard {
 
   /** Returns null where the target is allowed for certain, which most are: nothing is looked up then. Else settles, or rejects with a Fault. */
   check(spec: GuardedSpec): Promise<void> | null {
-    if (spec.localSocket !== undefined && this.#deps.clients?.isAgentSocket(realPath(spec.localSocket)) === true) {
+    if (spec.local_socket !== undefined && this.#deps.clients?.isAgentSocket(realPath(spec.local_socket)) === true) {
       return Promise.reject(notAllowed(localText(spec), 'it controls a running tunnel client'));
     }
     const suspects = this.#suspectsOf(addressesOf(spec));
@@ -123,7 +123,7 @@ export class TargetGuard {
       // A name without an address leads nowhere; visitors are told so.
       const addresses = await find(host).catch(() => []);
       if (!addresses.some(({ address }) => reachesOwnMachine(address))) continue;
-      const target = localText({ localHost: host, localPort: port });
+      const target = localText({ local_host: host, local_port: port });
       if (edgePorts().includes(port)) throw notAllowed(target, 'the edge on this machine is managed there');
       if (!isInspectorPort(port)) continue;
       const inspectors = [inspectorPort(), ...((await clients?.inspectorPorts()) ?? [])];
@@ -134,11 +134,11 @@ export class TargetGuard {
 
 /** Where a tunnel leads, but for sockets and folders. Inspectors and the management of an edge speak TCP, so tunnels for UDP lead nowhere here. */
 const addressesOf = (spec: GuardedSpec): readonly Suspect[] => {
-  if (spec.protocol === 'udp' || spec.service === 'udp') return [];
+  if (spec.proto === 'udp' || spec.p2p_service === 'udp') return [];
   const addresses: Suspect[] = [...serviceTargets(spec.services ?? {}, null).values()].flatMap((target) =>
     target.kind === 'address' ? [target] : [],
   );
-  const own = spec.localPort === undefined ? null : localTargetOf(spec, null);
+  const own = spec.local_port === undefined ? null : localTargetOf(spec, null);
   if (own?.kind === 'address') addresses.push(own);
   return addresses;
 };

@@ -4,10 +4,10 @@
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream, MuxStream } from '@tunnel/mux';
 import type { ControlMessage, StreamHead } from '@tunnel/protocol';
+import type { EntryFields } from '@tunnel/tunnel-spec';
 import type { ConnectionSettings } from '../connection/connection.ts';
 import type { Session } from '../connection/session.ts';
 import { checkP2pName, p2pSecretHash, p2pSecretOf } from '../tunnels/kinds/p2p-secret.ts';
-import type { EntryFields } from '../tunnels/plan-reload.rules.ts';
 import type { TunnelEntry } from '../tunnels/tunnel.ts';
 import type { TunnelEvent } from '../tunnels/tunnel-event.ts';
 import { PeerLink } from './peer-connection.ts';
@@ -115,11 +115,11 @@ export class Peers {
     const loaded = await loadPeerPackage();
     const { settings, emit, serve, serveFlow } = this.#deps;
     const { clock, report } = settings;
-    const { p2pName, secret, service = 'tcp', direct = true } = tunnel.spec;
+    const { p2p_publish, p2p_secret, p2p_service: service = 'tcp', p2p_direct: direct = true } = tunnel.asked;
     const published = new PublishedPeers(loaded, {
       tunnel,
-      identity: { p2pName: checkP2pName(p2pName), service, direct },
-      secret: p2pSecretOf(secret),
+      identity: { p2pName: checkP2pName(p2p_publish), service, direct },
+      secret: p2pSecretOf(p2p_secret),
       network: new ClientPeerNetwork(loaded, clock, () => this.#edge),
       ...{ clock, report, emit },
       tell: (message) => {

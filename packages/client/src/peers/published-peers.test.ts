@@ -21,7 +21,7 @@ it('the edge is told about a peer only while it knows the tunnel, and only what 
   const reports: ControlMessageInput[] = [];
   const told: { published?: TunnelPeers } = {};
   const tunnel = {
-    spec: { p2pName: 'office-db', secret: SECRET, direct: false },
+    asked: { p2p_publish: 'office-db', p2p_secret: SECRET, p2p_direct: false },
     tunnelId: 'tun_1',
     state: 'open',
     publishes: (published: TunnelPeers) => void (told.published = published),

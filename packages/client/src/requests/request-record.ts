@@ -193,7 +193,7 @@ export class RequestRecord implements SeenRequest {
   get isKeptAtEdge(): boolean {
     const { code = null, rule = null } = this.#edgeAnswer ?? {};
     const isOfService = code !== null && KEPT_CODES.test(code);
-    return this.requestText === null && rule === null && isOfService && this.tunnel.spec.capture !== false;
+    return this.requestText === null && rule === null && isOfService && this.tunnel.asked.capture !== false;
   }
 
   /** Why it cannot be sent again; null: it can. */

@@ -10,7 +10,7 @@ import { RequestStore } from './request-store.ts';
 
 const clock = new FakeClock();
 const tunnel = new TunnelEntry(
-  { protocol: 'http', localPort: 1 },
+  { proto: 'http', local_port: 1 },
   { backoff: new Backoff(clock, () => 0), owner: undefined as never },
 );
 

@@ -71,7 +71,7 @@ export class RequestReporter {
     const record = known ?? new RequestRecord(facts, { method, path, text: '' }, this);
     record.answeredByEdge(answer);
     if (known === undefined) {
-      if (tunnel.spec.capture !== false) this.#store?.add(record);
+      if (tunnel.asked.capture !== false) this.#store?.add(record);
       tunnel.traffic.answeredByEdge(1);
     }
     if (this.#listeners.size > 0) this.#emit(edgeAnsweredEvent(record, answer));
@@ -97,7 +97,7 @@ export class RequestReporter {
     head: OpeningHead,
   ): RequestRecord | null {
     if (!this.isHeard) return null;
-    const keeper = tunnel.spec.capture === false ? null : this.#store;
+    const keeper = tunnel.asked.capture === false ? null : this.#store;
     const record = new RequestRecord({ id, tunnel, service, at: this.#clock.now(), replay, keeper }, head, this);
     keeper?.add(record);
     tunnel.traffic.requested();

@@ -10,7 +10,7 @@ import { type Client, connect } from '../client.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import type { StatusEvent } from '../status.ts';
 import type { Tunnel } from '../tunnels/tunnel.ts';
-import type { TunnelSpec } from '../tunnels/tunnel-spec.ts';
+import type { TunnelOptions } from '../tunnels/tunnel-spec.ts';
 import type { RequestEvent } from './request-record.ts';
 
 let edge: ScriptedEdge;
@@ -43,7 +43,7 @@ const serve = async (handler: Handler, secure = false): Promise<number> => {
   return (server.address() as AddressInfo).port;
 };
 
-const open = (localPort: number, spec: Partial<TunnelSpec> = {}): Promise<Tunnel> =>
+const open = (localPort: number, spec: Partial<TunnelOptions> = {}): Promise<Tunnel> =>
   client.open({ protocol: 'http', name: 'web', localPort, ...spec });
 
 interface Visit {
@@ -125,7 +125,7 @@ describe('a request', () => {
     expect(events).toEqual([]);
   });
 
-  it.each<[string, Partial<TunnelSpec>]>([
+  it.each<[string, Partial<TunnelOptions>]>([
     ['of an h2c service', { localProtocol: 'h2c' }],
     ['in a tcp tunnel', { protocol: 'tcp' }],
   ])('%s is not looked at', async (_, spec) => {

@@ -4,7 +4,7 @@ import { createLogger } from '@tunnel/runtime';
 import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { rememberedKey } from '../tunnels/tunnel-spec.ts';
+import { rememberedKey, specOfTunnel, type TunnelOptions } from '../tunnels/tunnel-spec.ts';
 import { AssignedEndpoints, chooseRemembered, mergeRemembered, type RememberedEndpoint } from './assigned-endpoints.ts';
 
 const endpoint = (value: string, usedAt: number, more: Partial<RememberedEndpoint> = {}): RememberedEndpoint => ({
@@ -14,7 +14,7 @@ const endpoint = (value: string, usedAt: number, more: Partial<RememberedEndpoin
 
 describe('the key of an endpoint', () => {
   const where = { server: 'edge:4040', account: 'ann@example.com', name: 'web' };
-  const keyOf = (spec: Parameters<typeof rememberedKey>[0], more = {}) => rememberedKey(spec, { ...where, ...more });
+  const keyOf = (tunnel: TunnelOptions, more = {}) => rememberedKey(specOfTunnel(tunnel), { ...where, ...more });
 
   it('has the server, the account, the protocol and the target of a name, and the tunnel name of a port', () => {
     const http = { protocol: 'http', localPort: 3000 } as const;

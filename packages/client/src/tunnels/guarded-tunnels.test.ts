@@ -7,12 +7,12 @@ import { type Client, connect } from '../client.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import type { StatusEvent } from '../status.ts';
 import type { Tunnel } from './tunnel.ts';
-import type { TunnelSpec } from './tunnel-spec.ts';
+import type { TunnelOptions } from './tunnel-spec.ts';
 
 const PASSWORD = 'planted-password-918273645';
 const TOKEN = 'planted-token-918273645-long-enough';
 
-const guarded: TunnelSpec = {
+const guarded: TunnelOptions = {
   protocol: 'http',
   name: 'shop',
   localPort: 3000,
@@ -109,7 +109,7 @@ describe('an edge that does not guard', () => {
 });
 
 describe('a member of a group', () => {
-  const member: TunnelSpec = { ...guarded, group: 'shop', groupKey: 'the key', policyRevision: 2 };
+  const member: TunnelOptions = { ...guarded, group: 'shop', groupKey: 'the key', policyRevision: 2 };
 
   it('sends its revision, and one hash for one password', async () => {
     await start();

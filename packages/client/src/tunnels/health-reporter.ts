@@ -45,7 +45,7 @@ export class HealthReporter {
   }
 
   #begin(tunnel: TunnelEntry): void {
-    const rules = probeRulesOf(tunnel.spec.healthCheck);
+    const rules = probeRulesOf(tunnel.asked.health_check);
     const probe = rules === null ? null : this.#probeOf(tunnel, rules);
     if (rules === null || probe === null) return;
     const { clock, random } = this.#deps;
@@ -62,14 +62,14 @@ export class HealthReporter {
   }
 
   /** null: a folder, which the client serves itself. */
-  #probeOf({ target, spec }: TunnelEntry, rules: HealthCheckSpec): Probe | null {
+  #probeOf({ target, asked }: TunnelEntry, rules: HealthCheckSpec): Probe | null {
     if (target.kind === 'files') return null;
     const options = { target, timeoutMs: rules.timeout_secs * 1000, clock: this.#deps.clock };
     if (rules.type === 'tcp') return tcpProbe(options);
     return httpProbe({
       ...options,
       path: rules.path ?? '/',
-      localAddress: localAddress(spec),
+      localAddress: localAddress(asked),
       expect2xx: rules.expect_2xx,
     });
   }

@@ -7,7 +7,7 @@ import { type Client, connect } from '../client.ts';
 import { ScriptedEdge } from '../scripted-edge.fixture.ts';
 import type { StatusEvent } from '../status.ts';
 import type { TunnelEntry, TunnelTarget } from './tunnel.ts';
-import type { TunnelSpec } from './tunnel-spec.ts';
+import type { TunnelOptions } from './tunnel-spec.ts';
 
 let edge: ScriptedEdge;
 let client: Client;
@@ -154,7 +154,7 @@ describe('retarget', () => {
     expect(registrations()).toHaveLength(1);
   });
 
-  it.each<[string, Partial<TunnelSpec>, TunnelTarget, string]>([
+  it.each<[string, Partial<TunnelOptions>, TunnelTarget, string]>([
     ['a port that is none', {}, { localPort: 0 }, 'whole number from 1 to 65535'],
     ['two targets', {}, { localPort: 1, localSocket: '/run/x.sock' }, 'one of'],
     ['the address that the edge writes into requests', { hostHeader: 'rewrite' }, { localPort: 1 }, 'opened anew'],

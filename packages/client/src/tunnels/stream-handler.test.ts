@@ -18,7 +18,7 @@ let finish: (() => void)[];
 let handler: StreamHandler;
 
 const tunnel = new TunnelEntry(
-  { protocol: 'tcp', localPort: 1 },
+  { proto: 'tcp', local_port: 1 },
   { backoff: undefined as never, owner: undefined as never },
 );
 

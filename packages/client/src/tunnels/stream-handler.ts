@@ -10,7 +10,7 @@ import { kindOf } from './kinds/kinds.ts';
 import { type Forwarder } from './kinds/tunnel-kind.ts';
 import type { TunnelEntry } from './tunnel.ts';
 import type { TunnelEvent } from './tunnel-event.ts';
-import type { TunnelSpec } from './tunnel-spec.ts';
+import type { ClientSpec } from './tunnel-spec.ts';
 
 export interface StreamHandlerDeps {
   readonly clock: Clock;
@@ -18,9 +18,9 @@ export interface StreamHandlerDeps {
   /** Whether the edge still owes an answer to a registration. */
   readonly expectsTunnels: () => boolean;
   /** Settles before a visitor is led to the tunnel's target, or rejects with a Fault; null, as for most targets, where nothing has to be looked up. */
-  readonly checkTarget: (spec: TunnelSpec) => Promise<void> | null;
+  readonly checkTarget: (spec: ClientSpec) => Promise<void> | null;
   /** The same once more, by a look within the next second. */
-  readonly checkLater: (spec: TunnelSpec) => Promise<void>;
+  readonly checkLater: (spec: ClientSpec) => Promise<void>;
   readonly emit: (event: TunnelEvent) => void;
   /** Of what cost one visitor, and no other. */
   readonly report: ReportInternalError;
@@ -132,9 +132,9 @@ export class StreamHandler {
       onDialFailed(fault);
       onDone();
     };
-    const check = checkTarget(tunnel.spec);
+    const check = checkTarget(tunnel.asked);
     const beginWatched = (): Promise<void> => {
-      const { spec } = tunnel;
+      const { asked: spec } = tunnel;
       return begin().then(() => void this.#lookOn(stream, spec));
     };
     const served = check === null ? begin() : check.then(beginWatched, refuse);
@@ -145,7 +145,7 @@ export class StreamHandler {
    * A look before a visitor is served can miss an inspector that is just starting, and an edge keeps a connection for further requests as long as they
    * come. So the looks go on, one a second for all visitors of the tunnel, until the visitor has gone or is cut off. A look that fails cuts nobody off.
    */
-  async #lookOn(stream: MuxStream, spec: TunnelSpec): Promise<void> {
+  async #lookOn(stream: MuxStream, spec: ClientSpec): Promise<void> {
     while (stream.state === 'open') {
       const fault: unknown = await this.#deps.checkLater(spec).then(
         () => null,

@@ -10,7 +10,7 @@ import { HealthReporter } from './health-reporter.ts';
 import { kindOf } from './kinds/kinds.ts';
 import type { DatagramWay, NextTerms, TunnelEntry } from './tunnel.ts';
 import type { TunnelEvent } from './tunnel-event.ts';
-import { localAddress, registrationFields, rememberedKey, type TunnelSpec } from './tunnel-spec.ts';
+import { type ClientSpec, localAddress, registrationFields, rememberedKey } from './tunnel-spec.ts';
 
 /** The connection on which to ask. */
 export interface RegistryLink {
@@ -123,17 +123,17 @@ export class TunnelRegistry {
     ];
   }
 
-  checkTarget(spec: TunnelSpec): Promise<void> | null {
+  checkTarget(spec: ClientSpec): Promise<void> | null {
     return this.#deps.guard.check(spec);
   }
 
   /** As TargetGuard.checkVisit. */
-  checkVisit(spec: TunnelSpec): Promise<void> | null {
+  checkVisit(spec: ClientSpec): Promise<void> | null {
     return this.#deps.guard.checkVisit(spec);
   }
 
   /** As TargetGuard.checkLater. */
-  checkLater(spec: TunnelSpec): Promise<void> {
+  checkLater(spec: ClientSpec): Promise<void> {
     return this.#deps.guard.checkLater(spec);
   }
 
@@ -155,7 +155,7 @@ export class TunnelRegistry {
   /** A client that was killed, and a tunnel that takes another's place, know their endpoint already. */
   #askAsBefore(tunnel: TunnelEntry): void {
     const { endpoints, remembers } = this.#deps;
-    const key = rememberedKey(tunnel.spec, { ...remembers(), name: tunnel.name });
+    const key = rememberedKey(tunnel.asked, { ...remembers(), name: tunnel.name });
     if (endpoints === null || key === null) return;
     const asked = tunnel.endpointText === null ? endpoints.take(key, tunnel.name) : null;
     if (asked !== null) tunnel.prefer(asked);
@@ -315,7 +315,7 @@ export class TunnelRegistry {
   #register(tunnel: TunnelEntry, onAnswer: (fault?: Fault) => void = () => {}, next?: NextTerms): void {
     this.#retries.get(tunnel)?.cancel();
     this.#retries.delete(tunnel);
-    const { spec, sent } = next ?? { spec: tunnel.spec, sent: tunnel.sentPolicy };
+    const { spec, sent } = next ?? { spec: tunnel.asked, sent: tunnel.sentPolicy };
     if (this.#link === null) return onAnswer(LOST());
     const tooOld = refusalOfAge(tunnel, sent !== null, this.#link.capabilities);
     if (tooOld !== null) {
@@ -458,7 +458,7 @@ export class TunnelRegistry {
   }
 
   #becomeUnasked(tunnel: TunnelEntry, next: NextTerms): void {
-    const { spec, sentPolicy: sent } = tunnel;
+    const { asked: spec, sentPolicy: sent } = tunnel;
     if (!this.#taken.has(tunnel)) this.#taken.set(tunnel, { spec, sent, isElsewhere: true });
     this.#become(tunnel, next);
   }
@@ -539,7 +539,7 @@ const refusalOfAge = (tunnel: TunnelEntry, hasPolicy: boolean, capabilities: rea
     return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol });
   }
   // It would leave the domain out, and give the tunnel a name of its own choice.
-  if (tunnel.spec.domain !== undefined && !capabilities.includes(CAPABILITY.TLS)) {
+  if (tunnel.asked.domain !== undefined && !capabilities.includes(CAPABILITY.TLS)) {
     return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: 'own-domain' });
   }
   if (!hasPolicy || capabilities.includes(CAPABILITY.POLICY)) return null;

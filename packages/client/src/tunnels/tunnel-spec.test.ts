@@ -3,13 +3,13 @@ import { Secret } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
 import { localLabel, localText } from '../local/local-target.ts';
 import {
-  checkTunnelSpec,
-  concealKey,
-  groupFields,
+  acceptTunnel,
+  concealSecrets,
   localAddress,
   probeRulesOf,
   registrationFields,
-  type TunnelSpec,
+  specOfTunnel,
+  type TunnelOptions,
 } from './tunnel-spec.ts';
 
 const http = { protocol: 'http', localPort: 3000 } as const;
@@ -59,7 +59,7 @@ describe('what the edge is asked for', () => {
       { tunnel_id: 'tun_1', host_header: 'app.test', local_protocol: 'h2c', capture: false },
     ],
   ] as const)('%s', (_, spec, previous, fields) => {
-    expect(registrationFields(spec, previous)).toEqual(fields);
+    expect(registrationFields(specOfTunnel(spec), previous)).toEqual(fields);
   });
 
   it.each([
@@ -70,7 +70,7 @@ describe('what the edge is asked for', () => {
     ['http', '::1', 3000, '[::1]:3000'],
     ['tcp', 'db.test', 80, 'db.test:80'],
   ] as const)('%s at %s and %i is written %s', (protocol, host, port, text) => {
-    expect(localAddress({ protocol, localHost: host, localPort: port })).toBe(text);
+    expect(localAddress({ proto: protocol, local_host: host, local_port: port })).toBe(text);
   });
 });
 
@@ -78,22 +78,22 @@ describe('what a tunnel leads to', () => {
   const files = { dir: '/srv/site' };
 
   it.each([
-    [{ localPort: 3000 }, '127.0.0.1:3000'],
-    [{ localHost: '::1', localPort: 3000 }, '[::1]:3000'],
-    [{ localSocket: '/run/app.sock' }, 'unix:/run/app.sock'],
+    [{ local_port: 3000 }, '127.0.0.1:3000'],
+    [{ local_host: '::1', local_port: 3000 }, '[::1]:3000'],
+    [{ local_socket: '/run/app.sock' }, 'unix:/run/app.sock'],
     [{ files }, 'files:/srv/site'],
   ])('%j is written %s', (local, text) => {
     expect(localText(local)).toBe(text);
   });
 
   it('has a name where it was given none', () => {
-    const names = [{ localPort: 80 }, { localSocket: '/run/my app.sock' }, { files }, { files: { dir: '/' } }];
+    const names = [{ local_port: 80 }, { local_socket: '/run/my app.sock' }, { files }, { files: { dir: '/' } }];
     expect(names.map(localLabel)).toEqual(['80', 'my-app', 'site', 'files']);
   });
 
   it('without an address is localhost in a Host header', () => {
-    expect(localAddress({ protocol: 'http', files })).toBe('localhost');
-    expect(localAddress({ protocol: 'http', localSocket: '/run/a' })).toBe('localhost');
+    expect(localAddress({ proto: 'http', files })).toBe('localhost');
+    expect(localAddress({ proto: 'http', local_socket: '/run/a' })).toBe('localhost');
   });
 
   it.each([
@@ -111,7 +111,7 @@ describe('what a tunnel leads to', () => {
     [{ protocol: 'http', files, localProtocol: 'h2c' }, /h2c/],
     [{ protocol: 'http', files, healthCheck: { type: 'tcp' } }, /no health check/],
   ] as [never, RegExp][])('%j is refused', (spec, words) => {
-    expect(() => checkTunnelSpec(spec)).toThrow(words);
+    expect(() => acceptTunnel(spec)).toThrow(words);
   });
 
   it.each([
@@ -119,20 +119,20 @@ describe('what a tunnel leads to', () => {
     { protocol: 'https', localSocket: '/run/app.sock', localTlsVerify: false },
     { protocol: 'tcp', localSocket: 'app.sock', healthCheck: { type: 'tcp' } },
   ] as const)('%j is good', (spec) => {
-    expect(() => checkTunnelSpec(spec)).not.toThrow();
+    expect(() => acceptTunnel(spec)).not.toThrow();
   });
 });
 
 describe('a spec that cannot work', () => {
   it('h2c over TLS is a contradiction', () => {
-    expect(() => checkTunnelSpec({ ...http, protocol: 'https', localProtocol: 'h2c' })).toThrow(/h2c/);
-    expect(() => checkTunnelSpec({ ...http, localProtocol: 'h2c' })).not.toThrow();
+    expect(() => acceptTunnel({ ...http, protocol: 'https', localProtocol: 'h2c' })).toThrow(/h2c/);
+    expect(() => acceptTunnel({ ...http, localProtocol: 'h2c' })).not.toThrow();
   });
 
   it.each(['', 'a b', 'a\r\nX: y', 'ä', 'a'.repeat(261), '[::1', 'a/b', '@', 'a@b', 'x:y', ':80'])(
     'a Host header %j',
     (hostHeader) => {
-      expect(() => checkTunnelSpec({ ...http, hostHeader })).toThrow('the Host header must be');
+      expect(() => acceptTunnel({ ...http, hostHeader })).toThrow('the Host header must be');
     },
   );
 
@@ -176,17 +176,17 @@ describe('a spec that cannot work', () => {
     ['half a second', { protocol: 'udp', idleSecs: 5.5 }, 'from 5 to 3600'],
     ['PROXY v1 on udp', { protocol: 'udp', proxyProtocol: 'v1' }, 'the PROXY protocol of udp is v2'],
   ])('%s', (_, odd, reason) => {
-    expect(() => checkTunnelSpec({ ...tcp, ...odd } as TunnelSpec)).toThrow(reason);
+    expect(() => acceptTunnel({ ...tcp, ...odd } as TunnelOptions)).toThrow(reason);
   });
 
   it('leaves to the edge what a frame can carry', () => {
-    checkTunnelSpec({ ...tcp, name: '🔑'.repeat(100), remotePort: 65_535, localHost: 'a'.repeat(253) });
-    checkTunnelSpec({ ...tcp, protocol: 'udp', name: '' });
+    acceptTunnel({ ...tcp, name: '🔑'.repeat(100), remotePort: 65_535, localHost: 'a'.repeat(253) });
+    acceptTunnel({ ...tcp, protocol: 'udp', name: '' });
   });
 
   it('a subdomain that fits no frame', () => {
-    expect(() => checkTunnelSpec({ ...http, subdomain: 'a'.repeat(301) })).toThrow('more than 63');
-    checkTunnelSpec({ ...http, subdomain: 'a', hostHeader: 'rewrite' });
+    expect(() => acceptTunnel({ ...http, subdomain: 'a'.repeat(301) })).toThrow('more than 63');
+    acceptTunnel({ ...http, subdomain: 'a', hostHeader: 'rewrite' });
   });
 });
 
@@ -194,7 +194,7 @@ const grouped = { ...http, group: 'web', groupKey: 'k' } as const;
 const PATH = 'begins with / and has no spaces or control characters';
 
 describe('what cannot work is refused before anything is asked', () => {
-  it.each<[string, TunnelSpec, string]>([
+  it.each<[string, TunnelOptions, string]>([
     ['a group without a key', { ...http, group: 'web' }, 'a group needs a group key'],
     ['a key without a group', { ...http, groupKey: 'k' }, 'a group key goes with a group'],
     ['an empty key', { ...grouped, groupKey: new Secret('') }, 'the group key is empty'],
@@ -236,7 +236,7 @@ describe('what cannot work is refused before anything is asked', () => {
   ])('%s', (_, spec, words) => {
     let refusal: unknown;
     try {
-      checkTunnelSpec(spec);
+      acceptTunnel(spec);
     } catch (error) {
       refusal = error;
     }
@@ -244,7 +244,7 @@ describe('what cannot work is refused before anything is asked', () => {
     expect(String(refusal)).not.toContain('secret.test');
   });
 
-  it.each<[string, TunnelSpec]>([
+  it.each<[string, TunnelOptions]>([
     ['a group', grouped],
     ['one of https', { ...grouped, protocol: 'https' }],
     ['one of tcp with a port', { ...grouped, protocol: 'tcp', remotePort: 20_001 }],
@@ -252,7 +252,7 @@ describe('what cannot work is refused before anything is asked', () => {
     ['an alert alone', { ...http, healthCheck: { alertWebhook: 'http://127.0.0.1:9/' } }],
     ['fractions', { ...http, healthCheck: { type: 'http', path: '/', intervalSecs: 0.5, timeoutSecs: 0.25 } }],
   ])('%s can', (_, spec) => {
-    expect(() => checkTunnelSpec(spec)).not.toThrow();
+    expect(() => acceptTunnel(spec)).not.toThrow();
   });
 });
 
@@ -261,13 +261,15 @@ describe('what the edge is told', () => {
     // printf %s 'schlüssel' | sha256sum
     const hash = 'ccec7a8e3e039f0b6b308a81f438e1d07a59c8c896b4f237d10c3eecb8375ef7';
     for (const groupKey of ['schlüssel', new Secret('schlüssel')]) {
-      expect(groupFields({ group: 'web', groupKey })).toEqual({ group: 'web', group_key_hash: hash });
+      expect(registrationFields(specOfTunnel({ ...tcp, group: 'web', groupKey }), {})).toEqual({
+        group: 'web',
+        group_key_hash: hash,
+      });
     }
-    expect(groupFields({})).toEqual({});
   });
 
   it('is nothing that the key could be read from', () => {
-    const kept = concealKey({ ...grouped, groupKey: 'very secret' });
+    const kept = concealSecrets(specOfTunnel({ ...grouped, groupKey: 'very secret' }));
     expect(inspect(kept, { depth: 9 }) + JSON.stringify(kept)).not.toContain('very secret');
   });
 });
@@ -280,6 +282,6 @@ it('a probe goes by the defaults of the specification', () => {
     max_failed: 3,
     expect_2xx: true,
   });
-  expect(probeRulesOf({ alertWebhook: 'https://a.test/' })).toBeNull();
+  expect(probeRulesOf({ alert_webhook: 'https://a.test/' })).toBeNull();
   expect(probeRulesOf(undefined)).toBeNull();
 });

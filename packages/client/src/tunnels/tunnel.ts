@@ -5,8 +5,9 @@ import type { MuxStream } from '@tunnel/mux';
 import type { PeerPath } from '@tunnel/peer';
 import type { MessageOf, StreamReason, TunnelProtocol } from '@tunnel/protocol';
 import { type HealthReport, type ProbedHealth } from '@tunnel/rules/tunnels';
+import { hasOtherTarget, isRetarget, isUpdate, libraryTunnelOf } from '@tunnel/tunnel-spec';
 import { LocalAddresses } from '../local/local-addresses.ts';
-import { type LocalSpec, type LocalTarget, localLabel, localTargetOf, localText } from '../local/local-target.ts';
+import { type LocalTarget, localLabel, localTargetOf, localText } from '../local/local-target.ts';
 import { serviceTargets } from '../local/service-targets.ts';
 import { type DropReason, Traffic, type TrafficCounts } from '../local/traffic.ts';
 import { UnreportedDrops } from '../local/unreported-drops.ts';
@@ -14,15 +15,16 @@ import type { Backoff } from '../network/backoff.ts';
 import type { SentPolicy } from '../policy/tunnel-policy.ts';
 import { type Assignment } from '../state/resume-state.ts';
 import { kindOf } from './kinds/kinds.ts';
-import { hasOtherTarget, isRetarget, isUpdate } from './plan-reload.rules.ts';
 import type { TunnelRegistry } from './tunnel-registry.ts';
 import {
-  checkTunnelSpec,
-  concealKey,
+  acceptTunnel,
+  type ClientSpec,
+  concealSecrets,
   groupKeyOf,
   policyAbout,
   policyOf,
-  type TunnelSpec,
+  specOfTunnel,
+  type TunnelOptions,
   tunnelFields,
 } from './tunnel-spec.ts';
 
@@ -42,10 +44,20 @@ export interface DatagramWay {
 }
 
 /** What guards it, and what requests may be sent to besides: as in a spec. What is left out is left out of the tunnel, too. */
-export type TunnelGuard = Pick<TunnelSpec, 'policy' | 'policyRevision' | 'services'>;
+export type TunnelGuard = Pick<TunnelOptions, 'policy' | 'policyRevision' | 'services'>;
 
 /** Where visitors are taken to: as in a spec. What is left out of the rest of it stays as it was. */
-export type TunnelTarget = LocalSpec & Partial<Pick<TunnelSpec, 'localProtocol' | 'localTlsVerify' | 'healthCheck'>>;
+export type TunnelTarget = Pick<
+  TunnelOptions,
+  | 'localHost'
+  | 'localPort'
+  | 'localSocket'
+  | 'allowControlSocket'
+  | 'files'
+  | 'localProtocol'
+  | 'localTlsVerify'
+  | 'healthCheck'
+>;
 
 /** A subscriber, as the owner of the tunnel sees it. */
 export interface PublishedPeer extends PeerPath {
@@ -71,7 +83,7 @@ export interface TunnelPeers {
 export interface Tunnel {
   readonly state: TunnelState;
   /** What it was asked to be, with its target of now; secrets are concealed. */
-  readonly spec: TunnelSpec;
+  readonly spec: TunnelOptions;
   readonly name: string;
   readonly protocol: TunnelProtocol;
   /** Where visitors are taken to, for people: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
@@ -106,19 +118,21 @@ export interface Tunnel {
    * From now on visitors are taken to another service; those that are there stay where they are. Throws a Fault for what cannot be swapped in
    * place. Settles when the edge will send no request to the old service any more.
    */
-  retarget(target: TunnelTarget): Promise<void>;
+  retarget(target: TunnelTarget | ClientSpec): Promise<void>;
   /**
    * Another policy, other services, and the target along with them: asked for again under its id, in force from the next request on. Connections
    * stay. Rejects with the edge's reason when it refuses: then all is as it was.
    */
   update(guard: TunnelGuard, target?: TunnelTarget): Promise<void>;
+  /** The same with policy, services and target of another spec. */
+  update(spec: ClientSpec): Promise<void>;
   /** No new visitors; those that are there may finish. */
   close(): Promise<void>;
 }
 
 /** What a tunnel is to be from some moment on. */
 export interface NextTerms {
-  readonly spec: TunnelSpec;
+  readonly spec: ClientSpec;
   /** null: without a policy. */
   readonly sent: SentPolicy | null;
   /** Visitors are taken to another service, too. */
@@ -140,7 +154,7 @@ export class TunnelEntry implements Tunnel {
   /** Settles with the edge's first answer. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
-  #spec: TunnelSpec;
+  #spec: ClientSpec;
   /** Made once for all visitors until the next change. */
   #target: LocalTarget;
   #addresses: LocalAddresses;
@@ -160,17 +174,17 @@ export class TunnelEntry implements Tunnel {
   #rejectOpened: (fault: Fault) => void = () => {};
 
   constructor(
-    spec: TunnelSpec,
+    spec: ClientSpec,
     deps: { readonly backoff: Backoff; readonly owner: Owner; readonly previous?: Assignment },
   ) {
-    this.#spec = concealKey(spec);
-    this.protocol = spec.protocol;
+    this.#spec = concealSecrets(spec);
+    this.protocol = spec.proto;
     this.#target = targetOf(spec);
     this.#services = servicesOf(spec);
     this.#addresses = new LocalAddresses(this.localHost ?? '');
-    this.name = spec.name ?? spec.p2pName ?? `${spec.protocol}-${localLabel(spec)}`;
+    this.name = spec.name ?? spec.p2p_publish ?? `${spec.proto}-${localLabel(spec)}`;
     this.group = spec.group ?? null;
-    this.#health = spec.healthCheck?.type === undefined ? 'none' : 'unknown';
+    this.#health = spec.health_check?.type === undefined ? 'none' : 'unknown';
     this.backoff = deps.backoff;
     this.#owner = deps.owner;
     this.#assignment = deps.previous ?? {};
@@ -186,7 +200,12 @@ export class TunnelEntry implements Tunnel {
     return this.#state;
   }
 
-  get spec(): TunnelSpec {
+  get spec(): TunnelOptions {
+    return libraryTunnelOf(this.#spec) as TunnelOptions;
+  }
+
+  /** `spec` by the keys of config.yml. */
+  get asked(): ClientSpec {
     return this.#spec;
   }
 
@@ -287,7 +306,7 @@ export class TunnelEntry implements Tunnel {
   }
 
   get service(): Tunnel['service'] {
-    return this.protocol === 'p2p' ? (this.spec.service ?? 'tcp') : null;
+    return this.protocol === 'p2p' ? (this.#spec.p2p_service ?? 'tcp') : null;
   }
 
   get peers(): readonly PublishedPeer[] {
@@ -309,9 +328,8 @@ export class TunnelEntry implements Tunnel {
     return this.#owner.close(this);
   }
 
-  async retarget(target: TunnelTarget): Promise<void> {
-    const spec = concealKey({ ...withoutTarget(this.#spec), ...target });
-    checkTunnelSpec(spec);
+  async retarget(target: TunnelTarget | ClientSpec): Promise<void> {
+    const spec = 'proto' in target ? acceptTunnel(target) : this.#changed(null, target);
     const checking = this.#owner.checkTarget(spec);
     if (checking !== null) await checking;
     if (!isRetarget(tunnelFields(this.#spec), tunnelFields(spec))) {
@@ -325,16 +343,22 @@ export class TunnelEntry implements Tunnel {
     await this.#owner.retargeted(this);
   }
 
+  /** The spec with another guard or target by the library's names. A target or guard replaces all of its options. Throws a Fault. */
+  #changed(guard: TunnelGuard | null, target: TunnelTarget | undefined): ClientSpec {
+    const replaced = [...(guard === null ? [] : GUARD_KEYS), ...(target === undefined ? [] : LOCAL_KEYS)];
+    const kept = Object.entries(this.#spec).filter(([key]) => !replaced.includes(key));
+    const changed = specOfTunnel({ protocol: this.protocol, ...target, ...guard });
+    return acceptTunnel({ ...Object.fromEntries(kept), ...changed });
+  }
+
   #mustReopen(): Fault {
     return new Fault('CLIENT_USAGE', {
       reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
     });
   }
 
-  async update(guard: TunnelGuard, target?: TunnelTarget): Promise<void> {
-    const { policy: _policy, policyRevision: _revision, services: _services, ...rest } = this.#spec;
-    const spec = concealKey({ ...(target === undefined ? rest : { ...withoutTarget(rest), ...target }), ...guard });
-    checkTunnelSpec(spec);
+  async update(guard: TunnelGuard | ClientSpec, target?: TunnelTarget): Promise<void> {
+    const spec = 'proto' in guard ? acceptTunnel(guard) : this.#changed(guard, target);
     const checking = this.#owner.checkTarget(spec);
     if (checking !== null) await checking;
     const [before, after] = [tunnelFields(this.#spec), tunnelFields(spec)];
@@ -424,29 +448,21 @@ export class TunnelEntry implements Tunnel {
   }
 }
 
+const GUARD_KEYS: readonly string[] = ['policy', 'policy_revision', 'services'];
+
 /** Permission to publish a control socket goes with the socket that it was given for. */
-const withoutTarget = (spec: TunnelSpec): TunnelSpec => {
-  const {
-    localHost: _host,
-    localPort: _port,
-    localSocket: _socket,
-    allowControlSocket: _allow,
-    files: _files,
-    ...rest
-  } = spec;
-  return rest;
-};
+const LOCAL_KEYS: readonly string[] = ['local_host', 'local_port', 'local_socket', 'allow_control_socket', 'files'];
 
-const targetOf = (spec: TunnelSpec): LocalTarget => localTargetOf(spec, kindOf(spec.protocol).localTls(spec));
+const targetOf = (spec: ClientSpec): LocalTarget => localTargetOf(spec, kindOf(spec.proto).localTls(spec));
 
-const servicesOf = (spec: TunnelSpec): ReadonlyMap<string, LocalTarget> =>
-  serviceTargets(spec.services ?? {}, kindOf(spec.protocol).localTls(spec));
+const servicesOf = (spec: ClientSpec): ReadonlyMap<string, LocalTarget> =>
+  serviceTargets(spec.services ?? {}, kindOf(spec.proto).localTls(spec));
 
 /** Of any spec, checked or not: its policy as the edge would be sent it. */
-export const policyToSend = async (spec: TunnelSpec): Promise<SentPolicy['policy'] | null> =>
-  (await sentOf(concealKey(spec)))?.policy ?? null;
+export const policyToSend = async (spec: ClientSpec): Promise<SentPolicy['policy'] | null> =>
+  (await sentOf(concealSecrets(spec)))?.policy ?? null;
 
-const sentOf = async (spec: TunnelSpec): Promise<SentPolicy | null> =>
+const sentOf = async (spec: ClientSpec): Promise<SentPolicy | null> =>
   (await policyOf(spec)?.sent(groupKeyOf(spec), policyAbout(spec).services)) ?? null;
 
 const LOGIN_IN_CLEAR =

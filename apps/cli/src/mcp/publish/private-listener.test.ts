@@ -20,7 +20,7 @@ const listen = async (key = 'one', more: Partial<ListenerDeps> = {}): Promise<st
   const deps = { key, respond: () => Promise.resolve(), onProblem: () => {}, ...more };
   const listener = await listenPrivately(deps, makeTestIo({ home: home.path }));
   listeners.push(listener);
-  return String(listener.local.localSocket);
+  return String(listener.local.local_socket);
 };
 
 it('runs of one command that start at the same time have a socket each', async () => {

@@ -54,7 +54,7 @@ export const listenPrivately = async (
 };
 
 const listenerAt = (server: Server, path: string): PrivateListener => ({
-  local: { localSocket: path },
+  local: { local_socket: path },
   close: async () => {
     rmSync(path, { force: true });
     await closeLocalServer(server);
@@ -64,7 +64,7 @@ const listenerAt = (server: Server, path: string): PrivateListener => ({
 const listenOnLoopback = async (server: Server): Promise<PrivateListener> => {
   await listen(server, { host: '127.0.0.1', port: 0 });
   const { port } = server.address() as AddressInfo;
-  return { local: { localHost: '127.0.0.1', localPort: port }, close: () => closeLocalServer(server) };
+  return { local: { local_host: '127.0.0.1', local_port: port }, close: () => closeLocalServer(server) };
 };
 
 /** The same command may run more than once. */

@@ -57,7 +57,7 @@ export const publishServer = async (
     io,
   );
   const spec = {
-    protocol: 'http' as const,
+    proto: 'http' as const,
     ...listener.local,
     name: nameOf(command),
     // What callers and the server say to each other is kept by nobody unless its owner wants it.

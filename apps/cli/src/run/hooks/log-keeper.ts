@@ -1,7 +1,8 @@
 // What a run has said lately, and says now, for whoever asks over the socket: the lines that people read, and the events of `--json`.
-import type { Client, ReloadOutcome, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
+import type { Client, RequestEvent, StatusEvent, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
+import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import type { LogEntry } from '../../agent/answers.ts';
 import type { ExitCode } from '../../io/exit-codes.ts';
 import { CLI_LIMITS } from '../../limits.ts';

@@ -1,7 +1,8 @@
 // A running client as the hooks of a run see it (agent, readiness, reload): its tunnels with their source and state, and the commands
 // that a hook may give.
-import type { Client, ConnectPeerOptions, PeerConnection, ReloadOutcome, Tunnel, TunnelSpec } from '@tunnel/client';
+import type { Client, ClientSpec, ConnectPeerOptions, PeerConnection, Tunnel } from '@tunnel/client';
 import type { Fault } from '@tunnel/errors';
+import type { ReloadOutcome } from '@tunnel/tunnel-spec';
 import type { RunningTunnelState } from '../../agent/answers.ts';
 import type { TunnelSource } from '../../agent/readiness.rules.ts';
 import type { ComfortFlags, ConnectionFlags, RequestFlags } from '../../config/flags.ts';
@@ -19,7 +20,7 @@ export interface TunnelRun {
   readonly config: string | null;
   /** Where its tunnels come from. */
   readonly source: Extract<TunnelSource, 'file' | 'flags' | 'mcp'>;
-  readonly tunnels: readonly TunnelSpec[];
+  readonly tunnels: readonly ClientSpec[];
   /** What others publish. */
   readonly peers?: readonly ConnectPeerOptions[];
   /** Reads the file again and applies it. Left out: there is nothing to read. */
@@ -35,7 +36,7 @@ export interface RunningTunnel {
   readonly name: string;
   readonly source: TunnelSource;
   readonly state: RunningTunnelState;
-  readonly wanted: TunnelSpec | ConnectPeerOptions;
+  readonly wanted: ClientSpec | ConnectPeerOptions;
   /** null until it was open once, and for a connection to a peer. */
   readonly tunnel: Tunnel | null;
   /** null until it was ready once, and for a tunnel. */
@@ -53,14 +54,14 @@ export interface RunningClient {
   readonly tunnels: readonly RunningTunnel[];
   readonly inspectUrl: string | null;
   /** Rejects with a Fault when the name is taken, or the edge refuses. */
-  open(spec: TunnelSpec, source: TunnelSource): Promise<Tunnel>;
+  open(spec: ClientSpec, source: TunnelSource): Promise<Tunnel>;
   connectPeer(options: ConnectPeerOptions, source: TunnelSource): Promise<PeerConnection>;
   /** Opens a tunnel of the config file as soon as the client is connected; events tell the result. `endpointOf` is the tunnel that had the endpoint before. */
-  begin(wanted: TunnelSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void;
+  begin(wanted: ClientSpec | ConnectPeerOptions, endpointOf: Tunnel | null): void;
   /** The tunnel of that name leads elsewhere from now on. */
-  retarget(spec: TunnelSpec): Promise<void>;
+  retarget(spec: ClientSpec): Promise<void>;
   /** The tunnel of that name has another policy or other services from now on, and maybe another target. Rejects with why it has not. */
-  update(spec: TunnelSpec): Promise<void>;
+  update(spec: ClientSpec): Promise<void>;
   /** Closes a tunnel that is about to be opened again with other options, without an event for its end. Resolves to the closed tunnel. */
   release(name: string): Promise<Tunnel | null>;
   /** The file names it now. */
@@ -84,11 +85,10 @@ export interface RunHook {
   close?(): Promise<void>;
 }
 
-export const isTunnel = (wanted: TunnelSpec | ConnectPeerOptions): wanted is TunnelSpec => 'protocol' in wanted;
+export const isTunnel = (wanted: ClientSpec | ConnectPeerOptions): wanted is ClientSpec => 'proto' in wanted;
 
 /** The client's own rule, for those that were given none. */
-export const nameOf = (wanted: TunnelSpec | ConnectPeerOptions): string => {
-  const { name, p2pName } = wanted;
-  if (name !== undefined || p2pName !== undefined) return name ?? p2pName ?? '';
-  return isTunnel(wanted) ? `${wanted.protocol}-${wanted.localPort}` : '';
+export const nameOf = (wanted: ClientSpec | ConnectPeerOptions): string => {
+  if (!isTunnel(wanted)) return wanted.name ?? wanted.p2pName;
+  return wanted.name ?? wanted.p2p_publish ?? `${wanted.proto}-${wanted.local_port}`;
 };

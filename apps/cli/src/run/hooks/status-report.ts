@@ -1,5 +1,5 @@
 // The status of a running client, as its socket answers it.
-import { localText, protocolTraits, type TunnelSpec } from '@tunnel/client';
+import { type ClientSpec, type ConnectPeerOptions, localText, protocolTraits } from '@tunnel/client';
 import type { ClientStatus, TunnelStatus } from '../../agent/answers.ts';
 import { VERSION } from '../../io/io.ts';
 import { listenText } from '../../output/peers.ts';
@@ -29,7 +29,7 @@ const tunnelStatus = (entry: RunningTunnel): TunnelStatus => {
   const { name, source, state, lastError } = entry;
   const { tunnel_id, protocol, public_url, local, ...rest } = isTunnel(entry.wanted)
     ? publishedFields(entry, entry.wanted)
-    : connectionFields(entry);
+    : connectionFields(entry, entry.wanted);
   const last_error = lastError?.message ?? null;
   return { name, tunnel_id, protocol, public_url, local, source, state, ...rest, last_error };
 };
@@ -37,8 +37,8 @@ const tunnelStatus = (entry: RunningTunnel): TunnelStatus => {
 type Fields = Omit<TunnelStatus, 'name' | 'source' | 'state' | 'last_error'>;
 
 /** Requests where they are known; else visitors: of other protocols each is one. */
-const publishedFields = ({ tunnel }: RunningTunnel, wanted: TunnelSpec): Fields => {
-  const { protocol, group = null } = wanted;
+const publishedFields = ({ tunnel }: RunningTunnel, wanted: ClientSpec): Fields => {
+  const { proto: protocol, group = null } = wanted;
   const { requests = 0, connections = 0, bytesIn = 0, bytesOut = 0 } = tunnel?.counts ?? {};
   const health = tunnel?.health ?? 'none';
   return {
@@ -53,13 +53,13 @@ const publishedFields = ({ tunnel }: RunningTunnel, wanted: TunnelSpec): Fields 
   };
 };
 
-const connectionFields = ({ connection, wanted }: RunningTunnel): Fields => {
+const connectionFields = ({ connection }: RunningTunnel, { p2pName }: ConnectPeerOptions): Fields => {
   const { connections = 0, bytesIn = 0, bytesOut = 0 } = connection?.counts ?? {};
   const listen = connection?.listen ?? null;
   return {
     tunnel_id: null,
     protocol: 'p2p',
-    public_url: `p2p://${wanted.p2pName}`,
+    public_url: `p2p://${p2pName}`,
     local: listen === null ? null : listenText(listen),
     group: null,
     healthy: null,

@@ -1,13 +1,7 @@
 // Random publishers and subscribers against a model that is slow and obvious.
 
-import {
-  type Owner,
-  type P2pAudience,
-  type P2pOffer,
-  type PeerEndpoint,
-  peerEndpointOf,
-  sameOwner,
-} from '@tunnel/rules/tunnels';
+import { type Owner, type PeerEndpoint, sameOwner } from '@tunnel/rules/tunnels';
+import { type P2pAudience, type P2pOffer, peerEndpointOf } from '@tunnel/tunnel-spec';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { P2pRegistry } from './p2p-registry.rules.ts';

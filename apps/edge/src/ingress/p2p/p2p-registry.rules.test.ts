@@ -1,4 +1,5 @@
-import type { Owner, P2pOffer, PeerEndpoint } from '@tunnel/rules/tunnels';
+import type { Owner, PeerEndpoint } from '@tunnel/rules/tunnels';
+import type { P2pOffer } from '@tunnel/tunnel-spec';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type JoinDecision, P2pRegistry, type PeerRequest } from './p2p-registry.rules.ts';
 

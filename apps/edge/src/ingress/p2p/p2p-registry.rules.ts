@@ -4,15 +4,8 @@
 import { Fault } from '@tunnel/errors';
 import { foldSubdomain, shownText } from '@tunnel/rules/names';
 import { SlidingWindows } from '@tunnel/rules/rate';
-import {
-  type Owner,
-  ownerKey,
-  type P2pOffer,
-  type P2pService,
-  type PeerEndpoint,
-  peerEndpointOf,
-  peerNameKey,
-} from '@tunnel/rules/tunnels';
+import { type Owner, ownerKey, type PeerEndpoint, peerNameKey } from '@tunnel/rules/tunnels';
+import { type P2pOffer, type P2pService, peerEndpointOf } from '@tunnel/tunnel-spec';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { NameLeases } from '../../routing/name-leases.rules.ts';
 

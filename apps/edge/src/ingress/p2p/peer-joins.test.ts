@@ -1,9 +1,10 @@
 // What is the same for all who may not join, counted in work and not in time; and what is kept of peers that have gone.
 
 import type { ControlMessageInput } from '@tunnel/protocol';
-import type { Owner, P2pOffer } from '@tunnel/rules/tunnels';
+import type { Owner } from '@tunnel/rules/tunnels';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
+import type { P2pOffer } from '@tunnel/tunnel-spec';
 import { beforeEach, expect, it } from 'vitest';
 import { someTunnel } from '../../admin/rest.fixture.ts';
 import { Registry } from '../../routing/registry.ts';

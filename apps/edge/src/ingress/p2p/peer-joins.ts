@@ -3,8 +3,9 @@
 
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, DirectOutcome, MessageOf, StreamReason } from '@tunnel/protocol';
-import { type Owner, ownerKey, type P2pOffer, type PeerEndpoint } from '@tunnel/rules/tunnels';
+import { type Owner, ownerKey, type PeerEndpoint } from '@tunnel/rules/tunnels';
 import { type Clock, equalInConstantTime, type Logger, LogLimiter, randomId } from '@tunnel/runtime';
+import { type P2pOffer } from '@tunnel/tunnel-spec';
 import type { PeerNames } from '../../routing/endpoints.ts';
 import type { Registry } from '../../routing/registry.ts';
 import { RelayTotals } from '../tcp/relay-totals.ts';

@@ -3,20 +3,7 @@
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import { forwardBytes } from '../../local/local-service.ts';
-import { domainFields } from './own-domain.ts';
-import type { ForwardContext, KindSpec, TunnelKind } from './tunnel-kind.ts';
-
-/** Of http and https. */
-const BOTH_KEYS: TunnelKind['keys'] = [
-  'subdomain',
-  'domain',
-  'hostHeader',
-  'localProtocol',
-  'localTlsVerify',
-  'capture',
-  'localSocket',
-  'services',
-];
+import type { ForwardContext, TunnelKind } from './tunnel-kind.ts';
 
 export const httpKind: TunnelKind = {
   carriesRequests: true,
@@ -26,27 +13,24 @@ export const httpKind: TunnelKind = {
   localTls: () => null,
   forwardFlow: null,
   capability: null,
-  keys: [...BOTH_KEYS, 'files'],
 
-  endpointFields: (spec, { assignedSubdomain }) => ({
-    ...nameFields(spec, assignedSubdomain),
-    host_header: spec.hostHeader ?? 'keep',
-    local_protocol: spec.localProtocol ?? 'http1',
-    capture: spec.capture ?? true,
-  }),
+  preferredEndpoint: ({ domain, subdomain }, { assignedSubdomain }) =>
+    domain !== undefined || subdomain !== undefined || assignedSubdomain === undefined
+      ? {}
+      : { preferred_subdomain: assignedSubdomain },
 
   // An own domain is asked for anyway, and is no subdomain for a tunnel that has none.
   remember: ({ label }, { domain }) => (domain === undefined ? { assignedSubdomain: label } : {}),
 
   forward: (stream, tunnel, context) => {
-    const { traffic, spec } = tunnel;
+    const { traffic, asked } = tunnel;
     const { service } = context.head;
     // From the owner's own table and nothing else: the edge names, it does not choose where to.
     const target = service === undefined ? tunnel.target : tunnel.serviceTarget(service);
     if (target === undefined) return refuseService(stream, service ?? '', context);
     const visitorEnd = (visitor: typeof stream) =>
       // Frames of HTTP/2 are nothing that the tap could read.
-      spec.localProtocol === 'h2c' ? visitor : context.tap(visitor);
+      asked.local_protocol === 'h2c' ? visitor : context.tap(visitor);
     return forwardBytes(stream, { target, traffic, preface: null, visitorEnd }, context);
   },
 };
@@ -65,12 +49,5 @@ export const httpsKind: TunnelKind = {
   localScheme: 'https://',
   defaultPort: 443,
   takesH2c: false,
-  keys: BOTH_KEYS,
-  localTls: ({ localTlsVerify }) => ({ verify: localTlsVerify ?? true }),
-};
-
-const nameFields = ({ domain, subdomain }: KindSpec, assigned: string | undefined) => {
-  if (domain !== undefined) return domainFields(domain);
-  if (subdomain !== undefined) return { subdomain };
-  return assigned === undefined ? {} : { preferred_subdomain: assigned };
+  localTls: ({ local_tls_verify: verify = true }) => ({ verify }),
 };

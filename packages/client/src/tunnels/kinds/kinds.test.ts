@@ -1,4 +1,5 @@
 import { tunnelProtocol } from '@tunnel/protocol';
+import { specOfLibrary } from '@tunnel/tunnel-spec';
 import { expect, it } from 'vitest';
 import { kindOf, protocolTraits } from './kinds.ts';
 
@@ -21,16 +22,18 @@ it.each([
   ['http', false, null],
   ['tcp', false, null],
 ] as const)('the local service of %s with localTlsVerify %s', (protocol, localTlsVerify, tls) => {
-  const spec = { protocol, localPort: 1, ...(localTlsVerify === undefined ? {} : { localTlsVerify }) };
+  const spec = specOfLibrary({ protocol, localPort: 1, localTlsVerify });
   expect(kindOf(protocol).localTls(spec)).toEqual(tls);
 });
 
 it('what the edge chose is remembered by its kind', () => {
   const answer = { type: 'TunnelRegistered', request_id: 'r', tunnel_id: 't', name: 'n', public_url: '', label: 'web' };
-  expect(kindOf('http').remember({ ...answer, protocol: 'http' } as never, {})).toEqual({ assignedSubdomain: 'web' });
+  expect(kindOf('http').remember({ ...answer, protocol: 'http' } as never, { proto: 'http' })).toEqual({
+    assignedSubdomain: 'web',
+  });
   // What its owner gave is asked for again anyway.
-  expect(kindOf('http').remember({ ...answer, label: 'a.b' } as never, { domain: 'a.b' })).toEqual({});
-  expect(kindOf('tcp').remember({ ...answer, protocol: 'tcp', assigned_port: 5 } as never, {})).toEqual({
+  expect(kindOf('http').remember({ ...answer, label: 'a.b' } as never, { proto: 'http', domain: 'a.b' })).toEqual({});
+  expect(kindOf('tcp').remember({ ...answer, protocol: 'tcp', assigned_port: 5 } as never, { proto: 'http' })).toEqual({
     assignedPort: 5,
   });
 });

@@ -4,7 +4,7 @@ import { httpKind, httpsKind } from './http.ts';
 import { p2pKind } from './p2p.ts';
 import { tcpKind } from './tcp.ts';
 import { tlsKind } from './tls.ts';
-import type { KindSpec, ProtocolTraits, TunnelKind } from './tunnel-kind.ts';
+import type { ProtocolTraits, TunnelKind } from './tunnel-kind.ts';
 import { udpKind } from './udp.ts';
 
 const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
@@ -15,9 +15,6 @@ const KINDS: Readonly<Record<TunnelProtocol, TunnelKind>> = {
   udp: udpKind,
   p2p: p2pKind,
 };
-
-/** Everything that one kind or another can be asked for. */
-export const KIND_KEYS: readonly (keyof KindSpec)[] = [...new Set(Object.values(KINDS).flatMap(({ keys }) => keys))];
 
 export const kindOf = (protocol: TunnelProtocol): TunnelKind => KINDS[protocol];
 

@@ -14,6 +14,3 @@ export const asciiDomain = (typed: string): string => {
   const host = domainToASCII(trimmed.slice(wildcard.length));
   return host === '' ? typed : wildcard + host;
 };
-
-export const domainFields = (domain: string | undefined): { readonly domain?: string } =>
-  domain === undefined ? {} : { domain: asciiDomain(domain) };

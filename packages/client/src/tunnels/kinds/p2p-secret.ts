@@ -1,11 +1,11 @@
 // The secret of a p2p tunnel, as it is given and as it is kept: never sent, printed or logged. The edge knows its SHA-256 alone.
 
 import { Fault } from '@tunnel/errors';
-import { p2pNameOf, refuseP2pSecret } from '@tunnel/rules/tunnels';
 import { Secret, sha256Hex } from '@tunnel/runtime';
+import { type OptionValue, p2pNameOf, refuseP2pSecret } from '@tunnel/tunnel-spec';
 
 /** Files and variables end with a line break that is no part of it. Throws a Fault. */
-export const p2pSecretOf = (given: Secret | string | undefined): Secret => {
+export const p2pSecretOf = (given: OptionValue<'p2p_secret'> | undefined): Secret => {
   const text = (typeof given === 'object' ? given.reveal() : (given ?? '')).replace(/\r?\n$/, '');
   if (text === '') throw new Fault('CLIENT_P2P_SECRET_MISSING');
   const refusal = refuseP2pSecret(Buffer.byteLength(text));

@@ -13,12 +13,9 @@ export const tcpKind: TunnelKind = {
   localTls: () => null,
   forwardFlow: null,
   capability: null,
-  keys: ['remotePort', 'localSocket', 'proxyProtocol'],
 
-  endpointFields: ({ proxyProtocol, ...spec }, previous) => ({
-    ...portFields(spec, previous),
-    ...proxyFields(proxyProtocol),
-  }),
+  preferredEndpoint: ({ remote_port }, { assignedPort }) =>
+    remote_port !== undefined || assignedPort === undefined ? {} : { preferred_port: assignedPort },
 
   remember: ({ assigned_port: assignedPort }) => (assignedPort === undefined ? {} : { assignedPort }),
 
@@ -29,24 +26,14 @@ export const tcpKind: TunnelKind = {
   },
 };
 
-/** Exactly the port that was given; else what the edge once chose is preferred. */
-export const portFields: TunnelKind['endpointFields'] = ({ remotePort }, { assignedPort }) => {
-  if (remotePort !== undefined) return { remote_port: remotePort };
-  return assignedPort === undefined ? {} : { preferred_port: assignedPort };
-};
-
-/** With it each stream names the public address that its visitor reached. */
-export const proxyFields = (version: 'v1' | 'v2' | undefined) =>
-  version === undefined ? {} : { proxy_protocol: version };
-
 const prefaceFor = (
-  { spec, publicUrl }: Pick<ForwardedTunnel, 'spec' | 'publicUrl'>,
+  { asked, publicUrl }: Pick<ForwardedTunnel, 'asked' | 'publicUrl'>,
   { visitor, publicAddress }: StreamHead,
 ): Buffer | null => {
-  if (spec.proxyProtocol === undefined) return null;
+  if (asked.proxy_protocol === undefined) return null;
   const from = readHostPort(visitor);
   const reached = (publicAddress === undefined ? null : readHostPort(publicAddress)) ?? reachedAt(publicUrl);
-  return spec.proxyProtocol === 'v1'
+  return asked.proxy_protocol === 'v1'
     ? Buffer.from(proxyLine(from, reached), 'latin1')
     : Buffer.from(proxyHeader(from, reached, 'tcp'));
 };

@@ -16,7 +16,7 @@ import { OpenFlows } from '../../local/open-flows.ts';
 import type { StatusEvent } from '../../status.ts';
 import { StreamHandler } from '../stream-handler.ts';
 import { TunnelEntry } from '../tunnel.ts';
-import type { TunnelSpec } from '../tunnel-spec.ts';
+import { specOfTunnel, type TunnelOptions } from '../tunnel-spec.ts';
 
 let pair: SessionPair;
 let handler: StreamHandler;
@@ -71,9 +71,9 @@ const serve = async (starting: Promise<UdpService>): Promise<UdpService> => {
   return service;
 };
 
-const openTunnel = (localPort: number, more: Partial<TunnelSpec> = {}): TunnelEntry => {
+const openTunnel = (localPort: number, more: Partial<TunnelOptions> = {}): TunnelEntry => {
   const deps = { backoff: { connected: () => {} } as never, owner: undefined as never };
-  const tunnel = new TunnelEntry({ protocol: 'udp', localPort, ...more }, deps);
+  const tunnel = new TunnelEntry(specOfTunnel({ protocol: 'udp', localPort, ...more }), deps);
   const tunnelId = `tun_${tunnels.size + 1}`;
   tunnel.registered({
     type: 'TunnelRegistered',

@@ -7,19 +7,13 @@ import { proxyHeader, readHostPort } from '@tunnel/rules/net';
 import { CLIENT_LIMITS } from '../../limits.ts';
 import type { LocalAddress } from '../../local/local-addresses.ts';
 import { LocalFlow } from '../../local/local-flow.ts';
-import { portFields, reachedAt, tcpKind } from './tcp.ts';
+import { reachedAt, tcpKind } from './tcp.ts';
 import type { FlowContext, ForwardedTunnel, TunnelKind } from './tunnel-kind.ts';
 
 export const udpKind: TunnelKind = {
   ...tcpKind,
   capability: CAPABILITY.DATAGRAM,
-  keys: ['remotePort', 'idleSecs', 'proxyProtocol'],
   forward: null,
-
-  endpointFields: (spec, previous) => ({
-    ...portFields(spec, previous),
-    ...(spec.idleSecs === undefined ? {} : { idle_secs: spec.idleSecs }),
-  }),
 
   forwardFlow: async (stream, head, tunnel, context) => {
     const { flows, clock } = context;
@@ -53,11 +47,11 @@ const lookUp = async (
 const startFlow = (
   stream: DatagramStream,
   { visitor }: StreamHead,
-  { target, traffic, unreported, spec, addresses, publicUrl }: ForwardedTunnel,
+  { target, traffic, unreported, asked, addresses, publicUrl }: ForwardedTunnel,
   { flows, clock, onDone, onLocalError, report }: FlowContext,
   address: LocalAddress,
 ): void => {
-  const header = spec.proxyProtocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
+  const header = asked.proxy_protocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
   const flow: LocalFlow = new LocalFlow(
     // Its owner was refused any other target.
     { stream, address, port: target.kind === 'address' ? target.port : 0, header },
@@ -79,6 +73,6 @@ const startFlow = (
   );
   traffic.started();
   traffic.joined(flow);
-  flows.add(flow, (spec.idleSecs ?? CLIENT_LIMITS.FLOW_IDLE_MAX_SECS) * 1000);
+  flows.add(flow, (asked.idle_secs ?? CLIENT_LIMITS.FLOW_IDLE_MAX_SECS) * 1000);
   flow.connect();
 };

@@ -1,33 +1,60 @@
-// What a changed configuration asks of a client that runs: which of its tunnels and peers stay as they are, which get another target or another
-// policy in place, which are closed and opened anew, what comes and what goes. Values in, values out.
+// What a changed configuration asks of a running client: which tunnels and peers stay, which get another target or another policy in place, and
+// which are closed or opened. The rows of the options say what a changed value does.
 
-/** What one entry asks for, by the keys of config.yml, with its defaults filled in and its secrets as hashes: two that ask for the same are equal. */
+import type { ReloadClass } from './option.ts';
+import { hasOption, OPTION_KEYS, optionOf, SPEC_KEYS, type SpecKey, type TunnelSpec } from './tunnel-spec.ts';
+
+/** An entry by the keys of config.yml, with defaults and with hashes of secrets. Entries that ask for the same are equal. */
 export type EntryFields = Readonly<Record<string, unknown>>;
+
+/** Turns the value of an option into plain data that can be compared; undefined for a value that asks for nothing. */
+type PlainValue = (value: never) => unknown;
+
+const same = (value: unknown): unknown => value;
+
+/** The entry fields of a spec: options of its protocol with their defaults, without the options that change nothing. */
+export const entryFields = (spec: TunnelSpec, plain: Partial<Record<SpecKey, PlainValue>>): EntryFields => {
+  const keys = SPEC_KEYS.filter((key) => hasOption(spec.proto, key) && optionOf(key).reload !== 'same');
+  // A host says nothing without a port.
+  const asked = keys.filter((key) => key !== 'local_host' || spec.local_port !== undefined);
+  const fields = asked.flatMap((key): [string, unknown][] => {
+    const value = filledValue(key, spec[key]);
+    const compared = value === undefined ? undefined : (plain[key] ?? same)(value as never);
+    return compared === undefined ? [] : [[key, compared]];
+  });
+  return { proto: spec.proto, ...Object.fromEntries(fields) };
+};
+
+/** A checked value with the defaults of its nested table, or the default of an absent option. */
+const filledValue = (key: SpecKey, value: unknown): unknown => {
+  const parsed = optionOf(key).schema.safeParse(value);
+  return parsed.success ? parsed.data : value;
+};
 
 export interface WantedEntry {
   readonly name: string;
-  /** A peer is what somebody else publishes; nothing of it is swapped in place. */
+  /** `peer`: a connection to a tunnel of another client. A changed peer is always opened again. */
   readonly kind: 'tunnel' | 'peer';
   readonly fields: EntryFields;
 }
 
 export interface RunningEntry extends WantedEntry {
-  /** false: opened while the client ran. It stays, unless the file names it. */
+  /** false: the tunnel was opened while the client ran. The tunnel stays unless the file has its name. */
   readonly isOfFile: boolean;
 }
 
-/** Names, each in one list at most: what was opened while the client ran, and is not in the file, is in none. */
+/** Names, each in at most one list. Tunnels that were opened while the client ran and are not in the file are in no list. */
 export interface ReloadPlan {
   readonly keep: readonly string[];
   readonly retarget: readonly string[];
-  /** Asked for again under their ids: another policy or other services, and maybe another target too. Their connections stay. */
+  /** Tunnels with another policy or other services, and maybe another target. The edge takes the change; connections stay. */
   readonly update: readonly string[];
   readonly reopen: readonly string[];
   readonly open: readonly string[];
   readonly close: readonly string[];
 }
 
-/** What became of a reload, as people and programs are told. The lists hold names; `restart_required` those of keys. */
+/** The outcome of a reload for people and programs: names of tunnels, and in `restart_required` names of keys. */
 export interface ReloadOutcome {
   readonly added: readonly string[];
   readonly removed: readonly string[];
@@ -36,7 +63,7 @@ export interface ReloadOutcome {
   readonly restart_required: readonly string[];
 }
 
-/** Names are unique in either list. */
+/** Names are unique in each list. */
 export const planReload = (running: readonly RunningEntry[], wanted: readonly WantedEntry[]): ReloadPlan => {
   const plan: Record<Exclude<keyof ReloadPlan, 'close'>, string[]> = {
     keep: [],
@@ -61,51 +88,46 @@ const stepFor = (before: RunningEntry | undefined, after: WantedEntry): Exclude<
   return isUpdate(before.fields, after.fields) ? 'update' : 'reopen';
 };
 
-/** Whether the two differ in the policy, the services and the target alone. */
+/** Whether the entries differ only in policy, services and target. */
 export const isUpdate = (before: EntryFields, after: EntryFields): boolean =>
   isRetarget(withPolicyOf(before, after), after);
 
-/** Whether visitors are taken elsewhere, or it is probed otherwise. */
+/** Whether the target or the health check changes. */
 export const hasOtherTarget = (before: EntryFields, after: EntryFields): boolean =>
   !isSame(withPolicyOf(before, after), after);
 
-/** What the edge takes anew for a tunnel that it has: who may visit, and what requests may be sent to. */
-const POLICY_KEYS: readonly string[] = ['policy', 'policy_revision', 'services'];
+const keysOf = (reload: ReloadClass): readonly string[] => OPTION_KEYS.filter((key) => optionOf(key).reload === reload);
+
+/** Options that the edge takes for a running tunnel. */
+const UPDATED: readonly string[] = keysOf('update');
 
 const withPolicyOf = (fields: EntryFields, other: EntryFields): EntryFields => ({
   ...fields,
-  ...Object.fromEntries(POLICY_KEYS.map((key) => [key, other[key]])),
+  ...Object.fromEntries(UPDATED.map((key) => [key, other[key]])),
 });
 
-/** Where visitors are taken to, and how: the public sees nothing of it. */
-const TARGET_KEYS: readonly string[] = [
-  'local_host',
-  'local_port',
-  'local_socket',
-  'local_protocol',
-  'local_tls_verify',
-  'files',
-];
+/** Options that only the client needs. */
+const RETARGETED: readonly string[] = keysOf('retarget');
 
-/** Whether the two differ in the target alone, so that the tunnel can stay what it is. */
+/** Whether the entries differ only in the target, so that the tunnel can stay open. */
 export const isRetarget = (before: EntryFields, after: EntryFields): boolean => {
   const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (key) => !isSame(before[key], after[key]),
   );
   return changed.every((key) => {
     // With `rewrite` the edge writes the local address into every request.
-    if (TARGET_KEYS.includes(key)) return after['host_header'] !== 'rewrite';
+    if (RETARGETED.includes(key)) return after['host_header'] !== 'rewrite';
     return key === 'health_check' && isSameToEdge(before[key], after[key]);
   });
 };
 
-/** Of a health check the edge goes by these alone; the client does the probing. */
+/** The edge needs only these keys of a health check, because the client probes. */
 const isSameToEdge = (before: unknown, after: unknown): boolean =>
   ['type', 'alert_webhook'].every((key) => isSame(fieldOf(before, key), fieldOf(after, key)));
 
 const fieldOf = (value: unknown, key: string): unknown => (isTable(value) ? value[key] : undefined);
 
-/** Keys above the tunnels that a client goes by from its start to its end. */
+/** Keys outside `tunnels` that a client reads only at its start. */
 const RESTART_KEYS: readonly string[] = [
   'server',
   'tls',
@@ -118,7 +140,7 @@ const RESTART_KEYS: readonly string[] = [
   'log_file',
 ];
 
-/** `started`: what the client started with, not what the last reload read: that was not applied. */
+/** `started`: the keys at the start of the client. The last reload did not apply such keys. */
 export const restartRequired = (started: EntryFields, now: EntryFields): string[] =>
   RESTART_KEYS.filter((key) => !isSame(started[key], now[key]));
 
@@ -133,7 +155,7 @@ export const outcomeOf = (plan: ReloadPlan, restart_required: readonly string[])
 const isTable = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
-/** Of plain data; a key that is undefined is no key. */
+/** Compares plain data. A key with the value undefined counts as absent. */
 const isSame = (one: unknown, other: unknown): boolean => {
   if (Object.is(one, other)) return true;
   if (!isTable(one) || !isTable(other) || Array.isArray(one) !== Array.isArray(other)) return false;

@@ -8,7 +8,7 @@ import {
   type RunningEntry,
   restartRequired,
   type WantedEntry,
-} from './plan-reload.rules.ts';
+} from './reload.ts';
 
 const site: EntryFields = { protocol: 'http', local_host: '127.0.0.1', local_port: 3000, host_header: 'keep' };
 

@@ -1,0 +1,63 @@
+// Checks what a tunnel says about its group and its health check. Client and edge refuse the same things in the same words.
+
+import { Fault } from '@tunnel/errors';
+import { foldSubdomain, problemOfSubdomain, shownText } from '@tunnel/rules/names';
+import { isGroupProtocol, type TunnelProtocol } from '@tunnel/rules/tunnels';
+import { problemOfGroupName } from './names.ts';
+
+export interface GroupFields {
+  readonly group?: string | undefined;
+  readonly group_key_hash?: string | undefined;
+  readonly health_check?:
+    | { readonly type?: 'tcp' | 'http' | undefined; readonly path?: string | undefined }
+    | undefined;
+}
+
+const KEY_HASH = /^[0-9a-f]{64}$/;
+const PROBE_PATH = /^\/[^\s\p{Cc}]*$/u;
+
+/** Returns null for valid fields. */
+export const refuseGroupFields = ({ group, group_key_hash, health_check }: GroupFields): Fault | null => {
+  if (group === undefined && group_key_hash !== undefined) return invalid('a group key goes with a group');
+  if (group !== undefined && group_key_hash === undefined) return invalid('a group needs a group key');
+  if (group_key_hash !== undefined && !KEY_HASH.test(group_key_hash)) {
+    return invalid('group_key_hash must be 64 lower-case hex digits');
+  }
+  const reason = group === undefined ? null : problemOfGroupName(group);
+  if (reason !== null) return new Fault('GROUP_NAME_INVALID', { name: shownText(group ?? ''), reason });
+  if (health_check?.type === 'http' && health_check.path === undefined) {
+    return invalid('a health check of type http needs a path');
+  }
+  if (health_check?.path !== undefined && !PROBE_PATH.test(health_check.path)) {
+    return invalid('the path of a health check begins with / and has no spaces or control characters');
+  }
+  return null;
+};
+
+/** Returns null if the protocol has groups and health checks, or the fields are absent. Call before `refuseGroupFields`. */
+export const refuseGroupsOf = (
+  protocol: TunnelProtocol,
+  { group, group_key_hash, health_check }: GroupFields,
+): Fault | null => {
+  // A service behind tls cannot answer an unencrypted GET.
+  if (protocol === 'tls' && health_check?.type === 'http')
+    return invalid('a health check of a tls tunnel is of type tcp');
+  if (isGroupProtocol(protocol)) return null;
+  if (group !== undefined || group_key_hash !== undefined) return invalid('groups exist for http and tcp tunnels only');
+  return health_check === undefined ? null : invalid('health_check exists for http and tcp tunnels only');
+};
+
+/** The subdomain of an http group: the requested subdomain, or the group's name if that is a valid subdomain. */
+export const groupSubdomain = (
+  group: string,
+  subdomain: string | undefined,
+  platformLabel?: string | null,
+): string | Fault => {
+  const wanted = subdomain ?? group;
+  const reason = problemOfSubdomain(wanted, platformLabel);
+  if (reason === null) return foldSubdomain(wanted);
+  if (subdomain !== undefined) return new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(wanted), reason });
+  return invalid(`group \`${shownText(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);
+};
+
+const invalid = (reason: string): Fault => new Fault('GROUP_FIELDS_INVALID', { reason });
