@@ -57,7 +57,7 @@ export const describeTunnel = (kind: KindName, target: Target, flags: TunnelFlag
   const spec = {
     ...specOfEntry({ proto, ...keys, group_key: groupKey }),
     // A host beside a socket is for the client to refuse.
-    ...(keys.local_host === undefined ? {} : { local_host: String(keys.local_host) }),
+    ...(keys.local_host === undefined ? {} : { local_host: keys.local_host }),
     ...guardSpecOf(flags, io),
   } as ClientSpec;
   return {
