@@ -1,5 +1,19 @@
-import { appendFileSync, chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
 import type { JournalRecord } from '@tunnel/contract';
 import { GrowingFile, type Logger } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -176,6 +190,45 @@ describe('a journal', () => {
     next.append([usage('a', 1)]);
     expect(await drain(next)).toMatchObject([{ journalId: 'jrn_2', first: 1 }]);
     expect(readdirSync(folder).filter((name) => name.endsWith('.unreadable'))).toHaveLength(1);
+  });
+
+  it.each([
+    ['a folder', (path: string) => mkdirSync(path)],
+    ['a link to nothing', (path: string) => symlinkSync(`${path}.none`, path)],
+    ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
+    [
+      'more than can be read',
+      (path: string) => {
+        closeSync(openSync(path, 'w'));
+        truncateSync(path, 2 ** 30);
+      },
+    ],
+  ])('sets %s aside that lies in its place, and loses nothing of the runs after it', async (_what, put) => {
+    const first = await startJournal();
+    await first.close();
+    const path = onlyFile();
+    rmSync(path);
+    put(path);
+    const second = await startJournal();
+    second.append([usage('a', 1)]);
+    await second.close();
+    const third = await startJournal();
+    third.append([usage('b', 2)]);
+    await third.close();
+    const records = (await drain(await startJournal())).flatMap((batch) => batch.records);
+    expect(records).toEqual([usage('a', 1), usage('b', 2)]);
+    expect(error).toHaveBeenCalledOnce();
+    expect(readdirSync(folder)).toContain(`${basename(path)}.unreadable`);
+  });
+
+  it('sets a second file aside beside the first one', async () => {
+    for (let run = 0; run < 2; run += 1) {
+      await (await startJournal()).close();
+      const [name] = readdirSync(folder).filter((each) => each.endsWith('.jsonl'));
+      writeFileSync(join(folder, name as string), 'what is this?\n');
+    }
+    await startJournal();
+    expect(readdirSync(folder).filter((name) => name.endsWith('.unreadable'))).toHaveLength(2);
   });
 
   it('ends the tunnels that were open when the last run was killed', async () => {

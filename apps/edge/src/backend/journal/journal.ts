@@ -78,7 +78,8 @@ export class Journal {
   async start(): Promise<void> {
     const { folder, logger } = this.#options;
     try {
-      const { journal, files } = await recoverJournal(folder, logger);
+      const { journal, files, sequence } = await recoverJournal(folder, logger);
+      this.#sequence = sequence;
       if (journal !== null) {
         this.#journalId = journal.journalId;
         this.#next = journal.next;
@@ -89,7 +90,6 @@ export class Journal {
         this.#number();
         for (const end of ends) this.#pending.add(end);
       }
-      this.#sequence = files[0]?.sequence ?? 0;
       await this.#writeFile();
       for (const file of files) await removeFound(folder, file).catch(() => undefined);
     } catch (error) {
