@@ -1,7 +1,9 @@
 // The addresses of a name in a stranger's URL, found so that a name server of theirs which hangs holds up nobody else.
 import { lookup, Resolver } from 'node:dns/promises';
 import { SerialQueue } from '../async/serial.ts';
-import { RUNTIME_LIMITS } from '../limits.ts';
+
+/** the first of two questions to a name server; the second one waits twice as long */
+const FETCH_DNS_TRY_MS = 1000;
 
 /** Rejects, or settles late, as it likes; who asks has a deadline. */
 export type NameLookup = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -32,7 +34,7 @@ export const createNameLookup = (options: NameLookupOptions = {}): NameLookup =>
 };
 
 const askDns = async (name: string, signal: AbortSignal, servers?: readonly string[]): Promise<readonly string[]> => {
-  const resolver = new Resolver({ timeout: RUNTIME_LIMITS.FETCH_DNS_TRY_MS, tries: 2 });
+  const resolver = new Resolver({ timeout: FETCH_DNS_TRY_MS, tries: 2 });
   if (servers !== undefined) resolver.setServers(servers);
   const cancel = (): void => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });

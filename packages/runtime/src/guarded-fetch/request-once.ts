@@ -8,7 +8,9 @@ import {
 import { request as requestTls } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import { RUNTIME_LIMITS } from '../limits.ts';
+
+/** 100 Continue, 103 Early Hints: honest servers send one or two */
+const FETCH_EARLY_HEADS_MAX = 10;
 
 export interface RequestPlan {
   readonly url: URL;
@@ -54,7 +56,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
     let earlyHeads = 0;
     request.on('information', () => {
       earlyHeads += 1;
-      if (earlyHeads > RUNTIME_LIMITS.FETCH_EARLY_HEADS_MAX) giveUp(new Error('no end of early answers'));
+      if (earlyHeads > FETCH_EARLY_HEADS_MAX) giveUp(new Error('no end of early answers'));
     });
     request.on('response', (response) => {
       const answer = (read: Buffer): void => {

@@ -1,9 +1,11 @@
 // The guard in front of URLs that strangers name: a server must not be talked into requests that only it can make (SSRF).
 // What is told about a URL is its host: path and query may be secrets.
 import { isIP } from 'node:net';
-import { RUNTIME_LIMITS } from '../limits.ts';
 import { unlessAborted } from '../unless-aborted.ts';
 import { createNameLookup, type NameLookup } from './name-lookup.ts';
+
+/** a longer URL is not read at all */
+const FETCH_URL_MAX_CHARS = 2048;
 
 /** Why nothing may be sent to an address ("a private address"), or null. The rule is problemOfAddress of the rules package, and handed in. */
 export type AddressRule = (address: string) => string | null;
@@ -33,7 +35,7 @@ export class UrlGuard {
 
   /** What can be said without asking anyone. The fragment is cut off: it is never sent. */
   read(text: string): UrlReading {
-    if (text.length > RUNTIME_LIMITS.FETCH_URL_MAX_CHARS) return refuse('', 'it is too long');
+    if (text.length > FETCH_URL_MAX_CHARS) return refuse('', 'it is too long');
     if (!URL.canParse(text)) return refuse('', 'it is not a URL');
     const url = new URL(text);
     url.hash = '';
