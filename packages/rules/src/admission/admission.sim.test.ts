@@ -2,13 +2,20 @@
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { RULE_LIMITS } from '../limits.ts';
-import { Admission, type ConnectionKind, type HeldConnection, shareOf, type Ticket } from './admission.ts';
+import {
+  Admission,
+  type ConnectionKind,
+  type HeldConnection,
+  NETWORK_ALLOWANCE,
+  REFUSALS_BEING_TOLD,
+  shareOf,
+  type Ticket,
+} from './admission.ts';
 
 const LIMITS = { visitors: 30, control: 20, api: 12 };
 const PER_NETWORK = 25;
 const NETWORKS = ['a', 'a', 'a', 'b', 'c', null] as const;
-const FEW = RULE_LIMITS.NETWORK_ALLOWANCE;
+const FEW = NETWORK_ALLOWANCE;
 const KINDS: readonly ConnectionKind[] = ['http', 'https', 'tcp', 'control', 'rest', 'metrics'];
 
 interface Move {
@@ -155,7 +162,7 @@ class Run {
       expect(admission.ofNetwork(network)).toBe(count);
       expect(count).toBeLessThanOrEqual(PER_NETWORK);
     }
-    expect(this.told.filter(({ isIn }) => isIn).length).toBeLessThanOrEqual(RULE_LIMITS.REFUSALS_BEING_TOLD);
+    expect(this.told.filter(({ isIn }) => isIn).length).toBeLessThanOrEqual(REFUSALS_BEING_TOLD);
   }
 
   end(): void {

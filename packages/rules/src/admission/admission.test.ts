@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { RULE_LIMITS } from '../limits.ts';
-import { Admission, type ConnectionKind, type Entry, type HeldConnection, type Ticket } from './admission.ts';
+import {
+  Admission,
+  type ConnectionKind,
+  type Entry,
+  type HeldConnection,
+  REFUSALS_BEING_TOLD,
+  type Ticket,
+  UNAUTHENTICATED_PER_NETWORK,
+} from './admission.ts';
 
 const newAdmission = (limits: Partial<Admission['limits']> = {}, perNetwork = 1000): Admission =>
   new Admission({ limits: { visitors: 100, control: 1000, api: 10, ...limits }, perNetwork });
@@ -167,7 +174,7 @@ describe('refusals', () => {
     const admission = newAdmission({ visitors: 1 });
     const [busy] = fill(admission, 'http', 'a', 1);
     if (busy) busy.held = held(false, 0);
-    const told = Array.from({ length: RULE_LIMITS.REFUSALS_BEING_TOLD }, () => admission.enter('http', 'a', 0));
+    const told = Array.from({ length: REFUSALS_BEING_TOLD }, () => admission.enter('http', 'a', 0));
     expect(told.every((entry) => entry.kind === 'refused' && entry.ticket !== null)).toBe(true);
     expect(admission.enter('http', 'a', 0)).toMatchObject({ kind: 'refused', ticket: null });
     const [one] = told;
@@ -181,7 +188,7 @@ describe('refusals', () => {
 describe('control connections', () => {
   it('that have not authenticated are so many of one network; the newest is refused', () => {
     const admission = newAdmission();
-    const tickets = fill(admission, 'control', 'a', RULE_LIMITS.UNAUTHENTICATED_PER_NETWORK);
+    const tickets = fill(admission, 'control', 'a', UNAUTHENTICATED_PER_NETWORK);
     expect(admission.enter('control', 'a', 0)).toMatchObject({ kind: 'refused', reason: 'unauthenticated-limit' });
     expect(admission.identify(tickets[0] as Ticket, 'alice', 'session')).toBeNull();
     expect(reasonOf(admission.enter('control', 'a', 0))).toBe('admitted');
@@ -212,7 +219,7 @@ describe('control connections', () => {
 
   it('through a trusted proxy count for the network it speaks for', () => {
     const admission = newAdmission();
-    fill(admission, 'control', 'a', RULE_LIMITS.UNAUTHENTICATED_PER_NETWORK - 1);
+    fill(admission, 'control', 'a', UNAUTHENTICATED_PER_NETWORK - 1);
     const [one, two] = [admitted(admission.enter('control', null, 0)), admitted(admission.enter('control', null, 0))];
     expect(admission.speaksFor(one, 'a')).toBeNull();
     expect(admission.speaksFor(two, 'a')?.reason).toBe('unauthenticated-limit');

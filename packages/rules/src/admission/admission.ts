@@ -2,7 +2,6 @@
 // or not it ever says a word: in shares of the process, by network, and by account once that is known. Says; never does.
 
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
-import { RULE_LIMITS } from '../limits.ts';
 import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
 import { InFlight } from '../rate/in-flight.ts';
 import { TokenBuckets } from '../rate/token-buckets.ts';
@@ -10,6 +9,22 @@ import { ownerKey } from '../tunnels/owner.ts';
 import { AccountConnections, type ControlRole } from './account-connections.ts';
 import type { ConnectionShare, ShareLimits } from './descriptors.ts';
 import { type Holdable, NetworkHoldings } from './network-holdings.ts';
+
+/**
+ * control connections of one network that have not authenticated: an office whose 50 clients all come back brings 250
+ * @limit tunnels: Client connections from one network that have not authenticated | `CONTROL_WAITING_LIMIT`
+ */
+export const UNAUTHENTICATED_PER_NETWORK = 256;
+/** the same of all networks together; above it the oldest of the network that holds most gives way */
+const UNAUTHENTICATED_MAX = 4096;
+/** ports of tunnels that one account may have open however few descriptors there are; else a quarter of those for ports */
+const ACCOUNT_PORTS_MIN = 128;
+/** connections that a network may hold before it is one that holds more than others: a client that comes back dials five at once */
+export const NETWORK_ALLOWANCE = 8;
+/** connections of the network that holds most that are looked at for the longest idle one: it happens at each accept of a flood */
+const SHED_LOOKS_MAX = 256;
+/** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
+export const REFUSALS_BEING_TOLD = 64;
 
 const SHARE_OF = {
   http: 'visitors',
@@ -146,7 +161,7 @@ export class Admission {
     const ports = spare + Math.max(1, Math.floor(limits.visitors / 2));
     this.#ports = new Shares({
       limit: ports,
-      perHolder: Math.max(RULE_LIMITS.ACCOUNT_PORTS_MIN, Math.floor(ports / 4)),
+      perHolder: Math.max(ACCOUNT_PORTS_MIN, Math.floor(ports / 4)),
       unlimited: ownerKey({ kind: 'operator' }),
     });
   }
@@ -310,7 +325,7 @@ export class Admission {
     if (share === 'visitors' && this.ofNetwork(network) >= this.perNetwork) {
       return { reason: 'address-limit', limit: this.perNetwork };
     }
-    const limit = RULE_LIMITS.UNAUTHENTICATED_PER_NETWORK;
+    const limit = UNAUTHENTICATED_PER_NETWORK;
     if (share === 'control' && this.#unauthenticated.count(network) >= limit) {
       return { reason: 'unauthenticated-limit', limit };
     }
@@ -319,7 +334,7 @@ export class Admission {
 
   #isFull(share: ConnectionShare): boolean {
     if (this.#used[share] >= (share === 'visitors' ? this.#visitorsLimit : this.limits[share])) return true;
-    return share === 'control' && this.#unauthenticatedCount >= RULE_LIMITS.UNAUTHENTICATED_MAX;
+    return share === 'control' && this.#unauthenticatedCount >= UNAUTHENTICATED_MAX;
   }
 
   /** An honest client authenticates within a round trip, so whoever has waited longest is given up, and not the newcomer. */
@@ -343,7 +358,7 @@ export class Admission {
 
   #refuse(kind: ConnectionKind, network: string | null, nowMs: number, refusal: AdmissionRefusal): Entry {
     this.#count(refusal.reason);
-    const isTold = kind !== 'tcp' && this.#beingTold < RULE_LIMITS.REFUSALS_BEING_TOLD;
+    const isTold = kind !== 'tcp' && this.#beingTold < REFUSALS_BEING_TOLD;
     if (isTold) this.#beingTold += 1;
     return { kind: 'refused', ...refusal, ticket: isTold ? new Ticket(kind, network, nowMs, true) : null };
   }
@@ -378,7 +393,7 @@ export class Admission {
  * dialled all its connections would be the largest of a hundred strangers, and gone before it could say who it is.
  */
 const firstToGiveWay = ({ largest, all }: NetworkHoldings<Ticket>): Tickets =>
-  largest !== null && largest.held.size > RULE_LIMITS.NETWORK_ALLOWANCE ? largest.held : all;
+  largest !== null && largest.held.size > NETWORK_ALLOWANCE ? largest.held : all;
 
 const isIdle = ({ held }: Ticket): boolean => held?.isIdle ?? true;
 const activeAt = ({ held, enteredMs }: Ticket): number => held?.activeAtMs ?? enteredMs;
@@ -390,7 +405,7 @@ const longestIdleOf = (tickets: Tickets): Ticket | null => {
   for (const ticket of tickets) {
     if (found === null || givesWaySooner(ticket, found)) found = ticket;
     looks += 1;
-    if (looks >= RULE_LIMITS.SHED_LOOKS_MAX) break;
+    if (looks >= SHED_LOOKS_MAX) break;
   }
   return found;
 };

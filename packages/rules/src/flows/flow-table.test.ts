@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { RULE_LIMITS } from '../limits.ts';
 import type { Flow } from './flow.ts';
 import { FlowAddresses } from './flow-addresses.ts';
-import { type FlowRules, FlowTable } from './flow-table.ts';
+import { FLOW_DENIED_MS, FLOW_WHEEL_SLOTS, type FlowRules, FlowTable } from './flow-table.ts';
 
 const RULES: FlowRules = {
   flowsPerTunnel: 3,
@@ -212,7 +211,7 @@ it('lists those that were active last, newest first', () => {
 });
 
 it('the wheel has a slot for more seconds than the default idle time', () => {
-  expect(RULE_LIMITS.FLOW_WHEEL_SLOTS).toBeGreaterThan(60);
+  expect(FLOW_WHEEL_SLOTS).toBeGreaterThan(60);
 });
 
 describe('a table that takes no new flows', () => {
@@ -225,7 +224,7 @@ describe('a table that takes no new flows', () => {
     expect([table.arrived('192.0.2.1', 5000, 1), table.arrived('192.0.2.3', 5000, 1)]).toEqual([flow, null]);
     expect([table.dropped.away, table.size, addresses.size]).toEqual([1, 2, 2]);
     // What would be asked for again is new, too.
-    expect(table.arrived('192.0.2.2', 5000, RULE_LIMITS.FLOW_DENIED_MS)).toBeNull();
+    expect(table.arrived('192.0.2.2', 5000, FLOW_DENIED_MS)).toBeNull();
     expect([table.dropped.away, table.dropped.denied, table.size]).toEqual([2, 0, 1]);
     table.takesNew = true;
     expect(table.arrived('192.0.2.3', 5000, 20_000)).not.toBeNull();

@@ -1,11 +1,15 @@
 // The flows of one udp tunnel: whose datagram is passed, who has to make room, how much goes to somebody who may not be there, and when a flow is
 // over. It says; the ingress sends. Mutates in place, with no work but a lookup for a datagram of a flow that is known; time is an argument.
-import { RULE_LIMITS } from '../limits.ts';
 import { TokenBuckets } from '../rate/token-buckets.ts';
 import { Flow, type FlowEnd } from './flow.ts';
 import type { FlowAddresses } from './flow-addresses.ts';
 import { type FlowKey, flowKeyOf, isLoop, type LoopFacts, prefixKeyOf } from './flow-key.ts';
 import { FlowList } from './flow-list.ts';
+
+/** how long a flow that a policy refused is not asked for again */
+export const FLOW_DENIED_MS = 10_000;
+/** seconds in the wheel of expiry; one that is over later is looked at once more */
+export const FLOW_WHEEL_SLOTS = 64;
 
 /** Why a datagram was not passed; each one that was not is counted under exactly one. */
 export const DROP_REASONS = [
@@ -179,7 +183,7 @@ export class FlowTable<C> {
   /** A policy refused it. What comes for a while is dropped without asking again. */
   deny(flow: Flow<C>, now: number): void {
     if (flow.isEnded) return;
-    flow.deniedUntil = now + RULE_LIMITS.FLOW_DENIED_MS;
+    flow.deniedUntil = now + FLOW_DENIED_MS;
     flow.context = null;
     if (!flow.isConfirmed) this.#denied.append(flow.inTable);
     this.#wheel.schedule(flow);
@@ -265,7 +269,7 @@ const SLOT_MS = 1000;
 /** A flow stands in the slot of the second in which it may be over at the earliest; when that comes, it is looked at and may move on. */
 class ExpiryWheel<C> {
   readonly #expiryOf: (flow: Flow<C>) => number;
-  readonly #slots = Array.from({ length: RULE_LIMITS.FLOW_WHEEL_SLOTS }, () => new FlowList<Flow<C>>());
+  readonly #slots = Array.from({ length: FLOW_WHEEL_SLOTS }, () => new FlowList<Flow<C>>());
   /** The last second that was looked at. */
   #second: number;
 

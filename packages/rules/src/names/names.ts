@@ -1,4 +1,11 @@
-import { RULE_LIMITS } from '../limits.ts';
+/**
+ * a label of DNS has no more
+ * @limit tunnels: Subdomain, length of one label | `TUNNEL_SUBDOMAIN_INVALID`
+ */
+const SUBDOMAIN_MAX_CHARS = 63;
+/** of a refused name in the text that says why */
+const REFUSED_NAME_SHOWN_CHARS = 40;
+
 // Names that people choose or are given: what a subdomain may be, which one a visitor means, and texts that can be printed.
 
 // What a subdomain may be. Names are compared in lower case; the reserved ones belong to the operator.
@@ -54,8 +61,7 @@ export const platformLabelOf = (platformHost: string, domain: string): string | 
 
 const problemOfLabel = (folded: string): string | null => {
   if (folded.length === 0) return 'it is empty';
-  if (folded.length > RULE_LIMITS.SUBDOMAIN_MAX_CHARS)
-    return `it is longer than ${RULE_LIMITS.SUBDOMAIN_MAX_CHARS} characters`;
+  if (folded.length > SUBDOMAIN_MAX_CHARS) return `it is longer than ${SUBDOMAIN_MAX_CHARS} characters`;
   if (!/^[a-z0-9-]+$/.test(folded)) return 'only letters a-z, digits and hyphens are allowed';
   if (folded.startsWith('-') || folded.endsWith('-')) return 'it begins or ends with a hyphen';
   return null;
@@ -115,7 +121,7 @@ export const problemOfText = (text: string, maxCharacters: number): string | nul
 };
 
 /** A refused name goes into a line for people: no character of it may break that line. */
-export const shownText = (text: string, maxCharacters: number = RULE_LIMITS.REFUSED_NAME_SHOWN_CHARS): string =>
+export const shownText = (text: string, maxCharacters: number = REFUSED_NAME_SHOWN_CHARS): string =>
   [...text].slice(0, maxCharacters).join('').replace(UNPRINTABLE, '?');
 
 // Names for tunnels that ask for none: two words a person can say, and enough chance that nobody finds one by trying.

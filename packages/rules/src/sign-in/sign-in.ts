@@ -1,6 +1,14 @@
 import { RULE_LIMITS } from '../limits.ts';
 import { isLabel } from '../names/label.ts';
 
+/** the part of an address before the @ (RFC 5321) */
+const EMAIL_LOCAL_PART_MAX_CHARS = 64;
+/**
+ * length is what makes a password hard to guess, and the only thing that is asked for
+ * @limit accounts: Password, shortest | 400 `API_BAD_REQUEST`
+ */
+const PASSWORD_MIN_CHARS = 8;
+
 // Signing in: what an address and a password must be, who is let in, and what becomes of a refresh token.
 
 // E-mail addresses: how one is compared, and what passes for one.
@@ -16,14 +24,15 @@ export const normalizeAddress = (text: string): string =>
 export const isAddress = (address: string): boolean => {
   if (address.length > RULE_LIMITS.EMAIL_MAX_CHARS) return false;
   const at = address.lastIndexOf('@');
-  if (at < 1 || at > RULE_LIMITS.EMAIL_LOCAL_PART_MAX_CHARS) return false;
+  if (at < 1 || at > EMAIL_LOCAL_PART_MAX_CHARS) return false;
   const labels = address.slice(at + 1).split('.');
   return LOCAL.test(address.slice(0, at)) && labels.every(isLabel);
 };
 
 // What a password must be. No kinds of characters are asked for: length is what makes one hard to guess.
 
-const { PASSWORD_MIN_CHARS: MIN_CHARS, PASSWORD_MAX_BYTES: MAX_BYTES } = RULE_LIMITS;
+const { PASSWORD_MAX_BYTES: MAX_BYTES } = RULE_LIMITS;
+const MIN_CHARS = PASSWORD_MIN_CHARS;
 
 /** null: it will do. Nothing is trimmed or folded: what was typed is the password. */
 export const problemOfPassword = (password: string): string | null => {
