@@ -1,6 +1,12 @@
 // Control messages as text: how they are read and written.
 import { Fault } from '@tunnel/errors';
-import { CONTROL_TYPES, type ControlMessage, type ControlMessageInput, controlMessage } from './control-messages.ts';
+import {
+  CONTROL_TEXT_MAX_CHARS,
+  CONTROL_TYPES,
+  type ControlMessage,
+  type ControlMessageInput,
+  controlMessage,
+} from './control-messages.ts';
 import { WIRE_LIMITS } from './limits.ts';
 import { cutText, encodeText, isLongerThan, parseJson } from './text-codec.ts';
 
@@ -37,7 +43,7 @@ export const encodeControl = (message: ControlMessageInput): string => {
   const cut: Record<string, unknown> = {};
   for (const key of ['message', 'reason'] as const) {
     const text: unknown = (message as Record<string, unknown>)[key];
-    if (typeof text === 'string') cut[key] = cutText(text, WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS);
+    if (typeof text === 'string') cut[key] = cutText(text, CONTROL_TEXT_MAX_CHARS);
   }
   return JSON.stringify({ ...message, ...cut });
 };

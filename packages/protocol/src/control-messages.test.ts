@@ -1,6 +1,12 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { decodeControl, encodeControl } from './control-codec.ts';
-import { CONTROL_TYPES, type ControlMessage, type ControlMessageInput, type MessageOf } from './control-messages.ts';
+import {
+  CONTROL_TEXT_MAX_CHARS,
+  CONTROL_TYPES,
+  type ControlMessage,
+  type ControlMessageInput,
+  type MessageOf,
+} from './control-messages.ts';
 import { agreeOn, CAPABILITIES, PROTOCOL_VERSION, SUPPORTED_VERSIONS } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
@@ -111,7 +117,7 @@ describe('decodeControl', () => {
 
 describe('encodeControl', () => {
   it('cuts texts for people to what the other side accepts, between two characters', () => {
-    const long = `${'x'.repeat(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS - 1)}🚇`;
+    const long = `${'x'.repeat(CONTROL_TEXT_MAX_CHARS - 1)}🚇`;
     const messages = [
       { type: 'Error', code: 'INTERNAL', message: long },
       { type: 'ShuttingDown', reason: long, drain_secs: 0 },
@@ -119,7 +125,7 @@ describe('encodeControl', () => {
     for (const message of messages) {
       const decoded = decodeControl(encodeControl(message));
       expect(decoded).toMatchObject({ ok: true });
-      expect(JSON.stringify(decoded)).toContain(`"${'x'.repeat(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS - 1)}"`);
+      expect(JSON.stringify(decoded)).toContain(`"${'x'.repeat(CONTROL_TEXT_MAX_CHARS - 1)}"`);
     }
   });
 

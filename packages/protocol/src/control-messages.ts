@@ -4,10 +4,13 @@
 import * as z from 'zod';
 import { WIRE_LIMITS } from './limits.ts';
 
+/** a message or reason for people; a longer one is cut by its sender */
+export const CONTROL_TEXT_MAX_CHARS = 1000;
+
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
 /** For people: encodeControl cuts a longer one. */
-const textForPeople = z.string().max(WIRE_LIMITS.CONTROL_TEXT_MAX_CHARS);
+const textForPeople = z.string().max(CONTROL_TEXT_MAX_CHARS);
 /** A code of the sender's catalogue; one the receiver does not know is no error. */
 const code = z.string().min(1).max(100);
 /** Goes into an HTTP header as it is. */

@@ -7,6 +7,7 @@ import {
   FRAME_KINDS,
   type FrameTable,
   frameTable,
+  RESET_REASON_MAX_BYTES,
   readUint32,
   STREAM_CODES,
   writeFrameHeader,
@@ -14,7 +15,13 @@ import {
 } from './frames.ts';
 import { CAPABILITIES } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
-import { decodeOpen, encodeOpen } from './open.ts';
+import {
+  decodeOpen,
+  encodeOpen,
+  OPEN_PEER_ID_MAX_CHARS,
+  OPEN_TUNNEL_ID_MAX_CHARS,
+  OPEN_VISITOR_MAX_CHARS,
+} from './open.ts';
 
 const typesIn = (table: FrameTable): number[] => table.flatMap((kind, type) => (kind === undefined ? [] : [type]));
 
@@ -60,9 +67,9 @@ const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 describe('OPEN', () => {
   it('fits its frame with the longest fields, however they are escaped', () => {
     const head = {
-      tunnelId: '\u0001'.repeat(WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS),
-      visitor: '\u0001'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS),
-      peerId: '\u0001'.repeat(WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS),
+      tunnelId: '\u0001'.repeat(OPEN_TUNNEL_ID_MAX_CHARS),
+      visitor: '\u0001'.repeat(OPEN_VISITOR_MAX_CHARS),
+      peerId: '\u0001'.repeat(OPEN_PEER_ID_MAX_CHARS),
     };
     const flow = 0xffff_ffff;
     for (const [opened, windowBytes] of [
@@ -77,7 +84,7 @@ describe('OPEN', () => {
 
   it('cuts a visitor that the other side would refuse', () => {
     const frame = encodeOpen(2, { tunnelId: 't', visitor: 'v'.repeat(5000) }, 0);
-    expect(decodeOpen(frame.subarray(HEADER))?.head.visitor).toBe('v'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS));
+    expect(decodeOpen(frame.subarray(HEADER))?.head.visitor).toBe('v'.repeat(OPEN_VISITOR_MAX_CHARS));
   });
 });
 
@@ -95,7 +102,7 @@ describe('reasons', () => {
   ])('are cut between characters of %s bytes', (_, character) => {
     for (let shift = 0; shift < 5; shift++) {
       const cut = textAfter('x'.repeat(shift) + character.repeat(300));
-      const room = Math.floor((WIRE_LIMITS.RESET_REASON_MAX_BYTES - shift) / Buffer.byteLength(character));
+      const room = Math.floor((RESET_REASON_MAX_BYTES - shift) / Buffer.byteLength(character));
       expect(cut).toBe('x'.repeat(shift) + character.repeat(room));
     }
   });
@@ -106,7 +113,7 @@ describe('reasons', () => {
   });
 
   it('cost no more than their limit, however long the text', () => {
-    expect(textAfter('x'.repeat(10_000_000))).toHaveLength(WIRE_LIMITS.RESET_REASON_MAX_BYTES);
+    expect(textAfter('x'.repeat(10_000_000))).toHaveLength(RESET_REASON_MAX_BYTES);
   });
 
   it('have a number each, none twice', () => {
@@ -116,7 +123,7 @@ describe('reasons', () => {
 
   it('shorter than a code or longer than allowed are refused', () => {
     expect(decodeReason(new Uint8Array(3))).toBeNull();
-    expect(decodeReason(new Uint8Array(4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES + 1))).toBeNull();
+    expect(decodeReason(new Uint8Array(4 + RESET_REASON_MAX_BYTES + 1))).toBeNull();
   });
 });
 

@@ -4,6 +4,9 @@ import { CAPABILITY } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
 import { decodeTextLoosely, encodeTextCut } from './text-codec.ts';
 
+/** a line for people; a longer text is cut between two characters */
+export const RESET_REASON_MAX_BYTES = 256;
+
 export const FRAME = {
   DATA: 1,
   OPEN: 2,
@@ -77,7 +80,7 @@ const kind = (of: FrameKind['of'], min: number, max = min, capability?: string):
   capability,
 });
 
-const REASON_MAX = 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES;
+const REASON_MAX = 4 + RESET_REASON_MAX_BYTES;
 
 export const FRAME_KINDS: Readonly<Record<FrameType, FrameKind>> = {
   [FRAME.DATA]: kind('stream', 0, WIRE_LIMITS.FRAME_DATA_MAX_BYTES),
@@ -189,7 +192,7 @@ export const encodeReason = (
   streamId: number,
   reason: StreamReason,
 ): Uint8Array => {
-  const text = encodeTextCut(reason.text, WIRE_LIMITS.RESET_REASON_MAX_BYTES);
+  const text = encodeTextCut(reason.text, RESET_REASON_MAX_BYTES);
   const payload = new Uint8Array(4 + text.length);
   writeUint32(payload, 0, STREAM_CODES[reason.code]);
   payload.set(text, 4);
@@ -198,7 +201,7 @@ export const encodeReason = (
 
 /** An unknown code is kept as its nearest meaning, so that a newer peer can say more. */
 export const decodeReason = (payload: Uint8Array): StreamReason | null => {
-  if (payload.length < 4 || payload.length > 4 + WIRE_LIMITS.RESET_REASON_MAX_BYTES) return null;
+  if (payload.length < 4 || payload.length > 4 + RESET_REASON_MAX_BYTES) return null;
   return {
     code: NAME_OF_CODE.get(readUint32(payload, 0)) ?? 'cancelled',
     text: decodeTextLoosely(payload.subarray(4)),

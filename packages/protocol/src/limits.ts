@@ -1,14 +1,11 @@
-// Every bound of the wire, which both sides know by name. docs/limits.md is written from these lines; a test compares the two.
+// Bounds that several files of this package share, or other packages know. Every other bound stands beside its use.
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const WIRE_LIMITS = {
-  // --- control connection ---
   /** a policy has 48 KiB, all other honest messages a few; a stranger cannot make us hold more */
   CONTROL_FRAME_MAX_BYTES: 64 * KiB,
-  /** a message or reason for people; a longer one is cut by its sender */
-  CONTROL_TEXT_MAX_CHARS: 1000,
   /** a key is well below this; a client takes anything longer for a wrong file and does not send it */
   CONTROL_TOKEN_MAX_CHARS: 512,
   /** what a client calls its computer, in a column of a list */
@@ -26,50 +23,31 @@ export const WIRE_LIMITS = {
   CONTROL_DEAD_AFTER_MS: 25_000,
   /** connect, TLS and WebSocket upgrade together, as seen by the client */
   CONTROL_HANDSHAKE_TIMEOUT_MS: 10_000,
-
   /** requests of one tunnel that the edge answered itself, told one by one; the rest is told as a number */
   EDGE_ANSWERS_PER_SECOND: 20,
   /** of the path in such a message; a longer one is cut by the edge */
   EDGE_ANSWERED_PATH_MAX_CHARS: 500,
   /** of its method, likewise */
   EDGE_ANSWERED_METHOD_MAX_CHARS: 32,
-
   /**
    * names of services in a registration
    * @limit policies: Services that one tunnel can send requests to | `POLICY_INVALID`
    */
   REGISTER_SERVICES_MAX: 16,
-
-  // --- frames ---
   /** type, length and stream id */
   FRAME_HEADER_BYTES: 8,
   /** one read buffer; larger frames would keep other streams of the carrier waiting */
   FRAME_DATA_MAX_BYTES: 256 * KiB,
   /** frames other than DATA are gathered before they are read, so they must be small */
   FRAME_CONTROL_MAX_BYTES: 4 * KiB,
-  /** a line for people; a longer text is cut between two characters */
-  RESET_REASON_MAX_BYTES: 256,
-  /** as on the control connection; OPEN fits its frame however it is escaped */
-  OPEN_TUNNEL_ID_MAX_CHARS: 100,
-  /** an address and a port with room to spare; OPEN fits its frame however it is escaped */
-  OPEN_VISITOR_MAX_CHARS: 300,
-
   /** the most that UDP over IPv4 carries */
   DATAGRAM_MAX_BYTES: 65_507,
   /** rows of one DatagramDrops: some 10 KB; the others follow */
   DATAGRAM_DROPS_PER_MESSAGE: 100,
-  /** as every id on the control connection; OPEN fits its frame however it is escaped */
-  OPEN_PEER_ID_MAX_CHARS: 100,
   /** a name of the client’s own table, of visible ASCII */
   OPEN_SERVICE_MAX_CHARS: 32,
-  /** an address and a port, of visible ASCII */
-  OPEN_PUBLIC_ADDRESS_MAX_CHARS: 100,
-
-  // --- streams and their windows ---
   /** 1 Gbit/s over a path of 130 ms; more credit than this at once is a violation */
   STREAM_WINDOW_MAX_BYTES: 16 * MiB,
-
-  // --- carriers ---
   /** those that finish their last streams included */
   CARRIERS_PER_SESSION_MAX: 16,
   /** unused tokens of one session; over it the oldest stop being valid */

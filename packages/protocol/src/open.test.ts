@@ -2,7 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FRAME, FRAME_KINDS } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
-import { decodeCompactOpen, decodeOpen, encodeOpen, type StreamHead, writeCompactOpen } from './open.ts';
+import {
+  decodeCompactOpen,
+  decodeOpen,
+  encodeOpen,
+  OPEN_PEER_ID_MAX_CHARS,
+  OPEN_PUBLIC_ADDRESS_MAX_CHARS,
+  OPEN_TUNNEL_ID_MAX_CHARS,
+  OPEN_VISITOR_MAX_CHARS,
+  type StreamHead,
+  writeCompactOpen,
+} from './open.ts';
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
@@ -18,12 +28,12 @@ describe('OPEN_COMPACT', () => {
   it('fits its frame, as OPEN does, with the longest fields, whatever they are written in', () => {
     for (const letter of ['v', '\u0001', 'é', '€']) {
       const head = {
-        tunnelId: letter.repeat(WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS),
-        visitor: letter.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS),
+        tunnelId: letter.repeat(OPEN_TUNNEL_ID_MAX_CHARS),
+        visitor: letter.repeat(OPEN_VISITOR_MAX_CHARS),
         flow: 0xffff_ffff,
-        peerId: letter.repeat(WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS),
+        peerId: letter.repeat(OPEN_PEER_ID_MAX_CHARS),
         service: '"'.repeat(WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS),
-        publicAddress: '"'.repeat(WIRE_LIMITS.OPEN_PUBLIC_ADDRESS_MAX_CHARS),
+        publicAddress: '"'.repeat(OPEN_PUBLIC_ADDRESS_MAX_CHARS),
       };
       const asJson = encodeOpen(2, head, 0).subarray(HEADER);
       expect(asJson.length).toBeLessThanOrEqual(FRAME_KINDS[FRAME.OPEN].max);
@@ -36,7 +46,7 @@ describe('OPEN_COMPACT', () => {
 
   it('cuts a visitor that the other side would refuse', () => {
     const payload = compact({ tunnelId: 't', visitor: 'v'.repeat(5000) }, 0);
-    expect(decodeCompactOpen(payload)?.head.visitor).toBe('v'.repeat(WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS));
+    expect(decodeCompactOpen(payload)?.head.visitor).toBe('v'.repeat(OPEN_VISITOR_MAX_CHARS));
   });
 
   it('does not mix up tunnels that follow each other', () => {

@@ -4,6 +4,15 @@ import { encodeFrame, FRAME, readUint32, writeFrameHeader, writeUint32 } from '.
 import { WIRE_LIMITS } from './limits.ts';
 import { cutText, decodeText, encodeText, parseJson } from './text-codec.ts';
 
+/** as on the control connection; OPEN fits its frame however it is escaped */
+export const OPEN_TUNNEL_ID_MAX_CHARS = 100;
+/** an address and a port with room to spare; OPEN fits its frame however it is escaped */
+export const OPEN_VISITOR_MAX_CHARS = 300;
+/** as every id on the control connection; OPEN fits its frame however it is escaped */
+export const OPEN_PEER_ID_MAX_CHARS = 100;
+/** an address and a port, of visible ASCII */
+export const OPEN_PUBLIC_ADDRESS_MAX_CHARS = 100;
+
 /** What the opener says of a new stream. */
 export interface StreamHead {
   readonly tunnelId: string;
@@ -33,7 +42,7 @@ const DATAGRAM_MODE = 'datagram';
 /** A stream in datagram mode has no credit: its window is 0. */
 export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array => {
   const { tunnelId, flow, peerId, service, publicAddress } = head;
-  const visitor = cutText(head.visitor, WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS);
+  const visitor = cutText(head.visitor, OPEN_VISITOR_MAX_CHARS);
   const mode = flow === undefined ? undefined : DATAGRAM_MODE;
   const later = { peer_id: peerId, service, public_address: publicAddress };
   const fields = { tunnel_id: tunnelId, visitor, window: windowBytes, mode, flow, ...later };
@@ -63,10 +72,10 @@ export const decodeOpen = (payload: Uint8Array): OpenPayload | null => {
 };
 
 const isTunnelId = (value: unknown): value is string =>
-  typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_TUNNEL_ID_MAX_CHARS;
+  typeof value === 'string' && value.length > 0 && value.length <= OPEN_TUNNEL_ID_MAX_CHARS;
 
 const isPeerId = (value: unknown): value is string =>
-  typeof value === 'string' && value.length > 0 && value.length <= WIRE_LIMITS.OPEN_PEER_ID_MAX_CHARS;
+  typeof value === 'string' && value.length > 0 && value.length <= OPEN_PEER_ID_MAX_CHARS;
 
 /** Both are visible ASCII: OPEN fits its frame however the other fields are escaped. */
 const VISIBLE = /^[!-~]+$/;
@@ -75,10 +84,10 @@ const isService = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS && VISIBLE.test(value);
 
 const isPublicAddress = (value: unknown): value is string =>
-  typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_PUBLIC_ADDRESS_MAX_CHARS && VISIBLE.test(value);
+  typeof value === 'string' && value.length <= OPEN_PUBLIC_ADDRESS_MAX_CHARS && VISIBLE.test(value);
 
 const isVisitor = (value: unknown): value is string =>
-  typeof value === 'string' && value.length <= WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS;
+  typeof value === 'string' && value.length <= OPEN_VISITOR_MAX_CHARS;
 
 const isWindow = (value: unknown): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
@@ -104,7 +113,7 @@ export const writeCompactOpen = (
   writeUint32(target, at, windowBytes);
   at = writeTextField(target, at + WINDOW_BYTES, FIELD.TUNNEL_ID, tunnelId);
   if (visitor !== '') {
-    at = writeTextField(target, at, FIELD.VISITOR, cutText(visitor, WIRE_LIMITS.OPEN_VISITOR_MAX_CHARS));
+    at = writeTextField(target, at, FIELD.VISITOR, cutText(visitor, OPEN_VISITOR_MAX_CHARS));
   }
   if (flow !== undefined) {
     writeFieldHeader(target, at, FIELD.FLOW, 4);
