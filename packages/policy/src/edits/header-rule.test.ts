@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { POLICY_BOUNDS } from '../limits.ts';
 import { requestOf } from '../policy.fixture.ts';
+import { POLICY_FILLED_MAX_CHARS } from '../run/policy-run.ts';
 import { HeaderRule } from './header-rule.ts';
 
-const room = (fillLeft: number = POLICY_BOUNDS.POLICY_FILLED_MAX_CHARS) => ({ fillLeft });
+const room = (fillLeft: number = POLICY_FILLED_MAX_CHARS) => ({ fillLeft });
 const ann = requestOf({ address: '192.0.2.1', path: '/a' });
 const bob = requestOf({ address: '192.0.2.2', path: '/b' });
 

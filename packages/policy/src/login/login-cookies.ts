@@ -3,6 +3,9 @@
 import type { HeaderField } from '@tunnel/http1';
 import { POLICY_BOUNDS } from '../limits.ts';
 
+/** logins under way in one browser: each has a cookie, and the oldest is dropped */
+export const POLICY_PENDING_LOGINS_MAX = 4;
+
 type Scheme = 'http' | 'https';
 
 /** Over https no sibling of the domain can set a cookie of this name (`__Host-`): there no other name counts. */
@@ -78,7 +81,7 @@ export const sealedLogins = (headers: readonly HeaderField[], scheme: Scheme): r
 const withSealed = (before: readonly string[], cookies: string, wanted: string): readonly string[] => {
   let values = before;
   let found = cookies.indexOf(wanted);
-  while (found !== -1 && values.length < POLICY_BOUNDS.POLICY_PENDING_LOGINS_MAX) {
+  while (found !== -1 && values.length < POLICY_PENDING_LOGINS_MAX) {
     const end = pairEnd(cookies, found);
     const pair = cookies.slice(cookies.lastIndexOf(';', found) + 1, end);
     const equals = pair.indexOf('=');

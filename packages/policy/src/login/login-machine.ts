@@ -11,6 +11,9 @@ import type { Policy } from '../policy.ts';
 import type { LoggedIn } from '../policy-step.ts';
 import { claimValues } from './authentication.ts';
 
+/** a longer path is not come back to with its query, or not at all: it travels in a cookie */
+const POLICY_RETURN_PATH_MAX_CHARS = 2 * 1024;
+
 /** The edge's own, on tunnels with a login alone. */
 export const CALLBACK_PATH = '/.tunnel/callback';
 export const LOGOUT_PATH = '/.tunnel/logout';
@@ -152,8 +155,8 @@ export const returnPathOf = (path: string): string => {
   if (!path.startsWith('/') || !isVisible(own)) return '/';
   const [plain = '/'] = own.split('?', 1);
   if (plain === CALLBACK_PATH || plain === LOGOUT_PATH) return '/';
-  if (own.length <= POLICY_BOUNDS.POLICY_RETURN_PATH_MAX_CHARS) return own;
-  return plain.length <= POLICY_BOUNDS.POLICY_RETURN_PATH_MAX_CHARS ? plain : '/';
+  if (own.length <= POLICY_RETURN_PATH_MAX_CHARS) return own;
+  return plain.length <= POLICY_RETURN_PATH_MAX_CHARS ? plain : '/';
 };
 
 // ---- what a session keeps ----

@@ -1,7 +1,11 @@
 // Globs without regular expressions. `*`: any characters but `/` (in values: any), `**`: any; `/a/**` also matches `/a`, `/a/**/b` also `/a/b`.
 // Nothing is tried twice: each piece of text between wildcards is taken where it first fits, and the arguments why that is enough are below.
-import { POLICY_BOUNDS } from '../limits.ts';
 import { decodeOnce, foldCase } from '../text/percent.ts';
+
+/** of one glob: longer than any path that a person writes down */
+const POLICY_GLOB_MAX_CHARS = 1024;
+/** runs of `*` in one glob: each may look through the whole text */
+export const POLICY_GLOB_WILDCARDS_MAX = 16;
 
 export type GlobKind = 'path' | 'value';
 
@@ -19,10 +23,8 @@ interface Pattern {
 /** null: it is a good one. */
 export const problemOfGlob = (glob: string, kind: GlobKind): string | null => {
   if (glob === '' && kind === 'path') return 'a path begins with / or **';
-  if (glob.length > POLICY_BOUNDS.POLICY_GLOB_MAX_CHARS)
-    return `a glob has at most ${POLICY_BOUNDS.POLICY_GLOB_MAX_CHARS} characters`;
-  if (wildcardsOf(glob) > POLICY_BOUNDS.POLICY_GLOB_WILDCARDS_MAX)
-    return `a glob has at most ${POLICY_BOUNDS.POLICY_GLOB_WILDCARDS_MAX} wildcards`;
+  if (glob.length > POLICY_GLOB_MAX_CHARS) return `a glob has at most ${POLICY_GLOB_MAX_CHARS} characters`;
+  if (wildcardsOf(glob) > POLICY_GLOB_WILDCARDS_MAX) return `a glob has at most ${POLICY_GLOB_WILDCARDS_MAX} wildcards`;
   if (/[\u0000-\u001f\u007f]/.test(glob)) return 'a glob has no control characters';
   return kind === 'path' ? problemOfPath(glob) : null;
 };

@@ -1,9 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { POLICY_BOUNDS } from '../limits.ts';
 import { PATH_CORPUS } from './path-corpus.fixture.ts';
-import { RequestReadings, readingsOf } from './path-readings.ts';
+import { POLICY_READINGS_MAX, RequestReadings, readingsOf } from './path-readings.ts';
 import { compileMatch } from './rule-match.ts';
 
 const hidden = compileMatch({ path: ['/admin/**'] }, true);
@@ -90,7 +89,7 @@ describe('readings of a path', () => {
     fc.assert(
       fc.property(path, (text) => {
         const { plain, others, folded, all } = readingsOf(text);
-        expect(all.length).toBeLessThanOrEqual(POLICY_BOUNDS.POLICY_READINGS_MAX);
+        expect(all.length).toBeLessThanOrEqual(POLICY_READINGS_MAX);
         expect(new Set([plain, ...others]).size).toBe(1 + others.length);
         expect(new Set(folded).size).toBe(folded.length);
         for (const one of all) expect(one).toMatch(/^\/(?:$|[^/])/);

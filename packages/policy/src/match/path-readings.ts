@@ -1,7 +1,13 @@
 // What a path may mean to the service behind a tunnel. Services differ in what they resolve, cut and fold; nothing is refused or rewritten for it,
 // but a rule that restricts matches when some reading does, and any other when every reading does.
-import { POLICY_BOUNDS } from '../limits.ts';
 import { decodeOnce, foldCase } from '../text/percent.ts';
+
+/** texts that one path is compared as; what has more matches every rule that restricts, and no other */
+export const POLICY_READINGS_MAX = 8;
+/** of all readings together where there are more than two: a path may have all of a head, and its readings are made in one turn */
+const POLICY_READINGS_MAX_CHARS = 64 * 1024;
+/** characters that the globs of one request look at, which is some milliseconds; beyond it what restricts matches, and nothing else does */
+const POLICY_MATCH_STEPS_MAX = 4_000_000;
 
 const NONE: readonly string[] = [];
 
@@ -49,7 +55,7 @@ export class PathReadings {
 export class RequestReadings {
   readonly #path: string;
   #readings: PathReadings | null = null;
-  #stepsLeft: number = POLICY_BOUNDS.POLICY_MATCH_STEPS_MAX;
+  #stepsLeft: number = POLICY_MATCH_STEPS_MAX;
 
   /** `path` as it came, with its query. */
   constructor(path: string) {
@@ -202,11 +208,7 @@ const findInNames = (path: string, found: Set<Doubt>): void => {
 const oddReadings = (path: string): PathReadings => {
   const doubts = doubtsOf(path);
   const forms = 2 ** (doubts?.length ?? 0);
-  if (
-    doubts === null ||
-    forms > POLICY_BOUNDS.POLICY_READINGS_MAX ||
-    (forms > 2 && forms * path.length > POLICY_BOUNDS.POLICY_READINGS_MAX_CHARS)
-  )
+  if (doubts === null || forms > POLICY_READINGS_MAX || (forms > 2 && forms * path.length > POLICY_READINGS_MAX_CHARS))
     return new PathReadings(formOf(path, new Set()), NONE, UNCLEAR);
   const texts = new Set<string>();
   for (let bits = 0; bits < forms; bits += 1) {
@@ -215,7 +217,7 @@ const oddReadings = (path: string): PathReadings => {
   const [plain = '/', ...others] = texts;
   const hasUpper = [...texts].some((text) => foldCase(text) !== text);
   const readings = new PathReadings(plain, others, hasUpper ? CASED : PLAIN);
-  return readings.all.length > POLICY_BOUNDS.POLICY_READINGS_MAX ? new PathReadings(plain, NONE, UNCLEAR) : readings;
+  return readings.all.length > POLICY_READINGS_MAX ? new PathReadings(plain, NONE, UNCLEAR) : readings;
 };
 
 const isDots = (name: string): boolean => name === '.' || name === '..';

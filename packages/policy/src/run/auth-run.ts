@@ -3,7 +3,6 @@
 import { fieldValueOf } from '@tunnel/http1';
 import type { CompiledAuth } from '../compile/compile.ts';
 import { challengeOf, faultAnswer, loginRedirect } from '../compile/policy-answers.ts';
-import { POLICY_BOUNDS } from '../limits.ts';
 import {
   basicCredentials,
   bearerToken,
@@ -13,7 +12,7 @@ import {
   userOfJwt,
   userOfSession,
 } from '../login/authentication.ts';
-import { clearedCookies, pendingLogins, sealedLogins } from '../login/login-cookies.ts';
+import { clearedCookies, POLICY_PENDING_LOGINS_MAX, pendingLogins, sealedLogins } from '../login/login-cookies.ts';
 import { returnPathOf } from '../login/login-machine.ts';
 import type { LoginProvider } from '../policy.ts';
 import type {
@@ -170,7 +169,7 @@ export class AuthRun {
   /** Room for one more login under way in this browser: the oldest go. */
   #dropped(): string[] {
     const ids = [...pendingLogins(this.#request.headers, this.#request.scheme).keys()];
-    const tooMany = ids.length - (POLICY_BOUNDS.POLICY_PENDING_LOGINS_MAX - 1);
+    const tooMany = ids.length - (POLICY_PENDING_LOGINS_MAX - 1);
     return clearedCookies(this.#request.scheme, ids.slice(0, Math.max(0, tooMany)));
   }
 }

@@ -3,8 +3,7 @@
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
 import { judgePolicy } from '../../../../apps/edge/src/control/brought-policy.rules.ts';
-import { POLICY_BOUNDS } from '../limits.ts';
-import { wirePolicySchema } from '../schema/policy-schema.ts';
+import { POLICY_VALUES_MAX, wirePolicySchema } from '../schema/policy-schema.ts';
 
 const many = <T>(length: number, item: (at: number) => T): T[] => Array.from({ length }, (_, at) => item(at));
 const table = <T>(length: number, value: T): Record<string, T> =>
@@ -68,6 +67,6 @@ describe('a policy from a stranger', () => {
   it('of any number of values within its bounds is taken', () => {
     const rules = many(45, () => ({ match: { path: many(100, () => '/*') }, deny: 403 }));
     expect(judge({ login: null, rules })).toBe('good');
-    expect(judge({ login: null, rules: [...rules, ...rules] })).toContain(String(POLICY_BOUNDS.POLICY_VALUES_MAX));
+    expect(judge({ login: null, rules: [...rules, ...rules] })).toContain(String(POLICY_VALUES_MAX));
   });
 });

@@ -2,8 +2,10 @@
 
 import { onlyValueOf } from '@tunnel/http1';
 import { networkOf } from '@tunnel/rules/net';
-import { POLICY_BOUNDS } from '../limits.ts';
 import type { PolicyDigests, PolicyRequest } from '../policy-step.ts';
+
+/** of a user or a header’s value; a longer one is counted by its SHA-256 */
+const LIMITER_KEY_MAX_CHARS = 64;
 
 /** The visitor's address, v4-mapped ones as v4, and its fields. */
 type Visit = Pick<PolicyRequest, 'address' | 'headers'>;
@@ -27,4 +29,4 @@ const HEADER = 'header:';
 
 /** A table of ten thousand keys is not one of ten thousand long texts. */
 const short = (text: string, digests: Digests): string =>
-  text.length > POLICY_BOUNDS.LIMITER_KEY_MAX_CHARS ? `#${digests.sha256Hex(text)}` : `=${text}`;
+  text.length > LIMITER_KEY_MAX_CHARS ? `#${digests.sha256Hex(text)}` : `=${text}`;

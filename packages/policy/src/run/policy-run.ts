@@ -17,7 +17,6 @@ import { besideLogin, GUARD_ALONE, orderedNotes } from '../edits/note-order.ts';
 import { type FillRoom, redirectTarget } from '../edits/placeholders.ts';
 import { ChangeDraft, guardedIn } from '../edits/request-changes.ts';
 import { type PathPrefixes, rewrittenPath } from '../edits/rewrite-path.ts';
-import { POLICY_BOUNDS } from '../limits.ts';
 import { cookieForService } from '../login/login-cookies.ts';
 import { RequestReadings } from '../match/path-readings.ts';
 import type {
@@ -38,6 +37,11 @@ import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
 import { limiterKeyOf } from './limiter-key.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
 import { type HashRoom, type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
+
+/** bytes that one request’s signatures are computed over, of all rules and secrets together: some milliseconds; secrets beyond it are not tried */
+export const POLICY_HASHED_MAX_BYTES = 10 * 1024 * 1024;
+/** characters that placeholders may become in one request, all rules together; with more it is answered 431 */
+export const POLICY_FILLED_MAX_CHARS = 64 * 1024;
 
 /** In their order. `allow` ends its own list only, so that a tunnel never loosens the operator's. */
 export interface PolicyLists {
@@ -63,8 +67,8 @@ type Outcome = PolicyStep | 'next' | 'list-over';
 export class Run extends MatchedRules implements PolicyState, SessionHolder, FillRoom, HashRoom {
   waiting: PolicyNeed['kind'] = 'take-token';
   session: LoggedIn | null | undefined = undefined;
-  fillLeft: number = POLICY_BOUNDS.POLICY_FILLED_MAX_CHARS;
-  hashLeft: number = POLICY_BOUNDS.POLICY_HASHED_MAX_BYTES;
+  fillLeft: number = POLICY_FILLED_MAX_CHARS;
+  hashLeft: number = POLICY_HASHED_MAX_BYTES;
   readonly #lists: PolicyLists;
   readonly #request: PolicyRequest;
   readonly #onRule: OnRule | undefined;

@@ -2,11 +2,12 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import { expect, it } from 'vitest';
-import { POLICY_BOUNDS } from '../limits.ts';
 import { NOW, requestOf } from '../policy.fixture.ts';
 import type { VerifyWebhook } from '../policy.ts';
 import type { HeaderPair, PolicyDigests } from '../policy-step.ts';
+import { POLICY_WEBHOOK_MAX_BYTES } from '../schema/policy-webhook.ts';
 import { utf8Bytes } from '../text/bytes.ts';
+import { POLICY_HASHED_MAX_BYTES } from './policy-run.ts';
 import { webhookCheck } from './webhook-signatures.ts';
 
 const DIGESTS: PolicyDigests = {
@@ -24,7 +25,7 @@ const BODY = '{"id":1,"text":"größer"}';
 
 const isGood = (rule: Partial<VerifyWebhook>, headers: readonly HeaderPair[], body = BODY, nowMs = NOW): boolean => {
   const whole: VerifyWebhook = { provider: 'hmac', secrets: ['s3cret'], max_bytes: 1000, ...rule };
-  const room = { hashLeft: POLICY_BOUNDS.POLICY_HASHED_MAX_BYTES };
+  const room = { hashLeft: POLICY_HASHED_MAX_BYTES };
   const check = webhookCheck(whole, requestOf({ headers }).headers, DIGESTS, nowMs, room);
   return typeof check === 'function' ? check(utf8Bytes(body)) : check === 'good';
 };
@@ -138,10 +139,10 @@ it("what Stripe's and Standard Webhooks' own libraries sign is good", () => {
 });
 
 it('of a large body not all secrets are tried, however many rules ask for it, and what was not tried is not good', () => {
-  const body = new Uint8Array(POLICY_BOUNDS.POLICY_WEBHOOK_MAX_BYTES);
+  const body = new Uint8Array(POLICY_WEBHOOK_MAX_BYTES);
   const secrets = Array.from({ length: 10 }, (_, at) => `s${at}`);
   const rule: VerifyWebhook = { provider: 'github', secrets, max_bytes: body.length };
-  const room = { hashLeft: POLICY_BOUNDS.POLICY_HASHED_MAX_BYTES };
+  const room = { hashLeft: POLICY_HASHED_MAX_BYTES };
   let hashed = 0;
   const digests: PolicyDigests = {
     ...DIGESTS,
@@ -158,5 +159,5 @@ it('of a large body not all secrets are tried, however many rules ask for it, an
   };
   // The one in use comes first.
   expect([isGoodBy('s0'), isGoodBy('s9'), isGoodBy('s0')]).toEqual([true, false, false]);
-  expect(hashed).toBeLessThanOrEqual(POLICY_BOUNDS.POLICY_HASHED_MAX_BYTES);
+  expect(hashed).toBeLessThanOrEqual(POLICY_HASHED_MAX_BYTES);
 });

@@ -1,10 +1,12 @@
 // Whether a webhook is its sender's: the signature of each provider, over the bytes as they came, by any of the secrets. Compared in constant time.
 
 import { fieldValueOf, type HeaderField } from '@tunnel/http1';
-import { POLICY_BOUNDS } from '../limits.ts';
 import type { VerifyWebhook } from '../policy.ts';
 import type { PolicyDigests } from '../policy-step.ts';
 import { base64Bytes, hexBytes, textOfBytes, utf8Bytes } from '../text/bytes.ts';
+
+/** how far the time that a webhook’s sender signed may be from ours, either way */
+const POLICY_WEBHOOK_SKEW_SECS = 300;
 
 /** What the head says, before a byte of the body is held. */
 interface Claim {
@@ -150,4 +152,4 @@ const listed = (bytes: Uint8Array | null): Uint8Array[] => (bytes === null || by
 const isRecent = (time: string | null, nowMs: number): time is string =>
   time !== null &&
   /^\d{1,12}$/.test(time) &&
-  Math.abs(Number(time) - Math.floor(nowMs / 1000)) <= POLICY_BOUNDS.POLICY_WEBHOOK_SKEW_SECS;
+  Math.abs(Number(time) - Math.floor(nowMs / 1000)) <= POLICY_WEBHOOK_SKEW_SECS;

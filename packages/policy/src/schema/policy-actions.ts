@@ -1,8 +1,8 @@
 // What each action of a rule takes, in both forms: as people write it and as it is sent.
 
 import * as z from 'zod';
-import { POLICY_BOUNDS } from '../limits.ts';
 import type { ActionName } from '../policy.ts';
+import { POLICY_NETWORKS_MAX } from './limits.ts';
 import { authSchema } from './policy-auth.ts';
 import {
   body,
@@ -30,6 +30,15 @@ import {
 } from './policy-values.ts';
 import { verifyWebhookSchema } from './policy-webhook.ts';
 
+/** requests that a rate limit may let through, and its burst */
+const POLICY_RATE_REQUESTS_MAX = 1_000_000;
+/** a day: longer is a quota, which must outlive a restart */
+const POLICY_RATE_PER_SECS_MAX = 86_400;
+/** the largest `max_body`: 1 TiB, which is as good as none */
+const POLICY_MAX_BODY_BYTES = 1024 * 1024 * 1024 * 1024;
+/** how long a browser keeps what a preflight answered: the longest that any of them honours */
+const POLICY_CORS_MAX_AGE_SECS = 86_400;
+
 /** One of them a rule; the rule sees to that. */
 export const actionSchemas = (dialect: Dialect): Record<ActionName, z.ZodType> => ({
   allow: z.literal(true, { error: 'true' }),
@@ -38,7 +47,7 @@ export const actionSchemas = (dialect: Dialect): Record<ActionName, z.ZodType> =
   auth: authSchema(dialect),
   verify_webhook: verifyWebhookSchema(dialect),
   rate_limit: rateLimit(),
-  max_body: size(dialect, 0, POLICY_BOUNDS.POLICY_MAX_BODY_BYTES),
+  max_body: size(dialect, 0, POLICY_MAX_BODY_BYTES),
   redirect: table({ to: redirectTarget(), status: redirectStatus().default(302) }),
   respond: respond(dialect),
   rewrite: rewrite(),
@@ -58,7 +67,7 @@ const deny = (dialect: Dialect): z.ZodType<number> => {
 };
 
 export const networks = (dialect: Dialect): z.ZodType<readonly string[]> =>
-  list(dialect, network(), { what: 'an address or a network', max: POLICY_BOUNDS.POLICY_NETWORKS_MAX });
+  list(dialect, network(), { what: 'an address or a network', max: POLICY_NETWORKS_MAX });
 
 // ---- limits ----
 
@@ -73,9 +82,9 @@ const by = (): z.ZodType<string> =>
 
 const rateLimit = (): z.ZodType =>
   table({
-    requests: wholeNumber(1, POLICY_BOUNDS.POLICY_RATE_REQUESTS_MAX),
-    per_secs: wholeNumber(1, POLICY_BOUNDS.POLICY_RATE_PER_SECS_MAX),
-    burst: wholeNumber(1, POLICY_BOUNDS.POLICY_RATE_REQUESTS_MAX).optional(),
+    requests: wholeNumber(1, POLICY_RATE_REQUESTS_MAX),
+    per_secs: wholeNumber(1, POLICY_RATE_PER_SECS_MAX),
+    burst: wholeNumber(1, POLICY_RATE_REQUESTS_MAX).optional(),
     by: by().default('address'),
   }).transform((rule) => ({ ...rule, burst: rule.burst ?? rule.requests }));
 
@@ -146,7 +155,7 @@ const cors = (dialect: Dialect): z.ZodType => {
     headers: names('the name of a header', headerName()),
     expose: names('the name of a header', headerName()),
     credentials: flag().default(false),
-    max_age_secs: wholeNumber(0, POLICY_BOUNDS.POLICY_CORS_MAX_AGE_SECS).default(600),
+    max_age_secs: wholeNumber(0, POLICY_CORS_MAX_AGE_SECS).default(600),
   }).superRefine(({ origins, credentials }, context) => {
     // Every site could read what is only this visitor's; browsers refuse it, too.
     if (!credentials || !origins.includes('*')) return;

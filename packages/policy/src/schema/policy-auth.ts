@@ -3,6 +3,7 @@
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import * as z from 'zod';
 import { POLICY_BOUNDS } from '../limits.ts';
+import { POLICY_PEOPLE_MAX, POLICY_TOKENS_MAX, POLICY_USERS_MAX } from './limits.ts';
 import {
   atMost,
   type Dialect,
@@ -13,6 +14,7 @@ import {
   judgedInTurn,
   list,
   origin,
+  POLICY_LIST_MAX,
   printable,
   refuseBoth,
   table,
@@ -22,7 +24,22 @@ import {
   wholeNumber,
 } from './policy-values.ts';
 
-const NAME_MAX = POLICY_BOUNDS.POLICY_RULE_NAME_MAX_CHARS;
+/** of a rule’s name: a word in a line of a trace */
+export const POLICY_RULE_NAME_MAX_CHARS = 60;
+/** a login that is shorter sends people round and round */
+const POLICY_SESSION_MIN_SECS = 60;
+/**
+ * 30 days: a session cannot be taken back singly
+ * @limit policies: Login, longest time that a rule can say | `POLICY_INVALID`
+ */
+const POLICY_SESSION_MAX_SECS = 30 * 86_400;
+/**
+ * a working day
+ * @limit policies: Login, time until the visitor signs in again (unless the rule says otherwise) | the visitor is sent to sign in
+ */
+const POLICY_SESSION_DEFAULT_SECS = 8 * 3600;
+
+const NAME_MAX = POLICY_RULE_NAME_MAX_CHARS;
 
 /** Any one of those named suffices. */
 export const authSchema = (dialect: Dialect): z.ZodType =>
@@ -59,7 +76,7 @@ const password = (dialect: Dialect): z.ZodString => {
 };
 
 const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> => {
-  const max = POLICY_BOUNDS.POLICY_USERS_MAX;
+  const max = POLICY_USERS_MAX;
   const named = z
     .record(z.string(), password(dialect), { error: USERS })
     .refine((names) => Object.keys(names).length > 0, { error: 'a table with at least one user' });
@@ -135,7 +152,7 @@ const token = (dialect: Dialect): z.ZodType => {
 const tokens = (dialect: Dialect): z.ZodType =>
   list(dialect, token(dialect), {
     what: dialect === 'wire' ? 'a table with `name` and `sha256`' : 'a table with `name` and a token',
-    max: POLICY_BOUNDS.POLICY_TOKENS_MAX,
+    max: POLICY_TOKENS_MAX,
   });
 
 export const variableName = (): z.ZodString =>
@@ -177,7 +194,7 @@ const DOMAIN = /^[\p{L}\p{N}](?:[\p{L}\p{N}.-]*[\p{L}\p{N}])?$/u;
 const lowerCase = (value: string): string => value.toLowerCase();
 
 const loginRule = (dialect: Dialect): z.ZodType => {
-  const max = POLICY_BOUNDS.POLICY_PEOPLE_MAX;
+  const max = POLICY_PEOPLE_MAX;
   const email = text('an e-mail address', (value) => EMAIL.test(value), RULE_LIMITS.EMAIL_MAX_CHARS);
   const domain = text('a whole domain, such as example.com', (value) => DOMAIN.test(value), 253);
   return table({
@@ -229,9 +246,7 @@ export const loginSchema = (dialect: Dialect): z.ZodType => {
       client_secret_env: variableName().optional(),
     }),
     scopes: scopes(dialect).optional(),
-    session_secs: wholeNumber(POLICY_BOUNDS.POLICY_SESSION_MIN_SECS, POLICY_BOUNDS.POLICY_SESSION_MAX_SECS).default(
-      POLICY_BOUNDS.POLICY_SESSION_DEFAULT_SECS,
-    ),
+    session_secs: wholeNumber(POLICY_SESSION_MIN_SECS, POLICY_SESSION_MAX_SECS).default(POLICY_SESSION_DEFAULT_SECS),
     trusted_origins: trustedOrigins(dialect),
   })
     .superRefine((login, context) => {
@@ -254,7 +269,7 @@ export const loginSchema = (dialect: Dialect): z.ZodType => {
 /** None is a list, too: it is what is sent unless told. */
 const trustedOrigins = (dialect: Dialect): z.ZodType<readonly string[]> => {
   const error = 'a list of origins, such as https://app.example.com';
-  const max = POLICY_BOUNDS.POLICY_LIST_MAX;
+  const max = POLICY_LIST_MAX;
   if (dialect === 'wire')
     return judgedInTurn(z.array(z.unknown(), { error }).max(max, { error }), origin()).default([]);
   const origins = z.array(origin(), { error }).max(max, { error });

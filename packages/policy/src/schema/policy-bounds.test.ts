@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { POLICY_BOUNDS } from '../limits.ts';
 import { SCRYPT } from '../policies.fixture.ts';
 import { problemsOfIssues, problemText } from './policy-problems.ts';
-import { filePolicySchema, wirePolicySchema } from './policy-schema.ts';
+import { filePolicySchema, POLICY_NOT_DEPTH_MAX, POLICY_RULES_MAX, wirePolicySchema } from './policy-schema.ts';
 
 /** The first refusal, as the edge says it; null: it is taken. */
 const refusalOf = (policy: unknown): string | null => {
@@ -16,7 +16,7 @@ const ofRule = (rule: unknown): unknown => ({ login: null, rules: [rule] });
 
 describe('bounds of a policy', () => {
   it('has 100 rules, and 16 KiB in a body, counted in bytes', () => {
-    const most = POLICY_BOUNDS.POLICY_RULES_MAX;
+    const most = POLICY_RULES_MAX;
     expect(refusalOf({ rules: Array.from({ length: most }, () => ({ deny: 403 })) })).toBeNull();
     expect(refusalOf({ rules: Array.from({ length: most + 1 }, () => ({ deny: 403 })) })).toBe(
       'policy rule 101: it must be left out: a policy has at most 100 rules',
@@ -30,7 +30,7 @@ describe('bounds of a policy', () => {
 
   it('has `not` in `not` eight times', () => {
     const nested = (depth: number): object => (depth === 0 ? { path: ['/a'] } : { not: nested(depth - 1) });
-    const most = POLICY_BOUNDS.POLICY_NOT_DEPTH_MAX;
+    const most = POLICY_NOT_DEPTH_MAX;
     expect(refusalOf(ofRule({ match: nested(most), deny: 403 }))).toBeNull();
     expect(refusalOf(ofRule({ match: nested(most + 1), deny: 403 }))).toMatch(/`not` within `not` 8 times is enough$/);
   });

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { POLICY_BOUNDS } from '../limits.ts';
 import { policyOf, RULES, SCRYPT, SHA256 } from '../policies.fixture.ts';
 import { actionOf, type Match, type Policy, type Rule } from '../policy.ts';
-import { type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy-checks.ts';
+import { POLICY_WIRE_MAX_BYTES, type PolicyAbout, problemsOfPolicy, warningsOfPolicy } from './policy-checks.ts';
 import { problemText } from './policy-problems.ts';
 
 const HTTP: PolicyAbout = { protocol: 'http', services: ['api'] };
@@ -163,7 +162,7 @@ describe('bounds of a whole policy', () => {
     const empty =
       '{"login":null,"rules":[{"error_page":{"body":""}},{"error_page":{"body":""}},{"error_page":{"body":""}}]}'
         .length;
-    const most = POLICY_BOUNDS.POLICY_WIRE_MAX_BYTES - empty;
+    const most = POLICY_WIRE_MAX_BYTES - empty;
     const pages = (last: number): Policy => policyOf(page(16_000), page(16_000), page(last));
     expect(textsOf(pages(most - 32_000), HTTP)).toEqual([]);
     expect(textsOf(pages(most - 31_999), HTTP)).toEqual([

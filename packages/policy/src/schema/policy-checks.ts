@@ -3,13 +3,19 @@
 
 import { nearestWord } from '@tunnel/errors';
 import { shownText } from '@tunnel/rules/names';
-import { POLICY_BOUNDS } from '../limits.ts';
 import { isConnectionAction, isOfConnections, REQUEST_FIELDS, requestFieldOf } from '../match/connection-rules.ts';
 import { restricts } from '../match/rule-match.ts';
 import { actionOf, type Match, type Policy, type Rule } from '../policy.ts';
 import { canonicalJson } from '../text/canonical-json.ts';
+import { POLICY_NETWORKS_MAX, POLICY_PEOPLE_MAX, POLICY_TOKENS_MAX, POLICY_USERS_MAX } from './limits.ts';
 import { type PolicyProblem, problemAt } from './policy-problems.ts';
 import { utf8Length } from './policy-values.ts';
+
+/**
+ * a policy as JSON in UTF-8; a control message, which holds more than that, has 64 KiB
+ * @limit policies: Policy, size as JSON | `POLICY_INVALID`
+ */
+export const POLICY_WIRE_MAX_BYTES = 48 * 1024;
 
 /** The tunnel that a policy is for. */
 export interface PolicyAbout {
@@ -93,14 +99,14 @@ const loginRuleProblems = (policy: Policy, path: Path, about: PolicyAbout, refus
 
 const boundProblems = (policy: Policy, refuse: Refuse): PolicyProblem[] => {
   const counts = [
-    [networksOf, POLICY_BOUNDS.POLICY_NETWORKS_MAX, 'addresses and networks'],
-    [usersOf, POLICY_BOUNDS.POLICY_USERS_MAX, 'users'],
-    [tokensOf, POLICY_BOUNDS.POLICY_TOKENS_MAX, 'tokens'],
-    [peopleOf, POLICY_BOUNDS.POLICY_PEOPLE_MAX, 'e-mail addresses and domains'],
+    [networksOf, POLICY_NETWORKS_MAX, 'addresses and networks'],
+    [usersOf, POLICY_USERS_MAX, 'users'],
+    [tokensOf, POLICY_TOKENS_MAX, 'tokens'],
+    [peopleOf, POLICY_PEOPLE_MAX, 'e-mail addresses and domains'],
   ] as const;
   const problems = counts.flatMap(([countOf, most, what]) => overBound(policy, countOf, most, what, refuse));
   const bytes = utf8Length(canonicalJson(policy));
-  const most = POLICY_BOUNDS.POLICY_WIRE_MAX_BYTES;
+  const most = POLICY_WIRE_MAX_BYTES;
   if (bytes > most) problems.push(refuse([], `it has ${bytes} bytes as it is sent; at most ${most} are taken`));
   return problems;
 };

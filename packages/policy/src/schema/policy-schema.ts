@@ -1,12 +1,11 @@
 // A policy as people write it and as it is sent: one schema in two forms. The client refuses at the line of a file, the edge by the number of the rule.
 
 import * as z from 'zod';
-import { POLICY_BOUNDS } from '../limits.ts';
 import { ACTION_NAMES, type Policy } from '../policy.ts';
 import type { FilePolicy, ReadPolicy } from './file-policy.ts';
 import { problemOfJson } from './json-guard.ts';
 import { actionSchemas, networks } from './policy-actions.ts';
-import { loginSchema } from './policy-auth.ts';
+import { loginSchema, POLICY_RULE_NAME_MAX_CHARS } from './policy-auth.ts';
 import {
   type Dialect,
   headerTable,
@@ -19,6 +18,19 @@ import {
   table,
 } from './policy-values.ts';
 
+/**
+ * rules of one policy; each may be looked at for each request
+ * @limit policies: Rules | `POLICY_INVALID`
+ */
+export const POLICY_RULES_MAX = 100;
+/**
+ * texts, numbers, lists and tables of a policy as it is sent, all together: each is judged in the turn in which it comes
+ * @limit policies: Values, of all rules | `POLICY_INVALID`
+ */
+export const POLICY_VALUES_MAX = 5000;
+/** `not` within `not`: more says nothing that fewer do not say */
+export const POLICY_NOT_DEPTH_MAX = 8;
+
 const optionals = (shapes: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodOptional> =>
   Object.fromEntries(Object.entries(shapes).map(([name, schema]) => [name, schema.optional()]));
 
@@ -26,7 +38,7 @@ const optionals = (shapes: Readonly<Record<string, z.ZodType>>): Record<string, 
 
 /** As deep as it may be, and no deeper: what came from a stranger is never followed without an end. Each level is made when it is needed. */
 const match = (dialect: Dialect, depth: number): z.ZodType => {
-  const most = POLICY_BOUNDS.POLICY_NOT_DEPTH_MAX;
+  const most = POLICY_NOT_DEPTH_MAX;
   const inner =
     depth === most
       ? z.never({ error: `left out: \`not\` within \`not\` ${most} times is enough` })
@@ -48,7 +60,7 @@ const hasField = (value: object): boolean => Object.values(value).some((field) =
 
 const rule = (dialect: Dialect): z.ZodType =>
   table({
-    name: printable(POLICY_BOUNDS.POLICY_RULE_NAME_MAX_CHARS).optional(),
+    name: printable(POLICY_RULE_NAME_MAX_CHARS).optional(),
     match: match(dialect, 0).optional(),
     ...optionals(actionSchemas(dialect)),
   }).superRefine((value, context) => {
@@ -67,7 +79,7 @@ const rules = (dialect: Dialect): z.ZodType => {
 
 /** At the line of the first that is too many. */
 const refuseMore = (given: readonly unknown[], context: z.RefinementCtx): void => {
-  const max = POLICY_BOUNDS.POLICY_RULES_MAX;
+  const max = POLICY_RULES_MAX;
   if (given.length <= max) return;
   context.addIssue({ code: 'custom', path: [max], message: `left out: a policy has at most ${max} rules` });
 };
@@ -102,7 +114,7 @@ const withoutGaps = (value: unknown): unknown => {
 
 /** As it is sent; its defaults are filled in. Made at the first use: most processes never read a policy. */
 export const wirePolicySchema: z.ZodType<Policy> = z.lazy(() =>
-  guarded(whole('wire'), POLICY_BOUNDS.POLICY_VALUES_MAX).transform(withoutGaps),
+  guarded(whole('wire'), POLICY_VALUES_MAX).transform(withoutGaps),
 ) as unknown as z.ZodType<Policy>;
 
 /** As people write it. What comes out has one form, and is the wire's but for its secrets and files. */

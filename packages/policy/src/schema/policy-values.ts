@@ -8,10 +8,17 @@ import { POLICY_BOUNDS } from '../limits.ts';
 import { problemOfGlob } from '../match/glob.ts';
 import { problemOfNetwork } from '../match/network-set.ts';
 
+/** of a serviceâ€™s name: it travels with each stream */
+const POLICY_SERVICE_NAME_MAX_CHARS = 32;
+/** of every text in a policy that has no bound of its own: globs, URLs, header values */
+const POLICY_TEXT_MAX_CHARS = 2000;
+/** globs of one list, names of one list of headers, values of a claim */
+export const POLICY_LIST_MAX = 100;
+
 /** `file`: as people write it. `wire`: as it is sent, with every single value in a list, and no secret that can be a digest. */
 export type Dialect = 'file' | 'wire';
 
-const TEXT_MAX: number = POLICY_BOUNDS.POLICY_TEXT_MAX_CHARS;
+const TEXT_MAX: number = POLICY_TEXT_MAX_CHARS;
 
 // ---- forms ----
 
@@ -40,7 +47,7 @@ const shownKey = (key: string): string => (/^[\w.-]{1,40}$/.test(key) ? key : 'â
 export const list = <T extends z.ZodType>(
   dialect: Dialect,
   item: T,
-  { max = POLICY_BOUNDS.POLICY_LIST_MAX, what }: { readonly max?: number; readonly what: string },
+  { max = POLICY_LIST_MAX, what }: { readonly max?: number; readonly what: string },
 ): z.ZodType<readonly z.output<T>[]> => {
   const error = dialect === 'file' ? `${what}, or a list of them` : `a list: ${what}`;
   if (dialect === 'wire') {
@@ -175,7 +182,7 @@ export const headerTest = (dialect: Dialect): z.ZodType<boolean | readonly strin
       typeof value === 'boolean' ||
       (Array.isArray(value) &&
         value.length > 0 &&
-        value.length <= POLICY_BOUNDS.POLICY_LIST_MAX &&
+        value.length <= POLICY_LIST_MAX &&
         value.every((glob) => typeof glob === 'string' && problemOfGlob(glob, 'value') === null)),
     { error: 'true, false, or globs over its value' },
   );
@@ -252,8 +259,8 @@ export const headerTable = <V extends z.ZodType>(
     if (!isTable(written)) return written;
     const names = Object.keys(written);
     // Counted before each of them is judged.
-    if (names.length > POLICY_BOUNDS.POLICY_LIST_MAX) {
-      context.addIssue({ code: 'custom', message: `at most ${POLICY_BOUNDS.POLICY_LIST_MAX} headers` });
+    if (names.length > POLICY_LIST_MAX) {
+      context.addIssue({ code: 'custom', message: `at most ${POLICY_LIST_MAX} headers` });
       return written;
     }
     const strange = names.some((name) => !isHeaderName(name));
@@ -350,7 +357,7 @@ export const originOrAny = (): z.ZodType<string> =>
 
 /** What `route` may name. */
 export const serviceName = (): z.ZodString => {
-  const max = POLICY_BOUNDS.POLICY_SERVICE_NAME_MAX_CHARS;
+  const max = POLICY_SERVICE_NAME_MAX_CHARS;
   const expected = `the name of a service: 1 to ${max} letters, digits, \`.\`, \`_\` and \`-\`, a letter or digit first`;
   return text(expected, (value) => value.length <= max && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value));
 };

@@ -1,10 +1,19 @@
 // `verify_webhook` in both forms: whose signatures, with which secrets.
 
 import type * as z from 'zod';
-import { POLICY_BOUNDS } from '../limits.ts';
 import { WEBHOOK_PROVIDERS } from '../policy.ts';
 import { variableName } from './policy-auth.ts';
 import { type Dialect, fileName, headerName, list, oneOf, refuseBoth, size, table, text } from './policy-values.ts';
+
+/** of a webhook’s body unless the rule says otherwise */
+const POLICY_WEBHOOK_DEFAULT_BYTES = 1024 * 1024;
+/**
+ * the most that a rule may say: the body is held before the service sees a byte of it
+ * @limit policies: Webhook body that can be verified, size | 413 `POLICY_BODY_TOO_LARGE`
+ */
+export const POLICY_WEBHOOK_MAX_BYTES = 4 * 1024 * 1024;
+/** secrets of one webhook: the one in use and those that it replaces */
+const POLICY_WEBHOOK_SECRETS_MAX = 10;
 
 /** What only a sender of one's own has; the others' are known. */
 const OF_HMAC = ['header', 'algorithm', 'encoding', 'prefix'] as const;
@@ -18,13 +27,11 @@ const secret = (): z.ZodString => text('a text that is not empty', (value) => va
 export const verifyWebhookSchema = (dialect: Dialect): z.ZodType => {
   const secrets = list(dialect, secret(), {
     what: 'a text that is not empty',
-    max: POLICY_BOUNDS.POLICY_WEBHOOK_SECRETS_MAX,
+    max: POLICY_WEBHOOK_SECRETS_MAX,
   });
   const common = {
     provider: oneOf(WEBHOOK_PROVIDERS),
-    max_bytes: size(dialect, 1, POLICY_BOUNDS.POLICY_WEBHOOK_MAX_BYTES).default(
-      POLICY_BOUNDS.POLICY_WEBHOOK_DEFAULT_BYTES,
-    ),
+    max_bytes: size(dialect, 1, POLICY_WEBHOOK_MAX_BYTES).default(POLICY_WEBHOOK_DEFAULT_BYTES),
     header: headerName().optional(),
     algorithm: oneOf(['sha256', 'sha1', 'sha512']).optional(),
     encoding: oneOf(['hex', 'base64']).optional(),
