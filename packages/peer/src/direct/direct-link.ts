@@ -3,7 +3,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import type { DatagramPathSlot, Guarded } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { PEER_LIMITS } from '../limits.ts';
 import { SealedCarrier } from '../sealed/sealed-carrier.ts';
 import type { PeerSocket } from '../transport/peer-transport.ts';
 import { OwnEndpoint, type PeerNetwork } from './own-endpoint.ts';
@@ -11,6 +10,15 @@ import { PathDriver } from './path-driver.ts';
 import type { Inability, PeerMessage, Reachability, RoundKeys } from './peer-messages.ts';
 import { ProbePath } from './probe-path.ts';
 import { type DirectOutcome, outcomeOf, type RelayReason, type RoundVerdict, relayReasonOf } from './relay-reason.ts';
+
+/** between looks at the addresses of this machine */
+export const PEER_ADDRESSES_LOOK_EVERY_MS = 10_000;
+/** the pause after a direct connection that was lost or is worn while its path still answered */
+export const PEER_LOST_RETRY_MS = 5_000;
+/** the pause after a direct path on which the handshake failed: the secret is not tried more often */
+export const PEER_HANDSHAKE_RETRY_MS = 30_000;
+/** a direct path that is closed for good has this long for its last words; permission that ends is felt within 2 s */
+export const PEER_GOODBYE_MS = 1_000;
 
 type Offer = Extract<PeerMessage, { type: 'offer' }>;
 type Answer = Extract<PeerMessage, { type: 'answer' }>;
@@ -173,7 +181,7 @@ export class DirectLink {
     const sentBytes = this.#carrier?.bytesSent ?? 0;
     if (sentBytes !== this.#lookedBytes && this.#driver.wantsUse) this.#driver.feed({ kind: 'used' });
     this.#lookedBytes = sentBytes;
-    if (nowMs - this.#addressesSeenAt < PEER_LIMITS.PEER_ADDRESSES_LOOK_EVERY_MS) return;
+    if (nowMs - this.#addressesSeenAt < PEER_ADDRESSES_LOOK_EVERY_MS) return;
     this.#addressesSeenAt = nowMs;
     if (!this.#endpoint.hasMoved()) return;
     this.#driver.feed({ kind: 'addresses-changed' });
@@ -186,7 +194,7 @@ export class DirectLink {
     this.#retry?.cancel();
     this.#driver.close();
     if (this.#carrier === null) this.#abortRound();
-    this.#options.clock.setTimeout(() => this.#endpoint.close(), this.isUp ? PEER_LIMITS.PEER_GOODBYE_MS : 0);
+    this.#options.clock.setTimeout(() => this.#endpoint.close(), this.isUp ? PEER_GOODBYE_MS : 0);
   }
 
   // ---- rounds ----
@@ -327,7 +335,7 @@ export class DirectLink {
         onProven: (carrier) => this.#onProven(carrier),
         // Nothing is said on a direct path: it must be heard without it, too.
         onMessage: () => {},
-        onFailed: (carrier) => this.#lose(carrier, PEER_LIMITS.PEER_HANDSHAKE_RETRY_MS),
+        onFailed: (carrier) => this.#lose(carrier, PEER_HANDSHAKE_RETRY_MS),
         abandon: (error, where) => this.#options.events.abandon(error, where),
       },
     );
@@ -350,7 +358,7 @@ export class DirectLink {
   carrierLost(carrier: SealedCarrier): void {
     // Of one that was left the end is no news.
     if (this.#carrier !== carrier || this.#round === null) return;
-    if (carrier.isClosed) this.#lose(carrier, PEER_LIMITS.PEER_LOST_RETRY_MS);
+    if (carrier.isClosed) this.#lose(carrier, PEER_LOST_RETRY_MS);
     else {
       this.#pastBytes += bytesOf(carrier);
       this.#carrier = null;

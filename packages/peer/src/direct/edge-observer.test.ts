@@ -3,11 +3,10 @@ import { MUX_LIMITS } from '@tunnel/mux';
 import { systemClock } from '@tunnel/runtime';
 import { FakeClock, rethrow, startObservingPorts, startUserSpaceNat } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from '../limits.ts';
 import type { PeerTransport } from '../transport/peer-transport.ts';
 import { loadUdxTransport } from '../transport/udx-transport.ts';
 import type { AddressQuery } from './candidates.ts';
-import { edgeObserver } from './edge-observer.ts';
+import { edgeObserver, PEER_OBSERVE_MAX_MS, PEER_OBSERVE_PING_EVERY_MS, PEER_OBSERVE_PINGS } from './edge-observer.ts';
 
 const closing: (() => void)[] = [];
 afterEach(() => {
@@ -60,9 +59,9 @@ describe('what the edge sees of a socket', () => {
       if (length > 0) bytes[0] = 3;
       expect(query.onDatagram(bytes, from)).toBe(false);
     }
-    await clock.advance(PEER_LIMITS.PEER_OBSERVE_PINGS * PEER_LIMITS.PEER_OBSERVE_PING_EVERY_MS);
+    await clock.advance(PEER_OBSERVE_PINGS * PEER_OBSERVE_PING_EVERY_MS);
     expect(await query.result).toEqual({ ports: 'none', addresses: [] });
-    expect([sent.length, clock.pendingTimers]).toEqual([2 * PEER_LIMITS.PEER_OBSERVE_PINGS, 0]);
+    expect([sent.length, clock.pendingTimers]).toEqual([2 * PEER_OBSERVE_PINGS, 0]);
   });
 
   it('many sockets that ask at once ask no more than the edge answers, and each gets its turn', async () => {
@@ -75,7 +74,7 @@ describe('what the edge sees of a socket', () => {
     expect(sentAt.length).toBe(2 * MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND);
     await clock.advance(1000);
     expect(sentAt.length).toBeLessThanOrEqual(3 * MUX_LIMITS.PATH_PINGS_ANSWERED_PER_SECOND);
-    await clock.advance(PEER_LIMITS.PEER_OBSERVE_MAX_MS);
+    await clock.advance(PEER_OBSERVE_MAX_MS);
     await Promise.all(queries.map(({ result }) => result));
     expect(clock.pendingTimers).toBe(0);
   });

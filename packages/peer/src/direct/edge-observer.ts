@@ -13,9 +13,15 @@ import {
   sealedKindOf,
 } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { PEER_LIMITS } from '../limits.ts';
 import type { PeerAddress } from '../transport/peer-transport.ts';
 import { type AddressObserver, type AddressQuery, addressKey, type ObservedAddresses } from './candidates.ts';
+
+/** to each of the edge’s two ports, until it has answered */
+export const PEER_OBSERVE_PINGS = 6;
+/** between them: six take longer than the way to a distant edge, and leave time to punch within 3 s */
+export const PEER_OBSERVE_PING_EVERY_MS = 200;
+/** a question that has to wait, since many sockets ask at once, ends then */
+export const PEER_OBSERVE_MAX_MS = 10_000;
 
 /** From `DatagramPath` of this session: by it any socket of a client can ask the edge how it looks from outside. */
 export interface EdgeUdp {
@@ -53,7 +59,7 @@ class EdgeQuery implements AddressQuery {
   readonly #seen = new Map<number, PeerAddress>();
   #resolve: (observed: ObservedAddresses) => void = () => {};
   #timer: Timer | null = null;
-  #pingsLeft: number = PEER_LIMITS.PEER_OBSERVE_PINGS;
+  #pingsLeft: number = PEER_OBSERVE_PINGS;
   readonly #budget: AnswerBudget;
   readonly #endsAt: number;
 
@@ -62,7 +68,7 @@ class EdgeQuery implements AddressQuery {
     this.#clock = clock;
     this.#send = send;
     this.#budget = budgetOf(edge.sealing);
-    this.#endsAt = clock.monotonic() + PEER_LIMITS.PEER_OBSERVE_MAX_MS;
+    this.#endsAt = clock.monotonic() + PEER_OBSERVE_MAX_MS;
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
     });
@@ -94,7 +100,7 @@ class EdgeQuery implements AddressQuery {
     if (this.#pingsLeft === 0 || now >= this.#endsAt) return this.stop();
     const isTurn = this.#edge.ports.every((port) => this.#seen.has(port) || this.#budget.take(now));
     if (isTurn) this.#pingBoth();
-    this.#timer = this.#clock.setTimeout(() => this.#ping(), PEER_LIMITS.PEER_OBSERVE_PING_EVERY_MS);
+    this.#timer = this.#clock.setTimeout(() => this.#ping(), PEER_OBSERVE_PING_EVERY_MS);
   }
 
   #pingBoth(): void {

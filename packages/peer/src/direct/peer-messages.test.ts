@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from '../limits.ts';
 import {
   decodeHandshakeHello,
   decodeMessage,
   encodeHandshakeHello,
   encodeMessage,
+  PEER_MESSAGE_MAX_BYTES,
   PEER_VERSION,
   type PeerMessage,
 } from './peer-messages.ts';
@@ -35,7 +35,7 @@ const MESSAGES: readonly PeerMessage[] = [
 describe('words between peers', () => {
   it.each(MESSAGES)('$type is read as it was said', (message) => {
     const bytes = encodeMessage(message);
-    expect(bytes.length).toBeLessThan(PEER_LIMITS.PEER_MESSAGE_MAX_BYTES);
+    expect(bytes.length).toBeLessThan(PEER_MESSAGE_MAX_BYTES);
     expect(decodeMessage(bytes)).toEqual(message);
   });
 
@@ -68,10 +68,7 @@ describe('words between peers', () => {
       'a short key',
       JSON.stringify({ type: 'offer', ...offered, keys: { id: '00', to_publisher: '', to_subscriber: '' } }),
     ],
-    [
-      'more than a message may be',
-      JSON.stringify({ type: 'bye', reason: 'x'.repeat(PEER_LIMITS.PEER_MESSAGE_MAX_BYTES) }),
-    ],
+    ['more than a message may be', JSON.stringify({ type: 'bye', reason: 'x'.repeat(PEER_MESSAGE_MAX_BYTES) })],
   ])('%s is not readable', (_what, text) => {
     expect(decodeMessage(Buffer.from(text))).toBeNull();
   });

@@ -5,6 +5,9 @@ import { PATH_ID_BYTES, PATH_KEY_BYTES } from '@tunnel/mux';
 import { PEER_LIMITS } from '../limits.ts';
 import type { PeerAddress } from '../transport/peer-transport.ts';
 
+/** a word between the two programs: candidates, keys of a try, the reason of an end */
+export const PEER_MESSAGE_MAX_BYTES = 8 * 1024;
+
 export const PEER_VERSION = 1;
 
 export type PeerService = 'tcp' | 'udp';
@@ -76,7 +79,7 @@ export const encodeMessage = (message: PeerMessage): Buffer => {
 
 /** null: not readable. A type that is not known here is passed over by its reader, so that later versions may say more. */
 export const decodeMessage = (bytes: Buffer): PeerMessage | 'unknown' | null => {
-  const value = bytes.length > PEER_LIMITS.PEER_MESSAGE_MAX_BYTES ? null : parse(bytes);
+  const value = bytes.length > PEER_MESSAGE_MAX_BYTES ? null : parse(bytes);
   if (value === null || typeof value['type'] !== 'string') return null;
   const decode = DECODERS[value['type']];
   return decode === undefined ? 'unknown' : decode(value);

@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { SEALED_KIND } from '@tunnel/mux';
 import { FakeClock, MemoryNetwork, rethrow } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from '../limits.ts';
 import type { PeerAddress, PeerSocket } from '../transport/peer-transport.ts';
-import { ProbePath } from './probe-path.ts';
+import { PEER_PROBED_ADDRESSES_MAX, ProbePath } from './probe-path.ts';
 
 interface End {
   readonly path: ProbePath;
@@ -117,7 +116,7 @@ describe('probes', () => {
       sent += 1;
     };
     a.path.probeAll();
-    expect(sent).toBe(PEER_LIMITS.PEER_PROBED_ADDRESSES_MAX);
+    expect(sent).toBe(PEER_PROBED_ADDRESSES_MAX);
   });
 });
 

@@ -11,10 +11,16 @@ import {
   SealingKey,
   sealedKindOf,
 } from '@tunnel/mux';
-import { PEER_LIMITS } from '../limits.ts';
 import type { PeerAddress, PeerSocket } from '../transport/peer-transport.ts';
 import { addressKey } from './candidates.ts';
 import { sealedPacket } from './edge-observer.ts';
+
+/** addresses that probes of one round go to: those offered, and those that probes came from */
+export const PEER_PROBED_ADDRESSES_MAX = 16;
+/** probes whose answers are still awaited; older ones would be answered too late to say anything */
+const PEER_PROBES_UNANSWERED_MAX = 1024;
+/** of send(): datagrams over it are dropped, since later they are worth less. 256 KiB of them */
+const PEER_DATAGRAMS_QUEUED_MAX = 180;
 
 const TOKEN_BYTES = 8;
 /** Behind the token of a probe: what it is for. */
@@ -67,8 +73,7 @@ export class ProbePath implements DatagramPathSlot {
 
   tryAt(addresses: readonly PeerAddress[]): void {
     for (const address of addresses) {
-      if (this.#addresses.size < PEER_LIMITS.PEER_PROBED_ADDRESSES_MAX)
-        this.#addresses.set(addressKey(address), address);
+      if (this.#addresses.size < PEER_PROBED_ADDRESSES_MAX) this.#addresses.set(addressKey(address), address);
     }
   }
 
@@ -88,7 +93,7 @@ export class ProbePath implements DatagramPathSlot {
 
   send(flow: number, bytes: Buffer, start: number, end: number): boolean {
     const remote = this.#remote;
-    if (remote === null || this.#socket.queuedDatagrams >= PEER_LIMITS.PEER_DATAGRAMS_QUEUED_MAX) return false;
+    if (remote === null || this.#socket.queuedDatagrams >= PEER_DATAGRAMS_QUEUED_MAX) return false;
     const body = Buffer.allocUnsafe(FLOW_BYTES + end - start);
     body.writeUInt32BE(flow, 0);
     bytes.copy(body, FLOW_BYTES, start, end);
@@ -150,7 +155,7 @@ export class ProbePath implements DatagramPathSlot {
     const body = Buffer.allocUnsafe(PROBE_BODY_BYTES);
     randomBytes(TOKEN_BYTES).copy(body);
     body[PURPOSE_AT] = purpose;
-    if (this.#unanswered.size >= PEER_LIMITS.PEER_PROBES_UNANSWERED_MAX) {
+    if (this.#unanswered.size >= PEER_PROBES_UNANSWERED_MAX) {
       const [oldest] = this.#unanswered.keys();
       this.#unanswered.delete(oldest as string);
     }

@@ -1,13 +1,17 @@
 // The records of a sealed connection: length (2 bytes), AES-256-GCM of at most 65,519 bytes, tag. One key a direction, and a counter
 // that both sides keep by themselves, so that a record which is left out, repeated, moved or altered does not open.
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto';
-import { PEER_LIMITS } from '../limits.ts';
 import { NoiseFailure, TAG_BYTES } from './noise.ts';
+
+/** what Noise allows a message to be; the length in front of it has two bytes */
+export const PEER_RECORD_MAX_BYTES = 65_535;
+/** records under one AES-GCM key (NIST SP 800-38D, section 8.3) */
+const PEER_RECORDS_PER_KEY_MAX = 2 ** 32;
 
 export const LENGTH_BYTES = 2;
 /** What a record adds to what it holds. */
 export const RECORD_OVERHEAD_BYTES = LENGTH_BYTES + TAG_BYTES;
-export const RECORD_PLAIN_MAX_BYTES = PEER_LIMITS.PEER_RECORD_MAX_BYTES - TAG_BYTES;
+export const RECORD_PLAIN_MAX_BYTES = PEER_RECORD_MAX_BYTES - TAG_BYTES;
 
 class RecordCounter {
   readonly nonce = Buffer.alloc(12);
@@ -15,7 +19,7 @@ class RecordCounter {
 
   /** The nonce of the next record. It is never given twice: over its bound there is none. */
   next(): Buffer {
-    if (this.#count >= PEER_LIMITS.PEER_RECORDS_PER_KEY_MAX) throw new NoiseFailure('the key is used up');
+    if (this.#count >= PEER_RECORDS_PER_KEY_MAX) throw new NoiseFailure('the key is used up');
     this.nonce.writeUInt32BE(Math.floor(this.#count / 2 ** 32), 4);
     this.nonce.writeUInt32BE(this.#count >>> 0, 8);
     this.#count += 1;

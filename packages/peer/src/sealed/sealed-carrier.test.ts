@@ -11,9 +11,10 @@ import {
   rethrow,
 } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from '../limits.ts';
 import { pskOf } from './noise.ts';
+import { PEER_HANDSHAKE_TIMEOUT_MS } from './sealed-carrier.ts';
 import { RecordingOwner, type SealedSessions, sealedEnd, sealedSessions } from './sealed-pair.fixture.ts';
+import { PEER_SEND_QUEUE_BYTES } from './sealed-writer.ts';
 
 const MiB = 1024 * 1024;
 const HEAD = { tunnelId: 'peer', visitor: '127.0.0.1:1' };
@@ -108,7 +109,7 @@ describe.each<EndKind>(['stream-plain', 'stream-tls', 'socket'])('a sealed carri
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(written).toBeLessThan(64 * MiB);
-    expect(pair.carriers[0].queuedBytes).toBeLessThan(PEER_LIMITS.PEER_SEND_QUEUE_BYTES);
+    expect(pair.carriers[0].queuedBytes).toBeLessThan(PEER_SEND_QUEUE_BYTES);
     new RecordingReader(moving);
     moving.write(Buffer.from('well'), 0, 4, false);
     await eventually(() => expect(readers[1]?.bytes).toBe(4));
@@ -191,7 +192,7 @@ describe('the handshake over a duplex', () => {
     const { a } = await ends();
     const owner = new RecordingOwner();
     sealedEnd(a, 'initiator', owner, { clock });
-    await clock.advance(PEER_LIMITS.PEER_HANDSHAKE_TIMEOUT_MS - 1);
+    await clock.advance(PEER_HANDSHAKE_TIMEOUT_MS - 1);
     expect(owner.failed).toBeNull();
     await clock.advance(1);
     expect([owner.failed, clock.pendingTimers]).toEqual(['lost', 0]);

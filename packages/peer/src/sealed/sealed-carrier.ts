@@ -11,12 +11,16 @@ import {
 } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { PEER_LIMITS } from '../limits.ts';
 import { NoiseFailure, NoiseHandshake, type NoiseOptions } from './noise.ts';
 import { OpenedFrames } from './opened-frames.ts';
-import { LENGTH_BYTES, RecordOpener, RecordSealer } from './record-cipher.ts';
+import { LENGTH_BYTES, PEER_RECORD_MAX_BYTES, RecordOpener, RecordSealer } from './record-cipher.ts';
 import { type RecordHandler, RecordReader } from './record-reader.ts';
 import { RECORD_KIND, SealedWriter } from './sealed-writer.ts';
+
+/** a handshake message with its hello; a stranger cannot make us hold more */
+const PEER_HANDSHAKE_MAX_BYTES = 1024;
+/** two messages through the relay; longer than an edge takes to open a stream to a slow publisher */
+export const PEER_HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /** 'proof': the other side does not have the secret, or somebody between altered what it sent. 'lost': the duplex ended. */
 export type SealedEnd = 'proof' | 'lost';
@@ -67,9 +71,9 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#role = options.role;
     this.#hello = options.hello;
     this.#handshake = new NoiseHandshake(options);
-    this.#reader = new RecordReader(this, PEER_LIMITS.PEER_HANDSHAKE_MAX_BYTES);
+    this.#reader = new RecordReader(this, PEER_HANDSHAKE_MAX_BYTES);
     this.#clock = options.clock;
-    this.#timer = options.clock.setTimeout(() => this.#closeLate(SILENT), PEER_LIMITS.PEER_HANDSHAKE_TIMEOUT_MS);
+    this.#timer = options.clock.setTimeout(() => this.#closeLate(SILENT), PEER_HANDSHAKE_TIMEOUT_MS);
   }
 
   /** Once its owner knows it: what has come already is read at once. */
@@ -247,7 +251,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
       onStuck: (bytes) => this.destroy(`${bytes} bytes wait: the peer does not read`),
       abandon: (error, where) => this.abandon(error, where),
     });
-    this.#reader.maxBytes = PEER_LIMITS.PEER_RECORD_MAX_BYTES;
+    this.#reader.maxBytes = PEER_RECORD_MAX_BYTES;
     // The answer to our own fresh key: nobody else can have made it. A first message may be a recording; its sender has to go on.
     if (!isResponder) this.#proven();
   }

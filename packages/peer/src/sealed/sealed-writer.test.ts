@@ -4,10 +4,9 @@ import { type ByteDuplex, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FrameParser, WIRE_LIMITS } from '@tunnel/protocol';
 import { deterministicBytes, hashOf, rethrow, seededRandom } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
-import { PEER_LIMITS } from '../limits.ts';
 import { RecordOpener, RecordSealer } from './record-cipher.ts';
 import { RecordReader } from './record-reader.ts';
-import { RECORD_KIND, SealedWriter } from './sealed-writer.ts';
+import { PEER_SEND_QUEUE_BYTES, RECORD_KIND, SealedWriter } from './sealed-writer.ts';
 
 const BLOCK = WIRE_LIMITS.FRAME_DATA_MAX_BYTES;
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
@@ -87,7 +86,7 @@ it('is full while more waits than its bound, also for a small frame, and sends n
   writer.sendData(3, bytes, 0, bytes.length);
   expect([duplex.written.length, writer.isFull(1)]).toEqual([1, false]);
   let sent = 1;
-  while (writer.queuedBytes <= PEER_LIMITS.PEER_SEND_QUEUE_BYTES) {
+  while (writer.queuedBytes <= PEER_SEND_QUEUE_BYTES) {
     writer.sendData(3, bytes, 0, bytes.length);
     sent += 1;
   }

@@ -3,8 +3,12 @@
 // gathered.
 import { type ByteDuplex, type Guarded, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
-import { PEER_LIMITS } from '../limits.ts';
 import { RECORD_OVERHEAD_BYTES, RECORD_PLAIN_MAX_BYTES, type RecordSealer } from './record-cipher.ts';
+
+/** from here on streams wait before they send more DATA */
+export const PEER_SEND_QUEUE_BYTES = 512 * 1024;
+/** small frames of a peer that does not read; over it the carrier is closed */
+const PEER_SEND_QUEUE_MAX_BYTES = 8 * 1024 * 1024;
 
 /** The first byte inside a record. */
 export const RECORD_KIND = { FRAMES: 0, MESSAGE: 1 } as const;
@@ -64,7 +68,7 @@ export class SealedWriter {
   }
 
   isFull(bytes: number): boolean {
-    const crowded = this.#gatheredBytes > PEER_LIMITS.PEER_SEND_QUEUE_BYTES;
+    const crowded = this.#gatheredBytes > PEER_SEND_QUEUE_BYTES;
     const full = crowded || (this.#busy && bytes >= IN_PLACE_FROM_BYTES);
     if (full) this.#someoneWaits = true;
     return full;
@@ -95,7 +99,7 @@ export class SealedWriter {
   /** One DATAGRAM frame. What a busy duplex leaves behind is no queue for datagrams: false, it is dropped. */
   sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
     if (this.#gatheredBytes >= RECORD_PLAIN_MAX_BYTES) this.flush();
-    if (this.#gatheredBytes > PEER_LIMITS.PEER_SEND_QUEUE_BYTES) return false;
+    if (this.#gatheredBytes > PEER_SEND_QUEUE_BYTES) return false;
     this.#gatherFrame(FRAME.DATAGRAM, streamId, bytes, start, end);
     return true;
   }
@@ -218,7 +222,7 @@ export class SealedWriter {
 
   #gathered(bytes: number): void {
     this.#gatheredBytes += bytes;
-    if (this.#gatheredBytes > PEER_LIMITS.PEER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
+    if (this.#gatheredBytes > PEER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
     else if (!this.#scheduled && !this.#busy) {
       this.#scheduled = true;
       setImmediate(this.#onTurn);

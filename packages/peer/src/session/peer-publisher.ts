@@ -7,10 +7,16 @@ import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Timer } from '@tunnel/runtime';
 import type { PeerMessage } from '../direct/peer-messages.ts';
 import type { DirectOutcome } from '../direct/relay-reason.ts';
-import { PEER_LIMITS } from '../limits.ts';
 import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
 import { type PeerBytes, type PeerPath, PeerSession, type PeerSettings } from './peer-session.ts';
 import { relayCarrier } from './relay-handshake.ts';
+
+/** relay streams that have not proven the secret yet; over it new ones are refused */
+const PEER_HANDSHAKES_MAX = 256;
+/** of one publisher; an edge allows 100 peers unless its operator says more */
+const PEER_SESSIONS_MAX = 4096;
+/** a peer without any path is kept for its return */
+export const PEER_ABSENT_MS = 30_000;
 
 /** A subscriber, as its publisher sees it. */
 export interface Peer {
@@ -63,7 +69,7 @@ export class PeerPublisher {
 
   /** A relay stream that the edge has opened for this peer. */
   acceptRelay(duplex: ByteDuplex, peerId: string): void {
-    if (this.#closed || this.#unproven.size >= PEER_LIMITS.PEER_HANDSHAKES_MAX) {
+    if (this.#closed || this.#unproven.size >= PEER_HANDSHAKES_MAX) {
       duplex.reset({ code: 'limit', text: 'too many peers prove themselves at once' });
       return;
     }
@@ -109,7 +115,7 @@ export class PeerPublisher {
     for (const other of [...this.#peers.values()]) {
       if (other.peerId === peerId && other.sessionId !== sessionId) this.#end(other, 'left');
     }
-    if (known === undefined && this.#peers.size >= PEER_LIMITS.PEER_SESSIONS_MAX) {
+    if (known === undefined && this.#peers.size >= PEER_SESSIONS_MAX) {
       carrier.destroy('too many peers');
       return null;
     }
@@ -164,7 +170,7 @@ export class PeerPublisher {
       } catch (error) {
         this.#settings.report(error, 'peer.absent');
       }
-    }, PEER_LIMITS.PEER_ABSENT_MS);
+    }, PEER_ABSENT_MS);
   }
 
   #end(entry: PeerEntry, reason: string): void {

@@ -1,8 +1,9 @@
 import { MUX_LIMITS } from '@tunnel/mux';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ObservedAddresses } from '../direct/candidates.ts';
-import { PEER_LIMITS } from '../limits.ts';
+import { PEER_ADDRESSES_LOOK_EVERY_MS } from '../direct/direct-link.ts';
 import { Harness, type PublisherSide, type SideOptions, type SubscriberSide } from './peer-pair.fixture.ts';
+import { PEER_ABSENT_MS } from './peer-publisher.ts';
 
 let harness: Harness;
 let subscriber: SubscriberSide;
@@ -169,7 +170,7 @@ describe('no direct path', () => {
       expect(publisher.attempts).toEqual(['no-answer', 'no-answer']);
       harness.network.restore();
       moreAddresses.push('10.0.1.1');
-      await harness.clock.advance(PEER_LIMITS.PEER_ADDRESSES_LOOK_EVERY_MS + SOON_MS);
+      await harness.clock.advance(PEER_ADDRESSES_LOOK_EVERY_MS + SOON_MS);
       expect([subscriber.path, publisher.path]).toEqual(['direct', 'direct']);
     },
   );
@@ -302,7 +303,7 @@ describe('an edge that is lost', () => {
   it('with no direct path the publisher waits for the peer, and then lets it go', async () => {
     await begin({ direct: false });
     relay.cut();
-    await harness.clock.advance(PEER_LIMITS.PEER_ABSENT_MS - 1000);
+    await harness.clock.advance(PEER_ABSENT_MS - 1000);
     expect(publisher.side.peers).toHaveLength(1);
     await harness.clock.advance(2000);
     expect(publisher.told.at(-1)).toBe('gone peer_1 lost');

@@ -17,9 +17,11 @@ import { DirectLink } from '../direct/direct-link.ts';
 import type { PeerNetwork } from '../direct/own-endpoint.ts';
 import { encodeMessage, type PeerMessage, type PeerService } from '../direct/peer-messages.ts';
 import type { DirectOutcome, RelayReason } from '../direct/relay-reason.ts';
-import { PEER_LIMITS } from '../limits.ts';
 import { pskOf } from '../sealed/noise.ts';
 import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
+
+/** between looks at what the direct path carries; with its doubt, silence in use costs under 5 s */
+export const PEER_LOOK_EVERY_MS = 500;
 
 const RELAY_RANK = 0;
 const DIRECT_RANK = 1;
@@ -101,7 +103,7 @@ export class PeerSession {
         abandon: report,
       },
     });
-    this.#timer = clock.setInterval(() => this.#look(), PEER_LIMITS.PEER_LOOK_EVERY_MS);
+    this.#timer = clock.setInterval(() => this.#look(), PEER_LOOK_EVERY_MS);
   }
 
   get path(): PeerPath {

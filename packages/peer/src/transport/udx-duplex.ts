@@ -2,8 +2,10 @@
 // to stop reading, so what a reader does not take waits here, up to a bound.
 import { type ByteDuplex, ByteQueue, type ByteReader, type Guarded, guard } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { PEER_LIMITS } from '../limits.ts';
 import type { UdxStream } from './udx-types.ts';
+
+/** read from a direct connection and not taken; its owner has credit of its own and never comes near it */
+const PEER_TRANSPORT_UNREAD_MAX_BYTES = 4 * 1024 * 1024;
 
 export class UdxDuplex implements ByteDuplex, Guarded {
   readonly #stream: UdxStream;
@@ -82,7 +84,7 @@ export class UdxDuplex implements ByteDuplex, Guarded {
     }
     this.#unread ??= new ByteQueue();
     this.#unread.push(chunk, 0, chunk.length);
-    if (this.#unread.length <= PEER_LIMITS.PEER_TRANSPORT_UNREAD_MAX_BYTES) return;
+    if (this.#unread.length <= PEER_TRANSPORT_UNREAD_MAX_BYTES) return;
     this.#stream.destroy();
     this.#lose('too much is unread');
   };

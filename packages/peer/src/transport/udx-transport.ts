@@ -1,9 +1,11 @@
 // PeerTransport by udx-native: reliable, congestion-controlled streams over UDP, beside datagrams of ours on the same socket. It is native
 // code and optional: loaded at the first try to go direct, and where it cannot be, connections stay on the relay.
-import { PEER_LIMITS } from '../limits.ts';
 import type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from './peer-transport.ts';
 import { UdxDuplex } from './udx-duplex.ts';
 import type { Udx, UdxModule, UdxSocket } from './udx-types.ts';
+
+/** asked of the kernel for the socket of a direct path; it gives what net.core.rmem_max allows */
+const PEER_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 
 const UDX_MAGIC_BYTE = 0xff;
 
@@ -22,7 +24,7 @@ class UdxPeerSocket implements PeerSocket {
     this.#socket.bind(0, host);
     this.port = this.#socket.address()?.port ?? 0;
     // What comes while the loop is busy elsewhere would be lost, and look like a slow path.
-    this.#socket.setRecvBufferSize(PEER_LIMITS.PEER_SOCKET_BUFFER_BYTES);
+    this.#socket.setRecvBufferSize(PEER_SOCKET_BUFFER_BYTES);
     this.#socket.on('error', () => {});
     this.#socket.on('message', (bytes: Buffer, from: PeerAddress) => {
       // Its own packets, too, when their stream is over or not here yet.
