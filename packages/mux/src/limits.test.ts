@@ -1,9 +1,21 @@
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { expect, it } from 'vitest';
+import { CARRIER_LINGER_BYTES } from './carrier/carrier.ts';
+import { DATAGRAM_SEEN_INTERVAL_MS } from './datagram/datagram-lane.ts';
+import { DATAGRAM_BEHIND_MS } from './datagram/datagram-pace.ts';
 import { MUX_LIMITS } from './limits.ts';
+import { CARRIER_DEAD_AFTER_MS, CARRIER_PING_INTERVAL_MS, CARRIER_ROTATE_AFTER_MS } from './session/carrier-vitals.ts';
 
 it('time limits that tests pass on a clock of their own have these values', () => {
-  expect(MUX_LIMITS).toMatchObject({
+  expect({
+    ...MUX_LIMITS,
+    CARRIER_PING_INTERVAL_MS,
+    CARRIER_DEAD_AFTER_MS,
+    CARRIER_LINGER_BYTES,
+    CARRIER_ROTATE_AFTER_MS,
+    DATAGRAM_BEHIND_MS,
+    DATAGRAM_SEEN_INTERVAL_MS,
+  }).toMatchObject({
     STREAM_OPEN_TIMEOUT_MS: 15_000,
     CARRIER_WAIT_MS: 3000,
     CARRIER_PING_INTERVAL_MS: 10_000,
@@ -18,7 +30,7 @@ it('time limits that tests pass on a clock of their own have these values', () =
 
 it('two pings fit into the time until a peer is dead, on both kinds of connection', () => {
   expect(WIRE_LIMITS.CONTROL_DEAD_AFTER_MS).toBeGreaterThan(2 * WIRE_LIMITS.CONTROL_PING_INTERVAL_MS);
-  expect(MUX_LIMITS.CARRIER_DEAD_AFTER_MS).toBeGreaterThan(2 * MUX_LIMITS.CARRIER_PING_INTERVAL_MS);
+  expect(CARRIER_DEAD_AFTER_MS).toBeGreaterThan(2 * CARRIER_PING_INTERVAL_MS);
 });
 
 it('windows: floor, first, largest; one frame of DATA fits a first window and a 24-bit length', () => {

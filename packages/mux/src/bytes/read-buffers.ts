@@ -4,6 +4,9 @@
 import { MUX_LIMITS } from '../limits.ts';
 import { HEAD_ROOM_BYTES } from './byte-duplex.ts';
 
+/** own buffers at once; further sockets share */
+export const SOCKET_BULK_BUFFERS_MAX = 128;
+
 /** What is kept for the next borrower; the rest goes back to the system. */
 const KEPT_FREE = 16;
 
@@ -41,7 +44,7 @@ class ReadBuffers {
 
   /** null when the bound is reached: the caller stays with the scratch buffer and its copies. */
   borrow(): ReadBlock | null {
-    if (this.#borrowed >= MUX_LIMITS.SOCKET_BULK_BUFFERS_MAX) return null;
+    if (this.#borrowed >= SOCKET_BULK_BUFFERS_MAX) return null;
     this.#borrowed += 1;
     return this.#free.pop() ?? blockOf(MUX_LIMITS.SOCKET_BULK_BUFFER_BYTES);
   }

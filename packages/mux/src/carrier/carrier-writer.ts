@@ -3,9 +3,15 @@
 // (or TLS, which never takes bytes at once) has not finished; what comes meanwhile is gathered for the next one.
 import type * as net from 'node:net';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
-import { MUX_LIMITS } from '../limits.ts';
 import type { Guarded } from '../loop/guard.ts';
 import { type TurnEndListener, turnEnd } from '../loop/turn-end.ts';
+
+/** small frames of one turn of the event loop leave in one write */
+const CARRIER_BATCH_BYTES = 64 * 1024;
+/** from here on streams wait before they send more DATA */
+const CARRIER_SEND_QUEUE_BYTES = 512 * 1024;
+/** small frames of a peer that does not read; over it the carrier is closed */
+const CARRIER_SEND_QUEUE_MAX_BYTES = 8 * 1024 * 1024;
 
 /** From this size on a copy costs more than a write of its own. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
@@ -16,7 +22,7 @@ const LOOP_UP_TO_BYTES = 96;
 
 /** Blocks of idle carriers wait here for whoever sends next. */
 const freeBlocks: Buffer[] = [];
-const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(MUX_LIMITS.CARRIER_BATCH_BYTES);
+const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(CARRIER_BATCH_BYTES);
 const giveBlock = (block: Buffer): void => {
   if (freeBlocks.length < KEPT_FREE_BLOCKS) freeBlocks.push(block);
 };
@@ -61,7 +67,7 @@ export class CarrierWriter implements TurnEndListener {
 
   /** Whether a DATA frame has to wait; the caller is then told by onReady. Frames without data never wait. */
   isFull(bytes: number): boolean {
-    const crowded = this.#gatheredBytes > MUX_LIMITS.CARRIER_SEND_QUEUE_BYTES;
+    const crowded = this.#gatheredBytes > CARRIER_SEND_QUEUE_BYTES;
     const full = crowded || (this.#busy && bytes >= IN_PLACE_FROM_BYTES);
     if (full) this.#someoneWaits = true;
     return full;
@@ -99,8 +105,8 @@ export class CarrierWriter implements TurnEndListener {
    * it is dropped.
    */
   sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
-    if (this.#gatheredBytes >= MUX_LIMITS.CARRIER_BATCH_BYTES) this.flush();
-    if (this.#gatheredBytes > MUX_LIMITS.CARRIER_SEND_QUEUE_BYTES) return false;
+    if (this.#gatheredBytes >= CARRIER_BATCH_BYTES) this.flush();
+    if (this.#gatheredBytes > CARRIER_SEND_QUEUE_BYTES) return false;
     this.#gatherFrame(FRAME.DATAGRAM, streamId, bytes, start, end);
     return true;
   }
@@ -192,7 +198,7 @@ export class CarrierWriter implements TurnEndListener {
       at += taken;
     }
     this.#gatheredBytes += end - start;
-    if (this.#gatheredBytes > MUX_LIMITS.CARRIER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
+    if (this.#gatheredBytes > CARRIER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
     else if (!this.#scheduled && !this.#busy) {
       this.#scheduled = true;
       turnEnd.tell(this);

@@ -10,6 +10,9 @@ import { isSecured } from '../native/tls-handle.ts';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
 
+/** and as long again while the peer takes at least so much of the bytes that wait: a peer that reads a byte at a time would else hold them for days */
+export const CARRIER_LINGER_BYTES = 64 * 1024;
+
 export interface CarrierReceiver {
   /** Bytes have come. With `borrowed` the memory may be kept by reference: true says that some of it is. */
   onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
@@ -132,7 +135,7 @@ class SocketCarrier implements Carrier, Guarded {
   #lingerWith(clock: MuxClock, queuedBytes: number): void {
     this.#linger = clock.setTimeout(() => {
       const taken = queuedBytes - this.#writer.queuedBytes;
-      if (taken >= MUX_LIMITS.CARRIER_LINGER_BYTES) this.#lingerWith(clock, this.#writer.queuedBytes);
+      if (taken >= CARRIER_LINGER_BYTES) this.#lingerWith(clock, this.#writer.queuedBytes);
       else this.#closeLate();
     }, MUX_LIMITS.CARRIER_LINGER_MS);
   }

@@ -17,10 +17,11 @@ import { systemClock } from '@tunnel/runtime';
 import { eventually, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createCarrier } from '../carrier/carrier.ts';
-import { MUX_LIMITS } from '../limits.ts';
 import { type CarrierLoss, MuxSession } from '../session/mux-session.ts';
 import { MemoryBudget } from '../stream/flow-control.ts';
 import type { MuxStream } from '../stream/mux-stream.ts';
+import { DATAGRAM_SEEN_INTERVAL_MS } from './datagram-lane.ts';
+import { DATAGRAM_BEHIND_MS, DATAGRAM_UNSEEN_FIRST_BYTES } from './datagram-pace.ts';
 import type { DatagramStream } from './datagram-stream.ts';
 
 const HEAD = { tunnelId: 'tun_1', visitor: '1.2.3.4:5' };
@@ -132,7 +133,7 @@ describe('a peer that breaks the rules of datagrams', () => {
     await eventually(() => expect(flows).toHaveLength(2));
     expect(losses).toEqual([]);
     // The sender counted the late ones, too, headers included; they are seen like all others.
-    now += MUX_LIMITS.DATAGRAM_SEEN_INTERVAL_MS;
+    now += DATAGRAM_SEEN_INTERVAL_MS;
     peer.write(datagram(4, ''));
     await eventually(() => expect(heard().seen.at(-1)).toBe(11 + 12 + 8 + 8));
   });
@@ -182,7 +183,7 @@ describe('SEEN', () => {
     // Our clock stands still: what comes is told by a timer.
     await eventually(() => expect(heard().seen.at(-1)).toBe(22 + 500 * 12));
     const told = heard().seen.length;
-    expect(told).toBeLessThanOrEqual(2 + (performance.now() - startedMs) / MUX_LIMITS.DATAGRAM_SEEN_INTERVAL_MS);
+    expect(told).toBeLessThanOrEqual(2 + (performance.now() - startedMs) / DATAGRAM_SEEN_INTERVAL_MS);
     now += 1000;
     await answered('no news');
     expect(heard().seen).toHaveLength(told);
@@ -223,7 +224,7 @@ describe('a carrier that stands still', () => {
       now += 1;
       await new Promise(setImmediate);
     }
-    expect(sent).toBe(Math.floor(MUX_LIMITS.DATAGRAM_UNSEEN_FIRST_BYTES / 1208));
+    expect(sent).toBe(Math.floor(DATAGRAM_UNSEEN_FIRST_BYTES / 1208));
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 * 1024 * 1024);
     expect(losses).toEqual([]);
   });
@@ -286,7 +287,7 @@ describe('a carrier that stands still', () => {
     await answered('20 ms it took');
     expect(session.takesFlows).toBe(true);
     expect(flood(stream, 1)).toEqual({ sent: 1, behind: 0 });
-    now += 20 + MUX_LIMITS.DATAGRAM_BEHIND_MS / 2 + 1;
+    now += 20 + DATAGRAM_BEHIND_MS / 2 + 1;
     // A few that wait are no flood.
     expect(session.takesFlows).toBe(true);
     expect(flood(stream, 1)).toEqual({ sent: 1, behind: 0 });
@@ -294,7 +295,7 @@ describe('a carrier that stands still', () => {
     peer.write(encodeSeen(HEADER + 5 + 3 * 1208));
     await answered('moves on');
     expect(session.takesFlows).toBe(true);
-    flood(stream, Math.floor(MUX_LIMITS.DATAGRAM_UNSEEN_FIRST_BYTES / 2 / 1208) + 1);
+    flood(stream, Math.floor(DATAGRAM_UNSEEN_FIRST_BYTES / 2 / 1208) + 1);
     expect([session.takesFlows, flood(stream, 1)]).toEqual([false, { sent: 1, behind: 0 }]);
   });
 

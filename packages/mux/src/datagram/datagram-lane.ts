@@ -1,15 +1,17 @@
 // What datagrams need of one carrier, both ways: the pace of those that leave, and SEEN for those that come.
 import { decodeSeen, encodeSeen, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Carrier } from '../carrier/carrier.ts';
-import { MUX_LIMITS } from '../limits.ts';
 import type { Guarded } from '../loop/guard.ts';
 import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
 import type { RoundTrip } from '../stream/flow-control.ts';
-import { DatagramPace } from './datagram-pace.ts';
+import { DATAGRAM_BEHIND_MS, DatagramPace } from './datagram-pace.ts';
+
+/** how often at most a receiver says what it has taken */
+export const DATAGRAM_SEEN_INTERVAL_MS = 10;
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 /** Overdue by this, answers are looked for, so that it is known in time whether there are any. */
-const DOUBTFUL_MS = MUX_LIMITS.DATAGRAM_BEHIND_MS / 2;
+const DOUBTFUL_MS = DATAGRAM_BEHIND_MS / 2;
 
 export class DatagramLane {
   readonly #carrier: Carrier;
@@ -83,7 +85,7 @@ export class DatagramLane {
   /** All that came at once has been taken: it is told now, or a little later when it was told just now. */
   tellSeen(nowMs: number): void {
     if (this.#takenBytes === this.#toldBytes || this.#timer !== null) return;
-    const waitMs = this.#toldAtMs + MUX_LIMITS.DATAGRAM_SEEN_INTERVAL_MS - nowMs;
+    const waitMs = this.#toldAtMs + DATAGRAM_SEEN_INTERVAL_MS - nowMs;
     if (waitMs > 0) this.#timer = this.#clock.setTimeout(this.#onTimer, waitMs);
     else this.#tell(nowMs);
   }

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { MUX_LIMITS } from '../limits.ts';
-import { DatagramPace } from './datagram-pace.ts';
+import { DATAGRAM_SEEN_INTERVAL_MS } from './datagram-lane.ts';
+import {
+  DATAGRAM_UNSEEN_FIRST_BYTES,
+  DATAGRAM_UNSEEN_FLOOR_BYTES,
+  DATAGRAM_UNSEEN_MAX_BYTES,
+  DatagramPace,
+} from './datagram-pace.ts';
 
 const KiB = 1024;
 
@@ -50,7 +55,7 @@ class SimulatedPath {
       this.delaysMs.push(this.nowMs - atMs + this.roundTripMs / 2);
     }
     if (this.#queue.length === 0) this.#passing = 0;
-    if (this.#taken > this.#told && this.nowMs - this.#toldAtMs >= MUX_LIMITS.DATAGRAM_SEEN_INTERVAL_MS) {
+    if (this.#taken > this.#told && this.nowMs - this.#toldAtMs >= DATAGRAM_SEEN_INTERVAL_MS) {
       this.#told = this.#taken;
       this.#toldAtMs = this.nowMs;
       this.#answers.push({ taken: this.#taken, atMs: this.nowMs + this.roundTripMs });
@@ -210,8 +215,8 @@ describe('DatagramPace', () => {
           broken ||= !pace.seen(seen, now);
         }
         broken ||= pace.unseenBytes !== sent - seen;
-        broken ||= pace.windowBytes < MUX_LIMITS.DATAGRAM_UNSEEN_FLOOR_BYTES;
-        broken ||= pace.windowBytes > MUX_LIMITS.DATAGRAM_UNSEEN_MAX_BYTES;
+        broken ||= pace.windowBytes < DATAGRAM_UNSEEN_FLOOR_BYTES;
+        broken ||= pace.windowBytes > DATAGRAM_UNSEEN_MAX_BYTES;
       }
       expect(broken).toBe(false);
       expect(pace.seen(sent, now)).toBe(true);
@@ -220,4 +225,4 @@ describe('DatagramPace', () => {
   });
 });
 
-const WINDOW = MUX_LIMITS.DATAGRAM_UNSEEN_FIRST_BYTES;
+const WINDOW = DATAGRAM_UNSEEN_FIRST_BYTES;

@@ -2,14 +2,24 @@
 // receiver says it has taken (SEEN). Two bounds hold: what waits longest is not older than the path takes plus DATAGRAM_BEHIND_MS, and what
 // is under way is no more than the carrier can take in that time. The first alone would notice a sender of five times what the path bears
 // only when five times too much is under way.
-import { MUX_LIMITS } from '../limits.ts';
+
+/** later than the round trip alone by more than this they are dropped: for a game or a call late is worse than lost */
+export const DATAGRAM_BEHIND_MS = 100;
+/** of a carrier's datagrams that are not seen yet, before it is known what it bears: 100 ms at 20 Mbit/s */
+export const DATAGRAM_UNSEEN_FIRST_BYTES = 256 * 1024;
+/** the same of one that was found slow: 100 ms at 2.6 Mbit/s, or a few datagrams */
+export const DATAGRAM_UNSEEN_FLOOR_BYTES = 32 * 1024;
+/** so much of it are a few questions: a machine that stands still for a moment keeps nobody out */
+const DATAGRAM_UNSEEN_FEW_BYTES = 2 * 1024;
+/** the same of a fast one: 1 Gbit/s over a path of 130 ms; what of it the kernel does not take is bound by CARRIER_SEND_QUEUE_BYTES */
+export const DATAGRAM_UNSEEN_MAX_BYTES = 16 * 1024 * 1024;
 
 /** Datagrams of one turn of the loop, or of one millisecond, are timed together. */
 const MARK_MS = 1;
 /** More at once only on a path of seconds: the last mark then stands for what follows. */
 const MARKS_MAX = 256;
 /** Waiting longer than this beyond the round trip is a queue and no jitter. */
-const QUEUED_FROM_MS = MUX_LIMITS.DATAGRAM_BEHIND_MS / 2;
+const QUEUED_FROM_MS = DATAGRAM_BEHIND_MS / 2;
 /** One late answer is a link or a machine that stood still for a moment; so many in a row are a path that bears less. */
 const SLOW_AFTER = 2;
 /** So many of those that found nothing before them must agree that the path has become longer. */
@@ -19,7 +29,7 @@ export class DatagramPace {
   #sentBytes = 0;
   #seenBytes = 0;
   /** What may be under way. */
-  #windowBytes: number = MUX_LIMITS.DATAGRAM_UNSEEN_FIRST_BYTES;
+  #windowBytes: number = DATAGRAM_UNSEEN_FIRST_BYTES;
   /** The smallest; null until something was measured. */
   #roundTripMs: number | null;
   // The ring of marks that are not seen yet: up to which byte, since when, and what had been seen then.
@@ -48,7 +58,7 @@ export class DatagramPace {
 
   /** Whether this much may go now. Where nothing is under way one always may, however large. */
   admits(bytes: number, nowMs: number): boolean {
-    return this.fits(bytes) && !this.isLate(nowMs, MUX_LIMITS.DATAGRAM_BEHIND_MS);
+    return this.fits(bytes) && !this.isLate(nowMs, DATAGRAM_BEHIND_MS);
   }
 
   /** The first bound alone: no more is under way than the carrier takes in its time. */
@@ -67,9 +77,9 @@ export class DatagramPace {
    * them leaves the other to flows that talk.
    */
   takesFlows(nowMs: number): boolean {
-    const isFew = this.unseenBytes <= MUX_LIMITS.DATAGRAM_UNSEEN_FEW_BYTES;
+    const isFew = this.unseenBytes <= DATAGRAM_UNSEEN_FEW_BYTES;
     if (isFew) return this.admits(0, nowMs);
-    return this.unseenBytes <= this.#windowBytes / 2 && !this.isLate(nowMs, MUX_LIMITS.DATAGRAM_BEHIND_MS / 2);
+    return this.unseenBytes <= this.#windowBytes / 2 && !this.isLate(nowMs, DATAGRAM_BEHIND_MS / 2);
   }
 
   sent(bytes: number, nowMs: number): void {
@@ -108,14 +118,14 @@ export class DatagramPace {
     const underWay = (this.#ends[mark] ?? 0) - seenThen;
     this.#roundTripMs = Math.min(this.#roundTripMs ?? tookMs, tookMs);
     if (startOfMark <= seenThen) this.#foundNothingBefore(tookMs);
-    const allowedMs = this.#roundTripMs + MUX_LIMITS.DATAGRAM_BEHIND_MS;
+    const allowedMs = this.#roundTripMs + DATAGRAM_BEHIND_MS;
     // So much under way took so long: this much would have taken as long as is allowed.
     const fits = (underWay * allowedMs) / Math.max(tookMs, MARK_MS);
     this.#queued = tookMs - this.#roundTripMs > QUEUED_FROM_MS ? this.#queued + 1 : 0;
     if (this.#queued >= SLOW_AFTER) {
-      this.#windowBytes = Math.max(fits, this.#windowBytes / 2, MUX_LIMITS.DATAGRAM_UNSEEN_FLOOR_BYTES);
+      this.#windowBytes = Math.max(fits, this.#windowBytes / 2, DATAGRAM_UNSEEN_FLOOR_BYTES);
     } else if (this.#queued === 0) this.#windowBytes = Math.max(this.#windowBytes, Math.min(fits, 2 * underWay));
-    this.#windowBytes = Math.min(this.#windowBytes, MUX_LIMITS.DATAGRAM_UNSEEN_MAX_BYTES);
+    this.#windowBytes = Math.min(this.#windowBytes, DATAGRAM_UNSEEN_MAX_BYTES);
   }
 
   /** A longer path is believed only of those that no queue of our own held up: under a lasting overload there are none. */

@@ -12,6 +12,7 @@ import {
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
+import { CARRIER_ROTATE_AFTER_MS } from '../session/carrier-vitals.ts';
 import type { MuxStream } from '../stream/mux-stream.ts';
 import type { DatagramAnswer, DatagramStream } from './datagram-stream.ts';
 
@@ -277,7 +278,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
 
   it('leave a carrier that is being replaced, and stay on those of a session that drains', async () => {
     const first = await opened();
-    passedMs += MUX_LIMITS.CARRIER_ROTATE_AFTER_MS;
+    passedMs += CARRIER_ROTATE_AFTER_MS;
     pair.client.tick(performance.now() + passedMs);
     await eventually(() =>
       expect([first.reader.reset?.code, readers[0]?.reset?.code]).toEqual(['carrier-lost', 'carrier-lost']),

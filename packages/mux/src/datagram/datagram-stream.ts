@@ -1,9 +1,13 @@
 // One stream in datagram mode, a flow: whole datagrams both ways, no credit, no retransmission, nothing queued.
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
-import { MUX_LIMITS } from '../limits.ts';
 import type { Guarded } from '../loop/guard.ts';
 import { FramedStream, type FramingConnection, type StreamAnswer } from '../stream/framed-stream.ts';
 import type { DatagramFlows } from './datagram-flows.ts';
+
+/** of one flow, before somebody reads it; more are dropped */
+const DATAGRAMS_BEFORE_READ = 8;
+/** the same in bytes */
+const DATAGRAMS_BEFORE_READ_BYTES = 16 * 1024;
 
 /** Whoever throws in one of these is abandoned, and its stream is reset; no other stream notices. */
 export interface DatagramReader extends Guarded {
@@ -108,8 +112,8 @@ export class DatagramStream extends FramedStream<DatagramConnection, DatagramRea
 
   #keep(bytes: Buffer, start: number, end: number): void {
     this.#early ??= [];
-    const isFull = this.#early.length >= MUX_LIMITS.DATAGRAMS_BEFORE_READ;
-    if (isFull || this.#earlyBytes + end - start > MUX_LIMITS.DATAGRAMS_BEFORE_READ_BYTES) {
+    const isFull = this.#early.length >= DATAGRAMS_BEFORE_READ;
+    if (isFull || this.#earlyBytes + end - start > DATAGRAMS_BEFORE_READ_BYTES) {
       this.droppedBeforeRead += 1;
       return;
     }

@@ -3,7 +3,7 @@ import { eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
 import type { ReportInternalError } from '../loop/guard.ts';
-import { PacketSocket } from './packet-socket.ts';
+import { DATAGRAM_PATH_SEND_QUEUE_PACKETS, PacketSocket } from './packet-socket.ts';
 import { OpeningKey, SEALED_KIND, SealingKey } from './sealed-datagram.ts';
 
 const ID = Buffer.alloc(8, 7);
@@ -32,11 +32,11 @@ it('what one seals and sends another opens, whole, in its own memory', async () 
   await sender.connect(target);
   const key = new SealingKey(ID, KEY);
   // More than there are slots: each is used again.
-  for (let i = 0; i < 3 * MUX_LIMITS.DATAGRAM_PATH_SEND_QUEUE_PACKETS; i += 1) {
+  for (let i = 0; i < 3 * DATAGRAM_PATH_SEND_QUEUE_PACKETS; i += 1) {
     expect(sender.send(key, SEALED_KIND.PROBE, Buffer.from(`body ${i}`))).toBe(true);
     if (i % 50 === 0) await eventually(() => expect(bodies.length).toBe(i + 1));
   }
-  await eventually(() => expect(bodies.length).toBe(3 * MUX_LIMITS.DATAGRAM_PATH_SEND_QUEUE_PACKETS));
+  await eventually(() => expect(bodies.length).toBe(3 * DATAGRAM_PATH_SEND_QUEUE_PACKETS));
   expect(bodies.map(String)).toEqual(bodies.map((_, i) => `body ${i}`));
 });
 

@@ -11,9 +11,16 @@ import {
 } from './sealed-datagram.ts';
 import { askForReceiveBuffer, lookupAtOnce } from './udp-sockets.ts';
 
+/** bytes that wait in a UDP socket; over it datagrams are dropped: node has no back-pressure there */
+const DATAGRAM_PATH_SEND_QUEUE_BYTES = 256 * 1024;
+/** packets whose memory a UDP socket may still need; the same bound for small ones */
+export const DATAGRAM_PATH_SEND_QUEUE_PACKETS = 256;
+/** what a UDP socket asks the system for; it may give less, docs/operations.md names the setting */
+const DATAGRAM_PATH_RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
+
 const BODY_MAX_BYTES = FLOW_ID_BYTES + MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
 const SLOT_BYTES = SEALED_OVERHEAD_BYTES + BODY_MAX_BYTES;
-const SLOTS = MUX_LIMITS.DATAGRAM_PATH_SEND_QUEUE_PACKETS;
+const SLOTS = DATAGRAM_PATH_SEND_QUEUE_PACKETS;
 
 export interface PacketSocketOptions {
   readonly family: 4 | 6;
@@ -50,14 +57,14 @@ export class PacketSocket implements Guarded {
   /** Port 0: any free one. Rejects as node does, EADDRINUSE included. */
   async bind(host: string, port: number): Promise<PacketTarget> {
     await this.#settled('listening', () => this.#socket.bind({ address: host, port, exclusive: true }));
-    askForReceiveBuffer(this.#socket, MUX_LIMITS.DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
+    askForReceiveBuffer(this.#socket, DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
     return this.#socket.address();
   }
 
   /** From now on packets come from and go to this address alone. */
   async connect({ address, port }: PacketTarget): Promise<void> {
     await this.#settled('connect', () => this.#socket.connect(port, address));
-    askForReceiveBuffer(this.#socket, MUX_LIMITS.DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
+    askForReceiveBuffer(this.#socket, DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
   }
 
   get receiveBufferBytes(): number {
@@ -68,9 +75,7 @@ export class PacketSocket implements Guarded {
   get hasRoom(): boolean {
     if (!this.#isOpen) return false;
     const socket = this.#socket;
-    return (
-      socket.getSendQueueSize() <= MUX_LIMITS.DATAGRAM_PATH_SEND_QUEUE_BYTES && socket.getSendQueueCount() < SLOTS - 1
-    );
+    return socket.getSendQueueSize() <= DATAGRAM_PATH_SEND_QUEUE_BYTES && socket.getSendQueueCount() < SLOTS - 1;
   }
 
   /** false: dropped. Without a target: to where it is connected. */

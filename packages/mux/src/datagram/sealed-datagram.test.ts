@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MUX_LIMITS } from '../limits.ts';
 import {
   FLOW_ID_BYTES,
   kindOf,
   OpeningKey,
+  REPLAY_WINDOW_PACKETS,
   SEALED_HEADER_BYTES,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
@@ -123,7 +123,7 @@ describe('replays', () => {
   });
 
   it('one that more than the window has overtaken is as good as a replay', () => {
-    const window = MUX_LIMITS.REPLAY_WINDOW_PACKETS;
+    const window = REPLAY_WINDOW_PACKETS;
     const { opening, packets } = packetsOf(window + 2);
     expect(opening.open(packets[window] as Buffer)).toBeInstanceOf(Buffer);
     expect(opening.open(packets[0] as Buffer)).toBe('replayed');
@@ -142,7 +142,7 @@ describe('replays', () => {
   });
 
   it('for any order with any gaps the window says what a plain list would say', () => {
-    const window = MUX_LIMITS.REPLAY_WINDOW_PACKETS;
+    const window = REPLAY_WINDOW_PACKETS;
     const sealing = new SealingKey(PATH_ID, KEY);
     const packets = Array.from({ length: 4 * window }, () => sealed(sealing, SEALED_KIND.PING, Buffer.alloc(0)));
     const steps = fc.array(fc.integer({ min: -window - 40, max: window + 40 }), { maxLength: 120 });

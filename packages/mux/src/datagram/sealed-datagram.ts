@@ -3,6 +3,9 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto';
 import { MUX_LIMITS } from '../limits.ts';
 
+/** how far packets of a UDP path may overtake each other; older ones are dropped as if they were replayed */
+export const REPLAY_WINDOW_PACKETS = 1024;
+
 /** No kind is 0xFF: packets of udx, which shares a peer's socket with ours, begin with it. */
 export const SEALED_KIND = { DATAGRAM: 1, PING: 2, PONG: 3, PROBE: 4, PROBE_ACK: 5 } as const;
 export type SealedKind = (typeof SEALED_KIND)[keyof typeof SEALED_KIND];
@@ -120,7 +123,7 @@ const checkSizes = (pathId: Buffer, key: Buffer): void => {
     throw new RangeError('a path id has 8 bytes, its key 32');
 };
 
-const WINDOW = MUX_LIMITS.REPLAY_WINDOW_PACKETS;
+const WINDOW = REPLAY_WINDOW_PACKETS;
 const WORD_BITS = 32;
 /** One word more than the window fills: the word that the newest counter begins is emptied while the oldest ones still count. */
 const WORDS = WINDOW / WORD_BITS + 1;

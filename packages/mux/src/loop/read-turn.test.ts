@@ -1,9 +1,9 @@
 // Turns by numbers: long while bulk is alone, short while small messages pass, long again behind them.
 import { describe, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
-import { ReadTurn, SmallMessages } from './read-turn.ts';
+import { READ_TURN_BYTES, ReadTurn, SMALL_MESSAGES_FOR_MS, SmallMessages } from './read-turn.ts';
 
-const { READ_TURN_BYTES, READ_TURN_SHARED_BYTES, SMALL_MESSAGES_FOR_MS } = MUX_LIMITS;
+const { READ_TURN_SHARED_BYTES } = MUX_LIMITS;
 
 describe('small messages', () => {
   const passedAt = (small: SmallMessages, ...times: number[]): void => {

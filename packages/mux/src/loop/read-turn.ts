@@ -2,6 +2,11 @@
 // messages pass through the process it reads less, because every byte of a turn stands in front of them.
 import { MUX_LIMITS } from '../limits.ts';
 
+/** read of one busy socket before the others have their turn */
+export const READ_TURN_BYTES = 512 * 1024;
+/** between two small messages of a conversation, and behind its last one: then bulk takes large turns again */
+export const SMALL_MESSAGES_FOR_MS = 100;
+
 /** What is read at once of a socket that has something to say now and then. */
 const SMALL_UP_TO_BYTES = 4 * 1024;
 
@@ -23,8 +28,8 @@ export class SmallMessages {
   areAbout(nowMs: number): boolean {
     if (this.#count !== this.#seen) {
       this.#seen = this.#count;
-      if (nowMs - this.#seenAtMs < MUX_LIMITS.SMALL_MESSAGES_FOR_MS) {
-        this.#untilMs = nowMs + MUX_LIMITS.SMALL_MESSAGES_FOR_MS;
+      if (nowMs - this.#seenAtMs < SMALL_MESSAGES_FOR_MS) {
+        this.#untilMs = nowMs + SMALL_MESSAGES_FOR_MS;
       }
       this.#seenAtMs = nowMs;
     }
@@ -50,7 +55,7 @@ export class ReadTurn {
   goesOn(bytes: number, nowMs: number): boolean {
     this.isShared = this.#small.areAbout(nowMs);
     this.#bytes += bytes;
-    if (this.#bytes < (this.isShared ? MUX_LIMITS.READ_TURN_SHARED_BYTES : MUX_LIMITS.READ_TURN_BYTES)) return true;
+    if (this.#bytes < (this.isShared ? MUX_LIMITS.READ_TURN_SHARED_BYTES : READ_TURN_BYTES)) return true;
     this.#bytes = 0;
     return false;
   }

@@ -1,26 +1,27 @@
 // Where the next stream goes, by numbers: what one carrier weighs against another.
+
 import { expect, it } from 'vitest';
-import { MUX_LIMITS } from '../limits.ts';
-import { CarrierVitals } from './carrier-vitals.ts';
+import { CARRIER_FIRST_PINGS, CARRIER_NEAR_UNDER_MS } from '../stream/flow-control.ts';
+import { CARRIER_SHARED_STREAMS, CarrierVitals } from './carrier-vitals.ts';
 
 const MIB = 1024 * 1024;
-const SHARED = MUX_LIMITS.CARRIER_SHARED_STREAMS;
+const SHARED = CARRIER_SHARED_STREAMS;
 
-const ofPath = (roundTripMs: number, pings: number = MUX_LIMITS.CARRIER_FIRST_PINGS): CarrierVitals => {
+const ofPath = (roundTripMs: number, pings: number = CARRIER_FIRST_PINGS): CarrierVitals => {
   const vitals = new CarrierVitals(0);
   for (let i = 0; i < pings; i++) vitals.onPong(100, 100 + roundTripMs);
   return vitals;
 };
 
 it.each([
-  ['a path that nobody has measured', ofPath(0, MUX_LIMITS.CARRIER_FIRST_PINGS - 1)],
-  ['a path that is not near', ofPath(MUX_LIMITS.CARRIER_NEAR_UNDER_MS)],
+  ['a path that nobody has measured', ofPath(0, CARRIER_FIRST_PINGS - 1)],
+  ['a path that is not near', ofPath(CARRIER_NEAR_UNDER_MS)],
 ])('on %s each stream weighs', (_what, vitals) => {
   expect([0, 1, 2, 100].map((streams) => vitals.loadWith(streams, 0))).toEqual([0, 1, 2, 100]);
 });
 
 it('on a near path streams weigh together, up to a bound', () => {
-  const near = ofPath(MUX_LIMITS.CARRIER_NEAR_UNDER_MS - 1);
+  const near = ofPath(CARRIER_NEAR_UNDER_MS - 1);
   expect([0, 1, SHARED - 1, SHARED, 2 * SHARED].map((streams) => near.loadWith(streams, 0))).toEqual([0, 0, 0, 1, 2]);
 });
 

@@ -17,8 +17,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ByteReader } from '../bytes/byte-duplex.ts';
 import { createCarrier } from '../carrier/carrier.ts';
 import { MUX_LIMITS } from '../limits.ts';
-import { MemoryBudget } from '../stream/flow-control.ts';
+import { CARRIER_FIRST_PINGS, MemoryBudget, STREAM_WINDOW_GROWS_AFTER_BYTES } from '../stream/flow-control.ts';
 import type { MuxStream, OpenAnswer } from '../stream/mux-stream.ts';
+import { CARRIER_DEAD_AFTER_MS, CARRIER_PING_INTERVAL_MS, CARRIER_ROTATE_AFTER_MS } from './carrier-vitals.ts';
 import { type CarrierLoss, MuxSession } from './mux-session.ts';
 
 const HEAD = { tunnelId: 'tun_1', visitor: '1.2.3.4:5' };
@@ -143,15 +144,15 @@ describe('a client session that meets a raw peer', () => {
     };
     await eventually(() => {
       answerAll();
-      expect(answered).toBe(MUX_LIMITS.CARRIER_FIRST_PINGS);
+      expect(answered).toBe(CARRIER_FIRST_PINGS);
     });
-    now += MUX_LIMITS.CARRIER_PING_INTERVAL_MS;
+    now += CARRIER_PING_INTERVAL_MS;
     peer.write(encodePing(FRAME.PONG, new Uint8Array(8)));
     peer.write(encodePing(FRAME.PING, Buffer.from('12345678')));
     await eventually(() => expect(received.includes('12345678')).toBe(true));
-    expect(received.length).toBe(16 * (MUX_LIMITS.CARRIER_FIRST_PINGS + 1));
+    expect(received.length).toBe(16 * (CARRIER_FIRST_PINGS + 1));
     session.tick(now);
-    await eventually(() => expect(received.length).toBe(16 * (MUX_LIMITS.CARRIER_FIRST_PINGS + 2)));
+    await eventually(() => expect(received.length).toBe(16 * (CARRIER_FIRST_PINGS + 2)));
   });
 
   it('gives a new reader of a stream no larger window for what the one before it has read', async () => {
@@ -176,7 +177,7 @@ describe('a client session that meets a raw peer', () => {
     await eventually(() => expect(streams).toHaveLength(1));
     const [stream] = streams;
     stream?.read(first);
-    while (first.bytes < MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES) {
+    while (first.bytes < STREAM_WINDOW_GROWS_AFTER_BYTES) {
       const bytes = first.bytes + half;
       send();
       await eventually(() => expect(first.bytes).toBe(bytes), { intervalMs: 1 });
@@ -188,10 +189,10 @@ describe('a client session that meets a raw peer', () => {
   });
 
   it('gives a carrier up that is silent for 25 s, and pings it before', async () => {
-    now += MUX_LIMITS.CARRIER_PING_INTERVAL_MS;
+    now += CARRIER_PING_INTERVAL_MS;
     session.tick(now);
     await eventually(() => expect(received.length).toBe(32));
-    now += MUX_LIMITS.CARRIER_DEAD_AFTER_MS - MUX_LIMITS.CARRIER_PING_INTERVAL_MS;
+    now += CARRIER_DEAD_AFTER_MS - CARRIER_PING_INTERVAL_MS;
     session.tick(now);
     expect(losses).toMatchObject([{ reason: 'nothing heard for 25 s', protocolViolation: false, liveCarriers: 0 }]);
   });
@@ -199,7 +200,7 @@ describe('a client session that meets a raw peer', () => {
   it('retires a carrier after a day without cutting its streams', async () => {
     peer.write(encodeOpen(2, HEAD, 0));
     await eventually(() => expect(streams).toHaveLength(1));
-    now += MUX_LIMITS.CARRIER_ROTATE_AFTER_MS;
+    now += CARRIER_ROTATE_AFTER_MS;
     peer.write(encodePing(FRAME.PING, Buffer.from('stillhere'.slice(0, 8))));
     await eventually(() => expect(received.includes('stillher')).toBe(true));
     session.tick(now);

@@ -18,16 +18,18 @@ import type { Carrier, CarrierReceiver } from '../carrier/carrier.ts';
 import type { DatagramFlows } from '../datagram/datagram-flows.ts';
 import { DatagramLane } from '../datagram/datagram-lane.ts';
 import { type DatagramAnswer, type DatagramConnection, DatagramStream } from '../datagram/datagram-stream.ts';
-import { MUX_LIMITS } from '../limits.ts';
 import type { MuxClock } from '../loop/mux-clock.ts';
 import { smallMessages } from '../loop/read-turn.ts';
 import { firstWindowOf, ReceiveWindow } from '../stream/flow-control.ts';
 import type { FramedStream } from '../stream/framed-stream.ts';
 import { MuxStream, type OpenAnswer, type StreamConnection } from '../stream/mux-stream.ts';
-import { CarrierVitals } from './carrier-vitals.ts';
+import { CARRIER_DEAD_AFTER_MS, CarrierVitals } from './carrier-vitals.ts';
 import { FrameSender } from './frame-sender.ts';
 import type { MuxSession } from './mux-session.ts';
-import { StreamTable } from './stream-table.ts';
+import { STREAMS_PER_CARRIER, StreamTable } from './stream-table.ts';
+
+/** read buffers that slow sinks may keep; over it bytes are copied */
+const CARRIER_PINNED_BUFFERS_MAX = 16;
 
 const UNANSWERED: StreamReason = { code: 'timeout', text: 'no answer to OPEN' };
 const NONE = Buffer.alloc(0);
@@ -136,7 +138,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   onData(streamId: number, _bytes: Uint8Array, start: number, end: number): void {
     const stream = this.#find(streamId, 'data');
     if (stream === undefined) return;
-    const borrowed = this.#borrowed && this.#pins < MUX_LIMITS.CARRIER_PINNED_BUFFERS_MAX;
+    const borrowed = this.#borrowed && this.#pins < CARRIER_PINNED_BUFFERS_MAX;
     if (!stream.handleData(this.#current, start, end, borrowed)) {
       this.#parser.fail(`${end - start} bytes on stream ${streamId} without credit`);
     }
@@ -179,7 +181,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #offer(stream: MuxStream | DatagramStream, head: StreamHead): void {
     this.#streams.addPeers(stream);
     this.#session.onStreamsChanged(1);
-    if (this.#streams.size > MUX_LIMITS.STREAMS_PER_CARRIER) {
+    if (this.#streams.size > STREAMS_PER_CARRIER) {
       stream.refuse({ code: 'limit', text: 'too many streams' });
       return;
     }
@@ -308,7 +310,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     if (this.#closed) return;
     this.vitals.tick(this.#carrier.bytesSent);
     if (this.vitals.isDead(nowMs)) {
-      this.#carrier.destroy(`nothing heard for ${MUX_LIMITS.CARRIER_DEAD_AFTER_MS / 1000} s`);
+      this.#carrier.destroy(`nothing heard for ${CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;
     }
     if (this.vitals.isPingDue(nowMs)) this.#ping(nowMs);

@@ -10,6 +10,9 @@ import { MemoryBudget } from '../stream/flow-control.ts';
 import type { MuxStream, OpenAnswer } from '../stream/mux-stream.ts';
 import { FramedConnection } from './framed-connection.ts';
 
+/** visitors of one session that wait for a carrier at once */
+const OPENS_WAITING_MAX = 4096;
+
 export interface CarrierLoss {
   readonly carrierId: number;
   readonly reason: string;
@@ -315,7 +318,7 @@ class OpenQueue {
 
   /** null: too many wait already. */
   add(head: StreamHead, answer: OpenAnswer, nowMs: number): PendingStream | null {
-    if (this.#waiting.size >= MUX_LIMITS.OPENS_WAITING_MAX) return null;
+    if (this.#waiting.size >= OPENS_WAITING_MAX) return null;
     const open = new QueuedOpen(this.#waiting, head, answer, nowMs);
     this.#waiting.add(open);
     return open;

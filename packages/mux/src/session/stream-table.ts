@@ -5,6 +5,9 @@ import { MUX_LIMITS } from '../limits.ts';
 import type { FramedStream } from '../stream/framed-stream.ts';
 import { IdTable } from './id-table.ts';
 
+/** open at once; bounds the tables of both sides */
+export const STREAMS_PER_CARRIER = 65_536;
+
 /** Even ids are opened by the edge, odd ones by the client. */
 const FIRST_ID = { edge: 2, client: 1 } as const;
 /** A carrier this near to the end of its ids takes no new streams. */
@@ -28,7 +31,7 @@ export class StreamTable {
   }
 
   get hasRoom(): boolean {
-    return this.#streams.size < MUX_LIMITS.STREAMS_PER_CARRIER && this.hasIds;
+    return this.#streams.size < STREAMS_PER_CARRIER && this.hasIds;
   }
 
   get hasIds(): boolean {

@@ -4,7 +4,15 @@ import { WIRE_LIMITS } from '@tunnel/protocol';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
-import { firstWindowOf, MemoryBudget, ReceiveWindow, RoundTrip } from './flow-control.ts';
+import {
+  firstWindowOf,
+  MemoryBudget,
+  ReceiveWindow,
+  RoundTrip,
+  STREAM_WINDOW_GROWS_AFTER_BYTES,
+  STREAM_WINDOW_SHARED_BYTES,
+  STREAM_WINDOW_SHORT_PATH_BYTES,
+} from './flow-control.ts';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -41,7 +49,7 @@ describe('a receive window', () => {
       window.consume(half);
       window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, isShared: false, nowMs: now });
     }
-    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+    expect(window.windowBytes).toBe(STREAM_WINDOW_SHORT_PATH_BYTES);
   });
 
   it('gives back what is over a small window while small messages pass, and grows again behind them', () => {
@@ -57,12 +65,12 @@ describe('a receive window', () => {
     };
     pass(false);
     pass(true);
-    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHARED_BYTES);
+    expect(window.windowBytes).toBe(STREAM_WINDOW_SHARED_BYTES);
     pass(false);
-    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+    expect(window.windowBytes).toBe(STREAM_WINDOW_SHORT_PATH_BYTES);
     // Where the path has a length, that much has to be in flight.
     pass(true, 2);
-    expect(window.windowBytes).toBe(MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES);
+    expect(window.windowBytes).toBe(STREAM_WINDOW_SHORT_PATH_BYTES);
   });
 
   it('does not grow on a short path before more has passed than the kernel takes for one that never reads', () => {
@@ -74,7 +82,7 @@ describe('a receive window', () => {
       window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, isShared: false, nowMs: now });
       passed += 128 * KiB;
     }
-    expect(passed).toBe(MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES + 128 * KiB);
+    expect(passed).toBe(STREAM_WINDOW_GROWS_AFTER_BYTES + 128 * KiB);
   });
 
   it('does not grow for a new reader because of what the one before it has read', () => {

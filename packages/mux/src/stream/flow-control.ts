@@ -5,6 +5,22 @@ import * as os from 'node:os';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { MUX_LIMITS } from '../limits.ts';
 
+/** while a round trip takes under 20 ms a window does not grow before this has passed: less may lie in the kernel of a peer that never reads */
+export const STREAM_WINDOW_GROWS_AFTER_BYTES = 8 * 1024 * 1024;
+/** the largest window while a round trip takes under 5 ms; more would only stand in front of small frames */
+export const STREAM_WINDOW_SHORT_PATH_BYTES = 4 * 1024 * 1024;
+/** the same under 1 ms while small messages pass: what is in flight keeps both processes from them */
+export const STREAM_WINDOW_SHARED_BYTES = 512 * 1024;
+/**
+ * part of the machine’s memory that all sessions together may have us hold
+ * @limit operator: Part of the machine's memory for bytes in tunnels | tunnels become slower
+ */
+const PROCESS_BUDGET_MEMORY_SHARE = 0.25;
+/** one after the other at the start: the least of them is the path’s, the others are those of a busy machine */
+export const CARRIER_FIRST_PINGS = 8;
+/** a path whose round trip is shorter than this is near: neither a loss nor what a socket holds back lasts there */
+export const CARRIER_NEAR_UNDER_MS = 4;
+
 /** Below this a round trip is noise of the scheduler: a loopback stream grows as if it were a path of 5 ms. */
 const SHORTEST_ROUND_TRIP_MS = 5;
 /** From here on the first window alone is felt: 256 KiB each round trip are 13 MB/s. */
@@ -107,7 +123,7 @@ export class ReceiveWindow {
    * all the same, since there the first megabytes would take many round trips.
    */
   #isWorthMore({ shortestMs }: PathFacts): boolean {
-    return shortestMs >= LONG_ROUND_TRIP_MS || this.#passedBytes >= MUX_LIMITS.STREAM_WINDOW_GROWS_AFTER_BYTES;
+    return shortestMs >= LONG_ROUND_TRIP_MS || this.#passedBytes >= STREAM_WINDOW_GROWS_AFTER_BYTES;
   }
 
   #grow(largest: number): void {
@@ -127,10 +143,8 @@ export class ReceiveWindow {
 
 /** A window holds what one round trip carries; on a short path a large one is only a queue, which the small messages of others wait behind. */
 const largestWindow = ({ roundTripMs, shortestMs, isShared }: PathFacts): number => {
-  if (isShared && shortestMs < NO_PATH_MS) return MUX_LIMITS.STREAM_WINDOW_SHARED_BYTES;
-  return roundTripMs < SHORTEST_ROUND_TRIP_MS
-    ? MUX_LIMITS.STREAM_WINDOW_SHORT_PATH_BYTES
-    : WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
+  if (isShared && shortestMs < NO_PATH_MS) return STREAM_WINDOW_SHARED_BYTES;
+  return roundTripMs < SHORTEST_ROUND_TRIP_MS ? STREAM_WINDOW_SHORT_PATH_BYTES : WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
 };
 
 // ---- the budget ----
@@ -187,7 +201,7 @@ export const processBudget = (): MemoryBudget => {
   if (ofProcess === undefined) {
     const constrained = process.constrainedMemory?.() ?? 0;
     const memory = constrained > 0 ? Math.min(constrained, os.totalmem()) : os.totalmem();
-    ofProcess = new MemoryBudget(Math.floor(memory * MUX_LIMITS.PROCESS_BUDGET_MEMORY_SHARE));
+    ofProcess = new MemoryBudget(Math.floor(memory * PROCESS_BUDGET_MEMORY_SHARE));
   }
   return ofProcess;
 };
@@ -210,7 +224,7 @@ export class RoundTrip {
 
   /** Shorter than CARRIER_NEAR_UNDER_MS, and known well enough to say so. */
   get isNear(): boolean {
-    return this.#isKnown && this.#leastMs < MUX_LIMITS.CARRIER_NEAR_UNDER_MS;
+    return this.#isKnown && this.#leastMs < CARRIER_NEAR_UNDER_MS;
   }
 
   /** false: that is not enough yet. One alone may say more of a busy machine than of the path. */
@@ -222,6 +236,6 @@ export class RoundTrip {
   }
 
   get #isKnown(): boolean {
-    return this.#count >= MUX_LIMITS.CARRIER_FIRST_PINGS;
+    return this.#count >= CARRIER_FIRST_PINGS;
   }
 }
