@@ -1,4 +1,5 @@
 // What stands before the protocol, its bounds, and servers with manners of their own.
+
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -7,6 +8,8 @@ import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type BridgeUnderTest, startBridge, TOKEN } from './bridge.conformance.ts';
 import { BRIDGE_LIMITS } from './bridge-limits.ts';
+import { STOP_STEP_MS } from './group-watch.ts';
+import { RESTART_FORGET_AFTER_MS } from './server-keeper.ts';
 import { handWrittenServer, type Manners, shellServer } from './stdio-servers.fixture.ts';
 
 const HOST = 'published.example.com';
@@ -188,7 +191,7 @@ describe('a server', () => {
     await crash();
     await clock.advance(4000);
     await eventually(() => expect(restarts).toHaveLength(2));
-    await clock.advance(BRIDGE_LIMITS.RESTART_FORGET_AFTER_MS);
+    await clock.advance(RESTART_FORGET_AFTER_MS);
     await crash();
     const [first, second] = ['it ended with code 3', 'it ended with code 9'];
     expect(ends).toEqual([`${first}, 1000`, `${second}, 2000`, `${first}, 4000`, `${first}, 1000`]);
@@ -218,7 +221,7 @@ describe('a server', () => {
     const pids = [bridge.pid ?? 0, helper];
     expect(pids.map(isProcessAlive)).toEqual([true, true]);
     const closed = bridge.close();
-    await clock.advance(2 * BRIDGE_LIMITS.STOP_STEP_MS);
+    await clock.advance(2 * STOP_STEP_MS);
     await closed;
     await eventually(() => expect(pids.map(isProcessAlive)).toEqual([false, false]));
   });

@@ -2,12 +2,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import type { Clock } from '@tunnel/runtime';
-import { BRIDGE_LIMITS } from './bridge-limits.ts';
 import { allowedTools, makeBridgedServer } from './bridged-server.ts';
 import type { ServerCommand } from './child-process.ts';
 import { OpenCalls } from './open-calls.ts';
 import { RequestGate } from './request-gate.ts';
 import { type ChangedList, type KeeperEvents, ServerKeeper } from './server-keeper.ts';
+
+/** callers that wait for changes of the lists (`subscriptions/listen`) */
+const SUBSCRIPTIONS_MAX = 32;
+/** silence to the question of the newer revision; then it is asked as the older one has it */
+const PROBE_TIMEOUT_MS = 10_000;
 
 export interface BridgeOptions extends Partial<Omit<KeeperEvents, 'onListChanged'>> {
   readonly clock: Clock;
@@ -46,7 +50,7 @@ export const bridgeStdio = async (command: ServerCommand, options: BridgeOptions
   const handler = createMcpHandler((context) => makeBridgedServer({ keeper, calls, allowTools }, context), {
     // A tool may take minutes: the answer begins at once and is kept alive, or whoever stands between would give it up.
     responseMode: 'sse',
-    maxSubscriptions: BRIDGE_LIMITS.SUBSCRIPTIONS_MAX,
+    maxSubscriptions: SUBSCRIPTIONS_MAX,
     onerror: (error) => options.onOddity?.(error.message),
   });
   const gate = new RequestGate(handler.fetch, calls, options.tokenHash);
@@ -85,7 +89,7 @@ const makeKeeper = (
 ): ServerKeeper =>
   new ServerKeeper({
     command,
-    probeTimeoutMs: options.probeTimeoutMs ?? BRIDGE_LIMITS.PROBE_TIMEOUT_MS,
+    probeTimeoutMs: options.probeTimeoutMs ?? PROBE_TIMEOUT_MS,
     clientInfo: { name: 'tunnel-mcp-publish', version: options.version },
     clock: options.clock,
     onEnded: (reason, restartInMs) => options.onEnded?.(reason, restartInMs),

@@ -10,9 +10,11 @@ import {
   type ServerContext,
   type Tool,
 } from '@modelcontextprotocol/server';
-import { BRIDGE_LIMITS } from './bridge-limits.ts';
 import type { OpenCalls } from './open-calls.ts';
 import type { ForwardedMethod, ServerFacts, ServerKeeper } from './server-keeper.ts';
+
+/** progress that one call may report; what comes then is left out, since a caller that does not read it lets it pile up */
+const PROGRESS_MAX_BYTES = 1024 * 1024;
 
 const INVALID_PARAMS = -32602;
 export const SESSION_HEADER = 'mcp-session-id';
@@ -94,7 +96,7 @@ const forwardRequest = (
   const onProgress = (progress: object): void => {
     const message = { ...progress, progressToken };
     progressBytes += JSON.stringify(message).length;
-    if (progressBytes > BRIDGE_LIMITS.PROGRESS_MAX_BYTES) return;
+    if (progressBytes > PROGRESS_MAX_BYTES) return;
     // Who has left hears of no progress.
     notify({ method: 'notifications/progress', params: message }).catch(() => {});
   };

@@ -1,10 +1,11 @@
 // Programs that behave badly, each of them a line of shell: what is heard of them, and that none of them stays.
+
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { isProcessAlive } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { BRIDGE_LIMITS } from './bridge-limits.ts';
-import { ChildProcess } from './child-process.ts';
+import { ChildProcess, CLOSED_PIPE_MS } from './child-process.ts';
+import { STOP_STEP_MS } from './group-watch.ts';
 
 interface ChildUnderTest {
   readonly child: ChildProcess;
@@ -32,7 +33,7 @@ const run = async (script: string): Promise<ChildUnderTest> => {
 afterEach(async () => {
   for (const { child, clock } of started.splice(0)) {
     const closed = child.close();
-    await clock.advance(3 * BRIDGE_LIMITS.STOP_STEP_MS);
+    await clock.advance(3 * STOP_STEP_MS);
     await closed;
     expect(clock.pendingTimers).toBe(0);
   }
@@ -49,7 +50,7 @@ describe('a program that goes on', () => {
       await child.send({ jsonrpc: '2.0', method: 'ping' }).catch(() => {});
       expect(clock.pendingTimers).toBe(1);
     });
-    await clock.advance(BRIDGE_LIMITS.CLOSED_PIPE_MS - 1);
+    await clock.advance(CLOSED_PIPE_MS - 1);
     expect(isOver()).toBe(false);
     await clock.advance(1);
     await eventually(() => expect(isOver()).toBe(true));

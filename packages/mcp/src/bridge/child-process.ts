@@ -4,8 +4,19 @@ import { type ChildProcess as NodeChild, spawn } from 'node:child_process';
 import { isJSONRPCResponse, type JSONRPCMessage, type RequestId, type Transport } from '@modelcontextprotocol/client';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { BRIDGE_LIMITS } from './bridge-limits.ts';
-import { GroupWatch } from './group-watch.ts';
+import { GroupWatch, STOP_STEP_MS } from './group-watch.ts';
 import { LineReader } from './line-reader.ts';
+
+/** after the program has ended: output of it that is still on the way, or a pipe that a program of its own holds */
+const DRAIN_AFTER_EXIT_MS = 500;
+/** a program that has closed its stdout or stdin and does not end: then it is ended, and started again */
+export const CLOSED_PIPE_MS = 1000;
+/** a line of its stderr; the rest of it is left out */
+const STDERR_LINE_MAX_BYTES = 4 * 1024;
+/** lines of its stderr that are passed on within a second; more are counted */
+const STDERR_LINES_PER_SECOND = 100;
+/** bytes that wait for the server to read them: as many messages as it has calls; then it counts as stuck and is started again */
+const UNREAD_MAX_BYTES = 33 * 1024 * 1024;
 
 /** How the program is started. */
 export interface ServerCommand {
@@ -126,7 +137,7 @@ export class ChildProcess implements Transport {
   #onPipeClosed(pipe: 'stdin' | 'stdout'): void {
     if (this.#isOver || this.#timer !== null) return;
     const giveUp = (): void => this.#giveUp(`it has closed its ${pipe}`);
-    this.#timer = this.#deps.clock.setTimeout(giveUp, BRIDGE_LIMITS.CLOSED_PIPE_MS);
+    this.#timer = this.#deps.clock.setTimeout(giveUp, CLOSED_PIPE_MS);
   }
 
   #giveUp(end: string): void {
@@ -141,7 +152,7 @@ export class ChildProcess implements Transport {
     if (!this.#isStuck) this.#end = signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`;
     this.#kill('SIGKILL');
     this.#timer?.cancel();
-    this.#timer = this.#deps.clock.setTimeout(() => this.#finish(this.#end), BRIDGE_LIMITS.DRAIN_AFTER_EXIT_MS);
+    this.#timer = this.#deps.clock.setTimeout(() => this.#finish(this.#end), DRAIN_AFTER_EXIT_MS);
   }
 
   #finish(end: string): void {
@@ -166,8 +177,8 @@ export class ChildProcess implements Transport {
     if (child.exitCode === null && child.signalCode === null && this.#timer === null) {
       this.#timer = this.#deps.clock.setTimeout(() => {
         this.#kill('SIGTERM');
-        this.#timer = this.#deps.clock.setTimeout(() => this.#kill('SIGKILL'), BRIDGE_LIMITS.STOP_STEP_MS);
-      }, BRIDGE_LIMITS.STOP_STEP_MS);
+        this.#timer = this.#deps.clock.setTimeout(() => this.#kill('SIGKILL'), STOP_STEP_MS);
+      }, STOP_STEP_MS);
     }
     return this.#over;
   }
@@ -189,7 +200,7 @@ export class ChildProcess implements Transport {
       return Promise.reject(new Error(`the server cannot be asked: ${this.#end}`));
     }
     stdin.write(`${lineOf(message)}\n`);
-    if (stdin.writableLength > BRIDGE_LIMITS.UNREAD_MAX_BYTES) {
+    if (stdin.writableLength > UNREAD_MAX_BYTES) {
       this.#giveUp('it does not read what it is sent');
     }
     return Promise.resolve();
@@ -250,9 +261,9 @@ class StderrLines {
 
   constructor(deps: ChildProcessDeps) {
     this.#deps = deps;
-    this.#lines = new LineReader(BRIDGE_LIMITS.STDERR_LINE_MAX_BYTES, {
+    this.#lines = new LineReader(STDERR_LINE_MAX_BYTES, {
       onLine: (line) => this.#tell(line),
-      onTooLong: () => this.#tell(`(a line of more than ${BRIDGE_LIMITS.STDERR_LINE_MAX_BYTES} bytes)`),
+      onTooLong: () => this.#tell(`(a line of more than ${STDERR_LINE_MAX_BYTES} bytes)`),
     });
   }
 
@@ -273,7 +284,7 @@ class StderrLines {
       this.#told = 0;
     }
     this.#told += 1;
-    if (this.#told <= BRIDGE_LIMITS.STDERR_LINES_PER_SECOND) this.#deps.onStderr(line);
+    if (this.#told <= STDERR_LINES_PER_SECOND) this.#deps.onStderr(line);
     else this.#untold += 1;
   }
 

@@ -2,13 +2,15 @@
 // itself then; one that is busy, or has started others, may not.
 import { type ChildProcess as NodeChild, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { BRIDGE_LIMITS } from './bridge-limits.ts';
+
+/** from the end of its stdin to SIGTERM, and from there to SIGKILL */
+export const STOP_STEP_MS = 1000;
 
 /**
  * A line means that the group has ended, the end of the pipe that we have. Who ends by itself has a moment for that. The number of a group is not
  * given to another within it.
  */
-const SCRIPT = `read -r line || { sleep ${BRIDGE_LIMITS.STOP_STEP_MS / 1000}; kill -s KILL -- "-$1"; }`;
+const SCRIPT = `read -r line || { sleep ${STOP_STEP_MS / 1000}; kill -s KILL -- "-$1"; }`;
 
 /** For systems with process groups. Where there is no shell there is no watch. */
 export class GroupWatch {

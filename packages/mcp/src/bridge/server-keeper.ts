@@ -11,8 +11,28 @@ import {
 } from '@modelcontextprotocol/client';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { BRIDGE_LIMITS } from './bridge-limits.ts';
 import { ChildProcess, INTERNAL_ERROR, type ServerCommand } from './child-process.ts';
+
+/**
+ * how long the server may take to answer a call, from its last sign of progress
+ * @limit mcp: Published server: call, time since its last progress | the call fails
+ */
+const CALL_TIMEOUT_MS = 600_000;
+/** how long a call may take at all, however often it reports progress */
+const CALL_TOTAL_MS = 3_600_000;
+/**
+ * how long the server may take to start and say what it is: `npx` fetches it first
+ * @limit mcp: Published server: start, time | the start has failed, and is tried again
+ */
+const START_TIMEOUT_MS = 60_000;
+/** pages of the list of tools that are read when the server starts; one with more is not served */
+const TOOL_PAGES_MAX = 64;
+/** pause before the server is started again; doubled each time it ends early */
+const RESTART_FIRST_MS = 1000;
+/** the longest of these pauses */
+const RESTART_LONGEST_MS = 30_000;
+/** a server that ran for so long has not ended early: the next pause is the first again */
+export const RESTART_FORGET_AFTER_MS = 60_000;
 
 /** What the server says of itself, kept while it is away. */
 export interface ServerFacts {
@@ -70,7 +90,7 @@ interface Connection {
 
 /** The pause before the next start, after so many ends in a row that came early. */
 export const restartDelayMs = (earlyEnds: number): number =>
-  Math.min(BRIDGE_LIMITS.RESTART_FIRST_MS * 2 ** Math.min(earlyEnds, 10), BRIDGE_LIMITS.RESTART_LONGEST_MS);
+  Math.min(RESTART_FIRST_MS * 2 ** Math.min(earlyEnds, 10), RESTART_LONGEST_MS);
 
 export class ServerKeeper {
   readonly #deps: KeeperDeps;
@@ -117,8 +137,8 @@ export class ServerKeeper {
         { method, params },
         {
           signal,
-          timeout: BRIDGE_LIMITS.CALL_TIMEOUT_MS,
-          maxTotalTimeout: BRIDGE_LIMITS.CALL_TOTAL_MS,
+          timeout: CALL_TIMEOUT_MS,
+          maxTotalTimeout: CALL_TOTAL_MS,
           resetTimeoutOnProgress: true,
           ...(onProgress === null ? {} : { onprogress: onProgress }),
         },
@@ -160,14 +180,14 @@ export class ServerKeeper {
       capabilities: {},
       versionNegotiation: { mode: 'auto', probe: { timeoutMs: this.#deps.probeTimeoutMs } },
       inputRequired: { autoFulfill: false },
-      listMaxPages: BRIDGE_LIMITS.TOOL_PAGES_MAX,
+      listMaxPages: TOOL_PAGES_MAX,
       listChanged: this.#listChanged(() => this.#connection?.client === client),
     });
     client.onerror = (error) => onOddity(error.message);
     this.#starting = child;
     try {
       const prior = isLegacy ? { prior: { kind: 'legacy' as const } } : {};
-      await client.connect(child, { timeout: BRIDGE_LIMITS.START_TIMEOUT_MS, ...prior });
+      await client.connect(child, { timeout: START_TIMEOUT_MS, ...prior });
       this.#facts = await this.#learn(client);
     } catch (error) {
       await child.close();
@@ -185,7 +205,7 @@ export class ServerKeeper {
 
   async #learn(client: Client): Promise<ServerFacts> {
     const capabilities = client.getServerCapabilities() ?? {};
-    const timeout = { timeout: BRIDGE_LIMITS.START_TIMEOUT_MS };
+    const timeout = { timeout: START_TIMEOUT_MS };
     const { tools } = capabilities.tools === undefined ? { tools: [] } : await client.listTools(undefined, timeout);
     return {
       info: client.getServerVersion() ?? { name: 'mcp-server', version: '0' },
@@ -217,7 +237,7 @@ export class ServerKeeper {
     if (this.#connection?.client !== client) return;
     this.#connection = null;
     if (this.#isClosed) return;
-    if (this.#deps.clock.monotonic() - this.#since >= BRIDGE_LIMITS.RESTART_FORGET_AFTER_MS) this.#earlyEnds = 0;
+    if (this.#deps.clock.monotonic() - this.#since >= RESTART_FORGET_AFTER_MS) this.#earlyEnds = 0;
     this.#restart(child.end);
   }
 

@@ -1,9 +1,13 @@
 // What may stand in an argument, and how one that may not is refused: by its name, what it must be, and never with the whole of what was said.
 import { Fault } from '@tunnel/errors';
 import * as z from 'zod';
-import { MCP_TOOL_LIMITS } from './tool-limits.ts';
 
-const { TOOL_NAME_MAX_CHARS, TOOL_QUOTE_MAX_CHARS } = MCP_TOOL_LIMITS;
+/** of a caller's own word (a field, a name) that is quoted */
+const TOOL_QUOTE_MAX_CHARS = 80;
+/** an id or a name of a tunnel, the id of a request, a host: the longest of them is a host name of 253 characters */
+const TOOL_NAME_MAX_CHARS = 260;
+/** a part of a path that is looked for */
+const TOOL_PATH_PART_MAX_CHARS = 1024;
 
 /** NUL, and halves of a character: nothing that stores or sends text takes them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what it looks for
@@ -33,7 +37,7 @@ export const methodArgument = text('Only requests with this HTTP method.', 32).t
 
 export const pathArgument = text(
   'Only requests whose path with its query contains this text.',
-  MCP_TOOL_LIMITS.TOOL_PATH_PART_MAX_CHARS,
+  TOOL_PATH_PART_MAX_CHARS,
 );
 
 /** The beginning, and no half of a character at its end. */

@@ -4,7 +4,10 @@ import type { Offer } from './offer.ts';
 import type { ToolCall, ToolHost } from './tool-host.ts';
 import { MCP_TOOL_LIMITS } from './tool-limits.ts';
 
-const { TOOL_COMPLETIONS_MAX, TOOL_TUNNELS_MAX } = MCP_TOOL_LIMITS;
+/** values in one answer: the protocol allows no more */
+const TOOL_COMPLETIONS_MAX = 100;
+
+const { TOOL_TUNNELS_MAX } = MCP_TOOL_LIMITS;
 
 type Reference =
   | { readonly type: 'ref/prompt'; readonly name: string }

@@ -1,13 +1,12 @@
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
-import { boundedOutput, failedResult, goodResult } from './results.ts';
+import { boundedOutput, failedResult, goodResult, TOOL_RESULT_MAX_BYTES } from './results.ts';
 import { requestOf } from './scripted-host.fixture.ts';
-import { MCP_TOOL_LIMITS } from './tool-limits.ts';
 
 const bytesOf = (output: Readonly<Record<string, unknown>>): number =>
   Buffer.byteLength(JSON.stringify(goodResult(output)));
 
-const MAX = MCP_TOOL_LIMITS.TOOL_RESULT_MAX_BYTES;
+const MAX = TOOL_RESULT_MAX_BYTES;
 
 describe('the bound of a result', () => {
   it('leaves alone what fits', () => {

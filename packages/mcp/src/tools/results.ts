@@ -2,9 +2,14 @@
 import type { ErrorCode, Fault } from '@tunnel/errors';
 import { cutText } from './arguments.ts';
 import type { ToolOutput } from './tool.ts';
-import { MCP_TOOL_LIMITS } from './tool-limits.ts';
 
-const { TOOL_RESULT_MAX_BYTES, TOOL_MESSAGE_MAX_CHARS } = MCP_TOOL_LIMITS;
+/**
+ * a result as it goes out, structured and as text: a model pays for every word of it
+ * @limit mcp: Tools: result, size | the result is shortened and says so
+ */
+export const TOOL_RESULT_MAX_BYTES = 256 * 1024;
+/** of a failure in words, and of what a caller said that is quoted in it: a line, not a page */
+export const TOOL_MESSAGE_MAX_CHARS = 1000;
 
 export interface ToolResult {
   readonly [field: string]: unknown;

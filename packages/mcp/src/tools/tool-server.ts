@@ -7,10 +7,9 @@ import { complete } from './completions.ts';
 import { Offer, type OfferLimits } from './offer.ts';
 import type { Prompt } from './prompts.ts';
 import { explainCode, isTemplate, readAddress } from './resources.ts';
-import { failedResult, goodResult, lineOfFault } from './results.ts';
+import { failedResult, goodResult, lineOfFault, TOOL_MESSAGE_MAX_CHARS } from './results.ts';
 import type { ToolClock } from './tool.ts';
 import type { ToolHost } from './tool-host.ts';
-import { MCP_TOOL_LIMITS } from './tool-limits.ts';
 
 export interface ToolServerOptions extends OfferLimits {
   /** Of the product. */
@@ -88,10 +87,7 @@ const unknown = (what: string, name: string): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.InvalidParams, `there is no ${what} ${quoted(name)} here`);
 
 const noResource = (uri: string): ResourceNotFoundError =>
-  new ResourceNotFoundError(
-    uri.slice(0, MCP_TOOL_LIMITS.TOOL_MESSAGE_MAX_CHARS),
-    `there is no resource ${quoted(uri)} here`,
-  );
+  new ResourceNotFoundError(uri.slice(0, TOOL_MESSAGE_MAX_CHARS), `there is no resource ${quoted(uri)} here`);
 
 const protocolErrorOf = (fault: Fault): ProtocolError =>
   new ProtocolError(

@@ -4,9 +4,14 @@ import { methodArgument, pathArgument, tunnelArgument, wholeNumber } from '../ar
 import { lineOfRequest, requestLine, UNTRUSTED_WARNING, untrusted } from '../captured.ts';
 import { defineTool } from '../tool.ts';
 import type { RequestLine } from '../tool-host.ts';
-import { MCP_TOOL_LIMITS } from '../tool-limits.ts';
 
-const { TOOL_REQUESTS_DEFAULT, TOOL_REQUESTS_MAX } = MCP_TOOL_LIMITS;
+/** requests in one answer unless more were asked for */
+const TOOL_REQUESTS_DEFAULT = 20;
+/**
+ * requests in one answer: what an edge keeps of one tunnel is not much more
+ * @limit mcp: Tools: requests in one result | older requests are left out
+ */
+const TOOL_REQUESTS_MAX = 50;
 
 interface Filter {
   readonly method?: string | undefined;

@@ -5,7 +5,10 @@ import { wholeNumber } from '../arguments.ts';
 import { defineTool } from '../tool.ts';
 import { MCP_TOOL_LIMITS } from '../tool-limits.ts';
 
-const { TOOL_TUNNELS_DEFAULT, TOOL_TUNNELS_MAX } = MCP_TOOL_LIMITS;
+/** tunnels in one answer unless more were asked for: a page that a model reads at once */
+const TOOL_TUNNELS_DEFAULT = 20;
+
+const { TOOL_TUNNELS_MAX } = MCP_TOOL_LIMITS;
 
 /** What lives has the fields of the edge, what has ended those of the log. */
 export const shownTunnel = z.union([edgeTunnel, tunnelLogEntry]);

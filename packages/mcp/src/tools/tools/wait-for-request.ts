@@ -3,9 +3,16 @@ import * as z from 'zod';
 import { methodArgument, pathArgument, tunnelArgument, wholeNumber } from '../arguments.ts';
 import { UNTRUSTED_WARNING, untrusted, wholeRequest } from '../captured.ts';
 import { defineTool, type TimedCall } from '../tool.ts';
-import { MCP_TOOL_LIMITS } from '../tool-limits.ts';
 
-const { TOOL_WAIT_DEFAULT_MS, TOOL_WAIT_MAX_MS, TOOL_PROGRESS_INTERVAL_MS } = MCP_TOOL_LIMITS;
+/** how long a request is waited for unless it was said: what most hosts allow a call */
+const TOOL_WAIT_DEFAULT_MS = 60_000;
+/**
+ * the longest wait: a person who has to press a button somewhere is back by then
+ * @limit mcp: Tools: longest wait for a request | the tool returns without one
+ */
+const TOOL_WAIT_MAX_MS = 300_000;
+/** between two reports of progress: they may be 5 s apart, and timers are late on a busy machine */
+const TOOL_PROGRESS_INTERVAL_MS = 4500;
 
 const inSeconds = (ms: number): number => Math.round(ms / 100) / 10;
 
