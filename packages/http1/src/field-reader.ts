@@ -2,7 +2,11 @@
 
 import { BLANK, CR, classAt, eachListItem, HTAB, LF, SP, TOKEN, VALUE } from './characters.ts';
 import { type FieldRole, type HeaderField, LineField, type PartField, roleAt } from './fields.ts';
-import { HTTP1_LIMITS } from './limits.ts';
+
+/** sixteen digits hold every safe integer, and leave room for a writer that pads with zeros */
+const HTTP_LENGTH_MAX_DIGITS = 16;
+/** names in `Connection`: each is compared with each field, so a long list would be work for nothing */
+const HTTP_CONNECTION_OPTIONS_MAX = 32;
 
 /** What is wrong with a head: data, so that the rim can answer, close and count. */
 export interface HeadProblem {
@@ -122,7 +126,7 @@ export class FieldReader {
     if (value === 'keep-alive') this.keepAlive = true;
     else if (value === 'close') this.close = true;
     else eachListItem(value.toLowerCase(), (option) => this.#noteOption(option));
-    const isTooLong = this.named !== null && this.named.length > HTTP1_LIMITS.HTTP_CONNECTION_OPTIONS_MAX;
+    const isTooLong = this.named !== null && this.named.length > HTTP_CONNECTION_OPTIONS_MAX;
     return isTooLong ? headProblem(400, 'too many options in Connection') : null;
   }
 
@@ -131,7 +135,7 @@ export class FieldReader {
     else if (option === 'keep-alive') this.keepAlive = true;
     else if (option === 'upgrade') this.upgradeOption = true;
     else if (this.named === null) this.named = [option];
-    else if (this.named.length <= HTTP1_LIMITS.HTTP_CONNECTION_OPTIONS_MAX) this.named.push(option);
+    else if (this.named.length <= HTTP_CONNECTION_OPTIONS_MAX) this.named.push(option);
   }
 }
 
@@ -154,7 +158,7 @@ const valueEnd = (text: string, from: number): number => {
 
 /** -1: not a length. `+5`, `0x5`, `5, 5`, ` 5 5`, the empty text and what no number here can hold are none. */
 const readLength = (value: string): number => {
-  if (value.length === 0 || value.length > HTTP1_LIMITS.HTTP_LENGTH_MAX_DIGITS) return -1;
+  if (value.length === 0 || value.length > HTTP_LENGTH_MAX_DIGITS) return -1;
   let length = 0;
   for (let at = 0; at < value.length; at += 1) {
     const digit = value.charCodeAt(at) - 0x30;

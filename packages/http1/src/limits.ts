@@ -1,9 +1,8 @@
-// Every bound of HTTP/1.1 messages, by name. docs/limits.md is written from these lines; a test compares the two.
+// Bounds that several files of this package share, or other packages know. Every other bound stands beside its use.
 
 const KiB = 1024;
 
 export const HTTP1_LIMITS = {
-  // --- messages of HTTP/1.1 ---
   /**
    * from the request or status line to the empty line, both included; above: 431
    * @limit visitors: HTTP/1.1 request head, size | 431 `HTTP_HEAD_TOO_LARGE`
@@ -20,10 +19,6 @@ export const HTTP1_LIMITS = {
   HTTP_CHUNK_EXTENSION_MAX_BYTES: 4 * KiB,
   /** field lines after the last chunk, together */
   HTTP_TRAILERS_MAX_BYTES: 8 * KiB,
-  /** sixteen digits hold every safe integer, and leave room for a writer that pads with zeros */
-  HTTP_LENGTH_MAX_DIGITS: 16,
-  /** names in `Connection`: each is compared with each field, so a long list would be work for nothing */
-  HTTP_CONNECTION_OPTIONS_MAX: 32,
   /** a DNS name has at most 253 characters; the longest port adds six */
   HTTP_AUTHORITY_MAX_CHARS: 260,
 } as const;
