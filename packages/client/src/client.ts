@@ -24,6 +24,12 @@ import { type Tunnel, TunnelEntry } from './tunnels/tunnel.ts';
 import { TunnelRegistry } from './tunnels/tunnel-registry.ts';
 import { acceptTunnel, type ClientSpec, type TunnelOptions } from './tunnels/tunnel-spec.ts';
 
+/**
+ * at the first start the client gives up after this (exit code 5), unless --wait
+ * @limit tunnels: First connection of `tunnel`, time | `CLIENT_SERVER_UNREACHABLE` and exit code 5, unless `--wait` is given
+ */
+const FIRST_CONNECT_TIMEOUT_MS = 30_000;
+
 export interface CloseOptions {
   /** How long visitors that are being served may take; 0, the default, cuts them off. */
   readonly drainMs?: number;
@@ -189,12 +195,12 @@ class TunnelClient implements Client {
   async start(): Promise<void> {
     const { clock, wait, endpoint } = this.#settings;
     const server = endpoint.address.text;
-    const seconds = CLIENT_LIMITS.FIRST_CONNECT_TIMEOUT_MS / 1000;
+    const seconds = FIRST_CONNECT_TIMEOUT_MS / 1000;
     const deadline = wait
       ? null
       : clock.setTimeout(() => {
           this.#finish(this.#lastFault ?? unreachable(server, `no answer within ${seconds} s`));
-        }, CLIENT_LIMITS.FIRST_CONNECT_TIMEOUT_MS);
+        }, FIRST_CONNECT_TIMEOUT_MS);
     this.#status.emit({ type: 'connecting', server });
     const up = new Promise<'up'>((resolve) => {
       this.#onFirstUp = () => resolve('up');

@@ -5,10 +5,12 @@ import { Fault } from '@tunnel/errors';
 import { type Carrier, createCarrier } from '@tunnel/mux';
 import { ALPN_TUNNEL, CARRIER_PROTOCOL } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { reasonOf, unreachable } from '../network/dial-faults.ts';
 import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 import { readUpgradeHead } from './upgrade-head.ts';
+
+/** connect, TLS and upgrade of one carrier together */
+const CARRIER_DIAL_TIMEOUT_MS = 10_000;
 
 export interface CarrierDialOptions {
   readonly clock: Clock;
@@ -20,7 +22,7 @@ export interface CarrierDialOptions {
 
 export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOptions): Promise<Carrier> => {
   const late = new AbortController();
-  const withinMs = dialTimeoutMs(endpoint, CLIENT_LIMITS.CARRIER_DIAL_TIMEOUT_MS);
+  const withinMs = dialTimeoutMs(endpoint, CARRIER_DIAL_TIMEOUT_MS);
   const timer = options.clock.setTimeout(
     () => late.abort(new Error(`no answer within ${withinMs / 1000} s`)),
     withinMs,

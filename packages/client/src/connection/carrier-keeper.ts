@@ -2,9 +2,13 @@
 // The session knows nothing of it: its other carriers go on.
 import type { Carrier } from '@tunnel/mux';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { Backoff } from '../network/backoff.ts';
 import { reasonOf } from '../network/dial-faults.ts';
+
+/** the edge answers on the control connection, so its tunnels are not without carriers for long */
+const CARRIER_RETRY_MAX_MS = 5000;
+/** RequestCarriers is repeated when no tokens have come by then */
+const CARRIER_TOKEN_WAIT_MS = 10_000;
 
 export interface CarrierKeeperDeps {
   readonly count: number;
@@ -45,7 +49,7 @@ export class CarrierKeeper {
     for (let index = 0; index < this.#deps.count; index += 1) {
       const slot: CarrierSlot = {
         state: { kind: 'dialing' },
-        pace: new Backoff(this.#deps.clock, this.#deps.random, CLIENT_LIMITS.CARRIER_RETRY_MAX_MS),
+        pace: new Backoff(this.#deps.clock, this.#deps.random, CARRIER_RETRY_MAX_MS),
       };
       this.#slots.push(slot);
       const token = tokens[index];
@@ -83,7 +87,7 @@ export class CarrierKeeper {
 
   #ask(slot: CarrierSlot): void {
     // An edge that never answers must not stop the slot for good.
-    const timer = this.#deps.clock.setTimeout(() => this.#wait(slot), CLIENT_LIMITS.CARRIER_TOKEN_WAIT_MS);
+    const timer = this.#deps.clock.setTimeout(() => this.#wait(slot), CARRIER_TOKEN_WAIT_MS);
     slot.state = { kind: 'asking', timer };
     this.#deps.requestTokens(1);
   }

@@ -11,6 +11,11 @@ import { ControlLink } from './control-link.ts';
 import type { Endpoint } from './dial-socket.ts';
 import { Session, type SessionEnd } from './session.ts';
 
+/** a password that a proxy took before and does not take any more is shown to it again, but not often */
+const PROXY_AUTH_RETRY_MS = 60_000;
+/** earlier sessions whose streams still finish after a reconnect */
+const RETIRED_SESSIONS_MAX = 8;
+
 export interface ConnectionSettings {
   readonly endpoint: Endpoint;
   readonly token: Secret;
@@ -169,7 +174,7 @@ export class Connection {
     if (error instanceof AttemptFailed) return error;
     const fault = Fault.from(error);
     // A proxy that is shown a password too often, which was changed meanwhile, may lock its user out.
-    const retryAfterMs = fault.code === 'CLIENT_PROXY_AUTH' ? CLIENT_LIMITS.PROXY_AUTH_RETRY_MS : 0;
+    const retryAfterMs = fault.code === 'CLIENT_PROXY_AUTH' ? PROXY_AUTH_RETRY_MS : 0;
     return new AttemptFailed(fault, { final: !this.#everUp && !fault.retryable, retryAfterMs });
   }
 
@@ -215,7 +220,7 @@ class RetiredSessions {
     this.#sessions.add(session);
     // A client that flaps must not gather connections without end: the oldest gives way.
     const [oldest] = this.#sessions;
-    if (this.#sessions.size > CLIENT_LIMITS.RETIRED_SESSIONS_MAX && oldest !== undefined) {
+    if (this.#sessions.size > RETIRED_SESSIONS_MAX && oldest !== undefined) {
       this.#close(oldest, { code: 'limit', text: 'too many connections were lost with streams on them' });
     }
   }

@@ -7,7 +7,6 @@ import { WIRE_LIMITS } from '@tunnel/protocol';
 import { isLoopbackHost } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import WebSocket from 'ws';
-import { CLIENT_LIMITS } from '../limits.ts';
 import {
   certificateFault,
   codeOf,
@@ -20,6 +19,9 @@ import {
 import { type ServerAddress } from '../network/endpoint.ts';
 import { withinTime } from '../network/within-time.ts';
 import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
+
+/** after a failed handshake: how long the client looks whether the server speaks TLS or not */
+export const KIND_PROBE_TIMEOUT_MS = 3000;
 
 export interface ControlDialOptions<T> {
   readonly clock: Clock;
@@ -122,7 +124,7 @@ const probeKind = async (endpoint: Endpoint, clock: Clock): Promise<PortKind> =>
 };
 
 const probe = (endpoint: Endpoint, clock: Clock): Promise<Socket> =>
-  withinTime(clock, CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS, new Error('no answer'), (signal) =>
+  withinTime(clock, KIND_PROBE_TIMEOUT_MS, new Error('no answer'), (signal) =>
     dialSocket(endpoint, { clock, minTlsVersion: 'TLSv1.2', signal }),
   );
 
@@ -153,7 +155,7 @@ const answersHttp = (socket: Socket, { text }: ServerAddress, clock: Clock): Pro
       socket.destroy();
       resolve(yes);
     };
-    const late = clock.setTimeout(() => answer(false), CLIENT_LIMITS.KIND_PROBE_TIMEOUT_MS);
+    const late = clock.setTimeout(() => answer(false), KIND_PROBE_TIMEOUT_MS);
     socket.write(`GET / HTTP/1.1\r\nHost: ${text}\r\nConnection: close\r\n\r\n`);
     socket.once('data', (bytes) => answer(bytes.toString('latin1', 0, 7) === 'HTTP/1.'));
     socket.on('error', () => answer(false));

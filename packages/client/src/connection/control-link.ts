@@ -14,6 +14,9 @@ import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { CLIENT_LIMITS } from '../limits.ts';
 
+/** how long a client that ends waits for the edge to take note */
+const CLIENT_CLOSE_TIMEOUT_MS = 2000;
+
 /** Why a control connection is over. */
 export interface LinkEnd {
   /** The WebSocket close code; 1006 when there was none. */
@@ -122,7 +125,7 @@ export class ControlLink {
   /** Ends in good order; what was sent before goes out first. A peer that does not answer is not waited for. */
   close(code: number, reason: string): void {
     if (this.#end !== null || this.#closing !== null) return;
-    this.#closing = this.#clock.setTimeout(() => this.#socket.terminate(), CLIENT_LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
+    this.#closing = this.#clock.setTimeout(() => this.#socket.terminate(), CLIENT_CLOSE_TIMEOUT_MS);
     this.#socket.close(code, reason);
   }
 
@@ -191,7 +194,7 @@ const faultOfClose = (code: number): Fault => {
 export const awaitClose = async (link: ControlLink, clock: Clock): Promise<void> => {
   if (!link.isOpen) return;
   await new Promise<void>((resolve) => {
-    const timer = clock.setTimeout(resolve, CLIENT_LIMITS.CLIENT_CLOSE_TIMEOUT_MS);
+    const timer = clock.setTimeout(resolve, CLIENT_CLOSE_TIMEOUT_MS);
     const onEnd = (): void => {
       timer.cancel();
       resolve();

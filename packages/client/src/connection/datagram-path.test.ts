@@ -3,8 +3,7 @@ import { type DatagramWay, MuxSession, PacketSocket, processBudget, UdpPath } fr
 import { CAPABILITIES, type MessageOf } from '@tunnel/protocol';
 import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { CLIENT_LIMITS } from '../limits.ts';
-import { DatagramPath } from './datagram-path.ts';
+import { DatagramPath, OWN_ADDRESSES_EVERY_MS } from './datagram-path.ts';
 
 let clock: FakeClock;
 let mux: MuxSession;
@@ -119,7 +118,7 @@ it('when the machine has another address, another socket is asked at once, and t
   await bringUp();
   const before = newestPort();
   addresses = '198.51.100.7';
-  await clock.advance(CLIENT_LIMITS.OWN_ADDRESSES_EVERY_MS);
+  await clock.advance(OWN_ADDRESSES_EVERY_MS);
   await clock.advance(100);
   await eventually(() => expect(newestPort()).not.toBe(before));
   expect([mux.datagramPath?.isUp, reasons()]).toEqual([true, ['carrier probing', 'udp']]);
@@ -134,7 +133,7 @@ it('an address that changes ends the wait of a path that was given up', async ()
   await clock.advance(5000 + 9100);
   isBlocked = false;
   addresses = '198.51.100.7';
-  await clock.advance(CLIENT_LIMITS.OWN_ADDRESSES_EVERY_MS);
+  await clock.advance(OWN_ADDRESSES_EVERY_MS);
   await clock.advance(50);
   await eventually(() => expect(reasons().at(-1)).toBe('udp'));
 });

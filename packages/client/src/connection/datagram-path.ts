@@ -15,7 +15,9 @@ import {
 import type { EdgeUdp } from '@tunnel/peer';
 import type { MessageOf, SealedPath } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
+
+/** how often a client with udp tunnels or peers looks whether its own addresses have changed */
+export const OWN_ADDRESSES_EVERY_MS = 10_000;
 
 type Offer = MessageOf<'DatagramPath'>;
 
@@ -87,7 +89,7 @@ export class DatagramPath {
     this.#path = path;
     mux.datagramPath = path;
     this.#addresses = this.#ownAddresses();
-    this.#watch = clock.setInterval(() => this.#lookAtAddresses(), CLIENT_LIMITS.OWN_ADDRESSES_EVERY_MS);
+    this.#watch = clock.setInterval(() => this.#lookAtAddresses(), OWN_ADDRESSES_EVERY_MS);
     path.start();
     void this.#openSocket(path);
   }

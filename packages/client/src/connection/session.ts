@@ -26,7 +26,6 @@ import {
 } from '@tunnel/protocol';
 import { reachesOwnMachine } from '@tunnel/rules/net';
 import { type Clock, type Logger, sha256Hex } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { reasonOf, unreachable } from '../network/dial-faults.ts';
 import { AttemptFailed } from './authenticate.ts';
 import { dialCarrier } from './carrier-dialer.ts';
@@ -34,6 +33,9 @@ import { CarrierKeeper } from './carrier-keeper.ts';
 import type { ControlLink } from './control-link.ts';
 import { DatagramPath } from './datagram-path.ts';
 import type { Endpoint } from './dial-socket.ts';
+
+/** a session without any carrier by then is given up and dialled anew */
+const FIRST_CARRIER_TIMEOUT_MS = 15_000;
 
 export interface SessionEnd {
   readonly fault: Fault;
@@ -128,7 +130,7 @@ export class Session {
     const late = clock.setTimeout(() => {
       const reason = this.#lastDialError === undefined ? 'no carrier could be opened' : reasonOf(this.#lastDialError);
       this.link.drop(unreachable(endpoint.address.text, reason));
-    }, CLIENT_LIMITS.FIRST_CARRIER_TIMEOUT_MS);
+    }, FIRST_CARRIER_TIMEOUT_MS);
     try {
       await new Promise<void>((resolve, reject) => {
         this.#started = { resolve, reject };

@@ -1,6 +1,8 @@
 // Reads the answer to an upgrade request off a socket: bounded, strict, and not one byte too many.
 import type { Socket } from 'node:net';
-import { CLIENT_LIMITS } from '../limits.ts';
+
+/** the head of the answer to a carrier upgrade */
+const CARRIER_UPGRADE_HEAD_MAX_BYTES = 8 * 1024;
 
 export interface UpgradeHead {
   readonly status: number;
@@ -35,11 +37,7 @@ export const readUpgradeHead = (socket: Socket, signal: AbortSignal): Promise<Up
       const searchFrom = Math.max(0, seen.length - END.length + 1);
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       const end = seen.indexOf(END, searchFrom);
-      if (
-        end < 0
-          ? seen.length > CLIENT_LIMITS.CARRIER_UPGRADE_HEAD_MAX_BYTES
-          : end > CLIENT_LIMITS.CARRIER_UPGRADE_HEAD_MAX_BYTES
-      ) {
+      if (end < 0 ? seen.length > CARRIER_UPGRADE_HEAD_MAX_BYTES : end > CARRIER_UPGRADE_HEAD_MAX_BYTES) {
         return fail(new Error('the answer to the upgrade is too long'));
       }
       if (end < 0) return;

@@ -1,7 +1,6 @@
 // The doctor: every check with its probe, in the order in which they run. What cannot be asked of the edge (files, an account) is handed in.
 import { stat } from 'node:fs/promises';
 import { type Clock, systemClock } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { localTargetOf, localText } from '../local/local-target.ts';
 import { tcpProbe } from '../local/probe.ts';
 import { reasonOf } from '../network/dial-faults.ts';
@@ -23,6 +22,11 @@ import {
 } from './judge-settings.rules.ts';
 import { type Probes, runChecks } from './run-checks.ts';
 import { ServerWay } from './server-way.ts';
+
+/** all checks of the doctor together */
+export const DOCTOR_WITHIN_MS = 20_000;
+/** for a local service, all of which are asked at once */
+const DOCTOR_TARGET_WITHIN_MS = 3000;
 
 export interface DoctorOptions {
   readonly config: ConfigFacts;
@@ -49,7 +53,7 @@ export const examine = async (options: DoctorOptions): Promise<Diagnosis> => {
   const way = settings === null ? null : new ServerWay(settings, hasKey);
   try {
     return await runChecks(way === null ? localProbes(options) : allProbes(options, way), {
-      ...{ clock, withinMs: CLIENT_LIMITS.DOCTOR_WITHIN_MS, stop: signal, wordsOf: reasonOf },
+      ...{ clock, withinMs: DOCTOR_WITHIN_MS, stop: signal, wordsOf: reasonOf },
       onBegin: options.onBegin ?? (() => {}),
     });
   } finally {
@@ -110,7 +114,7 @@ const canBeAsked = ({ proto, p2p_service }: ClientSpec): boolean => proto !== 'u
 const problemOfService = async (spec: ClientSpec, clock: Clock, signal: AbortSignal): Promise<string | null> => {
   const target = localTargetOf(spec, null);
   if (target.kind === 'files') return null;
-  const result = await tcpProbe({ target, timeoutMs: CLIENT_LIMITS.DOCTOR_TARGET_WITHIN_MS, clock })(signal);
+  const result = await tcpProbe({ target, timeoutMs: DOCTOR_TARGET_WITHIN_MS, clock })(signal);
   return result.ok ? null : result.reason;
 };
 

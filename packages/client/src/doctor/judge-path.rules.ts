@@ -1,6 +1,8 @@
 // What the doctor says of the way to the edge: the proxy, the name, the connection, the certificate, the edge behind it, and the key.
-import { CLIENT_LIMITS } from '../limits.ts';
 import { type Finding, skipped } from './check.rules.ts';
+
+/** renewals happen a month before the end; two weeks before it one has failed */
+const DOCTOR_CERTIFICATE_WARN_DAYS = 14;
 
 /** What the catalogue of errors says of a failure; it never holds a secret. */
 export interface Problem {
@@ -110,7 +112,7 @@ const judgeCertificate = (facts: Extract<TlsFacts, { state: 'secured' }>): Findi
       hint: 'Your network reads this connection. Tunnels work; ask who runs it, or use another network.',
     };
   }
-  if (daysLeft < CLIENT_LIMITS.DOCTOR_CERTIFICATE_WARN_DAYS) {
+  if (daysLeft < DOCTOR_CERTIFICATE_WARN_DAYS) {
     return { status: 'warn', detail, hint: "Renew the edge's certificate before it ends." };
   }
   return good(detail);

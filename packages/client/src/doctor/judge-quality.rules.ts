@@ -1,6 +1,10 @@
 // What the doctor says of how good the way is: its delay, its bandwidth, and what it lets pass besides TCP.
-import { CLIENT_LIMITS } from '../limits.ts';
 import { type Finding, skipped } from './check.rules.ts';
+
+/** people notice a quarter of a second */
+const DOCTOR_LATENCY_WARN_MS = 250;
+/** a page of a megabyte takes eight seconds then */
+const DOCTOR_BANDWIDTH_WARN_MBITS = 1;
 
 /** Round trips in milliseconds, in any order. */
 export interface LatencyFacts {
@@ -18,7 +22,7 @@ export const judgeLatency = ({ control, carrier }: LatencyFacts): Finding => {
   ];
   const detail = parts.join(', ');
   const slowest = Math.max(...[control, carrier].filter(({ length }) => length > 0).map(median));
-  if (slowest <= CLIENT_LIMITS.DOCTOR_LATENCY_WARN_MS) return { status: 'ok', detail, hint: '' };
+  if (slowest <= DOCTOR_LATENCY_WARN_MS) return { status: 'ok', detail, hint: '' };
   return {
     status: 'warn',
     detail,
@@ -61,7 +65,7 @@ export const judgeBandwidth = (facts: BandwidthFacts): Finding => {
     case 'measured': {
       const [down, up] = [megabits(facts.down), megabits(facts.up)];
       const detail = `${shown(down)} Mbit/s down, ${shown(up)} Mbit/s up`;
-      if (Math.min(down, up) >= CLIENT_LIMITS.DOCTOR_BANDWIDTH_WARN_MBITS) return { status: 'ok', detail, hint: '' };
+      if (Math.min(down, up) >= DOCTOR_BANDWIDTH_WARN_MBITS) return { status: 'ok', detail, hint: '' };
       return { status: 'warn', detail, hint: 'Your line is the bound: visitors get no more than this.' };
     }
   }

@@ -1,6 +1,10 @@
 // What the doctor says of this machine: its config file, its key, its clock, the services behind its tunnels, its account.
-import { CLIENT_LIMITS } from '../limits.ts';
 import { type Finding, skipped } from './check.rules.ts';
+
+/** certificates and sessions forgive this much */
+const DOCTOR_CLOCK_WARN_MS = 60_000;
+/** beyond it sign-ins and certificates fail for no other reason */
+const DOCTOR_CLOCK_FAIL_MS = 5 * 60_000;
 
 export type ConfigFacts =
   | { readonly state: 'absent'; readonly file: string }
@@ -65,9 +69,9 @@ export interface ClockFacts {
 export const judgeClock = ({ aheadMs }: ClockFacts): Finding => {
   if (aheadMs === null) return skipped('the server does not say what time it is');
   const off = Math.abs(aheadMs);
-  if (off < CLIENT_LIMITS.DOCTOR_CLOCK_WARN_MS) return { status: 'ok', detail: `${seconds(off)} off`, hint: '' };
+  if (off < DOCTOR_CLOCK_WARN_MS) return { status: 'ok', detail: `${seconds(off)} off`, hint: '' };
   return {
-    status: off < CLIENT_LIMITS.DOCTOR_CLOCK_FAIL_MS ? 'warn' : 'fail',
+    status: off < DOCTOR_CLOCK_FAIL_MS ? 'warn' : 'fail',
     detail: `this machine is ${seconds(off)} ${aheadMs > 0 ? 'ahead of' : 'behind'} the server`,
     hint: 'Set the clock (timedatectl set-ntp true): certificates and sessions are judged by it.',
   };

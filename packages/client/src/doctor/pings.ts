@@ -14,13 +14,21 @@ import type { EdgeUdp } from '@tunnel/peer';
 import { encodePing, FRAME, FrameParser, PING_PAYLOAD_BYTES } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { ControlLink } from '../connection/control-link.ts';
-import { CLIENT_LIMITS } from '../limits.ts';
+
+/** round trips that the doctor takes, on the control connection and on a carrier */
+const DOCTOR_PINGS = 10;
+/** datagrams that the doctor sends to each UDP port of the edge */
+const DOCTOR_UDP_PINGS = 5;
+/** the edge answers fifty a second */
+const DOCTOR_UDP_PING_EVERY_MS = 100;
+/** from the first of them to the last answer */
+const DOCTOR_UDP_WITHIN_MS = 2000;
 
 /** As many as came back before the signal ended it. */
 const collect = async (once: () => Promise<number>, signal: AbortSignal): Promise<number[]> => {
   const times: number[] = [];
   const late = whenAborted(signal);
-  while (times.length < CLIENT_LIMITS.DOCTOR_PINGS) {
+  while (times.length < DOCTOR_PINGS) {
     const time = await Promise.race([once(), late]);
     if (time === null) return times;
     times.push(time);
@@ -78,7 +86,7 @@ export const pingUdp = async (edge: EdgeUdp, clock: Clock, signal: AbortSignal):
   socket.on('error', () => {});
   const asked = new Map<string, number>();
   const seen = new Map<number, string>();
-  const sent = CLIENT_LIMITS.DOCTOR_UDP_PINGS * edge.ports.length;
+  const sent = DOCTOR_UDP_PINGS * edge.ports.length;
   let answered = 0;
   const allAnswered = new Promise<void>((resolve) => {
     socket.on('message', (bytes, from) => {
@@ -91,13 +99,13 @@ export const pingUdp = async (edge: EdgeUdp, clock: Clock, signal: AbortSignal):
       if (answered === sent) resolve();
     });
   });
-  const timers: Timer[] = Array.from({ length: CLIENT_LIMITS.DOCTOR_UDP_PINGS }, (_, at) =>
+  const timers: Timer[] = Array.from({ length: DOCTOR_UDP_PINGS }, (_, at) =>
     clock.setTimeout(() => {
       for (const port of edge.ports) askPort(socket, edge, port, asked);
-    }, at * CLIENT_LIMITS.DOCTOR_UDP_PING_EVERY_MS),
+    }, at * DOCTOR_UDP_PING_EVERY_MS),
   );
   const late = new Promise<void>((resolve) => {
-    timers.push(clock.setTimeout(resolve, CLIENT_LIMITS.DOCTOR_UDP_WITHIN_MS));
+    timers.push(clock.setTimeout(resolve, DOCTOR_UDP_WITHIN_MS));
   });
   await Promise.race([allAnswered, late, whenAborted(signal)]);
   for (const timer of timers) timer.cancel();

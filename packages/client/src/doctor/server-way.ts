@@ -20,7 +20,6 @@ import { observerOf } from '../connection/datagram-path.ts';
 import { dialSocket } from '../connection/dial-socket.ts';
 import { dialThrough } from '../connection/proxy/dial-through.ts';
 import { proxyUnreachable } from '../connection/proxy/proxy-faults.ts';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { certificateFault, reasonOf, unreachable } from '../network/dial-faults.ts';
 import { type ServerAddress } from '../network/endpoint.ts';
 import { withinTime } from '../network/within-time.ts';
@@ -39,6 +38,11 @@ import type { BandwidthFacts, LatencyFacts, NatFacts, UdpFacts } from './judge-q
 import type { ClockFacts } from './judge-settings.rules.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
+
+/** how long it pings one connection at most */
+export const DOCTOR_PINGS_WITHIN_MS = 3000;
+/** for one look at the name, the connection or the certificate: what takes longer is found by its silence */
+export const DOCTOR_STEP_WITHIN_MS = 5000;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -214,9 +218,7 @@ export class ServerWay {
     const { clock } = this.#settings;
     const [link, [carrier]] = [this.#link, this.#carriers];
     const pings = (take: (within: AbortSignal) => Promise<number[]>): Promise<number[]> =>
-      withinTime(clock, CLIENT_LIMITS.DOCTOR_PINGS_WITHIN_MS, new NoAnswer(), (late) =>
-        take(AbortSignal.any([signal, late])),
-      );
+      withinTime(clock, DOCTOR_PINGS_WITHIN_MS, new NoAnswer(), (late) => take(AbortSignal.any([signal, late])));
     return {
       control: link === null ? [] : await pings((within) => pingControl(link, within)),
       carrier: carrier === undefined ? [] : await pings((within) => pingCarrier(carrier, clock, within)),
@@ -361,15 +363,13 @@ const isOfThisMachine = (address: string): boolean => {
 /** Its time was over. */
 class NoAnswer extends Error {
   constructor() {
-    super(`no answer within ${CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS / 1000} s`);
+    super(`no answer within ${DOCTOR_STEP_WITHIN_MS / 1000} s`);
   }
 }
 
 /** `take` is to end with the signal that it is given: with NoAnswer, or with the reason of `signal`. */
 const withinStep = <T>(clock: Clock, signal: AbortSignal, take: (signal: AbortSignal) => Promise<T>): Promise<T> =>
-  withinTime(clock, CLIENT_LIMITS.DOCTOR_STEP_WITHIN_MS, new NoAnswer(), (late) =>
-    take(AbortSignal.any([signal, late])),
-  );
+  withinTime(clock, DOCTOR_STEP_WITHIN_MS, new NoAnswer(), (late) => take(AbortSignal.any([signal, late])));
 
 /** Ends a socket that is being opened with its signal. Returns what is to be called once it is open. */
 const endWith = (socket: Socket, signal: AbortSignal): (() => void) => {

@@ -2,9 +2,13 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Secret } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { reasonOf } from '../network/dial-faults.ts';
 import type { BandwidthFacts, Transfer } from './judge-quality.rules.ts';
+
+/** what the doctor sends and fetches to tell the bandwidth, each way */
+const DOCTOR_TRANSFER_BYTES = 8 * 1024 * 1024;
+/** a slow line is known well before that much has passed */
+const DOCTOR_TRANSFER_WITHIN_MS = 3000;
 
 export interface SpeedOptions {
   /** host:port, for the Host of the request. */
@@ -52,13 +56,13 @@ const transfer = async (options: SpeedOptions, signal: AbortSignal, way: Way): P
       headers: { host: server, authorization: `Bearer ${token.reveal()}`, connection: 'close' },
     });
   const over = new Promise<void>((resolve) => {
-    const timer = clock.setTimeout(resolve, CLIENT_LIMITS.DOCTOR_TRANSFER_WITHIN_MS);
+    const timer = clock.setTimeout(resolve, DOCTOR_TRANSFER_WITHIN_MS);
     socket.once('close', () => timer.cancel());
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
   try {
     await Promise.race([way(begin, (more) => (bytes += more)), over]);
-    if (bytes === 0) throw new Error(`no byte passed within ${CLIENT_LIMITS.DOCTOR_TRANSFER_WITHIN_MS / 1000} s`);
+    if (bytes === 0) throw new Error(`no byte passed within ${DOCTOR_TRANSFER_WITHIN_MS / 1000} s`);
     return { bytes, ms: clock.monotonic() - since };
   } finally {
     socket.on('error', () => {});
@@ -67,7 +71,7 @@ const transfer = async (options: SpeedOptions, signal: AbortSignal, way: Way): P
 };
 
 const fetchBytes: Way = async (begin, count) => {
-  const asked = begin('GET', `/_speed?bytes=${CLIENT_LIMITS.DOCTOR_TRANSFER_BYTES}`);
+  const asked = begin('GET', `/_speed?bytes=${DOCTOR_TRANSFER_BYTES}`);
   asked.end();
   const response = await answerOf(asked);
   for await (const part of response as AsyncIterable<Buffer>) count(part.length);
@@ -75,11 +79,11 @@ const fetchBytes: Way = async (begin, count) => {
 
 const sendBytes: Way = async (begin, count) => {
   const asked = begin('POST', '/_speed');
-  asked.setHeader('content-length', CLIENT_LIMITS.DOCTOR_TRANSFER_BYTES);
+  asked.setHeader('content-length', DOCTOR_TRANSFER_BYTES);
   const answer = answerOf(asked);
   // Whoever refuses may do so before it has read all.
   answer.catch(() => {});
-  for (let left = CLIENT_LIMITS.DOCTOR_TRANSFER_BYTES; left > 0; left -= CHUNK.length) {
+  for (let left = DOCTOR_TRANSFER_BYTES; left > 0; left -= CHUNK.length) {
     const taken = await Promise.race([written(asked, CHUNK.subarray(0, Math.min(left, CHUNK.length))), answer]);
     if (taken !== undefined) break;
     count(Math.min(left, CHUNK.length));

@@ -3,13 +3,17 @@ import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, closeLocalServer, createLocalServer, type Logger, randomToken } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { INSPECTOR_PORTS } from '../local/target-guard.ts';
 import { replay } from '../requests/replay.ts';
 import type { RequestReporter } from '../requests/request-reporter.ts';
 import { RequestStore } from '../requests/request-store.ts';
 import type { Tunnel } from '../tunnels/tunnel.ts';
 import { answerTo, json, LiveEvents, type RouteDeps } from './routes.ts';
+
+/** what its page sends to have a request edited before it is replayed: a head, a body, and JSON around them */
+const INSPECTOR_EDIT_MAX_BYTES = 64 * 1024;
+/** connections to the inspector page at once */
+const INSPECTOR_CONNECTIONS_MAX = 64;
 
 export interface Inspector {
   readonly url: string;
@@ -61,7 +65,7 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
     replayAtEdge: deps.replayAtEdge ?? null,
   };
   const server = createLocalServer({
-    connectionsMax: CLIENT_LIMITS.INSPECTOR_CONNECTIONS_MAX,
+    connectionsMax: INSPECTOR_CONNECTIONS_MAX,
     respond: (request, response) => respond(request, response, { port: portOf(server), routes, live }),
     onProblem: (reason) => logger.warn({ reason }, 'the inspector could not answer'),
   });
@@ -138,9 +142,9 @@ const bodyText = async (request: IncomingMessage): Promise<string | null> => {
   let bytes = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
     bytes += piece.length;
-    if (bytes <= CLIENT_LIMITS.INSPECTOR_EDIT_MAX_BYTES) pieces.push(piece);
+    if (bytes <= INSPECTOR_EDIT_MAX_BYTES) pieces.push(piece);
   }
-  return bytes <= CLIENT_LIMITS.INSPECTOR_EDIT_MAX_BYTES ? Buffer.concat(pieces).toString() : null;
+  return bytes <= INSPECTOR_EDIT_MAX_BYTES ? Buffer.concat(pieces).toString() : null;
 };
 
 const single = (value: string | string[] | undefined): string | undefined => (Array.isArray(value) ? value[0] : value);

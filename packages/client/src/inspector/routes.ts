@@ -3,7 +3,6 @@ import type { ServerResponse } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import type { RequestEdit } from '@tunnel/http1';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { DialFailed } from '../local/local-service.ts';
 import type { RequestRecord } from '../requests/request-record.ts';
 import type { RequestReporter } from '../requests/request-reporter.ts';
@@ -14,6 +13,9 @@ import { pageHtml } from './page.ts';
 import { PAGE_SCRIPT } from './page-script.ts';
 import { PAGE_STYLE } from './page-style.ts';
 import { presentDetail, presentSummary, presentTunnel, replayProblemOf } from './presented-request.ts';
+
+/** events that wait for one open page; a page that reads slower is told to load again */
+const INSPECTOR_LAG_MAX_BYTES = 1024 * 1024;
 
 export interface RouteDeps {
   readonly token: string;
@@ -181,7 +183,7 @@ export class LiveEvents {
     if (records.length === 0) return;
     const message = `event: requests\ndata: ${JSON.stringify(records.map(presentSummary))}\n\n`;
     for (const page of [...this.#pages]) {
-      if (page.writableLength > CLIENT_LIMITS.INSPECTOR_LAG_MAX_BYTES) page.destroy();
+      if (page.writableLength > INSPECTOR_LAG_MAX_BYTES) page.destroy();
       else page.write(message);
     }
   }

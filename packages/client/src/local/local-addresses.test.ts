@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { CLIENT_LIMITS } from '../limits.ts';
-import { type LocalAddress, LocalAddresses } from './local-addresses.ts';
+import { LOCAL_LOOKUP_VALID_MS, type LocalAddress, LocalAddresses } from './local-addresses.ts';
 
 const V6 = { address: '::1', family: 6 };
 const V4 = { address: '127.0.0.1', family: 4 };
-const { LOCAL_LOOKUP_VALID_MS } = CLIENT_LIMITS;
 
 const named = (...answers: (readonly LocalAddress[] | Error)[]) => {
   let asked = 0;

@@ -2,7 +2,9 @@
 // listen on the first of its addresses, the next one has its turn (`localhost` is ::1 on one machine and 127.0.0.1 on another).
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { CLIENT_LIMITS } from '../limits.ts';
+
+/** how long the address of a local host is good, and how long a failure to find it counts */
+export const LOCAL_LOOKUP_VALID_MS = 5000;
 
 export interface LocalAddress {
   readonly address: string;
@@ -33,13 +35,13 @@ export class LocalAddresses {
 
   /** null: it has to be looked up first. */
   current(now: number): LocalAddress | null {
-    const isFresh = this.#isLiteral || now - this.#lookedUpAt < CLIENT_LIMITS.LOCAL_LOOKUP_VALID_MS;
+    const isFresh = this.#isLiteral || now - this.#lookedUpAt < LOCAL_LOOKUP_VALID_MS;
     return isFresh ? (this.#known[this.#turn % this.#known.length] ?? null) : null;
   }
 
   /** One question at a time, however many visitors wait for the answer; a failure is an answer too. Rejects with it. */
   async lookup(now: number): Promise<LocalAddress> {
-    const isAsked = this.#lookup !== null && now - this.#lookedUpAt < CLIENT_LIMITS.LOCAL_LOOKUP_VALID_MS;
+    const isAsked = this.#lookup !== null && now - this.#lookedUpAt < LOCAL_LOOKUP_VALID_MS;
     if (!isAsked || this.#lookup === null) {
       this.#lookedUpAt = now;
       this.#lookup = this.#find(this.#host);

@@ -11,10 +11,15 @@ import {
 } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { codeOf, isCertificateTrouble, reasonOf } from '../network/dial-faults.ts';
 import type { DialTarget, LocalTarget } from './local-target.ts';
 import type { Traffic } from './traffic.ts';
+
+/**
+ * a local service that does not answer by then is down
+ * @limit tunnels: Connection to the local service, time | HTTP visitors get 502 `LOCAL_UNREACHABLE`
+ */
+export const LOCAL_DIAL_TIMEOUT_MS = 10_000;
 
 /** Why the service was not reached: for the owner, and for the edge. */
 export class DialFailed extends Error {
@@ -43,7 +48,7 @@ export const dialLocal: DialLocal = async (target, clock) => {
 const connectLocal = (target: LocalTarget, clock: Clock): Promise<ByteDuplex> => {
   if (target.kind === 'files') return target.folder.dial();
   const address = dialAddressOf(target);
-  const timeoutMs = CLIENT_LIMITS.LOCAL_DIAL_TIMEOUT_MS;
+  const timeoutMs = LOCAL_DIAL_TIMEOUT_MS;
   if (target.tls === null) return connectSocket({ ...address, timeoutMs, clock });
   return connectTlsSocket({ ...address, timeoutMs, clock, verify: target.tls.verify });
 };

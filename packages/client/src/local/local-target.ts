@@ -1,9 +1,13 @@
 // What a tunnel leads to on this machine: an address, a Unix socket, or a folder that the client serves itself.
 import { basename } from 'node:path';
 import { Fault } from '@tunnel/errors';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { refuseControlSocket } from './control-sockets.ts';
 import { type FilesSpec, ServedFolder } from './files/served-folder.ts';
+
+/** what the address of a Unix socket has room for; the system cuts off what is longer */
+const LOCAL_SOCKET_PATH_MAX_BYTES = 107;
+/** of a socket or a folder, in the name of a tunnel that was given none */
+const LOCAL_LABEL_MAX_CHARS = 40;
 
 /** Where a tunnel leads on this machine: exactly one of `local_port`, `local_socket` and `files`. */
 export interface LocalSpec {
@@ -57,7 +61,7 @@ const inBrackets = (host: string): string => (host.includes(':') ? `[${host}]` :
 export const localLabel = ({ local_port, local_socket, files }: LocalSpec): string => {
   if (local_port !== undefined) return String(local_port);
   const last = basename(files?.dir ?? local_socket ?? '', '.sock');
-  return last.replace(/[^\p{L}\p{N}._-]+/gu, '-').slice(0, CLIENT_LIMITS.LOCAL_LABEL_MAX_CHARS) || 'files';
+  return last.replace(/[^\p{L}\p{N}._-]+/gu, '-').slice(0, LOCAL_LABEL_MAX_CHARS) || 'files';
 };
 
 /** Throws a Fault. Callers of the library may come without a type checker. */
@@ -86,7 +90,7 @@ export const isPort = (port: unknown): boolean => Number.isInteger(port) && Numb
 
 /** A longer one would be cut off by the system, and another socket be meant. */
 const checkSocketPath = (path: unknown): void => {
-  const most = CLIENT_LIMITS.LOCAL_SOCKET_PATH_MAX_BYTES;
+  const most = LOCAL_SOCKET_PATH_MAX_BYTES;
   if (typeof path === 'string' && path !== '' && !path.includes('\0') && Buffer.byteLength(path) <= most) return;
   throw new Fault('CLIENT_USAGE', { reason: `the path of the local socket must be a text of 1 to ${most} bytes` });
 };

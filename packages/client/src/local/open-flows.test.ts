@@ -1,9 +1,13 @@
 import type { StreamReason } from '@tunnel/protocol';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CLIENT_LIMITS } from '../limits.ts';
-import { OpenFlows, type SilentFlow } from './open-flows.ts';
-
-const { FLOW_IDLE_GRACE_MS, FLOW_LOOK_EVERY_MS, FLOW_DRAIN_SILENCE_MS } = CLIENT_LIMITS;
+import {
+  FLOW_DRAIN_SILENCE_MS,
+  FLOW_IDLE_GRACE_MS,
+  FLOW_LOOK_EVERY_MS,
+  OpenFlows,
+  type SilentFlow,
+} from './open-flows.ts';
 
 class Flow implements SilentFlow {
   readonly ends: StreamReason[] = [];

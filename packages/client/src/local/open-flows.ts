@@ -4,6 +4,15 @@ import type { StreamReason } from '@tunnel/protocol';
 import { descriptorLimit } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
+/** part of the descriptors of the process that they may take */
+const FLOWS_DESCRIPTOR_SHARE = 0.75;
+/** the edge ends a silent flow; this much later the client does by itself */
+export const FLOW_IDLE_GRACE_MS = 30_000;
+/** how often silent flows are looked for */
+export const FLOW_LOOK_EVERY_MS = 5000;
+/** a flow that is silent for this long is not waited for when the client ends */
+export const FLOW_DRAIN_SILENCE_MS = 2000;
+
 /** What the table needs to know of a flow. */
 export interface SilentFlow {
   silentFor(now: number): number;
@@ -30,14 +39,14 @@ export class OpenFlows {
 
   /** Each has a descriptor, and the rest of the client needs some, too. Asked for with the first flow, not at every start. */
   get limit(): number {
-    const share = CLIENT_LIMITS.FLOWS_DESCRIPTOR_SHARE;
+    const share = FLOWS_DESCRIPTOR_SHARE;
     this.#limit ??= Math.min(CLIENT_LIMITS.FLOWS_MAX, Math.floor(this.#descriptors() * share));
     return this.#limit;
   }
 
   /** `idleMs`: what the edge goes by. It is the one who decides; here is only a net below it. */
   add(flow: SilentFlow, idleMs: number): void {
-    this.#flows.set(flow, idleMs + CLIENT_LIMITS.FLOW_IDLE_GRACE_MS);
+    this.#flows.set(flow, idleMs + FLOW_IDLE_GRACE_MS);
   }
 
   delete(flow: SilentFlow): void {
@@ -51,11 +60,11 @@ export class OpenFlows {
 
   /** Every second, by the owner of the timer. */
   tick(now: number): void {
-    const every = this.#isDraining ? 0 : CLIENT_LIMITS.FLOW_LOOK_EVERY_MS;
+    const every = this.#isDraining ? 0 : FLOW_LOOK_EVERY_MS;
     if (this.#flows.size === 0 || now - this.#lookedAt < every) return;
     this.#lookedAt = now;
     for (const [flow, idleMs] of this.#flows) {
-      const most = this.#isDraining ? CLIENT_LIMITS.FLOW_DRAIN_SILENCE_MS : idleMs;
+      const most = this.#isDraining ? FLOW_DRAIN_SILENCE_MS : idleMs;
       if (flow.silentFor(now) >= most) flow.end(SILENT);
     }
   }

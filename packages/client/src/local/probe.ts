@@ -2,10 +2,12 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { isCertificateTrouble, reasonOf } from '../network/dial-faults.ts';
 import { dialAddressOf, dialReason } from './local-service.ts';
 import type { DialTarget } from './local-target.ts';
+
+/** a health check reads no more of an answer than its status line */
+const PROBE_STATUS_LINE_MAX_BYTES = 4 * 1024;
 
 export type ProbeResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
@@ -144,5 +146,5 @@ export const readStatusLine = (text: string): StatusLine => {
   }
   // What cannot become a status line any more is not waited for.
   const isPromising = BEGINNING.startsWith(text.slice(0, BEGINNING.length));
-  return isPromising && text.length < CLIENT_LIMITS.PROBE_STATUS_LINE_MAX_BYTES ? 'unfinished' : 'not-http';
+  return isPromising && text.length < PROBE_STATUS_LINE_MAX_BYTES ? 'unfinished' : 'not-http';
 };

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { CLIENT_LIMITS } from '../limits.ts';
-import { UnreportedDrops } from './unreported-drops.ts';
+import { UNREPORTED_VISITORS_MAX, UnreportedDrops } from './unreported-drops.ts';
 
 it('sums up by visitor, direction and reason, and gives each once', () => {
   const drops = new UnreportedDrops();
@@ -18,7 +17,7 @@ it('sums up by visitor, direction and reason, and gives each once', () => {
 
 it('names so many visitors and no more, a message full at a time, and loses none', () => {
   const drops = new UnreportedDrops();
-  const max = CLIENT_LIMITS.UNREPORTED_VISITORS_MAX;
+  const max = UNREPORTED_VISITORS_MAX;
   for (let n = 0; n < max + 10; n += 1) drops.add(`v:${n}`, 'out', 'path', 2);
   const messages: ReturnType<typeof drops.take>[] = [];
   for (let taken = drops.take(); taken.length > 0; taken = drops.take()) messages.push(taken);

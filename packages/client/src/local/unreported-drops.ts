@@ -1,7 +1,9 @@
 // What one udp tunnel dropped and the edge has not been told yet: it counts for both ends, where people look.
 import { type DatagramDrop, WIRE_LIMITS } from '@tunnel/protocol';
-import { CLIENT_LIMITS } from '../limits.ts';
 import type { DropReason } from './traffic.ts';
+
+/** visitors whose dropped datagrams wait by name to be told to the edge; those of others are told without */
+export const UNREPORTED_VISITORS_MAX = 1000;
 
 type Counts = Partial<Record<DropReason, number>>;
 
@@ -11,7 +13,7 @@ export class UnreportedDrops {
 
   add(visitor: string, direction: DatagramDrop['direction'], reason: DropReason, datagrams: number): void {
     const rows = this.#rows[direction];
-    const named = rows.has(visitor) || rows.size < CLIENT_LIMITS.UNREPORTED_VISITORS_MAX ? visitor : '';
+    const named = rows.has(visitor) || rows.size < UNREPORTED_VISITORS_MAX ? visitor : '';
     const counts = rows.get(named) ?? {};
     counts[reason] = (counts[reason] ?? 0) + datagrams;
     rows.set(named, counts);

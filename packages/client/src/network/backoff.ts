@@ -1,7 +1,16 @@
 // How long to wait before the next try: the shared rule of pauses, with its state, the clock and chance.
 import { afterConnect, afterFailure, type BackoffRules, CALM } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
+
+/** the longest first pause, drawn from zero on; later pauses are up to twice as long, or a quarter of the time without a connection if that is longer */
+const RECONNECT_MIN_MS = 500;
+/**
+ * the longest pause between two attempts
+ * @limit tunnels: Reconnection, longest pause between two attempts | the client tries again after this time at the latest
+ */
+const RECONNECT_MAX_MS = 30_000;
+/** a connection that lasted this long resets the pause */
+const RECONNECT_STABLE_AFTER_MS = 5000;
 
 export class Backoff {
   readonly #clock: Clock;
@@ -10,13 +19,13 @@ export class Backoff {
   #state = CALM;
 
   /** `maxMs`: the longest wait. */
-  constructor(clock: Clock, random: () => number, maxMs: number = CLIENT_LIMITS.RECONNECT_MAX_MS) {
+  constructor(clock: Clock, random: () => number, maxMs: number = RECONNECT_MAX_MS) {
     this.#clock = clock;
     this.#random = random;
     this.#rules = {
-      minMs: CLIENT_LIMITS.RECONNECT_MIN_MS,
+      minMs: RECONNECT_MIN_MS,
       maxMs,
-      stableAfterMs: CLIENT_LIMITS.RECONNECT_STABLE_AFTER_MS,
+      stableAfterMs: RECONNECT_STABLE_AFTER_MS,
     };
   }
 

@@ -19,6 +19,11 @@ import type { ListenAddress, PeerConnection, PeerConnectionState, PeerEvent } fr
 import { type ListenerDeps, openTcpListener, type PeerListener, type StreamOpener } from './tcp-listener.ts';
 import { openUdpListener } from './udp-listener.ts';
 
+/** p2p: a subscriber that is refused at its first start gives up after this (exit code 4), unless --wait */
+const FIRST_JOIN_TIMEOUT_MS = 30_000;
+/** a peer that could not prove the secret is not asked again sooner */
+const PROOF_RETRY_MS = 30_000;
+
 export interface PeerConnectionDeps {
   readonly name: string;
   readonly identity: PeerIdentity;
@@ -153,7 +158,7 @@ export class PeerLink implements PeerConnection {
       this.#listener = await openListener(listen, service, this.#subscriber, { clock, report, traffic, oneMore });
     }
     if (this.#phase.kind === 'over') return this.#listener?.close();
-    if (!wait) this.#deadline = clock.setTimeout(() => this.#giveUp(), CLIENT_LIMITS.FIRST_JOIN_TIMEOUT_MS);
+    if (!wait) this.#deadline = clock.setTimeout(() => this.#giveUp(), FIRST_JOIN_TIMEOUT_MS);
     // It may have come while the port was opened.
     const session = currentSession();
     if (session !== null && this.#session !== session) this.sessionUp(session);
@@ -334,7 +339,7 @@ export class PeerLink implements PeerConnection {
   #onFailed(fault: Fault): void {
     if (this.#phase.kind === 'over') return;
     const isProof = fault.code === 'P2P_PROOF_FAILED';
-    const atLeastMs = isProof ? CLIENT_LIMITS.PROOF_RETRY_MS : 0;
+    const atLeastMs = isProof ? PROOF_RETRY_MS : 0;
     this.#notBefore = this.#deps.clock.monotonic() + atLeastMs;
     this.#refused(fault, { isLasting: !isProof, atLeastMs });
   }

@@ -5,9 +5,9 @@ import { Secret } from '@tunnel/runtime';
 import { FakeClock, MemoryNetwork, rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import type { Session } from '../connection/session.ts';
-import { CLIENT_LIMITS } from '../limits.ts';
 import type { TunnelEntry, TunnelPeers } from '../tunnels/tunnel.ts';
 import { Peers, type PeersDeps } from './peers.ts';
+import { PEER_REPORT_EVERY_MS } from './published-peers.ts';
 
 const SECRET = 'a secret of at least sixteen bytes';
 
@@ -51,7 +51,7 @@ it('the edge is told about a peer only while it knows the tunnel, and only what 
   told.published?.reportAll();
   expect(reports).toHaveLength(before + 1);
 
-  await clock.advance(CLIENT_LIMITS.PEER_REPORT_EVERY_MS);
+  await clock.advance(PEER_REPORT_EVERY_MS);
   peers.tick(clock.monotonic());
   expect(reports).toHaveLength(before + 1);
   subscriber.close({ code: 'cancelled', text: '' });

@@ -4,11 +4,13 @@ import { type DatagramStream, type MuxStream, processBudget, type ReportInternal
 import type { DirectOutcome, Peer, PeerNetwork, PeerPath, PeerPublisher } from '@tunnel/peer';
 import type { ControlMessageInput, MessageOf, StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock, Secret } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import type { PublishedPeer, TunnelEntry, TunnelPeers } from '../tunnels/tunnel.ts';
 import type { TunnelEvent } from '../tunnels/tunnel-event.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
 import type { PeerEvent } from './peer-types.ts';
+
+/** how often a publisher tells the edge what passes direct, while something does */
+export const PEER_REPORT_EVERY_MS = 5000;
 
 export interface PublishedPeersDeps {
   readonly tunnel: TunnelEntry;
@@ -86,7 +88,7 @@ export class PublishedPeers implements TunnelPeers {
 
   /** Every CLIENT_TICK_MS, by the owner of the timer. */
   tick(now: number): void {
-    if (now - this.#reportedAt < CLIENT_LIMITS.PEER_REPORT_EVERY_MS) return;
+    if (now - this.#reportedAt < PEER_REPORT_EVERY_MS) return;
     this.#reportedAt = now;
     for (const peer of this.#publisher.peers) {
       if (this.#reported.get(peer) !== peer.bytes.directBytes) this.#report(peer);

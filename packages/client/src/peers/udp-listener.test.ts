@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { Traffic } from '../local/traffic.ts';
 import type { StreamOpener } from './tcp-listener.ts';
-import { openUdpListener } from './udp-listener.ts';
+import { openUdpListener, PEER_FLOW_IDLE_MS } from './udp-listener.ts';
 
 it('a sender that is silent for a minute has no stream any more', async () => {
   const clock = new FakeClock();
@@ -23,7 +23,7 @@ it('a sender that is silent for a minute has no stream any more', async () => {
   const sender = createSocket('udp4');
   sender.send('hello', listener.address.port, '127.0.0.1');
   await eventually(() => expect(seen).toEqual(['sent']));
-  await clock.advance(CLIENT_LIMITS.PEER_FLOW_IDLE_MS - CLIENT_LIMITS.CLIENT_TICK_MS);
+  await clock.advance(PEER_FLOW_IDLE_MS - CLIENT_LIMITS.CLIENT_TICK_MS);
   expect(seen).toEqual(['sent']);
   await clock.advance(2 * CLIENT_LIMITS.CLIENT_TICK_MS);
   expect(seen).toEqual(['sent', 'the flow has ended']);

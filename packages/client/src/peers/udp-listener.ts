@@ -22,6 +22,13 @@ import type { DropReason, Traffic } from '../local/traffic.ts';
 import type { ListenAddress } from './peer-types.ts';
 import type { ListenerDeps, PeerListener, StreamOpener } from './tcp-listener.ts';
 
+/** a sender of datagrams to a peer is forgotten after so long a silence */
+export const PEER_FLOW_IDLE_MS = 60_000;
+/** likewise one that asked once and was answered */
+const PEER_FLOW_ANSWERED_IDLE_MS = 10_000;
+/** to a sender from elsewhere that has not spoken again: its address may be forged */
+const PEER_FLOW_UNCONFIRMED_BYTES = 8 * 1024;
+
 const OVER: StreamReason = { code: 'cancelled', text: 'the flow has ended' };
 /** Nobody here plays with itself: the table is not that of an edge. */
 const NO_LOOPS: LoopFacts = { ownAddresses: new Set(), range: { from: 1, to: 0 }, pathPorts: [] };
@@ -29,10 +36,10 @@ const NO_LOOPS: LoopFacts = { ownAddresses: new Set(), range: { from: 1, to: 0 }
 /** The rules of flows as an edge has them by default. Addresses of this machine cannot be forged from elsewhere. */
 const rulesFor = (host: string): FlowRules => ({
   flowsPerTunnel: CLIENT_LIMITS.FLOWS_MAX,
-  idleMs: CLIENT_LIMITS.PEER_FLOW_IDLE_MS,
-  answeredIdleMs: CLIENT_LIMITS.PEER_FLOW_ANSWERED_IDLE_MS,
+  idleMs: PEER_FLOW_IDLE_MS,
+  answeredIdleMs: PEER_FLOW_ANSWERED_IDLE_MS,
   newFlowsPerSecond: 0,
-  unconfirmedReplyBytes: isLoopbackHost(host) ? 0 : CLIENT_LIMITS.PEER_FLOW_UNCONFIRMED_BYTES,
+  unconfirmedReplyBytes: isLoopbackHost(host) ? 0 : PEER_FLOW_UNCONFIRMED_BYTES,
 });
 
 export const openUdpListener = async (

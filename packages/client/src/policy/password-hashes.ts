@@ -2,7 +2,9 @@
 // password have one line; alone it is chance, and a password keeps its line for as long as the process lives.
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
+
+/** passwords of policies whose hashes are kept, so that a reload makes them once */
+const POLICY_PASSWORD_LINES_MAX = 1000;
 
 const PREFIX = '$scrypt$ln=14,r=8,p=1$';
 const COST = { N: 2 ** 14, r: 8, p: 1 } as const;
@@ -60,7 +62,7 @@ export const lineOf = async (user: string, password: Secret, groupKey: Secret | 
     const line = await hashPassword(plain, salt);
     lines.set(key, line);
     const [oldest] = lines.keys();
-    if (lines.size > CLIENT_LIMITS.POLICY_PASSWORD_LINES_MAX && oldest !== undefined) lines.delete(oldest);
+    if (lines.size > POLICY_PASSWORD_LINES_MAX && oldest !== undefined) lines.delete(oldest);
     return line;
   };
   const made = last.then(make);

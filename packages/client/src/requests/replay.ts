@@ -12,6 +12,9 @@ import { HttpTap } from './http-tap.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { RequestReporter } from './request-reporter.ts';
 
+/** a replay whose response does not end by then is cut off */
+const INSPECTOR_REPLAY_TIMEOUT_MS = 30_000;
+
 const DONE: StreamReason = { code: 'cancelled', text: 'the replay is over' };
 
 export interface ReplayDeps {
@@ -68,7 +71,7 @@ const send = (
     return seen;
   });
   // A stream without end is no answer to wait for.
-  const timer = clock.setTimeout(() => tap.over(), CLIENT_LIMITS.INSPECTOR_REPLAY_TIMEOUT_MS);
+  const timer = clock.setTimeout(() => tap.over(), INSPECTOR_REPLAY_TIMEOUT_MS);
   tap.request(bytes, 0, bytes.length);
   local.read({
     onData: (piece, start, end) => {

@@ -6,7 +6,7 @@ import { Backoff } from '../network/backoff.ts';
 import { TunnelEntry } from '../tunnels/tunnel.ts';
 import type { RequestRecord } from './request-record.ts';
 import { RequestReporter } from './request-reporter.ts';
-import { RequestStore } from './request-store.ts';
+import { INSPECTOR_REQUESTS_BYTES, INSPECTOR_REQUESTS_MAX, RequestStore } from './request-store.ts';
 
 const clock = new FakeClock();
 const tunnel = new TunnelEntry(
@@ -39,9 +39,9 @@ it('counts what is sent again, too: its owner reads one number in the terminal a
 describe('the store', () => {
   it('keeps the last requests, newest first', () => {
     const { store, begin } = start();
-    const ids = Array.from({ length: CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX + 50 }, (_, index) => begin(`/${index}`).id);
+    const ids = Array.from({ length: INSPECTOR_REQUESTS_MAX + 50 }, (_, index) => begin(`/${index}`).id);
     const paths = store.list().map(({ shownPath }) => shownPath);
-    expect(paths).toHaveLength(CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX);
+    expect(paths).toHaveLength(INSPECTOR_REQUESTS_MAX);
     expect([paths[0], paths.at(-1)]).toEqual(['/249', '/50']);
     expect([store.get(ids[49] ?? ''), store.get(ids[50] ?? '')?.shownPath]).toEqual([undefined, '/50']);
   });
@@ -52,7 +52,7 @@ describe('the store', () => {
     const records = Array.from({ length: 199 }, (_, index) => begin(`/${index}${'a'.repeat(30_000)}`));
     const body = Buffer.alloc(20_000, 'x');
     for (const record of records) record.onRequestBody(body, 0, body.length);
-    expect(store.bytes).toBeLessThanOrEqual(CLIENT_LIMITS.INSPECTOR_REQUESTS_BYTES);
+    expect(store.bytes).toBeLessThanOrEqual(INSPECTOR_REQUESTS_BYTES);
     expect(store.get(first.id)).toBeUndefined();
     const before = store.bytes;
     first.onRequestBody(body, 0, body.length);

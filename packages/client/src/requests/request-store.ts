@@ -1,10 +1,17 @@
 // The last requests of a client, for the inspector: bounded in number and in bytes, the oldest give way.
-import { CLIENT_LIMITS } from '../limits.ts';
 import type { RequestRecord } from './request-record.ts';
+
+/**
+ * requests that the inspector of one client can show; the oldest give way
+ * @limit dashboard: Inspector of a client: requests | the oldest request is dropped
+ */
+export const INSPECTOR_REQUESTS_MAX = 200;
+/** what they may hold together, heads and bodies */
+export const INSPECTOR_REQUESTS_BYTES = 8 * 1024 * 1024;
 
 /** What a record costs beside its texts. */
 const RECORD_BYTES = 512;
-const RECORDS_MAX = CLIENT_LIMITS.INSPECTOR_REQUESTS_MAX;
+const RECORDS_MAX = INSPECTOR_REQUESTS_MAX;
 
 export class RequestStore {
   /** A ring: `#count` of them from `#first` on, in the order in which they came. */
@@ -45,7 +52,7 @@ export class RequestStore {
     if (record.heldBytes < 0) return;
     record.heldBytes += bytes;
     this.#bytes += bytes;
-    while (this.#bytes > CLIENT_LIMITS.INSPECTOR_REQUESTS_BYTES && this.#count > 0) this.#dropOldest();
+    while (this.#bytes > INSPECTOR_REQUESTS_BYTES && this.#count > 0) this.#dropOldest();
   }
 
   #dropOldest(): void {

@@ -3,9 +3,15 @@ import { join } from 'node:path';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { rememberedKey, specOfTunnel, type TunnelOptions } from '../tunnels/tunnel-spec.ts';
-import { AssignedEndpoints, chooseRemembered, mergeRemembered, type RememberedEndpoint } from './assigned-endpoints.ts';
+import {
+  ASSIGNED_ENDPOINTS_MAX,
+  ASSIGNED_WRITE_MS,
+  AssignedEndpoints,
+  chooseRemembered,
+  mergeRemembered,
+  type RememberedEndpoint,
+} from './assigned-endpoints.ts';
 
 const endpoint = (value: string, usedAt: number, more: Partial<RememberedEndpoint> = {}): RememberedEndpoint => ({
   ...{ key: 'k', value, name: 'web', usedAt, holder: null },
@@ -56,7 +62,7 @@ describe('which endpoint is asked for', () => {
   });
 
   it('is kept among the last used ones', () => {
-    const max = CLIENT_LIMITS.ASSIGNED_ENDPOINTS_MAX;
+    const max = ASSIGNED_ENDPOINTS_MAX;
     const all = Array.from({ length: max }, (_, at) => endpoint(`name-${at}`, at + 1));
     const changes = new Map([['["k","late"]', endpoint('late', 1000)]]);
     const merged = mergeRemembered(all, changes);
@@ -95,7 +101,7 @@ describe('the file', () => {
       const client = open();
       const asked = client.take('k', 'web');
       client.given(given(got(asked)), asked);
-      await clock.advance(CLIENT_LIMITS.ASSIGNED_WRITE_MS);
+      await clock.advance(ASSIGNED_WRITE_MS);
       return { client, asked };
     };
     const first = await start(() => 'one');
@@ -111,7 +117,7 @@ describe('the file', () => {
 
   it('writes what it has soon after it got it, so that a client that is killed loses nothing', async () => {
     open().given(given('brisk-otter'), null);
-    await clock.advance(CLIENT_LIMITS.ASSIGNED_WRITE_MS);
+    await clock.advance(ASSIGNED_WRITE_MS);
     // The process is gone: its number is nobody's.
     writeFileSync(path(), readFileSync(path(), 'utf8').replace(`"pid":${process.pid}`, '"pid":999999999'));
     expect(open().take('k', 'web')).toBe('brisk-otter');

@@ -13,6 +13,15 @@ import {
 } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
+/** names and ports chosen by edges that the clients of a user remember, to ask for them again; the longest unused are dropped */
+export const ASSIGNED_ENDPOINTS_MAX = 200;
+/** changes of that file wait this long for others, and what was read of it counts as long */
+export const ASSIGNED_WRITE_MS = 200;
+/** how often a client that ends tries to write that file while another client writes it */
+const ASSIGNED_LOCK_TRIES = 20;
+/** the pause between two of these tries */
+const ASSIGNED_LOCK_PAUSE_MS = 5;
+
 /** One name or port that an edge chose. */
 export interface RememberedEndpoint {
   /** Server, account, protocol, and the target (of a name) or the tunnel's name (of a port). */
@@ -58,9 +67,7 @@ export const mergeRemembered = (
     if (endpoint === null) merged.delete(id);
     else merged.set(id, endpoint);
   }
-  return [...merged.values()]
-    .sort((one, other) => other.usedAt - one.usedAt)
-    .slice(0, CLIENT_LIMITS.ASSIGNED_ENDPOINTS_MAX);
+  return [...merged.values()].sort((one, other) => other.usedAt - one.usedAt).slice(0, ASSIGNED_ENDPOINTS_MAX);
 };
 
 type Used = Pick<RememberedEndpoint, 'key' | 'value' | 'name'>;
@@ -129,15 +136,15 @@ export class AssignedEndpoints {
   close(): void {
     for (const endpoint of this.#current()) this.released(endpoint);
     runsHere.delete(this.#run);
-    for (let tries = 0; tries < CLIENT_LIMITS.ASSIGNED_LOCK_TRIES && !this.#write(); tries += 1) {
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, CLIENT_LIMITS.ASSIGNED_LOCK_PAUSE_MS);
+    for (let tries = 0; tries < ASSIGNED_LOCK_TRIES && !this.#write(); tries += 1) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ASSIGNED_LOCK_PAUSE_MS);
     }
     this.#waiting?.cancel();
   }
 
   /** More would push out endpoints of this very client. */
   get #isFull(): boolean {
-    return this.#used.size >= CLIENT_LIMITS.ASSIGNED_ENDPOINTS_MAX;
+    return this.#used.size >= ASSIGNED_ENDPOINTS_MAX;
   }
 
   #forget(key: string): void {
@@ -169,7 +176,7 @@ export class AssignedEndpoints {
   /** Read again after a moment only: a client may open thousands of tunnels at once. */
   #current(): readonly RememberedEndpoint[] {
     const now = this.#options.clock.monotonic();
-    if (this.#read === null || now - this.#read.at > CLIENT_LIMITS.ASSIGNED_WRITE_MS) {
+    if (this.#read === null || now - this.#read.at > ASSIGNED_WRITE_MS) {
       this.#read = { at: now, all: readFile(this.#path) };
     }
     return mergeRemembered(this.#read.all, this.#changes);
@@ -179,7 +186,7 @@ export class AssignedEndpoints {
     this.#waiting ??= this.#options.clock.setTimeout(() => {
       this.#waiting = null;
       if (!this.#write()) this.#writeSoon();
-    }, CLIENT_LIMITS.ASSIGNED_WRITE_MS);
+    }, ASSIGNED_WRITE_MS);
     this.#waiting.unref?.();
   }
 

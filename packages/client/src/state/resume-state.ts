@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { type FileLock, type Logger, lockHolder, sha256Hex, takeLock, writeAtomicSync } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
+/** clients of one configuration file that can each resume after a restart */
+const RESUME_SLOTS_MAX = 16;
+
 /** What the edge gave an earlier run or connection, to be asked for again. */
 export interface Assignment {
   /** Left out once the session that knew it is gone. */
@@ -56,7 +59,7 @@ export const takeSlot = ({ dir, key, logger }: SlotOptions): ResumeStore | null 
 
 const slotPaths = (dir: string, key: string): string[] => {
   const name = sha256Hex(key).slice(0, 16);
-  return Array.from({ length: CLIENT_LIMITS.RESUME_SLOTS_MAX }, (_, index) => join(dir, `${name}-${index}`));
+  return Array.from({ length: RESUME_SLOTS_MAX }, (_, index) => join(dir, `${name}-${index}`));
 };
 
 const isHeld = (path: string): boolean =>

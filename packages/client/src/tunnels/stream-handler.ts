@@ -3,7 +3,6 @@ import { Fault } from '@tunnel/errors';
 import { BROKEN, type ByteDuplex, type DatagramStream, type MuxStream, type ReportInternalError } from '@tunnel/mux';
 import type { RequestStream, StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
-import { CLIENT_LIMITS } from '../limits.ts';
 import { localFault } from '../local/local-service.ts';
 import { OpenFlows } from '../local/open-flows.ts';
 import { kindOf } from './kinds/kinds.ts';
@@ -11,6 +10,11 @@ import { type Forwarder } from './kinds/tunnel-kind.ts';
 import type { TunnelEntry } from './tunnel.ts';
 import type { TunnelEvent } from './tunnel-event.ts';
 import type { ClientSpec } from './tunnel-spec.ts';
+
+/** visitors that were quicker than the answer to the registration */
+const PARKED_STREAMS_MAX = 1024;
+/** a local service that is down is reported once in this time, not for every visitor */
+export const LOCAL_DIAL_NOTICE_EVERY_MS = 5000;
 
 export interface StreamHandlerDeps {
   readonly clock: Clock;
@@ -88,7 +92,7 @@ export class StreamHandler {
     const tunnel = this.#deps.find(offered.tunnelId);
     if (tunnel !== undefined) return offered.serve(tunnel);
     if (!this.#deps.expectsTunnels()) return refuseUnknown(offered.stream);
-    if (this.#parked.length >= CLIENT_LIMITS.PARKED_STREAMS_MAX) {
+    if (this.#parked.length >= PARKED_STREAMS_MAX) {
       return offered.stream.refuse({ code: 'limit', text: 'too many visitors before the tunnel is ready' });
     }
     this.#parked.push(offered);
@@ -202,7 +206,7 @@ export class StreamHandler {
   /** A service that is down is missed by every datagram: the words are made only when they are said. */
   #notice(tunnel: TunnelEntry, fault: () => Fault): void {
     const now = this.#deps.clock.monotonic();
-    if (now - tunnel.lastLocalNoticeAt < CLIENT_LIMITS.LOCAL_DIAL_NOTICE_EVERY_MS) return;
+    if (now - tunnel.lastLocalNoticeAt < LOCAL_DIAL_NOTICE_EVERY_MS) return;
     tunnel.lastLocalNoticeAt = now;
     this.#deps.emit({ type: 'local-error', tunnel, fault: fault() });
   }

@@ -12,6 +12,11 @@ import type { DatagramWay, NextTerms, TunnelEntry } from './tunnel.ts';
 import type { TunnelEvent } from './tunnel-event.ts';
 import { type ClientSpec, localAddress, registrationFields, rememberedKey } from './tunnel-spec.ts';
 
+/** registrations that were sent and are not answered: an edge reads twice as many ahead, so that pings never wait behind them */
+const REGISTRATIONS_UNDER_WAY = 256;
+/** the same by their characters; a policy can have 64 Ki of them */
+const REGISTRATIONS_UNDER_WAY_CHARS = 128 * 1024;
+
 /** The connection on which to ask. */
 export interface RegistryLink {
   /** What client and edge have agreed on. */
@@ -385,7 +390,8 @@ export class TunnelRegistry {
   }
 
   get #hasRoom(): boolean {
-    const { REGISTRATIONS_UNDER_WAY: count, REGISTRATIONS_UNDER_WAY_CHARS: size } = CLIENT_LIMITS;
+    const count = REGISTRATIONS_UNDER_WAY;
+    const size = REGISTRATIONS_UNDER_WAY_CHARS;
     return this.#underWay === 0 || (this.#underWay < count && this.#underWaySize < size);
   }
 

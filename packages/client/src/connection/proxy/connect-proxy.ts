@@ -1,9 +1,11 @@
 // A way through an HTTP proxy: CONNECT, its answer, and nothing read past the head that would be the server's.
 import type { Socket } from 'node:net';
-import { CLIENT_LIMITS } from '../../limits.ts';
 import type { ServerAddress } from '../../network/endpoint.ts';
 import type { Proxy, ProxyCredentials } from './proxy-address.ts';
-import { proxyAuthFault, proxyRefused } from './proxy-faults.ts';
+import { PROXY_WORDS_MAX_CHARS, proxyAuthFault, proxyRefused } from './proxy-faults.ts';
+
+/** the head of a proxy’s answer to CONNECT */
+const PROXY_HEAD_MAX_BYTES = 16 * 1024;
 
 /**
  * On a socket that leads to the proxy; from then on it leads to `target`. Bytes behind the head are put back: they are the first of what the server says.
@@ -16,7 +18,7 @@ export const connectThrough = async (socket: Socket, proxy: Proxy, target: Serve
   if (status === 407) throw proxyAuthFault(proxy, schemesOf(headers));
   if (status < 200 || status > 299) {
     const said = /^text\/plain\b/i.test(headers.find(([name]) => name === 'content-type')?.[1] ?? '');
-    const more = said ? `: ${rest.toString('latin1', 0, CLIENT_LIMITS.PROXY_WORDS_MAX_CHARS)}` : '';
+    const more = said ? `: ${rest.toString('latin1', 0, PROXY_WORDS_MAX_CHARS)}` : '';
     throw proxyRefused(proxy, target, `it answered ${status} ${words}${more}`);
   }
   if (rest.length > 0) socket.unshift(rest);
@@ -69,7 +71,7 @@ const readHead = (socket: Socket): Promise<ProxyAnswer> =>
           return fail(new Error('it does not speak HTTP'));
         }
         const end = seen.indexOf(END, searchFrom);
-        if ((end < 0 ? seen.length : end) > CLIENT_LIMITS.PROXY_HEAD_MAX_BYTES) {
+        if ((end < 0 ? seen.length : end) > PROXY_HEAD_MAX_BYTES) {
           return fail(new Error('the head of its answer is too long'));
         }
         if (end < 0) return;

@@ -1,9 +1,11 @@
 // What can go wrong at a proxy, in the words of the catalogue. What a proxy says is a stranger's text: printable, and not much of it.
 import { Fault } from '@tunnel/errors';
-import { CLIENT_LIMITS } from '../../limits.ts';
 import { reasonOf } from '../../network/dial-faults.ts';
 import type { ServerAddress } from '../../network/endpoint.ts';
 import type { Proxy } from './proxy-address.ts';
+
+/** what is repeated of the words of a proxy that refuses */
+export const PROXY_WORDS_MAX_CHARS = 200;
 
 /** Trying again can help. */
 export const proxyUnreachable = (proxy: Proxy, error: unknown): Fault => {
@@ -30,4 +32,4 @@ export const wordsOf = (text: string): string =>
   text
     .replace(/[^\x21-\x7e]+/g, ' ')
     .trim()
-    .slice(0, CLIENT_LIMITS.PROXY_WORDS_MAX_CHARS);
+    .slice(0, PROXY_WORDS_MAX_CHARS);

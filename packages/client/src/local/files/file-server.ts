@@ -6,11 +6,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import { sep } from 'node:path';
 import type { ByteDuplex } from '@tunnel/mux';
 import send from 'send';
-import { CLIENT_LIMITS } from '../../limits.ts';
 import { LISTING_POLICY, listFolder, listingPage } from './listing.ts';
 import { acceptsHtml, folderTarget, type RequestPath, readRequestPath } from './request-path.ts';
 import { type Opened, type OpenedFile, type OpenedFolder, openBelow } from './safe-open.ts';
 import { ServerConnection } from './server-connection.ts';
+
+/** files: the head of a request, with what the edge has added to one of HTTP/2 */
+export const FILES_HEAD_MAX_BYTES = 128 * 1024;
+/** files: what is read at once; a visitor that does not read holds about three of these */
+const FILES_READ_BYTES = 256 * 1024;
 
 export interface FolderOptions {
   readonly spa: boolean;
@@ -30,7 +34,7 @@ export class FileServer {
     this.#options = options;
     // It listens nowhere. How long a request or a pause may take is for the edge to say, which read the one and keeps the other open.
     this.#server = createServer({
-      maxHeaderSize: CLIENT_LIMITS.FILES_HEAD_MAX_BYTES,
+      maxHeaderSize: FILES_HEAD_MAX_BYTES,
       keepAliveTimeout: 0,
       requestTimeout: 0,
       headersTimeout: 0,
@@ -146,7 +150,7 @@ const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, 
   // The one place where it is closed. A read that is under way is waited for, so its number is nobody else's before.
   response.once('close', () => void handle.close());
   // `fd` goes on to the stream that `send` reads from, which then opens no path.
-  const options: object = { fd: handle, highWaterMark: CLIENT_LIMITS.FILES_READ_BYTES };
+  const options: object = { fd: handle, highWaterMark: FILES_READ_BYTES };
   const { range = '' } = request.headers;
   // A range that ends with the file may begin before it; `send` would find no byte of it.
   if (Number(/^bytes=\s*-(\d+)\s*$/.exec(range)?.[1]) > stat.size && stat.size > 0) request.headers.range = 'bytes=0-';

@@ -1,9 +1,14 @@
 // What a folder shows of itself to visitors: its entries, and the page that lists them. Without a script, and with no name left unescaped.
 import { lstat, opendir } from 'node:fs/promises';
 import { sep } from 'node:path';
-import { CLIENT_LIMITS } from '../../limits.ts';
 import { isServedName } from './request-path.ts';
 import { type OpenedFolder, openBelow } from './safe-open.ts';
+
+/**
+ * files: entries of a folder that its page shows, each looked at on the disk
+ * @limit tunnels: Entries of a folder that `tunnel files` lists | further entries are left out of the page
+ */
+export const FILES_LISTED_MAX = 1000;
 
 export interface ListedEntry {
   readonly name: string;
@@ -36,7 +41,7 @@ const readNames = async (path: string): Promise<{ found: string[]; isCut: boolea
   // Ends with the folder closed, however it ends.
   for await (const { name } of folder) {
     if (!isServedName(name, sep)) continue;
-    if (found.length === CLIENT_LIMITS.FILES_LISTED_MAX) return { found, isCut: true };
+    if (found.length === FILES_LISTED_MAX) return { found, isCut: true };
     found.push(name);
   }
   return { found, isCut: false };
@@ -91,7 +96,7 @@ export const listingPage = ({ names, entries, isCut }: Listing): string => {
   const title = `Files in /${names.map((name) => `${name}/`).join('')}`;
   const up = names.length === 0 ? '' : '<tr><td><a href="../">../</a></td><td></td><td></td></tr>\n';
   const empty = entries.length === 0 ? '<p>This folder is empty.</p>\n' : '';
-  const more = isCut ? `<p>There are more: ${CLIENT_LIMITS.FILES_LISTED_MAX} are shown.</p>\n` : '';
+  const more = isCut ? `<p>There are more: ${FILES_LISTED_MAX} are shown.</p>\n` : '';
   return `<!doctype html>
 <html lang="en">
 <head>

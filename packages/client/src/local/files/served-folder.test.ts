@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { deterministicBytes, eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CLIENT_LIMITS } from '../../limits.ts';
 import { askFolder, connectTo } from './ask-folder.fixture.ts';
+import { FILES_HEAD_MAX_BYTES } from './file-server.ts';
+import { FILES_LISTED_MAX } from './listing.ts';
 import { ServedFolder } from './served-folder.ts';
 
 const HTML = { accept: 'text/html,*/*;q=0.8' };
@@ -95,7 +96,7 @@ describe('a file', () => {
     expect(refused).toMatch(/^HTTP\/1.1 405 Method Not Allowed\r\n/);
     expect(refused).toContain('\r\nAllow: GET, HEAD\r\n');
     expect(await answerTo('GET / HTTP/9.9\r\n\r\n')).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
-    const long = `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(CLIENT_LIMITS.FILES_HEAD_MAX_BYTES)}\r\n\r\n`;
+    const long = `GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(FILES_HEAD_MAX_BYTES)}\r\n\r\n`;
     expect(await answerTo(long)).toMatch(/^HTTP\/1.1 431 /);
   });
 
@@ -229,10 +230,10 @@ describe('a folder', () => {
 
   it('with very many entries shows some of them, and says so', async () => {
     folder = new ServedFolder({ dir, listing: true });
-    const names = Array.from({ length: CLIENT_LIMITS.FILES_LISTED_MAX + 5 }, (_, i) => `f${i}`);
+    const names = Array.from({ length: FILES_LISTED_MAX + 5 }, (_, i) => `f${i}`);
     await Promise.all(names.map((name) => writeFile(join(dir, 'plain', name), '')));
     const { text } = await ask('/plain/');
-    expect(text.match(/<time /g)).toHaveLength(CLIENT_LIMITS.FILES_LISTED_MAX);
+    expect(text.match(/<time /g)).toHaveLength(FILES_LISTED_MAX);
     expect(text).toContain('There are more');
   });
 });

@@ -11,10 +11,9 @@ import {
   type UdpService,
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CLIENT_LIMITS } from '../../limits.ts';
 import { OpenFlows } from '../../local/open-flows.ts';
 import type { StatusEvent } from '../../status.ts';
-import { StreamHandler } from '../stream-handler.ts';
+import { LOCAL_DIAL_NOTICE_EVERY_MS, StreamHandler } from '../stream-handler.ts';
 import { TunnelEntry } from '../tunnel.ts';
 import { specOfTunnel, type TunnelOptions } from '../tunnel-spec.ts';
 
@@ -229,7 +228,7 @@ describe('a local service', () => {
     expect(faults()[0]).toMatchObject({
       fault: { code: 'CLIENT_LOCAL_DIAL', message: `cannot connect to 127.0.0.1:${echo.port}: connection refused` },
     });
-    await clock.advance(CLIENT_LIMITS.LOCAL_DIAL_NOTICE_EVERY_MS - 1);
+    await clock.advance(LOCAL_DIAL_NOTICE_EVERY_MS - 1);
     for (let n = 0; n < 20; n += 1) visitor.say('lost, and not told');
     await clock.advance(1);
     await eventually(() => {

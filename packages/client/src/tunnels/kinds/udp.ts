@@ -4,11 +4,13 @@ import { Fault } from '@tunnel/errors';
 import type { DatagramStream } from '@tunnel/mux';
 import { CAPABILITY, type StreamHead } from '@tunnel/protocol';
 import { proxyHeader, readHostPort } from '@tunnel/rules/net';
-import { CLIENT_LIMITS } from '../../limits.ts';
 import type { LocalAddress } from '../../local/local-addresses.ts';
 import { LocalFlow } from '../../local/local-flow.ts';
 import { reachedAt, tcpKind } from './tcp.ts';
 import type { FlowContext, ForwardedTunnel, TunnelKind } from './tunnel-kind.ts';
+
+/** the longest idle time that an edge can have: what the client goes by when its tunnel names none */
+const FLOW_IDLE_MAX_SECS = 3600;
 
 export const udpKind: TunnelKind = {
   ...tcpKind,
@@ -73,6 +75,6 @@ const startFlow = (
   );
   traffic.started();
   traffic.joined(flow);
-  flows.add(flow, (asked.idle_secs ?? CLIENT_LIMITS.FLOW_IDLE_MAX_SECS) * 1000);
+  flows.add(flow, (asked.idle_secs ?? FLOW_IDLE_MAX_SECS) * 1000);
   flow.connect();
 };
