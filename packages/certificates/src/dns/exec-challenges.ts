@@ -4,8 +4,19 @@ import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import { type Clock, maskText } from '@tunnel/runtime';
 import { type DnsChallenges, isTextSeen } from './dns-challenges.ts';
-import { DNS_LIMITS } from './dns-limits.ts';
 import type { DnsLookups } from './lookups.ts';
+
+/**
+ * how long the program of `[acme] dns_exec` may take
+ * @limit operator: Program of `[acme] dns_exec`, time | the program is ended and the order has failed
+ */
+const HOOK_TIMEOUT_MS = 60_000;
+/** after it has ended: output of it that is still on the way, or a pipe that a program of its own holds */
+const HOOK_DRAIN_MS = 500;
+/** of its output, in an error */
+const HOOK_OUTPUT_MAX_BYTES = 1024;
+/** of its environment: a variable that is named like a secret and has at least so many characters is masked in its output */
+const HOOK_SECRET_MIN_CHARS = 6;
 
 export interface ExecChallengesOptions {
   /** `[acme] dns_exec`. */
@@ -64,9 +75,9 @@ export class ExecChallenges implements DnsChallenges {
       if (child.pid !== undefined) this.#running.add(child.pid);
       let problem: string | null = null;
       let timer = clock.setTimeout(() => {
-        problem = `it took longer than ${DNS_LIMITS.HOOK_TIMEOUT_MS / 1000} s`;
+        problem = `it took longer than ${HOOK_TIMEOUT_MS / 1000} s`;
         endGroup(child.pid);
-      }, DNS_LIMITS.HOOK_TIMEOUT_MS);
+      }, HOOK_TIMEOUT_MS);
       const end = (): void => {
         timer.cancel();
         child.stdout.destroy();
@@ -89,7 +100,7 @@ export class ExecChallenges implements DnsChallenges {
         endGroup(child.pid);
         if (child.pid !== undefined) this.#running.delete(child.pid);
         timer.cancel();
-        timer = clock.setTimeout(end, DNS_LIMITS.HOOK_DRAIN_MS);
+        timer = clock.setTimeout(end, HOOK_DRAIN_MS);
       });
       child.once('close', () => {
         if (child.pid !== undefined) end();
@@ -118,7 +129,7 @@ const endGroup = (pid: number | undefined): void => {
 /** The beginning of what was said; the rest is read and left out, so that the program does not wait for us. */
 class OutputHead {
   readonly #chunks: Buffer[] = [];
-  #room: number = DNS_LIMITS.HOOK_OUTPUT_MAX_BYTES;
+  #room: number = HOOK_OUTPUT_MAX_BYTES;
 
   push(chunk: Buffer): void {
     if (this.#room <= 0) return;
@@ -146,9 +157,7 @@ const overlap = (text: string, secret: string): number => {
 /** Its secrets come by its environment mostly. The longer first: one may be a part of another. */
 const secretsOf = (env: Readonly<Record<string, string | undefined>>): readonly string[] =>
   Object.entries(env)
-    .flatMap(([key, value = '']) =>
-      SECRET_VARIABLE.test(key) && value.length >= DNS_LIMITS.HOOK_SECRET_MIN_CHARS ? [value] : [],
-    )
+    .flatMap(([key, value = '']) => (SECRET_VARIABLE.test(key) && value.length >= HOOK_SECRET_MIN_CHARS ? [value] : []))
     .toSorted((a, b) => b.length - a.length);
 
 /** What looks like a secret is masked as in our logs. One line, since it goes into one. */
@@ -159,7 +168,7 @@ const shownOutput = (outputs: readonly OutputHead[], secrets: readonly string[])
     .replace(/[\p{C}\s]+/gu, ' ')
     .trim();
   return Buffer.from(line)
-    .subarray(0, DNS_LIMITS.HOOK_OUTPUT_MAX_BYTES)
+    .subarray(0, HOOK_OUTPUT_MAX_BYTES)
     .toString('utf8')
     .replace(/\ufffd$/, '');
 };

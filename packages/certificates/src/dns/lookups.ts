@@ -3,8 +3,20 @@
 import { Resolver } from 'node:dns/promises';
 import type { Clock } from '@tunnel/runtime';
 import { type DnsAnswer, foldName } from '../domains/domain-proof.rules.ts';
-import { DNS_LIMITS } from './dns-limits.ts';
 import { LookupPace } from './lookup-pace.ts';
+
+/** how long one server may take */
+export const LOOKUP_TIMEOUT_MS = 2000;
+/** how often each server is asked */
+export const LOOKUP_TRIES = 2;
+/** of one look-up altogether, however many servers there are; a proof that nobody could look at is looked at again */
+export const LOOKUP_TOTAL_MS = 10_000;
+/** CNAMEs that are followed from one name */
+const CHAIN_MAX = 8;
+/** records of one answer that are looked at; the rest is left out */
+const ANSWER_RECORDS_MAX = 100;
+/** of one TXT record, its strings joined; a longer one is none of ours, and left out */
+const TEXT_MAX_CHARS = 1024;
 
 export interface DnsLookupsOptions {
   /** `[dns] resolvers`: `address` or `address:port`; none: the system's. */
@@ -33,7 +45,7 @@ export class DnsLookups {
   readonly #open = new Set<Resolver>();
   #isClosed = false;
 
-  constructor({ resolvers, clock, timeoutMs = DNS_LIMITS.LOOKUP_TIMEOUT_MS }: DnsLookupsOptions) {
+  constructor({ resolvers, clock, timeoutMs = LOOKUP_TIMEOUT_MS }: DnsLookupsOptions) {
     this.#servers = resolvers;
     this.#timeoutMs = timeoutMs;
     // Throws where one is no address.
@@ -46,7 +58,7 @@ export class DnsLookups {
   async chain(name: string, isEnd: (name: string) => boolean): Promise<DnsAnswer> {
     const names: string[] = [];
     let at = name;
-    while (names.length < DNS_LIMITS.CHAIN_MAX) {
+    while (names.length < CHAIN_MAX) {
       const asked = at;
       const answer = await this.#lookUp(asked, (resolver) => resolver.resolveCname(asked));
       // Half a chain is no answer: what counts may be in the other half.
@@ -65,9 +77,9 @@ export class DnsLookups {
     return this.#lookUp(name, async (resolver) => {
       const records = await resolver.resolveTxt(name);
       return records
-        .slice(0, DNS_LIMITS.ANSWER_RECORDS_MAX)
+        .slice(0, ANSWER_RECORDS_MAX)
         .map((strings) => strings.join(''))
-        .filter((text) => text.length <= DNS_LIMITS.TEXT_MAX_CHARS);
+        .filter((text) => text.length <= TEXT_MAX_CHARS);
     });
   }
 
@@ -111,10 +123,7 @@ export class DnsLookups {
 
   /** Its place is free when the resolver has ended, too, which may be after the time is up. */
   async #ask(ask: Ask, settle: (answer: DnsAnswer) => void): Promise<void> {
-    const timer = this.#clock.setTimeout(
-      () => settle({ kind: 'no-answer', reason: 'ETIMEOUT' }),
-      DNS_LIMITS.LOOKUP_TOTAL_MS,
-    );
+    const timer = this.#clock.setTimeout(() => settle({ kind: 'no-answer', reason: 'ETIMEOUT' }), LOOKUP_TOTAL_MS);
     const resolver = this.#newResolver();
     this.#open.add(resolver);
     try {
@@ -134,11 +143,11 @@ export class DnsLookups {
    * one answer that cannot be read (seen with c-ares 1.34).
    */
   #newResolver(): Resolver {
-    const resolver = new Resolver({ timeout: this.#timeoutMs, tries: DNS_LIMITS.LOOKUP_TRIES });
+    const resolver = new Resolver({ timeout: this.#timeoutMs, tries: LOOKUP_TRIES });
     if (this.#servers.length > 0) resolver.setServers(this.#servers);
     return resolver;
   }
 }
 
 const answerOf = (values: readonly string[]): DnsAnswer =>
-  values.length === 0 ? ABSENT : { kind: 'found', values: values.slice(0, DNS_LIMITS.ANSWER_RECORDS_MAX) };
+  values.length === 0 ? ABSENT : { kind: 'found', values: values.slice(0, ANSWER_RECORDS_MAX) };

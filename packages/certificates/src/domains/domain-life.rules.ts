@@ -3,6 +3,33 @@
 import { CERTIFICATES_LIMITS } from '../limits.ts';
 import { type Proof, type ProofFindings, proofOf } from './domain-proof.rules.ts';
 
+/** the first look after a domain was added: whoever has set the records before waits no longer */
+const DOMAIN_FIRST_LOOK_MS = 5000;
+/** the second, from the same moment */
+const DOMAIN_SECOND_LOOK_MS = 15_000;
+/** the third, likewise */
+const DOMAIN_THIRD_LOOK_MS = 30_000;
+/** then so often, while somebody is likely to sit in front of it */
+const DOMAIN_OFTEN_LOOK_MS = 60_000;
+/** and for so long after it was added */
+const DOMAIN_OFTEN_FOR_MS = 60 * 60_000;
+/** then so often: records that were there before are kept by resolvers for hours */
+const DOMAIN_SELDOM_LOOK_MS = 10 * 60_000;
+/**
+ * a domain whose proof was not found by then has failed, and is looked at when somebody asks
+ * @limit accounts: Own domain, time to set the DNS record that proves it | verification fails; it can be started again
+ */
+const DOMAIN_PENDING_MS = 72 * 60 * 60_000;
+/** how often a domain is looked at that is verified, or has lapsed */
+const DOMAIN_DAILY_LOOK_MS = 24 * 60 * 60_000;
+/**
+ * between two looks that are asked for by hand
+ * @limit accounts: Own domain, time between two checks on request | 429 `DOMAIN_CHECK_TOO_SOON`
+ */
+const DOMAIN_ASKED_LOOK_MS = 5000;
+/** between two mails of one kind about one domain */
+const DOMAIN_MAIL_MS = 24 * 60 * 60_000;
+
 export type DomainState = 'pending' | 'verified' | 'failed' | 'lapsed';
 
 /** `proof-missing`: at the first look without it. */
@@ -74,7 +101,7 @@ export const nextLookAt = (domains: OwnDomains): number | null => {
 
 /** 0: a look by hand may be now. */
 export const askedLookWaitMs = ({ checkedAt }: OwnDomain, now: number): number =>
-  checkedAt === null ? 0 : Math.max(0, checkedAt + CERTIFICATES_LIMITS.DOMAIN_ASKED_LOOK_MS - now);
+  checkedAt === null ? 0 : Math.max(0, checkedAt + DOMAIN_ASKED_LOOK_MS - now);
 
 export const transitionDomain = (domains: OwnDomains, event: DomainEvent, now: number): Step => {
   switch (event.kind) {
@@ -102,7 +129,7 @@ const newDomain = (id: string, token: string, now: number): OwnDomain => ({
   verifiedAt: null,
   checkedAt: null,
   absentSince: null,
-  nextLookAt: now + CERTIFICATES_LIMITS.DOMAIN_FIRST_LOOK_MS,
+  nextLookAt: now + DOMAIN_FIRST_LOOK_MS,
   lastError: null,
   mailedAt: {},
 });
@@ -163,7 +190,7 @@ const judged = (domain: OwnDomain, proof: Proof, winner: OwnDomain | null, now: 
     }
     return mailed({ ...domain, state: 'lapsed', absentSince: null }, 'lapsed', now, { kind: 'lapsed', id });
   }
-  if (domain.state === 'pending' && now - domain.since >= CERTIFICATES_LIMITS.DOMAIN_PENDING_MS) {
+  if (domain.state === 'pending' && now - domain.since >= DOMAIN_PENDING_MS) {
     return [
       { ...domain, state: 'failed' },
       { kind: 'failed', id },
@@ -175,7 +202,7 @@ const judged = (domain: OwnDomain, proof: Proof, winner: OwnDomain | null, now: 
 /** A record that comes and goes must not fill a mailbox. */
 const mailed = (domain: OwnDomain, mail: DomainMail, now: number, ...effects: DomainEffect[]): Judged => {
   const last = domain.mailedAt[mail];
-  if (last !== undefined && now - last < CERTIFICATES_LIMITS.DOMAIN_MAIL_MS) return [domain, ...effects];
+  if (last !== undefined && now - last < DOMAIN_MAIL_MS) return [domain, ...effects];
   return [
     { ...domain, mailedAt: { ...domain.mailedAt, [mail]: now } },
     ...effects,
@@ -192,18 +219,9 @@ const errorOf = (proof: Proof, problem: string | null, hasWon: boolean): string 
 
 const lookAfter = ({ state, since }: OwnDomain, now: number): number | null => {
   if (state === 'failed') return null;
-  if (state !== 'pending') return now + CERTIFICATES_LIMITS.DOMAIN_DAILY_LOOK_MS;
+  if (state !== 'pending') return now + DOMAIN_DAILY_LOOK_MS;
   const age = now - since;
-  const early = [
-    CERTIFICATES_LIMITS.DOMAIN_FIRST_LOOK_MS,
-    CERTIFICATES_LIMITS.DOMAIN_SECOND_LOOK_MS,
-    CERTIFICATES_LIMITS.DOMAIN_THIRD_LOOK_MS,
-  ].find((at) => at > age);
+  const early = [DOMAIN_FIRST_LOOK_MS, DOMAIN_SECOND_LOOK_MS, DOMAIN_THIRD_LOOK_MS].find((at) => at > age);
   if (early !== undefined) return since + early;
-  return (
-    now +
-    (age < CERTIFICATES_LIMITS.DOMAIN_OFTEN_FOR_MS
-      ? CERTIFICATES_LIMITS.DOMAIN_OFTEN_LOOK_MS
-      : CERTIFICATES_LIMITS.DOMAIN_SELDOM_LOOK_MS)
-  );
+  return now + (age < DOMAIN_OFTEN_FOR_MS ? DOMAIN_OFTEN_LOOK_MS : DOMAIN_SELDOM_LOOK_MS);
 };

@@ -2,7 +2,9 @@
 
 import { Fault } from '@tunnel/errors';
 import { isLabel, isOfDomain, shownText } from '@tunnel/rules/names';
-import { CERTIFICATES_LIMITS } from '../limits.ts';
+
+/** a name of DNS has no more; with labels of one character it has 127 of them */
+const DOMAIN_NAME_MAX_CHARS = 253;
 
 export interface DomainName {
   /** As it is kept and shown: in lower case, without a trailing dot, with its `*.`. */
@@ -51,7 +53,7 @@ const NOT_IN_NAMES = /[\s%/\\:@?#[\]<>^|*_\p{Cc}]/u;
  */
 const hostOf = (text: string, toAscii: (name: string) => string): string | null => {
   // Before it is mapped, which takes time by its length; no name gets shorter by it.
-  if (text.length > CERTIFICATES_LIMITS.DOMAIN_NAME_MAX_CHARS + 1 || NOT_IN_NAMES.test(text)) return null;
+  if (text.length > DOMAIN_NAME_MAX_CHARS + 1 || NOT_IN_NAMES.test(text)) return null;
   const name = text.endsWith('.') ? text.slice(0, -1) : text;
   if (ASCII.test(name)) return name.toLowerCase();
   const host = toAscii(name);
@@ -63,8 +65,8 @@ const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/;
 
 const problemOfHost = (host: string | null, operatorsHosts: readonly string[]): string | null => {
   if (host === null) return 'it is not a host name';
-  if (host.length > CERTIFICATES_LIMITS.DOMAIN_NAME_MAX_CHARS) {
-    return `it is longer than ${CERTIFICATES_LIMITS.DOMAIN_NAME_MAX_CHARS} characters`;
+  if (host.length > DOMAIN_NAME_MAX_CHARS) {
+    return `it is longer than ${DOMAIN_NAME_MAX_CHARS} characters`;
   }
   const labels = host.split('.');
   if (!labels.every(isLabel)) return 'it is not a host name';

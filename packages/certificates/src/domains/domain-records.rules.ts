@@ -1,6 +1,5 @@
 // The records that the owner of a domain has to set, as they are shown: what, where, why, and whether they were found at the last look; and what
 // is kept of a look for that.
-import { CERTIFICATES_LIMITS } from '../limits.ts';
 import type { DomainName } from './domain-names.rules.ts';
 import {
   challengeName,
@@ -13,6 +12,9 @@ import {
   proofTextName,
   valuesOf,
 } from './domain-proof.rules.ts';
+
+/** values of one kind of record that are kept of a look: an edge has a few addresses */
+const DOMAIN_KEPT_VALUES_MAX = 16;
 
 export type RecordPurpose = 'route' | 'proof' | 'challenge';
 
@@ -99,7 +101,7 @@ export const keptLook = (
   const kept = (key: keyof ProofAnswers, isWanted: (value: string) => boolean): DnsAnswer => {
     const answer = look.answers[key];
     if (answer.kind === 'no-answer') return before?.answers[key] ?? { kind: 'absent' };
-    const values = valuesOf(answer).filter(isWanted).slice(0, CERTIFICATES_LIMITS.DOMAIN_KEPT_VALUES_MAX);
+    const values = valuesOf(answer).filter(isWanted).slice(0, DOMAIN_KEPT_VALUES_MAX);
     return values.length === 0 ? { kind: 'absent' } : { kind: 'found', values };
   };
   const equals = (wanted: string) => (value: string) => foldText(value) === wanted;

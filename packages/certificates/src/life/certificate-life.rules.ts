@@ -2,7 +2,35 @@
 // Whoever drives it holds the certificate's lease: while an order runs nobody else sends an event.
 
 import { Shares } from '@tunnel/rules/rate';
-import { CERTIFICATES_LIMITS } from '../limits.ts';
+
+/** after the first failed try: four tries in the first hour, where an authority allows five refused validations of a name */
+const CERTIFICATE_RETRY_FIRST_MS = 60_000;
+/** after the second */
+const CERTIFICATE_RETRY_SECOND_MS = 5 * 60_000;
+/** after the third */
+const CERTIFICATE_RETRY_THIRD_MS = 30 * 60_000;
+/** after the fourth */
+const CERTIFICATE_RETRY_FOURTH_MS = 2 * 3_600_000;
+/** after the fifth */
+const CERTIFICATE_RETRY_FIFTH_MS = 12 * 3_600_000;
+/** after each further one */
+const CERTIFICATE_RETRY_LAST_MS = 24 * 3_600_000;
+/** at most that when less than a tenth of the certificate’s life is left */
+const CERTIFICATE_RETRY_EMERGENCY_MS = 3_600_000;
+/** an authority’s Retry-After is taken at its word up to here; its longest window is a week */
+const CERTIFICATE_RETRY_AFTER_MAX_MS = 8 * 24 * 3_600_000;
+/** an order that was begun is taken up again for so long; then a new one is made */
+const CERTIFICATE_ORDER_KEPT_MS = 24 * 3_600_000;
+/** how often an authority is asked when it wants a certificate renewed, unless it says (RFC 9773) */
+const CERTIFICATE_INFO_EVERY_MS = 6 * 3_600_000;
+/** and not more often, whatever it says */
+const CERTIFICATE_INFO_MIN_MS = 60_000;
+/** nor less often */
+const CERTIFICATE_INFO_MAX_MS = 24 * 3_600_000;
+/** with a shorter life it is renewed at a half instead of two thirds of it: too little would be left for failures */
+const CERTIFICATE_SHORT_LIFE_MS = 10 * 24 * 3_600_000;
+/** how often somebody is told of one that is about to end */
+const CERTIFICATE_WARN_EVERY_MS = 24 * 3_600_000;
 
 export interface CertificateDates {
   readonly notBefore: number;
@@ -110,7 +138,7 @@ export const transitionCertificate = (
     case 'held-back':
       return [{ ...life, order: null, tryAt: Math.max(event.until, now) }, []];
     case 'order-begun': {
-      const kept = now + CERTIFICATES_LIMITS.CERTIFICATE_ORDER_KEPT_MS;
+      const kept = now + CERTIFICATE_ORDER_KEPT_MS;
       return [{ ...life, order: { url: event.url, until: Math.min(event.expiresAt ?? kept, kept) } }, []];
     }
     case 'order-failed':
@@ -134,7 +162,7 @@ const passTime = (life: CertificateLife, now: number): Step => {
     if (order !== null && order.url !== null && now < order.until) {
       return [next, [...effects, { kind: 'resume-order', url: order.url }]];
     }
-    next = { ...next, order: { url: null, until: now + CERTIFICATES_LIMITS.CERTIFICATE_ORDER_KEPT_MS } };
+    next = { ...next, order: { url: null, until: now + CERTIFICATE_ORDER_KEPT_MS } };
     return [next, [...effects, { kind: 'begin-order', replaces: life.issued !== null && !life.wasReplaced }]];
   }
   if (now >= infoAt(life)) effects.push({ kind: 'ask-renewal-info' });
@@ -155,7 +183,7 @@ const failOrder = (life: CertificateLife, event: Failed, now: number, chance: nu
   }
   const keepsOrder = (event.why === 'away' || event.why === 'rate-limited') && life.order?.url != null;
   const failures = life.failures + 1;
-  const asked = Math.min(event.retryAfterMs ?? 0, CERTIFICATES_LIMITS.CERTIFICATE_RETRY_AFTER_MAX_MS);
+  const asked = Math.min(event.retryAfterMs ?? 0, CERTIFICATE_RETRY_AFTER_MAX_MS);
   const ownPace = retryDelayMs(failures, now >= emergencyAt(life)) * (1 + chance * RETRY_SPREAD);
   return {
     ...life,
@@ -184,28 +212,29 @@ const RETRY_SPREAD = 0.1;
 const INFO_SPREAD = 0.1;
 
 const RETRY_DELAYS_MS = [
-  CERTIFICATES_LIMITS.CERTIFICATE_RETRY_FIRST_MS,
-  CERTIFICATES_LIMITS.CERTIFICATE_RETRY_SECOND_MS,
-  CERTIFICATES_LIMITS.CERTIFICATE_RETRY_THIRD_MS,
-  CERTIFICATES_LIMITS.CERTIFICATE_RETRY_FOURTH_MS,
-  CERTIFICATES_LIMITS.CERTIFICATE_RETRY_FIFTH_MS,
+  CERTIFICATE_RETRY_FIRST_MS,
+  CERTIFICATE_RETRY_SECOND_MS,
+  CERTIFICATE_RETRY_THIRD_MS,
+  CERTIFICATE_RETRY_FOURTH_MS,
+  CERTIFICATE_RETRY_FIFTH_MS,
 ];
 
 const retryDelayMs = (failures: number, isEmergency: boolean): number => {
-  const delayMs = RETRY_DELAYS_MS[failures - 1] ?? CERTIFICATES_LIMITS.CERTIFICATE_RETRY_LAST_MS;
-  return isEmergency ? Math.min(delayMs, CERTIFICATES_LIMITS.CERTIFICATE_RETRY_EMERGENCY_MS) : delayMs;
+  const delayMs = RETRY_DELAYS_MS[failures - 1] ?? CERTIFICATE_RETRY_LAST_MS;
+  return isEmergency ? Math.min(delayMs, CERTIFICATE_RETRY_EMERGENCY_MS) : delayMs;
 };
 
 const infoDelayMs = (retryAfterMs: number | null, chance: number): number => {
-  const { CERTIFICATE_INFO_MIN_MS: min, CERTIFICATE_INFO_MAX_MS: max } = CERTIFICATES_LIMITS;
+  const min = CERTIFICATE_INFO_MIN_MS;
+  const max = CERTIFICATE_INFO_MAX_MS;
   if (retryAfterMs !== null) return Math.min(max, Math.max(min, retryAfterMs));
-  return Math.round(CERTIFICATES_LIMITS.CERTIFICATE_INFO_EVERY_MS * (1 - INFO_SPREAD + 2 * INFO_SPREAD * chance));
+  return Math.round(CERTIFICATE_INFO_EVERY_MS * (1 - INFO_SPREAD + 2 * INFO_SPREAD * chance));
 };
 
 /** By shares of its life: how long that is, is the authority's to say, and changes. */
 const renewalByRule = ({ notBefore, notAfter }: CertificateDates): number => {
   const lifeMs = notAfter - notBefore;
-  const share = lifeMs < CERTIFICATES_LIMITS.CERTIFICATE_SHORT_LIFE_MS ? 1 / 2 : 2 / 3;
+  const share = lifeMs < CERTIFICATE_SHORT_LIFE_MS ? 1 / 2 : 2 / 3;
   return Math.round(notBefore + lifeMs * share);
 };
 
@@ -224,7 +253,7 @@ const infoAt = (life: CertificateLife): number =>
 
 const warnAt = (life: CertificateLife): number => {
   if (life.failures === 0) return Number.POSITIVE_INFINITY;
-  const again = life.warnedAt === null ? 0 : life.warnedAt + CERTIFICATES_LIMITS.CERTIFICATE_WARN_EVERY_MS;
+  const again = life.warnedAt === null ? 0 : life.warnedAt + CERTIFICATE_WARN_EVERY_MS;
   return Math.max(emergencyAt(life), again);
 };
 

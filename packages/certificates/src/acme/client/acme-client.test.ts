@@ -1,10 +1,11 @@
 // The client beside answers that no authority should give.
+
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { systemClock } from '@tunnel/runtime';
 import { afterEach, expect, it } from 'vitest';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { AcmeClient, newAccountKey } from './acme-client.ts';
+import { ANSWER_MAX_BYTES } from './acme-http.ts';
 
 let server: Server | undefined;
 
@@ -38,9 +39,7 @@ it.each([
 });
 
 it('an answer without end is not read to its end', async () => {
-  const client = await clientOf((_request, response) =>
-    response.end(' '.repeat(CERTIFICATES_LIMITS.ANSWER_MAX_BYTES + 1)),
-  );
+  const client = await clientOf((_request, response) => response.end(' '.repeat(ANSWER_MAX_BYTES + 1)));
   await expect(client.directory()).rejects.toMatchObject({ code: 'ACME_AWAY' });
 });
 

@@ -11,16 +11,20 @@ import {
   type JWK,
 } from 'jose';
 import { z } from 'zod';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { type AcmeAnswer, badAnswer, type CallBounds, createAcmeHttp, readAnswer } from './acme-http.ts';
 import { AcmeProblem } from './acme-problem.ts';
 import { type AcmeDirectory, SignedCalls, type Signer } from './signed-calls.ts';
 
+/** a certificate with those that vouch for it */
+const CHAIN_MAX_BYTES = 128 * 1024;
+/** names in one certificate; the best known authority takes 100 */
+const NAMES_MAX = 100;
+
 const ORDER = z.object({
   status: z.enum(['pending', 'ready', 'processing', 'valid', 'invalid']),
   expires: z.string().optional(),
-  identifiers: z.array(z.object({ type: z.string(), value: z.string() })).max(CERTIFICATES_LIMITS.NAMES_MAX),
-  authorizations: z.array(z.url()).max(CERTIFICATES_LIMITS.NAMES_MAX),
+  identifiers: z.array(z.object({ type: z.string(), value: z.string() })).max(NAMES_MAX),
+  authorizations: z.array(z.url()).max(NAMES_MAX),
   finalize: z.url(),
   certificate: z.url().optional(),
   error: z.unknown().optional(),
@@ -192,7 +196,7 @@ export class AcmeAccount {
 
   /** PEM, the certificate itself first. */
   async certificate(url: string, bounds: CallBounds = {}): Promise<string> {
-    return (await this.#post(url, null, { ...bounds, maxBytes: CERTIFICATES_LIMITS.CHAIN_MAX_BYTES })).text;
+    return (await this.#post(url, null, { ...bounds, maxBytes: CHAIN_MAX_BYTES })).text;
   }
 
   #post(url: string, payload: object | null, bounds: CallBounds): Promise<AcmeAnswer> {

@@ -3,8 +3,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import { type Clock, reasonOf, requestOnce, trustOf } from '@tunnel/runtime';
 import type { z } from 'zod';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { readProblem } from './acme-problem.ts';
+
+/** one call, from the look-up of its name to the last byte */
+export const AUTHORITY_CALL_TIMEOUT_MS = 30_000;
+/** a directory, an order, an error */
+export const ANSWER_MAX_BYTES = 64 * 1024;
 
 export interface AcmeHttpOptions {
   readonly clock: Clock;
@@ -29,10 +33,10 @@ export type AcmeHttp = (url: string, body: string | null, bounds: CallBounds) =>
 /** An answer of any status; no answer is a fault. */
 export const createAcmeHttp = ({ clock, ca }: AcmeHttpOptions): AcmeHttp => {
   const secureContext = trustOf(ca);
-  return async (url, body, { signal, maxBytes = CERTIFICATES_LIMITS.ANSWER_MAX_BYTES }) => {
+  return async (url, body, { signal, maxBytes = ANSWER_MAX_BYTES }) => {
     const ended = new AbortController();
     const end = (): void => ended.abort();
-    const timer = clock.setTimeout(end, CERTIFICATES_LIMITS.AUTHORITY_CALL_TIMEOUT_MS);
+    const timer = clock.setTimeout(end, AUTHORITY_CALL_TIMEOUT_MS);
     signal?.addEventListener('abort', end, { once: true });
     if (signal?.aborted === true) end();
     try {
@@ -53,9 +57,7 @@ export const createAcmeHttp = ({ clock, ca }: AcmeHttpOptions): AcmeHttp => {
       return { status, headers, text: bytes.toString('utf8'), retryAfterMs: retryAfterMs(headers, clock.now()) };
     } catch (error) {
       const late = ended.signal.aborted && signal?.aborted !== true;
-      const reason = late
-        ? `nothing came within ${CERTIFICATES_LIMITS.AUTHORITY_CALL_TIMEOUT_MS / 1000} s`
-        : reasonOf(error);
+      const reason = late ? `nothing came within ${AUTHORITY_CALL_TIMEOUT_MS / 1000} s` : reasonOf(error);
       throw new Fault('ACME_AWAY', { host: new URL(url).host, reason }, { cause: error });
     } finally {
       timer.cancel();

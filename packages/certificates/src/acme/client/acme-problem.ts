@@ -1,6 +1,8 @@
 // What an authority says went wrong (RFC 8555, 6.7), as an error that can be told apart.
 import { z } from 'zod';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
+
+/** of an authority’s text that is quoted */
+const DETAIL_SHOWN_CHARS = 500;
 
 const URN = 'urn:ietf:params:acme:error:';
 
@@ -61,5 +63,4 @@ export const readProblem = (value: unknown, status: number, retryAfterMs: number
 };
 
 /** It goes into logs and onto pages. */
-const printable = (text: string): string =>
-  text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ').slice(0, CERTIFICATES_LIMITS.DETAIL_SHOWN_CHARS);
+const printable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ').slice(0, DETAIL_SHOWN_CHARS);

@@ -1,8 +1,10 @@
 // Keys, requests, and what an authority gave for them: read, and checked against what was asked for.
 import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { loadX509 } from './x509.ts';
+
+/** certificates in it */
+const CHAIN_MAX_CERTIFICATES = 10;
 
 const KEYS = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
@@ -51,8 +53,7 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\sA-Za-z0-9+/=]+-----END CERTIF
 export const readIssued = async (pem: string, names: readonly string[], keyPem: string): Promise<IssuedCertificate> => {
   const found = pem.match(CERTIFICATE) ?? [];
   const [own] = found;
-  if (own === undefined || found.length > CERTIFICATES_LIMITS.CHAIN_MAX_CERTIFICATES)
-    throw unfit(`${found.length} certificates`);
+  if (own === undefined || found.length > CHAIN_MAX_CERTIFICATES) throw unfit(`${found.length} certificates`);
   let leaf: X509Certificate;
   try {
     for (const one of found) new X509Certificate(one);

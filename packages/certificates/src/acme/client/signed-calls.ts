@@ -3,9 +3,15 @@ import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { type CryptoKey, FlattenedSign, type JWK } from 'jose';
 import { z } from 'zod';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { type AcmeAnswer, type AcmeHttp, badAnswer, type CallBounds, readAnswer, throwProblem } from './acme-http.ts';
 import { AcmeProblem } from './acme-problem.ts';
+
+/** nonces that wait for the next calls; more are dropped */
+const NONCES_KEPT_MAX = 16;
+/** times that a call is made again because its nonce was refused */
+const BAD_NONCE_TRIES = 5;
+/** how long a directory is used before it is read again */
+const DIRECTORY_LIFE_MS = 3_600_000;
 
 const DIRECTORY = z.object({
   newNonce: z.url(),
@@ -45,7 +51,7 @@ export class SignedCalls {
   async directory(bounds: CallBounds = {}): Promise<AcmeDirectory> {
     const known = this.#directory;
     const now = this.#clock.monotonic();
-    if (known !== undefined && now - known.readAt < CERTIFICATES_LIMITS.DIRECTORY_LIFE_MS) return known.value;
+    if (known !== undefined && now - known.readAt < DIRECTORY_LIFE_MS) return known.value;
     const value = readAnswer(DIRECTORY, await this.get(this.#url, bounds), this.#url);
     this.#directory = { value, readAt: now };
     return value;
@@ -69,7 +75,7 @@ export class SignedCalls {
         return answer;
       } catch (error) {
         const isNonce = error instanceof AcmeProblem && error.type === 'badNonce';
-        if (!isNonce || tries >= CERTIFICATES_LIMITS.BAD_NONCE_TRIES) throw error;
+        if (!isNonce || tries >= BAD_NONCE_TRIES) throw error;
       }
     }
   }
@@ -95,7 +101,7 @@ export class SignedCalls {
     const nonce = headers['replay-nonce'];
     if (typeof nonce !== 'string' || !/^[\w-]{1,512}$/.test(nonce)) return;
     this.#nonces.push(nonce);
-    if (this.#nonces.length > CERTIFICATES_LIMITS.NONCES_KEPT_MAX) this.#nonces.shift();
+    if (this.#nonces.length > NONCES_KEPT_MAX) this.#nonces.shift();
   }
 
   /** An authority that was reached over TLS leads nobody away from it. */

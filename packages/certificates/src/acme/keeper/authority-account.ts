@@ -1,11 +1,13 @@
 // The one account at the authority: made once, kept sealed, found again by its key, opened when the first order needs it.
 import type { Clock } from '@tunnel/runtime';
 import type { JWK } from 'jose';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { type AccountOptions, type AcmeAccount, type AcmeClient, newAccountKey } from '../client/acme-client.ts';
 import { AcmeProblem } from '../client/acme-problem.ts';
 import type { CertificateStore, StoredAccount } from './certificate-store.ts';
 import type { SealedKeys } from './sealed-keys.ts';
+
+/** how long the account at the authority is not asked for again after that failed; less than the first pause of an order */
+const ACCOUNT_AGAIN_MS = 30_000;
 
 export interface AuthorityAccountOptions extends AccountOptions {
   readonly client: AcmeClient;
@@ -31,7 +33,7 @@ export class AuthorityAccount {
       // Refused nonces are chance: whose turn it was waits, nobody else.
       const isChance = error instanceof AcmeProblem && error.type === 'badNonce';
       const askedMs = error instanceof AcmeProblem ? (error.retryAfterMs ?? 0) : 0;
-      this.#forgetAt = isChance ? 0 : clock.monotonic() + Math.max(askedMs, CERTIFICATES_LIMITS.ACCOUNT_AGAIN_MS);
+      this.#forgetAt = isChance ? 0 : clock.monotonic() + Math.max(askedMs, ACCOUNT_AGAIN_MS);
       throw error;
     });
     return this.#opened;

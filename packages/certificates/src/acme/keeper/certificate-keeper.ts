@@ -3,7 +3,6 @@
 import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, randomToken, SingleFlight, type Timer } from '@tunnel/runtime';
 import { type CertificateEvent, type OrderFailure, transitionCertificate } from '../../life/certificate-life.rules.ts';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { type AccountOptions, type AcmeClient, isUnknownAccount } from '../client/acme-client.ts';
 import { AcmeProblem } from '../client/acme-problem.ts';
 import { newCertificateKey } from '../client/issued-certificate.ts';
@@ -12,6 +11,33 @@ import type { CertificateRecord, CertificateStore, Claim, RecordChanges } from '
 import type { ChallengeSolver } from './challenge-solver.ts';
 import { finishOrder } from './finish-order.ts';
 import type { SealedKeys } from './sealed-keys.ts';
+
+/** orders under way at once, in one process */
+const ORDERS_AT_ONCE = 4;
+/** how often is looked for work; what is asked for here begins at once */
+export const LOOK_EVERY_MS = 5000;
+/** at a start: between two certificates that the authority is asked about, so that thousands are no flood */
+const INFO_AT_START_EVERY_MS = 100;
+/** who works on a certificate has it for so long; then another may */
+export const LEASE_MS = 60_000;
+/** how often that is renewed */
+export const LEASE_RENEW_MS = 20_000;
+/** how long nobody orders after the store failed, or the key file */
+const PAUSE_MS = 60_000;
+/** how long a stop waits for orders under way; they are finished after the next start */
+const STOP_WAIT_MS = 5000;
+/**
+ * new orders within the window below; the best known authority allows 300
+ * @limit operator: Certificate orders within 3 h | further orders wait
+ */
+const CERTIFICATE_ORDERS_MAX = 250;
+/** the window in which new orders are counted */
+const CERTIFICATE_ORDERS_WINDOW_MS = 3 * 3_600_000;
+/**
+ * how many of those orders one account can make: a quarter. The operator's own names are not counted
+ * @limit accounts: Certificate orders of one account within 3 h | the order waits
+ */
+const CERTIFICATE_ORDERS_PER_ACCOUNT = 62;
 
 export type OrderResult = 'issued' | 'failed' | 'rate_limited';
 
@@ -42,9 +68,9 @@ export interface KeeperOptions extends AccountOptions {
 class LeaseLost extends Error {}
 
 const ORDERS = {
-  max: CERTIFICATES_LIMITS.CERTIFICATE_ORDERS_MAX,
-  windowMs: CERTIFICATES_LIMITS.CERTIFICATE_ORDERS_WINDOW_MS,
-  perAccount: CERTIFICATES_LIMITS.CERTIFICATE_ORDERS_PER_ACCOUNT,
+  max: CERTIFICATE_ORDERS_MAX,
+  windowMs: CERTIFICATE_ORDERS_WINDOW_MS,
+  perAccount: CERTIFICATE_ORDERS_PER_ACCOUNT,
 };
 
 export class CertificateKeeper {
@@ -65,11 +91,11 @@ export class CertificateKeeper {
   }
 
   start(): void {
-    this.#timer = this.#options.clock.setInterval(() => this.wake(), CERTIFICATES_LIMITS.LOOK_EVERY_MS);
+    this.#timer = this.#options.clock.setInterval(() => this.wake(), LOOK_EVERY_MS);
     // Who was away for long has missed what the authority said. A store that does not answer is asked again by the first look.
     const { store, clock } = this.#options;
     void store
-      .wantInfo(clock.now(), CERTIFICATES_LIMITS.INFO_AT_START_EVERY_MS)
+      .wantInfo(clock.now(), INFO_AT_START_EVERY_MS)
       .catch(() => {})
       .finally(() => this.wake());
   }
@@ -99,7 +125,7 @@ export class CertificateKeeper {
     this.#stopped.abort(new LeaseLost());
     let timer: Timer | undefined;
     const late = new Promise<void>((resolve) => {
-      timer = this.#options.clock.setTimeout(resolve, CERTIFICATES_LIMITS.STOP_WAIT_MS);
+      timer = this.#options.clock.setTimeout(resolve, STOP_WAIT_MS);
     });
     await Promise.race([Promise.allSettled([this.#looks.current, ...this.#running.keys()]), late]);
     timer?.cancel();
@@ -110,11 +136,11 @@ export class CertificateKeeper {
     try {
       while (this.#lookAgain && !this.#stopped.signal.aborted && clock.monotonic() >= this.#pausedUntil) {
         this.#lookAgain = false;
-        while (!this.#stopped.signal.aborted && this.#running.size < CERTIFICATES_LIMITS.ORDERS_AT_ONCE) {
+        while (!this.#stopped.signal.aborted && this.#running.size < ORDERS_AT_ONCE) {
           const wildcards = canTakeWildcards?.() ?? true;
           const busyAccounts = [...this.#running.values()].filter((account) => account !== null);
           const takes = { wildcards, busyAccounts };
-          const claim = await store.claim(this.#owner, clock.now(), CERTIFICATES_LIMITS.LEASE_MS, takes);
+          const claim = await store.claim(this.#owner, clock.now(), LEASE_MS, takes);
           if (claim === null) break;
           const work = this.#work(claim).finally(() => {
             this.#running.delete(work);
@@ -130,7 +156,7 @@ export class CertificateKeeper {
   }
 
   #pause(): void {
-    this.#pausedUntil = this.#options.clock.monotonic() + CERTIFICATES_LIMITS.PAUSE_MS;
+    this.#pausedUntil = this.#options.clock.monotonic() + PAUSE_MS;
   }
 
   async #work(claim: Claim): Promise<void> {
@@ -139,11 +165,11 @@ export class CertificateKeeper {
     const signal = AbortSignal.any([lost.signal, this.#stopped.signal]);
     const timer = clock.setInterval(() => {
       // A store that fails for a moment takes nothing away: if the lease runs out, the epoch decides.
-      store.extend(claim, clock.now(), CERTIFICATES_LIMITS.LEASE_MS).then(
+      store.extend(claim, clock.now(), LEASE_MS).then(
         (held) => held || lost.abort(new LeaseLost()),
         () => {},
       );
-    }, CERTIFICATES_LIMITS.LEASE_RENEW_MS);
+    }, LEASE_RENEW_MS);
     const { names } = claim.record;
     try {
       if (this.#stopped.signal.aborted) return;

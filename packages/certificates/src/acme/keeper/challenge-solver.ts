@@ -1,8 +1,10 @@
 // Who answers challenges of one type: set makes the answer visible to the authority, clear takes it back.
 import type { Clock } from '@tunnel/runtime';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import type { ChallengeAnswer, ChallengeType } from '../client/challenge-answers.ts';
 import type { CertificateStore } from './certificate-store.ts';
+
+/** an answer to a challenge is forgotten after that, whoever set it */
+const CHALLENGE_LIFE_MS = 10 * 60_000;
 
 export interface ChallengeSolver {
   readonly type: ChallengeType;
@@ -21,6 +23,6 @@ export const createStoredSolver = (
 ): ChallengeSolver => ({
   type,
   canAnswer,
-  set: (answer) => store.setChallenge(answer, clock.now() + CERTIFICATES_LIMITS.CHALLENGE_LIFE_MS),
+  set: (answer) => store.setChallenge(answer, clock.now() + CHALLENGE_LIFE_MS),
   clear: (answer) => store.clearChallenge(answer),
 });

@@ -3,8 +3,7 @@
 import { Fault } from '@tunnel/errors';
 import { isOfDomain } from '@tunnel/rules/names';
 import type { Clock } from '@tunnel/runtime';
-import { type DnsChallenges, untilSeen } from '../../dns/dns-challenges.ts';
-import { DNS_LIMITS } from '../../dns/dns-limits.ts';
+import { type DnsChallenges, SEEN_WITHIN_MS, untilSeen } from '../../dns/dns-challenges.ts';
 import { challengeName, challengeTarget } from '../../domains/domain-proof.rules.ts';
 import { type ChallengeAnswer, challengeRecord } from '../client/challenge-answers.ts';
 import type { ChallengeSolver } from './challenge-solver.ts';
@@ -53,7 +52,7 @@ export const createDnsSolver = (options: DnsSolverOptions): ChallengeSolver => {
       await challenges.set(target, value);
       if (await untilSeen(challenges, { name: at, value }, { clock, signal })) return;
       const record = await missingRecord(at, target, value);
-      throw new Fault('DNS_RECORD_UNSEEN', { record, seconds: DNS_LIMITS.SEEN_WITHIN_MS / 1000 });
+      throw new Fault('DNS_RECORD_UNSEEN', { record, seconds: SEEN_WITHIN_MS / 1000 });
     },
     clear: async (answer) => {
       const target = targets.get(keyOf(answer));

@@ -1,12 +1,20 @@
 // One order from where it stands to its certificate: what is validated already is not asked again, so a restart takes it up anywhere.
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import type { AcmeAccount, AcmeAuthorization, AcmeChallenge, AcmeOrder } from '../client/acme-client.ts';
 import { AcmeProblem, readProblem } from '../client/acme-problem.ts';
 import { type ChallengeAnswer, isChallengeType } from '../client/challenge-answers.ts';
 import { certificateRequest, type IssuedCertificate, readIssued } from '../client/issued-certificate.ts';
 import type { ChallengeSolver } from './challenge-solver.ts';
+
+/** first pause between two looks at what the authority works on; doubled each time, or as it says */
+export const POLL_FIRST_MS = 500;
+/** the longest of these pauses */
+export const POLL_LONGEST_MS = 10_000;
+/** how long a validation or an order is looked at; then it is left for a later try, which takes it up again */
+export const POLL_TOTAL_MS = 90_000;
+/** how long an answer may take to be set and seen: a program sets it, and records of DNS spread */
+const CHALLENGE_SET_MS = 200_000;
 
 export interface OrderPlan {
   readonly account: AcmeAccount;
@@ -99,8 +107,8 @@ const choose = async (
 
 const setAnswer = async (plan: OrderPlan, solver: ChallengeSolver, answer: ChallengeAnswer): Promise<void> => {
   const late = new AbortController();
-  const end = (): void => late.abort(new Error(`not done within ${CERTIFICATES_LIMITS.CHALLENGE_SET_MS / 1000} s`));
-  const timer = plan.clock.setTimeout(end, CERTIFICATES_LIMITS.CHALLENGE_SET_MS);
+  const end = (): void => late.abort(new Error(`not done within ${CHALLENGE_SET_MS / 1000} s`));
+  const timer = plan.clock.setTimeout(end, CHALLENGE_SET_MS);
   const signal = AbortSignal.any([late.signal, plan.signal]);
   try {
     await Promise.race([solver.set(answer, signal), aborted(signal)]);
@@ -141,8 +149,8 @@ interface Look<T> {
 
 /** An authority that is away for a moment is looked at again: nothing of the order is lost by it. */
 const poll = async <T>({ clock, signal }: OrderPlan, what: string, look: () => Promise<Look<T>>): Promise<T> => {
-  const giveUpAt = clock.monotonic() + CERTIFICATES_LIMITS.POLL_TOTAL_MS;
-  let pauseMs: number = CERTIFICATES_LIMITS.POLL_FIRST_MS;
+  const giveUpAt = clock.monotonic() + POLL_TOTAL_MS;
+  let pauseMs: number = POLL_FIRST_MS;
   for (;;) {
     const seen = await look().catch((error: unknown) => {
       if (!isAway(error) || signal.aborted) throw error;
@@ -150,11 +158,11 @@ const poll = async <T>({ clock, signal }: OrderPlan, what: string, look: () => P
     });
     if (seen?.isDone === true) return seen.value;
     if (clock.monotonic() >= giveUpAt) {
-      throw new Fault('ACME_ORDER_SLOW', { what, seconds: CERTIFICATES_LIMITS.POLL_TOTAL_MS / 1000 });
+      throw new Fault('ACME_ORDER_SLOW', { what, seconds: POLL_TOTAL_MS / 1000 });
     }
-    const asked = Math.min(seen?.retryAfterMs ?? 0, CERTIFICATES_LIMITS.POLL_LONGEST_MS);
+    const asked = Math.min(seen?.retryAfterMs ?? 0, POLL_LONGEST_MS);
     await pause(clock, Math.max(pauseMs, asked), signal);
-    pauseMs = Math.min(CERTIFICATES_LIMITS.POLL_LONGEST_MS, pauseMs * 2);
+    pauseMs = Math.min(POLL_LONGEST_MS, pauseMs * 2);
   }
 };
 

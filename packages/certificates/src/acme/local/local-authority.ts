@@ -4,8 +4,12 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { type Clock, SingleFlight, writeAtomicSync } from '@tunnel/runtime';
-import { CERTIFICATES_LIMITS } from '../../limits.ts';
 import { loadX509 } from '../client/x509.ts';
+
+/** how long it lives: people trust it once */
+const LOCAL_CA_LIFE_MS = 10 * 365 * 86_400_000;
+/** how long a certificate of it lives; made anew when half of that is over */
+const LOCAL_LEAF_LIFE_MS = 90 * 86_400_000;
 
 const KEYS = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 /** Of this machine alone (RFC 6761, RFC 1122, RFC 4291). */
@@ -69,7 +73,7 @@ export class LocalAuthority {
       signingKey: this.#key,
       signingAlgorithm: KEYS,
       notBefore: new Date(now - BACKDATED_MS),
-      notAfter: new Date(now + CERTIFICATES_LIMITS.LOCAL_LEAF_LIFE_MS),
+      notAfter: new Date(now + LOCAL_LEAF_LIFE_MS),
       extensions: [
         new x509.BasicConstraintsExtension(false, undefined, true),
         new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
@@ -105,7 +109,7 @@ const makeAuthority = async (folder: string, file: string, keyFile: string, cloc
     keys,
     signingAlgorithm: KEYS,
     notBefore: new Date(now - BACKDATED_MS),
-    notAfter: new Date(now + CERTIFICATES_LIMITS.LOCAL_CA_LIFE_MS),
+    notAfter: new Date(now + LOCAL_CA_LIFE_MS),
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),

@@ -4,6 +4,9 @@ import packet, { type Answer, type DecodedPacket, type Packet, type Question } f
 import { DNS_LIMITS } from '../dns-limits.ts';
 import type { ChallengeZone } from './challenge-zone.ts';
 
+/** of an answer over UDP; a longer one is asked for again over TCP */
+const UDP_ANSWER_MAX_BYTES = 512;
+
 export type QueryOutcome =
   | { readonly kind: 'answered'; readonly bytes: Buffer }
   | { readonly kind: 'refused'; readonly bytes: Buffer }
@@ -74,7 +77,7 @@ const answered = (query: Query, zone: ChallengeZone, over: 'udp' | 'tcp', isShor
   if (rcode === 'REFUSED') return { kind: 'refused', bytes: encode(query, RCODE.REFUSED) };
   const content = { answers, authorities: isShort ? [] : authorities, flags: packet.AUTHORITATIVE_ANSWER };
   const bytes = encode(query, RCODE.NOERROR, content);
-  if (over === 'tcp' || bytes.length <= DNS_LIMITS.UDP_ANSWER_MAX_BYTES) return { kind: 'answered', bytes };
+  if (over === 'tcp' || bytes.length <= UDP_ANSWER_MAX_BYTES) return { kind: 'answered', bytes };
   const flags = packet.AUTHORITATIVE_ANSWER | packet.TRUNCATED_RESPONSE;
   return { kind: 'answered', bytes: encode(query, RCODE.NOERROR, { flags }) };
 };
@@ -131,7 +134,7 @@ const pointerTo = (name: string, asked: string): Buffer | null => {
 const optOf = (extendedRcode: number): Answer => ({
   type: 'OPT',
   name: '.',
-  udpPayloadSize: DNS_LIMITS.UDP_ANSWER_MAX_BYTES,
+  udpPayloadSize: UDP_ANSWER_MAX_BYTES,
   extendedRcode,
   ednsVersion: 0,
   flags: 0,

@@ -3,7 +3,11 @@
 import { Fault } from '@tunnel/errors';
 import type { Answer, Question } from 'dns-packet';
 import { foldName } from '../../domains/domain-proof.rules.ts';
-import { DNS_LIMITS } from '../dns-limits.ts';
+
+/** records of challenges at a time: four orders are under way at once, and each has a few */
+const RECORDS_MAX = 1000;
+/** seconds that others may keep an answer: a value is asked for once, right after it was set */
+const RECORD_TTL_SECS = 1;
 
 export interface ZoneAnswer {
   readonly rcode: 'NOERROR' | 'REFUSED';
@@ -33,8 +37,8 @@ export class ChallengeZone {
     if (!this.#contains(folded)) throw new Fault('DNS_OUTSIDE_ZONE', { name: folded, zone: this.origin });
     const values = this.#values.get(folded) ?? new Set();
     if (values.has(value)) return;
-    if (this.#records >= DNS_LIMITS.RECORDS_MAX) {
-      throw new Fault('DNS_CHALLENGES_FULL', { limit: DNS_LIMITS.RECORDS_MAX });
+    if (this.#records >= RECORDS_MAX) {
+      throw new Fault('DNS_CHALLENGES_FULL', { limit: RECORDS_MAX });
     }
     this.#values.set(folded, values.add(value));
     this.#changed(1);
@@ -58,7 +62,7 @@ export class ChallengeZone {
   }
 
   #answersOf(folded: string, name: string, type: string): Answer[] {
-    const ttl = DNS_LIMITS.RECORD_TTL_SECS;
+    const ttl = RECORD_TTL_SECS;
     if (type === 'TXT') {
       return [...(this.#values.get(folded) ?? [])].map((value) => ({ name, type, ttl, data: [value] }));
     }
@@ -68,7 +72,7 @@ export class ChallengeZone {
   }
 
   #soa(name: string): Answer {
-    const ttl = DNS_LIMITS.RECORD_TTL_SECS;
+    const ttl = RECORD_TTL_SECS;
     const data = {
       mname: this.#nameServer,
       rname: `hostmaster.${this.#nameServer}`,

@@ -4,6 +4,15 @@ import { networkOf } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import { DNS_LIMITS } from '../dns-limits.ts';
 
+/** connections at a time; the one that is open for longest gives way */
+const TCP_CONNECTIONS_MAX = 128;
+/** the same of one address */
+const TCP_CONNECTIONS_PER_ADDRESS = 8;
+/** how long a connection may be open, whatever it does: whoever asks has one or two questions */
+const TCP_CONNECTION_MS = 10_000;
+/** answers that wait for somebody to read them; then the connection is cut */
+const TCP_UNREAD_MAX_BYTES = 64 * 1024;
+
 export interface TcpQueriesDeps {
   readonly clock: Clock;
   /** null: no answer, and the connection ends. */
@@ -30,14 +39,14 @@ export class TcpQueries {
     socket.on('error', () => {});
     const address = socket.remoteAddress ?? '';
     const network = networkOf(address);
-    if (this.#countOf(network) >= DNS_LIMITS.TCP_CONNECTIONS_PER_ADDRESS) {
+    if (this.#countOf(network) >= TCP_CONNECTIONS_PER_ADDRESS) {
       this.#deps.onCrowdedOut();
       socket.resetAndDestroy();
       return;
     }
     this.#makeRoom();
     this.#open.set(socket, network);
-    const timer = this.#deps.clock.setTimeout(() => socket.destroy(), DNS_LIMITS.TCP_CONNECTION_MS);
+    const timer = this.#deps.clock.setTimeout(() => socket.destroy(), TCP_CONNECTION_MS);
     socket.once('close', () => {
       timer.cancel();
       this.#open.delete(socket);
@@ -57,7 +66,7 @@ export class TcpQueries {
 
   #makeRoom(): void {
     const [oldest] = this.#open.keys();
-    if (oldest === undefined || this.#open.size < DNS_LIMITS.TCP_CONNECTIONS_MAX) return;
+    if (oldest === undefined || this.#open.size < TCP_CONNECTIONS_MAX) return;
     this.#deps.onCrowdedOut();
     this.#open.delete(oldest);
     oldest.destroy();
@@ -84,7 +93,7 @@ export class TcpQueries {
 
   #answer(socket: Socket, query: Buffer, address: string): void {
     const answer = this.#deps.answer(query, address);
-    if (answer === null || socket.writableLength > DNS_LIMITS.TCP_UNREAD_MAX_BYTES) {
+    if (answer === null || socket.writableLength > TCP_UNREAD_MAX_BYTES) {
       socket.destroy();
       return;
     }
