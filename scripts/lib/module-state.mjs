@@ -13,7 +13,7 @@ export const MODULE_STATE = {
     listeners: 'components that show the time',
     mediaQueries: 'one for each query that the dashboard has',
   },
-  'packages/certificates/src/acme/client/x509.ts': { loaded: 'a library, loaded when it is first needed' },
+  'packages/certificates/src/acme/client/x509.ts': { loading: 'a library, loaded when it is first needed' },
   'packages/client/src/connection/tls-ciphers.ts': { preferred: 'a fact about this processor' },
   'packages/client/src/doctor/speed.ts': { CHUNK: 'zeros that are sent' },
   'packages/client/src/policy/password-hashes.ts': {

@@ -17,13 +17,13 @@ export const HTTP1_LIMITS = {
   HTTP_EMPTY_LINES_MAX: 2,
   /** all extensions of one chunk line together */
   HTTP_CHUNK_EXTENSION_MAX_BYTES: 4 * KiB,
-  /** field lines after the last chunk, together */
+  /** size of all trailers */
   HTTP_TRAILERS_MAX_BYTES: 8 * KiB,
   /** a DNS name has at most 253 characters; the longest port adds six */
   HTTP_AUTHORITY_MAX_CHARS: 260,
 } as const;
 
-/** Those that a reader of messages may want otherwise, as an argument. */
+/** The bounds that a reader of messages takes as an argument. */
 export interface Http1Bounds {
   readonly headMaxBytes: number;
   readonly fieldsMax: number;

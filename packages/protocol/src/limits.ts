@@ -25,9 +25,9 @@ export const WIRE_LIMITS = {
   CONTROL_HANDSHAKE_TIMEOUT_MS: 10_000,
   /** requests of one tunnel that the edge answered itself, told one by one; the rest is told as a number */
   EDGE_ANSWERS_PER_SECOND: 20,
-  /** of the path in such a message; a longer one is cut by the edge */
+  /** length of the path in an EdgeAnswered message; the edge cuts a longer path */
   EDGE_ANSWERED_PATH_MAX_CHARS: 500,
-  /** of its method, likewise */
+  /** length of the method in an EdgeAnswered message; the edge cuts a longer method */
   EDGE_ANSWERED_METHOD_MAX_CHARS: 32,
   /**
    * names of services in a registration
@@ -48,7 +48,7 @@ export const WIRE_LIMITS = {
   OPEN_SERVICE_MAX_CHARS: 32,
   /** 1 Gbit/s over a path of 130 ms; more credit than this at once is a violation */
   STREAM_WINDOW_MAX_BYTES: 16 * MiB,
-  /** those that finish their last streams included */
+  /** carriers of one session, including carriers that finish their last streams */
   CARRIERS_PER_SESSION_MAX: 16,
   /** unused tokens of one session; over it the oldest stop being valid */
   CARRIER_TOKENS_OUTSTANDING_MAX: 32,

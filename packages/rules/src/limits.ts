@@ -30,8 +30,6 @@ export const RULE_LIMITS = {
    * @limit tunnels: p2p secret, longest | `CLIENT_P2P_SECRET_LONG`
    */
   P2P_SECRET_MAX_BYTES: 1024,
-  /** services that one tunnel may send requests to beside its own */
-  POLICY_SERVICES_MAX: 16,
   /** transitions of one tunnel’s health that are kept, the oldest go first */
   HEALTH_HISTORY_MAX: 50,
   /** of a visitor (ClientHello); a longer one is closed. Those with keys that are safe from quantum computers have 1.5 KB */
