@@ -2,7 +2,9 @@
 import { homedir, hostname } from 'node:os';
 import { releaseStartMemory, systemClock } from '@tunnel/runtime';
 import type { Io } from './io/io.ts';
-import { CLI_LIMITS } from './limits.ts';
+
+/** how long the end of a command waits for a slow reader of what it has written */
+const STDOUT_LAST_MS = 1000;
 
 /** `stdoutClosed` settles when nobody reads stdout any more. */
 export const runInProcess = async (args: readonly string[], stdoutClosed: Promise<void>): Promise<number> => {
@@ -14,7 +16,7 @@ export const runInProcess = async (args: readonly string[], stdoutClosed: Promis
 
 const stdoutWritten = (): Promise<void> => new Promise((resolve) => void process.stdout.write('', () => resolve()));
 
-const lastMoment = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, CLI_LIMITS.STDOUT_LAST_MS));
+const lastMoment = (): Promise<void> => new Promise((resolve) => void setTimeout(resolve, STDOUT_LAST_MS));
 
 const runOnce = async (args: readonly string[], stdoutClosed: Promise<void>): Promise<number> => {
   const io: Io = {

@@ -5,6 +5,11 @@ import { Fault, type FaultValues } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { CLI_LIMITS } from '../limits.ts';
 
+/** that of a client that asks the edge first */
+const AGENT_SLOW_ANSWER_TIMEOUT_MS = 40_000;
+/** the largest answer that a command reads: ten thousand tunnels */
+const AGENT_ANSWER_MAX_BYTES = 16 * 1024 * 1024;
+
 export interface AgentCall {
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
@@ -81,7 +86,7 @@ export const followClient = async (
 const send = (socketPath: string, call: AgentCall, clock: Clock): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
     const body = call.json === undefined ? '' : JSON.stringify(call.json);
-    const timeout = call.isSlow === true ? CLI_LIMITS.AGENT_SLOW_ANSWER_TIMEOUT_MS : CLI_LIMITS.AGENT_ANSWER_TIMEOUT_MS;
+    const timeout = call.isSlow === true ? AGENT_SLOW_ANSWER_TIMEOUT_MS : CLI_LIMITS.AGENT_ANSWER_TIMEOUT_MS;
     const sent = request({
       socketPath,
       path: call.path,
@@ -107,7 +112,7 @@ const readJson = async (response: IncomingMessage): Promise<unknown> => {
   let bytes = 0;
   for await (const part of response as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > CLI_LIMITS.AGENT_ANSWER_MAX_BYTES) throw new Error('the answer is too long');
+    if (bytes > AGENT_ANSWER_MAX_BYTES) throw new Error('the answer is too long');
     parts.push(part);
   }
   return JSON.parse(Buffer.concat(parts).toString('utf8')) as unknown;

@@ -6,7 +6,11 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { isProcessAlive } from '@tunnel/runtime';
 import type { Io } from '../io/io.ts';
-import { CLI_LIMITS } from '../limits.ts';
+
+/** the longest path of a Unix socket that every system takes, with room for the longest pid */
+const AGENT_SOCKET_PATH_MAX_BYTES = 100;
+/** sockets that a command asks; whatever else is in the folder was not put there by clients */
+const AGENT_SOCKETS_MAX = 256;
 
 type Surroundings = Pick<Io, 'env' | 'home'>;
 
@@ -64,7 +68,7 @@ export const choosePaths = (around: Surroundings, owner: number | string): Socke
   for (const folder of foldersOf(around)) {
     const path = join(folder.path, `${owner}.sock`);
     try {
-      if (Buffer.byteLength(path) > CLI_LIMITS.AGENT_SOCKET_PATH_MAX_BYTES) {
+      if (Buffer.byteLength(path) > AGENT_SOCKET_PATH_MAX_BYTES) {
         throw new Error(`${folder.path} is too long a path for a socket`);
       }
       prepare(folder);
@@ -99,7 +103,7 @@ const realFolder = (path: string): string => {
 export const findSockets = (around: Surroundings): FoundSocket[] =>
   foldersOf(around)
     .flatMap(({ path }) => readFolder(path))
-    .slice(0, CLI_LIMITS.AGENT_SOCKETS_MAX);
+    .slice(0, AGENT_SOCKETS_MAX);
 
 const readFolder = (path: string): FoundSocket[] => {
   try {

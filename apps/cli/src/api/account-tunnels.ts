@@ -14,9 +14,12 @@ import { resolveProxy, resolveSettings } from '../config/settings.ts';
 import type { Io } from '../io/io.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { apiAddress, type EdgeSource } from './edge-api.ts';
-import { EdgeTunnels } from './edge-tunnels.ts';
+import { ACCOUNT_TUNNELS_MAX, EdgeTunnels } from './edge-tunnels.ts';
 import { LoginFile } from './login-file.ts';
 import { PlatformLogin } from './platform-login.ts';
+
+/** tunnels that are asked for a request at the same time */
+const ACCOUNT_TUNNELS_ASKED_AT_ONCE = 8;
 
 /** Whoever told it; null: not known. */
 export interface LiveTunnel {
@@ -87,7 +90,7 @@ const ofPlatform = (login: PlatformLogin): AccountTunnels => ({
       const found = new Map<string, TunnelLogEntry>();
       const { max: limit } = TUNNEL_LOG_LIMIT;
       // What opens and ends meanwhile moves the pages: an entry may come twice.
-      for (let offset = 0; offset < CLI_LIMITS.ACCOUNT_TUNNELS_MAX; offset += limit) {
+      for (let offset = 0; offset < ACCOUNT_TUNNELS_MAX; offset += limit) {
         const page = await client.tunnels({ state: 'active', limit, offset });
         for (const entry of page) found.set(entry.tunnel_id, entry);
         if (page.length < limit) break;
@@ -158,7 +161,7 @@ export const replayAnywhere = async (source: AccountTunnels, requestId: string):
       }
     }
   };
-  await Promise.all(Array.from({ length: CLI_LIMITS.ACCOUNT_TUNNELS_ASKED_AT_ONCE }, askOn));
+  await Promise.all(Array.from({ length: ACCOUNT_TUNNELS_ASKED_AT_ONCE }, askOn));
   const [request] = found;
   if (request !== undefined) return request;
   throw problem ?? new Fault('CLIENT_REQUEST_UNKNOWN', { request: requestId });

@@ -18,6 +18,9 @@ import { Fault } from '@tunnel/errors';
 import { CLI_LIMITS } from '../limits.ts';
 import { askEdge, type EdgeCall, type EdgeSource, tellEdge } from './edge-api.ts';
 
+/** live tunnels that `tunnel list`, `requests` and `replay` read; more are not looked at */
+export const ACCOUNT_TUNNELS_MAX = 10_000;
+
 export interface NextRequest {
   readonly method?: string | undefined;
   readonly pathContains?: string | undefined;
@@ -40,7 +43,7 @@ export class EdgeTunnels {
   /** Newest first, as the platform has them. */
   async list(signal?: AbortSignal): Promise<readonly EdgeTunnel[]> {
     const call = { method: 'GET', path: '/api/tunnels', answer: edgeTunnels, what: 'list of tunnels' } as const;
-    return (await this.#ask(call, signal)).slice(-CLI_LIMITS.ACCOUNT_TUNNELS_MAX).reverse();
+    return (await this.#ask(call, signal)).slice(-ACCOUNT_TUNNELS_MAX).reverse();
   }
 
   get(id: string, signal?: AbortSignal): Promise<EdgeTunnel> {

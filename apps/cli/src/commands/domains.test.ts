@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run } from '../all-commands.ts';
 import { DOMAIN, type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
 import { makeTestIo, type TestIo, type TestIoOptions, typing } from '../io/io.fixture.ts';
-import { CLI_LIMITS } from '../limits.ts';
+import { DOMAIN_LOOK_EVERY_MS } from './domains.ts';
 
 let login: LoggedIn;
 let platform: ScriptedPlatform;
@@ -200,7 +200,7 @@ describe('domains add --wait', () => {
     const clock: Clock = {
       ...quick,
       setTimeout: (callback, ms) => {
-        if (ms !== CLI_LIMITS.DOMAIN_LOOK_EVERY_MS) return systemClock.setTimeout(callback, ms);
+        if (ms !== DOMAIN_LOOK_EVERY_MS) return systemClock.setTimeout(callback, ms);
         queueMicrotask(() => io.signal('SIGINT'));
         return { cancel: () => {} };
       },

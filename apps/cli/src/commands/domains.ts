@@ -10,9 +10,15 @@ import type { Io } from '../io/io.ts';
 import { misuse, oneLine } from '../io/problem-report.ts';
 import { ADD_YES, requireTerminal, withPrompt } from '../io/terminal-prompt.ts';
 import { listenForStop, pause } from '../io/until-stopped.ts';
-import { CLI_LIMITS } from '../limits.ts';
 import { domainDetails, domainLines, progressLines, typedName, useLine } from '../output/domains.ts';
 import { coloursOf, counted } from '../output/text.ts';
+
+/** from one look of `tunnel domains add --wait` to the next: the platform looks at the DNS, at its own pace */
+export const DOMAIN_LOOK_EVERY_MS = 1000;
+/** until `tunnel domains check` asks again for a domain that was looked at a moment ago; the platform has the same 5 s */
+const DOMAIN_CHECK_AGAIN_MS = 5000;
+/** so often in all: the looks of the platform itself come in between */
+const DOMAIN_CHECK_TRIES = 4;
 
 type Finish = (code: ExitCode) => void;
 
@@ -116,7 +122,7 @@ const waitFor = async (
   let now = isReady(added) ? added : await lookNow(added, login);
   tell(progressLines(added, now));
   while (!isReady(now) && now.state !== 'failed' && !stop.aborted) {
-    await pause(CLI_LIMITS.DOMAIN_LOOK_EVERY_MS, stop, io);
+    await pause(DOMAIN_LOOK_EVERY_MS, stop, io);
     if (stop.aborted) break;
     const before = now;
     now = await login.call((client) => client.domain(before.id)).catch(stillThere(before));
@@ -175,10 +181,10 @@ const look = async (id: string, login: PlatformLogin, io: Io): Promise<OwnDomain
     try {
       return await login.call((client) => client.checkDomain(id));
     } catch (error) {
-      if (!isTooSoon(error) || tries === CLI_LIMITS.DOMAIN_CHECK_TRIES) throw error;
+      if (!isTooSoon(error) || tries === DOMAIN_CHECK_TRIES) throw error;
     }
     if (tries === 1) io.stderr.write('It was looked at a moment ago; once more in some seconds.\n');
-    await pause(CLI_LIMITS.DOMAIN_CHECK_AGAIN_MS, stop, io);
+    await pause(DOMAIN_CHECK_AGAIN_MS, stop, io);
     if (stop.aborted) return null;
   }
 };

@@ -19,6 +19,9 @@ import { CLI_LIMITS } from '../limits.ts';
 import { CapturedLines, liveTunnelLines } from '../output/live-tunnels.ts';
 import { lookOf } from './list.ts';
 
+/** ids of requests that `tunnel requests -f` has shown; an edge keeps fewer, so none is shown twice */
+const REQUESTS_SEEN_MAX = 1000;
+
 interface RequestListFlags extends AccountFlags {
   readonly lines: number;
   readonly follow?: boolean;
@@ -124,7 +127,7 @@ export class ShownRequests {
     this.#print(requests.filter((request) => isOver(request) && !this.#seen.has(request.id)).reverse());
     for (const { id } of known.filter(isOver)) this.#seen.add(id);
     for (const id of this.#seen) {
-      if (this.#seen.size <= CLI_LIMITS.REQUESTS_SEEN_MAX) break;
+      if (this.#seen.size <= REQUESTS_SEEN_MAX) break;
       this.#seen.delete(id);
     }
   }

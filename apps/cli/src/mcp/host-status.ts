@@ -1,14 +1,15 @@
 // What a model is told of where it works: the account and its limits, the edge, this client, what it may open. A part that does not answer
 // says so in its place: the others are worth knowing all the same.
+
 import type { EdgeStatus, PlatformClient } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { HostStatus } from '@tunnel/mcp/tools';
 import { LoginFile } from '../api/login-file.ts';
 import { type Io, VERSION } from '../io/io.ts';
 import { faultOf } from '../io/problem-report.ts';
-import { CLI_LIMITS } from '../limits.ts';
 import type { RunningClient } from '../run/hooks/running-client.ts';
 import { statusOf } from '../run/hooks/status-report.ts';
+import { MCP_TUNNELS_MAX } from './limits.ts';
 
 export interface StatusSources {
   readonly io: Io;
@@ -31,7 +32,7 @@ export const hostStatus = async (sources: StatusSources): Promise<HostStatus> =>
     active_tunnels,
     limits: {
       tunnels: tunnel_limit,
-      tunnels_of_this_server: CLI_LIMITS.MCP_TUNNELS_MAX,
+      tunnels_of_this_server: MCP_TUNNELS_MAX,
       may_open: allow,
     },
     edge,

@@ -22,12 +22,11 @@ import { unlessAborted } from '@tunnel/runtime';
 import { edgeSource, keyHolder } from '../api/account-tunnels.ts';
 import { chooseTunnel } from '../api/choose-tunnel.ts';
 import { readGroups } from '../api/edge-api.ts';
-import { EdgeTunnels } from '../api/edge-tunnels.ts';
+import { ACCOUNT_TUNNELS_MAX, EdgeTunnels } from '../api/edge-tunnels.ts';
 import { LoginFile } from '../api/login-file.ts';
 import { PlatformLogin } from '../api/platform-login.ts';
 import type { Io } from '../io/io.ts';
 import { faultOf } from '../io/problem-report.ts';
-import { CLI_LIMITS } from '../limits.ts';
 import { collectDiagnostics, examinedFields } from '../setup/collect-diagnostics.ts';
 import { awaitRequest } from './await-request.ts';
 import { likelierOf, mayFallBack, noPlatform } from './fallback.ts';
@@ -35,6 +34,9 @@ import { hostStatus } from './host-status.ts';
 import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
 import { ModelClient, type ModelClientDeps, type ModelClientFlags } from './model-client.ts';
 import { PlatformTools } from './platform-tools.ts';
+
+/** the same of tunnels */
+const PLATFORM_TUNNELS_MAX = 100;
 
 export interface LocalHostFlags extends ModelClientFlags {
   readonly api?: string;
@@ -202,7 +204,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
         const tunnels = await edge.list(call.signal);
         return { tunnels: tunnels.slice(0, limit), truncated: tunnels.length > limit };
       },
-      platform: (platform) => platform.list(Math.min(limit, CLI_LIMITS.PLATFORM_TUNNELS_MAX), call.signal),
+      platform: (platform) => platform.list(Math.min(limit, PLATFORM_TUNNELS_MAX), call.signal),
     });
   }
 
@@ -243,7 +245,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     const own = this.#client.find(tunnel)?.tunnel?.tunnelId;
     if (own !== undefined) return own;
     if (TUNNEL_ID.test(tunnel)) return tunnel;
-    const { tunnels } = await this.#listLive(CLI_LIMITS.ACCOUNT_TUNNELS_MAX, call);
+    const { tunnels } = await this.#listLive(ACCOUNT_TUNNELS_MAX, call);
     return onlyOne(tunnels, tunnel).tunnel_id;
   }
 }

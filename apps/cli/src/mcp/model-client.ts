@@ -1,5 +1,6 @@
 // The client behind a model's tunnels: connected when the first of them is asked for, or the platform is to be found, known to `tunnel status` from then on, and closed with
 // the server. Its tunnels are counted, and end by themselves when they were given a time.
+
 import { protocolTraits, type Tunnel } from '@tunnel/client';
 import { Fault } from '@tunnel/errors';
 import type { OpenedTunnel, OpenTunnelInput, ToolCall } from '@tunnel/mcp/tools';
@@ -9,12 +10,15 @@ import { loadConfig } from '../config/file.ts';
 import type { ConnectionFlags } from '../config/flags.ts';
 import { chooseLogger, resolveSettings } from '../config/settings.ts';
 import { type Io, VERSION } from '../io/io.ts';
-import { CLI_LIMITS } from '../limits.ts';
 import { fanOut, type Output } from '../output/output.ts';
 import { ClientRun, type ClientRunDeps } from '../run/client-run.ts';
 import { agentHook } from '../run/hooks/agent.ts';
 import { nameOf, type RunningTunnel, type TunnelRun } from '../run/hooks/running-client.ts';
+import { MCP_DRAIN_MS, MCP_TUNNELS_MAX } from './limits.ts';
 import { type WantedTunnel, wantedTunnel } from './wanted-tunnel.ts';
+
+/** the answer of the edge to a tunnel that a model asked for; then it is given up */
+const MCP_OPEN_TIMEOUT_MS = 30_000;
 
 export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & { readonly logFile?: string };
 
@@ -94,7 +98,7 @@ export class ModelClient {
   }
 
   #refuseOverLimit(running: ClientRun): void {
-    const { MCP_TUNNELS_MAX: limit } = CLI_LIMITS;
+    const limit = MCP_TUNNELS_MAX;
     const own = running.tunnels.filter(({ source, state }) => source === 'mcp' && state !== 'closing');
     if (own.length >= limit) throw new Fault('MCP_TUNNEL_LIMIT', { limit });
   }
@@ -106,7 +110,7 @@ export class ModelClient {
     running: ClientRun,
     signal: AbortSignal,
   ): Promise<Tunnel> {
-    const { MCP_OPEN_TIMEOUT_MS: withinMs } = CLI_LIMITS;
+    const withinMs = MCP_OPEN_TIMEOUT_MS;
     const { server } = running.plan.settings;
     let timer: Timer | undefined;
     let leave = (): void => {};
@@ -154,7 +158,7 @@ export class ModelClient {
     const config = loadConfig(flags.config, io);
     const settings = resolveSettings(flags, config, io);
     const plan: TunnelRun = {
-      ...{ settings, flags: { drainSecs: CLI_LIMITS.MCP_DRAIN_MS / 1000 }, stateKey: 'mcp' },
+      ...{ settings, flags: { drainSecs: MCP_DRAIN_MS / 1000 }, stateKey: 'mcp' },
       ...{ config: config?.path ?? null, source: 'mcp', tunnels: [] },
     };
     const agent = agentHook(plan, io);
@@ -186,7 +190,7 @@ export class ModelClient {
     const connected: Connected = {
       running,
       close: async () => {
-        await client.close({ drainMs: CLI_LIMITS.MCP_DRAIN_MS });
+        await client.close({ drainMs: MCP_DRAIN_MS });
         await agent?.close?.();
       },
     };

@@ -15,6 +15,9 @@ import type { EdgeSource } from '../api/edge-api.ts';
 import { callHttp, faultOfCall } from '../api/http-call.ts';
 import { CLI_LIMITS } from '../limits.ts';
 
+/** requests of a tunnel that are asked of the platform; its tool gives no more at once */
+const PLATFORM_REQUESTS_MAX = 50;
+
 /** How the key is shown; its address is the edge's, and not used. */
 export type KeyHolder = Pick<EdgeSource, 'token' | 'caFile' | 'insecure' | 'proxyFor'>;
 
@@ -57,7 +60,7 @@ export class PlatformTools {
   }
 
   async requests(tunnel: string, signal: AbortSignal): Promise<{ requests: RequestLine[]; truncated: boolean }> {
-    const limit = CLI_LIMITS.PLATFORM_REQUESTS_MAX;
+    const limit = PLATFORM_REQUESTS_MAX;
     const told = await this.#call('list_requests', { tunnel, limit }, signal);
     const times = told['requests'];
     const requests = this.#read(shortRequest.array(), times).map((request, index) => ({

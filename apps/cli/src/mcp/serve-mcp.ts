@@ -1,5 +1,6 @@
 // `tunnel mcp` as it runs: the protocol on the standard streams, and an end that leaves nothing behind. What opens tunnels and asks edges is
 // loaded with the first call that needs it: a list of tools is there at once.
+
 import { Console } from 'node:console';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { createToolServer, TOOL_NAMES, type ToolHost, type ToolName, type ToolOutcome } from '@tunnel/mcp/tools';
@@ -8,10 +9,15 @@ import { LoginFile } from '../api/login-file.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import { type Io, VERSION } from '../io/io.ts';
 import { listenForStops, pause } from '../io/until-stopped.ts';
-import { CLI_LIMITS } from '../limits.ts';
+import { MCP_DRAIN_MS } from './limits.ts';
 import type { LocalHost, LocalHostFlags } from './local-host.ts';
 import type { McpLog } from './mcp-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
+
+/** from the end of stdin, or a signal, to the end of the process, whatever the edge does */
+const MCP_CLOSE_TIMEOUT_MS = 2000;
+/** how often it is looked whether the program that started the server is still there */
+const MCP_PARENT_LOOK_EVERY_MS = 1000;
 
 export interface McpRun {
   readonly flags: LocalHostFlags;
@@ -58,9 +64,9 @@ const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
   parent.cancel();
   const late = new AbortController();
   // A slow reader has a moment, too; one that reads nothing is not waited for any longer.
-  const read = Promise.race([transport.flushed(), pause(CLI_LIMITS.MCP_DRAIN_MS, late.signal, io)]);
+  const read = Promise.race([transport.flushed(), pause(MCP_DRAIN_MS, late.signal, io)]);
   const closing = server.close().then(() => Promise.all([loaded.close(), read]));
-  await Promise.race([closing, pause(CLI_LIMITS.MCP_CLOSE_TIMEOUT_MS, late.signal, io), stop.atOnce]);
+  await Promise.race([closing, pause(MCP_CLOSE_TIMEOUT_MS, late.signal, io), stop.atOnce]);
   late.abort();
   return EXIT.endedAsAsked;
 };
@@ -138,6 +144,6 @@ const watchParent = (io: Io, onGone: () => void): { cancel(): void } => {
     if (process.ppid === parent) return;
     timer.cancel();
     onGone();
-  }, CLI_LIMITS.MCP_PARENT_LOOK_EVERY_MS);
+  }, MCP_PARENT_LOOK_EVERY_MS);
   return timer;
 };

@@ -1,7 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CLI_LIMITS } from '../limits.ts';
-import { StdioTransport } from './stdio-transport.ts';
+import { MCP_CALLS_MAX, MCP_HELD_MAX_BYTES, MCP_LINE_MAX_BYTES, StdioTransport } from './stdio-transport.ts';
 
 let stdin: PassThrough;
 let out: string;
@@ -91,7 +90,7 @@ describe('a line on stdin', () => {
   it('of a MiB is read, one over the bound is answered and not kept', async () => {
     await say(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x', params: { text: 'a'.repeat(1024 * 1024) } })}\n`);
     expect(taken).toHaveLength(1);
-    const piece = 'b'.repeat(CLI_LIMITS.MCP_LINE_MAX_BYTES / 2);
+    const piece = 'b'.repeat(MCP_LINE_MAX_BYTES / 2);
     await say(piece, piece, piece, piece, `\n${ping(2)}`);
     expect(answers()).toMatchObject([{ id: null, error: { code: -32_600 } }]);
     expect(taken).toMatchObject([{ id: 1 }, { id: 2 }]);
@@ -100,7 +99,7 @@ describe('a line on stdin', () => {
 
 describe('calls under way', () => {
   it('are bounded; one that is answered or cancelled makes room', async () => {
-    for (let id = 0; id < CLI_LIMITS.MCP_CALLS_MAX; id += 1) stdin.write(ping(id));
+    for (let id = 0; id < MCP_CALLS_MAX; id += 1) stdin.write(ping(id));
     await say(ping('over'));
     expect(answers()).toMatchObject([{ id: 'over', error: { code: -32_000 } }]);
     await transport.send({ jsonrpc: '2.0', id: 3, result: {} });
@@ -162,7 +161,7 @@ describe('a host that does not read', () => {
   it('has only so much of what it says kept', async () => {
     isFull = true;
     await transport.send({ jsonrpc: '2.0', id: 1, result: {} });
-    await say(Buffer.alloc(CLI_LIMITS.MCP_HELD_MAX_BYTES - 1, ' '));
+    await say(Buffer.alloc(MCP_HELD_MAX_BYTES - 1, ' '));
     expect(stdin.isPaused()).toBe(false);
     await say('  ');
     expect(stdin.isPaused()).toBe(true);

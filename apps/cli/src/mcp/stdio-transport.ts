@@ -1,7 +1,13 @@
 // MCP over the standard streams: one message a line, each way. What is no message is answered and passed over: a broken line ends nothing.
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/server';
 import type { Io } from '../io/io.ts';
-import { CLI_LIMITS } from '../limits.ts';
+
+/** one message on stdin: an argument of a MiB is refused by its tool, in words */
+export const MCP_LINE_MAX_BYTES = 4 * 1024 * 1024;
+/** taken from stdin while nobody reads stdout; its end may come behind that */
+export const MCP_HELD_MAX_BYTES = 1024 * 1024;
+/** calls under way; each of them answers with 256 KiB at most */
+export const MCP_CALLS_MAX = 256;
 
 /** The codes of JSON-RPC 2.0, and one of those that it leaves to servers. */
 const CODE = { parse: -32_700, invalid: -32_600, busy: -32_000 } as const;
@@ -73,7 +79,7 @@ export class StdioTransport implements Transport {
     this.#held.push(bytes);
     this.#heldBytes += bytes.length;
     // Some is taken in all the same: behind it the end may come, and is not to wait for a host that reads nothing.
-    if (this.#heldBytes >= CLI_LIMITS.MCP_HELD_MAX_BYTES) this.#stdin.pause();
+    if (this.#heldBytes >= MCP_HELD_MAX_BYTES) this.#stdin.pause();
   };
 
   #read(bytes: Buffer): void {
@@ -98,12 +104,12 @@ export class StdioTransport implements Transport {
       this.#heldBytes -= bytes.length;
       this.#read(bytes);
     }
-    if (!this.#isClosed && this.#heldBytes < CLI_LIMITS.MCP_HELD_MAX_BYTES) this.#stdin.resume();
+    if (!this.#isClosed && this.#heldBytes < MCP_HELD_MAX_BYTES) this.#stdin.resume();
   };
 
   #keep(part: Buffer): void {
     this.#bytes += part.length;
-    if (this.#bytes > CLI_LIMITS.MCP_LINE_MAX_BYTES) {
+    if (this.#bytes > MCP_LINE_MAX_BYTES) {
       this.#isSkipping = true;
       this.#parts = [];
     } else if (part.length > 0) this.#parts.push(part);
@@ -115,7 +121,7 @@ export class StdioTransport implements Transport {
     this.#parts = [];
     this.#bytes = 0;
     this.#isSkipping = false;
-    if (isTooLong) return this.#refuse(CODE.invalid, `a line has at most ${CLI_LIMITS.MCP_LINE_MAX_BYTES} bytes`);
+    if (isTooLong) return this.#refuse(CODE.invalid, `a line has at most ${MCP_LINE_MAX_BYTES} bytes`);
     if (text === '') return;
     let json: unknown;
     try {
@@ -138,8 +144,8 @@ export class StdioTransport implements Transport {
       if (this.#underWay.has(message.id)) {
         return this.#refuse(CODE.invalid, 'a call with this id is under way', message.id);
       }
-      if (this.#underWay.size >= CLI_LIMITS.MCP_CALLS_MAX) {
-        const reason = `${CLI_LIMITS.MCP_CALLS_MAX} calls are under way; wait for some of them`;
+      if (this.#underWay.size >= MCP_CALLS_MAX) {
+        const reason = `${MCP_CALLS_MAX} calls are under way; wait for some of them`;
         return this.#refuse(CODE.busy, reason, message.id);
       }
       this.#underWay.add(message.id);

@@ -1,8 +1,7 @@
 import type { Tunnel } from '@tunnel/client';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
-import { CLI_LIMITS } from '../limits.ts';
-import { BatchedLines } from './batched-lines.ts';
+import { BatchedLines, STDOUT_EVERY_MS, STDOUT_LAG_MAX_BYTES } from './batched-lines.ts';
 import { jsonOutput } from './json.ts';
 import type { FinishedRequest } from './lines.ts';
 import type { Output } from './output.ts';
@@ -48,7 +47,7 @@ describe('lines in batches', () => {
     const { lines, clock, writes } = batch();
     for (const line of numbered(1000)) lines.add(line);
     expect(writes).toEqual(['line 0\n']);
-    await clock.advance(CLI_LIMITS.STDOUT_EVERY_MS);
+    await clock.advance(STDOUT_EVERY_MS);
     expect(writes).toEqual(['line 0\n', numbered(999, 1).join('')]);
   });
 
@@ -68,7 +67,7 @@ describe('lines in batches', () => {
     for (const line of numbered(3)) {
       lines.add(line);
       expect(writes.at(-1)).toBe(line);
-      await clock.advance(2 * CLI_LIMITS.STDOUT_EVERY_MS);
+      await clock.advance(2 * STDOUT_EVERY_MS);
     }
     expect(clock.pendingTimers).toBe(0);
   });
@@ -104,13 +103,13 @@ describe('lines in batches', () => {
     said.stuck = true;
     for (let round = 0; round < 100; round += 1) {
       for (let at = 0; at < 100; at += 1) lines.add(line);
-      await clock.advance(CLI_LIMITS.STDOUT_EVERY_MS);
+      await clock.advance(STDOUT_EVERY_MS);
     }
-    expect(said.held).toBeLessThanOrEqual(CLI_LIMITS.STDOUT_LAG_MAX_BYTES);
+    expect(said.held).toBeLessThanOrEqual(STDOUT_LAG_MAX_BYTES);
     const kept = said.held / line.length;
     expect(kept).toBeGreaterThan(1000);
     Object.assign(said, { stuck: false, held: 0 });
-    await clock.advance(CLI_LIMITS.STDOUT_EVERY_MS);
+    await clock.advance(STDOUT_EVERY_MS);
     expect(writes.at(-1)).toBe(`dropped ${10_000 - kept}\n`);
     lines.add('after\n');
     lines.close();
@@ -120,9 +119,9 @@ describe('lines in batches', () => {
   it('that were left out are told at the end, also when still nobody reads', async () => {
     const { lines, clock, said, writes } = batch();
     said.stuck = true;
-    said.held = CLI_LIMITS.STDOUT_LAG_MAX_BYTES;
+    said.held = STDOUT_LAG_MAX_BYTES;
     for (const line of numbered(5)) lines.add(line);
-    await clock.advance(CLI_LIMITS.STDOUT_EVERY_MS);
+    await clock.advance(STDOUT_EVERY_MS);
     lines.close();
     expect(writes).toEqual(['line 0\n', 'dropped 4\n']);
   });
@@ -152,7 +151,7 @@ describe.each<[string, (io: ReturnType<typeof start>['io']) => Output]>([
   it('say how many a slow reader has missed', () => {
     const { io, said, text } = start();
     const output = make(io);
-    Object.assign(said, { stuck: true, held: CLI_LIMITS.STDOUT_LAG_MAX_BYTES });
+    Object.assign(said, { stuck: true, held: STDOUT_LAG_MAX_BYTES });
     for (let at = 0; at < 10; at += 1) output.onRequest(finished('/x'));
     output.onEnd(0, []);
     expect(text()).toContain(name === '--json' ? '"event":"log_dropped"' : '… and 9 more requests\n');

@@ -2,7 +2,11 @@
 // for each would cost the client as much as the request. What is written besides stays in order with them; a reader that is slow costs lines, no memory.
 import type { Timer } from '@tunnel/runtime';
 import type { Io, TextOutput } from '../io/io.ts';
-import { CLI_LIMITS } from '../limits.ts';
+
+/** from one write of request lines to the next, where there is no terminal; the first after a pause is written at once */
+export const STDOUT_EVERY_MS = 50;
+/** what waits for whoever reads stdout slowly; lines of requests beyond it are left out and counted */
+export const STDOUT_LAG_MAX_BYTES = 1024 * 1024;
 
 interface BatchedLinesOptions {
   /** What stands in the place of so many lines that nobody was there to read, with its line break. */
@@ -17,7 +21,7 @@ export class BatchedLines {
   readonly #droppedText: (lines: number) => string;
   #waiting = '';
   /** Bytes that stdout may still be given, as of the last look. */
-  #room: number = CLI_LIMITS.STDOUT_LAG_MAX_BYTES;
+  #room: number = STDOUT_LAG_MAX_BYTES;
   #dropped = 0;
   #timer: Timer | null = null;
   #isClosed = false;
@@ -51,7 +55,7 @@ export class BatchedLines {
     const text = this.#waiting;
     this.#waiting = '';
     if (text !== '') stdout.write(text);
-    this.#room = CLI_LIMITS.STDOUT_LAG_MAX_BYTES - (stdout.writableLength ?? 0);
+    this.#room = STDOUT_LAG_MAX_BYTES - (stdout.writableLength ?? 0);
     if (this.#dropped > 0 && this.#room > 0) this.#tellDropped();
   }
 
@@ -80,6 +84,6 @@ export class BatchedLines {
       const isBusy = this.#waiting !== '' || this.#dropped > 0;
       this.#timer = isBusy ? this.#later() : null;
       if (isBusy) this.flush();
-    }, CLI_LIMITS.STDOUT_EVERY_MS);
+    }, STDOUT_EVERY_MS);
   }
 }

@@ -10,9 +10,11 @@ import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { fileFault, writePrivateFile } from '../io/private-files.ts';
 import { misuse } from '../io/problem-report.ts';
-import { CLI_LIMITS } from '../limits.ts';
 import { type ServiceKind, Systemd } from './systemd.ts';
 import { UNIT_MARK, unitText } from './unit.ts';
+
+/** how long `tunnel service` waits until a client is ready: a server that is not there has ended it before */
+const SERVICE_START_TIMEOUT_MS = 45_000;
 
 export type ServiceAction = 'install' | 'uninstall' | 'start' | 'stop' | 'status' | 'logs';
 
@@ -87,7 +89,7 @@ const install = async (service: Service, io: Io): Promise<ExitCode> => {
 };
 
 const start = async ({ unit, kind, manager }: Service, io: Io, verb: 'start' | 'restart'): Promise<ExitCode> => {
-  const outcome = await manager.start(verb, unit, CLI_LIMITS.SERVICE_START_TIMEOUT_MS);
+  const outcome = await manager.start(verb, unit, SERVICE_START_TIMEOUT_MS);
   if (outcome === 'ready') {
     io.stdout.write(`${unit} is ready: all tunnels are open.\n`);
     return EXIT.endedAsAsked;

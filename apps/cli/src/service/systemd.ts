@@ -3,7 +3,9 @@ import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import type { Io } from '../io/io.ts';
 import { oneLine } from '../io/problem-report.ts';
-import { CLI_LIMITS } from '../limits.ts';
+
+/** the last words of a program of systemd that are kept for its problem */
+const SERVICE_OUTPUT_MAX_CHARS = 64 * 1024;
 
 interface ProgramEnd {
   readonly code: number;
@@ -77,10 +79,10 @@ export class Systemd {
     let [out, err] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       if (isShown) this.#io.stdout.write(text);
-      else out = (out + text).slice(-CLI_LIMITS.SERVICE_OUTPUT_MAX_CHARS);
+      else out = (out + text).slice(-SERVICE_OUTPUT_MAX_CHARS);
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      err = (err + text).slice(-CLI_LIMITS.SERVICE_OUTPUT_MAX_CHARS);
+      err = (err + text).slice(-SERVICE_OUTPUT_MAX_CHARS);
     });
     return new Promise((resolve, reject) => {
       child.once('error', ({ code, message }: NodeJS.ErrnoException) =>

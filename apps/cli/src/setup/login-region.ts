@@ -3,7 +3,11 @@ import { isLoopbackHost, parseServerAddress } from '@tunnel/client';
 import type { UsageRegion } from '@tunnel/contract';
 import type { ConfigChanges } from '../config/keys.ts';
 import { misuse, oneLine } from '../io/problem-report.ts';
-import { CLI_LIMITS } from '../limits.ts';
+
+/** regions of a platform that `tunnel login` offers; of more the first by id */
+const REGIONS_MAX = 1000;
+/** an id of a region, and its name as it is shown: an edge takes no longer id */
+const REGION_TEXT_MAX_CHARS = 100;
 
 /** Those that a client on this computer can come to, and a person can name. An edge that listens on its own machine alone is one only there. */
 export const reachableRegions = (regions: readonly UsageRegion[], isPlatformHere: boolean): UsageRegion[] =>
@@ -11,11 +15,10 @@ export const reachableRegions = (regions: readonly UsageRegion[], isPlatformHere
     .filter(({ region_id, control }) => isNameable(region_id) && isAddress(control))
     .filter(({ control }) => isPlatformHere || !isLoopbackHost(parseServerAddress(control).host))
     .toSorted((a, b) => (a.region_id < b.region_id ? -1 : 1))
-    .slice(0, CLI_LIMITS.REGIONS_MAX);
+    .slice(0, REGIONS_MAX);
 
 /** As an edge's `region.id` may be; the platform says it, so it is looked at here. */
-const isNameable = (id: string): boolean =>
-  id !== '' && id.length <= CLI_LIMITS.REGION_TEXT_MAX_CHARS && oneLine(id) === id;
+const isNameable = (id: string): boolean => id !== '' && id.length <= REGION_TEXT_MAX_CHARS && oneLine(id) === id;
 
 /** The longest name that DNS has. */
 const HOST_MAX_CHARS = 253;
@@ -43,7 +46,7 @@ export const regionLines = (regions: readonly UsageRegion[]): string[] => {
     const where = location === '' ? '' : ` (${location})`;
     // A name that differs from the id in its case alone says nothing.
     const title = name.toLowerCase() === region_id.toLowerCase() ? '' : name;
-    const text = oneLine(`${title}${where}`).slice(0, CLI_LIMITS.REGION_TEXT_MAX_CHARS);
+    const text = oneLine(`${title}${where}`).slice(0, REGION_TEXT_MAX_CHARS);
     return `  ${region_id.padEnd(width)}  ${text}`.trimEnd();
   });
 };

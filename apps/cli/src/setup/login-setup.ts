@@ -15,10 +15,12 @@ import type { Io } from '../io/io.ts';
 import { misuse, oneLine } from '../io/problem-report.ts';
 import { withSingleInstanceLock } from '../io/single-instance-lock.ts';
 import { withPrompt } from '../io/terminal-prompt.ts';
-import { CLI_LIMITS } from '../limits.ts';
 import { type KeyStore, keyFileIn, prepareKeyStore } from './key-store.ts';
 import { isServerOf, reachableRegions, regionLines, regionNamed, serverSettings } from './login-region.ts';
 import { tryConnection } from './try-connection.ts';
+
+/** an API key that a platform hands out; one of ours has 43 */
+const NEW_KEY_MAX_CHARS = 1024;
 
 export interface SetupFlags {
   readonly region?: string;
@@ -150,7 +152,7 @@ const LABEL_MAX_CHARS = 100;
 const labelOf = ({ hostName }: Io): string => oneLine(hostName).slice(0, LABEL_MAX_CHARS).trim() || 'computer';
 
 /** Whatever else came would be shown on a screen, and sent in a header. */
-const IS_KEY = new RegExp(`^[\\x21-\\x7e]{1,${CLI_LIMITS.NEW_KEY_MAX_CHARS}}$`);
+const IS_KEY = new RegExp(`^[\\x21-\\x7e]{1,${NEW_KEY_MAX_CHARS}}$`);
 
 export const createKey = async (login: PlatformLogin, label: string): Promise<CreatedKey> => {
   const created = await login.call((client) => client.createKey({ label }));

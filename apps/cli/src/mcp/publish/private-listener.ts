@@ -9,7 +9,13 @@ import { choosePaths, isListening } from '../../agent/socket-folders.ts';
 import type { Io } from '../../io/io.ts';
 import { misuse } from '../../io/problem-report.ts';
 import { withSingleInstanceLock } from '../../io/single-instance-lock.ts';
-import { CLI_LIMITS } from '../../limits.ts';
+
+/** connections to the socket of one, which all come through the tunnel: a call each, and those that wait or are idle */
+const MCP_PUBLISH_CONNECTIONS_MAX = 128;
+/** for the whole of a request to it: with a message of 1 MiB, time for the slowest line, and callers that drip do not keep the others out */
+const MCP_PUBLISH_REQUEST_MS = 30_000;
+/** the same command that is published at the same time, by one user */
+const MCP_PUBLISH_SOCKETS_MAX = 8;
 
 export interface PrivateListener {
   /** For the spec of the tunnel that leads there. */
@@ -28,11 +34,11 @@ export interface ListenerDeps {
 
 /** Rejects with a Fault. */
 export const listenPrivately = async (
-  { key, requestMs = CLI_LIMITS.MCP_PUBLISH_REQUEST_MS, ...deps }: ListenerDeps,
+  { key, requestMs = MCP_PUBLISH_REQUEST_MS, ...deps }: ListenerDeps,
   io: Io,
 ): Promise<PrivateListener> => {
   const server = createLocalServer({
-    connectionsMax: CLI_LIMITS.MCP_PUBLISH_CONNECTIONS_MAX,
+    connectionsMax: MCP_PUBLISH_CONNECTIONS_MAX,
     requestTimeoutMs: requestMs,
     lookEveryMs: requestMs / 4,
     ...deps,
@@ -69,7 +75,7 @@ const listenOnLoopback = async (server: Server): Promise<PrivateListener> => {
 
 /** The same command may run more than once. */
 const slots = (path: string): string[] =>
-  Array.from({ length: CLI_LIMITS.MCP_PUBLISH_SOCKETS_MAX }, (_, index) => path.replace(/\.sock$/, `-${index}.sock`));
+  Array.from({ length: MCP_PUBLISH_SOCKETS_MAX }, (_, index) => path.replace(/\.sock$/, `-${index}.sock`));
 
 /** null: other runs listen on all of them. */
 const takeFirstFree = async (server: Server, paths: readonly string[]): Promise<string | null> => {

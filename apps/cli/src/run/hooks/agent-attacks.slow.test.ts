@@ -1,4 +1,5 @@
 // What is thrown at the socket of a running client: it stays bounded, and its tunnels do not notice.
+
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@tunnel/runtime';
@@ -7,6 +8,8 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import { askClient, followClient } from '../../agent/agent-client.ts';
 import { CLI_LIMITS } from '../../limits.ts';
 import { AgentTrial } from './agent.fixture.ts';
+import { AGENT_BODY_MAX_BYTES, AGENT_CONNECTIONS_MAX } from './agent.ts';
+import { AGENT_FOLLOWERS_MAX } from './agent-routes.ts';
 
 let trial: AgentTrial;
 
@@ -80,7 +83,7 @@ describe('the socket under attack', () => {
 
   it('a body over 256 KiB is refused, by its length and by its bytes', async () => {
     await trial.startTcp();
-    const bytes = CLI_LIMITS.AGENT_BODY_MAX_BYTES + 1;
+    const bytes = AGENT_BODY_MAX_BYTES + 1;
     expect(await throwAt(`POST /tunnels HTTP/1.1\r\ncontent-length: ${bytes}\r\n\r\n`, false)).toMatch(
       /^HTTP\/1\.1 413 /,
     );
@@ -99,7 +102,7 @@ describe('the socket under attack', () => {
       if (index % 2 === 0) socket.write('POST /tunnels HTTP/1.1\r\ncontent-length: 1000\r\n\r\n{');
     }
     await trial.visit(port);
-    await eventually(() => expect(openSockets()).toBeLessThanOrEqual(CLI_LIMITS.AGENT_CONNECTIONS_MAX + 1));
+    await eventually(() => expect(openSockets()).toBeLessThanOrEqual(AGENT_CONNECTIONS_MAX + 1));
     // There is room again when the slow ones are cut off, and a command waits for that.
     expect(await trial.statuses()).toHaveLength(1);
     await eventually(() => expect(openSockets()).toBe(0), { timeoutMs: 15_000 });
@@ -113,7 +116,7 @@ describe('the socket under attack', () => {
       followClient(trial.socketPath, { path: '/events', signal: stop.signal }, () => {}, systemClock).catch(
         (error: unknown) => error,
       );
-    const following = Array.from({ length: CLI_LIMITS.AGENT_FOLLOWERS_MAX }, follow);
+    const following = Array.from({ length: AGENT_FOLLOWERS_MAX }, follow);
     await eventually(async () => expect(await follow()).toMatchObject({ code: 'API_STREAMS_BUSY' }));
     expect(await trial.statuses()).toHaveLength(1);
     stop.abort();

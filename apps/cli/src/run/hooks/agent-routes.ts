@@ -13,6 +13,13 @@ import type { LogKeeper } from './log-keeper.ts';
 import type { RunningClient } from './running-client.ts';
 import { statusOf } from './status-report.ts';
 
+/** those that follow events or logs, so that there is always room to ask something */
+export const AGENT_FOLLOWERS_MAX = 16;
+/** events that wait for one follower; one that reads slower is cut off */
+const AGENT_LAG_MAX_BYTES = 1024 * 1024;
+/** the answer of the edge to a tunnel that was added; then it is given up */
+const AGENT_ADD_TIMEOUT_MS = 30_000;
+
 export interface AgentRoutes {
   readonly running: RunningClient;
   readonly log: LogKeeper;
@@ -115,8 +122,8 @@ const answeredInTime = (
     const giveUp = (reason: string): void =>
       reject(new GivenUp(new Fault('CLIENT_SERVER_UNREACHABLE', { server: running.plan.settings.server, reason })));
     const timer = clock.setTimeout(
-      () => giveUp(`no answer within ${CLI_LIMITS.AGENT_ADD_TIMEOUT_MS / 1000} s`),
-      CLI_LIMITS.AGENT_ADD_TIMEOUT_MS,
+      () => giveUp(`no answer within ${AGENT_ADD_TIMEOUT_MS / 1000} s`),
+      AGENT_ADD_TIMEOUT_MS,
     );
     const onClose = (): void => giveUp('whoever asked hung up');
     response.once('close', onClose);
@@ -189,8 +196,8 @@ const followers = new WeakMap<LogKeeper, number>();
 
 const follow = ({ response }: AgentRequest, { log }: AgentRoutes) => {
   const count = followers.get(log) ?? 0;
-  if (count >= CLI_LIMITS.AGENT_FOLLOWERS_MAX) {
-    throw new Fault('API_STREAMS_BUSY', { limit: CLI_LIMITS.AGENT_FOLLOWERS_MAX, seconds: 1 });
+  if (count >= AGENT_FOLLOWERS_MAX) {
+    throw new Fault('API_STREAMS_BUSY', { limit: AGENT_FOLLOWERS_MAX, seconds: 1 });
   }
   followers.set(log, count + 1);
   response.once('close', () => followers.set(log, (followers.get(log) ?? 1) - 1));
@@ -202,7 +209,7 @@ const follow = ({ response }: AgentRequest, { log }: AgentRoutes) => {
         if (entry === null) return void response.end();
         const told = pick(entry);
         if (told === null) return;
-        if (response.writableLength > CLI_LIMITS.AGENT_LAG_MAX_BYTES) response.destroy();
+        if (response.writableLength > AGENT_LAG_MAX_BYTES) response.destroy();
         else response.write(`${JSON.stringify(told)}\n`);
       });
       response.once('close', stop);

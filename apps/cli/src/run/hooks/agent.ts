@@ -11,6 +11,11 @@ import { type AgentRoutes, answerTo } from './agent-routes.ts';
 import { LogKeeper } from './log-keeper.ts';
 import type { RunHook, RunningClient } from './running-client.ts';
 
+/** connections to the socket of one client at once; more are closed as they come */
+export const AGENT_CONNECTIONS_MAX = 32;
+/** the body of a request; a tunnel in words is a few KiB */
+export const AGENT_BODY_MAX_BYTES = 256 * 1024;
+
 type CloseAgent = () => Promise<void>;
 
 /** null on Windows: node cannot keep a named pipe to one user. */
@@ -45,7 +50,7 @@ const start = async (running: RunningClient, log: LogKeeper, io: Io): Promise<Cl
 /** Answers at the first of the paths where it can, and settles with what ends that. Rejects with why it cannot at the last. HTTP/1.1 and JSON. */
 const startAgent = async (paths: readonly string[], routes: AgentRoutes): Promise<CloseAgent> => {
   const server = createLocalServer({
-    connectionsMax: CLI_LIMITS.AGENT_CONNECTIONS_MAX,
+    connectionsMax: AGENT_CONNECTIONS_MAX,
     requestTimeoutMs: CLI_LIMITS.AGENT_REQUEST_TIMEOUT_MS,
     lookEveryMs: CLI_LIMITS.AGENT_LOOK_EVERY_MS,
     respond: (request, response) => respond(request, response, routes),
@@ -110,7 +115,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, route
 /** What is too long is read to nobody: whoever writes it all before it listens gets the answer, too. */
 const readBody = (request: IncomingMessage): Promise<string> =>
   new Promise((resolve, reject) => {
-    const limit = CLI_LIMITS.AGENT_BODY_MAX_BYTES;
+    const limit = AGENT_BODY_MAX_BYTES;
     const tooLarge = new Fault('API_BODY_TOO_LARGE', { limit });
     const parts: Buffer[] = [];
     let bytes = 0;
