@@ -33,7 +33,6 @@ import { Jobs } from './jobs/jobs.ts';
 import { lookAtDomains } from './jobs/look-at-domains.ts';
 import { followTestClocks, resyncBilling } from './jobs/resync-billing.ts';
 import { sendRequested } from './jobs/send-requested-mails.ts';
-import { LIMITS } from './limits.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { FirstAccountLink } from './services/accounts/first-account.ts';
@@ -52,6 +51,14 @@ import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/ed
 import { KeyUses } from './services/keys/verify-key.ts';
 import { createClientDocuments } from './services/oauth/client-documents.ts';
 import { upsertPlans } from './services/plans/plans.ts';
+
+/** Connections of all callers at once; far below the descriptors of a process. */
+const CONNECTIONS_MAX = 4096;
+/**
+ * Connections of one process for calls of edges alone, so that these never wait for API calls. One of them listens for changes.
+ * @limit operator: Database connections of one platform process for edges | further calls wait
+ */
+const DATABASE_LINK_CONNECTIONS = 8;
 
 export interface PlatformDeps {
   readonly clock: Clock;
@@ -147,7 +154,7 @@ class ComposedPlatform implements Platform {
     this.#config = config;
     this.#deps = deps;
     this.#database = new Database({ url: deps.databaseUrl, logger });
-    const connections = LIMITS.DATABASE_LINK_CONNECTIONS;
+    const connections = DATABASE_LINK_CONNECTIONS;
     this.#linkDatabase = new Database({ url: deps.databaseUrl, logger, connections });
     const { direct_url: directUrl } = config.database;
     this.#direct = directUrl.reveal() === '' ? null : new Database({ url: directUrl, logger, connections: 1 });
@@ -178,7 +185,7 @@ class ComposedPlatform implements Platform {
     this.#app = app;
     const { host, port } = config.platform;
     this.#connections = createProcessGate(config.limits, {
-      ...{ takes: 'callers', callersMax: LIMITS.CONNECTIONS_MAX, clock, logger },
+      ...{ takes: 'callers', callersMax: CONNECTIONS_MAX, clock, logger },
       // Visitors of the edge in front count there, and with each request: its connections are no address's.
       trustedProxies: [...config.platform.trusted_proxies, ...(deps.localEdge?.visitorSecret ? LOOPBACKS : [])],
     });

@@ -1,7 +1,9 @@
 // Tells an error of the driver that says "no database right now" from one that says "this query is wrong", where it arises: everybody
 // later knows it by its class. A code like ECONNRESET alone says nothing: a caller, a mail server or the payment processor have it too.
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '../limits.ts';
+
+/** What a caller is told to wait while the database is away. */
+const DATABASE_RETRY_AFTER_SECS = 2;
 
 /** Thrown by the connections of db/database.ts and by nobody else; `cause` is what the driver said. */
 export class DatabaseAway extends Fault {
@@ -20,7 +22,7 @@ const REASONS: ReadonlyMap<string, string> = new Map([
   ['58030', 'the database cannot read or write its files'],
 ]);
 
-const RETRY_AFTER = { seconds: LIMITS.DATABASE_RETRY_AFTER_SECS };
+const RETRY_AFTER = { seconds: DATABASE_RETRY_AFTER_SECS };
 
 /** What a caller is told while the tables are not there yet, or when a probe was not answered: nobody has met it away. */
 export const notReady = (): Fault => new Fault('DATABASE_AWAY', RETRY_AFTER);

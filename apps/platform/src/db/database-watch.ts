@@ -1,7 +1,9 @@
 // Follows the database: prepares it when it is first met, tells once when it goes away, once for each new reason, and once when it is back.
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import { LIMITS } from '../limits.ts';
 import { DatabaseAway } from './database-away.ts';
+
+/** How often one that is away is looked for. */
+const DATABASE_LOOK_MS = 1000;
 
 export interface DatabaseWatchOptions {
   /** Tables, plans: what has to be there before anything is served. Done again from the start when it failed. */
@@ -66,7 +68,7 @@ export class DatabaseWatch {
     if (this.#stopped) return;
     this.#timer = this.#options.clock.setTimeout(() => {
       this.#looking = this.#look();
-    }, LIMITS.DATABASE_LOOK_MS);
+    }, DATABASE_LOOK_MS);
   }
 
   async #look(): Promise<void> {

@@ -3,10 +3,26 @@
 import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
-import { LIMITS } from '../limits.ts';
 import { TimeoutError, withTimeout } from '../timeout.ts';
 import { DatabaseAway, driverError } from './database-away.ts';
 import type { Schema } from './schema.ts';
+
+/**
+ * Of one process, for API calls and jobs. With those for edges 26: the embedded PostgreSQL gives 57 to two platforms and the operator's commands.
+ * @limit operator: Database connections of one platform process for calls and jobs | further calls wait
+ */
+const DATABASE_CONNECTIONS = 18;
+/** A database that does not take a connection within this time is away. */
+const DATABASE_CONNECT_TIMEOUT_MS = 5000;
+/**
+ * PostgreSQL itself ends a statement that runs longer.
+ * @limit operator: Database statement, time | PostgreSQL ends the statement; 503 `DATABASE_AWAY`
+ */
+const DATABASE_STATEMENT_TIMEOUT_MS = 15_000;
+/** Longer than that, a database that has not even said so is taken for one that is away. */
+const DATABASE_ANSWER_GRACE_MS = 2000;
+/** A connection that nobody has used for so long is closed. */
+const DATABASE_IDLE_MS = 30_000;
 
 export type Db = Kysely<Schema>;
 
@@ -39,12 +55,12 @@ export class Database {
   #closing: Promise<void> | undefined;
 
   constructor({ url, logger, connections, timeoutMs, patient = false }: DatabaseOptions) {
-    const statementTimeoutMs = patient ? 0 : (timeoutMs ?? LIMITS.DATABASE_STATEMENT_TIMEOUT_MS);
+    const statementTimeoutMs = patient ? 0 : (timeoutMs ?? DATABASE_STATEMENT_TIMEOUT_MS);
     this.pool = new pg.Pool({
       connectionString: url.reveal(),
-      max: connections ?? LIMITS.DATABASE_CONNECTIONS,
-      connectionTimeoutMillis: timeoutMs ?? LIMITS.DATABASE_CONNECT_TIMEOUT_MS,
-      idleTimeoutMillis: LIMITS.DATABASE_IDLE_MS,
+      max: connections ?? DATABASE_CONNECTIONS,
+      connectionTimeoutMillis: timeoutMs ?? DATABASE_CONNECT_TIMEOUT_MS,
+      idleTimeoutMillis: DATABASE_IDLE_MS,
       application_name: 'tunnel-platform',
       keepAlive: true,
       types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
@@ -56,8 +72,8 @@ export class Database {
     });
     // So would one that breaks between two queries of a transaction: the pool listens to idle ones alone. The next query fails.
     this.pool.on('connect', (client) => client.on('error', () => {}));
-    const answersMs = patient ? null : statementTimeoutMs + LIMITS.DATABASE_ANSWER_GRACE_MS;
-    const connectMs = timeoutMs ?? LIMITS.DATABASE_CONNECT_TIMEOUT_MS;
+    const answersMs = patient ? null : statementTimeoutMs + DATABASE_ANSWER_GRACE_MS;
+    const connectMs = timeoutMs ?? DATABASE_CONNECT_TIMEOUT_MS;
     const watched = new WatchedPool(this.pool, { answersMs, connectMs, statementTimeoutMs });
     this.#isPooled = () => watched.isPooled;
     this.db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool: watched }) });

@@ -5,6 +5,17 @@ import { type RawBuilder, sql } from 'kysely';
 import { LIMITS } from '../limits.ts';
 import type { Schema } from './schema.ts';
 
+/** An edge that was away for longer asks for everything anew. */
+const CHANGES_KEPT_DAYS = 7;
+/** That a mail was sent or given up is known for so long; what it said is gone at once. */
+const MAIL_KEPT_DAYS = 7;
+/** Webhooks that were dealt with are known for so long: the processor repeats them for days. */
+const PROCESSOR_EVENTS_KEPT_DAYS = 30;
+/** Which mails about a cap went out: a month needs its own, and some days more. */
+const CAP_NOTICES_KEPT_DAYS = 62;
+/** How an invoice came about can be looked up for so long. */
+const METER_EVENTS_KEPT_DAYS = 100;
+
 type RetentionSettings = ServerConfig['platform']['retention'];
 
 /** Rows that stay until somebody deletes them, or what they belong to. */
@@ -74,8 +85,8 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   },
   account_deletions: { forEver: 'when an account was deleted, by its id alone' },
   mail_outbox: {
-    text: `${LIMITS.MAIL_KEPT_DAYS} days after it was sent or given up, without its text`,
-    days: LIMITS.MAIL_KEPT_DAYS,
+    text: `${MAIL_KEPT_DAYS} days after it was sent or given up, without its text`,
+    days: MAIL_KEPT_DAYS,
     key: 'id',
     old: (before) => sql`coalesce(sent_at, given_up_at) < ${before}`,
   },
@@ -112,8 +123,8 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   own_domains: { forEver: 'until it is removed, or its account is deleted' },
   usage_daily: { forEver: 'a row a day, which charts and sums are made of; of a deleted account by its id alone' },
   edge_changes: {
-    text: `${LIMITS.CHANGES_KEPT_DAYS} days`,
-    days: LIMITS.CHANGES_KEPT_DAYS,
+    text: `${CHANGES_KEPT_DAYS} days`,
+    days: CHANGES_KEPT_DAYS,
     key: 'id',
     // The newest stays whatever its age, so that the number of the latest change never falls.
     old: (before) => sql`at < ${before} and id < (select max(id) from edge_changes)`,
@@ -130,22 +141,22 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     forEver: 'customer and subscription at the processor, also of a deleted account: its invoices are found by them',
   },
   cap_notices: {
-    text: `${LIMITS.CAP_NOTICES_KEPT_DAYS} days`,
-    days: LIMITS.CAP_NOTICES_KEPT_DAYS,
+    text: `${CAP_NOTICES_KEPT_DAYS} days`,
+    days: CAP_NOTICES_KEPT_DAYS,
     key: 'ctid',
     old: (before) => sql`at < ${before}`,
   },
   metered_usage: { forEver: 'a row a month, which bills are made of; of a deleted account by its id alone' },
   meter_events: {
-    text: `${LIMITS.METER_EVENTS_KEPT_DAYS} days after it was reported`,
-    days: LIMITS.METER_EVENTS_KEPT_DAYS,
+    text: `${METER_EVENTS_KEPT_DAYS} days after it was reported`,
+    days: METER_EVENTS_KEPT_DAYS,
     key: 'identifier',
     // One that was not taken stays whatever its age.
     old: (before) => sql`sent_at < ${before}`,
   },
   processor_events: {
-    text: `${LIMITS.PROCESSOR_EVENTS_KEPT_DAYS} days`,
-    days: LIMITS.PROCESSOR_EVENTS_KEPT_DAYS,
+    text: `${PROCESSOR_EVENTS_KEPT_DAYS} days`,
+    days: PROCESSOR_EVENTS_KEPT_DAYS,
     key: 'id',
     old: (before) => sql`received_at < ${before}`,
   },

@@ -7,7 +7,9 @@ import { sql } from 'kysely';
 import type * as z from 'zod';
 import type { Db } from '../db/database.ts';
 import { isEncrypted, type MasterKey } from '../db/master-key.ts';
-import { LIMITS } from '../limits.ts';
+
+/** Of an edge's answer. */
+const EDGE_ANSWER_MAX_BYTES = 32 * 1024 * 1024;
 
 /** The edge of the same stack, which is asked at a loopback listener of its own. */
 export interface LocalEdge {
@@ -103,7 +105,7 @@ const send = async (
     signal,
   });
   const response = await (deps.fetch ?? fetch)(request);
-  const text = await readBounded(response, LIMITS.EDGE_ANSWER_MAX_BYTES);
+  const text = await readBounded(response, EDGE_ANSWER_MAX_BYTES);
   return { status: response.status, body: response.status === NO_CONTENT ? null : (JSON.parse(text) as unknown) };
 };
 

@@ -29,6 +29,13 @@ import {
   type ReachableEdge,
 } from './call-edge.ts';
 
+/** What one edge may take to tell its pools: a page waits for all of them. */
+const EDGE_GROUPS_TIMEOUT_MS = 2000;
+/** What an edge may take for any other question; then it is `EDGE_AWAY`. */
+const EDGE_CALL_TIMEOUT_MS = 5000;
+/** The edge gives a service 30 s for it. */
+const EDGE_REPLAY_TIMEOUT_MS = 35_000;
+
 /** What the services ask of edges. TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more. */
 export type EdgeCalls = GroupEdges & TunnelEdges & LivingTunnelEdges;
 
@@ -44,9 +51,9 @@ export interface EdgeCallsDeps {
   readonly fetch?: typeof fetch;
 }
 
-const GROUPS_MS = LIMITS.EDGE_GROUPS_TIMEOUT_MS;
-const CALL_MS = LIMITS.EDGE_CALL_TIMEOUT_MS;
-const REPLAY_MS = LIMITS.EDGE_REPLAY_TIMEOUT_MS;
+const GROUPS_MS = EDGE_GROUPS_TIMEOUT_MS;
+const CALL_MS = EDGE_CALL_TIMEOUT_MS;
+const REPLAY_MS = EDGE_REPLAY_TIMEOUT_MS;
 
 export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
   groups: async (accountId) => {

@@ -8,6 +8,9 @@ import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
+/** How often what is past its retention is deleted. */
+const CLEAN_UP_EVERY_MS = 10 * 60_000;
+
 const LOCK = 2;
 
 type KeptForDays = Extract<Retention, { days: unknown }>;
@@ -19,7 +22,7 @@ const CLEAN_UPS: readonly CleanUp[] = Object.entries(RETENTION).flatMap(([table,
 
 export const cleanUp = (settings: ServerConfig['platform']['retention']): Job => ({
   name: 'clean up',
-  everyMs: LIMITS.CLEAN_UP_EVERY_MS,
+  everyMs: CLEAN_UP_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     const failures: unknown[] = [];
     for (const each of CLEAN_UPS) {

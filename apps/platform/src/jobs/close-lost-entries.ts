@@ -1,19 +1,26 @@
 // Closes what edges have left open that nobody hears any more: at their last heartbeat, and within 60 s of it.
 import { sql } from 'kysely';
-import { LIMITS } from '../limits.ts';
 import { closeEntries } from '../services/tunnels/log-entries.ts';
 import { type Job, type JobContext, withJobLock } from './jobs.ts';
+
+/**
+ * An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s.
+ * @limit operator: Silence after which an edge counts as dead | its tunnels are closed in the platform
+ */
+const EDGE_SILENT_MS = 45_000;
+/** How often tunnels of edges that are gone are looked for. */
+const CLOSE_LOST_EVERY_MS = 10_000;
 
 const LOCK = 1;
 
 export const closeLostEntries: Job = {
   name: 'close lost entries',
-  everyMs: LIMITS.CLOSE_LOST_EVERY_MS,
+  everyMs: CLOSE_LOST_EVERY_MS,
   // When the platform itself was away, edges get the time to be heard again before they are missed.
-  firstAfterMs: LIMITS.EDGE_SILENT_MS,
+  firstAfterMs: EDGE_SILENT_MS,
   run: async (context) => {
     const closed = await withJobLock(context.db, LOCK, async (trx) => {
-      const silentSince = new Date(context.clock.now() - LIMITS.EDGE_SILENT_MS);
+      const silentSince = new Date(context.clock.now() - EDGE_SILENT_MS);
       // One that is saying that it lives at this very moment is skipped.
       const { rows: edges } = await sql<LostEdge>`
         select id, run_id, last_heartbeat_at, created_at, last_heartbeat_at is null or last_heartbeat_at < ${silentSince} as silent

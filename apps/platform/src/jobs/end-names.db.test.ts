@@ -11,7 +11,7 @@ import {
   NOON,
 } from '../services/edges/link.fixture.ts';
 import { ask, closedAt, DAY_MS, endpointOf, nameOf, openedAt, tell, use } from '../services/names/names.fixture.ts';
-import { endNames } from './end-names.ts';
+import { endNames, NAMES_EVERY_MS } from './end-names.ts';
 
 let fixture: LinkFixture;
 let edge: Edge;
@@ -79,9 +79,9 @@ describe('a name that is over', () => {
     const { tunnelId } = await ask(fixture, edge, ann, endpointOf('never'));
     await tell(fixture, edge, [closedAt(fixture, tunnelId, true)]);
     await use(fixture, edge, ann, 'shop');
-    await runAt(LIMITS.NAMES_EVERY_MS + 1);
+    await runAt(NAMES_EVERY_MS + 1);
     expect([await nameOf(fixture, 'never'), (await nameOf(fixture, 'shop'))?.state]).toEqual([undefined, 'held']);
-    await runAt(LIMITS.NAMES_EVERY_MS + 1, { hold_days: 0, assigned_hold_hours: 24, grace_days: 7 });
+    await runAt(NAMES_EVERY_MS + 1, { hold_days: 0, assigned_hold_hours: 24, grace_days: 7 });
     expect(await nameOf(fixture, 'shop')).toBeUndefined();
   });
 

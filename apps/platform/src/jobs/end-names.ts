@@ -6,6 +6,9 @@ import { type NameSettings, rulesFor } from '../services/names/name-rows.ts';
 import { announceChanges } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
+/** How often names whose time is over are looked for. */
+export const NAMES_EVERY_MS = 60_000;
+
 const LOCK = 5;
 
 type Trx = Transaction<Schema>;
@@ -13,7 +16,7 @@ type Step = (trx: Trx, settings: NameSettings, now: number) => Promise<number>;
 
 export const endNames = (settings: NameSettings): Job => ({
   name: 'end names',
-  everyMs: LIMITS.NAMES_EVERY_MS,
+  everyMs: NAMES_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     let ended = 0;
     for (const step of [endHeld, endNeverServed, endReleased, endWildcards]) {
@@ -68,7 +71,7 @@ const endHeld: Step = async (trx, settings, now) => {
 
 /** Claimed for a tunnel that found no place. */
 const endNeverServed: Step = (trx, _settings, now) =>
-  remove(trx, sql`state = 'held' and last_used_at is null and created_at < ${new Date(now - LIMITS.NAMES_EVERY_MS)}`);
+  remove(trx, sql`state = 'held' and last_used_at is null and created_at < ${new Date(now - NAMES_EVERY_MS)}`);
 
 const endReleased: Step = (trx, settings, now) => {
   const before = new Date(now - rulesFor('subdomain', settings).graceMs);

@@ -15,7 +15,7 @@ import {
   openedOf,
 } from '../services/edges/link.fixture.ts';
 import { storeRecords } from '../services/tunnels/store-records.ts';
-import { enforceCaps } from './enforce-caps.ts';
+import { CAPS_ROWS, enforceCaps } from './enforce-caps.ts';
 
 const CENT = 100_000_000;
 const JULY = Date.UTC(2030, 6, 1);
@@ -147,7 +147,7 @@ describe('tunnels of an account over its cap', () => {
   });
 
   it('are ended whatever the number of accounts, once by two processes together', async () => {
-    const count = 2 * LIMITS.CAPS_ROWS + 1;
+    const count = 2 * CAPS_ROWS + 1;
     const { rows: accounts } = await sql<{ accountId: string }>`
       with made as (
         insert into users (email, plan) select 'many-' || n || '@example.com', 'payg' from generate_series(1, ${count}::int) n

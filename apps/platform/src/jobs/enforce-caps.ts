@@ -17,6 +17,11 @@ import { capMail } from '../services/mail/mails.ts';
 import { announceChanges } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
+/** How often accounts over their spend cap are looked for; and how many are dealt with at once. */
+const CAPS_EVERY_MS = 5000;
+/** Accounts over their cap that one run deals with. */
+export const CAPS_ROWS = 200;
+
 const LOCK = 3;
 const [NEAR, ALL] = CAP_NOTICES;
 
@@ -24,13 +29,13 @@ type Trx = Transaction<Schema>;
 
 export const enforceCaps = ({ publicUrl }: { readonly publicUrl: string }): Job => ({
   name: 'enforce caps',
-  everyMs: LIMITS.CAPS_EVERY_MS,
+  everyMs: CAPS_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     for (;;) {
       const done = await withJobLock(db, LOCK, (trx) => enforceSome(trx, publicUrl, clock.now()));
       if (done === null) return;
       if (done.closed > 0) logger.info({ accounts: done.closed }, 'the spend cap of accounts is reached');
-      if (done.accounts < LIMITS.CAPS_ROWS) return;
+      if (done.accounts < CAPS_ROWS) return;
     }
   },
 });
@@ -98,7 +103,7 @@ const findDue = async (trx: Trx, month: string, now: number): Promise<readonly C
       or (cents.used < cents.cap and ${isUntold(NEAR)})
     )
     order by account.user_id
-    limit ${LIMITS.CAPS_ROWS}
+    limit ${CAPS_ROWS}
     for no key update of account skip locked
   `.execute(trx);
   return rows;

@@ -16,6 +16,7 @@ import {
   questionOf,
 } from '../services/edges/link.fixture.ts';
 import { readChanges } from '../services/edges/read-changes.ts';
+import { CLOSED_TUNNELS_PER_CHANGE } from '../services/shared/edge-changes.ts';
 import { closeEntries } from '../services/tunnels/log-entries.ts';
 import { openTunnel } from '../services/tunnels/open-tunnel.ts';
 import { storeRecords } from '../services/tunnels/store-records.ts';
@@ -190,12 +191,12 @@ describe('tunnels of an account whose subscription has ended', () => {
 
   it('are told of again while they are open, and in as many changes as it takes', async () => {
     const account = await addBilledAccount(fixture.db);
-    const ids = await open(account, 10 + LIMITS.CLOSED_TUNNELS_PER_CHANGE + 1);
+    const ids = await open(account, 10 + CLOSED_TUNNELS_PER_CHANGE + 1);
     await endSubscription(account);
     await run();
     await run();
     const named = async () => (await told()).map((change) => ('tunnel_ids' in change ? change.tunnel_ids : []));
-    expect((await named()).map(({ length }) => length)).toEqual([LIMITS.CLOSED_TUNNELS_PER_CHANGE, 1]);
+    expect((await named()).map(({ length }) => length)).toEqual([CLOSED_TUNNELS_PER_CHANGE, 1]);
     expect((await named()).flat()).toEqual(ids.slice(10).toReversed());
     fixture.clock.setWallClock(NOON + LIMITS.CAP_CLOSED_AGAIN_MS);
     await run();

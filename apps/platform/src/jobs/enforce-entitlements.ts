@@ -11,6 +11,11 @@ import { readEntitlement, refusalOf } from '../services/plans/account-entitlemen
 import { type AnnouncedChange, announceChanges, closingOf } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
+/** Accounts that are past due, or have more than their plan allows, are looked for so often; so many are dealt with at once. */
+const ENTITLEMENTS_EVERY_MS = 5000;
+/** Such accounts that one run deals with. */
+const ENTITLEMENTS_ROWS = 200;
+
 const LOCK = 4;
 
 type Trx = Transaction<Schema>;
@@ -22,7 +27,7 @@ interface Enforced {
 
 export const enforceEntitlements: Job = {
   name: 'enforce entitlements',
-  everyMs: LIMITS.ENTITLEMENTS_EVERY_MS,
+  everyMs: ENTITLEMENTS_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     for (const closeSome of [closePastDue, closeOverLimit]) {
       let more = true;
@@ -35,7 +40,7 @@ export const enforceEntitlements: Job = {
         });
         if (done === null) return;
         if (done.changes.length > 0) logger.info({ changes: done.changes.length }, 'accounts have more than they may');
-        more = done.accounts >= LIMITS.ENTITLEMENTS_ROWS;
+        more = done.accounts >= ENTITLEMENTS_ROWS;
       }
     }
   },
@@ -50,7 +55,7 @@ const closePastDue = async (trx: Trx, now: number): Promise<Enforced> => {
       and (account.past_due_closed_at is null or account.past_due_closed_at <= ${toldBefore})
       and exists (select from tunnel_log entry where entry.user_id = account.user_id and entry.unregistered_at is null)
     order by account.user_id
-    limit ${LIMITS.ENTITLEMENTS_ROWS}
+    limit ${ENTITLEMENTS_ROWS}
     for no key update of account skip locked
   `.execute(trx);
   const changes: AnnouncedChange[] = [];
@@ -80,7 +85,7 @@ const closeOverLimit = async (trx: Trx, now: number): Promise<Enforced> => {
     join users on users.id = account.user_id
     where account.limit_check_at <= ${new Date(now)}
     order by account.user_id
-    limit ${LIMITS.ENTITLEMENTS_ROWS}
+    limit ${ENTITLEMENTS_ROWS}
     for no key update of account, users skip locked
   `.execute(trx);
   const changes: AnnouncedChange[] = [];

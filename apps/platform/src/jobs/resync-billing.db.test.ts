@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { LIMITS } from '../limits.ts';
 import { type BillingFixture, openBillingFixture } from '../services/billing/billing.fixture.ts';
-import { resyncBilling } from './resync-billing.ts';
+import { RESYNC_AFTER_MS, resyncBilling } from './resync-billing.ts';
 
 let fixture: BillingFixture;
 beforeEach(async () => {
@@ -17,7 +16,7 @@ it('accounts that were not read for an hour are read, and only those', async () 
   await fixture.addUser('free');
   fixture.processor.changeSubscription(customerId, { status: 'canceled' });
   const before = reads();
-  await fixture.clock.advance(LIMITS.RESYNC_AFTER_MS - 1);
+  await fixture.clock.advance(RESYNC_AFTER_MS - 1);
   await run();
   expect(reads()).toBe(before);
   await fixture.clock.advance(1);
@@ -58,7 +57,7 @@ it('a processor that is away is asked once in a run', async () => {
 it('a customer that is unknown over there is told of, and ends nothing', async () => {
   const { user, customerId } = await fixture.addSubscriber('ada');
   fixture.processor.customers.delete(customerId);
-  await fixture.clock.advance(LIMITS.RESYNC_AFTER_MS);
+  await fixture.clock.advance(RESYNC_AFTER_MS);
   await run();
   expect(await fixture.planOf(user)).toBe('payg');
   expect((await fixture.accountOf(user)).synced_at).toEqual(new Date(fixture.clock.now()));

@@ -2,17 +2,25 @@
 // clock are read every few seconds: nobody tells when somebody moves it.
 import { Fault } from '@tunnel/errors';
 import { DatabaseAway } from '../db/database-away.ts';
-import { LIMITS } from '../limits.ts';
 import type { BillingContext } from '../services/billing/billing-account.ts';
 import { syncAccount } from '../services/billing/sync-account.ts';
 import type { Job } from './jobs.ts';
 
+/** Accounts that were not read at the processor for so long are read again: a webhook may be lost. */
+export const RESYNC_AFTER_MS = 60 * 60_000;
+/** How often such accounts are looked for. */
+const RESYNC_EVERY_MS = 60_000;
+/** Accounts past due on a clock that is moved by hand, the simulator's, are read so often. */
+const TEST_CLOCKS_EVERY_MS = 10_000;
+/** Accounts that one run reads. */
+const RESYNC_ROWS = 200;
+
 /** Two processes may find the same accounts: whoever comes second sees that it was read, and does not ask again. */
 export const resyncBilling = (billing: BillingContext): Job => ({
   name: 'resync billing',
-  everyMs: LIMITS.RESYNC_EVERY_MS,
+  everyMs: RESYNC_EVERY_MS,
   run: async () => {
-    const notReadSince = billing.clock.now() - LIMITS.RESYNC_AFTER_MS;
+    const notReadSince = billing.clock.now() - RESYNC_AFTER_MS;
     for (const userId of await longUnread(billing, notReadSince)) {
       if (!(await tryToSync(billing, userId, notReadSince))) return;
     }
@@ -21,9 +29,9 @@ export const resyncBilling = (billing: BillingContext): Job => ({
 
 export const followTestClocks = (billing: BillingContext): Job => ({
   name: 'follow test clocks',
-  everyMs: LIMITS.TEST_CLOCKS_EVERY_MS,
+  everyMs: TEST_CLOCKS_EVERY_MS,
   run: async () => {
-    const notReadSince = billing.clock.now() - LIMITS.TEST_CLOCKS_EVERY_MS / 2;
+    const notReadSince = billing.clock.now() - TEST_CLOCKS_EVERY_MS / 2;
     for (const userId of await longUnread(billing, notReadSince, { onTestClock: true })) {
       if (!(await tryToSync(billing, userId, notReadSince))) return;
     }
@@ -46,7 +54,7 @@ const longUnread = async (
     )
     .where((row) => row.or([row('synced_at', 'is', null), row('synced_at', '<=', new Date(notReadSince))]))
     .orderBy('synced_at', (order) => order.asc().nullsFirst())
-    .limit(LIMITS.RESYNC_ROWS)
+    .limit(RESYNC_ROWS)
     .execute();
   return rows.map(({ user_id }) => user_id);
 };

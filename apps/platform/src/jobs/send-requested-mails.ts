@@ -1,8 +1,10 @@
 // Looks up whom the mails that were asked for are for, and queues them. By its own clock, and not when a request comes: what it
 // does for an address that somebody has must not fall into the time of the answer.
-import { LIMITS } from '../limits.ts';
-import { sendRequestedMails } from '../services/accounts/mail-requests.ts';
+import { MAIL_REQUESTS_BATCH, MAIL_REQUESTS_MAX, sendRequestedMails } from '../services/accounts/mail-requests.ts';
 import type { Job } from './jobs.ts';
+
+/** Files of mails are there within 2 s of the request. */
+const MAIL_REQUESTS_EVERY_MS = 500;
 
 export interface RequestedMailsOptions {
   readonly publicUrl: string;
@@ -12,16 +14,16 @@ export interface RequestedMailsOptions {
 
 export const sendRequested = ({ publicUrl, mailWaits }: RequestedMailsOptions): Job => ({
   name: 'send requested mails',
-  everyMs: LIMITS.MAIL_REQUESTS_EVERY_MS,
+  everyMs: MAIL_REQUESTS_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     let total = 0;
     for (;;) {
       const { taken, queued } = await sendRequestedMails(db, { publicUrl, now: clock.now() });
       if (queued > 0) mailWaits();
       total += taken;
-      if (taken < LIMITS.MAIL_REQUESTS_BATCH) break;
+      if (taken < MAIL_REQUESTS_BATCH) break;
     }
-    if (total < LIMITS.MAIL_REQUESTS_MAX) return;
-    logger.warn({ limit: LIMITS.MAIL_REQUESTS_MAX }, 'more mails are asked for than may wait: some requests are lost');
+    if (total < MAIL_REQUESTS_MAX) return;
+    logger.warn({ limit: MAIL_REQUESTS_MAX }, 'more mails are asked for than may wait: some requests are lost');
   },
 });

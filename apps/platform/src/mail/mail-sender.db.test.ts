@@ -8,10 +8,10 @@ import PostalMime from 'postal-mime';
 import { SMTPServer } from 'smtp-server';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../db/test-database.fixture.ts';
-import { LIMITS } from '../limits.ts';
 import { queueMail } from '../services/mail/mail-template.ts';
-import { MailSender } from './mail-sender.ts';
+import { MAIL_SENDS_MAX, MailSender } from './mail-sender.ts';
 import { FileTransport, type MailTransport, SmtpTransport, type WaitingMail } from './mail-transport.ts';
+import { MAIL_CLAIM_MS } from './outbox.ts';
 
 const HOUR = 3_600_000;
 
@@ -174,7 +174,7 @@ it('keeps nobody waiting for a mail that a server holds up, and holds that one i
   await queue('a@example.com');
   sender.wake();
   await settled(([a]) => expect(a?.sent_at).not.toBeNull());
-  const until = clock.now() + 2 * LIMITS.MAIL_CLAIM_MS;
+  const until = clock.now() + 2 * MAIL_CLAIM_MS;
   await eventually(async () => {
     if (clock.now() < until) await clock.advance(1000);
     expect((await rows())[1]?.next_try_at.getTime()).toBeGreaterThan(until);
@@ -203,7 +203,7 @@ it('tells the database how a mail ended as soon as it is back, and does not send
   await sql.raw(away).execute(database.db);
   finish();
   await eventually(() => expect(transport.tried).toHaveLength(1));
-  await clock.advance(LIMITS.MAIL_CLAIM_MS);
+  await clock.advance(MAIL_CLAIM_MS);
   await sql.raw(back).execute(database.db);
   await eventually(async () => {
     await clock.advance(1000);
@@ -214,7 +214,7 @@ it('tells the database how a mail ended as soon as it is back, and does not send
 
 it('gives back at its end what it has not begun to send', async () => {
   const hung: MailTransport = { send: () => new Promise(() => {}), close: () => {} };
-  const count = LIMITS.MAIL_SENDS_MAX + 5;
+  const count = MAIL_SENDS_MAX + 5;
   await queue(...Array.from({ length: count }, (_none, index) => `user${index}@example.com`));
   const sender = startSender(hung);
   await settled((all) => expect(all.every(({ attempts }) => attempts === 1)).toBe(true));

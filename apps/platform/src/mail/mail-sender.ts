@@ -7,12 +7,38 @@ import { DatabaseAway } from '../db/database-away.ts';
 import { LIMITS } from '../limits.ts';
 import { withTimeout } from '../timeout.ts';
 import type { MailTransport } from './mail-transport.ts';
-import { type ClaimedMail, claimMails, type MailOutcome, markSent, markUnsent, renewClaims } from './outbox.ts';
+import {
+  type ClaimedMail,
+  claimMails,
+  MAIL_CLAIM_MS,
+  type MailOutcome,
+  markSent,
+  markUnsent,
+  renewClaims,
+} from './outbox.ts';
+
+/** How often mails that wait are looked for. */
+const MAIL_POLL_MS = 1000;
+/** Mails that one process holds, and how many of them it sends at once. */
+const MAIL_BATCH = 100;
+/** Mails that one process sends at once. */
+export const MAIL_SENDS_MAX = 10;
+/** For one mail, from the connection to the last answer of the mail server. */
+const MAIL_SEND_TIMEOUT_MS = 45_000;
+/** The first pause after a mail that could not be sent. */
+const MAIL_RETRY_MIN_MS = 5000;
+/** Pauses grow up to this. */
+const MAIL_RETRY_MAX_MS = 60 * 60_000;
+/**
+ * A mail that could not be sent for so long is given up, with a line in the log.
+ * @limit operator: Mail that cannot be delivered, time | the mail is given up and logged
+ */
+const MAIL_GIVE_UP_MS = 24 * 60 * 60_000;
 
 const RETRY = {
-  minMs: LIMITS.MAIL_RETRY_MIN_MS,
-  maxMs: LIMITS.MAIL_RETRY_MAX_MS,
-  giveUpAfterMs: LIMITS.MAIL_GIVE_UP_MS,
+  minMs: MAIL_RETRY_MIN_MS,
+  maxMs: MAIL_RETRY_MAX_MS,
+  giveUpAfterMs: MAIL_GIVE_UP_MS,
 };
 
 export interface MailSenderOptions {
@@ -38,7 +64,7 @@ export class MailSender {
   }
 
   start(): void {
-    this.#timer ??= this.#options.clock.setInterval(() => this.wake(), LIMITS.MAIL_POLL_MS);
+    this.#timer ??= this.#options.clock.setInterval(() => this.wake(), MAIL_POLL_MS);
     this.wake();
   }
 
@@ -75,7 +101,7 @@ export class MailSender {
       // Before anything is claimed: a mail whose end the database has not heard of would be claimed, and sent, again.
       await this.#held.settle(db, clock.now());
       await this.#renew();
-      const room = LIMITS.MAIL_BATCH - this.#held.size;
+      const room = MAIL_BATCH - this.#held.size;
       if (room > 0 && this.#timer !== undefined) this.#held.take(await claimMails(db, clock.now(), room));
       this.#sendNext();
     } catch (error) {
@@ -87,13 +113,13 @@ export class MailSender {
   async #renew(): Promise<void> {
     const { db, clock } = this.#options;
     const now = clock.monotonic();
-    if (now - this.#renewedAt < LIMITS.MAIL_CLAIM_MS / 4) return;
+    if (now - this.#renewedAt < MAIL_CLAIM_MS / 4) return;
     this.#renewedAt = now;
     await renewClaims(db, this.#held.unfinished, clock.now());
   }
 
   #sendNext(): void {
-    while (this.#timer !== undefined && this.#sending.size < LIMITS.MAIL_SENDS_MAX) {
+    while (this.#timer !== undefined && this.#sending.size < MAIL_SENDS_MAX) {
       const mail = this.#held.next();
       if (mail === undefined) return;
       const sending = this.#send(mail).then((outcome) => {
@@ -109,7 +135,7 @@ export class MailSender {
   async #send(mail: ClaimedMail): Promise<MailOutcome> {
     const { clock, transport } = this.#options;
     try {
-      await withTimeout(clock, transport.send(mail), LIMITS.MAIL_SEND_TIMEOUT_MS);
+      await withTimeout(clock, transport.send(mail), MAIL_SEND_TIMEOUT_MS);
       return { kind: 'sent' };
     } catch (error) {
       return this.#failed(mail, error);

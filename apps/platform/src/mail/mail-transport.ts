@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { type ServerConfig } from '@tunnel/config/server';
 import { Secret, writeAtomic } from '@tunnel/runtime';
 import { createTransport, type SendMailOptions } from 'nodemailer';
-import { LIMITS } from '../limits.ts';
+
+/** For the connection to the mail server. */
+const MAIL_CONNECT_TIMEOUT_MS = 10_000;
 
 export interface WaitingMail {
   readonly id: string;
@@ -98,10 +100,10 @@ export class SmtpTransport implements MailTransport {
     this.#from = from;
     this.#server = createTransport({
       url: url.reveal(),
-      connectionTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
-      greetingTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
-      dnsTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
-      socketTimeout: LIMITS.MAIL_CONNECT_TIMEOUT_MS,
+      connectionTimeout: MAIL_CONNECT_TIMEOUT_MS,
+      greetingTimeout: MAIL_CONNECT_TIMEOUT_MS,
+      dnsTimeout: MAIL_CONNECT_TIMEOUT_MS,
+      socketTimeout: MAIL_CONNECT_TIMEOUT_MS,
     });
   }
 

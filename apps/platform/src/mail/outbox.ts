@@ -1,8 +1,10 @@
 // The outbox as its sender sees it: mails are claimed for a while, then marked as sent, as to be tried again, or as given up.
 // Several platform processes may do this at once. What a mail said is forgotten when it is done with: its link is a secret.
 import type { Db } from '../db/database.ts';
-import { LIMITS } from '../limits.ts';
 import type { WaitingMail } from './mail-transport.ts';
+
+/** A mail that is being sent is not taken by another process for so long; claimed again while it is. What a process that died had waits for this. */
+export const MAIL_CLAIM_MS = 10_000;
 
 export interface ClaimedMail extends WaitingMail {
   /** This one included. */
@@ -18,7 +20,7 @@ export type MailOutcome =
 const FORGOTTEN = { text_body: '', html_body: '' };
 
 /** A process that dies meanwhile leaves it to the others. */
-const claimedUntil = (now: number): Date => new Date(now + LIMITS.MAIL_CLAIM_MS);
+const claimedUntil = (now: number): Date => new Date(now + MAIL_CLAIM_MS);
 
 /** Those that are due and that nobody else holds, the one that waits longest first. */
 export const claimMails = async (db: Db, now: number, most: number): Promise<ClaimedMail[]> => {

@@ -1,9 +1,13 @@
 // Answers to questions whose answer depends on their words and the scopes of the caller alone: what is offered. Hosts ask for it at every turn, so
 // that one is made by a server once, and given again to whoever asks in the very same words.
 import { Cache } from '@tunnel/runtime';
-import { LIMITS } from '../limits.ts';
 import type { McpCaller } from './mcp-caller.ts';
 import type { McpMessage } from './mcp-message.ts';
+
+/** Answers to questions for what /mcp offers, which hosts ask at every turn in the same words. */
+const MCP_LISTINGS_MAX = 200;
+/** Longer questions are answered anew each time. */
+const MCP_LISTING_KEY_MAX_CHARACTERS = 2000;
 
 const LISTINGS: ReadonlySet<unknown> = new Set([
   ...['server/discover', 'tools/list', 'resources/list', 'resources/templates/list', 'prompts/list'],
@@ -16,7 +20,7 @@ const MEMBERS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'params
 
 export class ListingAnswers {
   /** The result as JSON, by the question without its id. As bytes: turning it into them takes longer than all the rest. */
-  readonly #results = new Cache<string, Uint8Array>({ max: LIMITS.MCP_LISTINGS_MAX });
+  readonly #results = new Cache<string, Uint8Array>({ max: MCP_LISTINGS_MAX });
 
   /** null: it is no such question. */
   keyOf({ scopes }: McpCaller, message: McpMessage, header: (name: string) => string | undefined): string | null {
@@ -25,7 +29,7 @@ export class ListingAnswers {
     // Whatever is odd about it is for a server to say.
     if (!Object.keys(message).every((member) => MEMBERS.has(member))) return null;
     const key = wordsOf([[...scopes], HEADERS.map(header), message['jsonrpc'], method, message['params']]);
-    return key === null || key.length > LIMITS.MCP_LISTING_KEY_MAX_CHARACTERS ? null : key;
+    return key === null || key.length > MCP_LISTING_KEY_MAX_CHARACTERS ? null : key;
   }
 
   find(key: string, { id }: McpMessage): Response | null {

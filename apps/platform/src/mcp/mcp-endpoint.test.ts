@@ -2,9 +2,8 @@ import { SCOPES, type ToolHost, type ToolName } from '@tunnel/mcp/tools';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
-import { LIMITS } from '../limits.ts';
 import type { McpCaller } from './mcp-caller.ts';
-import { McpEndpoint } from './mcp-endpoint.ts';
+import { MCP_CALL_MAX_MS, MCP_OPEN_CALLS_MAX, McpEndpoint } from './mcp-endpoint.ts';
 
 const CALLER: McpCaller = {
   actor: { kind: 'user', userId: 'usr_1' },
@@ -103,11 +102,11 @@ describe('a call at /mcp that is never over', () => {
 
   it('is cut after a while, as whoever listens was let in with a token that may have ended since', async () => {
     const { ask, clock } = open();
-    for (let n = 0; n < LIMITS.MCP_OPEN_CALLS_MAX; n += 1) {
+    for (let n = 0; n < MCP_OPEN_CALLS_MAX; n += 1) {
       expect((await ask('subscriptions/listen', LISTEN)).status).toBe(200);
     }
     await expect(ask('tools/list', {})).rejects.toMatchObject({ code: 'MCP_CALLS_OPEN' });
-    await clock.advance(LIMITS.MCP_CALL_MAX_MS);
+    await clock.advance(MCP_CALL_MAX_MS);
     expect((await ask('tools/list', {})).status).toBe(200);
   });
 

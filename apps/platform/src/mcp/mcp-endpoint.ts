@@ -17,6 +17,23 @@ import { ListingAnswers } from './listing-answers.ts';
 import type { McpCaller } from './mcp-caller.ts';
 import { asksForProgress, calledTool, type McpMessage, saysRevision } from './mcp-message.ts';
 
+/**
+ * Calls of one account at /mcp at a time: each may wait for minutes.
+ * @limit mcp: Platform: calls of one account at once | 429 `MCP_CALLS_OPEN`
+ */
+export const MCP_OPEN_CALLS_MAX = 20;
+/**
+ * Such a call is cut then: the longest wait is over, and whoever only listens, or does not read its answer, shows its token again.
+ * @limit mcp: Platform: call, time | the call is cut off
+ */
+export const MCP_CALL_MAX_MS = 330_000;
+/** What a caller is told to wait while that many are open. */
+const MCP_RETRY_AFTER_SECS = 1;
+/** A sign of life on an answer that is a stream, so that proxies keep it open. */
+const MCP_ALIVE_MS = 15_000;
+/** Streams of /mcp on which hosts wait for changes of lists, of all accounts. */
+const MCP_SUBSCRIPTIONS_MAX = 1000;
+
 export interface McpEndpointDeps {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -51,15 +68,15 @@ export class McpEndpoint {
   constructor(deps: McpEndpointDeps) {
     this.#deps = deps;
     this.#limits = new CallLimits({
-      openMax: LIMITS.MCP_OPEN_CALLS_MAX,
+      openMax: MCP_OPEN_CALLS_MAX,
       perWindow: deps.callsPerMinute,
       windowMs: WINDOW_MS,
       accountsMax: LIMITS.KNOWN_USERS_MAX,
     });
     this.#modern = createMcpHandler(({ authInfo }) => this.#serverOf(authInfo), {
       legacy: 'reject',
-      keepAliveMs: LIMITS.MCP_ALIVE_MS,
-      maxSubscriptions: LIMITS.MCP_SUBSCRIPTIONS_MAX,
+      keepAliveMs: MCP_ALIVE_MS,
+      maxSubscriptions: MCP_SUBSCRIPTIONS_MAX,
       onerror: (error) => deps.logger.debug({ reason: error.message }, 'a message to /mcp was refused'),
     });
   }
@@ -92,7 +109,7 @@ export class McpEndpoint {
   #begin({ actor }: McpCaller, call: McpHttpCall): void {
     const verdict = this.#limits.begin(actor.userId, this.#deps.clock.monotonic());
     if (verdict.allowed) {
-      const tooLong = this.#deps.clock.setTimeout(() => call.cut(), LIMITS.MCP_CALL_MAX_MS);
+      const tooLong = this.#deps.clock.setTimeout(() => call.cut(), MCP_CALL_MAX_MS);
       call.onOver(() => {
         tooLong.cancel();
         this.#limits.ended(actor.userId);
@@ -100,7 +117,7 @@ export class McpEndpoint {
       return;
     }
     if (verdict.reason === 'open') {
-      throw new Fault('MCP_CALLS_OPEN', { limit: LIMITS.MCP_OPEN_CALLS_MAX, seconds: LIMITS.MCP_RETRY_AFTER_SECS });
+      throw new Fault('MCP_CALLS_OPEN', { limit: MCP_OPEN_CALLS_MAX, seconds: MCP_RETRY_AFTER_SECS });
     }
     const seconds = Math.max(1, Math.ceil(verdict.retryAfterMs / 1000));
     throw new Fault('MCP_CALLS_THROTTLED', { limit: this.#deps.callsPerMinute, seconds });
@@ -137,7 +154,7 @@ const authInfoOf = (caller: McpCaller): AuthInfo => ({
 const serveLegacy = async (server: McpServer, { request, message, onOver }: McpHttpCall): Promise<Response> => {
   const transport = new WebStandardStreamableHTTPServerTransport({
     enableJsonResponse: !asksForProgress(message),
-    keepAliveMs: LIMITS.MCP_ALIVE_MS,
+    keepAliveMs: MCP_ALIVE_MS,
   });
   // Before anything can end it: a server that was closed first would serve all the same, for nobody.
   await server.connect(transport);

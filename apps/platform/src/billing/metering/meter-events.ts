@@ -2,8 +2,16 @@
 
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import { monthOf } from '../rules/rating.rules.ts';
+
+/** Accounts whose usage one statement cuts. */
+const METER_CUT_ROWS = 1000;
+/** Events that one run takes up. */
+const METER_BATCH = 20;
+/** An event that is being sent is not taken by another process for so long. Longer than its call. */
+const METER_CLAIM_MS = 6000;
+/** The processor finalises a month's invoice an hour after its end: usage reported later goes on the next one. */
+const METER_MONTH_OPEN_MS = 55 * 60_000;
 
 export interface CutOrder {
   readonly now: number;
@@ -21,7 +29,7 @@ export const cutUsage = async (db: Db, order: CutOrder): Promise<number> => {
   for (;;) {
     const cut = await cutSome(db, order);
     total += cut;
-    if (cut < LIMITS.METER_CUT_ROWS) return total;
+    if (cut < METER_CUT_ROWS) return total;
   }
 };
 
@@ -43,7 +51,7 @@ const cutSome = async (db: Db, { now, userId }: CutOrder): Promise<number> => {
           where event.user_id = usage.user_id and event.month = usage.month and event.sent_at is null
         )
       order by usage.user_id, usage.month
-      limit ${LIMITS.METER_CUT_ROWS}
+      limit ${METER_CUT_ROWS}
       for update of usage ${userId === undefined ? sql`skip locked` : sql``}
     ), cut as (
       update metered_usage usage
@@ -87,7 +95,7 @@ export interface Claim {
  * processes may do this at once. That a try begins is written before it: whoever dies in it leaves a trace. A month before
  * this one is closed at the processor: what is reported now must carry a time of now.
  */
-export const openFrom = (now: number): string => monthOf(now - LIMITS.METER_MONTH_OPEN_MS);
+export const openFrom = (now: number): string => monthOf(now - METER_MONTH_OPEN_MS);
 
 interface ClaimedRow {
   readonly identifier: string;
@@ -111,12 +119,12 @@ export const claimEvents = async (db: Db, { now, userId }: Claim): Promise<Claim
         and (event.claimed_until is null or event.claimed_until <= ${at})
         and ${userId === undefined ? sql`event.next_try_at <= ${at}` : sql`event.user_id = ${userId}`}
       order by event.next_try_at, event.identifier
-      limit ${LIMITS.METER_BATCH}
+      limit ${METER_BATCH}
       for update of event skip locked
     )
     update meter_events event
     set attempts = event.attempts + 1,
-      claimed_until = ${new Date(now + LIMITS.METER_CLAIM_MS)},
+      claimed_until = ${new Date(now + METER_CLAIM_MS)},
       first_tried_at = coalesce(event.first_tried_at, ${at}),
       occurred_at = case
         when event.first_tried_at is null and event.month < ${openFrom(now)} then ${at}::timestamptz
@@ -145,7 +153,7 @@ export const noteFirstTry = async (db: Db, event: ClaimedEvent, now: number, at:
     .set({
       first_tried_at: new Date(now),
       occurred_at: new Date(at),
-      claimed_until: new Date(now + LIMITS.METER_CLAIM_MS),
+      claimed_until: new Date(now + METER_CLAIM_MS),
     })
     .where('identifier', '=', event.identifier)
     .where('attempts', '=', event.attempts)

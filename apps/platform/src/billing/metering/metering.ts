@@ -20,6 +20,23 @@ import {
   openFrom,
 } from './meter-events.ts';
 
+/** How often usage becomes meter events: at most one an account, a month and this time. */
+const METER_CUT_EVERY_MS = 60_000;
+/** How often events that wait are looked for. */
+const METER_POLL_MS = 5000;
+/** For one call that reports an event. */
+const METER_CALL_TIMEOUT_MS = 5000;
+/** The first pause after an event that could not be reported. */
+const METER_RETRY_MIN_MS = 5000;
+/** Pauses grow up to this. */
+const METER_RETRY_MAX_MS = 10 * 60_000;
+/** The processor forgets an identifier after 24 h: one that was tried so long ago is first looked for in its sums. */
+const METER_COMPARE_AFTER_MS = 20 * 60 * 60_000;
+/** What reporting the rest of one account may take: shorter than the processor waits for us. */
+const METER_FLUSH_MS = 8000;
+/** How often the last events of an account are looked at meanwhile. */
+const METER_FLUSH_LOOK_MS = 200;
+
 export interface MeteringContext {
   readonly db: Db;
   readonly clock: Clock;
@@ -45,7 +62,7 @@ export class Metering {
   }
 
   start(): void {
-    this.#timer ??= this.#context.clock.setInterval(() => this.#wake(), LIMITS.METER_POLL_MS);
+    this.#timer ??= this.#context.clock.setInterval(() => this.#wake(), METER_POLL_MS);
     this.#wake();
   }
 
@@ -60,7 +77,7 @@ export class Metering {
   /** All that one account used until now is cut and sent. Rejects when not everything was taken. */
   async flush(userId: string): Promise<void> {
     const { db, clock } = this.#context;
-    const endsAt = clock.monotonic() + LIMITS.METER_FLUSH_MS;
+    const endsAt = clock.monotonic() + METER_FLUSH_MS;
     // First what waits: it keeps its month from being cut.
     await this.#sendWaiting(userId, endsAt);
     await cutUsage(db, { now: clock.now(), userId });
@@ -76,7 +93,7 @@ export class Metering {
       if ((await countWaiting(db, userId)) === 0) return;
       // Another round holds one, here or in another process.
       if (clock.monotonic() >= endsAt) throw new Fault('BILLING_PROCESSOR_AWAY');
-      await pause(clock, LIMITS.METER_FLUSH_LOOK_MS);
+      await pause(clock, METER_FLUSH_LOOK_MS);
     }
   }
 
@@ -93,7 +110,7 @@ export class Metering {
       const now = clock.now();
       if (now >= this.#nextCutAt) {
         await cutUsage(db, { now });
-        this.#nextCutAt = now + LIMITS.METER_CUT_EVERY_MS;
+        this.#nextCutAt = now + METER_CUT_EVERY_MS;
       }
       while (this.#timer !== undefined) {
         const events = await claimEvents(db, { now: clock.now() });
@@ -177,7 +194,7 @@ const report = ({ processor }: SendContext, { identifier, customerId, bytes, at 
 
 /** Also when its month closed since: it needs another time, and the processor may have it with the old one. */
 const needsLook = ({ triedAt, month, at }: ClaimedEvent, now: number): boolean =>
-  triedAt !== null && (now - triedAt >= LIMITS.METER_COMPARE_AFTER_MS || isClosed(month, at, now));
+  triedAt !== null && (now - triedAt >= METER_COMPARE_AFTER_MS || isClosed(month, at, now));
 
 const isClosed = (month: string, at: number, now: number): boolean => month < openFrom(now) && at < monthEnd(month);
 
@@ -206,13 +223,12 @@ const wasCounted = async ({ db, processor }: SendContext, event: ClaimedEvent): 
 
 /** The claim must outlive the call. */
 const bounded = <T>(clock: Clock, call: Promise<T>): Promise<T> =>
-  withTimeout(clock, call, LIMITS.METER_CALL_TIMEOUT_MS).catch((error: unknown) => {
+  withTimeout(clock, call, METER_CALL_TIMEOUT_MS).catch((error: unknown) => {
     throw error instanceof TimeoutError ? new Fault('BILLING_PROCESSOR_AWAY', {}, { cause: error }) : error;
   });
 
 /** Twice as long after each failure; spread, because events fail together. */
 const retryAt = (attempts: number, now: number, random: number): number => {
-  const { METER_RETRY_MIN_MS, METER_RETRY_MAX_MS } = LIMITS;
   const delayMs = Math.min(METER_RETRY_MAX_MS, METER_RETRY_MIN_MS * 2 ** Math.min(attempts - 1, 30));
   return Math.round(now + delayMs * (0.75 + random / 2));
 };

@@ -2,8 +2,14 @@
 import { Fault } from '@tunnel/errors';
 import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
-import { LIMITS } from '../../limits.ts';
 import { TimeoutError, withTimeout } from '../../timeout.ts';
+
+/** Of one call to the payment processor, its retries included. */
+const PROCESSOR_TIMEOUT_MS = 10_000;
+/** Of a call to the payment processor that may be repeated. */
+const PROCESSOR_RETRIES = 2;
+/** What a caller is told to wait while the processor is away. */
+const PROCESSOR_RETRY_AFTER_SECS = 5;
 
 export interface ProcessorClientOptions {
   readonly secretKey: Secret;
@@ -21,7 +27,7 @@ export class ProcessorClient {
 
   constructor(options: ProcessorClientOptions) {
     this.#options = options;
-    this.#timeoutMs = options.timeoutMs ?? LIMITS.PROCESSOR_TIMEOUT_MS;
+    this.#timeoutMs = options.timeoutMs ?? PROCESSOR_TIMEOUT_MS;
   }
 
   /** Throws faults only, but for errors of our own. */
@@ -73,7 +79,7 @@ const clientOf = (url: string, secretKey: Secret, timeout: number): Stripe => {
     port: port === '' ? usualPort : Number(port),
     apiVersion: Stripe.API_VERSION,
     timeout,
-    maxNetworkRetries: LIMITS.PROCESSOR_RETRIES,
+    maxNetworkRetries: PROCESSOR_RETRIES,
     telemetry: false,
     httpClient: strictHttpClient(),
   });
@@ -120,7 +126,7 @@ const faultOfProcessor = (error: unknown): Fault | null => {
 };
 
 export const processorAway = (internal: string): Fault =>
-  new Fault('BILLING_PROCESSOR_AWAY', { seconds: LIMITS.PROCESSOR_RETRY_AFTER_SECS }, { internal });
+  new Fault('BILLING_PROCESSOR_AWAY', { seconds: PROCESSOR_RETRY_AFTER_SECS }, { internal });
 
 /** Asking again later can help. 409: the same call is still under way there. */
 const isAway = (error: StripeError): boolean => {

@@ -1,4 +1,5 @@
 // The turns of API calls over real sockets: calls that hold their places until a test lets them go, and a clock that only the test moves.
+
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { Writable } from 'node:stream';
@@ -11,6 +12,7 @@ import { openGate } from '../server/gate.fixture.ts';
 import { HttpServer } from '../server/http-server.ts';
 import { createPlatformApp } from '../server/platform-app.ts';
 import { ApiAdmission, CALLS } from './api-admission.ts';
+import { API_CALLS_LOOK_MS } from './call-queue.ts';
 
 const ADMIN_TOKEN = 'the-token-of-the-operator';
 const WAIT_MS = 2000;
@@ -124,8 +126,8 @@ class Trial {
   }
 
   async pass(ms: number): Promise<void> {
-    for (let passed = 0; passed < ms; passed += LIMITS.API_CALLS_LOOK_MS) {
-      await this.clock.advance(LIMITS.API_CALLS_LOOK_MS);
+    for (let passed = 0; passed < ms; passed += API_CALLS_LOOK_MS) {
+      await this.clock.advance(API_CALLS_LOOK_MS);
     }
   }
 

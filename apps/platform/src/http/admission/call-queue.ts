@@ -2,8 +2,10 @@
 import type { ServerResponse } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { LIMITS } from '../../limits.ts';
 import { type CallerKind, type CallTurn, CallTurns, type CallTurnsOptions } from './call-turns.rules.ts';
+
+/** How often calls that wait are looked at. */
+export const API_CALLS_LOOK_MS = 10;
 
 /** Whose turn a call takes. */
 export interface ApiCaller {
@@ -79,13 +81,13 @@ export class CallQueue {
   #lookSoon(): void {
     if (this.#timer !== null || this.#turns.waiting === 0) return;
     const { clock } = this.#deps;
-    const dueMs = clock.monotonic() + LIMITS.API_CALLS_LOOK_MS;
+    const dueMs = clock.monotonic() + API_CALLS_LOOK_MS;
     this.#timer = clock.setTimeout(() => {
       const now = clock.monotonic();
       this.#timer = null;
       this.#turns.advance(now, now - dueMs);
       this.#lookSoon();
-    }, LIMITS.API_CALLS_LOOK_MS);
+    }, API_CALLS_LOOK_MS);
   }
 }
 

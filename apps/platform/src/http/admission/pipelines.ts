@@ -1,7 +1,9 @@
 // Requests of one connection, served one after the other. Node.js hands over every request that it has read: a caller that sends thousands at once on a
 // connection, and reads no answer, would have all of these answers made, and kept in memory.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { LIMITS } from '../../limits.ts';
+
+/** Requests of one connection that wait for answers before theirs; one more ends the connection. */
+const PIPELINED_MAX = 32;
 
 interface Next {
   readonly response: Pick<ServerResponse, 'once'>;
@@ -37,7 +39,7 @@ class Pipeline {
 
   enter(next: Next): boolean {
     if (!this.#isServing) this.#begin(next);
-    else if (this.#waiting.length < LIMITS.PIPELINED_MAX) this.#waiting.push(next);
+    else if (this.#waiting.length < PIPELINED_MAX) this.#waiting.push(next);
     else if (!this.#connection.destroyed) {
       this.#connection.destroy();
       return false;

@@ -19,6 +19,11 @@ import { CHALLENGE_PATH } from '../shared/paths.ts';
 import type { PlatformApp } from '../shared/platform-env.ts';
 import { noAddress, platformErrorMapper } from './platform-app.ts';
 
+/** For the head of a request: a caller that sends nothing must not hold a connection. */
+const HEAD_TIMEOUT_MS = 15_000;
+/** For a whole request, its body included. */
+const REQUEST_TIMEOUT_MS = 30_000;
+
 export interface HttpServerOptions {
   readonly host: string;
   /** 0: any free port. */
@@ -60,7 +65,7 @@ export class HttpServer extends HttpListener {
         else response.writeHead(404).end();
       },
       ...{ gate, kind: 'platform' },
-      bounds: { headTimeoutMs: LIMITS.HEAD_TIMEOUT_MS, requestTimeoutMs: LIMITS.REQUEST_TIMEOUT_MS },
+      bounds: { headTimeoutMs: HEAD_TIMEOUT_MS, requestTimeoutMs: REQUEST_TIMEOUT_MS },
       takesOddRequests: true,
       refused,
       ...(tls === undefined ? {} : { tls: true, door: { clock, onClearRequest, challengeFor: tls.challengeFor } }),

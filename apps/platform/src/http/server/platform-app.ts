@@ -27,6 +27,14 @@ import type { PlatformApp, PlatformEnv } from '../shared/platform-env.ts';
 import { ownAuthority } from './own-authorities.rules.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
 
+/** Of an edge's call: a batch holds up to 1000 records of its journal. */
+const EDGE_LINK_BODY_MAX_BYTES = 2 * 1024 * 1024;
+/**
+ * Of a message to /mcp: arguments of tools are short.
+ * @limit mcp: Platform: message, size | 413 `API_BODY_TOO_LARGE`
+ */
+const MCP_BODY_MAX_BYTES = 256 * 1024;
+
 export interface PlatformAppDeps {
   readonly logger: Logger;
   /** [platform] of server.toml. */
@@ -134,10 +142,10 @@ const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: 
 };
 
 const ANY_BODY = boundBody(LIMITS.BODY_MAX_BYTES);
-const BATCH = boundBody(LIMITS.EDGE_LINK_BODY_MAX_BYTES);
+const BATCH = boundBody(EDGE_LINK_BODY_MAX_BYTES);
 const WEBHOOK = boundBody(LIMITS.WEBHOOK_BODY_MAX_BYTES);
 
-const MESSAGE = boundBody(LIMITS.MCP_BODY_MAX_BYTES);
+const MESSAGE = boundBody(MCP_BODY_MAX_BYTES);
 
 const boundOf = (path: string): typeof ANY_BODY => {
   if (path === MCP_PATH) return MESSAGE;

@@ -7,9 +7,13 @@ import { TokenBucket } from '@tunnel/rules/rate';
 import { type Clock, type Logger, randomToken, Secret, SingleFlight, type Timer } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
-import { LIMITS } from '../../limits.ts';
 import { CHALLENGES, type KeptCertificates } from '../../services/certificates/edge-certificates.ts';
 import { bestFor, issuedOf, operatorsIssued } from '../../services/certificates/own-certificate.ts';
+
+/** How often the platform looks whether its own certificate has been renewed, where it speaks TLS. */
+const OWN_CERTIFICATE_LOOK_MS = 2000;
+/** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
+const TLS_PORT_TICKETS_LOOK_MS = 60_000;
 
 export interface PlatformTlsOptions {
   readonly publicUrl: string;
@@ -45,7 +49,7 @@ export class PlatformTls {
     this.#host = new URL(publicUrl).hostname;
     this.#terms = new TlsTerms(new Secret(randomToken()), clock);
     this.#files = new CertificateFiles({
-      ...{ paths: files, clock, logger, lookEveryMs: LIMITS.OWN_CERTIFICATE_LOOK_MS },
+      ...{ paths: files, clock, logger, lookEveryMs: OWN_CERTIFICATE_LOOK_MS },
       onRenewed: () => this.#show(),
     });
   }
@@ -54,7 +58,7 @@ export class PlatformTls {
   async start(): Promise<void> {
     await this.#files.start();
     this.#show();
-    this.#terms.start(LIMITS.TLS_PORT_TICKETS_LOOK_MS, () => this.#show());
+    this.#terms.start(TLS_PORT_TICKETS_LOOK_MS, () => this.#show());
     if (this.#shown === null) {
       this.#given.logger.info({ host: this.#host }, 'the port takes connections when its first certificate is there');
     }
@@ -62,7 +66,7 @@ export class PlatformTls {
 
   /** With the tables there. */
   watch(): void {
-    this.#timer ??= this.#given.clock.setInterval(() => void this.look(), LIMITS.OWN_CERTIFICATE_LOOK_MS);
+    this.#timer ??= this.#given.clock.setInterval(() => void this.look(), OWN_CERTIFICATE_LOOK_MS);
     void this.look();
   }
 

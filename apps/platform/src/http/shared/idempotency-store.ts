@@ -5,6 +5,9 @@ import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 
+/** A request without an answer after so long has died with its process: the next one with its key is done anew. */
+export const IDEMPOTENCY_LEASE_MS = 90_000;
+
 /** One order of one account. */
 export interface KeyedRequest {
   readonly userId: string;
@@ -46,7 +49,7 @@ export const reserveKey = async (db: Db, order: KeyedRequest, now: number): Prom
     where idempotency_keys.created_at <= ${new Date(now - LIMITS.IDEMPOTENCY_KEPT_MS)}
       or (
         idempotency_keys.status is null
-        and idempotency_keys.created_at <= ${new Date(now - LIMITS.IDEMPOTENCY_LEASE_MS)}
+        and idempotency_keys.created_at <= ${new Date(now - IDEMPOTENCY_LEASE_MS)}
         and idempotency_keys.operation = excluded.operation
         and idempotency_keys.request_hash = excluded.request_hash
       )

@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../limits.ts';
 import { openPlatformFixture, type PlatformFixture } from '../server/platform.fixture.ts';
 import { once } from './idempotency.ts';
+import { IDEMPOTENCY_LEASE_MS } from './idempotency-store.ts';
 
 let fixture: PlatformFixture;
 /** What carrying out an order does. */
@@ -171,7 +172,7 @@ describe('an answer', () => {
     work = () => new Promise(() => {});
     void order('k');
     await eventually(() => expect(done).toEqual(['k']));
-    await fake.advance(LIMITS.IDEMPOTENCY_LEASE_MS);
+    await fake.advance(IDEMPOTENCY_LEASE_MS);
     numbered();
     const answers = await Promise.all(Array.from({ length: 5 }, () => order('k')));
     expect(answers.map(({ body }) => body)).toEqual(Array.from({ length: 5 }, () => ({ number: 1 })));

@@ -5,7 +5,6 @@ import { headerOf } from '@tunnel/http-shell';
 import { type Clock, sha256Hex } from '@tunnel/runtime';
 import type { Context } from 'hono';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import {
   type KeyedRequest,
   type KeyReservation,
@@ -17,9 +16,18 @@ import {
 } from './idempotency-store.ts';
 import type { PlatformEnv } from './platform-env.ts';
 
+/** As long as the payment processor takes them. */
+export const IDEMPOTENCY_KEY_MAX_CHARACTERS = 255;
+/** What a second request with a key waits for the first one. */
+const IDEMPOTENCY_WAIT_MS = 10_000;
+/** How often a second request looks for the answer to the first one. */
+const IDEMPOTENCY_LOOK_MS = 100;
+/** What a caller is told to wait when the first one is still under way. */
+const IDEMPOTENCY_RETRY_AFTER_SECS = 2;
+
 export const IDEMPOTENCY_HEADER = 'idempotency-key';
 
-const FORM = new RegExp(`^[\\x20-\\x7e]{1,${LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS}}$`);
+const FORM = new RegExp(`^[\\x20-\\x7e]{1,${IDEMPOTENCY_KEY_MAX_CHARACTERS}}$`);
 
 interface IdempotencyDeps {
   readonly db: Db;
@@ -51,7 +59,7 @@ const keyOf = (context: Context<PlatformEnv>): string | null => {
   const key = headerOf(context, IDEMPOTENCY_HEADER);
   if (key === undefined) return null;
   if (FORM.test(key)) return key;
-  throw new Fault('IDEMPOTENCY_KEY_INVALID', { limit: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS });
+  throw new Fault('IDEMPOTENCY_KEY_INVALID', { limit: IDEMPOTENCY_KEY_MAX_CHARACTERS });
 };
 
 /** Waits for an order that is under way. */
@@ -59,15 +67,15 @@ const waitForKey = async (
   { db, clock }: IdempotencyDeps,
   order: KeyedRequest,
 ): Promise<Exclude<KeyState, { readonly kind: 'under-way' }>> => {
-  const endsAt = clock.monotonic() + LIMITS.IDEMPOTENCY_WAIT_MS;
+  const endsAt = clock.monotonic() + IDEMPOTENCY_WAIT_MS;
   for (;;) {
     const found = await reserveKey(db, order, clock.now());
     if (found.kind !== 'under-way') return found;
     if (clock.monotonic() >= endsAt) {
-      throw new Fault('IDEMPOTENCY_KEY_BUSY', { seconds: LIMITS.IDEMPOTENCY_RETRY_AFTER_SECS });
+      throw new Fault('IDEMPOTENCY_KEY_BUSY', { seconds: IDEMPOTENCY_RETRY_AFTER_SECS });
     }
     await new Promise<void>((resolve) => {
-      clock.setTimeout(resolve, LIMITS.IDEMPOTENCY_LOOK_MS);
+      clock.setTimeout(resolve, IDEMPOTENCY_LOOK_MS);
     });
   }
 };

@@ -1,9 +1,14 @@
 import { seededRandom } from '@tunnel/testkit';
 import { describe, expect, it } from 'vitest';
-import { LIMITS } from '../../limits.ts';
-import { type DeletionFacts, type DeletionStep, deletionRetryMs, nextDeletionStep } from './account-deletion.rules.ts';
-
-const { DELETION_TUNNELS_WAIT_MS, DELETION_SETTLE_MS, DELETION_LOOK_MS } = LIMITS;
+import {
+  DELETION_LOOK_MS,
+  DELETION_SETTLE_MS,
+  DELETION_TUNNELS_WAIT_MS,
+  type DeletionFacts,
+  type DeletionStep,
+  deletionRetryMs,
+  nextDeletionStep,
+} from './account-deletion.rules.ts';
 
 const FACTS: DeletionFacts = { begunAt: 1000, openTunnels: 0, endedTunnels: 0, subscriptionEnded: true };
 const LATE = 1000 + DELETION_TUNNELS_WAIT_MS;

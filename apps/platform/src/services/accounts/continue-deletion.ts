@@ -4,7 +4,6 @@
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import type { BillingContext } from '../billing/billing-account.ts';
 import { endBilling } from '../billing/end-billing.ts';
 import { writeAudit } from '../shared/audit.ts';
@@ -12,14 +11,19 @@ import { type DeletionFacts, deletionRetryMs, nextDeletionStep } from './account
 import { announceEnd } from './delete-account.ts';
 import { eraseLog, eraseTraces } from './erase-traces.ts';
 
+/** Accounts whose deletion goes on at once. */
+export const DELETIONS_AT_ONCE = 5;
+/** What a process that died had is taken by another one after so long. Longer than the calls to the payment processor. */
+export const DELETION_CLAIM_MS = 60_000;
+
 /** Those that are due, taken by this process for a while. */
 export const claimDeletions = async (db: Db, now: number): Promise<string[]> => {
   const { rows } = await sql<{ user_id: string }>`
-    update account_deletions set next_try_at = ${new Date(now + LIMITS.DELETION_CLAIM_MS)}
+    update account_deletions set next_try_at = ${new Date(now + DELETION_CLAIM_MS)}
     where user_id in (
       select user_id from account_deletions
       where ended_at is null and next_try_at <= ${new Date(now)}
-      order by next_try_at limit ${LIMITS.DELETIONS_AT_ONCE} for update skip locked
+      order by next_try_at limit ${DELETIONS_AT_ONCE} for update skip locked
     ) returning user_id
   `.execute(db);
   return rows.map(({ user_id }) => user_id);

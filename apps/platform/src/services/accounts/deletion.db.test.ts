@@ -2,8 +2,7 @@ import { Fault } from '@tunnel/errors';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deleteAccounts } from '../../jobs/delete-accounts.ts';
 import { endNames } from '../../jobs/end-names.ts';
-import { resyncBilling } from '../../jobs/resync-billing.ts';
-import { LIMITS } from '../../limits.ts';
+import { RESYNC_AFTER_MS, resyncBilling } from '../../jobs/resync-billing.ts';
 import { subscribe } from '../billing/subscribe.ts';
 import { syncAccount } from '../billing/sync-account.ts';
 import { daysOf, NOON, questionOf } from '../edges/link.fixture.ts';
@@ -12,6 +11,7 @@ import { verifyKey } from '../keys/verify-key.ts';
 import { ask, DAY_MS, endpointOf, use } from '../names/names.fixture.ts';
 import { reserve } from '../names/reserve.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
+import { DELETION_CLAIM_MS } from './continue-deletion.ts';
 import { type DeletionFixture, type Owner, openDeletionFixture } from './deletion.fixture.ts';
 import { deleteUser } from './operator-accounts.ts';
 
@@ -150,7 +150,7 @@ describe('a deleted account', () => {
     await finish(owner);
     const reads = (): number => fixture.processor.callsOf('readCustomer').filter((id) => id === customerId).length;
     const before = reads();
-    await fixture.clock.advance(LIMITS.RESYNC_AFTER_MS);
+    await fixture.clock.advance(RESYNC_AFTER_MS);
     await resyncBilling(fixture.context).run(fixture.context);
     expect(reads()).toBe(before);
   });
@@ -235,11 +235,11 @@ describe('a deletion', () => {
     // Dies before the first step of what follows, and with a claim on it.
     await remove(owner);
     const { db } = fixture.database;
-    const claimed = new Date(fixture.clock.now() + LIMITS.DELETION_CLAIM_MS);
+    const claimed = new Date(fixture.clock.now() + DELETION_CLAIM_MS);
     await db.updateTable('account_deletions').set({ next_try_at: claimed }).where('ended_at', 'is', null).execute();
     await runJob();
     expect(subscriptionOf(owner)).toBe('active');
-    await fixture.clock.advance(LIMITS.DELETION_CLAIM_MS);
+    await fixture.clock.advance(DELETION_CLAIM_MS);
     await finish(owner);
     expect([subscriptionOf(owner), await fixture.leftOf(owner)]).toEqual(['canceled', []]);
   });

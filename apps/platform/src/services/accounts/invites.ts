@@ -7,8 +7,13 @@ import { randomToken, sha256Hex } from '@tunnel/runtime';
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import type { AuthContext } from '../auth/auth-context.ts';
+
+/**
+ * Of an invitation, and of the link with which somebody chooses the first password of an account that an operator made.
+ * @limit accounts: Invitation, lifetime | the link does not work any more
+ */
+export const INVITE_MS = 7 * 24 * 60 * 60_000;
 
 /** The newest counts: a link that was sent before does not work any more. */
 export const giveInvite = async (trx: Transaction<Schema>, email: string, now: number): Promise<string> => {
@@ -20,7 +25,7 @@ export const giveInvite = async (trx: Transaction<Schema>, email: string, now: n
       token_hash: sha256Hex(token),
       email,
       created_at: new Date(now),
-      expires_at: new Date(now + LIMITS.INVITE_MS),
+      expires_at: new Date(now + INVITE_MS),
     })
     .execute();
   return token;

@@ -3,8 +3,8 @@ import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AccountsFixture, openAccounts } from '../../http/auth/accounts.fixture.ts';
 import { sendRequested } from '../../jobs/send-requested-mails.ts';
-import { LIMITS } from '../../limits.ts';
-import { requestMail, sendRequestedMails } from './mail-requests.ts';
+import { STRANGERS_MAILS_PER_HOUR } from '../mail/recipient-quota.ts';
+import { MAIL_REQUESTS_BATCH, MAIL_REQUESTS_MAX, requestMail, sendRequestedMails } from './mail-requests.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 const publicUrl = 'https://tunnel.example';
@@ -69,14 +69,14 @@ describe('mails that strangers can cause', () => {
       .values(emails.map((email) => ({ email, plan: 'free' })))
       .execute();
     // Half of the batches have them in the one order, half in the other.
-    const requests = Array.from({ length: 6 * LIMITS.MAIL_REQUESTS_BATCH }, (_, index) => {
-      const turn = Math.floor(index / LIMITS.MAIL_REQUESTS_BATCH) % 2 === 0 ? index % 10 : 9 - (index % 10);
+    const requests = Array.from({ length: 6 * MAIL_REQUESTS_BATCH }, (_, index) => {
+      const turn = Math.floor(index / MAIL_REQUESTS_BATCH) % 2 === 0 ? index % 10 : 9 - (index % 10);
       return { email: emails[turn] ?? '', kind: 'reset' as const, at: new Date(clock.now()) };
     });
     await db.insertInto('mail_requests').values(requests).execute();
     await Promise.all(Array.from({ length: 6 }, () => sendRequestedMails(db, { publicUrl, now: clock.now() })));
     const sent = await db.selectFrom('mail_outbox').select('recipient').where('recipient', 'in', emails).execute();
-    expect(sent).toHaveLength(emails.length * LIMITS.STRANGERS_MAILS_PER_HOUR);
+    expect(sent).toHaveLength(emails.length * STRANGERS_MAILS_PER_HOUR);
   });
 
   it('keep no owner from asking for a new password by way of requests that send none', async () => {
@@ -143,7 +143,7 @@ describe('requests for mails', () => {
     await fixture.database.db
       .insertInto('mail_requests')
       .values(
-        Array.from({ length: LIMITS.MAIL_REQUESTS_MAX }, (_, index) => ({
+        Array.from({ length: MAIL_REQUESTS_MAX }, (_, index) => ({
           email: `nobody-${index}@example.com`,
           kind: 'reset' as const,
           at: new Date(fixture.clock.now()),
@@ -151,7 +151,7 @@ describe('requests for mails', () => {
       )
       .execute();
     expect((await ask('forgot-password', 'one-more@example.com')).status).toBe(200);
-    expect(await waiting()).toHaveLength(LIMITS.MAIL_REQUESTS_MAX);
+    expect(await waiting()).toHaveLength(MAIL_REQUESTS_MAX);
     const { db } = fixture.database;
     const warned: unknown[] = [];
     const logger = { warn: (_: object, message: string) => void warned.push(message) } as never;

@@ -4,12 +4,16 @@ import { isAddress, normalizeAddress } from '@tunnel/rules/sign-in';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import { queueMail } from '../mail/mail-template.ts';
 import { newAddressMail, resetMail, verificationMail } from '../mail/mails.ts';
 import { countStrangersMail } from '../mail/recipient-quota.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
 import { giveMailToken, type MailTokenKind } from './mail-tokens.ts';
+
+/** Requests for such mails that wait; more are answered and forgotten. */
+export const MAIL_REQUESTS_MAX = 10_000;
+/** Requests that one run of the job takes up. */
+export const MAIL_REQUESTS_BATCH = 100;
 
 export interface RequestedMail {
   readonly typed: string;
@@ -31,7 +35,7 @@ export const requestMail = async (
   const { numAffectedRows } = await sql`
     insert into mail_requests (email, kind, at, user_id, epoch)
     select ${email}, ${kind}, ${new Date(clock.now())}::timestamptz, ${change?.userId ?? null}::uuid, ${change?.epoch ?? null}::integer
-    where (select count(*) from mail_requests) < ${LIMITS.MAIL_REQUESTS_MAX}
+    where (select count(*) from mail_requests) < ${MAIL_REQUESTS_MAX}
   `.execute(db);
   return numAffectedRows === 1n;
 };
@@ -58,7 +62,7 @@ export const sendRequestedMails = (
     // Another platform passes over those that this one holds.
     const { rows } = await sql<RequestRow>`
       delete from mail_requests where id in (
-        select id from mail_requests order by id limit ${LIMITS.MAIL_REQUESTS_BATCH} for update skip locked
+        select id from mail_requests order by id limit ${MAIL_REQUESTS_BATCH} for update skip locked
       ) returning id, email, kind, user_id, epoch
     `.execute(trx);
     let queued = 0;

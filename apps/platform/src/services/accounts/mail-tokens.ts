@@ -5,12 +5,18 @@ import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 
+/**
+ * How long the link that sets a new password works.
+ * @limit accounts: Password reset link, lifetime | the link does not work any more
+ */
+export const RESET_TOKEN_MS = 60 * 60_000;
+
 /** `change`: proves an address that an account shall have from now on. */
 export type MailTokenKind = 'verify' | 'reset' | 'change';
 
 const LIFE_MS: Readonly<Record<MailTokenKind, number>> = {
   verify: LIMITS.VERIFY_TOKEN_MS,
-  reset: LIMITS.RESET_TOKEN_MS,
+  reset: RESET_TOKEN_MS,
   change: LIMITS.VERIFY_TOKEN_MS,
 };
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AccountsFixture, openAccounts, PASSWORD } from '../../http/auth/accounts.fixture.ts';
-import { LIMITS } from '../../limits.ts';
 import { PasswordHasher } from '../auth/password-hasher.ts';
+import { INVITE_MS } from './invites.ts';
+import { RESET_TOKEN_MS } from './mail-tokens.ts';
 import { createUser, deleteUser, invite, sendPasswordReset } from './operator-accounts.ts';
 
 const OPERATOR = { kind: 'operator', name: 'root' } as const;
@@ -44,7 +45,7 @@ describe('an operator', () => {
     const [mail] = await mailsTo(email);
     expect([mail?.subject, mail?.text_body]).toEqual(['Your account is ready', expect.stringContaining(link ?? '')]);
     expect([await loginStatus(email, ''), await loginStatus(email)]).toEqual([401, 401]);
-    await fixture.clock.advance(LIMITS.INVITE_MS - 1);
+    await fixture.clock.advance(INVITE_MS - 1);
     expect((await choose(link ?? '')).status).toBe(200);
     expect(await loginStatus(email)).toBe(200);
     expect((await choose(link ?? '')).status).toBe(400);
@@ -55,7 +56,7 @@ describe('an operator', () => {
     const first = await sendPasswordReset(context(), OPERATOR, 'FORGETFUL@example.com');
     expect(await loginStatus('forgetful@example.com')).toBe(200);
     expect(await mailsTo('forgetful@example.com')).toMatchObject([{ subject: 'Choose a new password' }]);
-    await fixture.clock.advance(LIMITS.RESET_TOKEN_MS);
+    await fixture.clock.advance(RESET_TOKEN_MS);
     expect((await choose(first.link)).status).toBe(400);
     const { link } = await sendPasswordReset(context(), OPERATOR, 'forgetful@example.com');
     expect((await choose(link, 'a newer password')).status).toBe(200);
@@ -65,7 +66,7 @@ describe('an operator', () => {
   it('invites with a link that is mailed and told, and not somebody who has an account', async () => {
     const { email, link, expiresAt } = await invite(context(), OPERATOR, 'guest@example.com');
     expect(link).toMatch(/^https:\/\/tunnel\.example\/app\/signup\?invite=[\w-]{43}$/);
-    expect(expiresAt.getTime() - fixture.clock.now()).toBe(LIMITS.INVITE_MS);
+    expect(expiresAt.getTime() - fixture.clock.now()).toBe(INVITE_MS);
     expect(await mailsTo(email)).toMatchObject([
       { subject: 'You are invited', text_body: expect.stringContaining(link) },
     ]);

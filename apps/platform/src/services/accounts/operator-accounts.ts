@@ -3,7 +3,6 @@
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import { checkNewPassword } from '../auth/own-password.ts';
 import type { PasswordHasher } from '../auth/password-hasher.ts';
 import { queueMail } from '../mail/mail-template.ts';
@@ -12,8 +11,8 @@ import { actorName, writeAudit } from '../shared/audit.ts';
 import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
 import { lockAccountOf } from './account-standing.ts';
 import { deleteAccount } from './delete-account.ts';
-import { giveInvite } from './invites.ts';
-import { giveMailToken } from './mail-tokens.ts';
+import { giveInvite, INVITE_MS } from './invites.ts';
+import { giveMailToken, RESET_TOKEN_MS } from './mail-tokens.ts';
 import { insertUser, newAddress } from './new-user.ts';
 
 /** Somebody outside sees the platform there. */
@@ -42,7 +41,7 @@ export const invite = async (
     await writeAudit(trx, { actor: actorName(actor), action: 'user.invited' });
     return made;
   });
-  return { email, link: invitationLink(publicUrl, token), expiresAt: new Date(now + LIMITS.INVITE_MS) };
+  return { email, link: invitationLink(publicUrl, token), expiresAt: new Date(now + INVITE_MS) };
 };
 
 export interface CreatedUser {
@@ -74,7 +73,7 @@ export const createUser = async (
     await trx.deleteFrom('invites').where('email', '=', email).execute();
     await writeAudit(trx, { actor: actorName(actor), action: 'user.created', userId: id });
     if (password !== null) return { id, email, link: null };
-    const token = await giveMailToken(trx, { kind: 'reset', userId: id, now, lifeMs: LIMITS.INVITE_MS });
+    const token = await giveMailToken(trx, { kind: 'reset', userId: id, now, lifeMs: INVITE_MS });
     await queueMail(trx, welcomeMail(publicUrl, email, token), { userId: id, now });
     return { id, email, link: resetLink(publicUrl, token) };
   });
@@ -93,7 +92,7 @@ export const sendPasswordReset = async (
     const token = await giveMailToken(trx, { kind: 'reset', userId, now });
     await queueMail(trx, resetMail(publicUrl, email, token), { userId, now });
     await writeAudit(trx, { actor: actorName(actor), action: 'password.reset-sent', userId });
-    return { email, link: resetLink(publicUrl, token), expiresAt: new Date(now + LIMITS.RESET_TOKEN_MS) };
+    return { email, link: resetLink(publicUrl, token), expiresAt: new Date(now + RESET_TOKEN_MS) };
   });
 };
 

@@ -5,7 +5,17 @@ import { hash, parseOptions, verify } from '@node-rs/argon2';
 import { Fault } from '@tunnel/errors';
 import { type HashCost, isHashTooCheap } from '@tunnel/rules/sign-in';
 import { randomToken, SingleFlight } from '@tunnel/runtime';
-import { LIMITS } from '../../limits.ts';
+
+/** Of Argon2id; a stored hash with less is made anew at the next login. */
+const PASSWORD_MEMORY_KIB = 19 * 1024;
+/** Of Argon2id, as OWASP recommends for this much memory. */
+const PASSWORD_PASSES = 2;
+/** Of Argon2id; several passwords are hashed side by side instead. */
+const PASSWORD_LANES = 1;
+/** Passwords that wait to be hashed; more are refused with 503. */
+const PASSWORDS_WAITING_MAX = 64;
+/** What a caller is told to wait while too many passwords wait. */
+const PASSWORDS_RETRY_AFTER_SECS = 2;
 
 export interface PasswordHasherOptions {
   readonly cost?: HashCost;
@@ -15,9 +25,9 @@ export interface PasswordHasherOptions {
 }
 
 const COST: HashCost = {
-  memoryKib: LIMITS.PASSWORD_MEMORY_KIB,
-  passes: LIMITS.PASSWORD_PASSES,
-  lanes: LIMITS.PASSWORD_LANES,
+  memoryKib: PASSWORD_MEMORY_KIB,
+  passes: PASSWORD_PASSES,
+  lanes: PASSWORD_LANES,
 };
 
 /** A core stays for the event loop, and of the four threads of libuv one for everything else that uses them. */
@@ -34,7 +44,7 @@ export class PasswordHasher {
   constructor(options: PasswordHasherOptions = {}) {
     this.#cost = options.cost ?? COST;
     this.#free = options.slots ?? defaultSlots();
-    this.#waitingMax = options.waitingMax ?? LIMITS.PASSWORDS_WAITING_MAX;
+    this.#waitingMax = options.waitingMax ?? PASSWORDS_WAITING_MAX;
   }
 
   hash(password: string): Promise<string> {
@@ -75,7 +85,7 @@ export class PasswordHasher {
       return undefined;
     }
     if (this.#waiting.length >= this.#waitingMax) {
-      throw new Fault('LOGIN_BUSY', { seconds: LIMITS.PASSWORDS_RETRY_AFTER_SECS });
+      throw new Fault('LOGIN_BUSY', { seconds: PASSWORDS_RETRY_AFTER_SECS });
     }
     return new Promise((resolve) => this.#waiting.push(resolve));
   }

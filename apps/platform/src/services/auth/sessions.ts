@@ -17,6 +17,14 @@ import { lockPassword } from './own-password.ts';
 import { endFamily, giveRefreshToken } from './refresh-tokens.ts';
 import { presentUser, SHOWN_USER_COLUMNS, type ShownUserRow } from './users.ts';
 
+/**
+ * Places where one account is logged in; one more ends the one that was used longest ago.
+ * @limit accounts: Sessions of one account | the session that was unused for longest ends
+ */
+const SESSIONS_PER_ACCOUNT_MAX = 100;
+/** What is kept of the name that a browser gives itself. */
+const USER_AGENT_MAX_CHARACTERS = 300;
+
 type Account = ShownUserRow & { readonly password_hash: string | null; readonly epoch: number };
 
 export interface Login {
@@ -171,7 +179,7 @@ const startSession = (db: Db, { userId, seen, upgraded, caller, now }: NewSessio
       .insertInto('refresh_families')
       .values({
         user_id: userId,
-        user_agent: caller.userAgent.slice(0, LIMITS.USER_AGENT_MAX_CHARACTERS),
+        user_agent: caller.userAgent.slice(0, USER_AGENT_MAX_CHARACTERS),
         address: caller.address,
         network: networkOf(caller.address),
         created_at: new Date(now),
@@ -198,7 +206,7 @@ const endOldest = async (trx: Transaction<Schema>, userId: string, now: number):
         .where('revoked_at', 'is', null)
         .orderBy('last_used_at', 'desc')
         .orderBy('created_at', 'desc')
-        .offset(LIMITS.SESSIONS_PER_ACCOUNT_MAX),
+        .offset(SESSIONS_PER_ACCOUNT_MAX),
     )
     .execute();
 };

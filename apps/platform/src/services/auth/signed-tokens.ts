@@ -5,6 +5,9 @@ import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } fr
 import { LIMITS } from '../../limits.ts';
 import { SIGNING_ALGORITHM, type SigningKeys } from './signing-keys.ts';
 
+/** Access tokens that were checked and are known until they run out; and users, for so long. */
+const VERIFIED_TOKENS_MAX = 20_000;
+
 /** What was found of a token when its signature was checked. */
 interface CheckedToken<Claims> {
   readonly claims: Claims;
@@ -46,7 +49,7 @@ const kidOf = ({ kid }: { readonly kid?: unknown }): string | null =>
 export class SignedTokens<Claims> {
   readonly #options: SignedTokensOptions<Claims>;
   /** By the hash of the token: a signature takes a hundred times as long to check. */
-  readonly #checked = new Cache<string, CheckedToken<Claims>>({ max: LIMITS.VERIFIED_TOKENS_MAX });
+  readonly #checked = new Cache<string, CheckedToken<Claims>>({ max: VERIFIED_TOKENS_MAX });
 
   constructor(options: SignedTokensOptions<Claims>) {
     this.#options = options;

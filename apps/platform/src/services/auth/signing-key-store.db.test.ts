@@ -10,7 +10,6 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { masterKeySource } from '../../db/master-key.ts';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { LIMITS } from '../../limits.ts';
 import {
   listSigningKeys,
   openPrivateKey,
@@ -18,7 +17,7 @@ import {
   rotateSigningKeys,
   signingKeyRows,
 } from './signing-key-store.ts';
-import { SigningKeys } from './signing-keys.ts';
+import { SIGNING_KEYS_KNOWN_MS, SIGNING_KEYS_LOOK_MS, SigningKeys } from './signing-keys.ts';
 
 let database: TestDatabase;
 let dataDir: string;
@@ -180,7 +179,7 @@ describe('a rotation', () => {
     await keys.current();
     rmSync(join(dataDir, 'master-key'));
     const kid = await rotate(true);
-    await fake.advance(LIMITS.SIGNING_KEYS_KNOWN_MS);
+    await fake.advance(SIGNING_KEYS_KNOWN_MS);
     expect((await keys.current()).kid).toBe(kid);
     expect((await keys.published()).keys.map((key) => key.kid)).toEqual([kid]);
   });
@@ -193,7 +192,7 @@ describe('a rotation', () => {
     expect(keys.isUnknown('of-nobody')).toBe(true);
     const first = keys.find('of-nobody');
     await eventually(() => expect(fake.pendingTimers).toBe(1));
-    await fake.advance(LIMITS.SIGNING_KEYS_LOOK_MS);
+    await fake.advance(SIGNING_KEYS_LOOK_MS);
     expect(await first).toBeUndefined();
     // Without another second.
     expect(await keys.find('of-nobody')).toBeUndefined();
@@ -207,7 +206,7 @@ describe('a rotation', () => {
     rmSync(join(dataDir, 'master-key'));
     await rotate(true);
     rmSync(join(dataDir, 'master-key'));
-    await fake.advance(LIMITS.SIGNING_KEYS_KNOWN_MS);
+    await fake.advance(SIGNING_KEYS_KNOWN_MS);
     for (let tries = 0; tries < 2; tries += 1) {
       const refused = await keys.current().catch((error: unknown) => error);
       expect(refused).toEqual(new Error('the key that signs access tokens cannot be opened'));

@@ -6,9 +6,11 @@ import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { isEncrypted, type MasterKey, type MasterKeySource, openMasterKey } from '../../db/master-key.ts';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import { actorName, writeAudit } from '../shared/audit.ts';
 import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
+
+/** A key that was replaced verifies for so long: four times as long as any token of it lives. */
+export const SIGNING_KEY_RETIRED_MS = 60 * 60_000;
 
 /** Two letters of ASCII before it, so that it meets no other lock: 'sk' 1. */
 const SIGNING_KEYS_LOCK = 0x736b_0001;
@@ -33,7 +35,7 @@ export const signingKeyRows = (db: Db | Transaction<Schema>, now: number): Promi
     .orderBy('kid')
     .execute();
 
-const verifiesSince = (now: number): Date => new Date(now - LIMITS.SIGNING_KEY_RETIRED_MS);
+const verifiesSince = (now: number): Date => new Date(now - SIGNING_KEY_RETIRED_MS);
 
 /** Throws a fault that names the master key's file when that is not the right one. */
 export const openPrivateKey = (masterKey: MasterKey, { kid, private_key }: SigningKeyRow): JWK =>
@@ -151,5 +153,5 @@ export const listSigningKeys = async ({ db, clock }: OperatorContext): Promise<L
   (await signingKeyRows(db, clock.now())).map(({ kid, created_at, retired_at }) => ({
     kid,
     createdAt: created_at,
-    verifiesUntil: retired_at === null ? null : new Date(retired_at.getTime() + LIMITS.SIGNING_KEY_RETIRED_MS),
+    verifiesUntil: retired_at === null ? null : new Date(retired_at.getTime() + SIGNING_KEY_RETIRED_MS),
   }));

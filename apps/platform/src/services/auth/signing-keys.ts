@@ -5,8 +5,14 @@ import { type CryptoKey, importJWK, type JWK } from 'jose';
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import type { MasterKey } from '../../db/master-key.ts';
-import { LIMITS } from '../../limits.ts';
 import { makeFirstSigningKey, openPrivateKey, type SigningKeyRow, signingKeyRows } from './signing-key-store.ts';
+
+/** How long keys that sign tokens are known: a rotation elsewhere is seen within it. And how often an unknown one makes us look. */
+export const SIGNING_KEYS_KNOWN_MS = 10_000;
+/** How often a token of an unknown key makes the platform look for new keys. */
+export const SIGNING_KEYS_LOOK_MS = 1000;
+/** Names of signing keys that do not exist, by which a forged token is refused without another look. */
+const SIGNING_KEYS_ABSENT_MAX = 4096;
 
 /** The one algorithm; what a token says about itself is not believed. */
 export const SIGNING_ALGORITHM = 'EdDSA';
@@ -47,7 +53,7 @@ export class SigningKeys {
   /** A read that has not begun yet. */
   #planned: Promise<KnownKeys> | undefined;
   /** Names that were looked for and are no key's. Keys have names that nobody can guess, so that none of these becomes one later. */
-  readonly #absent = new Cache<string, true>({ max: LIMITS.SIGNING_KEYS_ABSENT_MAX });
+  readonly #absent = new Cache<string, true>({ max: SIGNING_KEYS_ABSENT_MAX });
 
   constructor(options: SigningKeysOptions) {
     this.#options = options;
@@ -95,7 +101,7 @@ export class SigningKeys {
 
   async #fresh(): Promise<KnownKeys> {
     const age = this.#options.clock.monotonic() - this.#readAt;
-    if (this.#known !== undefined && age < LIMITS.SIGNING_KEYS_KNOWN_MS) return this.#known;
+    if (this.#known !== undefined && age < SIGNING_KEYS_KNOWN_MS) return this.#known;
     return this.#reading ?? this.#read();
   }
 
@@ -109,7 +115,7 @@ export class SigningKeys {
 
   #waitForTurn(): Promise<void> {
     const { clock } = this.#options;
-    const waitMs = this.#readAt + LIMITS.SIGNING_KEYS_LOOK_MS - clock.monotonic();
+    const waitMs = this.#readAt + SIGNING_KEYS_LOOK_MS - clock.monotonic();
     if (waitMs <= 0) return Promise.resolve();
     return new Promise((resolve) => void clock.setTimeout(resolve, waitMs));
   }

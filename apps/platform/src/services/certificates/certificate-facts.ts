@@ -5,7 +5,9 @@ import { type CertificateFacts, type CertifiedDomain, type CertifiedName } from 
 import type { ServerConfig } from '@tunnel/config/server';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
+
+/** Reserved names that are looked at for certificates of their own, oldest first, where no wildcard covers them. */
+const CERTIFIED_NAMES_MAX = 10_000;
 
 type OperatorsFacts = Pick<CertificateFacts, 'domain' | 'platformHost' | 'hasLogin' | 'dns'>;
 
@@ -52,7 +54,7 @@ export const readReserved = async (db: Db, wildcardsAlone: boolean): Promise<rea
     // The first of each account, then the second: an account with very many leaves the others theirs.
     .orderBy(sql`row_number() over (partition by user_id order by created_at)`)
     .orderBy('created_at')
-    .limit(LIMITS.CERTIFIED_NAMES_MAX);
+    .limit(CERTIFIED_NAMES_MAX);
   const found = await (wildcardsAlone ? rows.where('label', 'like', '*.%') : rows).execute();
   return found.map(({ label, user_id: accountId }) => ({ label, accountId }));
 };

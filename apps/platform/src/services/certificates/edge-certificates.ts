@@ -5,8 +5,10 @@ import type { CertificateSnapshotLine, ChallengeQuestion, ChallengeReply, EdgeCe
 import type { Clock } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import { changeRange } from '../shared/edge-changes.ts';
+
+/** Rows of the snapshot of certificates that are in memory at once; each has a key to be opened, and all of a page are one turn of the loop. */
+export const CERTIFICATES_PAGE = 50;
 
 /** Of a platform that orders certificates. */
 export interface KeptCertificates {
@@ -73,9 +75,9 @@ export async function* certificateLines(
   yield [{ at: latest }];
   for (let after: string | null = null; kept !== null; ) {
     const later = after === null ? sql`true` : sql`kept.id > ${after}`;
-    const rows = await rowsWhere(db, later, LIMITS.CERTIFICATES_PAGE);
+    const rows = await rowsWhere(db, later, CERTIFICATES_PAGE);
     if (rows.length > 0) yield await Promise.all(rows.map((row) => toldOf(row, kept, clock.now())));
-    if (rows.length < LIMITS.CERTIFICATES_PAGE) break;
+    if (rows.length < CERTIFICATES_PAGE) break;
     after = rows.at(-1)?.id ?? null;
   }
   yield [{ end: true }];

@@ -12,12 +12,20 @@ import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runti
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { DatabaseClock } from '../../db/database-clock.ts';
-import { LIMITS } from '../../limits.ts';
 import { changeRange } from '../shared/edge-changes.ts';
 import { challengeTargetOf, isPassedThrough, operatorsFacts } from './certificate-facts.ts';
 import { noteCertificate } from './certificate-notices.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 import { reconcileCertificates } from './reconcile-certificates.ts';
+
+/** How often is looked whether other certificates are wanted; what changes here is looked at once. */
+export const CERTIFICATES_EVERY_MS = 5000;
+/** How long the first order waits for the edge of the same stack to open its ports. */
+export const CERTIFICATES_EDGE_WAIT_MS = 60_000;
+/** How often is looked whether it has. */
+export const CERTIFICATES_EDGE_LOOK_MS = 200;
+/** And whatever is announced: an account was deleted, a wildcard has ended, a clock was set. */
+export const CERTIFICATES_ANYWAY_MS = 60_000;
 
 export interface PlatformCertificatesOptions {
   readonly config: ServerConfig;
@@ -147,7 +155,7 @@ export class PlatformCertificates {
     await managed.start();
     this.#managed = managed;
     if (this.#isStopped) return;
-    this.#begin(clock.monotonic() + LIMITS.CERTIFICATES_EDGE_WAIT_MS);
+    this.#begin(clock.monotonic() + CERTIFICATES_EDGE_WAIT_MS);
   }
 
   /** An authority that comes before the edge's ports are open finds nobody there, and the next try is a minute later. */
@@ -155,11 +163,11 @@ export class PlatformCertificates {
     const { clock, isEdgeOpen } = this.#options;
     if (this.#isStopped) return;
     if (isEdgeOpen?.() === false && clock.monotonic() < latestAt) {
-      this.#timer = clock.setTimeout(() => this.#begin(latestAt), LIMITS.CERTIFICATES_EDGE_LOOK_MS);
+      this.#timer = clock.setTimeout(() => this.#begin(latestAt), CERTIFICATES_EDGE_LOOK_MS);
       return;
     }
     this.#hasBegun = true;
-    this.#timer = clock.setInterval(() => void this.#look(), LIMITS.CERTIFICATES_EVERY_MS);
+    this.#timer = clock.setInterval(() => void this.#look(), CERTIFICATES_EVERY_MS);
     this.wanted();
   }
 
@@ -172,13 +180,13 @@ export class PlatformCertificates {
     }
     logger.warn({ reason: String(error) }, 'certificates wait for the database');
     this.#starting = undefined;
-    if (!this.#isStopped) this.#timer = clock.setTimeout(() => this.start(), LIMITS.CERTIFICATES_EVERY_MS);
+    if (!this.#isStopped) this.#timer = clock.setTimeout(() => this.start(), CERTIFICATES_EVERY_MS);
   }
 
   /** What wants a certificate is announced to edges as well: without news there is nothing to do, but for what nobody announces. */
   async #look(): Promise<void> {
     const now = this.#options.clock.monotonic();
-    const isLate = now - this.#seen.at >= LIMITS.CERTIFICATES_ANYWAY_MS;
+    const isLate = now - this.#seen.at >= CERTIFICATES_ANYWAY_MS;
     const latest = await changeRange(this.#options.db).then(
       (range) => range.latest,
       () => this.#seen.change,
@@ -193,7 +201,7 @@ export class PlatformCertificates {
       try {
         const { latest: change } = await changeRange(db);
         const at = clock.monotonic();
-        if (at - this.#seen.at >= LIMITS.CERTIFICATES_ANYWAY_MS) await this.#clock.compare();
+        if (at - this.#seen.at >= CERTIFICATES_ANYWAY_MS) await this.#clock.compare();
         const facts = { ...operatorsFacts(config), canWildcard: this.#managed.canWildcard };
         const { directory } = config.acme;
         const options = { db, directory, store: this.#store, facts, now: this.#clock.now(), logger };

@@ -5,10 +5,15 @@ import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { subdomainOf } from '@tunnel/rules/names';
 import type { Logger } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import { readDomains, readReserved } from './certificate-facts.ts';
 import { lifeOf } from './certificate-rows.ts';
 import type { PostgresCertificateStore } from './postgres-certificate-store.ts';
+
+/**
+ * how many of those one account can get: a quarter
+ * @limit accounts: Certificates for single names of one account within 7 days | the order waits until the week is over
+ */
+const CERTIFICATE_NAMES_PER_ACCOUNT = 10;
 
 export interface ReconcileOptions {
   readonly db: Db;
@@ -31,7 +36,7 @@ interface KnownRow {
 const NAMES = {
   max: RULE_LIMITS.CERTIFICATE_NAMES_MAX,
   windowMs: RULE_LIMITS.CERTIFICATE_NAMES_WINDOW_MS,
-  perAccount: LIMITS.CERTIFICATE_NAMES_PER_ACCOUNT,
+  perAccount: CERTIFICATE_NAMES_PER_ACCOUNT,
 };
 const BUDGET = 'names below the domain';
 

@@ -1,4 +1,5 @@
 // What becomes of names as they are looked at: proven, missing, lapsed, moved; and by several processes.
+
 import { createLogger } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -7,6 +8,7 @@ import { PATIENCE_MS } from '../../db/test-database.fixture.ts';
 import { LIMITS } from '../../limits.ts';
 import { addAccount, createLinkFixture, type LinkFixture, NOON } from '../edges/link.fixture.ts';
 import type { UserActor } from '../shared/service-context.ts';
+import { DOMAIN_LOOKS_AT_ONCE, DOMAIN_LOOKS_PER_ACCOUNT } from './domain-looks.ts';
 import { createDomains, type DomainsFixture, found } from './domains.fixture.ts';
 import { addDomain, checkDomain, readDomain, removeDomain } from './own-domains.ts';
 
@@ -328,7 +330,7 @@ describe('several platform processes', () => {
 
   it('look at no more than so many at once, of each account its share, and those that hang hold up nobody else', async () => {
     await fixture.db.updateTable('plans').set({ domain_limit: null }).execute();
-    const share = LIMITS.DOMAIN_LOOKS_PER_ACCOUNT;
+    const share = DOMAIN_LOOKS_PER_ACCOUNT;
     const hanging = Array.from({ length: 3 * share }, (_, nth) => `hangs${nth}.example.com`);
     const releases = hanging.map((name) => domains.dns.hold(name));
     for (const name of hanging) await add(ann, name);
@@ -337,7 +339,7 @@ describe('several platform processes', () => {
     for (const [nth, name] of names.entries()) await add(others[Math.floor(nth / share)] as UserActor, name);
     later(5000);
     await domains.looks.beginDue();
-    await eventually(() => expect(domains.dns.asked.length).toBe(LIMITS.DOMAIN_LOOKS_AT_ONCE));
+    await eventually(() => expect(domains.dns.asked.length).toBe(DOMAIN_LOOKS_AT_ONCE));
     await eventually(async () => {
       await domains.looks.beginDue();
       expect(domains.dns.asked).toEqual(expect.arrayContaining(names));
@@ -354,7 +356,7 @@ describe('several platform processes', () => {
   });
 
   it('refuse an account that has asked for its share of looks by hand, and nobody else', async () => {
-    const names = Array.from({ length: LIMITS.DOMAIN_LOOKS_PER_ACCOUNT }, (_, nth) => `hangs${nth}.example.com`);
+    const names = Array.from({ length: DOMAIN_LOOKS_PER_ACCOUNT }, (_, nth) => `hangs${nth}.example.com`);
     const releases = names.map((name) => domains.dns.hold(name));
     const slow = await Promise.all(names.map((name) => add(ann, name)));
     const checks = slow.map(({ id }) => checkDomain(domains, ann, id));

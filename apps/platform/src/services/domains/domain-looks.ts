@@ -15,6 +15,14 @@ import type { DomainSettings } from './domain-settings.ts';
 import { EdgeAddresses } from './edge-addresses.ts';
 import type { DomainLook } from './look-at-domain.ts';
 
+/** Own domains that one process looks at in DNS at once. */
+export const DOMAIN_LOOKS_AT_ONCE = 50;
+/**
+ * Of those, one account's; and as many again that it asked for by hand: names whose servers never answer keep nobody else's waiting.
+ * @limit accounts: Own domains of one account that are checked at once | 429 `DOMAIN_CHECKS_AT_ONCE`
+ */
+export const DOMAIN_LOOKS_PER_ACCOUNT = 4;
+
 export interface DomainLooksDeps {
   readonly db: Db;
   readonly clock: Clock;
@@ -64,7 +72,7 @@ export class DomainLooks {
 
   /** Begins those that are due and that no other process has, as many as there is room for, and waits for none of them. */
   async beginDue(): Promise<void> {
-    const room = LIMITS.DOMAIN_LOOKS_AT_ONCE - this.#due.taken;
+    const room = DOMAIN_LOOKS_AT_ONCE - this.#due.taken;
     if (room <= 0 || this.#isStopped) return;
     for (const due of await this.#claimDue(room)) {
       this.#due.take(due.user_id);
@@ -115,7 +123,7 @@ export class DomainLooks {
   async #claimDue(most: number): Promise<readonly DueName[]> {
     const { db, clock } = this.#deps;
     const now = clock.now();
-    const share = LIMITS.DOMAIN_LOOKS_PER_ACCOUNT;
+    const share = DOMAIN_LOOKS_PER_ACCOUNT;
     const { rows } = await sql<DueName>`
       with ranked as (
         select id, user_id, row_number() over (partition by user_id order by next_look_at) as nth
@@ -179,5 +187,4 @@ export class DomainLooks {
   }
 }
 
-const newShares = (): Shares =>
-  new Shares({ limit: LIMITS.DOMAIN_LOOKS_AT_ONCE, perHolder: LIMITS.DOMAIN_LOOKS_PER_ACCOUNT });
+const newShares = (): Shares => new Shares({ limit: DOMAIN_LOOKS_AT_ONCE, perHolder: DOMAIN_LOOKS_PER_ACCOUNT });

@@ -1,8 +1,7 @@
 import type { DnsAnswer } from '@tunnel/certificates/domains';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { LIMITS } from '../../limits.ts';
-import { EdgeAddresses } from './edge-addresses.ts';
+import { EDGE_ADDRESSES_KNOWN_MS, EDGE_ADDRESSES_WAIT_MS, EdgeAddresses } from './edge-addresses.ts';
 
 const NO_ANSWER: DnsAnswer = { kind: 'no-answer', reason: 'ESERVFAIL' };
 const found = (...values: string[]): DnsAnswer => ({ kind: 'found', values });
@@ -22,7 +21,7 @@ it('are looked up once for all who ask, and again after a while', async () => {
   expect(await Promise.all([addresses.get(), addresses.get()])).toEqual(Array(2).fill(['192.0.2.1', '2001:db8::1']));
   expect(await addresses.get()).toHaveLength(2);
   expect(asked()).toBe(1);
-  await clock.advance(LIMITS.EDGE_ADDRESSES_KNOWN_MS);
+  await clock.advance(EDGE_ADDRESSES_KNOWN_MS);
   expect(await addresses.get()).toHaveLength(2);
   expect(asked()).toBe(2);
 });
@@ -34,7 +33,7 @@ it('stay known while resolvers fail, and are looked for more often', async () =>
   const rejects = (): Promise<DnsAnswer> => Promise.reject(new Error('no such module'));
   for (const failure of [async () => NO_ANSWER, rejects]) {
     answer = failure;
-    await clock.advance(LIMITS.EDGE_ADDRESSES_KNOWN_MS);
+    await clock.advance(EDGE_ADDRESSES_KNOWN_MS);
     expect(await addresses.get()).toEqual(['192.0.2.1']);
   }
   expect(asked()).toBe(3);
@@ -43,6 +42,6 @@ it('stay known while resolvers fail, and are looked for more often', async () =>
 it('are waited for by nobody for long', async () => {
   const { clock, addresses } = setUp(() => new Promise(() => {}));
   const got = addresses.get();
-  await clock.advance(LIMITS.EDGE_ADDRESSES_WAIT_MS);
+  await clock.advance(EDGE_ADDRESSES_WAIT_MS);
   expect(await got).toEqual([]);
 });

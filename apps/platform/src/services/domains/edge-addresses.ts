@@ -2,7 +2,13 @@
 // fails takes away nothing that was known.
 import type { DnsAnswer } from '@tunnel/certificates/domains';
 import { type Clock, SingleFlight } from '@tunnel/runtime';
-import { LIMITS } from '../../limits.ts';
+
+/** How long the addresses that `[server] domain` resolves to are known. */
+export const EDGE_ADDRESSES_KNOWN_MS = 5 * 60_000;
+/** Where there were none, or no answer, they are looked up again after so long. */
+const EDGE_ADDRESSES_AGAIN_MS = 30_000;
+/** What a request for domains waits for them. */
+export const EDGE_ADDRESSES_WAIT_MS = 1000;
 
 export interface EdgeAddressesDeps {
   readonly clock: Clock;
@@ -24,7 +30,7 @@ export class EdgeAddresses {
     const { clock } = this.#deps;
     if (clock.monotonic() < this.#staleAt) return this.#known;
     const looking = this.#looks.run();
-    if (this.#known.length === 0) await this.#within(looking, LIMITS.EDGE_ADDRESSES_WAIT_MS);
+    if (this.#known.length === 0) await this.#within(looking, EDGE_ADDRESSES_WAIT_MS);
     return this.#known;
   }
 
@@ -32,7 +38,7 @@ export class EdgeAddresses {
     const { clock, lookUp } = this.#deps;
     const answer = await lookUp().catch((): DnsAnswer => ({ kind: 'no-answer', reason: 'it failed' }));
     if (answer.kind !== 'no-answer') this.#known = answer.kind === 'found' ? answer.values : [];
-    const goodMs = answer.kind === 'found' ? LIMITS.EDGE_ADDRESSES_KNOWN_MS : LIMITS.EDGE_ADDRESSES_AGAIN_MS;
+    const goodMs = answer.kind === 'found' ? EDGE_ADDRESSES_KNOWN_MS : EDGE_ADDRESSES_AGAIN_MS;
     this.#staleAt = clock.monotonic() + goodMs;
   }
 

@@ -1,9 +1,9 @@
 // Own domains as edges see them: the snapshot, changes, and tunnels that are opened on them; and the end of an account.
+
 import type { EdgeChange, JournalRecord, NameSnapshotLine } from '@tunnel/contract';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { bearer, createLinkServer, HeardChanges, type LinkServer } from '../../http/routes/edges/edge-link.fixture.ts';
-import { LIMITS } from '../../limits.ts';
 import { deleteAccount } from '../accounts/delete-account.ts';
 import {
   type Account,
@@ -21,6 +21,7 @@ import {
 import { closedAt, tell } from '../names/names.fixture.ts';
 import { openTunnel } from '../tunnels/open-tunnel.ts';
 import { createDomains, type DomainsFixture } from './domains.fixture.ts';
+import { NAMES_PAGE } from './edge-domains.ts';
 import { addDomain, readDomain, removeDomain } from './own-domains.ts';
 
 const SHOP = 'shop.example.com';
@@ -103,7 +104,7 @@ describe('GET /names?domains=1', () => {
   });
 
   it('has all of them, however many, each once', async () => {
-    const count = LIMITS.NAMES_PAGE * 2 + 1;
+    const count = NAMES_PAGE * 2 + 1;
     await sql`
       insert into own_domains (user_id, name, wildcard, token, state, since)
       select ${ann.accountId}, 'd' || n || '.example.com', false, 'x', 'verified', now()

@@ -4,10 +4,12 @@ import { shownText } from '@tunnel/rules/names';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import { refusal } from '../shared/link-answers.ts';
 import { changeDomain } from './change-domain.ts';
 import { lockDomains } from './domain-rows.ts';
+
+/** Rows of the snapshot for an edge that are in memory at once. */
+export const NAMES_PAGE = 1000;
 
 type Trx = Transaction<Schema>;
 
@@ -16,7 +18,7 @@ export const verifiedAfter = async (db: Db, after: string | null): Promise<reado
   const later = after === null ? sql`true` : sql`name > ${after}`;
   const { rows } = await sql<VerifiedDomain>`
     select name as domain, user_id as account_id from own_domains
-    where state = 'verified' and ${later} order by name limit ${LIMITS.NAMES_PAGE}
+    where state = 'verified' and ${later} order by name limit ${NAMES_PAGE}
   `.execute(db);
   return rows;
 };
@@ -28,7 +30,7 @@ export const lapsedAfter = async (db: Db, after: string | null): Promise<readonl
     select distinct on (name) name as lapsed_domain, user_id as account_id from own_domains
     where state = 'lapsed' and ${later}
       and not exists (select from own_domains other where other.name = own_domains.name and other.state = 'verified')
-    order by name, verified_at desc limit ${LIMITS.NAMES_PAGE}
+    order by name, verified_at desc limit ${NAMES_PAGE}
   `.execute(db);
   return rows;
 };

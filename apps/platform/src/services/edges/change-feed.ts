@@ -3,12 +3,18 @@ import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import { changeRange } from '../shared/edge-changes.ts';
 import { ChangeListener } from './change-listener.ts';
 import { ChangeStream } from './change-stream.ts';
 import { regionsOf, revokedAmong } from './credentials.ts';
 import { readChanges } from './read-changes.ts';
+
+/** Streams of changes at once. */
+const CHANGE_STREAMS_MAX = 2000;
+/** A sign of life on a stream of changes, so that both ends notice a dead one. */
+const CHANGES_ALIVE_MS = 10_000;
+/** Changes read at once. */
+const CHANGES_PAGE = 500;
 
 export interface ChangeFeedDeps {
   readonly db: Db;
@@ -35,7 +41,7 @@ export class ChangeFeed {
     this.#listener.start();
     this.#aliveTimer ??= this.#deps.clock.setInterval(() => {
       for (const stream of this.#streams) if (stream.checked) stream.alive();
-    }, LIMITS.CHANGES_ALIVE_MS);
+    }, CHANGES_ALIVE_MS);
   }
 
   async stop(): Promise<void> {
@@ -48,7 +54,7 @@ export class ChangeFeed {
 
   /** Everything after `since`, and from then on what comes. */
   open(edgeId: string, since: number): ChangeStream {
-    const limit = LIMITS.CHANGE_STREAMS_MAX;
+    const limit = CHANGE_STREAMS_MAX;
     if (this.#stopped || this.#streams.size >= limit) throw new Fault('API_STREAMS_BUSY', { limit, seconds: 5 });
     const stream = new ChangeStream(edgeId, since, {
       onCatchUp: () => this.#wake(),
@@ -80,7 +86,7 @@ export class ChangeFeed {
 
   async #sendAfter(cursor: number, streams: readonly ChangeStream[]): Promise<void> {
     const { db, clock } = this.#deps;
-    const wanted = { after: cursor, limit: LIMITS.CHANGES_PAGE, now: clock.now() };
+    const wanted = { after: cursor, limit: CHANGES_PAGE, now: clock.now() };
     const { changes, last } = await readChanges(db, wanted);
     if (last === null) return;
     for (const stream of streams) {

@@ -3,8 +3,10 @@
 import { type Clock, type Logger, SingleFlight, type Timer } from '@tunnel/runtime';
 import type pg from 'pg';
 import { isDirectCondition } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import { CHANGES_CHANNEL } from '../shared/edge-changes.ts';
+
+/** How often changes are looked for even when PostgreSQL does not call. */
+const CHANGES_POLL_MS = 1000;
 
 export interface ChangeListenerDeps {
   readonly pool: pg.Pool;
@@ -37,7 +39,7 @@ export class ChangeListener {
     this.#timer = this.#deps.clock.setInterval(() => {
       if (this.#client === null && !this.#isPooled) this.#listen();
       this.#deps.onCall();
-    }, LIMITS.CHANGES_POLL_MS);
+    }, CHANGES_POLL_MS);
   }
 
   async stop(): Promise<void> {

@@ -1,6 +1,8 @@
 // One edge's stream of changes: a body that is filled only as fast as the edge reads it.
 import type { EdgeChange } from '@tunnel/contract';
-import { LIMITS } from '../../limits.ts';
+
+/** A stream that nobody reads is cut after so many signs of life. */
+const CHANGES_UNREAD_MAX = 3;
 
 export interface ChangeStreamEvents {
   /** It has read what it had, and was passed over meanwhile. */
@@ -64,7 +66,7 @@ export class ChangeStream {
       return;
     }
     this.#unread += 1;
-    if (this.#unread >= LIMITS.CHANGES_UNREAD_MAX) this.end();
+    if (this.#unread >= CHANGES_UNREAD_MAX) this.end();
   }
 
   /** Ends it in order. */

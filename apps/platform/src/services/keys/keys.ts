@@ -12,13 +12,21 @@ import { announceChange } from '../shared/edge-changes.ts';
 import type { OperatorActor, OperatorContext, ServiceContext, UserActor } from '../shared/service-context.ts';
 import { API_KEY_RANDOM_BYTES, makeApiKey } from './api-key.rules.ts';
 
+/**
+ * That can be used: GET /keys shows them all at once.
+ * @limit accounts: API keys of one account | 400 `KEY_LIMIT`
+ */
+const KEYS_PER_ACCOUNT_MAX = 1000;
+/** Revoked keys of an account that are kept; older ones are deleted when one more is revoked. */
+const REVOKED_KEYS_KEPT = 100;
+
 type Context = Pick<ServiceContext, 'db'> & CreationContext;
 
 /** Makes an API key. Only its hash is kept: the answer is the one place where the key itself is seen. */
 export const createKey = async (context: Context, { userId }: UserActor, { label }: NewKey): Promise<CreatedKey> => {
   const { db, clock } = context;
   const token = makeApiKey(randomBytes(API_KEY_RANDOM_BYTES));
-  const limit = LIMITS.KEYS_PER_ACCOUNT_MAX;
+  const limit = KEYS_PER_ACCOUNT_MAX;
   return db.transaction().execute(async (trx) => {
     // One after the other: those who count at once would all find room.
     const user = await trx
@@ -131,7 +139,7 @@ const forgetOldestRevoked = async (trx: Transaction<Schema>, userId: string): Pr
   await sql`
     delete from api_keys where id in (
       select id from api_keys where user_id = ${userId} and status = 'revoked'
-      order by revoked_at desc, id desc offset ${LIMITS.REVOKED_KEYS_KEPT} limit ${LIMITS.CLEAN_UP_ROWS}
+      order by revoked_at desc, id desc offset ${REVOKED_KEYS_KEPT} limit ${LIMITS.CLEAN_UP_ROWS}
     )`.execute(trx);
 };
 

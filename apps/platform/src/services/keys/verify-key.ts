@@ -3,11 +3,19 @@ import type { KeyAnswer } from '@tunnel/contract';
 import { type Clock, type Logger, SerialRuns, sha256Hex, type Timer } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import { linkTo } from '../mail/mail-template.ts';
 import { refusal, rightsOf } from '../shared/link-answers.ts';
 import { RecentLookups } from '../shared/recent-lookups.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
+
+/** How often uses of keys are written, all at once. */
+const KEY_USES_FLUSH_MS = 5000;
+/** last_used_at is written at most this often for a key. */
+const KEY_USE_EVERY_MS = 60_000;
+/** Keys whose use waits to be written; more are not noted until the next flush. */
+const KEY_USES_MAX = 50_000;
+/** API keys whose account is known without asking the database. */
+const VERIFIED_KEYS_MAX = 20_000;
 
 export interface VerifyKeyContext extends Pick<ServiceContext, 'db'> {
   readonly settings: Pick<ServiceContext['settings'], 'public_url'>;
@@ -38,7 +46,7 @@ export class KnownKeys {
 
   constructor(context: VerifyKeyContext & { readonly clock: Clock }) {
     const read = (tokenHash: string): Promise<KeyAnswer> => verifyKey(context, tokenHash);
-    this.#lookups = new RecentLookups({ clock: context.clock, max: LIMITS.VERIFIED_KEYS_MAX, read });
+    this.#lookups = new RecentLookups({ clock: context.clock, max: VERIFIED_KEYS_MAX, read });
   }
 
   /** What is known of a key without asking the database; undefined: nothing. */
@@ -81,12 +89,12 @@ export class KeyUses {
   note(keyId: string): void {
     const now = this.#deps.clock.now();
     const before = this.#written.get(keyId);
-    if (before !== undefined && now - before < LIMITS.KEY_USE_EVERY_MS) return;
-    if (this.#waiting.size < LIMITS.KEY_USES_MAX) this.#waiting.set(keyId, now);
+    if (before !== undefined && now - before < KEY_USE_EVERY_MS) return;
+    if (this.#waiting.size < KEY_USES_MAX) this.#waiting.set(keyId, now);
   }
 
   start(): void {
-    this.#timer ??= this.#deps.clock.setInterval(() => void this.flush(), LIMITS.KEY_USES_FLUSH_MS);
+    this.#timer ??= this.#deps.clock.setInterval(() => void this.flush(), KEY_USES_FLUSH_MS);
   }
 
   async stop(): Promise<void> {
@@ -118,7 +126,7 @@ export class KeyUses {
   }
 
   #forgetOld(): void {
-    const until = this.#deps.clock.now() - LIMITS.KEY_USE_EVERY_MS;
+    const until = this.#deps.clock.now() - KEY_USE_EVERY_MS;
     for (const [keyId, at] of this.#written) if (at <= until) this.#written.delete(keyId);
   }
 }
@@ -127,7 +135,7 @@ export class KeyUses {
 const writeUses = async (db: Db, uses: ReadonlyMap<string, number>): Promise<void> => {
   const ids = [...uses.keys()];
   const times = ids.map((id) => new Date(uses.get(id) ?? 0).toISOString());
-  const interval = `${LIMITS.KEY_USE_EVERY_MS} milliseconds`;
+  const interval = `${KEY_USE_EVERY_MS} milliseconds`;
   await sql`
     with used as (
       select api_keys.id, uses.at from api_keys

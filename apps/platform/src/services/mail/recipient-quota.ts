@@ -3,10 +3,20 @@
 import { sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import { takeMail } from './mail-quota.rules.ts';
 
-const RULES = { perHour: LIMITS.STRANGERS_MAILS_PER_HOUR, perDay: LIMITS.STRANGERS_MAILS_PER_DAY };
+/**
+ * Mails that strangers can cause (verification, resend, reset) to one recipient, together.
+ * @limit accounts: Verification and reset mails per hour to one address | no further mail is sent; the response is the same
+ */
+export const STRANGERS_MAILS_PER_HOUR = 3;
+/**
+ * The same for a day.
+ * @limit accounts: Verification and reset mails per day to one address | no further mail is sent; the response is the same
+ */
+const STRANGERS_MAILS_PER_DAY = 10;
+
+const RULES = { perHour: STRANGERS_MAILS_PER_HOUR, perDay: STRANGERS_MAILS_PER_DAY };
 
 /**
  * Counts one more mail to a recipient; false: it is one too many, and must not be queued. For verification and reset mails

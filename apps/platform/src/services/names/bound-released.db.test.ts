@@ -1,9 +1,10 @@
 // A script that takes names and leaves them keeps a bounded number of them from others.
+
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { LIMITS } from '../../limits.ts';
 import { type Account, addEdge, createLinkFixture, type Edge, type LinkFixture, NOON } from '../edges/link.fixture.ts';
+import { RELEASED_NAMES_PER_ACCOUNT_MAX, RELEASED_PORTS_PER_ACCOUNT_MAX } from './bound-released.ts';
 import { ask, beginWithNoNames, endpointOf, nameOf, use } from './names.fixture.ts';
 import { releaseReservation } from './reservations.ts';
 import { reserve } from './reserve.ts';
@@ -41,7 +42,7 @@ const released = async (userId: string): Promise<number> => {
 };
 
 it('names that are crowded out, one after the other', async () => {
-  const most = LIMITS.RELEASED_NAMES_PER_ACCOUNT_MAX;
+  const most = RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most);
   await add('subdomain', 'held', RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
   const oldest = `released-${20_999 + most}`;
@@ -56,7 +57,7 @@ it('names that are crowded out, one after the other', async () => {
 });
 
 it('names that were crowded out while a tunnel served them, which has ended since', async () => {
-  const most = LIMITS.RELEASED_NAMES_PER_ACCOUNT_MAX;
+  const most = RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most + 5);
   await sql`update names set released_at = null where state = 'released'`.execute(fixture.db);
   await add('subdomain', 'held', RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
@@ -65,7 +66,7 @@ it('names that were crowded out while a tunnel served them, which has ended sinc
 });
 
 it('ports that are reserved and released, one after the other', async () => {
-  const most = LIMITS.RELEASED_PORTS_PER_ACCOUNT_MAX;
+  const most = RELEASED_PORTS_PER_ACCOUNT_MAX;
   await add('tcp', 'released', most + 5);
   await add('subdomain', 'released', most + 5);
   const actor = { kind: 'user', userId: ann.accountId } as never;

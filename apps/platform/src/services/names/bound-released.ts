@@ -6,10 +6,15 @@ import { LIMITS } from '../../limits.ts';
 import type { NameKey } from '../shared/edge-changes.ts';
 import { isHeldByUse } from './name-rows.ts';
 
+/** Released subdomains of an account that others cannot have because of it; of more, those released first are free at once. */
+export const RELEASED_NAMES_PER_ACCOUNT_MAX = 1000;
+/** The same for ports, which are scarce. */
+export const RELEASED_PORTS_PER_ACCOUNT_MAX = 100;
+
 /** Those that were released first go, at once. One that is locked, or that a tunnel serves, is left to the next time. */
 export const boundReleased = async (trx: Transaction<Schema>, userId: string, kind: NameKey['kind']): Promise<void> => {
   const isPort = !isHeldByUse(kind);
-  const most = isPort ? LIMITS.RELEASED_PORTS_PER_ACCOUNT_MAX : LIMITS.RELEASED_NAMES_PER_ACCOUNT_MAX;
+  const most = isPort ? RELEASED_PORTS_PER_ACCOUNT_MAX : RELEASED_NAMES_PER_ACCOUNT_MAX;
   const { rows } = await sql<{ id: string }>`
     select id from names
     where id in (

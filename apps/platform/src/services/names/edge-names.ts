@@ -4,8 +4,7 @@ import type { LapsedDomain, NameAnswer, NameQuestion, NameSnapshotLine, Verified
 import { refusalOfName } from '@tunnel/rules/names';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
-import { lapsedAfter, verifiedAfter } from '../domains/edge-domains.ts';
+import { lapsedAfter, NAMES_PAGE, verifiedAfter } from '../domains/edge-domains.ts';
 import { changeRange, type ReservedKind } from '../shared/edge-changes.ts';
 import type { EdgeActor } from '../shared/service-context.ts';
 import { decidingKey } from './name-key.ts';
@@ -56,7 +55,7 @@ async function* linesOf(db: Db, edgeId: string, domains: boolean): AsyncGenerato
     if (rows.length > 0) {
       yield rows.map(({ kind, label, account_id, group_key_hash }) => ({ kind, label, account_id, group_key_hash }));
     }
-    if (rows.length < LIMITS.NAMES_PAGE) break;
+    if (rows.length < NAMES_PAGE) break;
     after = rows.at(-1) ?? null;
   }
   if (domains) {
@@ -71,7 +70,7 @@ async function* pagesOf<Row>(read: (last: Row | null) => Promise<readonly Row[]>
   for (;;) {
     const page: readonly Row[] = await read(last);
     if (page.length > 0) yield [...page];
-    if (page.length < LIMITS.NAMES_PAGE) return;
+    if (page.length < NAMES_PAGE) return;
     last = page.at(-1) ?? null;
   }
 }
@@ -88,7 +87,7 @@ const pageAfter = async (db: Db, regionId: string, after: ReservedRow | null): P
   const { rows } = await sql<ReservedRow>`
     select kind, region_id, label, user_id as account_id, group_key_hash from names
     where state = 'reserved' and region_id in ('', ${regionId}) and ${later}
-    order by kind, region_id, label limit ${LIMITS.NAMES_PAGE}
+    order by kind, region_id, label limit ${NAMES_PAGE}
   `.execute(db);
   return rows;
 };

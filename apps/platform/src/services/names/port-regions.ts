@@ -7,6 +7,9 @@ import { LIMITS } from '../../limits.ts';
 import type { NameKey, ReservedKind } from '../shared/edge-changes.ts';
 import { textOfKey } from './name-key.ts';
 
+/** Free ports that are tried for who asks for none: others may be as fast. */
+const FREE_PORT_TRIES = 20;
+
 type PortKind = Exclude<ReservedKind, 'subdomain'>;
 
 export interface PortRange {
@@ -93,7 +96,7 @@ export const freePorts = async (
       select from tunnel_log
       where endpoint = ${textOfKey({ kind, regionId, label: '' })} || port::text and unregistered_at is null
     )
-    order by random() limit ${LIMITS.FREE_PORT_TRIES}
+    order by random() limit ${FREE_PORT_TRIES}
   `.execute(trx);
   return rows.map(({ label }) => label);
 };

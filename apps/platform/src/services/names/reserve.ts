@@ -13,7 +13,6 @@ import {
 import { refusalToKeep } from '@tunnel/rules/rate';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../shared/audit.ts';
 import { type CreationContext, countCreation } from '../shared/creations.ts';
 import { announceChange, type NameKey } from '../shared/edge-changes.ts';
@@ -34,6 +33,9 @@ import {
 } from './name-rows.ts';
 import { freePorts, isServedByOther, portsTaken, type Regions, readRegions } from './port-regions.ts';
 import { keyOf, reservationOf } from './reservations.ts';
+
+/** Random names that are tried for who asks for none. */
+const FREE_NAME_TRIES = 5;
 
 type Trx = Transaction<Schema>;
 
@@ -103,7 +105,7 @@ const takeWanted = async (
 ): Promise<Taken> => {
   if (kind === 'subdomain') {
     if (region_id !== undefined) throw badRequest('region_id: a subdomain is yours in all regions');
-    if (label === undefined) return reserving.anyOf(Array.from({ length: LIMITS.FREE_NAME_TRIES }, newSubdomain));
+    if (label === undefined) return reserving.anyOf(Array.from({ length: FREE_NAME_TRIES }, newSubdomain));
     if (!account.allow_custom_subdomains) throw new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan: account.plan });
     return reserving.subdomain(subdomainOf(label, reserving.platformLabel));
   }

@@ -2,8 +2,10 @@
 // not trusted it is the person in front of the browser, on a page; afterwards the client, at its redirect URI.
 
 import { allowsRedirectUri, problemOfRedirectUri } from '@tunnel/rules/sign-in';
-import { LIMITS } from '../../limits.ts';
 import type { OauthClient } from './client-document.rules.ts';
+
+/** what a client wants to hear again with the answer: a random value, or a small sealed note */
+const OAUTH_STATE_MAX_CHARS = 2000;
 
 /** All values that a query has for a name. */
 export type QueryValues = (name: string) => readonly string[];
@@ -90,8 +92,8 @@ const refusalOf = <S extends string>(values: QueryValues, { resource }: Authoriz
   if (one('code_challenge_method') !== 'S256') return invalid('code_challenge_method must be S256');
   if (!CHALLENGE.test(one('code_challenge'))) return invalid('code_challenge must have the 43 characters of S256');
   if (!STATE.test(one('state'))) return invalid('state must have printable characters of ASCII');
-  if (one('state').length > LIMITS.OAUTH_STATE_MAX_CHARS)
-    return invalid(`state must have at most ${LIMITS.OAUTH_STATE_MAX_CHARS} characters`);
+  if (one('state').length > OAUTH_STATE_MAX_CHARS)
+    return invalid(`state must have at most ${OAUTH_STATE_MAX_CHARS} characters`);
   const resources = values('resource');
   if (resources.length === 0 || resources.some((each) => each !== resource))
     return { error: 'invalid_target', description: `resource must be ${resource}` };

@@ -4,7 +4,6 @@ import { Fault } from '@tunnel/errors';
 import { networkOf } from '@tunnel/rules/net';
 import { withAnswer } from '@tunnel/rules/sign-in';
 import { sql } from 'kysely';
-import { LIMITS } from '../../limits.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
 import {
   type AuthorizeRequest,
@@ -17,6 +16,14 @@ import type { ClientDocuments } from './client-documents.ts';
 import { findClient } from './clients.ts';
 import { newRequestId } from './decide-request.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
+
+/**
+ * What one that asks to be connected waits for its user.
+ * @limit accounts: Consent page of an app, time to decide | 404 `OAUTH_REQUEST_UNKNOWN`
+ */
+export const OAUTH_REQUEST_MS = 10 * 60_000;
+/** Requests that wait, of all networks; one more ends the oldest. */
+export const OAUTH_REQUESTS_MAX = 10_000;
 
 export interface AuthorizeContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly addresses: OauthAddresses;
@@ -71,7 +78,7 @@ const keepRequest = async (
       scope: request.scopes.join(' '),
       state: request.state,
       created_at: new Date(now),
-      expires_at: new Date(now + LIMITS.OAUTH_REQUEST_MS),
+      expires_at: new Date(now + OAUTH_REQUEST_MS),
     })
     .execute();
   await endOldest({ db });
@@ -82,6 +89,6 @@ const keepRequest = async (
 const endOldest = async ({ db }: Pick<AuthorizeContext, 'db'>): Promise<void> => {
   await sql`
     delete from oauth_requests where id in (
-      select id from oauth_requests order by expires_at desc offset ${LIMITS.OAUTH_REQUESTS_MAX}
+      select id from oauth_requests order by expires_at desc offset ${OAUTH_REQUESTS_MAX}
     )`.execute(db);
 };

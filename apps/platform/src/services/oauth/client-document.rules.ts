@@ -3,7 +3,17 @@
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { isLoopbackHost } from '@tunnel/rules/net';
 import { hostOfUri, isHostAsShown, problemOfRedirectUri } from '@tunnel/rules/sign-in';
-import { LIMITS } from '../../limits.ts';
+
+/** a program lists a handful; each is compared at each request */
+const OAUTH_REDIRECT_URIS_MAX = 100;
+/** what a client calls itself: a line in a dialog */
+const OAUTH_CLIENT_NAME_MAX_CHARS = 100;
+/** of a stranger’s text that a page quotes */
+const OAUTH_SHOWN_CHARS = 200;
+/** a document about a client is believed for so long whatever it says: a flow asks for it more than once */
+const OAUTH_DOCUMENT_LIFE_MIN_MS = 60_000;
+/** and no longer than that: a redirect URI that was taken back must end */
+const OAUTH_DOCUMENT_LIFE_MAX_MS = 24 * 60 * 60_000;
 
 /** What is left of a client when it was found to be in order, wherever it comes from. */
 export interface OauthClient {
@@ -96,20 +106,20 @@ const objectOf = (text: string): Readonly<Record<string, unknown>> | null => {
 
 const problemOfUris = (uris: unknown): string | null => {
   if (!Array.isArray(uris) || uris.length === 0) return 'its document has no list of redirect_uris';
-  if (uris.length > LIMITS.OAUTH_REDIRECT_URIS_MAX)
-    return `its document lists more than ${LIMITS.OAUTH_REDIRECT_URIS_MAX} redirect_uris`;
+  if (uris.length > OAUTH_REDIRECT_URIS_MAX)
+    return `its document lists more than ${OAUTH_REDIRECT_URIS_MAX} redirect_uris`;
   for (const uri of uris as unknown[]) {
     if (typeof uri !== 'string') return 'its document lists a redirect URI that is not a string';
     const problem = problemOfRedirectUri(uri);
     if (problem !== null)
-      return `its document lists a redirect URI that ${problem}: ${oneLine(uri, LIMITS.OAUTH_SHOWN_CHARS)}`;
+      return `its document lists a redirect URI that ${problem}: ${oneLine(uri, OAUTH_SHOWN_CHARS)}`;
   }
   return null;
 };
 
 /** As a name is shown; '': it has none. */
 export const plainName = (name: unknown): string =>
-  typeof name === 'string' ? oneLine(name, LIMITS.OAUTH_CLIENT_NAME_MAX_CHARS) : '';
+  typeof name === 'string' ? oneLine(name, OAUTH_CLIENT_NAME_MAX_CHARS) : '';
 
 /**
  * A stranger's words, one line as it reads: without what turns the direction of text, hides, or breaks the line. Of characters as people
@@ -129,7 +139,8 @@ const oneLine = (text: string, maxChars: number): string => {
 export const documentLifeMs = (cacheControl: string | undefined): number => {
   const seconds = /(?:^|[\s,])max-age="?(\d{1,12})/i.exec(cacheControl ?? '')?.[1];
   const isShort = seconds === undefined || /no-store|no-cache/i.test(cacheControl ?? '');
-  const { OAUTH_DOCUMENT_LIFE_MIN_MS: least, OAUTH_DOCUMENT_LIFE_MAX_MS: most } = LIMITS;
+  const least = OAUTH_DOCUMENT_LIFE_MIN_MS;
+  const most = OAUTH_DOCUMENT_LIFE_MAX_MS;
   return isShort ? least : Math.min(Math.max(Number(seconds) * 1000, least), most);
 };
 

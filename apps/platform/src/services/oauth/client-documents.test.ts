@@ -5,8 +5,13 @@ import { problemOfAddress } from '@tunnel/rules/net';
 import { createGuardedFetch } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LIMITS } from '../../limits.ts';
-import { ClientDocuments, createClientDocuments } from './client-documents.ts';
+import {
+  ClientDocuments,
+  createClientDocuments,
+  OAUTH_DOCUMENT_TIMEOUT_MS,
+  OAUTH_DOCUMENTS_AT_ONCE,
+  OAUTH_DOCUMENTS_PER_NETWORK,
+} from './client-documents.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -120,7 +125,7 @@ describe('a document', () => {
       if (request.url?.startsWith('/drip') === true) response.write('{');
       else good(request, response);
     };
-    const { OAUTH_DOCUMENTS_PER_NETWORK: perNetwork } = LIMITS;
+    const perNetwork = OAUTH_DOCUMENTS_PER_NETWORK;
     const drips = Array.from({ length: perNetwork }, (_, at) => documents.find(`${origin}/drip${at}`, 'drips'));
     await eventually(() => expect(asked).toHaveLength(perNetwork));
     await expect(documents.find(`${origin}/other`, 'drips')).rejects.toMatchObject({
@@ -128,7 +133,7 @@ describe('a document', () => {
       values: { seconds: 5 },
     });
     expect(await documents.find(`${origin}/other`, 'another network')).toMatchObject({ kind: 'client' });
-    await clock.advance(LIMITS.OAUTH_DOCUMENT_TIMEOUT_MS);
+    await clock.advance(OAUTH_DOCUMENT_TIMEOUT_MS);
     const late = refusal('its document could not be read: 127.0.0.1 did not answer within 5 s');
     expect(await Promise.all(drips)).toEqual(drips.map(() => late));
     expect(await documents.find(`${origin}/new`, 'drips')).toMatchObject({ kind: 'client' });
@@ -138,7 +143,7 @@ describe('a document', () => {
     const documents = documentsThat({});
     const waiting: (() => void)[] = [];
     answer = (request, response) => void waiting.push(() => good(request, response));
-    const { OAUTH_DOCUMENTS_AT_ONCE: most } = LIMITS;
+    const most = OAUTH_DOCUMENTS_AT_ONCE;
     const found = Array.from({ length: most }, (_, at) => documents.find(`${origin}/${at}`, `network ${at}`));
     await eventually(() => expect(waiting).toHaveLength(most));
     await expect(documents.find(`${origin}/more`, 'a')).rejects.toMatchObject({ code: 'OAUTH_CLIENTS_BUSY' });

@@ -5,7 +5,6 @@ import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
 import { problemOfAddress } from '@tunnel/rules/net';
 import { Cache, type Clock, createGuardedFetch, type GuardedFetch } from '@tunnel/runtime';
-import { LIMITS } from '../../limits.ts';
 import {
   allowsPrivateClients,
   type ClientVerdict,
@@ -15,6 +14,21 @@ import {
   problemOfClientHost,
   problemOfDocumentUrl,
 } from './client-document.rules.ts';
+
+/** Of a document about a client; honest ones have a few hundred. */
+const OAUTH_DOCUMENT_MAX_BYTES = 64 * 1024;
+/** For such a document, from the look-up of the name to its last byte: a person waits. */
+export const OAUTH_DOCUMENT_TIMEOUT_MS = 5000;
+/** Documents and refusals that are known; the one that was asked for longest ago leaves first. */
+const OAUTH_DOCUMENTS_MAX = 1000;
+/** Why one was refused is known for so long: its makers correct it and try again. */
+const OAUTH_DOCUMENT_REFUSED_MS = 60_000;
+/** Documents fetched at once; more callers are told to come back. */
+export const OAUTH_DOCUMENTS_AT_ONCE = 16;
+/** Of those for one network: a stranger whose servers drip holds up nobody else. */
+export const OAUTH_DOCUMENTS_PER_NETWORK = 4;
+/** What a caller is told to wait while too many are fetched: as long as one may take. */
+const OAUTH_BUSY_RETRY_AFTER_SECS = 5;
 
 export interface ClientDocumentsDeps {
   /** Its rule on addresses knows whether private ones are allowed. */
@@ -40,7 +54,7 @@ export class ClientDocuments {
 
   constructor(deps: ClientDocumentsDeps) {
     this.#deps = deps;
-    this.#known = new Cache({ max: LIMITS.OAUTH_DOCUMENTS_MAX, clock: deps.clock });
+    this.#known = new Cache({ max: OAUTH_DOCUMENTS_MAX, clock: deps.clock });
   }
 
   /** `network`: of whoever asks. Throws OAUTH_CLIENTS_BUSY. */
@@ -55,9 +69,9 @@ export class ClientDocuments {
 
   #start(url: string, network: string): Promise<ClientVerdict> {
     const ofNetwork = this.#underWayOf.get(network) ?? 0;
-    const isFull = this.#underWay.size >= LIMITS.OAUTH_DOCUMENTS_AT_ONCE;
-    if (isFull || ofNetwork >= LIMITS.OAUTH_DOCUMENTS_PER_NETWORK)
-      throw new Fault('OAUTH_CLIENTS_BUSY', { seconds: LIMITS.OAUTH_BUSY_RETRY_AFTER_SECS });
+    const isFull = this.#underWay.size >= OAUTH_DOCUMENTS_AT_ONCE;
+    if (isFull || ofNetwork >= OAUTH_DOCUMENTS_PER_NETWORK)
+      throw new Fault('OAUTH_CLIENTS_BUSY', { seconds: OAUTH_BUSY_RETRY_AFTER_SECS });
     this.#underWayOf.set(network, ofNetwork + 1);
     const verdict = this.#look(url).finally(() => {
       this.#underWay.delete(url);
@@ -81,8 +95,8 @@ export class ClientDocuments {
 
   async #fetch(url: string): Promise<Fetched> {
     const answer = await this.#deps.fetch(url, {
-      maxBytes: LIMITS.OAUTH_DOCUMENT_MAX_BYTES,
-      timeoutMs: LIMITS.OAUTH_DOCUMENT_TIMEOUT_MS,
+      maxBytes: OAUTH_DOCUMENT_MAX_BYTES,
+      timeoutMs: OAUTH_DOCUMENT_TIMEOUT_MS,
       headers: { accept: 'application/json' },
     });
     if (answer.kind !== 'answer') return refuse(`its document could not be read: ${answer.reason}`);
@@ -97,7 +111,7 @@ export class ClientDocuments {
 
 const refuse = (reason: string): Fetched => ({
   verdict: { kind: 'refused', reason },
-  lifeMs: LIMITS.OAUTH_DOCUMENT_REFUSED_MS,
+  lifeMs: OAUTH_DOCUMENT_REFUSED_MS,
 });
 
 /** As the configuration has it: at home a program's document may lie on this machine. */

@@ -12,7 +12,6 @@ import { randomId, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Selectable, Transaction } from 'kysely';
 import type { OauthRequestsTable } from '../../db/oauth-tables.ts';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import { writeAudit } from '../shared/audit.ts';
 import { type CreationContext, countCreation } from '../shared/creations.ts';
 import type { LoggedInActor, ServiceContext } from '../shared/service-context.ts';
@@ -20,6 +19,14 @@ import { parseScopes } from './authorize-request.rules.ts';
 import { isClientInOrder } from './clients.ts';
 import { endGrant } from './grants.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
+
+/** A program redeems its code at once; whoever reads it in a log later finds it worthless. */
+export const OAUTH_CODE_MS = 60_000;
+/**
+ * Programs that one account has connected; one more ends the one that was used longest ago.
+ * @limit accounts: Connected apps of one account | the app that was unused for longest is disconnected
+ */
+export const OAUTH_GRANTS_PER_ACCOUNT_MAX = 100;
 
 type Context = Pick<ServiceContext, 'db' | 'clock'>;
 type Asked = Selectable<OauthRequestsTable>;
@@ -144,7 +151,7 @@ const giveGrant = async (trx: Transaction<Schema>, { userId, epoch, asked, scope
       redirect_uri: asked.redirect_uri,
       code_challenge: asked.code_challenge,
       created_at: at,
-      expires_at: new Date(now + LIMITS.OAUTH_CODE_MS),
+      expires_at: new Date(now + OAUTH_CODE_MS),
     })
     .execute();
   await endOldest(trx, { userId, given: grantId, now });
@@ -166,7 +173,7 @@ const endOldest = async (
     .where('revoked_at', 'is', null)
     .orderBy(({ fn }) => fn.coalesce('last_used_at', 'created_at'), 'desc')
     .orderBy('id')
-    .offset(LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX - 1)
+    .offset(OAUTH_GRANTS_PER_ACCOUNT_MAX - 1)
     .execute();
   for (const { id: grantId } of over) await endGrant(trx, { grantId, actor: 'system', now });
 };

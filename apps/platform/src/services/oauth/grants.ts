@@ -10,12 +10,15 @@ import { actorName, writeAudit } from '../shared/audit.ts';
 import { RecentLookups } from '../shared/recent-lookups.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 
+/** Grants whose end is known without asking the database; for as long as the state of accounts. */
+const KNOWN_GRANTS_MAX = 20_000;
+
 /** Which grants live, as it was at most two seconds ago; what this process ends is known at once. */
 export class GrantCache {
   readonly #lookups: RecentLookups<{ readonly isRevoked: boolean }>;
 
   constructor({ db, clock }: { readonly db: Db; readonly clock: Clock }) {
-    this.#lookups = new RecentLookups({ clock, max: LIMITS.KNOWN_GRANTS_MAX, read: (id) => readGrant(db, id) });
+    this.#lookups = new RecentLookups({ clock, max: KNOWN_GRANTS_MAX, read: (id) => readGrant(db, id) });
   }
 
   /** Of the grant alone: whether its account is in order, and still of its epoch, its token tells. */

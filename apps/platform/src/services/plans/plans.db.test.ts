@@ -2,9 +2,8 @@ import type { ServerConfig } from '@tunnel/config/server';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createLinkServer, HeardChanges, type LinkServer } from '../../http/routes/edges/edge-link.fixture.ts';
-import { LIMITS } from '../../limits.ts';
 import { type Account, addAccount, addEdge, type LinkFixture } from '../edges/link.fixture.ts';
-import { upsertPlans } from './plans.ts';
+import { PLAN_CHANGES_MAX, upsertPlans } from './plans.ts';
 
 type Plans = ServerConfig['platform']['plans'];
 
@@ -55,7 +54,7 @@ it('tells edges of the accounts whose plan has changed, and of nobody else', asy
 
 it('lets edges ask by themselves when there are too many to name', async () => {
   await sql`
-    insert into users (email, plan) select 'u' || n || '@example.com', 'free' from generate_series(1, ${LIMITS.PLAN_CHANGES_MAX}::int) n
+    insert into users (email, plan) select 'u' || n || '@example.com', 'free' from generate_series(1, ${PLAN_CHANGES_MAX}::int) n
   `.execute(fixture.db);
   await start({ free: { ...FREE, tunnel_limit: 2 } });
   expect(await heard.until(1)).toMatchObject([{ kind: 'forget' }]);

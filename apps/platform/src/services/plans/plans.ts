@@ -4,8 +4,10 @@ import type { ServerConfig } from '@tunnel/config/server';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import { type AnnouncedChange, announceChanges } from '../shared/edge-changes.ts';
+
+/** Accounts that edges are told of by name when their plan has changed in server.toml; of more, edges ask by themselves. */
+export const PLAN_CHANGES_MAX = 1000;
 
 type Trx = Transaction<Schema>;
 
@@ -73,7 +75,7 @@ const hasOtherRights = (now: Rights, before: Rights | undefined): boolean =>
 /** Each account by name, or that all are to be asked for. */
 const newsOf = async (trx: Trx, plans: readonly string[]): Promise<readonly AnnouncedChange[]> => {
   if (plans.length === 0) return [];
-  const most = LIMITS.PLAN_CHANGES_MAX;
+  const most = PLAN_CHANGES_MAX;
   const { rows } = await sql<{ id: string }>`
     select id from users where plan = any(${plans}::text[]) limit ${most + 1}
   `.execute(trx);

@@ -2,7 +2,9 @@
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
+
+/** Tunnels that one change names: an edge reads lines of at most 64 KiB. */
+export const CLOSED_TUNNELS_PER_CHANGE = 100;
 
 export type AnnouncedChange =
   | { readonly kind: 'key-revoked'; readonly keyId: string; readonly accountId: string }
@@ -81,7 +83,7 @@ const rowOf = (change: AnnouncedChange) => ({
 /** As many changes as it takes: a line of the stream is bounded. */
 export const closingOf = (change: Extract<AnnouncedChange, { kind: 'tunnels-closed' }>): AnnouncedChange[] => {
   const { tunnelIds } = change;
-  const most = LIMITS.CLOSED_TUNNELS_PER_CHANGE;
+  const most = CLOSED_TUNNELS_PER_CHANGE;
   return Array.from({ length: Math.ceil(tunnelIds.length / most) }, (_, index) => ({
     ...change,
     tunnelIds: tunnelIds.slice(index * most, (index + 1) * most),

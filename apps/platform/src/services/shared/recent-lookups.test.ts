@@ -1,7 +1,6 @@
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { LIMITS } from '../../limits.ts';
-import { RecentLookups } from './recent-lookups.ts';
+import { KNOWN_USER_MS, RecentLookups } from './recent-lookups.ts';
 
 it('a query that failed fails those that wait for it, and is asked again by the next request', async () => {
   const answers = [Promise.reject<string>(new Error('away')), Promise.resolve('row')];
@@ -19,7 +18,7 @@ it('an answer is given again for two seconds, and afterwards only as the last on
   const lookups = new RecentLookups<string>({ clock, max: 8, read: () => Promise.resolve(rows.shift()!) });
   expect(lookups.recent('a')).toBeUndefined();
   await lookups.find('a');
-  await clock.advance(LIMITS.KNOWN_USER_MS - 1);
+  await clock.advance(KNOWN_USER_MS - 1);
   expect([lookups.recent('a'), lookups.find('a')]).toEqual(['old', 'old']);
   await clock.advance(1);
   expect([lookups.recent('a'), lookups.last('a')]).toEqual([undefined, 'old']);

@@ -1,6 +1,8 @@
 // Rows that the requests of the last two seconds asked for, so that not every request asks the database.
 import { Cache, type Clock } from '@tunnel/runtime';
-import { LIMITS } from '../../limits.ts';
+
+/** For so long: a suspension is in force within it. */
+export const KNOWN_USER_MS = 2000;
 
 interface Lookup<T> {
   /** null: there is no such row. */
@@ -23,7 +25,7 @@ export class RecentLookups<T> {
   constructor(options: RecentLookupsOptions<T>) {
     this.#options = options;
     const { max, clock } = options;
-    this.#lookups = new Cache({ max, clock, ttlMs: LIMITS.KNOWN_USER_MS, keepsExpired: true });
+    this.#lookups = new Cache({ max, clock, ttlMs: KNOWN_USER_MS, keepsExpired: true });
   }
 
   /** Requests that come together share one query. */

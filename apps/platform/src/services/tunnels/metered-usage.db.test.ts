@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { billingMonth } from '../../billing/rules/rating.rules.ts';
 import { Database } from '../../db/database.ts';
-import { LIMITS } from '../../limits.ts';
 import { addBilledAccount, meteredOf } from '../billing/billed-account.fixture.ts';
 import {
   type Account,
@@ -17,7 +16,7 @@ import {
   NOON,
   openedOf,
 } from '../edges/link.fixture.ts';
-import { storeRecords } from './store-records.ts';
+import { MONTH_LATE_MS, storeRecords } from './store-records.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -89,7 +88,7 @@ describe('metered usage', () => {
 
   it('belongs to the month in UTC that it happened in, and to the present one when that is closed', async () => {
     const account = await addBilledAccount(fixture.db);
-    fixture.clock.setWallClock(JULY + LIMITS.MONTH_LATE_MS - 1);
+    fixture.clock.setWallClock(JULY + MONTH_LATE_MS - 1);
     await carry(account, [
       [1, JULY - 1],
       [20, JULY],
@@ -98,7 +97,7 @@ describe('metered usage', () => {
       { month: '2030-06', bytes: 1 },
       { month: '2030-07', bytes: 20 },
     ]);
-    fixture.clock.setWallClock(JULY + LIMITS.MONTH_LATE_MS);
+    fixture.clock.setWallClock(JULY + MONTH_LATE_MS);
     await carry(account, [
       [300, JULY - 1],
       // A clock that is ahead by a month.
@@ -135,7 +134,7 @@ describe('metered usage', () => {
     );
   }, 120_000);
 
-  const monthOf = (at: number): string => billingMonth(at, fixture.clock.now(), LIMITS.MONTH_LATE_MS);
+  const monthOf = (at: number): string => billingMonth(at, fixture.clock.now(), MONTH_LATE_MS);
 
   const sendTwice = async (account: Account, by: Edge, used: readonly { bytes: number; hours: number }[]) => {
     const id = randomId('tun');

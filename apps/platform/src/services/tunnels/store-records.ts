@@ -4,13 +4,15 @@ import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { billingMonth } from '../../billing/rules/rating.rules.ts';
 import type { Schema } from '../../db/schema.ts';
-import { LIMITS } from '../../limits.ts';
 import type { NameSettings, NamesContext } from '../names/name-rows.ts';
 import { announceChanges } from '../shared/edge-changes.ts';
 import type { EdgeActor, ServiceContext } from '../shared/service-context.ts';
 import { applyRecords, type UsedBytes } from './entry-changes.ts';
 import { checkLimits, insertOpened, lockEntries, usesOf, writeEntries, writeSums } from './log-entries.ts';
 import { lockNamesOf, nameEntries } from './name-entries.ts';
+
+/** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */
+export const MONTH_LATE_MS = 50 * 60_000;
 
 type Trx = Transaction<Schema>;
 
@@ -122,7 +124,7 @@ const addMetered = async (trx: Transaction<Schema>, used: readonly UsedBytes[], 
   `.execute(trx);
 };
 
-const monthOfBill = (at: Date, now: number): string => billingMonth(at.getTime(), now, LIMITS.MONTH_LATE_MS);
+const monthOfBill = (at: Date, now: number): string => billingMonth(at.getTime(), now, MONTH_LATE_MS);
 
 const cleanEndpoint = (endpoint: WantedNameEndpoint): WantedNameEndpoint => ({
   ...endpoint,

@@ -1,9 +1,11 @@
 // Waiting for the next request of a tunnel: long polls at its edge, one after the other, without a gap between them.
 import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { LIMITS } from '../../limits.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { findOfProtocol, livingRegion, type TunnelEdgeContext } from './edge-state.ts';
+
+/** How often the list of an edge of before is looked at for a request that is waited for. */
+const REQUEST_POLL_MS = 1000;
 
 export interface AwaitRequestContext extends TunnelEdgeContext, Pick<ServiceContext, 'clock'> {}
 
@@ -79,7 +81,7 @@ const pollList = async (context: AwaitRequestContext, wait: Wait): Promise<Captu
   for (;;) {
     const leftMs = untilMs - clock.monotonic();
     if (leftMs <= 0) return null;
-    await pause(clock, Math.min(leftMs, LIMITS.REQUEST_POLL_MS), signal);
+    await pause(clock, Math.min(leftMs, REQUEST_POLL_MS), signal);
     const found = (await finished()).find((request) => !before.has(request.id) && isWanted(request, wait));
     if (found !== undefined) return found;
   }

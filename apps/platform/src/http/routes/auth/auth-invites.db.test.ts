@@ -1,6 +1,6 @@
 import type { ApiError, Registered, SignUpTerms } from '@tunnel/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LIMITS } from '../../../limits.ts';
+import { INVITE_MS } from '../../../services/accounts/invites.ts';
 import { invite } from '../../../services/accounts/operator-accounts.ts';
 import { type AccountsFixture, openAccounts, PASSWORD, sortedStatuses } from '../../auth/accounts.fixture.ts';
 
@@ -50,7 +50,7 @@ describe('sign-up by invitation', () => {
     expect(await refusalOf(await register(byInvite, email, ''))).toEqual(BY_INVITATION);
     expect(await refusalOf(await register(byInvite, email, token))).toEqual(BY_INVITATION);
     expect(await refusalOf(await register(byInvite, 'another@example.com', newer.token))).toEqual(BY_INVITATION);
-    await open.clock.advance(LIMITS.INVITE_MS);
+    await open.clock.advance(INVITE_MS);
     expect(await refusalOf(await register(byInvite, email, newer.token))).toEqual(BY_INVITATION);
   });
 

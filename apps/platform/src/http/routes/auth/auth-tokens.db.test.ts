@@ -11,8 +11,13 @@ import {
   SignJWT,
 } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LIMITS } from '../../../limits.ts';
-import { openPrivateKey, rotateSigningKeys, signingKeyRows } from '../../../services/auth/signing-key-store.ts';
+import {
+  openPrivateKey,
+  rotateSigningKeys,
+  SIGNING_KEY_RETIRED_MS,
+  signingKeyRows,
+} from '../../../services/auth/signing-key-store.ts';
+import { SIGNING_KEYS_KNOWN_MS } from '../../../services/auth/signing-keys.ts';
 import { type AccountsFixture, MASTER_KEY, MASTER_KEY_SOURCE, openAccounts } from '../../auth/accounts.fixture.ts';
 
 let fixture: AccountsFixture;
@@ -211,12 +216,12 @@ describe('signing keys', () => {
     // Known there since before the rotation, and read a moment ago.
     expect((await overTime(me(signed, beside))).status).toBe(200);
     expect((await me(old, beside)).status).toBe(200);
-    await fixture.clock.advance(LIMITS.SIGNING_KEYS_KNOWN_MS);
+    await fixture.clock.advance(SIGNING_KEYS_KNOWN_MS);
     expect((await publishedKeys()).keys.map((key) => key.kid)).toEqual([kid, kidOf(old)]);
     expect(kidOf((await fixture.logIn(email)).bearer)).toBe(kid);
     const endless = await forge({ exp: 9_999_999_999 }, { kid: kidOf(old) }, keptKey);
     expect((await me({ authorization: `Bearer ${endless}` })).status).toBe(200);
-    await fixture.clock.advance(LIMITS.SIGNING_KEY_RETIRED_MS);
+    await fixture.clock.advance(SIGNING_KEY_RETIRED_MS);
     expect((await overTime(me({ authorization: `Bearer ${endless}` }))).status).toBe(401);
     expect((await publishedKeys()).keys.map((key) => key.kid)).toEqual([kid]);
   });

@@ -23,7 +23,7 @@ import { receiveEvent } from '../../../services/billing/receive-event.ts';
 import { setSpendCap } from '../../../services/billing/spend-cap.ts';
 import { showStatus, showUsage } from '../../../services/billing/status.ts';
 import { subscribe } from '../../../services/billing/subscribe.ts';
-import { once } from '../../shared/idempotency.ts';
+import { IDEMPOTENCY_KEY_MAX_CHARACTERS, once } from '../../shared/idempotency.ts';
 import type { PlatformApp, PlatformEnv, UserRoutes } from '../../shared/platform-env.ts';
 import { EXTENSIONS, json, jsonBody, refused, userRoutes } from '../../shared/route-parts.ts';
 
@@ -39,7 +39,7 @@ const processorAway = refused(
 );
 const atTheProcessor = { 502: processorRefused, 503: processorAway };
 
-const keyLimit = { limit: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS };
+const keyLimit = { limit: IDEMPOTENCY_KEY_MAX_CHARACTERS };
 const keyRefusals = {
   400: refused('The Idempotency-Key has another form.', 'IDEMPOTENCY_KEY_INVALID', keyLimit),
   409: {
@@ -56,7 +56,7 @@ const keyHeader = z.object({
     .meta({
       description: 'The same order with the same key is carried out once and answered the same for 24 hours.',
       minLength: 1,
-      maxLength: LIMITS.IDEMPOTENCY_KEY_MAX_CHARACTERS,
+      maxLength: IDEMPOTENCY_KEY_MAX_CHARACTERS,
       pattern: '^[ -~]+$',
       examples: ['9b6f1c1e-7a51-4a8f-9a0c-2f6f3f1d8f55'],
     }),

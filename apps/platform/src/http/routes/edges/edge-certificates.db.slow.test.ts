@@ -11,8 +11,7 @@ import { createLogger } from '@tunnel/runtime';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { LIMITS } from '../../../limits.ts';
-import { CHALLENGES } from '../../../services/certificates/edge-certificates.ts';
+import { CERTIFICATES_PAGE, CHALLENGES } from '../../../services/certificates/edge-certificates.ts';
 import {
   addAccount,
   addEdge,
@@ -144,9 +143,9 @@ describe('GET /certificates', () => {
   });
 
   it('goes over several pages, and has no row twice', async () => {
-    await keep({ names: 'shop.example', copies: 2 * LIMITS.CERTIFICATES_PAGE + 1 });
+    await keep({ names: 'shop.example', copies: 2 * CERTIFICATES_PAGE + 1 });
     const lines = await snapshotOf();
-    expect(lines).toHaveLength(2 * LIMITS.CERTIFICATES_PAGE + 3);
+    expect(lines).toHaveLength(2 * CERTIFICATES_PAGE + 3);
     expect(new Set(lines.map((line) => JSON.stringify(line))).size).toBe(lines.length);
   });
 

@@ -1,8 +1,9 @@
 // Names over the link of an edge: the snapshot, the changes after it, and what the operator may have.
+
 import type { NameSnapshotLine } from '@tunnel/contract';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { LIMITS } from '../../../limits.ts';
+import { NAMES_PAGE } from '../../../services/domains/edge-domains.ts';
 import {
   type Account,
   addAccount,
@@ -75,11 +76,11 @@ describe('GET /names', () => {
   it('is whole however many pages there are, one that is full to the last row included', async () => {
     await sql`
       insert into names (kind, label, user_id, state)
-      select 'subdomain', 'n' || n, ${ann.accountId}::uuid, 'reserved' from generate_series(1, ${2 * LIMITS.NAMES_PAGE}::int) n
+      select 'subdomain', 'n' || n, ${ann.accountId}::uuid, 'reserved' from generate_series(1, ${2 * NAMES_PAGE}::int) n
     `.execute(fixture.db);
     const lines = await snapshotOf(eu);
     const labels = lines.flatMap((line) => ('label' in line ? [line.label] : []));
-    expect([lines.length, new Set(labels).size]).toEqual([2 * LIMITS.NAMES_PAGE + 2, 2 * LIMITS.NAMES_PAGE]);
+    expect([lines.length, new Set(labels).size]).toEqual([2 * NAMES_PAGE + 2, 2 * NAMES_PAGE]);
     expect(lines.at(-1)).toEqual({ end: true });
   });
 

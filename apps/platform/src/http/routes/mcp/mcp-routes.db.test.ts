@@ -1,9 +1,10 @@
 import { Fault } from '@tunnel/errors';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { LIMITS } from '../../../limits.ts';
 import { CALLS_PER_MINUTE, type McpFixture, openMcp, request } from '../../../mcp/mcp.fixture.ts';
+import { MCP_CALL_MAX_MS } from '../../../mcp/mcp-endpoint.ts';
 import { revokeKey } from '../../../services/keys/keys.ts';
+import { KNOWN_USER_MS } from '../../../services/shared/recent-lookups.ts';
 
 let mcp: McpFixture;
 beforeAll(async () => {
@@ -178,7 +179,7 @@ describe('429', () => {
     mcp.edges.asked.length = 0;
     const waiting = waitOn(mcp.keys.alice, new AbortController().signal).catch(() => 'cut');
     await eventually(() => expect(mcp.edges.asked).toHaveLength(1));
-    await mcp.clock.advance(LIMITS.MCP_CALL_MAX_MS);
+    await mcp.clock.advance(MCP_CALL_MAX_MS);
     expect(await waiting).toBe('cut');
   });
 });
@@ -226,7 +227,7 @@ describe('the look-up of a key', () => {
     };
     expect(await ask()).toEqual([{ kind: 'network', id: '127.0.0.1' }]);
     expect(await ask()).toEqual([]);
-    await mcp.clock.advance(LIMITS.KNOWN_USER_MS);
+    await mcp.clock.advance(KNOWN_USER_MS);
     expect(await ask()).toEqual([{ kind: 'account', id: mcp.alice.userId }]);
   });
 });

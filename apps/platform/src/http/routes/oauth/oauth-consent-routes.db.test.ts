@@ -6,10 +6,12 @@ import { problemOfAddress } from '@tunnel/rules/net';
 import { createGuardedFetch, randomToken } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LIMITS } from '../../../limits.ts';
+import { OAUTH_REQUEST_MS, OAUTH_REQUESTS_MAX } from '../../../services/oauth/authorize.ts';
 import { ClientDocuments } from '../../../services/oauth/client-documents.ts';
 import { createOauthClient, listOauthClients, revokeOauthClient } from '../../../services/oauth/clients.ts';
+import { OAUTH_CODE_MS, OAUTH_GRANTS_PER_ACCOUNT_MAX } from '../../../services/oauth/decide-request.ts';
 import { oauthAddresses } from '../../../services/oauth/oauth-addresses.ts';
+import { KNOWN_USER_MS } from '../../../services/shared/recent-lookups.ts';
 import { sortedStatuses } from '../../auth/accounts.fixture.ts';
 import { AttemptLimits } from '../../auth/attempt-limits.ts';
 import { type OauthFixture, openOauth, RESOURCE } from './oauth.fixture.ts';
@@ -184,7 +186,7 @@ describe('GET /oauth/authorize', () => {
     await sql`
       insert into oauth_requests (id, client_id, client_host, client_name, redirect_uri, code_challenge, resource, scope, expires_at)
       select 'flood' || n, '', '', '', '', '', '', '', ${new Date(fixture.accounts.clock.now() + 600_001)}
-      from generate_series(1, ${LIMITS.OAUTH_REQUESTS_MAX - 1}::int) n`.execute(db);
+      from generate_series(1, ${OAUTH_REQUESTS_MAX - 1}::int) n`.execute(db);
     expect((await show(id)).status).toBe(200);
     await fixture.accounts.clock.advance(10);
     await asked();
@@ -230,7 +232,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
   it('a code lives for a minute', async () => {
     const to = await landing(await decide(await asked(), { allow: true }));
     const code = to.searchParams.get('code') ?? '';
-    await fixture.accounts.clock.advance(LIMITS.OAUTH_CODE_MS);
+    await fixture.accounts.clock.advance(OAUTH_CODE_MS);
     const form = { grant_type: 'authorization_code', code, client_id: clientId, redirect_uri: REDIRECT_URI };
     expect((await fixture.token({ ...form, code_verifier: verifier })).status).toBe(400);
   });
@@ -268,7 +270,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
 
   it('comes too late after ten minutes', async () => {
     const id = await asked();
-    await fixture.accounts.clock.advance(LIMITS.OAUTH_REQUEST_MS);
+    await fixture.accounts.clock.advance(OAUTH_REQUEST_MS);
     ({ bearer } = await fixture.accounts.logIn(EMAIL));
     expect([(await show(id)).status, (await decide(id, { allow: true })).status]).toEqual([404, 404]);
   });
@@ -308,7 +310,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     const early = new Date(at.getTime() - 86_400_000);
     const more = { ...row, resource: RESOURCE, epoch: 0, created_at: early };
     await db.deleteFrom('oauth_grants').where('user_id', '=', userId).execute();
-    const many = Array.from({ length: LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX - 1 }, () => ({ ...more, last_used_at: at }));
+    const many = Array.from({ length: OAUTH_GRANTS_PER_ACCOUNT_MAX - 1 }, () => ({ ...more, last_used_at: at }));
     const { id: oldest } = await db.insertInto('oauth_grants').values(more).returning('id').executeTakeFirstOrThrow();
     await db.insertInto('oauth_grants').values(many).execute();
     await landing(await decide(await asked(), { allow: true }));
@@ -322,7 +324,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
     const at = new Date(fixture.accounts.clock.now());
     const row = { user_id, client_id: 'many', client_host: '', client_name: '', scope: 'tunnels:read', epoch: 0 };
     await db.deleteFrom('oauth_grants').where('user_id', '=', user_id).execute();
-    const many = Array.from({ length: LIMITS.OAUTH_GRANTS_PER_ACCOUNT_MAX }, (_, nr) => ({
+    const many = Array.from({ length: OAUTH_GRANTS_PER_ACCOUNT_MAX }, (_, nr) => ({
       ...{ ...row, resource: RESOURCE, created_at: at, last_used_at: at },
       // Lower than any that the database gives: by their ids it would be the new one.
       id: `00000000-0000-0000-0000-${`${nr}`.padStart(12, '0')}`,
@@ -366,7 +368,7 @@ describe('a client that the operator registered', () => {
       .execute();
     expect((await decide(waiting, { allow: true })).status).toBe(404);
     expect((await fixture.token({ ...fixture.refreshForm(refresh_token), client_id: id })).status).toBe(400);
-    await fixture.accounts.clock.advance(LIMITS.KNOWN_USER_MS);
+    await fixture.accounts.clock.advance(KNOWN_USER_MS);
     expect(await fixture.scopesAtMcp(access_token)).toBeNull();
     await expect(revokeOauthClient(context, OPERATOR, id)).rejects.toMatchObject({ code: 'OAUTH_CLIENT_UNKNOWN' });
     const [created] = await fixture.accounts.auditOf('oauth-client.created');

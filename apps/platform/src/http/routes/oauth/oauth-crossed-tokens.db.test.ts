@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../../limits.ts';
 import { restore, suspend } from '../../../services/accounts/account-standing.ts';
 import { openPrivateKey, signingKeyRows } from '../../../services/auth/signing-key-store.ts';
+import { KNOWN_USER_MS } from '../../../services/shared/recent-lookups.ts';
 import { MASTER_KEY, openAccounts, PASSWORD } from '../../auth/accounts.fixture.ts';
 import { CLIENT_ID, OauthFixture, openOauth, RESOURCE, refusalOf } from './oauth.fixture.ts';
 
@@ -216,7 +217,7 @@ describe('connected apps', () => {
     expect(await fixture.scopesAtMcp(access_token)).not.toBeNull();
     expect((await disconnect(bearer, grantId)).status).toBe(204);
     expect(await fixture.scopesAtMcp(access_token)).toBeNull();
-    await fixture.accounts.clock.advance(LIMITS.KNOWN_USER_MS);
+    await fixture.accounts.clock.advance(KNOWN_USER_MS);
     expect(await beside.scopesAtMcp(access_token)).toBeNull();
     expect((await fixture.token(fixture.refreshForm(refresh_token))).status).toBe(400);
     expect((await list(bearer)).grants.map(({ id }) => id)).not.toContain(grantId);

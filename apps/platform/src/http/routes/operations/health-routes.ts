@@ -5,10 +5,14 @@ import { type Clock, SingleFlight } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../../db/database.ts';
 import { notReady } from '../../../db/database-away.ts';
-import { LIMITS } from '../../../limits.ts';
 import { withTimeout } from '../../../timeout.ts';
 import type { PlatformApp, RouteContext } from '../../shared/platform-env.ts';
 import { json, refused } from '../../shared/route-parts.ts';
+
+/** Of GET /health/db. */
+const DATABASE_PROBE_MS = 1000;
+/** How long an answer of GET /health/db is given again. */
+const DATABASE_PROBE_KNOWN_MS = 1000;
 
 const tags = ['health'];
 
@@ -53,7 +57,7 @@ export class DatabaseProbe {
 
   async isWell(): Promise<boolean> {
     const { isWell, atMs } = this.#last;
-    if (this.#clock.monotonic() - atMs < LIMITS.DATABASE_PROBE_KNOWN_MS) return isWell;
+    if (this.#clock.monotonic() - atMs < DATABASE_PROBE_KNOWN_MS) return isWell;
     const startedMs = this.#clock.monotonic();
     const found = await this.#probe();
     this.#last = { isWell: found, atMs: startedMs };
@@ -61,7 +65,7 @@ export class DatabaseProbe {
   }
 
   #probe(): Promise<boolean> {
-    return withTimeout(this.#clock, this.#probes.run(), LIMITS.DATABASE_PROBE_MS).catch(() => false);
+    return withTimeout(this.#clock, this.#probes.run(), DATABASE_PROBE_MS).catch(() => false);
   }
 
   async #ask(): Promise<boolean> {
