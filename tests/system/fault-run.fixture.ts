@@ -1,11 +1,13 @@
 // Two tenants with visitors at a steady rate, while parts of the stack and clients are killed with -9. A test does it a few times, a script many times.
 // The run measures how long visitors of each tenant got nothing, how long the ports were closed, and what was billed.
+
 import { statSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
-import { EDGE_LIMITS } from '../../apps/edge/src/limits.ts';
+import { KEY_COPIES_WAIT_MS } from '../../apps/edge/src/backend/key-copies.ts';
+import { JOURNAL_DELIVER_MS } from '../../apps/edge/src/backend/usage-log.ts';
 import { embeddedUrl } from '../../apps/server/src/embedded-postgres/connection.ts';
 import { ask, serversOn } from './embedded-database.fixture.ts';
 import { Harness } from './harness.fixture.ts';
@@ -121,7 +123,7 @@ export class FaultRun {
     const servedAt = Date.now();
     await eventually(() => {
       const { mtimeMs } = statSync(join(this.stack.dataDir, 'edge-known-keys.jwe'));
-      const isLast = Date.now() - servedAt > EDGE_LIMITS.KEY_COPIES_WAIT_MS + 500;
+      const isLast = Date.now() - servedAt > KEY_COPIES_WAIT_MS + 500;
       if (!isLast || mtimeMs < this.#edgeKilledAt) throw new Error('the keys are not on the disk yet');
     }, SOON);
   }
@@ -276,7 +278,7 @@ class Tenant {
     // The edge tells the platform of usage every five seconds. What is billed by then stays so, unless something is billed twice.
     await eventually(async () => {
       billed = await this.#billed();
-      const isOver = performance.now() - since > EDGE_LIMITS.JOURNAL_DELIVER_MS + 1500;
+      const isOver = performance.now() - since > JOURNAL_DELIVER_MS + 1500;
       if (billed < (isOver ? least : whole.length)) throw new Error('usage is still on its way');
     }, SETTLED).catch(() => {});
     return { ...{ whole: whole.length, served: this.#served(), billed, least, most }, ...longestGap(whole, kills) };

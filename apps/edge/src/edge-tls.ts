@@ -7,8 +7,12 @@ import { type ServerConfig } from '@tunnel/config/server';
 import { CertificateFiles, type CertificatePair, type TicketScope, type TlsFiles, TlsTerms } from '@tunnel/http-shell';
 import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
 import type { CertificateListener } from './backend/certificates/edge-certificates.ts';
-import { CertificateStore } from './ingress/tls/certificate-store.ts';
-import { EDGE_LIMITS } from './limits.ts';
+import { CertificateStore, TLS_MADE_KEPT_MS } from './ingress/tls/certificate-store.ts';
+
+/** how often the edge looks whether its certificate has been renewed */
+const TLS_FILES_LOOK_MS = 2000;
+/** how often the edge looks whether the day is over whose key sealed the tickets of TLS sessions */
+const TLS_TICKETS_LOOK_MS = 60_000;
 
 interface EdgeTlsDeps {
   readonly clock: Clock;
@@ -57,7 +61,7 @@ export class EdgeTls implements CertificateListener {
     this.certificates = new CertificateStore({ terms: this.#terms, clock, domain: config.server.domain });
     this.#files = new CertificateFiles({
       paths: config.tls,
-      lookEveryMs: EDGE_LIMITS.TLS_FILES_LOOK_MS,
+      lookEveryMs: TLS_FILES_LOOK_MS,
       clock,
       logger,
       onRenewed: (files) => {
@@ -130,7 +134,7 @@ export class EdgeTls implements CertificateListener {
     await this.#files.start();
     this.certificates.setForAll(this.files);
     if (this.#config.tls.local_ca) await this.#openLocal();
-    this.#terms.start(EDGE_LIMITS.TLS_TICKETS_LOOK_MS, () => {
+    this.#terms.start(TLS_TICKETS_LOOK_MS, () => {
       this.certificates.renewTickets();
       this.#renewLocal().catch((error: unknown) => {
         this.#logger.error(
@@ -162,7 +166,7 @@ export class EdgeTls implements CertificateListener {
 
   async #renewLocal(): Promise<void> {
     const local = this.#local;
-    if (local === null || this.#clock.now() - local.madeAt < EDGE_LIMITS.TLS_MADE_KEPT_MS) return;
+    if (local === null || this.#clock.now() - local.madeAt < TLS_MADE_KEPT_MS) return;
     await this.#issueLocal(local.authority);
     this.#onRenewed();
   }

@@ -27,13 +27,15 @@ import { EdgeTls } from './edge-tls.ts';
 import { httpUrl } from './ingress/http/http-listeners.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
-import { EDGE_LIMITS } from './limits.ts';
 import { Balancer } from './routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
 import { PlatformRoute } from './routing/platform-route.ts';
 import { Registry } from './routing/registry.ts';
 import { ReturningEndpoints } from './routing/returning-endpoints.ts';
+
+/** connections to REST and metrics at once, however many descriptors there are */
+const API_CONNECTIONS_MAX = 2048;
 
 /** What the parts other than the drain may take to stop. */
 const STOP_GRACE_MS = 5000;
@@ -87,7 +89,7 @@ class ComposedEdge implements Edge {
     // Who gets a place at all.
     this.#connections = createProcessGate(config.limits, {
       ...deps,
-      ...{ takes: 'visitors, clients and callers', callersMax: EDGE_LIMITS.API_CONNECTIONS_MAX },
+      ...{ takes: 'visitors, clients and callers', callersMax: API_CONNECTIONS_MAX },
       trustedProxies: config.server.trusted_proxies,
     });
     this.#tls = new EdgeTls(config, deps, () => this.#renewTls());

@@ -1,10 +1,11 @@
 // GET /api/connections: each open connection as the operator sees it, and nobody else.
+
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { apiError, edgeConnections } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
+import { API_CONNECTIONS_SHOWN } from './connection-routes.ts';
 import { ADMIN_TOKEN, ALICE_KEY, PLATFORM_SECRET, type RestFixture, startRest } from './rest.fixture.ts';
 
 let rest: RestFixture;
@@ -55,13 +56,9 @@ it('names the tunnel of a visitor and the account of a client, where they are kn
 });
 
 it('is a bounded list with the whole count', async () => {
-  for (let n = 0; n < EDGE_LIMITS.API_CONNECTIONS_SHOWN + 5; n += 1) rest.gate.admission.enter('tcp', `n${n}`, n);
+  for (let n = 0; n < API_CONNECTIONS_SHOWN + 5; n += 1) rest.gate.admission.enter('tcp', `n${n}`, n);
   const { total, connections, truncated } = await list();
-  expect([total, connections.length, truncated]).toEqual([
-    EDGE_LIMITS.API_CONNECTIONS_SHOWN + 6,
-    EDGE_LIMITS.API_CONNECTIONS_SHOWN,
-    true,
-  ]);
+  expect([total, connections.length, truncated]).toEqual([API_CONNECTIONS_SHOWN + 6, API_CONNECTIONS_SHOWN, true]);
   expect(connections[0]?.network).toBe('n0');
 });
 

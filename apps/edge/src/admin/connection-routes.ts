@@ -2,7 +2,6 @@
 import { type EdgeConnection, type EdgeConnections, edgeConnections } from '@tunnel/contract';
 import { AcceptedConnection } from '@tunnel/http-shell';
 import type { Admission, ConnectionShare, Ticket } from '@tunnel/rules/admission';
-import { EDGE_LIMITS } from '../limits.ts';
 import {
   json,
   type KeyedRoutes,
@@ -11,6 +10,9 @@ import {
   type RestDependencies,
   requireOperator,
 } from './rest-context.ts';
+
+/** connections that GET /api/connections shows, the oldest ones */
+export const API_CONNECTIONS_SHOWN = 1000;
 
 const listConnectionsRoute = keyedRoute({
   method: 'get',
@@ -33,7 +35,7 @@ const listOf = (admission: RestDependencies['admission'], nowMs: number): EdgeCo
   const { tickets } = admission;
   const connections: EdgeConnection[] = [];
   for (const ticket of tickets) {
-    if (connections.length >= EDGE_LIMITS.API_CONNECTIONS_SHOWN) break;
+    if (connections.length >= API_CONNECTIONS_SHOWN) break;
     connections.push(show(ticket, nowMs));
   }
   return {

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
 import { SeenEvents } from './event-source.fixture.ts';
-import { EventStream } from './event-stream.ts';
+import { EventStream, SSE_QUEUE_MAX } from './event-stream.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -39,11 +38,11 @@ it('a full queue drops what comes, and says so where it would have stood', async
   const stream = new EventStream(() => {});
   const next = slowReader(stream);
   await next();
-  for (let n = 0; n < EDGE_LIMITS.SSE_QUEUE_MAX + 5; n += 1) stream.send(`id: ${n}\n\n`);
+  for (let n = 0; n < SSE_QUEUE_MAX + 5; n += 1) stream.send(`id: ${n}\n\n`);
   for (let n = 0; n < 3; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
   // There is room again, behind what is known to be missing.
   stream.send('id: later\n\n');
-  for (let n = 3; n < EDGE_LIMITS.SSE_QUEUE_MAX; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
+  for (let n = 3; n < SSE_QUEUE_MAX; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
   expect(await next()).toBe('event: lagged\ndata: {"missed":5}\n\n');
   expect(await next()).toBe('id: later\n\n');
 });
@@ -67,7 +66,7 @@ it('each gap is told by itself; together they count what was dropped, and the qu
     left += 1;
   }
   expect(told).toBe(sent);
-  expect(left).toBeLessThanOrEqual(EDGE_LIMITS.SSE_QUEUE_MAX + 1);
+  expect(left).toBeLessThanOrEqual(SSE_QUEUE_MAX + 1);
 });
 
 const missedIn = (text: string): number => Number(/"missed":(\d+)/.exec(text)?.[1]);

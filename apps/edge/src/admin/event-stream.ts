@@ -1,5 +1,9 @@
 // One consumer of Server-Sent Events: what waits for it, in order and bounded, and the body that it reads at its own pace.
-import { EDGE_LIMITS } from '../limits.ts';
+
+/** after which a consumer is told to come back when its stream has ended */
+const SSE_RETRY_MS = 2000;
+/** events that wait for one consumer; the next ones are dropped, and it is told how many */
+export const SSE_QUEUE_MAX = 256;
 
 /** Events that were dropped at this point of the order. */
 interface Lag {
@@ -15,7 +19,7 @@ export class EventStream {
   readonly #onClosed: () => void;
   readonly #waiting: (string | Lag)[] = [];
   /** First bytes at once: proxies and fetch() resolve, and the consumer knows when to come back. */
-  #opening: string | null = `retry: ${EDGE_LIMITS.SSE_RETRY_MS}\n\n`;
+  #opening: string | null = `retry: ${SSE_RETRY_MS}\n\n`;
   #state: 'open' | 'ending' | 'closed' = 'open';
   #pingDue = false;
   #wake: (() => void) | null = null;
@@ -32,7 +36,7 @@ export class EventStream {
   send(text: string): void {
     if (this.#state !== 'open') return;
     const last = this.#waiting.at(-1);
-    if (this.#waiting.length < EDGE_LIMITS.SSE_QUEUE_MAX) this.#waiting.push(text);
+    if (this.#waiting.length < SSE_QUEUE_MAX) this.#waiting.push(text);
     else if (typeof last === 'object') last.missed += 1;
     else this.#waiting.push({ missed: 1 });
     this.#wake?.();

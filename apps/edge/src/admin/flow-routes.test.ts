@@ -1,9 +1,10 @@
 // GET /api/tunnels/:id/flows: who talks to a udp tunnel, what was dropped, and the path; for whom the tunnel is.
+
 import { apiError, edgeFlows } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { UdpStage, type UdpStand } from '../ingress/udp/udp.fixture.ts';
-import { EDGE_LIMITS } from '../limits.ts';
+import { API_FLOWS_SHOWN } from './flow-routes.ts';
 import { ALICE } from './group.fixture.ts';
 import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, someTunnel, startRest } from './rest.fixture.ts';
 
@@ -70,7 +71,7 @@ describe('200', () => {
       expect(stand.totals.requests).toBe(210);
     });
     const { flows, total } = await list();
-    expect([flows.length, total]).toEqual([EDGE_LIMITS.API_FLOWS_SHOWN, 210]);
+    expect([flows.length, total]).toEqual([API_FLOWS_SHOWN, 210]);
   });
 
   it('is for the operator, too', async () => {

@@ -3,8 +3,10 @@ import { type EdgeFlow, edgeFlows } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { type Flow } from '@tunnel/rules/flows';
 import { hostPort, plainAddress } from '@tunnel/rules/net';
-import { EDGE_LIMITS } from '../limits.ts';
 import { findTunnel, json, type KeyedRoutes, type RestDependencies, refused, tunnelRoute } from './rest-context.ts';
+
+/** flows that GET /api/tunnels/:id/flows shows, the last active ones */
+export const API_FLOWS_SHOWN = 200;
 
 const listFlowsRoute = tunnelRoute({
   method: 'get',
@@ -23,7 +25,7 @@ export const addFlowRoutes = (routes: KeyedRoutes, deps: RestDependencies): void
     const on = port === null ? undefined : deps.udp.at(port);
     if (on === undefined) throw new Fault('TUNNEL_UNKNOWN');
     const [nowMs, wallMs] = [deps.monotonic(), deps.now()];
-    const flows = on.flows(EDGE_LIMITS.API_FLOWS_SHOWN).map((flow) => show(flow, nowMs, wallMs));
+    const flows = on.flows(API_FLOWS_SHOWN).map((flow) => show(flow, nowMs, wallMs));
     const { flowCount: total, dropped } = on;
     return context.json({ flows, total, dropped, ...deps.datagramPathOf(tunnel) }, 200);
   });

@@ -4,10 +4,10 @@ import { apiError, groupEvent } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { SeenEvents } from './event-source.fixture.ts';
 import { ALICE, BOB, OPERATOR } from './group.fixture.ts';
+import { SSE_CONSUMERS_MAX, SSE_CONSUMERS_PER_OWNER, SSE_KEEP_ALIVE_MS } from './group-feed.ts';
 import { ADMIN_TOKEN, ALICE_KEY, BOB_KEY, type RestFixture, startRest } from './rest.fixture.ts';
 
 const WEB = '/api/groups/http/web/events';
@@ -117,11 +117,11 @@ describe('events', () => {
   it('a comment every 30 s when nothing happens', async () => {
     await rest.groups.join('tun_1', ALICE);
     const seen = await watch(ALICE_KEY);
-    await clock.advance(EDGE_LIMITS.SSE_KEEP_ALIVE_MS - 1);
+    await clock.advance(SSE_KEEP_ALIVE_MS - 1);
     expect(seen.events).toHaveLength(1);
     await clock.advance(1);
     expect((await seen.until(2))[1]).toEqual({ comment: 'ping' });
-    await clock.advance(EDGE_LIMITS.SSE_KEEP_ALIVE_MS);
+    await clock.advance(SSE_KEEP_ALIVE_MS);
     await seen.until(3);
   });
 });
@@ -212,7 +212,7 @@ describe('bounds', () => {
   it('so many streams an account, then 429; one that ends makes room', async () => {
     const member = await rest.groups.join('tun_a', ALICE);
     await rest.groups.join('tun_b', BOB);
-    const [first, ...others] = Array.from({ length: EDGE_LIMITS.SSE_CONSUMERS_PER_OWNER }, () =>
+    const [first, ...others] = Array.from({ length: SSE_CONSUMERS_PER_OWNER }, () =>
       rest.feed.open(member.group as never, { owner: ALICE, keyId: 'k' }),
     );
     await refusal(ALICE_KEY);
@@ -225,7 +225,7 @@ describe('bounds', () => {
 
   it('so many streams in all', async () => {
     const member = await rest.groups.join('tun_a', ALICE);
-    for (let n = 0; n < EDGE_LIMITS.SSE_CONSUMERS_MAX; n += 1) {
+    for (let n = 0; n < SSE_CONSUMERS_MAX; n += 1) {
       rest.feed.open(member.group as never, { owner: { kind: 'account', accountId: `${n}` }, keyId: 'k' });
     }
     await refusal(ALICE_KEY);

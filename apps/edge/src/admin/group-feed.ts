@@ -5,11 +5,22 @@ import { Shares } from '@tunnel/rules/rate';
 import { type Owner, ownerKey, sameOwner } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Revocation } from '../backend/backend.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher, HealthChange } from '../routing/groups.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { EventStream } from './event-stream.ts';
+
+/** how often a stream of events says that it is alive */
+export const SSE_KEEP_ALIVE_MS = 30_000;
+/** streams of events at once; each takes one of the connections to the REST */
+export const SSE_CONSUMERS_MAX = 512;
+/**
+ * the same for one account, whichever of its keys asks, and for the operator
+ * @limit api: Event streams of one account | 429 `API_STREAMS_BUSY`
+ */
+export const SSE_CONSUMERS_PER_OWNER = 64;
+/** after which one that was too many is told to ask again */
+const SSE_BUSY_RETRY_MS = 5000;
 
 type Group = TunnelGroup<Tunnel>;
 
@@ -33,8 +44,8 @@ export class GroupFeed implements GroupWatcher {
   /** Those whose streams go on. */
   readonly #byGroup = new Map<Group, Set<Consumer>>();
   readonly #slots = new Shares({
-    limit: EDGE_LIMITS.SSE_CONSUMERS_MAX,
-    perHolder: EDGE_LIMITS.SSE_CONSUMERS_PER_OWNER,
+    limit: SSE_CONSUMERS_MAX,
+    perHolder: SSE_CONSUMERS_PER_OWNER,
   });
   /** Begins at the time, so that ids rise over a restart of the edge, too. */
   #lastId: number;
@@ -54,7 +65,7 @@ export class GroupFeed implements GroupWatcher {
   open(group: Group, listener: Listener): EventStream {
     this.#admit(listener.owner);
     const stream = new EventStream(() => this.#forget(consumer));
-    const ping = this.#clock.setInterval(() => stream.ping(), EDGE_LIMITS.SSE_KEEP_ALIVE_MS);
+    const ping = this.#clock.setInterval(() => stream.ping(), SSE_KEEP_ALIVE_MS);
     const consumer: Consumer = { group, listener, ownerKey: ownerKey(listener.owner), stream, ping };
     this.#consumers.add(consumer);
     this.#slots.take(ownerKey(listener.owner));
@@ -112,7 +123,7 @@ export class GroupFeed implements GroupWatcher {
     const refusal = this.#slots.refusal(ownerKey(owner));
     if (refusal === null) return;
     const limit = refusal === 'holder-full' ? this.#slots.perHolder : this.#slots.taken;
-    throw new Fault('API_STREAMS_BUSY', { limit, seconds: EDGE_LIMITS.SSE_BUSY_RETRY_MS / 1000 });
+    throw new Fault('API_STREAMS_BUSY', { limit, seconds: SSE_BUSY_RETRY_MS / 1000 });
   }
 
   #eventText({ group, member, healthy, reason, at }: HealthChange, viewer: Owner): string {

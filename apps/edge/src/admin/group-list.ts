@@ -10,9 +10,11 @@ import {
   showProtocol,
 } from '@tunnel/contract';
 import { maySee, type Owner } from '@tunnel/rules/tunnels';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
+
+/** a long list of groups is made and sent in parts of about this size, as fast as they are read */
+const API_CHUNK_BYTES = 64 * 1024;
 
 type Group = TunnelGroup<Tunnel>;
 
@@ -52,7 +54,7 @@ function* partsOf({ groups, viewer, regionId, lastAlertOf }: GroupListing): Gene
     const alertTo = (member: Tunnel) => lastAlertOf(group, member);
     for (const text of groupTexts(snapshotOf(group, viewer, regionId), alertTo)) {
       part += text;
-      if (part.length < EDGE_LIMITS.API_CHUNK_BYTES) continue;
+      if (part.length < API_CHUNK_BYTES) continue;
       yield part;
       part = '';
     }

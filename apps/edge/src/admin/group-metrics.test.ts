@@ -7,9 +7,8 @@ import { PeerTotals } from '../ingress/p2p/peer-joins.ts';
 import { RelayTotals } from '../ingress/tcp/relay-totals.ts';
 import { noTlsTotals } from '../ingress/tls/tls-totals.ts';
 import { noDrops, UdpTotals } from '../ingress/udp/udp-totals.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import { ALICE, BOB, GroupStage } from './group.fixture.ts';
-import { GroupMetrics } from './group-metrics.ts';
+import { GROUP_SERIES_KEPT_MS, GroupMetrics } from './group-metrics.ts';
 import { EdgeMetrics } from './metrics-server.ts';
 
 let clock: FakeClock;
@@ -99,7 +98,7 @@ it('a group that ended keeps its series for five minutes; one that comes back go
   const first = await join();
   first.group?.dispatched(first);
   stage.leave(first);
-  await clock.advance(EDGE_LIMITS.GROUP_SERIES_KEPT_MS - 1);
+  await clock.advance(GROUP_SERIES_KEPT_MS - 1);
   expect(await groupSeries()).toEqual({
     'tunnel_group_members{group="db",region="eu",healthy="true"}': 0,
     'tunnel_group_members{group="db",region="eu",healthy="false"}': 0,
@@ -110,7 +109,7 @@ it('a group that ended keeps its series for five minutes; one that comes back go
   again.group?.dispatched(again);
   expect((await groupSeries())['tunnel_group_dispatches_total{group="db",region="eu"}']).toBe(2);
   stage.leave(again);
-  await clock.advance(EDGE_LIMITS.GROUP_SERIES_KEPT_MS);
+  await clock.advance(GROUP_SERIES_KEPT_MS);
   expect(await groupSeries()).toEqual({});
 });
 

@@ -2,19 +2,23 @@
 
 import { type ProbeKind } from '@tunnel/rules/tunnels';
 import type { Clock, Metrics, Sample } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher } from '../routing/groups.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
 import { GroupSeries, type GroupSeriesValues } from './group-series.rules.ts';
+
+/** how long the metrics of a group outlive it; one that comes back in time goes on counting */
+export const GROUP_SERIES_KEPT_MS = 300_000;
+/** groups whose metrics outlive them; the oldest go first */
+const GROUP_SERIES_KEPT_MAX = 10_000;
 
 type Group = TunnelGroup<Tunnel>;
 
 export class GroupMetrics implements GroupWatcher {
   readonly #clock: Clock;
   readonly #series = new GroupSeries<Group>({
-    keptMs: EDGE_LIMITS.GROUP_SERIES_KEPT_MS,
-    keptMax: EDGE_LIMITS.GROUP_SERIES_KEPT_MAX,
+    keptMs: GROUP_SERIES_KEPT_MS,
+    keptMax: GROUP_SERIES_KEPT_MAX,
     dispatchesOf: (group) => group.tally({ kind: 'operator' }).totalDispatches,
   });
 

@@ -4,7 +4,6 @@ import { type EdgePeer, edgePeers } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Context } from 'hono';
 import type { JoinedPeer } from '../ingress/p2p/joined-peer.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import {
   findTunnel,
   json,
@@ -16,6 +15,9 @@ import {
   tunnelIdParam,
   tunnelRoute,
 } from './rest-context.ts';
+
+/** peers that GET /api/tunnels/:id/peers shows, the first ones; `[p2p] peers_per_tunnel` is 100 unless an operator says more */
+const API_PEERS_SHOWN = 1000;
 
 const listPeersRoute = tunnelRoute({
   method: 'get',
@@ -41,7 +43,7 @@ const dismissPeerRoute = keyedRoute({
 export const addPeerRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {
   routes.add(listPeersRoute, (context) => {
     const joined = deps.peers.of(p2pTunnelId(deps, context));
-    const peers = joined.slice(0, EDGE_LIMITS.API_PEERS_SHOWN).map(show);
+    const peers = joined.slice(0, API_PEERS_SHOWN).map(show);
     return context.json({ peers, total: joined.length }, 200);
   });
   routes.add(dismissPeerRoute, (context) => {

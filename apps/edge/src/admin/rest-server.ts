@@ -18,7 +18,6 @@ import {
   unreadableFault,
 } from '@tunnel/http-shell';
 import type { MiddlewareHandler } from 'hono';
-import { EDGE_LIMITS } from '../limits.ts';
 import { addCaptureRoutes } from './capture-routes.ts';
 import { addCertificateRoutes } from './certificate-routes.ts';
 import { addConnectionRoutes } from './connection-routes.ts';
@@ -29,10 +28,20 @@ import { addPolicyRoutes } from './policy-routes.ts';
 import { json, KeyedRoutes, keyedRoute, type RestDependencies, type RestEnv } from './rest-context.ts';
 import { addTunnelRoutes } from './tunnel-routes.ts';
 
+/**
+ * no request of the REST needs more
+ * @limit api: Request body, size (edge) | 413 `API_BODY_TOO_LARGE`
+ */
+const API_BODY_MAX_BYTES = 64 * 1024;
+/** a request head that is not complete by then is dropped */
+const API_HEAD_TIMEOUT_MS = 15_000;
+/** a whole request that is not complete by then is dropped */
+const API_REQUEST_TIMEOUT_MS = 30_000;
+
 /** Of the REST and of the metrics. Their requests last milliseconds, and the edge has drained before: a stop waits for none. */
 export const API_BOUNDS: HttpListenerOptions['bounds'] = {
-  headTimeoutMs: EDGE_LIMITS.API_HEAD_TIMEOUT_MS,
-  requestTimeoutMs: EDGE_LIMITS.API_REQUEST_TIMEOUT_MS,
+  headTimeoutMs: API_HEAD_TIMEOUT_MS,
+  requestTimeoutMs: API_REQUEST_TIMEOUT_MS,
 };
 
 interface RestGates {
@@ -101,7 +110,7 @@ const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   const app = new OpenAPIHono<RestEnv>({ defaultHook: refuseUnreadable });
   const answerOf = createErrorMapper({ logger: deps.logger, failed: 'a REST request failed' });
   const unrouted = createUnroutedFault(app, { headAfter: 'get' });
-  app.use(giveRequestId(deps.newRequestId), boundBody(EDGE_LIMITS.API_BODY_MAX_BYTES));
+  app.use(giveRequestId(deps.newRequestId), boundBody(API_BODY_MAX_BYTES));
   app.onError((error, context) =>
     sendError(context, answerOf(callerGone(context, error) ?? error, context.get('requestId'))),
   );

@@ -3,8 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { eventually, FakeClock, startTcpServer } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { SLOTS, StartQueue } from './alert-limiter.ts';
+import { ALERT_STARTS_PER_TURN, SLOTS, StartQueue } from './alert-limiter.ts';
 import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts';
 
 const silentLookup = () => new Promise<never>(() => {});
@@ -116,14 +115,14 @@ it('what is dropped or refused in numbers is one line a second, which says how m
 it('a few begin in each turn of the event loop, in order, and none is forgotten', async () => {
   const queue = new StartQueue();
   const begun: number[] = [];
-  const count = EDGE_LIMITS.ALERT_STARTS_PER_TURN * 2 + 1;
+  const count = ALERT_STARTS_PER_TURN * 2 + 1;
   const begin = (n: number) => void queue.next().then(() => begun.push(n));
   for (let n = 0; n < count; n++) begin(n);
   expect(begun).toEqual([]);
   await nextTurn();
-  expect(begun).toHaveLength(EDGE_LIMITS.ALERT_STARTS_PER_TURN);
+  expect(begun).toHaveLength(ALERT_STARTS_PER_TURN);
   await nextTurn();
-  expect(begun).toHaveLength(EDGE_LIMITS.ALERT_STARTS_PER_TURN * 2);
+  expect(begun).toHaveLength(ALERT_STARTS_PER_TURN * 2);
   await nextTurn();
   begin(count);
   await nextTurn();

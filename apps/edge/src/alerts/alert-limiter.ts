@@ -1,6 +1,8 @@
 // What alerts may cost the edge: how many are under way at once, and how many begin in one turn of the event loop.
 import { InFlight } from '@tunnel/rules/rate';
-import { EDGE_LIMITS } from '../limits.ts';
+
+/** alerts that begin in one turn of the event loop: frames are handled in between */
+export const ALERT_STARTS_PER_TURN = 8;
 
 export type AlertDestination = 'operator' | 'tenant';
 
@@ -53,7 +55,7 @@ export class StartQueue {
   }
 
   #run(): void {
-    for (const start of this.#waiting.splice(0, EDGE_LIMITS.ALERT_STARTS_PER_TURN)) start();
+    for (const start of this.#waiting.splice(0, ALERT_STARTS_PER_TURN)) start();
     if (this.#waiting.length > 0) setImmediate(() => this.#run());
   }
 }

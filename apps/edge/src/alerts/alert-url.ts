@@ -2,7 +2,9 @@
 import { problemOfAddress } from '@tunnel/rules/net';
 import { InFlight } from '@tunnel/rules/rate';
 import { addressIn, type Clock, type NameLookup, UrlGuard } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
+
+/** a registration waits this long for the name in its alert URL; the alert checks it anyway */
+const ALERT_LOOKUP_TIMEOUT_MS = 1000;
 
 export interface AlertUrlsDeps {
   readonly allowPrivate: boolean;
@@ -26,13 +28,10 @@ export class AlertUrls extends UrlGuard {
    * A warning for the tenant, or null. It never holds up a registration for long, and no longer than `withinMs`; the alert
    * is checked in any case.
    */
-  async checkAtRegistration(
-    text: string,
-    withinMs: number = EDGE_LIMITS.ALERT_LOOKUP_TIMEOUT_MS,
-  ): Promise<string | null> {
+  async checkAtRegistration(text: string, withinMs: number = ALERT_LOOKUP_TIMEOUT_MS): Promise<string | null> {
     const reading = this.read(text);
     if (reading.kind === 'refused') return warningOf(reading);
-    const waitMs = Math.min(withinMs, EDGE_LIMITS.ALERT_LOOKUP_TIMEOUT_MS);
+    const waitMs = Math.min(withinMs, ALERT_LOOKUP_TIMEOUT_MS);
     if (addressIn(reading.url) !== null || waitMs <= 0 || !this.#lookups.begin()) return null;
     const deadline = new AbortController();
     const timer = this.#clock.setTimeout(() => deadline.abort(), waitMs);

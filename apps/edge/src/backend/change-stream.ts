@@ -2,9 +2,19 @@
 import { type EdgeChange, edgeChange } from '@tunnel/contract';
 import { afterConnect, afterFailure, type BackoffState, CALM } from '@tunnel/rules/rate';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { PlatformLink } from './platform-link.ts';
 import { linesIn } from './stream-lines.ts';
+
+/** a stream of changes without a sign of life for so long is dead and asked for anew */
+export const PLATFORM_CHANGES_SILENT_MS = 25_000;
+/** one line of that stream */
+const PLATFORM_CHANGE_MAX_BYTES = 64 * 1024;
+/** the first pause before that stream is asked for again */
+const PLATFORM_RETRY_MIN_MS = 200;
+/** the longest one: a key that was revoked meanwhile is heard of soon after the return */
+export const PLATFORM_RETRY_MAX_MS = 2000;
+/** a stream that lived this long was a good one: the pauses begin anew */
+const PLATFORM_RETRY_STABLE_MS = 10_000;
 
 export interface ChangeStreamOptions {
   readonly clock: Clock;
@@ -14,9 +24,9 @@ export interface ChangeStreamOptions {
 }
 
 const RULES = {
-  minMs: EDGE_LIMITS.PLATFORM_RETRY_MIN_MS,
-  maxMs: EDGE_LIMITS.PLATFORM_RETRY_MAX_MS,
-  stableAfterMs: EDGE_LIMITS.PLATFORM_RETRY_STABLE_MS,
+  minMs: PLATFORM_RETRY_MIN_MS,
+  maxMs: PLATFORM_RETRY_MAX_MS,
+  stableAfterMs: PLATFORM_RETRY_STABLE_MS,
 };
 
 export class ChangeStream {
@@ -70,7 +80,7 @@ export class ChangeStream {
       this.#backoff = afterConnect(this.#backoff, clock.monotonic());
       const onChunk = (): void => this.#heard(ending);
       onChunk();
-      const reading = { maxBytes: EDGE_LIMITS.PLATFORM_CHANGE_MAX_BYTES, signal: ending.signal, onChunk };
+      const reading = { maxBytes: PLATFORM_CHANGE_MAX_BYTES, signal: ending.signal, onChunk };
       for await (const line of linesIn(body, reading)) {
         if (ending.signal.aborted) break;
         const change = changeOf(line);
@@ -89,7 +99,7 @@ export class ChangeStream {
 
   #heard(ending: AbortController): void {
     this.#silence?.cancel();
-    this.#silence = this.#options.clock.setTimeout(() => ending.abort(), EDGE_LIMITS.PLATFORM_CHANGES_SILENT_MS);
+    this.#silence = this.#options.clock.setTimeout(() => ending.abort(), PLATFORM_CHANGES_SILENT_MS);
   }
 
   #comeBack(): void {

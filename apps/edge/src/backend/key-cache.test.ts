@@ -2,7 +2,15 @@ import type { KeyAnswer } from '@tunnel/contract';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
-import { KeyCache } from './key-cache.ts';
+import {
+  KEY_CHECKS_PER_SECOND,
+  KEY_CHECKS_WAITING_MAX,
+  KEY_FRESH_MS,
+  KEY_REFUSED_MS,
+  KEY_STALE_MS,
+  KeyCache,
+  REFUSED_KEYS_MAX,
+} from './key-cache.ts';
 
 const GOOD: KeyAnswer = {
   ok: true,
@@ -37,7 +45,7 @@ const away = async (): Promise<never> => {
 describe('a key that was accepted', () => {
   it('is not asked for again for a minute', async () => {
     await keys.verify('a');
-    await clock.advance(EDGE_LIMITS.KEY_FRESH_MS - 1);
+    await clock.advance(KEY_FRESH_MS - 1);
     expect(await keys.verify('a')).toMatchObject({ ok: true, owner: { accountId: 'alice' }, keyId: 'key_1' });
     expect(asked).toEqual(['a']);
     await clock.advance(1);
@@ -48,7 +56,7 @@ describe('a key that was accepted', () => {
   it('is good for an hour while the platform is away, and not longer', async () => {
     await keys.verify('a');
     answer = away;
-    await clock.advance(EDGE_LIMITS.KEY_STALE_MS - 1);
+    await clock.advance(KEY_STALE_MS - 1);
     expect((await keys.verify('a')).ok).toBe(true);
     await clock.advance(1);
     expect(await keys.verify('a')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
@@ -58,11 +66,11 @@ describe('a key that was accepted', () => {
 
   it('is refused at once when the platform says so later, away or not', async () => {
     await keys.verify('a');
-    await clock.advance(EDGE_LIMITS.KEY_FRESH_MS);
+    await clock.advance(KEY_FRESH_MS);
     answer = async () => BAD;
     expect((await keys.verify('a')).ok).toBe(false);
     answer = away;
-    await clock.advance(EDGE_LIMITS.KEY_REFUSED_MS);
+    await clock.advance(KEY_REFUSED_MS);
     expect((await keys.verify('a')).ok).toBe(false);
   });
 
@@ -111,7 +119,7 @@ describe('a key that was refused', () => {
     expect((await keys.verify('a')).ok).toBe(false);
     expect(asked).toHaveLength(1);
     answer = async () => GOOD;
-    await clock.advance(EDGE_LIMITS.KEY_REFUSED_MS);
+    await clock.advance(KEY_REFUSED_MS);
     expect((await keys.verify('a')).ok).toBe(true);
   });
 
@@ -126,7 +134,7 @@ describe('a key that was refused', () => {
 it('remembers a bounded number of keys: the oldest goes first, and guesses push nothing out', async () => {
   answer = async (hash) => (hash.startsWith('good') ? { ...GOOD, key_id: `key of ${hash}` } : BAD);
   await keys.verify('good first');
-  for (let n = 0; n < EDGE_LIMITS.REFUSED_KEYS_MAX + 10; n += 1) await keys.check(`guess ${n}`);
+  for (let n = 0; n < REFUSED_KEYS_MAX + 10; n += 1) await keys.check(`guess ${n}`);
   expect(keys.byKeyId('key of good first')).toBeDefined();
   for (let n = 0; n < EDGE_LIMITS.KNOWN_KEYS_MAX; n += 1) await keys.check(`good ${n}`);
   expect(keys.all()).toHaveLength(EDGE_LIMITS.KNOWN_KEYS_MAX);
@@ -134,7 +142,6 @@ it('remembers a bounded number of keys: the oldest goes first, and guesses push 
 });
 
 it('is asked at a bounded pace by clients that all come at once: the rest waits, and is refused for now when too many do', async () => {
-  const { KEY_CHECKS_PER_SECOND, KEY_CHECKS_WAITING_MAX } = EDGE_LIMITS;
   const verdicts = Array.from({ length: KEY_CHECKS_PER_SECOND + KEY_CHECKS_WAITING_MAX + 1 }, (_, n) =>
     keys.verify(`key ${n}`),
   );
@@ -150,10 +157,10 @@ it('is asked at a bounded pace by clients that all come at once: the rest waits,
 describe('while the platform is heard', () => {
   it('an accepted key stays good, however long ago it was asked for; the hour begins when it goes away', async () => {
     await keys.verify('a');
-    await clock.advance(5 * EDGE_LIMITS.KEY_STALE_MS);
+    await clock.advance(5 * KEY_STALE_MS);
     keys.heard();
     answer = away;
-    await clock.advance(EDGE_LIMITS.KEY_STALE_MS - 1);
+    await clock.advance(KEY_STALE_MS - 1);
     expect((await keys.verify('a')).ok).toBe(true);
     await clock.advance(1);
     expect(await keys.verify('a')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
@@ -181,7 +188,7 @@ describe('a key of an earlier run', () => {
     expect(next.byKeyId('key_1')?.account.tunnel_limit).toBe(3);
     // That somebody was heard says nothing of it: whoever revoked it did so before.
     next.heard();
-    await clock.advance(EDGE_LIMITS.KEY_STALE_MS);
+    await clock.advance(KEY_STALE_MS);
     expect(await next.verify(hash)).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
   });
 
@@ -203,7 +210,7 @@ describe('a key of an earlier run', () => {
   it('is not believed when its time is over, or of later than now', async () => {
     const kept = keys.kept();
     answer = away;
-    for (const known_at of [clock.now() + 1, clock.now() - EDGE_LIMITS.KEY_STALE_MS]) {
+    for (const known_at of [clock.now() + 1, clock.now() - KEY_STALE_MS]) {
       next = new KeyCache({ clock, ask: (of) => answer(of) });
       next.restore(kept.map((key) => ({ ...key, known_at })));
       expect((await next.verify(hash)).ok).toBe(false);

@@ -7,6 +7,25 @@ import type { KeyVerdict } from './backend.ts';
 import { KeyCheckQueue } from './key-check-queue.ts';
 import type { KeptKey } from './key-copies.ts';
 
+/**
+ * a key that the platform accepted is not asked for again before this
+ * @limit operator: Key that the platform accepted, time until the edge asks again | a revoked key is refused within this time even if the edge missed the change
+ */
+export const KEY_FRESH_MS = 60_000;
+/**
+ * how long an accepted key is good while the platform is away
+ * @limit operator: Platform away, time for which known keys keep working | `AUTH_BACKEND_AWAY`
+ */
+export const KEY_STALE_MS = 3600 * 1000;
+/** a refused key is not asked for again before this */
+export const KEY_REFUSED_MS = 5000;
+/** refused keys that are remembered; apart, so that guesses push no good key out */
+export const REFUSED_KEYS_MAX = 10_000;
+/** questions for keys of clients that come in, in any second: after a restart they come all at once */
+export const KEY_CHECKS_PER_SECOND = 200;
+/** clients whose keys wait for that; a client waits 10 s for its answer, further ones are told to come again */
+export const KEY_CHECKS_WAITING_MAX = 1000;
+
 export interface CachedKey {
   readonly tokenHash: string;
   readonly keyId: string;
@@ -51,16 +70,18 @@ export class KeyCache {
 
   constructor(options: KeyCacheOptions) {
     this.#options = options;
-    const { REFUSED_KEYS_MAX: max, KEY_REFUSED_MS: ttlMs } = EDGE_LIMITS;
+    const max = REFUSED_KEYS_MAX;
+    const ttlMs = KEY_REFUSED_MS;
     this.#refused = new Cache({ max, ttlMs, clock: options.clock });
-    const { KEY_CHECKS_PER_SECOND: perSecond, KEY_CHECKS_WAITING_MAX: waitingMax } = EDGE_LIMITS;
+    const perSecond = KEY_CHECKS_PER_SECOND;
+    const waitingMax = KEY_CHECKS_WAITING_MAX;
     this.#queue = new KeyCheckQueue({ clock: options.clock, perSecond, waitingMax });
   }
 
   async verify(tokenHash: string): Promise<KeyVerdict> {
     const now = this.#options.clock.monotonic();
     const cached = this.#accepted.peek(tokenHash);
-    if (cached !== undefined && now - cached.askedAt < EDGE_LIMITS.KEY_FRESH_MS) return accept(cached);
+    if (cached !== undefined && now - cached.askedAt < KEY_FRESH_MS) return accept(cached);
     const fault = this.#refused.peek(tokenHash);
     if (fault !== undefined) return { ok: false, fault };
     return this.#share(tokenHash, () => this.#askInTurn(tokenHash));
@@ -104,8 +125,8 @@ export class KeyCache {
     const { clock } = this.#options;
     for (const { token_hash, key_id, unlimited, account, known_at } of keys) {
       const age = clock.now() - known_at;
-      if (age < 0 || age >= EDGE_LIMITS.KEY_STALE_MS || this.#accepted.peek(token_hash) !== undefined) continue;
-      const askedAt = clock.monotonic() - Math.max(age, EDGE_LIMITS.KEY_FRESH_MS);
+      if (age < 0 || age >= KEY_STALE_MS || this.#accepted.peek(token_hash) !== undefined) continue;
+      const askedAt = clock.monotonic() - Math.max(age, KEY_FRESH_MS);
       this.#add({
         tokenHash: token_hash,
         keyId: key_id,
@@ -179,8 +200,7 @@ export class KeyCache {
 
   #whileAway(tokenHash: string): KeyVerdict {
     const cached = this.#accepted.peek(tokenHash);
-    const isStanding =
-      cached !== undefined && this.#options.clock.monotonic() - this.#knownAt(cached) < EDGE_LIMITS.KEY_STALE_MS;
+    const isStanding = cached !== undefined && this.#options.clock.monotonic() - this.#knownAt(cached) < KEY_STALE_MS;
     if (!isStanding) return { ok: false, fault: new Fault('AUTH_BACKEND_AWAY') };
     if (cached.isRestored) this.#usedOnTrust.add(tokenHash);
     return accept(cached);
@@ -213,7 +233,7 @@ export class KeyCache {
   }
 
   #staleSince(): number {
-    return this.#options.clock.monotonic() - EDGE_LIMITS.KEY_FRESH_MS;
+    return this.#options.clock.monotonic() - KEY_FRESH_MS;
   }
 }
 

@@ -3,7 +3,15 @@
 import { accountRights } from '@tunnel/contract';
 import { type Clock, type Logger, SealedFiles, type Secret, SerialRuns, type Timer } from '@tunnel/runtime';
 import * as z from 'zod';
-import { EDGE_LIMITS } from '../limits.ts';
+
+/** of these, how many are kept on the disk for a start without the platform; the last ones */
+const KEY_COPIES_MAX = 5000;
+/** the copy waits so long for more keys */
+export const KEY_COPIES_WAIT_MS = 2000;
+/** how often it is written anew, so that it says until when the platform was heard */
+const KEY_COPIES_EVERY_MS = 5 * 60_000;
+/** a larger file of them is not read */
+const KEY_COPIES_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Without the address of who has it: that is told, and never stored. */
 const keptKey = z.object({
@@ -43,9 +51,9 @@ export class KeyCopies {
   /** Those of the last run; none where there is no file, or it cannot be opened. Never rejects. */
   async start(): Promise<readonly KeptKey[]> {
     const { clock, file, isOfOneRun, logger } = this.#options;
-    this.#often = clock.setInterval(() => this.changed(), EDGE_LIMITS.KEY_COPIES_EVERY_MS);
+    this.#often = clock.setInterval(() => this.changed(), KEY_COPIES_EVERY_MS);
     try {
-      return z.array(keptKey).parse(this.#files.read(file, EDGE_LIMITS.KEY_COPIES_MAX_BYTES) ?? []);
+      return z.array(keptKey).parse(this.#files.read(file, KEY_COPIES_MAX_BYTES) ?? []);
     } catch (error) {
       const reason = (error as Error).message;
       if (!isOfOneRun) logger.warn({ file, reason }, 'the copy of known keys cannot be opened');
@@ -58,7 +66,7 @@ export class KeyCopies {
     this.#soon ??= this.#options.clock.setTimeout(() => {
       this.#soon = undefined;
       void this.#writes.run();
-    }, EDGE_LIMITS.KEY_COPIES_WAIT_MS);
+    }, KEY_COPIES_WAIT_MS);
   }
 
   async stop(): Promise<void> {
@@ -70,7 +78,7 @@ export class KeyCopies {
   async #write(): Promise<void> {
     const { file, read } = this.#options;
     try {
-      await this.#files.write(file, read().slice(-EDGE_LIMITS.KEY_COPIES_MAX));
+      await this.#files.write(file, read().slice(-KEY_COPIES_MAX));
       this.#hasFailed = false;
     } catch (error) {
       this.#failed(error as Error);

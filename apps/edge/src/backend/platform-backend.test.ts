@@ -2,8 +2,9 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import type { Logger } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { Revocation } from './backend.ts';
+import { PLATFORM_CHANGES_SILENT_MS, PLATFORM_RETRY_MAX_MS } from './change-stream.ts';
+import { KEY_COPIES_WAIT_MS } from './key-copies.ts';
 import {
   askedTunnel,
   closedTunnel,
@@ -11,9 +12,11 @@ import {
   openedTunnel,
   type PlatformFixture,
 } from './platform-backend.fixture.ts';
-import type { PlatformBackend } from './platform-backend.ts';
+import { PLATFORM_HEARTBEAT_MS, type PlatformBackend } from './platform-backend.ts';
+import { PLATFORM_CALL_TIMEOUT_MS, PLATFORM_PAUSE_MS } from './platform-link.ts';
 import { ScriptedPlatform } from './scripted-platform.fixture.ts';
 import { TunnelCounters } from './tunnel-counters.ts';
+import { JOURNAL_DELIVER_MS, JOURNAL_WRITE_MS, PLATFORM_STOP_MS } from './usage-log.ts';
 
 let clock: FakeClock;
 let platform: ScriptedPlatform;
@@ -34,7 +37,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   const stopped = backend.stop();
-  await clock.advance(EDGE_LIMITS.PLATFORM_STOP_MS);
+  await clock.advance(PLATFORM_STOP_MS);
   await stopped;
   await fixture.cleanUp();
 });
@@ -55,7 +58,7 @@ describe('heartbeats', () => {
   it('come at once, every few seconds, and again when the ports are open', async () => {
     expect(platform.heartbeats).toMatchObject([{ run_id: 'run_1', open_tunnels: 0, api_secret: 'secret-of-this-run' }]);
     open('tun_1');
-    await clock.advance(EDGE_LIMITS.PLATFORM_HEARTBEAT_MS);
+    await clock.advance(PLATFORM_HEARTBEAT_MS);
     await eventually(() => expect(platform.heartbeats).toHaveLength(2));
     expect(platform.heartbeats[1]).toMatchObject({ open_tunnels: 1 });
     backend.ready();
@@ -70,9 +73,9 @@ describe('usage', () => {
     for (let n = 0; n < 20; n += 1) {
       counters.addBytes(100);
       counters.addRequest();
-      await clock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS);
+      await clock.advance(JOURNAL_WRITE_MS);
     }
-    await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
+    await clock.advance(JOURNAL_DELIVER_MS);
     await untilStored(2);
     await eventually(() => expect(platform.tunnels.get('tun_1')).toMatchObject({ requests: 20, bytes: 2000 }));
     expect(platform.batches.length).toBeLessThan(5);
@@ -84,12 +87,12 @@ describe('usage', () => {
     for (let n = 0; n < 4; n += 1) {
       platform.lostAnswers = 1;
       counters.addBytes(1000);
-      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(JOURNAL_DELIVER_MS);
       await eventually(() => expect(platform.lostAnswers).toBe(0));
     }
-    await clock.advance(2 * EDGE_LIMITS.JOURNAL_DELIVER_MS);
+    await clock.advance(2 * JOURNAL_DELIVER_MS);
     await eventually(async () => {
-      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')?.bytes).toBe(4000);
     });
     const repeated = platform.batches.filter(({ first }, at) => platform.batches[at - 1]?.first === first);
@@ -120,7 +123,7 @@ describe('usage', () => {
     expect(platform.stored).toEqual([]);
     platform.state = 'here';
     await eventually(async () => {
-      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 3 * 10 ** 9 });
     });
     expect(platform.stored.filter(({ kind }) => kind === 'usage').length).toBeLessThan(3);
@@ -140,7 +143,7 @@ describe('usage', () => {
     const tunnel = openedTunnel('tun_1', 'alice');
     killed.backend.tunnelOpened(tunnel);
     tunnel.counters.addBytes(123);
-    await itsClock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS);
+    await itsClock.advance(JOURNAL_WRITE_MS);
     // The disk has a time of its own: it is killed when its one file has the numbers and the bytes, and nothing is under way.
     await eventually(async () => expect(await journalTexts(fixture.folder)).toEqual([expect.stringMatching(SEALED)]));
     isKilled = true;
@@ -148,7 +151,7 @@ describe('usage', () => {
     const next = await makePlatformBackend({ clock, platform, folder: fixture.folder, runId: 'run_2' });
     await next.backend.start();
     await eventually(async () => {
-      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 123, isOpen: false });
     });
     // A process that is killed loses its descriptors; this one has to give them back.
@@ -166,7 +169,7 @@ describe('usage', () => {
     const said = (): unknown[] => error.mock.calls.map(([, text]) => text as unknown);
     const once = [expect.stringContaining('check its credential'), expect.stringContaining('they are kept')];
     await eventually(() => expect(said()).toEqual(once));
-    await clock.advance(3 * EDGE_LIMITS.JOURNAL_DELIVER_MS);
+    await clock.advance(3 * JOURNAL_DELIVER_MS);
     expect(said()).toEqual(once);
     expect(await refused.backend.verifyKey('tnl_alice')).toMatchObject({ fault: { code: 'AUTH_BACKEND_AWAY' } });
     await refused.backend.stop();
@@ -178,11 +181,11 @@ describe('a platform that hangs', () => {
   it('costs one client its time limit, and those after it nothing', async () => {
     platform.goAway('silent');
     const slow = backend.verifyKey('tnl_alice');
-    await clock.advance(EDGE_LIMITS.PLATFORM_CALL_TIMEOUT_MS);
+    await clock.advance(PLATFORM_CALL_TIMEOUT_MS);
     expect(await slow).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
     expect(await backend.verifyKey('tnl_bob')).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });
     platform.state = 'here';
-    await clock.advance(EDGE_LIMITS.PLATFORM_PAUSE_MS);
+    await clock.advance(PLATFORM_PAUSE_MS);
     expect((await backend.verifyKey('tnl_alice')).ok).toBe(true);
   });
 
@@ -191,11 +194,11 @@ describe('a platform that hangs', () => {
     const late = await makePlatformBackend({ clock, platform, runId: 'run_2' });
     await late.backend.start();
     const slow = late.backend.verifyKey('tnl_alice');
-    await clock.advance(EDGE_LIMITS.PLATFORM_CALL_TIMEOUT_MS);
+    await clock.advance(PLATFORM_CALL_TIMEOUT_MS);
     expect((await slow).ok).toBe(false);
     expect((await late.backend.verifyKey('tnl_alice')).ok).toBe(false);
     platform.state = 'here';
-    await clock.advance(EDGE_LIMITS.PLATFORM_PAUSE_MS);
+    await clock.advance(PLATFORM_PAUSE_MS);
     expect((await late.backend.verifyKey('tnl_alice')).ok).toBe(true);
     expect(platform.heartbeats.some(({ run_id }) => run_id === 'run_2')).toBe(true);
     await late.backend.stop();
@@ -213,7 +216,7 @@ describe('a platform that is back', () => {
     await untilStored(2);
     platform.goAway();
     backend.tunnelClosed(closedTunnel('tun_1', 'alice'));
-    await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
+    await clock.advance(JOURNAL_DELIVER_MS);
     platform.state = 'here';
     expect(await backend.admitTunnel(askedTunnel('tun_3', 'alice'))).toBeNull();
     expect(platform.tunnels.get('tun_1')?.isOpen).toBe(false);
@@ -250,7 +253,7 @@ describe('limits while the platform is away', () => {
     expect(await backend.admitTunnel(askedTunnel('tun_3', 'alice'))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
     platform.state = 'here';
     await eventually(async () => {
-      await clock.advance(EDGE_LIMITS.JOURNAL_DELIVER_MS);
+      await clock.advance(JOURNAL_DELIVER_MS);
       expect(platform.tunnels.has('tun_3')).toBe(false);
     });
   });
@@ -260,7 +263,7 @@ describe('changes', () => {
   /** That a line has ended is noticed in a turn of its own; the pause before the next one begins there. */
   const untilOpenLines = (count: number): Promise<void> =>
     eventually(async () => {
-      await clock.advance(EDGE_LIMITS.PLATFORM_RETRY_MAX_MS);
+      await clock.advance(PLATFORM_RETRY_MAX_MS);
       expect(platform.openLines).toBe(count);
     });
 
@@ -277,7 +280,7 @@ describe('changes', () => {
     platform.revokeKey('tnl_alice');
     platform.state = 'here';
     await eventually(async () => {
-      await clock.advance(EDGE_LIMITS.PLATFORM_RETRY_MAX_MS);
+      await clock.advance(PLATFORM_RETRY_MAX_MS);
       expect(heard).toMatchObject([{ keyId: 'key_1', fault: { code: 'AUTH_TOKEN_REVOKED' } }]);
     });
     expect(await backend.verifyKey('tnl_alice')).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_REVOKED' } });
@@ -310,9 +313,9 @@ describe('changes', () => {
 
   it('on a line that has fallen silent are asked for on another', async () => {
     const before = calls('/changes');
-    await clock.advance(EDGE_LIMITS.PLATFORM_CHANGES_SILENT_MS);
+    await clock.advance(PLATFORM_CHANGES_SILENT_MS);
     await eventually(async () => {
-      await clock.advance(EDGE_LIMITS.PLATFORM_RETRY_MAX_MS);
+      await clock.advance(PLATFORM_RETRY_MAX_MS);
       expect(calls('/changes')).toBeGreaterThan(before);
     });
     await untilOpenLines(1);
@@ -337,7 +340,7 @@ describe('a start without the platform', () => {
   /** As after a crash of the process: what the disk has by then. */
   const startAgain = async (): Promise<PlatformBackend> => {
     const file = `${fixture.namesFolder}/edge-known-keys.jwe`;
-    await clock.advance(EDGE_LIMITS.KEY_COPIES_WAIT_MS);
+    await clock.advance(KEY_COPIES_WAIT_MS);
     await eventually(async () => expect((await readFile(file, 'utf8')).split('.')).toHaveLength(5));
     platform.goAway();
     next = await makePlatformBackend({ clock, platform, logger, namesFolder: fixture.namesFolder, runId: 'run_2' });
@@ -347,7 +350,7 @@ describe('a start without the platform', () => {
 
   afterEach(async () => {
     const stopped = next?.backend.stop();
-    await clock.advance(EDGE_LIMITS.PLATFORM_STOP_MS);
+    await clock.advance(PLATFORM_STOP_MS);
     await stopped;
     await next?.cleanUp();
     next = undefined;
@@ -373,14 +376,14 @@ describe('a start without the platform', () => {
     platform.revokeKey('tnl_alice');
     platform.state = 'here';
     await eventually(async () => {
-      await clock.advance(EDGE_LIMITS.PLATFORM_HEARTBEAT_MS);
+      await clock.advance(PLATFORM_HEARTBEAT_MS);
       expect(revoked).toMatchObject([{ fault: { code: 'AUTH_TOKEN_REVOKED' } }]);
     });
   });
 
   it('with another credential, or a file that was changed, knows none and says so', async () => {
     await backend.verifyKey('tnl_alice');
-    await clock.advance(EDGE_LIMITS.KEY_COPIES_WAIT_MS);
+    await clock.advance(KEY_COPIES_WAIT_MS);
     const file = `${fixture.namesFolder}/edge-known-keys.jwe`;
     await eventually(async () => expect((await readFile(file, 'utf8')).split('.')).toHaveLength(5));
     const text = await readFile(file, 'utf8');

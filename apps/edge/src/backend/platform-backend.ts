@@ -10,7 +10,6 @@ import {
 import { Fault } from '@tunnel/errors';
 import type { Owner } from '@tunnel/rules/tunnels';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import { AccountTunnels, ClosedAccounts } from './accounts.ts';
 import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
 import { PlatformCertificates } from './certificates/platform-certificates.ts';
@@ -23,6 +22,11 @@ import type { ReservedNames } from './names/reserved-names.ts';
 import type { DomainKeepers } from './names/verified-domains.ts';
 import { type LinkFetch, PlatformLink } from './platform-link.ts';
 import { UsageLog } from './usage-log.ts';
+
+/** how often the edge tells the platform that it lives */
+export const PLATFORM_HEARTBEAT_MS = 5000;
+/** keys asked for at once when the edge has missed changes and asks for all of them again */
+const KEY_CHECKS_AT_ONCE = 8;
 
 export interface PlatformBackendOptions {
   readonly clock: Clock;
@@ -82,7 +86,7 @@ export class PlatformBackend implements Backend {
       clock,
       logger,
       link,
-      everyMs: EDGE_LIMITS.PLATFORM_HEARTBEAT_MS,
+      everyMs: PLATFORM_HEARTBEAT_MS,
       describe: () => ({ run_id: runId, ...describe(), open_tunnels: this.#tunnels.size }),
       onSent: () => this.#followAfter(this.#changes.since),
       onBack: () => {
@@ -279,7 +283,7 @@ export class PlatformBackend implements Backend {
         if (!verdict.ok && !verdict.fault.retryable) this.#revoke({ keyId: key.keyId, fault: verdict.fault });
       }
     };
-    await Promise.all(Array.from({ length: EDGE_LIMITS.KEY_CHECKS_AT_ONCE }, askOn));
+    await Promise.all(Array.from({ length: KEY_CHECKS_AT_ONCE }, askOn));
   }
 
   #revoke(revocation: Revocation): void {

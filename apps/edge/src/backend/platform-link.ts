@@ -24,6 +24,13 @@ import type { Clock, Secret } from '@tunnel/runtime';
 import type { ZodType } from 'zod';
 import { EDGE_LIMITS } from '../limits.ts';
 
+/** a call to the platform that is not answered by then has failed */
+export const PLATFORM_CALL_TIMEOUT_MS = 5000;
+/** after a failed call nobody waits for the platform this long: what the edge knows decides */
+export const PLATFORM_PAUSE_MS = 1000;
+/** whether a challenge is ours must be known by then; else it is not */
+const CHALLENGE_QUESTION_MS = 2000;
+
 /** The global fetch, unless a test stands in for the platform. */
 export type LinkFetch = (request: Request) => Promise<Response>;
 
@@ -58,10 +65,10 @@ interface CallTerms {
   readonly timeoutMs: number;
 }
 
-const USUAL: CallTerms = { pauses: true, timeoutMs: EDGE_LIMITS.PLATFORM_CALL_TIMEOUT_MS };
+const USUAL: CallTerms = { pauses: true, timeoutMs: PLATFORM_CALL_TIMEOUT_MS };
 /** That it cannot be had says nothing of who asks for one key or name. */
 const APART: CallTerms = { ...USUAL, pauses: false };
-const CHALLENGE: CallTerms = { pauses: false, timeoutMs: EDGE_LIMITS.CHALLENGE_QUESTION_MS };
+const CHALLENGE: CallTerms = { pauses: false, timeoutMs: CHALLENGE_QUESTION_MS };
 
 export class PlatformLink {
   readonly #options: PlatformLinkOptions;
@@ -200,7 +207,7 @@ export class PlatformLink {
       return answer;
     } catch (error) {
       const failure = failureOf(error);
-      if (failure.kind === 'away' && pauses) this.#pausedUntil = clock.monotonic() + EDGE_LIMITS.PLATFORM_PAUSE_MS;
+      if (failure.kind === 'away' && pauses) this.#pausedUntil = clock.monotonic() + PLATFORM_PAUSE_MS;
       throw failure;
     } finally {
       timer.cancel();

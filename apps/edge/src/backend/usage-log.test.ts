@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
 import { closedTunnel, openedTunnel, quiet } from './platform-backend.fixture.ts';
 import { PlatformLink } from './platform-link.ts';
 import { TunnelCounters } from './tunnel-counters.ts';
-import { UsageLog } from './usage-log.ts';
+import { JOURNAL_RECORDS_MAX, JOURNAL_STREAM_END_MS, JOURNAL_WRITE_MS, UsageLog } from './usage-log.ts';
 
 let root: TemporaryDirectory;
 let clock: FakeClock;
@@ -41,7 +40,7 @@ const bytesOnDisk = (): number => onDisk().reduce((sum, { bytes = 0 }) => sum + 
 describe('what a tunnel carries', () => {
   it('is on disk within a tenth of a second', async () => {
     counters.addBytes(70);
-    await clock.advance(EDGE_LIMITS.JOURNAL_WRITE_MS - 1);
+    await clock.advance(JOURNAL_WRITE_MS - 1);
     expect(bytesOnDisk()).toBe(0);
     await clock.advance(1);
     await eventually(() => expect(bytesOnDisk()).toBe(70));
@@ -58,7 +57,7 @@ describe('what a tunnel carries', () => {
       counters.addBytes(1);
       log.streamEnded();
     }
-    await clock.advance(EDGE_LIMITS.JOURNAL_STREAM_END_MS + 1);
+    await clock.advance(JOURNAL_STREAM_END_MS + 1);
     await eventually(() => expect(bytesOnDisk()).toBe(1070));
     // One more, and perhaps one of the delivery, which goes on beside it.
     expect(onDisk().length - lines).toBeLessThanOrEqual(3);
@@ -79,6 +78,6 @@ describe('what a tunnel carries', () => {
 
 it('is full when too much waits for the platform, and says so', () => {
   expect(log.isFull).toBe(false);
-  for (let n = 0; n < EDGE_LIMITS.JOURNAL_RECORDS_MAX; n += 1) log.abandoned(`tun_${n}`, 'alice');
+  for (let n = 0; n < JOURNAL_RECORDS_MAX; n += 1) log.abandoned(`tun_${n}`, 'alice');
   expect(log.isFull).toBe(true);
 }, 60_000);

@@ -1,12 +1,35 @@
 // Openings, ends and usage of accounts' tunnels on their way to the platform: metered, journalled, delivered.
 import { showProtocol, type TunnelQuestion } from '@tunnel/contract';
 import { type Clock, type Logger, randomId, type Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { TunnelClosed, TunnelOpened } from './backend.ts';
 import { Journal } from './journal/journal.ts';
 import { JournalDelivery } from './journal-delivery.ts';
 import type { PlatformLink } from './platform-link.ts';
 import { UsageMeter } from './usage-meter.ts';
+
+/** what the last delivery may take when the edge stops; the rest waits on the disk */
+export const PLATFORM_STOP_MS = 3000;
+/** what tunnels have carried is on disk after this: the most that a kill of the process takes */
+export const JOURNAL_WRITE_MS = 100;
+/** the end of a stream is written at once, but not more often than this */
+export const JOURNAL_STREAM_END_MS = 5;
+/** how often the platform is told of usage; of openings and ends it is told at once */
+export const JOURNAL_DELIVER_MS = 5000;
+/** records that the platform is told of at once */
+const JOURNAL_BATCH_RECORDS = 1000;
+/** the same by their size */
+const JOURNAL_BATCH_BYTES = 1024 * 1024;
+/** lines behind the last summary; then the usage of one tunnel and day is summed up anew */
+const JOURNAL_TAIL_BYTES = 8 * 1024 * 1024;
+/** lines that wait for a slow disk, usage summed up; with more, no tunnel of an account is opened until the disk has taken them */
+const JOURNAL_QUEUE_BYTES = 8 * 1024 * 1024;
+/**
+ * summed records that wait for the platform; with more, no tunnel of an account is opened until it is back
+ * @limit operator: Usage records that wait for the platform | no tunnel is opened until the platform is back
+ */
+export const JOURNAL_RECORDS_MAX = 100_000;
+/** the counters of an ended tunnel are watched this long, and until its last connection ends */
+const USAGE_AFTER_END_MS = 60_000;
 
 export interface UsageLogOptions {
   readonly clock: Clock;
@@ -39,18 +62,18 @@ export class UsageLog {
       folder,
       logger,
       newId: () => randomId('jrn'),
-      batch: { records: EDGE_LIMITS.JOURNAL_BATCH_RECORDS, bytes: EDGE_LIMITS.JOURNAL_BATCH_BYTES },
-      tailBytes: EDGE_LIMITS.JOURNAL_TAIL_BYTES,
-      queueBytes: EDGE_LIMITS.JOURNAL_QUEUE_BYTES,
+      batch: { records: JOURNAL_BATCH_RECORDS, bytes: JOURNAL_BATCH_BYTES },
+      tailBytes: JOURNAL_TAIL_BYTES,
+      queueBytes: JOURNAL_QUEUE_BYTES,
     });
-    const everyMs = EDGE_LIMITS.JOURNAL_DELIVER_MS;
+    const everyMs = JOURNAL_DELIVER_MS;
     this.#delivery = new JournalDelivery({ clock, logger, journal: this.#journal, link, runId, everyMs });
-    this.#meter = new UsageMeter({ clock, afterEndMs: EDGE_LIMITS.USAGE_AFTER_END_MS });
+    this.#meter = new UsageMeter({ clock, afterEndMs: USAGE_AFTER_END_MS });
   }
 
   /** So much waits for the platform, or for the disk, that nothing new should begin. */
   get isFull(): boolean {
-    return this.#journal.size >= EDGE_LIMITS.JOURNAL_RECORDS_MAX || this.#journal.waiting.isFull;
+    return this.#journal.size >= JOURNAL_RECORDS_MAX || this.#journal.waiting.isFull;
   }
 
   get queue(): { readonly bytes: number; readonly timesFull: number } {
@@ -59,7 +82,7 @@ export class UsageLog {
 
   async start(): Promise<void> {
     await this.#journal.start();
-    this.#ticking = this.#clock.setInterval(() => this.#write(), EDGE_LIMITS.JOURNAL_WRITE_MS);
+    this.#ticking = this.#clock.setInterval(() => this.#write(), JOURNAL_WRITE_MS);
     this.#delivery.start();
   }
 
@@ -71,7 +94,7 @@ export class UsageLog {
     this.#write();
     let timer: Timer | undefined;
     const late = new Promise((resolve) => {
-      timer = this.#clock.setTimeout(() => resolve(false), EDGE_LIMITS.PLATFORM_STOP_MS);
+      timer = this.#clock.setTimeout(() => resolve(false), PLATFORM_STOP_MS);
     });
     await Promise.race([this.#delivery.deliver(), late]);
     timer?.cancel();
@@ -127,7 +150,7 @@ export class UsageLog {
   /** At once, and then not again for some milliseconds: more of them, the more tunnels have to be written about. */
   streamEnded(): void {
     if (this.#soon !== null) return;
-    const pauseMs = EDGE_LIMITS.JOURNAL_STREAM_END_MS + this.#meter.changed / TUNNELS_PER_PAUSE_MS;
+    const pauseMs = JOURNAL_STREAM_END_MS + this.#meter.changed / TUNNELS_PER_PAUSE_MS;
     const delayMs = Math.max(0, this.#writtenAt + pauseMs - this.#clock.monotonic());
     this.#soon = this.#clock.setTimeout(() => {
       this.#soon = null;

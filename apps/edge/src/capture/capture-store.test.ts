@@ -4,12 +4,19 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
-import type { CaptureStore } from './capture-store.ts';
+import {
+  CAPTURE_BYTES_MAX,
+  CAPTURE_BYTES_PER_TUNNEL,
+  CAPTURE_KEPT_AFTER_END_MS,
+  CAPTURE_SWEEP_MS,
+  CAPTURE_TUNNELS_REMEMBERED,
+  type CaptureStore,
+} from './capture-store.ts';
 import { CaptureRecorder } from './recorder.ts';
 
 const web = captureTunnel('tun_web');
 const GET = requestHead('GET /');
-const HOUR_MS = EDGE_LIMITS.CAPTURE_KEPT_AFTER_END_MS;
+const HOUR_MS = CAPTURE_KEPT_AFTER_END_MS;
 
 const begin = (store: CaptureStore, tunnel = web, head = GET): CaptureRecorder => {
   const recorder = store.begin(tunnel, head, 0, 'chunks');
@@ -70,7 +77,7 @@ describe('what is kept', () => {
     const { store } = captureStore();
     const first = begin(store);
     for (let n = 0; n < 150; n++) begin(store, web, large(30_000));
-    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL);
+    expect(store.bytes).toBeLessThanOrEqual(CAPTURE_BYTES_PER_TUNNEL);
     expect(sizeOf(store, 'tun_web')).toBeGreaterThan(130);
     const before = store.bytes;
     first.onRequestBody(Buffer.alloc(1000), 0, 1000);
@@ -79,7 +86,7 @@ describe('what is kept', () => {
     expect([store.bytes, first.requestBody, first.responseText]).toEqual([before, null, '']);
     const newest = store.list('tun_web', 200).recorders;
     for (const recorder of newest) recorder.onRequestBody(Buffer.alloc(16_384), 0, 16_384);
-    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL);
+    expect(store.bytes).toBeLessThanOrEqual(CAPTURE_BYTES_PER_TUNNEL);
   });
 });
 
@@ -98,8 +105,8 @@ describe('all tunnels together', () => {
   it('stay within their bytes, and everybody keeps something', () => {
     const { store } = captureStore();
     fill(store, 100);
-    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_MAX);
-    expect(store.bytes).toBeGreaterThan(EDGE_LIMITS.CAPTURE_BYTES_MAX / 2);
+    expect(store.bytes).toBeLessThanOrEqual(CAPTURE_BYTES_MAX);
+    expect(store.bytes).toBeGreaterThan(CAPTURE_BYTES_MAX / 2);
     const sizes = Array.from({ length: 100 }, (_, n) => sizeOf(store, `tun_${n}`));
     expect(Math.min(...sizes)).toBeGreaterThan(0);
   });
@@ -111,7 +118,7 @@ describe('all tunnels together', () => {
     for (let n = 0; n < 1000; n++) begin(store, captureTunnel('tun_0'), head);
     for (let n = 0; n < 1000; n++) begin(store, captureTunnel('tun_1'), head);
     expect(sizeOf(store, 'tun_quiet')).toBe(1);
-    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_MAX);
+    expect(store.bytes).toBeLessThanOrEqual(CAPTURE_BYTES_MAX);
   });
 
   it('an account that restarts its tunnels again and again pushes out its own oldest, and nothing of another account', () => {
@@ -123,7 +130,7 @@ describe('all tunnels together', () => {
       for (const tunnel of tunnels) store.tunnelRemoved(tunnel);
     }
     expect(store.list('tun_other', 1000).recorders).toEqual([...other].reverse());
-    expect(store.bytes).toBeGreaterThan(EDGE_LIMITS.CAPTURE_BYTES_MAX * 0.99);
+    expect(store.bytes).toBeGreaterThan(CAPTURE_BYTES_MAX * 0.99);
     // What is left of the other account's room is used, by the latest of all.
     expect(sizeOf(store, 'tun_0_0')).toBe(0);
     expect(sizeOf(store, 'tun_3_59')).toBe(PER_TUNNEL);
@@ -163,13 +170,13 @@ describe('all tunnels together', () => {
     /** A tunnel gives its own oldest then, however much room the store has and whoever is beyond its share. */
     const isBeyondItsOwnBounds = (kept: readonly Kept[], tunnelId: string): boolean => {
       const own = kept.filter((one) => one.tunnelId === tunnelId);
-      return bytesOf(own) > EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL || own.length > EDGE_LIMITS.CAPTURES_PER_TUNNEL;
+      return bytesOf(own) > CAPTURE_BYTES_PER_TUNNEL || own.length > EDGE_LIMITS.CAPTURES_PER_TUNNEL;
     };
 
     /** What is wrong with the choice of this giver, at the moment it gives; null: nothing. One write may need several givers, one after the other. */
     const faultOf = (kept: readonly Kept[], giver: Kept, writer: string, share: number): string | null => {
       if (giver.tunnelId === writer && isBeyondItsOwnBounds(kept, writer)) return null;
-      if (bytesOf(kept) <= EDGE_LIMITS.CAPTURE_BYTES_MAX) return `${giver.account} gave though there was room`;
+      if (bytesOf(kept) <= CAPTURE_BYTES_MAX) return `${giver.account} gave though there was room`;
       const held = (account: string): number => bytesOf(kept.filter((one) => one.account === account));
       const most = Math.max(...[...new Set(kept.map(({ account }) => account))].map(held));
       const isFair = most <= share || held(giver.account) === most;
@@ -201,14 +208,14 @@ describe('all tunnels together', () => {
         for (const gone of letGo.mock.contexts) {
           const giver = kept.find(({ recorder }) => recorder === gone);
           if (giver === undefined) throw new Error('one went twice');
-          const fault = faultOf(kept, giver, tunnelId, EDGE_LIMITS.CAPTURE_BYTES_MAX * accountShare);
+          const fault = faultOf(kept, giver, tunnelId, CAPTURE_BYTES_MAX * accountShare);
           if (fault !== null) throw new Error(fault);
           givers.push(giver.account);
           kept = kept.filter((one) => one !== giver);
         }
         letGo.mockClear();
         if (store.bytes !== bytesOf(kept)) throw new Error(`${store.bytes} bytes instead of ${bytesOf(kept)}`);
-        if (store.bytes > EDGE_LIMITS.CAPTURE_BYTES_MAX) throw new Error(`${store.bytes} bytes are too many`);
+        if (store.bytes > CAPTURE_BYTES_MAX) throw new Error(`${store.bytes} bytes are too many`);
       }
       return givers;
     };
@@ -254,7 +261,7 @@ describe('all tunnels together', () => {
     fill(store, 100);
     store.start();
     for (let n = 0; n < 100; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
-    await clock.advance(HOUR_MS + EDGE_LIMITS.CAPTURE_SWEEP_MS);
+    await clock.advance(HOUR_MS + CAPTURE_SWEEP_MS);
     expect(store.bytes).toBe(0);
     store.stop();
     expect(clock.pendingTimers).toBe(0);
@@ -270,7 +277,7 @@ describe('after the tunnel', () => {
     store.tunnelRemoved(web);
     await clock.advance(HOUR_MS - 1);
     expect([sizeOf(store, 'tun_web'), store.ownerOf('tun_web')]).toEqual([1, web.owner]);
-    await clock.advance(EDGE_LIMITS.CAPTURE_SWEEP_MS);
+    await clock.advance(CAPTURE_SWEEP_MS);
     expect([sizeOf(store, 'tun_web'), store.ownerOf('tun_web')]).toEqual([0, web.owner]);
     expect(store.list('tun_web', 10).truncated).toBe(true);
   });
@@ -291,7 +298,7 @@ describe('after the tunnel', () => {
     store.tunnelRemoved(web);
     expect(store.list('tun_web', 10)).toEqual({ recorders: [], truncated: false, nextCursor: null });
     expect(store.ownerOf('tun_web')).toEqual(web.owner);
-    for (let n = 0; n < EDGE_LIMITS.CAPTURE_TUNNELS_REMEMBERED; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
+    for (let n = 0; n < CAPTURE_TUNNELS_REMEMBERED; n++) store.tunnelRemoved(captureTunnel(`tun_${n}`));
     expect([store.ownerOf('tun_web'), store.ownerOf('tun_0')]).toEqual([undefined, captureTunnel('tun_0').owner]);
   });
 
@@ -302,7 +309,7 @@ describe('after the tunnel', () => {
     expect(store.ownerOf('tun_tcp')).toBeUndefined();
     store.tunnelRemoved(web);
     begin(store);
-    await clock.advance(HOUR_MS + EDGE_LIMITS.CAPTURE_SWEEP_MS);
+    await clock.advance(HOUR_MS + CAPTURE_SWEEP_MS);
     expect(store.bytes).toBe(0);
   });
 });
@@ -352,7 +359,7 @@ describe('what rules answered', () => {
     expect(kept.filter(({ policy }) => policy === null)).toEqual([...served].reverse());
     expect(kept.length).toBeGreaterThan(140);
     expect(store.bytes).toBe(kept.reduce((sum, { keptBytes }) => sum + keptBytes, 0));
-    expect(store.bytes).toBeLessThanOrEqual(EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL);
+    expect(store.bytes).toBeLessThanOrEqual(CAPTURE_BYTES_PER_TUNNEL);
   });
 
   it('on an edge that keeps all it may strangers make room for one another, and cost no neighbour', () => {
@@ -362,7 +369,7 @@ describe('what rules answered', () => {
     for (const neighbour of neighbours) for (let n = 0; n < 4; n += 1) begin(store, neighbour, head);
     const served = Array.from({ length: 3 }, () => begin(store, web, large(15_000)));
     for (let n = 0; n < 300; n += 1) turnAway(store, large(2000));
-    expect(store.bytes).toBeGreaterThan(EDGE_LIMITS.CAPTURE_BYTES_MAX * 0.99);
+    expect(store.bytes).toBeGreaterThan(CAPTURE_BYTES_MAX * 0.99);
     const { recorders } = store.list('tun_web', 1000);
     expect(recorders.filter(({ policy }) => policy === null)).toEqual([...served].reverse());
     expect(neighbours.every(({ tunnelId }) => sizeOf(store, tunnelId) === 4)).toBe(true);

@@ -13,6 +13,25 @@ import { type CaptureBuffer, CaptureRecorder } from './recorder.ts';
 import { RequestWaits } from './request-waits.ts';
 import { isAnsweredByRule } from './stored-head.ts';
 
+/** of these that a rule has answered: strangers at the door do not push out those who came in */
+const CAPTURES_ANSWERED_PER_TUNNEL = 50;
+/**
+ * heads and bodies of one tunnel’s kept requests; the oldest go first
+ * @limit dashboard: All kept requests of one tunnel, size | the oldest request is dropped
+ */
+export const CAPTURE_BYTES_PER_TUNNEL = 4 * 1024 * 1024;
+/** the same for all tunnels together; the account that keeps the most beyond its `account_share` lets go of its oldest first */
+export const CAPTURE_BYTES_MAX = 64 * 1024 * 1024;
+/**
+ * a person looks for what went wrong after the tunnel is closed, too
+ * @limit dashboard: Requests of a closed tunnel, time for which they are kept | the requests are dropped
+ */
+export const CAPTURE_KEPT_AFTER_END_MS = 3600 * 1000;
+/** ended tunnels whose list of requests is empty instead of unknown; the oldest go first */
+export const CAPTURE_TUNNELS_REMEMBERED = 20_000;
+/** how often what has outlived its tunnel by its time is dropped */
+export const CAPTURE_SWEEP_MS = 10_000;
+
 export interface CaptureStoreOptions {
   /** [capture] of server.toml. */
   readonly enabled: boolean;
@@ -78,7 +97,7 @@ export class CaptureStore implements TunnelWatcher {
 
   constructor(options: CaptureStoreOptions) {
     this.#options = options;
-    const limit = EDGE_LIMITS.CAPTURE_BYTES_MAX;
+    const limit = CAPTURE_BYTES_MAX;
     this.#shares = new Shares({ limit, perHolder: limit * options.accountShare });
     this.waits = new RequestWaits(options.clock);
   }
@@ -162,7 +181,7 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   start(): void {
-    this.#sweeping = this.#options.clock.setInterval(() => this.#sweep(), EDGE_LIMITS.CAPTURE_SWEEP_MS);
+    this.#sweeping = this.#options.clock.setInterval(() => this.#sweep(), CAPTURE_SWEEP_MS);
   }
 
   stop(): void {
@@ -170,7 +189,7 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   #sweep(): void {
-    const dueMs = this.#options.clock.monotonic() - EDGE_LIMITS.CAPTURE_KEPT_AFTER_END_MS;
+    const dueMs = this.#options.clock.monotonic() - CAPTURE_KEPT_AFTER_END_MS;
     for (const captures of this.#byTunnel.values()) {
       if (captures.endedMs !== null && captures.endedMs <= dueMs) captures.dropOldest(captures.size);
     }
@@ -179,7 +198,7 @@ export class CaptureStore implements TunnelWatcher {
   #remember(tunnelId: string, entry: Remembered): void {
     this.#remembered.delete(tunnelId);
     this.#remembered.set(tunnelId, entry);
-    if (this.#remembered.size <= EDGE_LIMITS.CAPTURE_TUNNELS_REMEMBERED) return;
+    if (this.#remembered.size <= CAPTURE_TUNNELS_REMEMBERED) return;
     for (const oldest of this.#remembered.keys()) {
       this.#remembered.delete(oldest);
       return;
@@ -378,7 +397,7 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
   add(recorder: CaptureRecorder): void {
     this.#recorders.push(recorder);
     this.#countAnswered(recorder, 1, recorder.keptBytes);
-    if (this.#answered > EDGE_LIMITS.CAPTURES_ANSWERED_PER_TUNNEL) this.#dropOldestAnswered();
+    if (this.#answered > CAPTURES_ANSWERED_PER_TUNNEL) this.#dropOldestAnswered();
     this.#grow(recorder.keptBytes);
   }
 
@@ -426,7 +445,7 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
     this.bytes += bytes;
     this.#store.onChanged(this, bytes);
     while (this.size > EDGE_LIMITS.CAPTURES_PER_TUNNEL) this.dropOldest(1);
-    while (this.bytes > EDGE_LIMITS.CAPTURE_BYTES_PER_TUNNEL) this.giveWay();
+    while (this.bytes > CAPTURE_BYTES_PER_TUNNEL) this.giveWay();
   }
 
   dropOldest(count: number): void {

@@ -4,12 +4,11 @@ import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type HttpStand, startHttpStand, talk } from '../ingress/http/http.fixture.ts';
 import { startRecordingH2c, startRecordingService } from '../ingress/http/service.fixture.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import { captureStore } from './capture.fixture.ts';
 import type { CaptureStore } from './capture-store.ts';
 import { CaptureRecorder } from './recorder.ts';
-import { Replays } from './replay.ts';
+import { REPLAY_TIMEOUT_MS, REPLAYS_AT_ONCE_PER_OWNER, Replays } from './replay.ts';
 
 interface Seen {
   readonly line: string;
@@ -183,7 +182,7 @@ it('a service that says nothing is given up in time, an endless answer is cut of
   const silent = replay(original);
   silent.catch(() => {});
   await eventually(() => expect(seen).toHaveLength(2));
-  await stand.clock.advance(EDGE_LIMITS.REPLAY_TIMEOUT_MS);
+  await stand.clock.advance(REPLAY_TIMEOUT_MS);
   await expect(silent).rejects.toMatchObject({ code: 'LOCAL_TIMEOUT', status: 504 });
 
   answer = (response) => {
@@ -192,7 +191,7 @@ it('a service that says nothing is given up in time, an endless answer is cut of
   };
   const endless = replay(original);
   await eventually(() => expect(store.list('tun_1', 1).recorders[0]?.responseBody?.kept).toBe('data: 1\n\n'));
-  await stand.clock.advance(EDGE_LIMITS.REPLAY_TIMEOUT_MS);
+  await stand.clock.advance(REPLAY_TIMEOUT_MS);
   expect(await endless).toMatchObject({ status: 200, aborted: true, responseBody: { kept: 'data: 1\n\n' } });
   await eventually(() => expect(aborted).toBe(2));
 });
@@ -201,9 +200,9 @@ it('so many replays of one account at once, and no more', async () => {
   const original = await visit('GET / HTTP/1.1', '', '');
   const waiting: http.ServerResponse[] = [];
   answer = (response) => void waiting.push(response);
-  const all = Array.from({ length: EDGE_LIMITS.REPLAYS_AT_ONCE_PER_OWNER }, () => replay(original));
+  const all = Array.from({ length: REPLAYS_AT_ONCE_PER_OWNER }, () => replay(original));
   await expect(replay(original)).rejects.toMatchObject({ code: 'CAPTURE_REPLAYS_BUSY' });
-  await eventually(() => expect(waiting).toHaveLength(EDGE_LIMITS.REPLAYS_AT_ONCE_PER_OWNER));
+  await eventually(() => expect(waiting).toHaveLength(REPLAYS_AT_ONCE_PER_OWNER));
   for (const response of waiting) response.end();
   await Promise.all(all);
   answer = (response) => response.end();
@@ -248,7 +247,7 @@ it('a fault at its time limit rejects it, and is counted: replay.timer', async (
   vi.spyOn(CaptureRecorder.prototype, 'finish').mockImplementationOnce(() => {
     throw new Error('raised on purpose');
   });
-  await own.clock.advance(EDGE_LIMITS.REPLAY_TIMEOUT_MS);
+  await own.clock.advance(REPLAY_TIMEOUT_MS);
   expect(await outcome).toMatchObject({ code: 'INTERNAL' });
   expect(reports).toEqual(['replay.timer']);
   own.stop();

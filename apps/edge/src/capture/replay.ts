@@ -15,7 +15,6 @@ import type { StreamReason } from '@tunnel/protocol';
 import { Shares } from '@tunnel/rules/rate';
 import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { ResponseHandler } from '../upstream/response-handler.ts';
 import type { ServiceRequests } from '../upstream/service-requests.ts';
@@ -24,6 +23,21 @@ import type { UpstreamRequest } from '../upstream/upstream-request.ts';
 import type { CaptureStore } from './capture-store.ts';
 import type { CaptureRecorder } from './recorder.ts';
 import { BODY_BOUNDS, headLines, whyNotReplayable } from './stored-head.ts';
+
+/**
+ * a response that is not complete by then is cut off, and shown as far as it came
+ * @limit api: Replay, time until the response is complete | the response is cut off
+ */
+export const REPLAY_TIMEOUT_MS = 30_000;
+/** a longer response is cut off: nobody waits for the end of an endless one */
+const REPLAY_RESPONSE_MAX_BYTES = 64 * 1024 * 1024;
+/** replays of all tunnels under way; each holds a stream and an answer of the REST */
+const REPLAYS_AT_ONCE = 64;
+/**
+ * the same for one account: a service that never answers holds up its owner alone
+ * @limit api: Replays of one account at once | 429 `CAPTURE_REPLAYS_BUSY`
+ */
+export const REPLAYS_AT_ONCE_PER_OWNER = 16;
 
 export interface ReplayContext {
   readonly store: CaptureStore;
@@ -45,8 +59,8 @@ export class Replays {
   readonly #context: ReplayContext;
   /** By the owner of the tunnel: one account's slow services do not take the replays of others. */
   readonly #underWay = new Shares({
-    limit: EDGE_LIMITS.REPLAYS_AT_ONCE,
-    perHolder: EDGE_LIMITS.REPLAYS_AT_ONCE_PER_OWNER,
+    limit: REPLAYS_AT_ONCE,
+    perHolder: REPLAYS_AT_ONCE_PER_OWNER,
   });
 
   constructor(context: ReplayContext) {
@@ -62,7 +76,7 @@ export class Replays {
     const { head, body, isEdited } = await messageOf(original, ownEditOf(original, edit));
     const owner = ownerKey(tunnel.owner);
     if (this.#underWay.refusal(owner) !== null) {
-      const [limit, seconds] = [this.#underWay.of(owner), EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000];
+      const [limit, seconds] = [this.#underWay.of(owner), REPLAY_TIMEOUT_MS / 1000];
       throw new Fault('CAPTURE_REPLAYS_BUSY', { limit, seconds });
     }
     const { serviceName } = original.info;
@@ -163,7 +177,7 @@ class ReplayHandler implements ResponseHandler {
   #request: UpstreamRequest | null = null;
   #timer: Timer | null = null;
   #hasHead = false;
-  #leftBytes: number = EDGE_LIMITS.REPLAY_RESPONSE_MAX_BYTES;
+  #leftBytes: number = REPLAY_RESPONSE_MAX_BYTES;
   #resolve: () => void = () => {};
   #reject: (fault: Fault) => void = () => {};
 
@@ -187,7 +201,7 @@ class ReplayHandler implements ResponseHandler {
       } catch (error) {
         this.abandon(error, 'replay.timer');
       }
-    }, EDGE_LIMITS.REPLAY_TIMEOUT_MS);
+    }, REPLAY_TIMEOUT_MS);
   }
 
   abandon(error: unknown, where: string): void {
@@ -200,7 +214,7 @@ class ReplayHandler implements ResponseHandler {
   }
 
   #cut(): void {
-    const fault = new Fault('LOCAL_TIMEOUT', { seconds: EDGE_LIMITS.REPLAY_TIMEOUT_MS / 1000 });
+    const fault = new Fault('LOCAL_TIMEOUT', { seconds: REPLAY_TIMEOUT_MS / 1000 });
     // Before the abort, which would be the end that counts.
     if (!this.#hasHead) this.#recorder.finish(this.#clock.monotonic(), fault);
     this.#request?.abort();

@@ -1,4 +1,5 @@
 // Waiting for the next request: what counts, what does not, and that nothing is left behind.
+
 import type { Owner } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -6,6 +7,7 @@ import { EDGE_LIMITS } from '../limits.ts';
 import { captureStore, captureTunnel, requestHead, responseHead } from './capture.fixture.ts';
 import { CaptureService } from './capture-service.ts';
 import type { CaptureRecorder } from './recorder.ts';
+import { REQUEST_WAITS_PER_OWNER } from './request-waits.ts';
 
 const web = captureTunnel('tun_web');
 const { owner } = web;
@@ -121,7 +123,7 @@ describe('a caller that waits', () => {
 
   it('is refused beyond the bound of its account, until another one has ended', async () => {
     const { waitFor, clock } = stage();
-    const waiting = Array.from({ length: EDGE_LIMITS.REQUEST_WAITS_PER_OWNER }, () => waitFor());
+    const waiting = Array.from({ length: REQUEST_WAITS_PER_OWNER }, () => waitFor());
     await expect(waitFor().answer).rejects.toMatchObject({ code: 'CAPTURE_WAITS_BUSY', status: 429 });
     waiting[0]?.leave();
     const { answer } = waitFor();

@@ -3,8 +3,17 @@
 import { Fault } from '@tunnel/errors';
 import { Shares } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureRecorder } from './recorder.ts';
+
+/** callers that wait for a request to finish, of all tunnels; each takes one of the connections to the REST */
+const REQUEST_WAITS_MAX = 1024;
+/**
+ * the same for one account: as many as a model host may have calls under way, and its platform the same
+ * @limit api: Calls of one account that wait for a request | 429 `CAPTURE_WAITS_BUSY`
+ */
+export const REQUEST_WAITS_PER_OWNER = 64;
+/** after which one that was too many is told to ask again */
+const REQUEST_WAITS_BUSY_RETRY_MS = 5000;
 
 export interface RequestWait {
   readonly tunnelId: string;
@@ -26,8 +35,8 @@ export class RequestWaits {
   /** Without an entry for a tunnel that nobody waits for. */
   readonly #byTunnel = new Map<string, Set<Waiter>>();
   readonly #shares = new Shares({
-    limit: EDGE_LIMITS.REQUEST_WAITS_MAX,
-    perHolder: EDGE_LIMITS.REQUEST_WAITS_PER_OWNER,
+    limit: REQUEST_WAITS_MAX,
+    perHolder: REQUEST_WAITS_PER_OWNER,
   });
 
   constructor(clock: Clock) {
@@ -41,7 +50,7 @@ export class RequestWaits {
   /** The first that finishes from now on; null: none did in time, the tunnel has ended, or the caller has gone. */
   wait({ tunnelId, holder, timeoutMs, signal, isWanted }: RequestWait): Promise<CaptureRecorder | null> {
     if (this.#shares.refusal(holder) !== null) {
-      const seconds = EDGE_LIMITS.REQUEST_WAITS_BUSY_RETRY_MS / 1000;
+      const seconds = REQUEST_WAITS_BUSY_RETRY_MS / 1000;
       throw new Fault('CAPTURE_WAITS_BUSY', { limit: this.#shares.of(holder), seconds });
     }
     if (signal.aborted) return Promise.resolve(null);

@@ -4,10 +4,13 @@ import type { ShownField } from '@tunnel/http1';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
+/** a compressed body that grows beyond this when it is looked at is not shown */
+const CAPTURE_UNPACKED_MAX_BYTES = 1024 * 1024;
+
 /** What people see of a body, and what they may write in its place. */
 export const BODY_BOUNDS = {
   shownBytes: EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES,
-  unpackedBytes: EDGE_LIMITS.CAPTURE_UNPACKED_MAX_BYTES,
+  unpackedBytes: CAPTURE_UNPACKED_MAX_BYTES,
 };
 
 export interface HeadLines {

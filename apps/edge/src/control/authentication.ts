@@ -7,12 +7,15 @@ import { SlidingWindows } from '@tunnel/rules/rate';
 import { type Owner } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import type { Backend, OwnerProfile } from '../backend/backend.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
 import type { DatagramPaths } from './datagram-paths.ts';
+import { RESUME_WINDOW_MS } from './limits.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
+
+/** one lost packet stalls one carrier only; more of them cost handshakes and memory */
+const CARRIERS_PER_SESSION_DEFAULT = 4;
 
 export interface AuthenticateContext {
   readonly backend: Pick<Backend, 'verifyKey'>;
@@ -122,7 +125,7 @@ const sendAuthOk = (
   answer: { version: number; secret: string; resumed: boolean; profile: OwnerProfile | undefined },
 ): void => {
   const { version, secret, resumed, profile } = answer;
-  const count = EDGE_LIMITS.CARRIERS_PER_SESSION_DEFAULT;
+  const count = CARRIERS_PER_SESSION_DEFAULT;
   const ports = reachesOwnMachine(connection.peer.address) ? localPorts() : [];
   connection.send({
     type: 'AuthOk',
@@ -130,7 +133,7 @@ const sendAuthOk = (
     session_id: session.sessionId,
     resumed,
     resume_secret: secret,
-    resume_window_secs: EDGE_LIMITS.RESUME_WINDOW_MS / 1000,
+    resume_window_secs: RESUME_WINDOW_MS / 1000,
     region_id: region.id,
     ping_interval_secs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS / 1000,
     dead_after_secs: WIRE_LIMITS.CONTROL_DEAD_AFTER_MS / 1000,

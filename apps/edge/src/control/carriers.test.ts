@@ -1,8 +1,7 @@
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { CarrierTokens } from './carriers.ts';
+import { CARRIER_TOKEN_LIFE_MS, CarrierTokens } from './carriers.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
 import { askUpgrade, openCarrier } from './raw-carrier.fixture.ts';
 import { RawClient } from './raw-client.fixture.ts';
@@ -77,7 +76,7 @@ describe('at the control port', () => {
       client.ws.terminate();
       await eventually(() => expect(fixture.control.figures.sessions).toBe(0));
       expect((await askUpgrade(fixture.port, { token: young })).status).toBe(401);
-      await clock.advance(EDGE_LIMITS.CARRIER_TOKEN_LIFE_MS);
+      await clock.advance(CARRIER_TOKEN_LIFE_MS);
       expect((await askUpgrade(fixture.port, { token: tokens[0] as string })).status).toBe(401);
     });
 

@@ -15,10 +15,12 @@ import { CARRIER_PROTOCOL, carrierTagOf, type StreamReason, WIRE_LIMITS } from '
 import { type Owner, ownerKey } from '@tunnel/rules/tunnels';
 import { type Clock, type LogLimiter, randomToken, sha256Hex } from '@tunnel/runtime';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import { refuseUpgrade, refuseWithFault } from './control-server.ts';
 import type { DatagramPaths } from './datagram-paths.ts';
 import type { Session } from './session.ts';
+
+/** a token is dialled with at once; an old one is somebody else’s */
+export const CARRIER_TOKEN_LIFE_MS = 30_000;
 
 const SWITCHING = [
   'HTTP/1.1 101 Switching Protocols',
@@ -222,7 +224,7 @@ export class CarrierTokens<T extends object> {
   issue(holder: T, count: number): string[] {
     const hashes = this.#hashesOf.get(holder) ?? new Set<string>();
     this.#hashesOf.set(holder, hashes);
-    const until = this.#clock.monotonic() + EDGE_LIMITS.CARRIER_TOKEN_LIFE_MS;
+    const until = this.#clock.monotonic() + CARRIER_TOKEN_LIFE_MS;
     const tokens = Array.from({ length: Math.min(count, WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX) }, () =>
       randomToken(),
     );

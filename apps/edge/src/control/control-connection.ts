@@ -16,10 +16,16 @@ import { type ConnectionState } from '@tunnel/rules/admission';
 import { judgeLiveness } from '@tunnel/rules/rate';
 import type { Clock, LogLimiter, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { FramePace, FrameVerdict } from './frame-pace.rules.ts';
-import { FrameWeights, SIGNAL_WEIGHT } from './frame-weights.ts';
+import { CONTROL_FRAMES_PER_TURN, FrameWeights, SIGNAL_WEIGHT } from './frame-weights.ts';
 import { RegistrationTurns } from './registration-turns.ts';
+
+/** how long the answer to a close frame is awaited before the socket is destroyed */
+const CONTROL_CLOSE_TIMEOUT_MS = 2000;
+/** for each of these a frame counts as one more in its turn: of long ones few are taken in one */
+const CONTROL_FRAME_CHARS_IN_TURN = 512;
+/** while so much waits for a client, it is not sent what it can do without, such as requests that the edge answered */
+const CONTROL_OFFERS_QUEUE_BYTES = 64 * 1024;
 
 export interface ControlPeer {
   /** The address that limits count: without a port, IPv4 as such. */
@@ -174,7 +180,7 @@ export class ControlConnection implements Guarded {
 
   /** Sends what the client can do without. false: it has not read what was sent before, and nothing is added to that. */
   offer(message: ControlMessageInput): boolean {
-    if (this.#phase !== 'open' || this.#ws.bufferedAmount > EDGE_LIMITS.CONTROL_OFFERS_QUEUE_BYTES) return false;
+    if (this.#phase !== 'open' || this.#ws.bufferedAmount > CONTROL_OFFERS_QUEUE_BYTES) return false;
     this.send(message);
     return true;
   }
@@ -206,7 +212,7 @@ export class ControlConnection implements Guarded {
     // the timeout to hear us, and is not answered.
     if (!this.#isHeldBack && !this.#registrations.isFull) this.#ws.resume();
     this.#ws.close(code, reason);
-    const timer = this.#clock.setTimeout(() => this.#ws.terminate(), EDGE_LIMITS.CONTROL_CLOSE_TIMEOUT_MS);
+    const timer = this.#clock.setTimeout(() => this.#ws.terminate(), CONTROL_CLOSE_TIMEOUT_MS);
     this.#ws.once('close', () => timer.cancel());
     this.#closed();
   }
@@ -256,7 +262,7 @@ export class ControlConnection implements Guarded {
   /** Until the answer to our close frame comes, the socket is read; whoever uses that to send on is cut off. */
   #hearAfterClose(): void {
     this.#framesAfterClose += 1;
-    if (this.#framesAfterClose > EDGE_LIMITS.CONTROL_FRAMES_PER_TURN) this.#ws.terminate();
+    if (this.#framesAfterClose > CONTROL_FRAMES_PER_TURN) this.#ws.terminate();
   }
 
   // ---- handlers run in the order of their frames; a frame that takes time or has no token holds up the socket, not memory ----
@@ -337,7 +343,7 @@ export class ControlConnection implements Guarded {
   #receive(text: string | null): Promise<void> | void {
     const decoded = text === null ? refusedBinary() : decodeControl(text);
     const characters = text?.length ?? 0;
-    const inTurn = 1 + Math.floor(characters / EDGE_LIMITS.CONTROL_FRAME_CHARS_IN_TURN);
+    const inTurn = 1 + Math.floor(characters / CONTROL_FRAME_CHARS_IN_TURN);
     this.#pace.charge(this.#weights.of(decoded, characters), this.#clock.monotonic(), inTurn);
     if (!decoded.ok) return this.#refuseFrame(decoded.fault);
     const { message } = decoded;

@@ -17,7 +17,12 @@ import {
 import { guard, type ReportInternalError } from '@tunnel/mux';
 import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, SPEED_PATH, WIRE_LIMITS } from '@tunnel/protocol';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { EDGE_LIMITS } from '../limits.ts';
+import { SPEED_TIMEOUT_MS } from './limits.ts';
+
+/** request heads on the control port: an upgrade needs a few hundred bytes */
+const CONTROL_HEAD_MAX_BYTES = 8 * 1024;
+/** parts of one WebSocket message; clients send it in one */
+const CONTROL_FRAGMENTS_MAX = 16;
 
 /** How often node looks for heads that are over their time. */
 const CHECK_INTERVAL_MS = 2000;
@@ -44,7 +49,7 @@ export class ControlServer {
     perMessageDeflate: false,
     maxPayload: WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES,
     // Parts of a message are counted by nobody but ws; clients send it whole.
-    maxFragments: EDGE_LIMITS.CONTROL_FRAGMENTS_MAX,
+    maxFragments: CONTROL_FRAGMENTS_MAX,
     // The connection answers pings, when it has a token for them.
     autoPong: false,
     // One frame a turn: of the smallest frames one read holds ten thousand, and to take them apart at once would keep everybody else waiting.
@@ -140,10 +145,10 @@ export class ControlServer {
 
 const openServer = (tls: SecureContextOptions | null): Server => {
   const limits = {
-    maxHeaderSize: EDGE_LIMITS.CONTROL_HEAD_MAX_BYTES,
+    maxHeaderSize: CONTROL_HEAD_MAX_BYTES,
     headersTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
     // Only those to /_speed have a body that is waited for.
-    requestTimeout: EDGE_LIMITS.SPEED_TIMEOUT_MS,
+    requestTimeout: SPEED_TIMEOUT_MS,
     keepAliveTimeout: 1000,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
     noDelay: true,

@@ -19,7 +19,6 @@ import { makePortIngresses, type PortIngress } from '../ingress/kinds.ts';
 import { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import { NODE_DIGESTS } from '../policy/node-digests.ts';
 import { Balancer } from '../routing/balancer.ts';
 import { EndpointRegistry, NameRegistry } from '../routing/endpoints.ts';
@@ -29,6 +28,7 @@ import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
 import { DatagramPorts } from './datagram-ports.ts';
 import { accountBucketsOf, FramePace, type FramePaceRules } from './frame-pace.rules.ts';
+import { RESUME_WINDOW_MS } from './limits.ts';
 import { PolicyStore } from './policy-store.ts';
 import type { SessionLimits } from './sessions.ts';
 
@@ -279,4 +279,4 @@ export const tryPort = async (port: number): Promise<Server | null> => {
   }
 };
 
-export const WINDOW_MS = EDGE_LIMITS.RESUME_WINDOW_MS;
+export const WINDOW_MS = RESUME_WINDOW_MS;

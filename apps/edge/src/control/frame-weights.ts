@@ -1,10 +1,16 @@
 // What each frame of a client costs it, in tokens of its connection and of its account, and how fast those come. Registrations have tokens of their own.
 
 import type { ControlMessage, ControlType, decodeControl } from '@tunnel/protocol';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { FramePaceRules } from './frame-pace.rules.ts';
 
-const TURN = { perTurn: EDGE_LIMITS.CONTROL_FRAMES_PER_TURN, pauseMinMs: 50 };
+/** a longer frame costs one more token for each of these: to read 64 KiB of JSON takes as long as dozens of pings */
+const CONTROL_FRAME_CHARS_PER_TOKEN = 4 * 1024;
+/** a registration with a policy, which is judged and made ready, counts as one more for each of these: the largest take some 15 ms */
+const CONTROL_POLICY_CHARS_PER_TOKEN = 512;
+/** frames of one control connection in one turn of the event loop; the others have theirs in between */
+export const CONTROL_FRAMES_PER_TURN = 64;
+
+const TURN = { perTurn: CONTROL_FRAMES_PER_TURN, pauseMinMs: 50 };
 
 /** Ping and health report cost one token, an odd frame five. A connection without a token is not read. */
 export const FRAME_PACE: FramePaceRules = {
@@ -54,7 +60,7 @@ export class FrameWeights {
   /** `characters` that had to be decoded: honest frames are far below what one more token is for. */
   of(decoded: ReturnType<typeof decodeControl>, characters: number): number {
     if (isRegistration(decoded)) return this.#ofMessage('RegisterTunnel');
-    const forLength = Math.floor(characters / EDGE_LIMITS.CONTROL_FRAME_CHARS_PER_TOKEN);
+    const forLength = Math.floor(characters / CONTROL_FRAME_CHARS_PER_TOKEN);
     return forLength + (decoded.ok ? this.#ofMessage(decoded.message.type) : ODD);
   }
 
@@ -75,6 +81,7 @@ const isRegistration = (decoded: ReturnType<typeof decodeControl>): boolean =>
 export const registrationWeight = (message: ControlMessage, characters: number): number => {
   if (message.type !== 'RegisterTunnel') return 0;
   // A policy is judged and made ready, which takes several times as long as to read it.
-  const { CONTROL_POLICY_CHARS_PER_TOKEN: policy, CONTROL_FRAME_CHARS_PER_TOKEN: other } = EDGE_LIMITS;
+  const policy = CONTROL_POLICY_CHARS_PER_TOKEN;
+  const other = CONTROL_FRAME_CHARS_PER_TOKEN;
   return 1 + Math.floor(characters / (message.policy === undefined ? other : policy));
 };

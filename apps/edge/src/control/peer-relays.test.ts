@@ -1,10 +1,11 @@
 // Relay streams between two raw clients over real carriers: bytes exact both ways, half-close, resets, slow readers, limits, and who is killed.
+
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { deterministicChunks, eventually, FakeClock, hashOf, type RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { TunnelCounters } from '../backend/tunnel-counters.ts';
-import { EDGE_LIMITS } from '../limits.ts';
+import { P2P_RELAYS_PER_PEER } from '../ingress/p2p/peer-relays.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
 import { openRelay, RawPeer } from './raw-peers.fixture.ts';
@@ -136,7 +137,7 @@ describe('is refused', () => {
     await fixture.stop();
     fixture = await startControl({ clock: new FakeClock() });
     await enterBoth();
-    for (let n = 0; n < EDGE_LIMITS.P2P_RELAYS_PER_PEER; n += 1) await relay();
+    for (let n = 0; n < P2P_RELAYS_PER_PEER; n += 1) await relay();
     expect(await subscriber.open(peerId)).toMatchObject({ code: 'limit', text: expect.stringContaining('the peer') });
     peerId = await subscriber.connect();
     await relay();

@@ -1,9 +1,9 @@
 import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/policy';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { BroughtPolicy, RoutePolicy } from '../routing/route-policy.ts';
-import { PolicyStore } from './policy-store.ts';
+import { RESUME_WINDOW_MS } from './limits.ts';
+import { POLICIES_MAX_BYTES_PER_ACCOUNT, PolicyStore } from './policy-store.ts';
 import { policyWeight } from './policy-weight.rules.ts';
 
 /** Its `name` makes it another one; about 100 bytes of JSON. */
@@ -109,7 +109,7 @@ it('a policy that finds no room is refused, and nothing has changed', async () =
   store.hold(bring('b'));
   store.tunnelRemoved({ group: null, policy: a });
   expect(() => store.hold(bring('c'))).toThrow(busy);
-  await clock.advance(EDGE_LIMITS.RESUME_WINDOW_MS);
+  await clock.advance(RESUME_WINDOW_MS);
   expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
   store.release(b);
   expect(store.size).toBe(2);
@@ -168,7 +168,7 @@ it('what the members of a group may come back to takes its room until their time
   const begun = store.hold(bring('b', 1), group.policy);
   store.tunnelAdded({ group: {} as never, policy: begun });
   expect(() => store.hold(bring('c'))).toThrow('too much');
-  await clock.advance(EDGE_LIMITS.RESUME_WINDOW_MS);
+  await clock.advance(RESUME_WINDOW_MS);
   expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
 });
 
@@ -210,7 +210,7 @@ it('a policy that is small as JSON and large in memory counts for what it takes 
     for (; held < 10_000; held += 1) store.hold(brought(`p${held}`));
   } catch {
     // Two megabytes each, by measure.
-    expect(held).toBeLessThanOrEqual(EDGE_LIMITS.POLICIES_MAX_BYTES_PER_ACCOUNT / 1.9e6);
+    expect(held).toBeLessThanOrEqual(POLICIES_MAX_BYTES_PER_ACCOUNT / 1.9e6);
   }
   expect(held).toBeLessThan(100);
 });

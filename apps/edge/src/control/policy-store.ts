@@ -6,12 +6,17 @@ import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/policy'
 import { Shares } from '@tunnel/rules/rate';
 import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { GroupWatcher } from '../routing/groups.ts';
 import type { TunnelWatcher } from '../routing/registry.ts';
 import type { BroughtPolicy, PolicyHolder, PolicyKeeper, RoutePolicy } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
+import { RESUME_WINDOW_MS } from './limits.ts';
 import { policyWeight } from './policy-weight.rules.ts';
+
+/** about what all policies of an edge take of its memory, as JSON and made ready, equal ones once, with those that a lost client may come back to; further ones are refused */
+const POLICIES_MAX_BYTES = 256 * 1024 * 1024;
+/** of it what one account’s may take: a quarter; nearly at the bound of the edge, those go on who have less than the mean */
+export const POLICIES_MAX_BYTES_PER_ACCOUNT = 64 * 1024 * 1024;
 
 interface Kept {
   readonly compiled: CompiledPolicy;
@@ -76,8 +81,8 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   constructor(options: PolicyStoreOptions) {
     this.#given = options;
     this.#shares = new Shares({
-      limit: options.bytesMax ?? EDGE_LIMITS.POLICIES_MAX_BYTES,
-      perHolder: options.bytesPerOwner ?? EDGE_LIMITS.POLICIES_MAX_BYTES_PER_ACCOUNT,
+      limit: options.bytesMax ?? POLICIES_MAX_BYTES,
+      perHolder: options.bytesPerOwner ?? POLICIES_MAX_BYTES_PER_ACCOUNT,
       unlimited: ownerKey({ kind: 'operator' }),
     });
   }
@@ -159,7 +164,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     this.#awaited.set(holder, {
       hash: route.hash,
       owner,
-      untilMs: this.#given.clock.monotonic() + EDGE_LIMITS.RESUME_WINDOW_MS,
+      untilMs: this.#given.clock.monotonic() + RESUME_WINDOW_MS,
     });
   }
 

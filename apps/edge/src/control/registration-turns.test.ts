@@ -1,9 +1,8 @@
 import type { MessageOf } from '@tunnel/protocol';
 import { FakeClock } from '@tunnel/testkit';
 import { beforeEach, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
 import { paceOf } from './control.fixture.ts';
-import { RegistrationTurns, type TurnMessage } from './registration-turns.ts';
+import { CONTROL_REGISTRATIONS_WAITING, RegistrationTurns, type TurnMessage } from './registration-turns.ts';
 
 const registration = (requestId: string): MessageOf<'RegisterTunnel'> => ({
   type: 'RegisterTunnel',
@@ -53,7 +52,7 @@ it('begins no registration while another is under way, also when one comes withi
       throw error;
     },
   });
-  const count = EDGE_LIMITS.CONTROL_REGISTRATIONS_WAITING + 1;
+  const count = CONTROL_REGISTRATIONS_WAITING + 1;
   for (let n = 0; n < count; n += 1) turns.add(registration(`r${n}`), 100);
   expect([turns.isFull, begun]).toEqual([true, ['r0']]);
   while (!turns.isIdle) {
@@ -61,7 +60,7 @@ it('begins no registration while another is under way, also when one comes withi
     await new Promise((resolve) => setImmediate(resolve));
   }
   expect(most).toBe(1);
-  expect(rooms).toEqual([EDGE_LIMITS.CONTROL_REGISTRATIONS_WAITING / 2 + 1]);
+  expect(rooms).toEqual([CONTROL_REGISTRATIONS_WAITING / 2 + 1]);
   expect(begun).toEqual([...Array.from({ length: count }, (_, n) => `r${n}`), 'late']);
 });
 

@@ -3,9 +3,13 @@
 
 import type { MessageOf } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { FramePace } from './frame-pace.rules.ts';
 import { registrationWeight } from './frame-weights.ts';
+
+/** registrations of one connection that wait; with so many it is not read until half of them are done. A client has no more than half of that under way */
+export const CONTROL_REGISTRATIONS_WAITING = 512;
+/** the same by their characters, which one registration with a policy can have 64 Ki of */
+const CONTROL_REGISTRATIONS_WAITING_CHARS = 256 * 1024;
 
 /** An unregistration stays behind the registrations before it: one of them may be of the same tunnel. */
 export type TurnMessage = MessageOf<'RegisterTunnel'> | MessageOf<'UnregisterTunnel'>;
@@ -55,8 +59,7 @@ export class RegistrationTurns {
     this.#queue.push({ message, characters });
     this.#characters += characters;
     this.#isFull ||=
-      this.#queue.length >= EDGE_LIMITS.CONTROL_REGISTRATIONS_WAITING ||
-      this.#characters >= EDGE_LIMITS.CONTROL_REGISTRATIONS_WAITING_CHARS;
+      this.#queue.length >= CONTROL_REGISTRATIONS_WAITING || this.#characters >= CONTROL_REGISTRATIONS_WAITING_CHARS;
     this.#work();
   }
 
@@ -109,7 +112,8 @@ export class RegistrationTurns {
   }
 
   #tellRoom(): void {
-    const { CONTROL_REGISTRATIONS_WAITING: count, CONTROL_REGISTRATIONS_WAITING_CHARS: characters } = EDGE_LIMITS;
+    const count = CONTROL_REGISTRATIONS_WAITING;
+    const characters = CONTROL_REGISTRATIONS_WAITING_CHARS;
     if (!this.#isFull || this.#queue.length > count / 2 || this.#characters > characters / 2) return;
     this.#isFull = false;
     this.#options.onRoom();

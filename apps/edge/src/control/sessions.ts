@@ -15,7 +15,6 @@ import {
 } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
@@ -24,8 +23,22 @@ import type { PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { SessionMuxes } from './carriers.ts';
 import type { ControlConnection } from './control-connection.ts';
+import { RESUME_WINDOW_MS } from './limits.ts';
 import { Session } from './session.ts';
 import { findTunnel, type SessionEffect, type SessionEvent, transitionSession } from './session-life.rules.ts';
+
+/**
+ * sessions of one edge, those that wait for their client included
+ * @limit operator: Clients of one edge | `SESSION_LIMIT`
+ */
+const SESSIONS_MAX = 20_000;
+/**
+ * of these of one account: a quarter. A key that comes and goes leaves each time one behind that waits
+ * @limit tunnels: Clients of one account at one edge | `SESSION_LIMIT`
+ */
+const SESSIONS_PER_ACCOUNT = 5000;
+/** what the names of all tunnels of one client may cost it before the next ones are not looked up: well below REGISTER_TIMEOUT_MS */
+const ALERT_LOOKUPS_PER_CONNECTION_MS = 5000;
 
 /** Who came with an Auth. */
 interface SessionClient {
@@ -35,7 +48,7 @@ interface SessionClient {
   readonly clientName?: string | undefined;
 }
 
-const RULES = { windowMs: EDGE_LIMITS.RESUME_WINDOW_MS };
+const RULES = { windowMs: RESUME_WINDOW_MS };
 
 export interface SessionLimits {
   readonly limit: number;
@@ -44,8 +57,8 @@ export interface SessionLimits {
 }
 
 const SESSION_LIMITS: SessionLimits = {
-  limit: EDGE_LIMITS.SESSIONS_MAX,
-  perHolder: EDGE_LIMITS.SESSIONS_PER_ACCOUNT,
+  limit: SESSIONS_MAX,
+  perHolder: SESSIONS_PER_ACCOUNT,
 };
 
 interface SessionsOptions {
@@ -205,7 +218,7 @@ export class Sessions {
 
   #attach(session: Session, connection: ControlConnection): void {
     session.connection = connection;
-    session.alertLookupMs = EDGE_LIMITS.ALERT_LOOKUPS_PER_CONNECTION_MS;
+    session.alertLookupMs = ALERT_LOOKUPS_PER_CONNECTION_MS;
     session.upstream.mux = this.#given.muxes.open(session);
     this.#byConnection.set(connection, session);
   }

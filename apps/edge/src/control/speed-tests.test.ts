@@ -5,12 +5,10 @@ import { ownerKey } from '@tunnel/rules/tunnels';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openGate } from '../ingress/gate.fixture.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import { AuthFailures } from './authentication.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
-import { SpeedTests } from './speed-tests.ts';
-
-const { SPEED_MAX_BYTES, SPEED_TIMEOUT_MS, SPEED_WINDOW_MS } = EDGE_LIMITS;
+import { SPEED_TIMEOUT_MS } from './limits.ts';
+import { SPEED_MAX_BYTES, SPEED_WINDOW_MS, SpeedTests } from './speed-tests.ts';
 
 const ALICE = ownerKey({ kind: 'account', accountId: 'alice' });
 

@@ -1,5 +1,6 @@
 // `/_speed`: bytes by which a client measures its path to this edge, down (GET) and up (POST). They are no tunnel's: nobody is charged, nothing is
 // captured. Who shows a key has so many a minute for its account; what waits to be sent is one piece, and what comes is thrown away as it comes.
+
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
@@ -11,10 +12,20 @@ import { SlidingWindows } from '@tunnel/rules/rate';
 import { type Owner, ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { AuthFailures } from './authentication.ts';
+import { SPEED_TIMEOUT_MS } from './limits.ts';
 
-const { SPEED_MAX_BYTES, SPEED_CHUNK_BYTES, SPEED_BYTES_PER_MINUTE, SPEED_WINDOW_MS } = EDGE_LIMITS;
+/** of one request to /_speed, either way: a fast path is busy with it for a second */
+export const SPEED_MAX_BYTES = 16 * 1024 * 1024;
+/**
+ * of all of an account in a minute: a few looks at the path, and no way to use the edge as one
+ * @limit tunnels: Bytes of speed tests (`tunnel doctor`) of one account per minute | `CONTROL_SPEED_LIMIT`
+ */
+const SPEED_BYTES_PER_MINUTE = 64 * 1024 * 1024;
+/** that minute */
+export const SPEED_WINDOW_MS = 60_000;
+/** what is sent at a time: the next piece when this one has left */
+const SPEED_CHUNK_BYTES = 64 * 1024;
 
 /** Bytes of an account. Those of one second are counted together, until all of them are a minute old. */
 const SPENT = {
@@ -50,7 +61,7 @@ export class SpeedTests {
   serve(request: IncomingMessage, response: ServerResponse, accepted: AcceptedConnection, address: string): void {
     const { clock, report } = this.#given;
     // Whoever neither reads nor sends is not waited for.
-    const deadline = clock.setTimeout(() => request.socket.destroy(), EDGE_LIMITS.SPEED_TIMEOUT_MS);
+    const deadline = clock.setTimeout(() => request.socket.destroy(), SPEED_TIMEOUT_MS);
     response.on('close', () => deadline.cancel());
     // Whoever left was told of by the close.
     for (const half of [request, response]) half.on('error', () => {});

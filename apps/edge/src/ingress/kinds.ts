@@ -9,7 +9,6 @@ import type { MessageOf } from '@tunnel/protocol';
 import { FlowAddresses } from '@tunnel/rules/flows';
 import { type LeasedEndpoint, type Transport, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, readOncePerTurn } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { PolicyGate } from '../policy/policy-gate.ts';
 import type { Balancer } from '../routing/balancer.ts';
 import type { PortListeners, PortRange } from '../routing/endpoints.ts';
@@ -23,6 +22,11 @@ import { TcpListeners } from './tcp/tcp-listeners.ts';
 import { FlowAccounts } from './udp/flow-accounts.rules.ts';
 import { UdpListeners } from './udp/udp-listeners.ts';
 import { UdpTotals } from './udp/udp-totals.ts';
+
+/** flows of all udp tunnels together, at some 3 KB each; when all are taken, the account with the most beyond its `account_share` gives one back (`share`) */
+const UDP_FLOWS_MAX = 200_000;
+/** refused flows of all udp tunnels that are remembered, at some 600 bytes each; further ones are asked for again with each datagram */
+const UDP_DENIED_MAX = 50_000;
 
 type Registration = MessageOf<'RegisterTunnel'>;
 
@@ -179,10 +183,10 @@ const makeUdpListeners = (parts: PortIngressParts): UdpListeners => {
     },
     addresses: new FlowAddresses({ perAddress: limits.connections_per_address }),
     accounts: new FlowAccounts({
-      limit: parts.udpFlowsMax ?? EDGE_LIMITS.UDP_FLOWS_MAX,
+      limit: parts.udpFlowsMax ?? UDP_FLOWS_MAX,
       accountShare: limits.account_share,
     }),
-    deniedMax: EDGE_LIMITS.UDP_DENIED_MAX,
+    deniedMax: UDP_DENIED_MAX,
     decide: (visitor, tunnel) => (parts.policies?.admits(tunnel, visitor) === false ? 'deny' : 'allow'),
     totals: new UdpTotals(),
     now: readOncePerTurn(clock),

@@ -3,8 +3,7 @@ import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { decodeJwt } from 'jose';
 import * as oauth from 'oauth4webapi';
-import { EDGE_LIMITS } from '../limits.ts';
-import { type JwtVerifier, SIGNATURE_ALGORITHMS } from './jwt-verifier.ts';
+import { JWT_SKEW_SECS, type JwtVerifier, SIGNATURE_ALGORITHMS } from './jwt-verifier.ts';
 import type { Provider } from './login-providers.ts';
 import { ProviderAway, type ProviderCalls } from './provider-calls.ts';
 import type { ProviderDocuments } from './provider-documents.ts';
@@ -79,7 +78,7 @@ export class CodeFlow {
       client_id: provider.clientId,
       // The clock of the edge counts, which a test may hold.
       [oauth.clockSkew]: Math.round((this.#deps.clock.now() - Date.now()) / 1000),
-      [oauth.clockTolerance]: EDGE_LIMITS.JWT_SKEW_SECS,
+      [oauth.clockTolerance]: JWT_SKEW_SECS,
     };
     const options = this.#requestOptions(provider);
     const { code, state, issuer, redirectUri, verifier, nonce } = fields;

@@ -1,7 +1,6 @@
 // Bodies that are held: within their bounds, counted as long as they are there, and given back in every way they can end.
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { HeldBodies } from './held-bodies.ts';
+import { HeldBodies, POLICY_HELD_BODY_MS } from './held-bodies.ts';
 
 const piece = (text: string): [Buffer, number, number] => [Buffer.from(`..${text}..`), 2, 2 + text.length];
 
@@ -66,10 +65,10 @@ it('a visitor that takes too long is told so, and frees what was held; one whose
   const bodies = new HeldBodies();
   const [slow, whole] = [bodies.hold(10, 1000, 'account a'), bodies.hold(10, 1000, 'account a')];
   slow.writeBody(...piece('half'));
-  slow.tick(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS - 1);
+  slow.tick(1000 + POLICY_HELD_BODY_MS - 1);
   expect([slow.isSettled, bodies.bytes]).toEqual([false, 4]);
   whole.end([]);
-  for (const held of [slow, whole]) held.tick(1000 + EDGE_LIMITS.POLICY_HELD_BODY_MS);
+  for (const held of [slow, whole]) held.tick(1000 + POLICY_HELD_BODY_MS);
   expect(await slow.done).toMatchObject({ kind: 'failed', fault: { status: 408 } });
   expect(await whole.done).toMatchObject({ kind: 'body-held' });
   expect(bodies.bytes).toBe(0);

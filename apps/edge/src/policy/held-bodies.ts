@@ -7,7 +7,13 @@ import { ByteQueue } from '@tunnel/mux';
 import { type PolicyEvent } from '@tunnel/policy';
 import { Shares } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
-import { EDGE_LIMITS } from '../limits.ts';
+
+/** a body that is held for a signature: one that is not whole by then is cut off with its visitor */
+export const POLICY_HELD_BODY_MS = 30_000;
+/** bytes of all such bodies of an edge; one that finds no room is answered 503 */
+const POLICY_HELD_BYTES_MAX = 64 * 1024 * 1024;
+/** the same for one account: a quarter; nearly at the bound of the edge, those go on who hold less than the mean */
+const POLICY_HELD_BYTES_PER_OWNER = 16 * 1024 * 1024;
 
 const NO_TRAILERS: readonly HeaderField[] = [];
 /** After which one that found no room is told to come again. */
@@ -16,10 +22,7 @@ const BUSY_RETRY_SECS = 5;
 export class HeldBodies {
   readonly #shares: Shares;
 
-  constructor(
-    maxBytes: number = EDGE_LIMITS.POLICY_HELD_BYTES_MAX,
-    perOwner: number = EDGE_LIMITS.POLICY_HELD_BYTES_PER_OWNER,
-  ) {
+  constructor(maxBytes: number = POLICY_HELD_BYTES_MAX, perOwner: number = POLICY_HELD_BYTES_PER_OWNER) {
     this.#shares = new Shares({ limit: maxBytes, perHolder: perOwner, unlimited: isOperatorsTenant });
   }
 
@@ -64,7 +67,7 @@ export class HeldBody {
   constructor(bodies: HeldBodies, maxBytes: number, nowMs: number, owner: string) {
     this.#bodies = bodies;
     this.#maxBytes = maxBytes;
-    this.#deadlineMs = nowMs + EDGE_LIMITS.POLICY_HELD_BODY_MS;
+    this.#deadlineMs = nowMs + POLICY_HELD_BODY_MS;
     this.#owner = owner;
     this.done = new Promise((resolve) => {
       this.#settle = resolve;

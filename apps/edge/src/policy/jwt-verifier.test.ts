@@ -3,11 +3,10 @@ import { createHmac, hash } from 'node:crypto';
 import type { JwtAuth, PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { JwtVerifier } from './jwt-verifier.ts';
+import { JWT_KNOWN_MS, JWT_SKEW_SECS, JwtVerifier } from './jwt-verifier.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
-import { CALLS_TO_ONE, ProviderCalls } from './provider-calls.ts';
-import { ProviderDocuments } from './provider-documents.ts';
+import { CALLS_TO_ONE, PROVIDER_CALL_MS, ProviderCalls } from './provider-calls.ts';
+import { PROVIDER_KEYS_AGAIN_MS, ProviderDocuments } from './provider-documents.ts';
 
 let clock: FakeClock;
 let provider: OddProvider;
@@ -75,7 +74,7 @@ it('key sets that are slow hold up nobody whose issuer their rules merely name',
     }
     await eventually(() => expect(slow.asked.keys).toBe(CALLS_TO_ONE.atOnce));
     expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
-    await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+    await clock.advance(PROVIDER_CALL_MS);
     for (const event of held) expect(await event).toMatchObject({ fault: { code: 'POLICY_PROVIDER_AWAY' } });
   } finally {
     await slow.stop();
@@ -135,7 +134,7 @@ it('a provider that changes its keys is asked for them, but not more than every 
   await provider.changeKeys();
   const token = await provider.token(good());
   expect(await perform(token)).toEqual(NOT_GOOD);
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  await clock.advance(PROVIDER_KEYS_AGAIN_MS);
   expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
   expect(provider.asked.keys).toBe(2);
   // Made-up names of keys make no calls.
@@ -156,10 +155,10 @@ it('it is known for five minutes, and never beyond its end', async () => {
   const short = await provider.token({ ...good(), exp: nowSecs() + 60 });
   await perform(long);
   await perform(short);
-  await clock.advance(61_000 + EDGE_LIMITS.JWT_SKEW_SECS * 1000);
+  await clock.advance(61_000 + JWT_SKEW_SECS * 1000);
   expect(perform(long)).not.toBeInstanceOf(Promise);
   expect(await perform(short)).toEqual(NOT_GOOD);
-  await clock.advance(EDGE_LIMITS.JWT_KNOWN_MS);
+  await clock.advance(JWT_KNOWN_MS);
   expect(perform(long)).toBeInstanceOf(Promise);
 });
 

@@ -5,11 +5,23 @@ import { Fault } from '@tunnel/errors';
 import type { JwtAuth, PolicyEvent } from '@tunnel/policy';
 import type { Clock } from '@tunnel/runtime';
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose';
-import { EDGE_LIMITS } from '../limits.ts';
 import { charsOfJson } from './bounded-cache.ts';
 import { KnownTexts } from './known-texts.ts';
+import { POLICY_CACHE_CHARS_MAX, POLICY_CACHE_ENTRIES_MAX } from './limits.ts';
 import { ProviderAway, type ProviderRef } from './provider-calls.ts';
 import type { KeySet, ProviderDocuments } from './provider-documents.ts';
+
+/** a verified token is not verified again before this */
+export const JWT_KNOWN_MS = 300_000;
+/**
+ * a longer token is not looked at
+ * @limit policies: JWT, length | the token is not accepted
+ */
+const JWT_MAX_CHARS = 8 * 1024;
+/** keys of a set that are tried for a token that names none of them */
+const JWT_KEYS_TRIED_MAX = 8;
+/** how far the clocks of a provider and of the edge may differ */
+export const JWT_SKEW_SECS = 30;
 
 /** EdDSA has two names since RFC 9864. */
 export const SIGNATURE_ALGORITHMS: readonly string[] = [
@@ -39,8 +51,8 @@ export class JwtVerifier {
   readonly #documents: ProviderDocuments;
   readonly #clock: Clock;
   readonly #known = new KnownTexts<PolicyEvent>({
-    entriesMax: EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX,
-    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+    entriesMax: POLICY_CACHE_ENTRIES_MAX,
+    charsMax: POLICY_CACHE_CHARS_MAX,
   });
 
   constructor(documents: ProviderDocuments, clock: Clock) {
@@ -50,7 +62,7 @@ export class JwtVerifier {
 
   /** `policyId`: a token is known to the policy under which it was verified. */
   perform(auth: JwtAuth, token: string, policyId: string, caller: JwtCaller): PolicyEvent | Promise<PolicyEvent> {
-    if (token.length > EDGE_LIMITS.JWT_MAX_CHARS) return NOT_GOOD;
+    if (token.length > JWT_MAX_CHARS) return NOT_GOOD;
     return this.#known.get(policyId, token, this.#clock.now()) ?? this.#verifyAndKeep(auth, token, policyId, caller);
   }
 
@@ -61,7 +73,7 @@ export class JwtVerifier {
       ...(issuer !== null && { issuer }),
       ...(audience !== null && { audience: [...audience] }),
       algorithms: SIGNATURE_ALGORITHMS.filter((algorithm) => algorithms.includes(algorithm)),
-      clockTolerance: EDGE_LIMITS.JWT_SKEW_SECS,
+      clockTolerance: JWT_SKEW_SECS,
       requiredClaims: mayBeEndless ? [] : ['exp'],
       currentDate: new Date(this.#clock.now()),
     };
@@ -91,7 +103,7 @@ export class JwtVerifier {
       if (claims === null) return NOT_GOOD;
       const event: PolicyEvent = { kind: 'jwt-verified', claims };
       const now = this.#clock.now();
-      const until = Math.min((claims.exp ?? 0) * 1000, now + EDGE_LIMITS.JWT_KNOWN_MS);
+      const until = Math.min((claims.exp ?? 0) * 1000, now + JWT_KNOWN_MS);
       const chars = charsOfJson(JSON.stringify(claims));
       if (until > now) this.#known.set(caller.tenant ?? '', policyId, token, event, until, chars);
       return event;
@@ -129,7 +141,7 @@ const verifyByOne = async (
   token: string,
   options: JWTVerifyOptions,
 ): Promise<JWTPayload> => {
-  let left: number = EDGE_LIMITS.JWT_KEYS_TRIED_MAX;
+  let left: number = JWT_KEYS_TRIED_MAX;
   for await (const key of candidates) {
     try {
       const { payload } = await jwtVerify(token, key, options);

@@ -1,7 +1,6 @@
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { LimiterTables, type TokenAbout, type TokenNeed } from './limiter-tables.ts';
+import { LIMITER_SWEEP_MS, LimiterTables, type TokenAbout, type TokenNeed } from './limiter-tables.ts';
 import { LIMITER_KEYS, LimiterBudget } from './request-limiter.rules.ts';
 
 const needOf = (key: string, list: 'operator' | 'tunnel' = 'tunnel', index = 1): TokenNeed => ({
@@ -56,7 +55,7 @@ it('a flood at one tunnel takes the room of no other at a rule of the operator, 
   for (const person of ['ann', 'bo', 'cy']) {
     expect(isTaken(tables.take(needOf(person, 'operator'), aboutOf({}, 'shop')))).toBe(true);
   }
-  await clock.advance(3 * EDGE_LIMITS.LIMITER_SWEEP_MS);
+  await clock.advance(3 * LIMITER_SWEEP_MS);
   expect(tables.keys).toBe(0);
   tables.close();
 });
@@ -70,7 +69,7 @@ it('what is forgotten, and what is idle, holds no keys', async () => {
   tables.forget(served);
   expect(tables.keys).toBe(0);
   for (let at = 0; at < 100; at += 1) tables.take(needOf(`x${at}`), aboutOf(served, 'a'));
-  await clock.advance(EDGE_LIMITS.LIMITER_SWEEP_MS);
+  await clock.advance(LIMITER_SWEEP_MS);
   expect(tables.keys).toBe(0);
   tables.close();
   expect(clock.pendingTimers).toBe(0);
@@ -88,7 +87,7 @@ it('on an edge that is full a limit is not begun anew with each sweep', async ()
     true,
     false,
   ]);
-  await clock.advance(2 * EDGE_LIMITS.LIMITER_SWEEP_MS);
+  await clock.advance(2 * LIMITER_SWEEP_MS);
   expect(isTaken(tables.take(slow('y4'), aboutOf(served, 'b')))).toBe(false);
   tables.close();
 });

@@ -2,8 +2,10 @@
 
 import { type PolicyEvent, type PolicyNeed } from '@tunnel/policy';
 import { type Clock, readOncePerTurn, type Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import { LimiterBudget, RequestLimiter } from './request-limiter.rules.ts';
+
+/** how often limiters are looked through for keys that are idle */
+export const LIMITER_SWEEP_MS = 30_000;
 
 export type TokenNeed = Extract<PolicyNeed, { kind: 'take-token' }>;
 
@@ -36,7 +38,7 @@ export class LimiterTables {
   constructor(clock: Clock, budget = new LimiterBudget()) {
     this.#now = readOncePerTurn(clock);
     this.#budget = budget;
-    this.#sweeping = clock.setInterval(() => this.#sweep(), EDGE_LIMITS.LIMITER_SWEEP_MS);
+    this.#sweeping = clock.setInterval(() => this.#sweep(), LIMITER_SWEEP_MS);
   }
 
   /** Of all tables. */

@@ -2,11 +2,10 @@
 import type { PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
 import { Browser, driverOf, loginAt, operatorsAt } from './driver.fixture.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
 import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
-import { CALLS_TO_ONE } from './provider-calls.ts';
+import { CALLS_TO_ONE, PROVIDER_CALL_MS } from './provider-calls.ts';
 
 let clock: FakeClock;
 let provider: OddProvider;
@@ -73,7 +72,7 @@ describe.each([
     await clock.advance(1000);
     const event = ann.finish(query);
     delete provider.odd.token;
-    await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS - 1000);
+    await clock.advance(PROVIDER_CALL_MS - 1000);
     expect(await event).toMatchObject({ kind: 'login-finished' });
     for (const end of junk) expect(await end).toMatchObject({ fault: { code: 'POLICY_PROVIDER_AWAY' } });
   });
@@ -95,7 +94,7 @@ it('a flood at one tunnel of the operator’s provider keeps nobody from it, the
   await clock.advance(1000);
   const both = [ann.finish(queries[0] ?? ''), bob.finish(queries[1] ?? '')];
   delete provider.odd.token;
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS - 1000);
+  await clock.advance(PROVIDER_CALL_MS - 1000);
   for (const event of both) expect(await event).toMatchObject({ kind: 'login-finished' });
   await Promise.all(flood);
 });

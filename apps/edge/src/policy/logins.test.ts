@@ -1,11 +1,14 @@
 // Logins against a provider that is good until a test says otherwise. What must not happen has a test by its name.
+
 import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
 import { Browser, driverOf, EDGE_URL, loginAt, operatorsAt, policyWith, SHOP_URL } from './driver.fixture.ts';
+import { LOGIN_COOKIE_MAX_BYTES } from './limits.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
 import type { PolicyDriver, PolicyDriverDeps } from './policy-driver.ts';
+import { PROVIDER_CALL_MS } from './provider-calls.ts';
+import { PROVIDER_RETRY_MS } from './provider-documents.ts';
 
 let clock: FakeClock;
 let provider: OddProvider;
@@ -86,8 +89,7 @@ describe('a login', () => {
     const ann = new Browser(driver(), login, { policy: policyWith(login, { groups: ['staff'] }) });
     provider.claims = { groups: ['staff', ...Array.from({ length: 1000 }, (_, at) => `group-${at}`)] };
     await ann.finish(provider.signIn(await ann.locationOf()).query);
-    for (const line of ann.setCookies)
-      expect(line.length).toBeLessThanOrEqual(EDGE_LIMITS.LOGIN_COOKIE_MAX_BYTES + 100);
+    for (const line of ann.setCookies) expect(line.length).toBeLessThanOrEqual(LOGIN_COOKIE_MAX_BYTES + 100);
     expect(await ann.session()).toMatchObject({ claims: { groups: ['staff'] } });
   });
 
@@ -285,17 +287,17 @@ describe('no login by', () => {
       const begun = ann.begin();
       if (odd === 'late') {
         await eventually(() => expect(provider.asked.metadata).toBe(1));
-        await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+        await clock.advance(PROVIDER_CALL_MS);
       }
       expect(await begun).toMatchObject(AWAY);
       delete provider.odd.metadata;
-      await clock.advance(EDGE_LIMITS.PROVIDER_RETRY_MS);
+      await clock.advance(PROVIDER_RETRY_MS);
       const { query } = provider.signIn(await ann.locationOf());
       provider.odd.token = odd;
       const finished = ann.finish(query);
       if (odd === 'late') {
         await eventually(() => expect(provider.asked.token).toBe(1));
-        await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+        await clock.advance(PROVIDER_CALL_MS);
       }
       const event = await finished;
       expect(event).toMatchObject(AWAY);

@@ -1,5 +1,6 @@
 // Logins of visitors: begun, ended, and known again by a sealed cookie. The rules of a login are login-machine of the policy package; nothing is kept here of
 // anybody who is logged in, so restarts and other edges with the same secret know them, too.
+
 import { randomBytes } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
 import {
@@ -22,13 +23,18 @@ import {
 } from '@tunnel/policy';
 import { networkOf } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { Bounce } from './bounce.ts';
 import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import type { CodeFlow } from './code-flow.ts';
 import { KnownTexts } from './known-texts.ts';
+import { LOGIN_COOKIE_MAX_BYTES, POLICY_CACHE_CHARS_MAX, POLICY_CACHE_ENTRIES_MAX } from './limits.ts';
 import type { LoginProviders, Provider } from './login-providers.ts';
 import type { SealBinding, SealedTexts, SealPurpose } from './sealed-texts.ts';
+
+/** an opened login cookie is not opened again before this */
+const LOGIN_COOKIE_KNOWN_MS = 600_000;
+/** logins that have ended, kept so that none ends twice; the oldest is forgotten first */
+const LOGINS_USED_KEPT_MAX = 10_000;
 
 export type BeginNeed = Extract<PolicyNeed, { kind: 'begin-login' }>;
 export type FinishNeed = Extract<PolicyNeed, { kind: 'finish-login' }>;
@@ -73,13 +79,13 @@ const NAME_BYTES = 64;
 export class Logins {
   readonly #deps: LoginsDeps;
   readonly #opened = new KnownTexts<PolicyEvent>({
-    entriesMax: EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX,
-    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+    entriesMax: POLICY_CACHE_ENTRIES_MAX,
+    charsMax: POLICY_CACHE_CHARS_MAX,
   });
   /** By the secret of their state. */
   readonly #used = new BoundedCache<true>({
-    entriesMax: EDGE_LIMITS.LOGINS_USED_KEPT_MAX,
-    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+    entriesMax: LOGINS_USED_KEPT_MAX,
+    charsMax: POLICY_CACHE_CHARS_MAX,
   });
 
   constructor(deps: LoginsDeps) {
@@ -168,7 +174,7 @@ export class Logins {
     if (plain === null) return null;
     const session = JSON.parse(plain) as LoggedIn;
     const now = clock.now();
-    const until = Math.min(session.expiresAt * 1000, now + EDGE_LIMITS.LOGIN_COOKIE_KNOWN_MS);
+    const until = Math.min(session.expiresAt * 1000, now + LOGIN_COOKIE_KNOWN_MS);
     if (until <= now) return null;
     const event: PolicyEvent = { kind: 'cookie-opened', session };
     this.#opened.set(about.tenant, scope, text, event, until, charsOfJson(plain));
@@ -201,7 +207,7 @@ export class Logins {
         bindingOf('login', provider, about),
         JSON.stringify({ ...session, claims } satisfies LoggedIn),
       );
-      if (sealed.length + NAME_BYTES <= EDGE_LIMITS.LOGIN_COOKIE_MAX_BYTES) {
+      if (sealed.length + NAME_BYTES <= LOGIN_COOKIE_MAX_BYTES) {
         return loginCookie(scheme, sealed, login.session_secs);
       }
     }

@@ -2,8 +2,8 @@ import { hash as hashOf, scryptSync } from 'node:crypto';
 import type { PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { CHECKS, createKeyedDigest, PasswordChecks, type PasswordNeed } from './password-checks.ts';
+import { POLICY_CACHE_ENTRIES_MAX } from './limits.ts';
+import { CHECKS, createKeyedDigest, PASSWORD_KNOWN_MS, PasswordChecks, type PasswordNeed } from './password-checks.ts';
 import { hashPassword, isPassword } from './password-hash.ts';
 
 const HASH = '$scrypt$ln=14,r=8,p=1$c2FsdA$aGFzaA';
@@ -61,7 +61,7 @@ it('a known password is right at once, for ten minutes, and is kept nowhere in p
   const stage = new Stage('open');
   expect(await stage.perform('open')).toEqual(RIGHT);
   expect(stage.perform('open')).toEqual(RIGHT);
-  await stage.clock.advance(EDGE_LIMITS.PASSWORD_KNOWN_MS);
+  await stage.clock.advance(PASSWORD_KNOWN_MS);
   const again = stage.perform('open');
   expect(again).toBeInstanceOf(Promise);
   expect(await again).toEqual(RIGHT);
@@ -264,7 +264,7 @@ it('a flood of wrong passwords at one tenant’s tunnel: another’s visitor is 
 it('what one tenant makes known pushes out nothing that is known of another', async () => {
   const stage = new Stage('open');
   await stage.perform('open');
-  for (let policyId = 2; policyId < EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX + 100; policyId += 1) {
+  for (let policyId = 2; policyId < POLICY_CACHE_ENTRIES_MAX + 100; policyId += 1) {
     await stage.perform('open', { policyId, tenant: 'account 2', routeKey: 'evil' });
   }
   expect(stage.perform('open')).toEqual(RIGHT);

@@ -1,14 +1,20 @@
 // Whether a password is right: off the event loop, a few at a time, and known ones at once. Strangers who guess are slowed down by
 // address and tunnel, and tenants have their turns: a flood at one waits for itself. Whoever is known already is served as before.
+
 import { hash, randomBytes } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
 import { type PolicyEvent, type PolicyNeed } from '@tunnel/policy';
 import { networkOf } from '@tunnel/rules/net';
 import { FairTurns, SlidingWindows, type Turn } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';
+import { POLICY_CACHE_CHARS_MAX, POLICY_CACHE_ENTRIES_MAX } from './limits.ts';
 import { isPassword } from './password-hash.ts';
+
+/** after which they are told to */
+const PASSWORD_BUSY_RETRY_SECS = 2;
+/** a password that was right is not checked again before this, counted from its last use */
+export const PASSWORD_KNOWN_MS = 600_000;
 
 export type PasswordNeed = Extract<PolicyNeed, { kind: 'check-password' }>;
 
@@ -64,8 +70,8 @@ export class PasswordChecks {
   readonly #check: typeof isPassword;
   readonly #digest: KeyedDigest = createKeyedDigest();
   readonly #known = new BoundedCache<true>({
-    entriesMax: EDGE_LIMITS.POLICY_CACHE_ENTRIES_MAX,
-    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+    entriesMax: POLICY_CACHE_ENTRIES_MAX,
+    charsMax: POLICY_CACHE_CHARS_MAX,
   });
   readonly #failures = new SlidingWindows(WRONG_PASSWORDS);
   /** Under way and waiting, by the digest of what is checked. */
@@ -85,7 +91,7 @@ export class PasswordChecks {
     const now = this.#clock.monotonic();
     const key = this.#digest(`${about.policyId}\0${need.hash ?? ''}\0${need.user}\0${need.password}`);
     // Whoever comes goes on being known: it is the same password under the same policy, and to be checked again amid a flood is to be shut out.
-    if (this.#known.renew(key, now, now + EDGE_LIMITS.PASSWORD_KNOWN_MS) === true) {
+    if (this.#known.renew(key, now, now + PASSWORD_KNOWN_MS) === true) {
       this.results.cached += 1;
       return RIGHT;
     }
@@ -103,7 +109,7 @@ export class PasswordChecks {
 
   #busy(): PolicyEvent {
     this.results.busy += 1;
-    return failed('POLICY_BUSY', EDGE_LIMITS.PASSWORD_BUSY_RETRY_SECS);
+    return failed('POLICY_BUSY', PASSWORD_BUSY_RETRY_SECS);
   }
 
   #begin(need: PasswordNeed, key: string, guesser: string, { tenant }: PasswordAbout): Check {
@@ -128,14 +134,14 @@ export class PasswordChecks {
       const isRight = await this.#check(need.password, need.hash);
       this.results[isRight ? 'ok' : 'wrong'] += 1;
       if (!isRight) return WRONG;
-      this.#known.set(check.owner, check.key, true, this.#clock.monotonic() + EDGE_LIMITS.PASSWORD_KNOWN_MS);
+      this.#known.set(check.owner, check.key, true, this.#clock.monotonic() + PASSWORD_KNOWN_MS);
       this.#forgiveAll(check);
       return RIGHT;
     } catch (error) {
       // The thread pool has no memory for it: nobody is let in, and nobody is blamed.
       this.#forgiveAll(check);
       const fault = new Fault('POLICY_BUSY', {}, { cause: error });
-      return { kind: 'failed', fault, retryAfterSecs: EDGE_LIMITS.PASSWORD_BUSY_RETRY_SECS };
+      return { kind: 'failed', fault, retryAfterSecs: PASSWORD_BUSY_RETRY_SECS };
     }
   }
 

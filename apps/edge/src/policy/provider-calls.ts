@@ -5,7 +5,14 @@ import { problemOfAddress } from '@tunnel/rules/net';
 import { FairTurns, Shares, type Turn } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
+
+/**
+ * a call to a provider that is not answered by then has failed, its wait for others included
+ * @limit policies: Call to a login provider, time | 502 `POLICY_PROVIDER_AWAY`
+ */
+export const PROVIDER_CALL_MS = 5000;
+/** no answer of a provider is longer */
+export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 
 /**
  * To one provider; of tenants each has as many at its own. Calls that wait have turns by the visitor's address and by account. Further ones fail at
@@ -132,11 +139,11 @@ export class ProviderCalls {
 
   async #send(provider: ProviderRef, { url, headers, body }: ProviderRequest): Promise<ProviderAnswer> {
     if (!this.mayBePlain(provider.trust) && !/^https:/i.test(url)) throw new ProviderAway('refused', 'it is not https');
-    const deadline = this.#clock.monotonic() + EDGE_LIMITS.PROVIDER_CALL_MS;
+    const deadline = this.#clock.monotonic() + PROVIDER_CALL_MS;
     const release = await this.#turn(provider, deadline);
     try {
       const timeoutMs = Math.max(1, Math.ceil(deadline - this.#clock.monotonic()));
-      const maxBytes = EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES;
+      const maxBytes = PROVIDER_ANSWER_MAX_BYTES;
       const signal = this.#closed.signal;
       const outcome = await this.#fetches[provider.trust](url, { maxBytes, timeoutMs, body, headers, signal });
       if (outcome.kind !== 'answer') throw new ProviderAway(outcome.kind, outcome.reason);

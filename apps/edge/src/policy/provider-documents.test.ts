@@ -1,10 +1,25 @@
 // What providers publish, over real sockets and a clock of the test's own: how long it is kept, and what becomes of bad answers.
+
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
+import { POLICY_CACHE_CHARS_MAX } from './limits.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
-import { CALLS_TO_ALL, CALLS_TO_ONE, ProviderCalls, type ProviderRef } from './provider-calls.ts';
-import { ProviderDocuments } from './provider-documents.ts';
+import {
+  CALLS_TO_ALL,
+  CALLS_TO_ONE,
+  PROVIDER_ANSWER_MAX_BYTES,
+  PROVIDER_CALL_MS,
+  ProviderCalls,
+  type ProviderRef,
+} from './provider-calls.ts';
+import {
+  PROVIDER_KEYS_AGAIN_MS,
+  PROVIDER_KEYS_FRESH_MS,
+  PROVIDER_METADATA_FRESH_MS,
+  PROVIDER_RETRY_MS,
+  PROVIDER_STALE_MS,
+  ProviderDocuments,
+} from './provider-documents.ts';
 
 let clock: FakeClock;
 let provider: OddProvider;
@@ -40,27 +55,27 @@ it('all who want the same at once share one call', async () => {
 it('metadata is asked for once an hour, keys every ten minutes', async () => {
   await documents.metadataOf(ref);
   await keys();
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS * 0.9 - 1);
+  await clock.advance(PROVIDER_KEYS_FRESH_MS * 0.9 - 1);
   await Promise.all([documents.metadataOf(ref), keys()]);
   expect(provider.asked).toMatchObject({ metadata: 1, keys: 1 });
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS * 0.1 + 1);
+  await clock.advance(PROVIDER_KEYS_FRESH_MS * 0.1 + 1);
   await Promise.all([documents.metadataOf(ref), keys()]);
   expect(provider.asked).toMatchObject({ metadata: 1, keys: 2 });
-  await clock.advance(EDGE_LIMITS.PROVIDER_METADATA_FRESH_MS);
+  await clock.advance(PROVIDER_METADATA_FRESH_MS);
   await documents.metadataOf(ref);
   expect(provider.asked).toMatchObject({ metadata: 2 });
 });
 
 it('who comes shortly before that waits for nobody, and the next one has the new ones', async () => {
   const found = await keys();
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS * 0.9);
+  await clock.advance(PROVIDER_KEYS_FRESH_MS * 0.9);
   provider.odd.keys = 'late';
   expect(await keys()).toBe(found);
   await eventually(() => expect(provider.asked.keys).toBe(2));
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await clock.advance(PROVIDER_CALL_MS);
   await eventually(() => expect(calls.results.timeout).toBe(1));
   delete provider.odd.keys;
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  await clock.advance(PROVIDER_KEYS_AGAIN_MS);
   expect(await keys()).toBe(found);
   await eventually(async () => expect(await keys()).not.toBe(found));
   expect(provider.asked.keys).toBe(3);
@@ -69,27 +84,27 @@ it('who comes shortly before that waits for nobody, and the next one has the new
 it('while it is away what it said is good for a day, and no longer; it is asked again every ten seconds', async () => {
   const found = await keys();
   provider.odd.keys = 'broken';
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS);
+  await clock.advance(PROVIDER_KEYS_FRESH_MS);
   expect(await keys()).toBe(found);
   expect(await keys()).toBe(found);
   expect(provider.asked.keys).toBe(2);
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  await clock.advance(PROVIDER_KEYS_AGAIN_MS);
   expect(await keys()).toBe(found);
   await eventually(() => expect(calls.results.status).toBe(2));
   expect(provider.asked.keys).toBe(3);
-  await clock.advance(EDGE_LIMITS.PROVIDER_STALE_MS);
+  await clock.advance(PROVIDER_STALE_MS);
   await expect(keys()).rejects.toThrow('it answered 500');
 });
 
 it('while it is silent nobody but the first waits for it', async () => {
   const found = await keys();
   provider.odd.keys = 'late';
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS);
+  await clock.advance(PROVIDER_KEYS_FRESH_MS);
   const first = keys();
   await eventually(() => expect(provider.asked.keys).toBe(2));
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await clock.advance(PROVIDER_CALL_MS);
   expect(await first).toBe(found);
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  await clock.advance(PROVIDER_KEYS_AGAIN_MS);
   // The clock stands still: whoever waited for an answer would wait for ever.
   expect(await keys()).toBe(found);
   await eventually(() => expect(provider.asked.keys).toBe(3));
@@ -102,7 +117,7 @@ it('one of which nothing is known is asked at most once a second', async () => {
   await expect(keys()).rejects.toThrow('it answered 500');
   expect(provider.asked.keys).toBe(1);
   delete provider.odd.keys;
-  await clock.advance(EDGE_LIMITS.PROVIDER_RETRY_MS);
+  await clock.advance(PROVIDER_RETRY_MS);
   await keys();
 });
 
@@ -110,7 +125,7 @@ it('newer keys are had at most every ten seconds', async () => {
   await keys();
   const again = (): Promise<unknown> => documents.newerKeysAt(ref, `${provider.issuer}/keys`);
   expect(await again()).toBeNull();
-  await clock.advance(EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS);
+  await clock.advance(PROVIDER_KEYS_AGAIN_MS);
   const newer = await Promise.all([again(), again(), again()]);
   expect(newer[0]).not.toBeNull();
   expect(await again()).toBeNull();
@@ -149,7 +164,7 @@ it('one that is silent is given up after five seconds', async () => {
   const asked = keys();
   asked.catch(() => {});
   await eventually(() => expect(provider.asked.keys).toBe(1));
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await clock.advance(PROVIDER_CALL_MS);
   await expect(asked).rejects.toMatchObject({ result: 'timeout' });
   expect(calls.results.timeout).toBe(1);
 });
@@ -168,7 +183,7 @@ it('four calls to one provider at a time; the fifth waits, and gives up within t
   } finally {
     await other.stop();
   }
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await clock.advance(PROVIDER_CALL_MS);
   const ends = await Promise.allSettled(all);
   expect(ends.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 'rejected'));
   expect(provider.asked.metadata).toBe(CALLS_TO_ONE.atOnce);
@@ -186,7 +201,7 @@ it('tenants’ providers that are silent, however many, do not keep the operator
   await eventually(() => expect(provider.asked.keys).toBe(CALLS_TO_ALL.limit));
   await expect(calls.send(ref, { url })).rejects.toMatchObject({ result: 'busy' });
   expect(await documents.metadataOf({ ...ref, trust: 'operator' })).toMatchObject({ issuer: provider.issuer });
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await clock.advance(PROVIDER_CALL_MS);
   await Promise.allSettled(all);
   expect(await documents.metadataOf(ref)).toMatchObject({ issuer: provider.issuer });
 });
@@ -202,7 +217,7 @@ it('one tenant with any number of slow providers has its share of the calls, and
   await eventually(() => expect(provider.asked.keys).toBe(CALLS_TO_ALL.perHolder));
   expect(calls.results.busy).toBe(many - CALLS_TO_ALL.perHolder);
   expect(await documents.metadataOf({ ...ref, tenant: 'account shop' })).toMatchObject({ issuer: provider.issuer });
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await clock.advance(PROVIDER_CALL_MS);
   await Promise.allSettled(all);
 });
 
@@ -216,7 +231,7 @@ it('a flood of one tenant to an issuer that others name, too, keeps nobody else 
   await eventually(() => expect(provider.asked.keys).toBe(CALLS_TO_ONE.atOnce));
   delete provider.odd.keys;
   expect(await documents.keysAt({ ...ref, tenant: 'account shop' }, url)).toBeDefined();
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS);
+  await clock.advance(PROVIDER_CALL_MS);
   await Promise.allSettled([...all, asked]);
 });
 
@@ -230,7 +245,7 @@ it('at the operator’s provider tenants come in turn: who has all calls waiting
   await clock.advance(1000);
   const shop = calls.send(of('account shop'), { url });
   delete provider.odd.keys;
-  await clock.advance(EDGE_LIMITS.PROVIDER_CALL_MS - 1000);
+  await clock.advance(PROVIDER_CALL_MS - 1000);
   expect(await shop).toMatchObject({ status: 200 });
   await Promise.allSettled(all);
 });
@@ -238,8 +253,8 @@ it('at the operator’s provider tenants come in turn: who has all calls waiting
 it('key sets as large as they may be push out nobody’s but their own tenant’s', async () => {
   const shop = { ...ref, tenant: 'account shop' };
   const found = await documents.keysAt(shop, `${provider.issuer}/keys`);
-  provider.besideKeys = { keys: [{ kty: 'RSA', n: 'x'.repeat(EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES - 1000) }] };
-  const sets = 2 * Math.ceil(EDGE_LIMITS.POLICY_CACHE_CHARS_MAX / EDGE_LIMITS.PROVIDER_ANSWER_MAX_BYTES);
+  provider.besideKeys = { keys: [{ kty: 'RSA', n: 'x'.repeat(PROVIDER_ANSWER_MAX_BYTES - 1000) }] };
+  const sets = 2 * Math.ceil(POLICY_CACHE_CHARS_MAX / PROVIDER_ANSWER_MAX_BYTES);
   for (let at = 0; at < sets; at += 1) {
     await documents.keysAt({ ...ref, tenant: 'account evil' }, `${provider.issuer}/keys#${at}`);
   }

@@ -5,9 +5,24 @@
 import type { Clock } from '@tunnel/runtime';
 import { createLocalJWKSet, type JWK } from 'jose';
 import * as oauth from 'oauth4webapi';
-import { EDGE_LIMITS } from '../limits.ts';
 import { BoundedCache, charsOfJson } from './bounded-cache.ts';
+import { POLICY_CACHE_CHARS_MAX } from './limits.ts';
 import { ProviderAway, type ProviderCalls, type ProviderRef } from './provider-calls.ts';
+
+/** what a provider says of itself is asked for again after this */
+export const PROVIDER_METADATA_FRESH_MS = 3600 * 1000;
+/** its keys are asked for again after this */
+export const PROVIDER_KEYS_FRESH_MS = 600_000;
+/** keys of one set; a longer one is no set of keys */
+const PROVIDER_KEYS_MAX = 100;
+/** both are good for this long while it is away */
+export const PROVIDER_STALE_MS = 24 * 3600 * 1000;
+/** a token that names an unknown key has the keys asked for again, but not more often than this; nor is a provider that is away asked more often while old answers are good */
+export const PROVIDER_KEYS_AGAIN_MS = 10_000;
+/** one that is away and of which nothing is known is not asked again before this */
+export const PROVIDER_RETRY_MS = 1000;
+/** documents of providers that are kept, each tenant’s own; the least used go first, those of accounts with more than a quarter before others */
+const PROVIDER_DOCUMENTS_MAX = 10_000;
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 
@@ -37,13 +52,13 @@ class Documents<T> {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #rules: DocumentRules<T>;
   readonly #kept = new BoundedCache<Kept<T>>({
-    entriesMax: EDGE_LIMITS.PROVIDER_DOCUMENTS_MAX,
-    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+    entriesMax: PROVIDER_DOCUMENTS_MAX,
+    charsMax: POLICY_CACHE_CHARS_MAX,
   });
   /** Those of which nothing is known, and when they failed. */
   readonly #failed = new BoundedCache<ProviderAway>({
-    entriesMax: EDGE_LIMITS.PROVIDER_DOCUMENTS_MAX,
-    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+    entriesMax: PROVIDER_DOCUMENTS_MAX,
+    charsMax: POLICY_CACHE_CHARS_MAX,
   });
   readonly #underWay = new Map<string, Promise<T>>();
 
@@ -62,7 +77,7 @@ class Documents<T> {
     if (kept === undefined) return this.#fetch(provider, url);
     const age = now - kept.fetchedAt;
     const { freshMs } = this.#rules;
-    if (age < freshMs * EARLY || now - kept.failedAt < EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS) return kept.value;
+    if (age < freshMs * EARLY || now - kept.failedAt < PROVIDER_KEYS_AGAIN_MS) return kept.value;
     const fetching = this.#fetch(provider, url).catch(() => kept.value);
     // Nobody waits for one that has failed already: it would be five seconds, again and again.
     return age < freshMs || kept.failedAt !== NEVER ? kept.value : fetching;
@@ -74,7 +89,7 @@ class Documents<T> {
     const now = this.#clock.monotonic();
     const kept = this.#kept.get(keyOf(provider, url), now);
     const last = Math.max(kept?.fetchedAt ?? NEVER, kept?.failedAt ?? NEVER);
-    if (now - last < EDGE_LIMITS.PROVIDER_KEYS_AGAIN_MS) return null;
+    if (now - last < PROVIDER_KEYS_AGAIN_MS) return null;
     return this.#fetch(provider, url).catch(() => null);
   }
 
@@ -106,7 +121,7 @@ class Documents<T> {
       const away = error as ProviderAway;
       const now = this.#clock.monotonic();
       const kept = this.#kept.get(key, now);
-      if (kept === undefined) this.#failed.set(provider.tenant ?? '', key, away, now + EDGE_LIMITS.PROVIDER_RETRY_MS);
+      if (kept === undefined) this.#failed.set(provider.tenant ?? '', key, away, now + PROVIDER_RETRY_MS);
       else this.#keep(provider, key, { ...kept, failedAt: now });
       throw away;
     }
@@ -114,7 +129,7 @@ class Documents<T> {
 
   /** Until its end since it was fetched: to fail does not make it younger. */
   #keep({ tenant = '' }: ProviderRef, key: string, kept: Kept<T>): void {
-    this.#kept.set(tenant, key, kept, kept.fetchedAt + EDGE_LIMITS.PROVIDER_STALE_MS, kept.chars);
+    this.#kept.set(tenant, key, kept, kept.fetchedAt + PROVIDER_STALE_MS, kept.chars);
   }
 
   async #read(provider: ProviderRef, body: Buffer): Promise<T> {
@@ -140,12 +155,12 @@ export class ProviderDocuments {
 
   constructor(calls: ProviderCalls, clock: Pick<Clock, 'monotonic'>) {
     this.#metadata = new Documents(calls, clock, {
-      freshMs: EDGE_LIMITS.PROVIDER_METADATA_FRESH_MS,
+      freshMs: PROVIDER_METADATA_FRESH_MS,
       read: readMetadata,
       textOf: (metadata) => JSON.stringify(metadata),
     });
     this.#keys = new Documents(calls, clock, {
-      freshMs: EDGE_LIMITS.PROVIDER_KEYS_FRESH_MS,
+      freshMs: PROVIDER_KEYS_FRESH_MS,
       read: readKeySet,
       textOf: (keys) => JSON.stringify(keys.jwks()),
     });
@@ -186,7 +201,7 @@ const readMetadata = async (provider: ProviderRef, body: Buffer): Promise<oauth.
 
 const readKeySet = (_provider: ProviderRef, body: Buffer): KeySet => {
   const { keys } = JSON.parse(body.toString('utf8')) as { readonly keys?: unknown };
-  if (!Array.isArray(keys) || keys.length > EDGE_LIMITS.PROVIDER_KEYS_MAX) throw new TypeError('not a set of keys');
+  if (!Array.isArray(keys) || keys.length > PROVIDER_KEYS_MAX) throw new TypeError('not a set of keys');
   return createLocalJWKSet({ keys: keys.map((key) => only(key as object, KEY_READ)) as unknown as JWK[] });
 };
 

@@ -1,8 +1,12 @@
 // Texts that browsers carry for us: sealed so that nobody reads or changes them, each by a key for its purpose, host, owner and provider.
+
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto';
 import type { Secret } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import { BoundedCache } from './bounded-cache.ts';
+import { LOGIN_COOKIE_MAX_BYTES, POLICY_CACHE_CHARS_MAX } from './limits.ts';
+
+/** keys that were derived from the login secrets: one for each host, owner and provider; the least used go first */
+const LOGIN_KEYS_KEPT_MAX = 10_000;
 
 const ALGORITHM = 'aes-256-gcm';
 const KEY_BYTES = 32;
@@ -24,8 +28,8 @@ export class SealedTexts {
   /** The first one seals, all of them open: so a secret is changed without logging anybody out. */
   readonly #secrets: readonly Secret[];
   readonly #keys = new BoundedCache<readonly Buffer[]>({
-    entriesMax: EDGE_LIMITS.LOGIN_KEYS_KEPT_MAX,
-    charsMax: EDGE_LIMITS.POLICY_CACHE_CHARS_MAX,
+    entriesMax: LOGIN_KEYS_KEPT_MAX,
+    charsMax: POLICY_CACHE_CHARS_MAX,
   });
 
   constructor(secrets: readonly Secret[]) {
@@ -44,7 +48,7 @@ export class SealedTexts {
 
   /** null: not one of ours for this, or changed on its way. */
   open(binding: SealBinding, sealed: string, beside = ''): string | null {
-    if (sealed.length > EDGE_LIMITS.LOGIN_COOKIE_MAX_BYTES || !/^[\w-]+$/.test(sealed)) return null;
+    if (sealed.length > LOGIN_COOKIE_MAX_BYTES || !/^[\w-]+$/.test(sealed)) return null;
     const bytes = Buffer.from(sealed, 'base64url');
     // In its one spelling: bits that no byte has a place for would make several of it.
     if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString('base64url') !== sealed) return null;

@@ -1,7 +1,6 @@
 import type { PolicyEvent, PolicyNeed } from '@tunnel/policy';
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { VisitMemory } from './visit-memory.ts';
+import { VISIT_MEMORY_MAX_CHARS, VISIT_MEMORY_MS, VisitMemory } from './visit-memory.ts';
 
 const BASIC = { realm: 'tunnel', users: { ann: '$scrypt$' } };
 const JWT = { issuer: 'https://id.example.com', audience: ['shop'] };
@@ -61,8 +60,8 @@ it('what lets nobody in is not kept, and does not take the room of what does', (
 
 it('it is looked up again after some seconds, and a token not used past its end', () => {
   const memory = kept(password('open'), RIGHT, 1000);
-  expect(memory.find(password('open'), ABOUT, 999 + EDGE_LIMITS.VISIT_MEMORY_MS)).toBe(RIGHT);
-  expect(memory.find(password('open'), ABOUT, 1000 + EDGE_LIMITS.VISIT_MEMORY_MS)).toBeNull();
+  expect(memory.find(password('open'), ABOUT, 999 + VISIT_MEMORY_MS)).toBe(RIGHT);
+  expect(memory.find(password('open'), ABOUT, 1000 + VISIT_MEMORY_MS)).toBeNull();
   const short = kept(jwt('a.b.c'), claims(5), 1000);
   expect(short.find(jwt('a.b.c'), ABOUT, 4999)).not.toBeNull();
   expect(short.find(jwt('a.b.c'), ABOUT, 5000)).toBeNull();
@@ -70,6 +69,6 @@ it('it is looked up again after some seconds, and a token not used past its end'
 });
 
 it('long words are not kept', () => {
-  const long = 'x'.repeat(EDGE_LIMITS.VISIT_MEMORY_MAX_CHARS + 1);
+  const long = 'x'.repeat(VISIT_MEMORY_MAX_CHARS + 1);
   expect(kept(jwt(long), claims(100)).find(jwt(long), ABOUT, 1)).toBeNull();
 });

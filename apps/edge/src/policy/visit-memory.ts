@@ -1,7 +1,11 @@
 // What was found out for the request before on the same connection: most bring the same words again, and to look them up among everybody's costs as
 // much as ten rules. It is known for the same policy and the same words alone, for some seconds, and goes with the connection.
 import type { PolicyEvent, PolicyNeed } from '@tunnel/policy';
-import { EDGE_LIMITS } from '../limits.ts';
+
+/** how long a connection remembers who its visitor was found to be, before that is looked up again */
+export const VISIT_MEMORY_MS = 10_000;
+/** a longer password, token or login cookie is looked up each time */
+export const VISIT_MEMORY_MAX_CHARS = 4_096;
 
 /** What is served, and under which name. */
 interface Asked {
@@ -41,8 +45,8 @@ export class VisitMemory {
   /** Only what lets somebody in. */
   keep(need: PolicyNeed, { served, host }: Asked, event: PolicyEvent, nowMs: number): void {
     const said = wordsOf(need);
-    const untilMs = Math.min(nowMs + EDGE_LIMITS.VISIT_MEMORY_MS, endOf(event));
-    if (said === null || said.text.length > EDGE_LIMITS.VISIT_MEMORY_MAX_CHARS || untilMs <= nowMs) return;
+    const untilMs = Math.min(nowMs + VISIT_MEMORY_MS, endOf(event));
+    if (said === null || said.text.length > VISIT_MEMORY_MAX_CHARS || untilMs <= nowMs) return;
     this.#untilMs = untilMs;
     this.#event = event;
     this.#served = served;

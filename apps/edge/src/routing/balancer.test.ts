@@ -2,8 +2,7 @@ import { InFlight } from '@tunnel/rules/rate';
 import { MemberHealth } from '@tunnel/rules/tunnels';
 import { describe, expect, it } from 'vitest';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
-import { EDGE_LIMITS } from '../limits.ts';
-import { Balancer, FailedMembers, Lease } from './balancer.ts';
+import { Balancer, FailedMembers, Lease, MEMBER_TRIES_MAX, MEMBER_TRIES_MS } from './balancer.ts';
 import { NO_POLICY } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 import { TunnelGroup } from './tunnel-group.rules.ts';
@@ -100,16 +99,16 @@ describe('a group', () => {
   it('a connection is tried with a bounded number of members, for a bounded time', () => {
     const { balancer } = setUp();
     const group = newGroup();
-    for (let n = 0; n <= EDGE_LIMITS.MEMBER_TRIES_MAX; n += 1) join(group, `t${n}`);
+    for (let n = 0; n <= MEMBER_TRIES_MAX; n += 1) join(group, `t${n}`);
     const lease = new Lease();
     const failed = new FailedMembers(0);
     balancer.acquire(lease, group);
     let tries = 1;
     while (retry(balancer, lease, failed) !== null) tries += 1;
-    expect(tries).toBe(EDGE_LIMITS.MEMBER_TRIES_MAX);
+    expect(tries).toBe(MEMBER_TRIES_MAX);
     const late = new Lease();
     balancer.acquire(late, group);
-    expect(retry(balancer, late, new FailedMembers(0), EDGE_LIMITS.MEMBER_TRIES_MS)).toBeNull();
+    expect(retry(balancer, late, new FailedMembers(0), MEMBER_TRIES_MS)).toBeNull();
   });
 
   it('a connection stays with its member while that is healthy and in the group, and is dispatched once', () => {

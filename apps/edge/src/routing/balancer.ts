@@ -3,10 +3,14 @@
 
 import { Fault } from '@tunnel/errors';
 import type { InFlight } from '@tunnel/rules/rate';
-import { EDGE_LIMITS } from '../limits.ts';
 import { isGroup, type Route } from './registry.ts';
 import type { Tunnel } from './tunnel.ts';
 import type { TunnelGroup } from './tunnel-group.rules.ts';
+
+/** members of a group that one visitor may be tried with; in a large pool that is down, a flood of visitors must not become a larger one of dials */
+export const MEMBER_TRIES_MAX = 64;
+/** from the first member that did not take a visitor: later no further one is begun, as each may take the time of a dial */
+export const MEMBER_TRIES_MS = 60_000;
 
 /** One public connection's hold on a member, which it is counted for. The balancer alone changes the member. */
 export class Lease {
@@ -80,7 +84,7 @@ export class Balancer {
   retryOnNextMember(lease: Lease, failed: FailedMembers, nowMs: number, kind: NextMember): Tunnel | null {
     const last = failed.members.at(-1);
     const group = last?.group ?? null;
-    if (last === undefined || group === null || nowMs - failed.sinceMs >= EDGE_LIMITS.MEMBER_TRIES_MS) return null;
+    if (last === undefined || group === null || nowMs - failed.sinceMs >= MEMBER_TRIES_MS) return null;
     const fits = (member: Tunnel): boolean => kind === 'any' || member.http?.localProtocol === last.http?.localProtocol;
     const { member } = lease;
     // With HTTP/2 another request may have taken the lease elsewhere meanwhile.
@@ -104,13 +108,13 @@ export class Balancer {
   /** null: none is healthy, or each that is was tried, or enough were. */
   #choose(route: Route, tried: readonly Tunnel[]): Tunnel | null {
     if (!isGroup(route)) return tried.length === 0 ? route : null;
-    if (tried.length >= EDGE_LIMITS.MEMBER_TRIES_MAX) return null;
+    if (tried.length >= MEMBER_TRIES_MAX) return null;
     const first = route.pick(this.#random, tried);
     if (first === null || first.upstream.isConnected) return first;
     // Its client dials new carriers, which the visitor would have to wait for: those that have some come first.
     const waiting = [...tried, first];
     for (;;) {
-      const other = waiting.length < EDGE_LIMITS.MEMBER_TRIES_MAX ? route.pick(this.#random, waiting) : null;
+      const other = waiting.length < MEMBER_TRIES_MAX ? route.pick(this.#random, waiting) : null;
       if (other === null) return first;
       if (other.upstream.isConnected) return other;
       waiting.push(other);

@@ -2,8 +2,14 @@
 
 import type { LeasedEndpoint } from '@tunnel/rules/tunnels';
 import { type Clock, LineLog, type LineRecord, type Logger, lineOf, recordsIn } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { EndpointClaim, LastRun } from './awaited-endpoints.rules.ts';
+
+/** changes that wait for the disk; with more, the whole file is written anew instead */
+const ENDPOINTS_FILE_QUEUE_CHARS = 1024 * 1024;
+/** lines behind the last whole one; then the file is written anew */
+const ENDPOINTS_FILE_TAIL_CHARS = 4 * 1024 * 1024;
+/** a larger file is none of ours: a full edge has some 10 MB */
+const ENDPOINTS_FILE_MAX_BYTES = 64 * 1024 * 1024;
 
 export interface EndpointsFileOptions {
   readonly path: string;
@@ -22,9 +28,9 @@ export class EndpointsFile {
     this.#options = options;
     this.#file = new LineLog({
       path,
-      maxBytes: EDGE_LIMITS.ENDPOINTS_FILE_MAX_BYTES,
-      queueChars: EDGE_LIMITS.ENDPOINTS_FILE_QUEUE_CHARS,
-      tailChars: EDGE_LIMITS.ENDPOINTS_FILE_TAIL_CHARS,
+      maxBytes: ENDPOINTS_FILE_MAX_BYTES,
+      queueChars: ENDPOINTS_FILE_QUEUE_CHARS,
+      tailChars: ENDPOINTS_FILE_TAIL_CHARS,
       lines: () => this.#lines(),
       onFailed: (reason) => {
         const text = { file: path, reason };

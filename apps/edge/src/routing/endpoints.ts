@@ -14,9 +14,11 @@ import {
 import type { Clock } from '@tunnel/runtime';
 import { type P2pOffer, peerEndpointOf } from '@tunnel/tunnel-spec';
 import type { ReservedNames } from '../backend/names/reserved-names.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import { NameLeases, type WantedName } from './name-leases.rules.ts';
 import { type WantedLease } from './registration.rules.ts';
+
+/** a port of the range that another program holds is not tried again before this */
+const PORT_TAKEN_RETRY_MS = 10_000;
 
 /** What the leases of ports have to know about reservations. */
 type ReservedPorts = Pick<ReservedNames, 'isOthersPort' | 'isReservedPort' | 'reservedPorts'>;
@@ -209,7 +211,7 @@ export class PortRegistry {
     for (;;) {
       const port = this.#lease(owner, next, { ...reservations, account: boundedBy(account) });
       if (await this.#listen(port, owner, account)) return port;
-      this.#leases.markOutside(port, owner, this.#clock.monotonic() + EDGE_LIMITS.PORT_TAKEN_RETRY_MS);
+      this.#leases.markOutside(port, owner, this.#clock.monotonic() + PORT_TAKEN_RETRY_MS);
       if (next.kind === 'exact') throw new Fault('TUNNEL_PORT_IN_USE', { port });
       next = { kind: 'any' };
     }

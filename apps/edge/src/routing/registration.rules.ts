@@ -25,9 +25,14 @@ import {
   refuseGroupFields,
   refuseGroupsOf,
 } from '@tunnel/tunnel-spec';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { WantedName } from './name-leases.rules.ts';
 import { refuseHostless, wantedDomain } from './own-domain.rules.ts';
+
+/**
+ * enough to tell tunnels apart, and fits a line
+ * @limit tunnels: Tunnel name, length | `TUNNEL_NAME_INVALID`
+ */
+const TUNNEL_NAME_MAX_CHARS = 100;
 
 /** The fields of a registration that decide about it, as they are on the wire. */
 export interface TunnelRequest extends GroupFields, P2pOfferFields {
@@ -218,6 +223,6 @@ const admitName = (wanted: WantedName): RegistrationDecision => ({
 });
 
 /** null: a valid name. */
-export const problemOfName = (name: string): string | null => problemOfText(name, EDGE_LIMITS.TUNNEL_NAME_MAX_CHARS);
+export const problemOfName = (name: string): string | null => problemOfText(name, TUNNEL_NAME_MAX_CHARS);
 
 const refuse = (fault: Fault): RegistrationDecision => ({ kind: 'refused', fault });

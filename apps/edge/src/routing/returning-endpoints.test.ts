@@ -5,10 +5,9 @@ import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { quietJoins } from '../ingress/p2p/peer-joins.fixture.ts';
-import { EDGE_LIMITS } from '../limits.ts';
 import { EndpointRegistry, NameRegistry } from './endpoints.ts';
 import type { WantedGroup, WantedLease } from './registration.rules.ts';
-import { ReturningEndpoints } from './returning-endpoints.ts';
+import { ENDPOINTS_FILE_ALIVE_MS, RETURN_WINDOW_MS, ReturningEndpoints } from './returning-endpoints.ts';
 
 const ALICE: Owner = { kind: 'account', accountId: 'alice' };
 const BOB: Owner = { kind: 'account', accountId: 'bob' };
@@ -112,7 +111,7 @@ describe('after a crash', () => {
     expect(await open('x1', officeDb, ALICE, KEY)).toBe('TUNNEL_P2P_NAME_IN_USE');
     expect(await open('t2', officeDb, ALICE, SECRET)).toBe('opened');
     const third = await startRun();
-    await clock.advance(EDGE_LIMITS.RETURN_WINDOW_MS);
+    await clock.advance(RETURN_WINDOW_MS);
     expect(await third.open('x2', officeDb, BOB, KEY)).toBe('opened');
   });
 
@@ -136,9 +135,9 @@ describe('after a crash', () => {
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     await untilWritten('t1');
     const { open } = await startRun();
-    await clock.advance(EDGE_LIMITS.RETURN_WINDOW_MS - 1);
+    await clock.advance(RETURN_WINDOW_MS - 1);
     expect(await open('x1', exactly(SHOP), BOB, KEY)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
-    await clock.advance(EDGE_LIMITS.ENDPOINTS_FILE_ALIVE_MS);
+    await clock.advance(ENDPOINTS_FILE_ALIVE_MS);
     await eventually(() => expect(readFileSync(path, 'utf8')).toContain('"closed","tunnel_id":"t1"'));
     expect(await open('x1', exactly(SHOP), BOB, KEY)).toBe('opened');
   });
@@ -151,7 +150,7 @@ describe('after a crash', () => {
     await untilWritten('alive');
     // It has asked, and the endpoint is being opened.
     second.returning.claim('t2', exactly(SHOP), ALICE, SECRET);
-    await clock.advance(EDGE_LIMITS.ENDPOINTS_FILE_ALIVE_MS);
+    await clock.advance(ENDPOINTS_FILE_ALIVE_MS);
     await untilWritten('alive');
     const { open } = await startRun();
     expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
@@ -162,7 +161,7 @@ describe('after a crash', () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     await untilWritten('t1');
-    clock.setWallClock(clock.now() + EDGE_LIMITS.RETURN_WINDOW_MS);
+    clock.setWallClock(clock.now() + RETURN_WINDOW_MS);
     const { open } = await startRun();
     expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('opened');
   });
@@ -256,7 +255,7 @@ describe('a file', () => {
     await eventually(() => expect(lines).toHaveLength(2));
     expect(lines[1]).toContain('cannot be written');
     rmdirSync(path);
-    await clock.advance(EDGE_LIMITS.ENDPOINTS_FILE_ALIVE_MS);
+    await clock.advance(ENDPOINTS_FILE_ALIVE_MS);
     await untilWritten('alive');
     expect(readFileSync(path, 'utf8')).toContain('"tunnel_id":"t1"');
     expect(lines).toHaveLength(2);

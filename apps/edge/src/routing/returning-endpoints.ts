@@ -3,12 +3,16 @@
 import { join } from 'node:path';
 import { endpointKey, type LeasedEndpoint, type Owner, sameEndpoint } from '@tunnel/rules/tunnels';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import { AwaitedEndpoints, type EndpointClaim, isAwaited } from './awaited-endpoints.rules.ts';
 import type { EndpointRegistry } from './endpoints.ts';
 import { EndpointsFile } from './endpoints-file.ts';
 import { endpointOfLease, type WantedGroup, type WantedLease } from './registration.rules.ts';
 import type { Tunnel } from './tunnel.ts';
+
+/** after a start within this time of the last run's end, its endpoints are held for those who had them, for as long again */
+export const RETURN_WINDOW_MS = 30_000;
+/** how often the file of endpoints says that the edge lives: by it the next run knows when this one ended */
+export const ENDPOINTS_FILE_ALIVE_MS = 5000;
 
 export interface ReturningEndpointsOptions {
   readonly dataDir: string;
@@ -43,8 +47,8 @@ export class ReturningEndpoints {
   async start(): Promise<void> {
     const { clock, logger } = this.#options;
     const lastRun = await this.#file.read();
-    if (lastRun !== null && isAwaited(lastRun, clock.now(), EDGE_LIMITS.RETURN_WINDOW_MS)) {
-      const until = clock.monotonic() + EDGE_LIMITS.RETURN_WINDOW_MS;
+    if (lastRun !== null && isAwaited(lastRun, clock.now(), RETURN_WINDOW_MS)) {
+      const until = clock.monotonic() + RETURN_WINDOW_MS;
       this.#awaited = new AwaitedEndpoints(lastRun, until);
       for (const { endpoint, owner } of this.#awaited.endpoints())
         this.#options.endpoints.reserve(endpoint, LAST_RUN, until, owner);
@@ -55,7 +59,7 @@ export class ReturningEndpoints {
         logger.info(fields, 'the endpoints of the last run are held for those who had them');
       }
     }
-    this.#ticking = clock.setInterval(() => this.#tick(), EDGE_LIMITS.ENDPOINTS_FILE_ALIVE_MS);
+    this.#ticking = clock.setInterval(() => this.#tick(), ENDPOINTS_FILE_ALIVE_MS);
     this.#file.alive();
   }
 

@@ -4,8 +4,7 @@ import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../limits.ts';
-import { dialOf, LocalUpstream } from './local-upstream.ts';
+import { dialOf, LocalUpstream, PLATFORM_STREAMS_MAX } from './local-upstream.ts';
 import { type OfferedStream, type UpstreamUnderTest, upstreamConformance } from './upstream.conformance.ts';
 import type { UpstreamStream } from './upstream.ts';
 
@@ -239,10 +238,10 @@ describe('a service of this machine', () => {
       abandon: rethrow,
     };
     const head = { tunnelId: 'platform', visitor: '' };
-    for (let count = 0; count < EDGE_LIMITS.PLATFORM_STREAMS_MAX; count += 1) upstream.open(head, answer);
+    for (let count = 0; count < PLATFORM_STREAMS_MAX; count += 1) upstream.open(head, answer);
     expect(refused).toEqual([]);
     upstream.open(head, answer);
     await eventually(() => expect(refused.map(({ code }) => code)).toEqual(['limit']));
-    expect(upstream.liveStreams).toBe(EDGE_LIMITS.PLATFORM_STREAMS_MAX);
+    expect(upstream.liveStreams).toBe(PLATFORM_STREAMS_MAX);
   });
 });

@@ -10,8 +10,12 @@ import {
 } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../limits.ts';
 import type { Upstream, UpstreamAnswer, UpstreamStream } from './upstream.ts';
+
+/** how long the platform of the same machine may take to accept a connection */
+const PLATFORM_DIAL_TIMEOUT_MS = 5000;
+/** connections to it at once; requests beyond that are told to come again */
+export const PLATFORM_STREAMS_MAX = 2000;
 
 /** Rejects with what Node says. `signal`: nobody waits for it any more. */
 export type LocalDial = (head: StreamHead, signal: AbortSignal) => Promise<ByteDuplex>;
@@ -26,7 +30,7 @@ export interface LocalUpstreamOptions {
 export const dialOf =
   ({ host, port }: { readonly host: string; readonly port: number }, clock: Clock): LocalDial =>
   () =>
-    connectSocket({ host, port, timeoutMs: EDGE_LIMITS.PLATFORM_DIAL_TIMEOUT_MS, clock });
+    connectSocket({ host, port, timeoutMs: PLATFORM_DIAL_TIMEOUT_MS, clock });
 
 const FULL: StreamReason = { code: 'limit', text: 'too many requests at once' };
 const LATE: StreamReason = { code: 'dial-timeout', text: 'ETIMEDOUT' };
@@ -59,7 +63,7 @@ export class LocalUpstream implements Upstream {
       this.#liveStreams -= 1;
     };
     const opening = new Opening(answer, { id, clock, report, left });
-    if (this.#liveStreams > EDGE_LIMITS.PLATFORM_STREAMS_MAX) queueMicrotask(() => opening.refuse(FULL));
+    if (this.#liveStreams > PLATFORM_STREAMS_MAX) queueMicrotask(() => opening.refuse(FULL));
     else opening.dial(head, dial);
     return opening;
   }
@@ -92,7 +96,7 @@ class Opening implements PendingStream {
   }
 
   dial(head: StreamHead, dial: LocalDial): void {
-    this.#timeout = this.#parts.clock.setTimeout(() => this.refuse(LATE), EDGE_LIMITS.PLATFORM_DIAL_TIMEOUT_MS);
+    this.#timeout = this.#parts.clock.setTimeout(() => this.refuse(LATE), PLATFORM_DIAL_TIMEOUT_MS);
     dial(head, this.#calledOff.signal).then(
       (end) => this.#opened(end),
       (error: unknown) => this.refuse(reasonOf(error)),

@@ -10,6 +10,11 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
 import type { Upstream } from './upstream.ts';
 
+/** heads before the final one of a response: progress reports are some; more are a flood that HTTP/2 has no credit for */
+export const HTTP_INTERIM_HEADS_MAX = 64;
+/** the same by their size */
+const HTTP_INTERIM_BYTES_MAX = 64 * 1024;
+
 /** How requests are put to the local service of an http tunnel. */
 export interface HttpSettings {
   /** null: the visitor's Host is kept; else what stands there instead. */
@@ -86,8 +91,8 @@ export class InterimHeads {
   take(bytes: number): string | null {
     this.#count += 1;
     this.#bytes += bytes;
-    if (this.#count > EDGE_LIMITS.HTTP_INTERIM_HEADS_MAX) return 'it sends interim responses without end';
-    return this.#bytes > EDGE_LIMITS.HTTP_INTERIM_BYTES_MAX ? 'its interim responses are too large' : null;
+    if (this.#count > HTTP_INTERIM_HEADS_MAX) return 'it sends interim responses without end';
+    return this.#bytes > HTTP_INTERIM_BYTES_MAX ? 'its interim responses are too large' : null;
   }
 }
 

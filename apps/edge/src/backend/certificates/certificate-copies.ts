@@ -13,7 +13,13 @@ import {
   sha256Hex,
   type Timer,
 } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
+
+/** a larger file is none of ours */
+const CERTIFICATE_COPY_MAX_BYTES = 512 * 1024;
+/** the pause after one that could not be written: a disk that is full stays so for a while */
+export const CERTIFICATE_COPIES_AGAIN_MS = 60_000;
+/** what copies that wait for the disk may take when the edge stops; the others are told again by the platform */
+const CERTIFICATE_COPIES_STOP_MS = 3000;
 
 export interface CertificateCopiesOptions {
   readonly folder: string;
@@ -86,7 +92,7 @@ export class CertificateCopies {
     const late = new Promise<void>((resolve) => {
       give = resolve;
     });
-    const timer = clock.setTimeout(() => give?.(), EDGE_LIMITS.CERTIFICATE_COPIES_STOP_MS);
+    const timer = clock.setTimeout(() => give?.(), CERTIFICATE_COPIES_STOP_MS);
     await Promise.race([this.#working.current, late]);
     timer.cancel();
     this.#isClosed = true;
@@ -118,7 +124,7 @@ export class CertificateCopies {
     this.#again = this.#options.clock.setTimeout(() => {
       this.#again = undefined;
       this.#workOn();
-    }, EDGE_LIMITS.CERTIFICATE_COPIES_AGAIN_MS);
+    }, CERTIFICATE_COPIES_AGAIN_MS);
   }
 
   async #write(file: string, certificate: EdgeCertificate): Promise<boolean> {
@@ -137,7 +143,7 @@ export class CertificateCopies {
 
   #open(path: string): EdgeCertificate | null {
     try {
-      return edgeCertificate.parse(this.#sealed.read(path, EDGE_LIMITS.CERTIFICATE_COPY_MAX_BYTES));
+      return edgeCertificate.parse(this.#sealed.read(path, CERTIFICATE_COPY_MAX_BYTES));
     } catch {
       return null;
     }

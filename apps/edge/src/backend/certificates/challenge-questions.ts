@@ -5,9 +5,21 @@ import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import type { ChallengeQuestion } from '@tunnel/contract';
 import { SlidingWindow } from '@tunnel/rules/rate';
 import { Cache, type Clock, type Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type { PlatformLink } from '../platform-link.ts';
 import type { AskedChallenge } from './edge-certificates.ts';
+
+/** questions about challenges that the platform is asked in a second, of names with no order under way; over that none is ours */
+export const CHALLENGE_QUESTIONS_PER_SECOND = 5;
+/** the same of names on order, which those of all others do not use up: a few orders are under way at once */
+const CHALLENGE_ORDER_QUESTIONS_PER_SECOND = 20;
+/** between two questions about one name on order: whoever comes meanwhile waits for the second */
+export const CHALLENGE_ORDER_PAUSE_MS = 500;
+/** how long an answer is used again: an authority looks from several networks */
+const CHALLENGE_ANSWER_KEPT_MS = 60_000;
+/** how long nobody asks again for a name without a challenge: it may get one */
+const CHALLENGE_NONE_KEPT_MS = 1000;
+/** answers that are kept; the oldest is forgotten */
+const CHALLENGE_ANSWERS_MAX = 1000;
 
 export interface ChallengeQuestionsOptions {
   readonly clock: Clock;
@@ -33,12 +45,12 @@ export class ChallengeQuestions {
   readonly #asked = new Map<string, Answered>();
   /** By name on order. */
   readonly #turns = new Map<string, Turn>();
-  readonly #ofOthers = questionsASecond(EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
-  readonly #ofOrders = questionsASecond(EDGE_LIMITS.CHALLENGE_ORDER_QUESTIONS_PER_SECOND);
+  readonly #ofOthers = questionsASecond(CHALLENGE_QUESTIONS_PER_SECOND);
+  readonly #ofOrders = questionsASecond(CHALLENGE_ORDER_QUESTIONS_PER_SECOND);
 
   constructor(options: ChallengeQuestionsOptions) {
     this.#options = options;
-    this.#kept = new Cache({ max: EDGE_LIMITS.CHALLENGE_ANSWERS_MAX, clock: options.clock });
+    this.#kept = new Cache({ max: CHALLENGE_ANSWERS_MAX, clock: options.clock });
   }
 
   get size(): number {
@@ -93,7 +105,7 @@ export class ChallengeQuestions {
       if (turn.next.length === 0) return;
       const next = this.#askOf(name);
       for (const give of turn.next) give(next);
-    }, EDGE_LIMITS.CHALLENGE_ORDER_PAUSE_MS);
+    }, CHALLENGE_ORDER_PAUSE_MS);
     return answered;
   }
 
@@ -109,7 +121,7 @@ export class ChallengeQuestions {
     if (this.#ofOthers.take(this.#options.clock.monotonic()) > 0) return NONE;
     const question = isToken ? { token: key.token } : { tls_name: key.tlsName };
     // A token is of one order, so that it never becomes ours later; a name gets its challenge when it is ordered.
-    const noneMs = isToken ? EDGE_LIMITS.CHALLENGE_ANSWER_KEPT_MS : EDGE_LIMITS.CHALLENGE_NONE_KEPT_MS;
+    const noneMs = isToken ? CHALLENGE_ANSWER_KEPT_MS : CHALLENGE_NONE_KEPT_MS;
     const answered = this.#answerOf(question, id, noneMs).finally(() => this.#asked.delete(id));
     this.#asked.set(id, answered);
     return answered;
@@ -130,7 +142,7 @@ export class ChallengeQuestions {
       }
       const { type, name, token, key_authorization: keyAuthorization } = challenge;
       const answer = { type, name, token, keyAuthorization };
-      this.#kept.set(id, { answer }, EDGE_LIMITS.CHALLENGE_ANSWER_KEPT_MS);
+      this.#kept.set(id, { answer }, CHALLENGE_ANSWER_KEPT_MS);
       return answer;
     } catch {
       return null;

@@ -1,4 +1,5 @@
 // Certificates over the link: what comes, what changes, what goes, what stays on the disk, and what a stranger can cause.
+
 import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,9 +8,10 @@ import type { ChallengeReply, EdgeCertificate } from '@tunnel/contract';
 import { createLogger, Secret } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure } from '../platform-link.ts';
-import { PlatformCertificates } from './platform-certificates.ts';
+import { CERTIFICATE_COPIES_AGAIN_MS } from './certificate-copies.ts';
+import { CHALLENGE_ORDER_PAUSE_MS, CHALLENGE_QUESTIONS_PER_SECOND } from './challenge-questions.ts';
+import { CERTIFICATE_FETCH_AGAIN_MS, CERTIFICATE_FETCHES_MAX, PlatformCertificates } from './platform-certificates.ts';
 import { RecordingListener } from './recording-listener.fixture.ts';
 
 const KEY = '-----BEGIN PRIVATE KEY-----\nof the test\n-----END PRIVATE KEY-----\n';
@@ -135,7 +137,7 @@ it('one that is not answered is asked for again', async () => {
   await eventually(() => expect(platform.calls).toContain('a'));
   platform.failure = null;
   platform.set(certificate('a'));
-  await clock.advance(EDGE_LIMITS.CERTIFICATE_FETCH_AGAIN_MS);
+  await clock.advance(CERTIFICATE_FETCH_AGAIN_MS);
   await eventually(() => expect(listener.names).toEqual(['a.example']));
 });
 
@@ -144,7 +146,7 @@ it('more changes than may wait are one snapshot', async () => {
   edge.platformHeard(false);
   await eventually(() => expect(platform.calls).toEqual(['all']));
   platform.failure = new LinkFailure('away', 'no answer in time');
-  for (let at = 0; at <= EDGE_LIMITS.CERTIFICATE_FETCHES_MAX + 10; at += 1) edge.changed(change(`c${at}`));
+  for (let at = 0; at <= CERTIFICATE_FETCHES_MAX + 10; at += 1) edge.changed(change(`c${at}`));
   platform.failure = null;
   platform.set(certificate('c1'));
   edge.platformHeard(false);
@@ -254,7 +256,7 @@ describe('copies on the disk', () => {
     edge.changed(change('b'));
     await eventually(() => expect(lines.filter((line) => line.includes('cannot be kept'))).toHaveLength(1));
     await eventually(() => expect(listener.shown.get('b')?.cert).toBe('chain b 2'));
-    await clock.advance(EDGE_LIMITS.CERTIFICATE_COPIES_AGAIN_MS);
+    await clock.advance(CERTIFICATE_COPIES_AGAIN_MS);
     await edge.stop();
     expect(lines.filter((line) => line.includes('cannot be kept'))).toHaveLength(1);
     platform.failure = new LinkFailure('away', 'no answer in time');
@@ -274,7 +276,7 @@ describe('copies of a disk that was full', () => {
     await eventually(() => expect(lines.join()).toContain('cannot be kept'));
     await rm(copiesFolder());
     await eventually(async () => {
-      await clock.advance(EDGE_LIMITS.CERTIFICATE_COPIES_AGAIN_MS);
+      await clock.advance(CERTIFICATE_COPIES_AGAIN_MS);
       expect(await readdir(copiesFolder())).toHaveLength(3);
     });
   });
@@ -314,7 +316,7 @@ describe('challenges', () => {
       await edge.findChallenge({ token: `token-${at}`, host: 'whoever.example' });
       await edge.findChallenge({ tlsName: `name-${at}.example` });
     }
-    expect(platform.asked).toHaveLength(EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
+    expect(platform.asked).toHaveLength(CHALLENGE_QUESTIONS_PER_SECOND);
     platform.challenge = CHALLENGE;
     expect(await edge.findChallenge({ tlsName: 'a.example' })).not.toBeNull();
     await clock.advance(1000);
@@ -333,11 +335,11 @@ describe('challenges', () => {
       platform.challenge = { ...CHALLENGE, type };
       const key = type === 'http-01' ? { token: 't', host: 'a.example' } : { tlsName: 'a.example' };
       const found = edge.findChallenge(key);
-      await clock.advance(EDGE_LIMITS.CHALLENGE_ORDER_PAUSE_MS);
+      await clock.advance(CHALLENGE_ORDER_PAUSE_MS);
       expect((await found)?.keyAuthorization).toBe('t.k');
       await Promise.all(strangers);
       expect(platform.asked.filter((question) => 'name' in question).length).toBeLessThanOrEqual(2);
-      expect(platform.asked.length).toBeLessThanOrEqual(2 + EDGE_LIMITS.CHALLENGE_QUESTIONS_PER_SECOND);
+      expect(platform.asked.length).toBeLessThanOrEqual(2 + CHALLENGE_QUESTIONS_PER_SECOND);
       edge.changed(change('a'));
       platform.challenge = null;
       await clock.advance(2000);

@@ -5,12 +5,26 @@ import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import { type EdgeCertificate, type EdgeChange, edgeCertificate } from '@tunnel/contract';
 import type { CertificatePair } from '@tunnel/http-shell';
 import { type Clock, type Logger, type Secret, SingleFlight, type Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import { linesIn } from '../stream-lines.ts';
 import { CertificateCopies } from './certificate-copies.ts';
 import { ChallengeQuestions } from './challenge-questions.ts';
 import type { AskedChallenge, CertificateListener, EdgeCertificates, KnownCertificate } from './edge-certificates.ts';
+
+/** certificates that an edge knows; a snapshot with more is not taken */
+const CERTIFICATES_MAX = 100_000;
+/** one line of the snapshot: a chain and its key */
+const CERTIFICATE_LINE_MAX_BYTES = 256 * 1024;
+/** for the whole snapshot of certificates; 10,000 take some seconds */
+const CERTIFICATES_SNAPSHOT_MS = 120_000;
+/** how long certificates are read in one turn of the event loop: to try a pair takes some tenths of a millisecond */
+const CERTIFICATES_TURN_MS = 5;
+/** changed certificates that are asked for at once */
+const CERTIFICATE_FETCHES_AT_ONCE = 4;
+/** changed certificates that wait to be asked for; with more the whole snapshot is taken instead */
+export const CERTIFICATE_FETCHES_MAX = 1000;
+/** the pause after one that was not answered */
+export const CERTIFICATE_FETCH_AGAIN_MS = 2000;
 
 export interface PlatformCertificatesOptions {
   readonly clock: Clock;
@@ -116,7 +130,7 @@ export class PlatformCertificates implements EdgeCertificates {
     if (this.#isRefused) return;
     this.#questions.forget(this.#rows.get(id)?.known.names ?? []);
     this.#changed.add(id);
-    if (this.#changed.size > EDGE_LIMITS.CERTIFICATE_FETCHES_MAX) {
+    if (this.#changed.size > CERTIFICATE_FETCHES_MAX) {
       // The snapshot says the same in fewer calls.
       this.#changed.clear();
       this.#takeAnew();
@@ -129,7 +143,7 @@ export class PlatformCertificates implements EdgeCertificates {
   #fetchOn(): void {
     if (this.#taking.current !== null || this.#again !== undefined || this.#ending.signal.aborted) return;
     for (const id of this.#changed) {
-      if (this.#fetching.size >= EDGE_LIMITS.CERTIFICATE_FETCHES_AT_ONCE) return;
+      if (this.#fetching.size >= CERTIFICATE_FETCHES_AT_ONCE) return;
       this.#changed.delete(id);
       const fetching = this.#fetch(id).finally(() => {
         this.#fetching.delete(fetching);
@@ -153,7 +167,7 @@ export class PlatformCertificates implements EdgeCertificates {
       this.#again ??= clock.setTimeout(() => {
         this.#again = undefined;
         this.#fetchOn();
-      }, EDGE_LIMITS.CERTIFICATE_FETCH_AGAIN_MS);
+      }, CERTIFICATE_FETCH_AGAIN_MS);
     }
   }
 
@@ -208,7 +222,7 @@ export class PlatformCertificates implements EdgeCertificates {
     const ending = new AbortController();
     const end = (): void => ending.abort();
     this.#ending.signal.addEventListener('abort', end, { once: true });
-    const timer = this.#options.clock.setTimeout(end, EDGE_LIMITS.CERTIFICATES_SNAPSHOT_MS);
+    const timer = this.#options.clock.setTimeout(end, CERTIFICATES_SNAPSHOT_MS);
     this.#copies?.hold(true);
     try {
       const body = await this.#options.link.certificates(ending.signal);
@@ -224,14 +238,14 @@ export class PlatformCertificates implements EdgeCertificates {
   async #takeLines(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<void> {
     const told = new Set<string>();
     const slice = new TurnSlice();
-    for await (const line of linesIn(body, { maxBytes: EDGE_LIMITS.CERTIFICATE_LINE_MAX_BYTES, signal })) {
+    for await (const line of linesIn(body, { maxBytes: CERTIFICATE_LINE_MAX_BYTES, signal })) {
       const said = JSON.parse(line) as { readonly at?: unknown; readonly end?: unknown };
       if (said.end === true) return this.#keepOnly(told);
       // The change that it is at: those that come meanwhile are asked for afterwards in any case.
       if (said.at !== undefined) continue;
       const certificate = edgeCertificate.parse(said);
       told.add(certificate.id);
-      if (told.size > EDGE_LIMITS.CERTIFICATES_MAX) throw new Error(`there are more than ${told.size - 1}`);
+      if (told.size > CERTIFICATES_MAX) throw new Error(`there are more than ${told.size - 1}`);
       this.#apply(certificate);
       await slice.passed();
     }
@@ -306,7 +320,7 @@ class TurnSlice {
   #beganMs = performance.now();
 
   async passed(): Promise<void> {
-    if (performance.now() - this.#beganMs < EDGE_LIMITS.CERTIFICATES_TURN_MS) return;
+    if (performance.now() - this.#beganMs < CERTIFICATES_TURN_MS) return;
     await nextTurn();
     this.#beganMs = performance.now();
   }

@@ -13,7 +13,6 @@ import {
 import { type ServerConfig } from '@tunnel/config/server';
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { type Clock, type Logger, sha256Hex, type Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type {
   AskedChallenge,
   CertificateListener,
@@ -21,6 +20,9 @@ import type {
   KnownCertificate,
   RenewalAnswer,
 } from './edge-certificates.ts';
+
+/** how often an edge without a platform looks which certificates it wants */
+const CERTIFICATES_LOOK_MS = 60_000;
 
 export interface StandaloneCertificatesOptions {
   readonly config: Pick<ServerConfig, 'acme' | 'dns' | 'server' | 'auth' | 'policy'>;
@@ -124,7 +126,7 @@ export class StandaloneCertificates implements EdgeCertificates {
     await this.#managed?.start();
     if (this.#isStopped) return;
     // Names of a week, a wildcard that fails: what is wanted changes by itself, too.
-    this.#looking = clock.setInterval(() => this.#look(), EDGE_LIMITS.CERTIFICATES_LOOK_MS);
+    this.#looking = clock.setInterval(() => this.#look(), CERTIFICATES_LOOK_MS);
     await this.#settle();
     logger.debug({ names: [...this.#names.keys()] }, 'certificates are kept');
   }

@@ -1,14 +1,20 @@
 // Files of names, one name a line. The first line says which file it is.
+
 import { type LineRecord, lineOf, recordsIn } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
+import { NAMES_FILE_MAX_BYTES } from './limits.ts';
+
+/** changes that wait for the disk; with more, the whole file is written anew instead */
+const NAMES_FILE_QUEUE_CHARS = 1024 * 1024;
+/** lines behind the last whole one; then the file is written anew */
+const NAMES_FILE_TAIL_CHARS = 4 * 1024 * 1024;
 
 const VERSION = 1;
 
 /** How much of such a file is read, waits and is appended. */
 export const NAME_FILE_BOUNDS = {
-  maxBytes: EDGE_LIMITS.NAMES_FILE_MAX_BYTES,
-  queueChars: EDGE_LIMITS.NAMES_FILE_QUEUE_CHARS,
-  tailChars: EDGE_LIMITS.NAMES_FILE_TAIL_CHARS,
+  maxBytes: NAMES_FILE_MAX_BYTES,
+  queueChars: NAMES_FILE_QUEUE_CHARS,
+  tailChars: NAMES_FILE_TAIL_CHARS,
 } as const;
 
 export function* nameLines(file: string, rows: Iterable<object>): Generator<string> {

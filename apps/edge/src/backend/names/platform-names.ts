@@ -5,13 +5,15 @@ import { Fault } from '@tunnel/errors';
 import { owningLabel } from '@tunnel/rules/names';
 import { type Owner } from '@tunnel/rules/tunnels';
 import type { Clock, Logger } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
 import { PlatformReservedNames } from './platform-reserved-names.ts';
 import { isHeldByUse, isReservedKind, type ReservedNames } from './reserved-names.ts';
 import { UsedNames } from './used-names.ts';
 import type { DomainKeepers } from './verified-domains.ts';
+
+/** for the change that tells of an own domain which the platform has just let a tunnel in at */
+const DOMAIN_HEARD_MS = 2000;
 
 export interface PlatformNamesOptions {
   readonly clock: Clock;
@@ -110,7 +112,7 @@ export class PlatformNames {
       const stop = this.onDomainsChanged(() => {
         if (isKnown()) end(true);
       });
-      const timer = this.#clock.setTimeout(() => end(false), EDGE_LIMITS.DOMAIN_HEARD_MS);
+      const timer = this.#clock.setTimeout(() => end(false), DOMAIN_HEARD_MS);
     });
   }
 

@@ -4,9 +4,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Logger, systemClock } from '@tunnel/runtime';
 import { eventually, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { quiet } from '../platform-backend.fixture.ts';
 import { LinkFailure } from '../platform-link.ts';
+import { NAMES_ROWS_PER_TURN } from './limits.ts';
 import { PlatformReservedNames } from './platform-reserved-names.ts';
 
 type Name = {
@@ -181,7 +181,7 @@ it('many names are taken in many short turns', async () => {
     await nextTurn();
     turns += 1;
   }
-  expect(turns).toBeGreaterThanOrEqual(rows / EDGE_LIMITS.NAMES_ROWS_PER_TURN);
+  expect(turns).toBeGreaterThanOrEqual(rows / NAMES_ROWS_PER_TURN);
   await known.stop();
   expect((await readFile(path, 'utf8')).split('\n')).toHaveLength(rows + 2);
 });

@@ -1,13 +1,14 @@
 // The reserved names and verified own domains that the platform told this edge of: a snapshot, then each change. They stay on its disk, so that an edge that starts while the
 // platform is away knows them, too.
+
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EdgeChange, LapsedDomain, ReservedName as ReservedRow, VerifiedDomain } from '@tunnel/contract';
 import type { ReservedPort } from '@tunnel/rules/names';
 import type { Owner, Transport } from '@tunnel/rules/tunnels';
 import { type Clock, LineLog, type Logger, lineOf, SingleFlight } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import { linesIn } from '../stream-lines.ts';
+import { NAMES_ROWS_PER_TURN } from './limits.ts';
 import { NAME_FILE_BOUNDS, nameLines, rowsIn } from './name-lines.ts';
 import {
   RESERVED_KINDS,
@@ -17,6 +18,13 @@ import {
   ReservedNameTable,
 } from './reserved-names.ts';
 import type { DomainKeepers, VerifiedDomains } from './verified-domains.ts';
+
+/** reserved names and ports that an edge knows; a snapshot with more is not taken */
+const RESERVED_NAMES_MAX = 1_000_000;
+/** one line of the snapshot */
+const NAMES_LINE_MAX_BYTES = 4 * 1024;
+/** for the whole snapshot of reserved names; 100,000 take a second */
+const NAMES_SNAPSHOT_MS = 60_000;
 
 export interface PlatformReservedNamesOptions {
   readonly clock: Clock;
@@ -185,10 +193,10 @@ export class PlatformReservedNames implements ReservedNames {
     const ending = new AbortController();
     const end = (): void => ending.abort();
     this.#ending.signal.addEventListener('abort', end, { once: true });
-    const timer = this.#options.clock.setTimeout(end, EDGE_LIMITS.NAMES_SNAPSHOT_MS);
+    const timer = this.#options.clock.setTimeout(end, NAMES_SNAPSHOT_MS);
     try {
       const body = await this.#options.link.names(ending.signal);
-      const reading = { maxBytes: EDGE_LIMITS.NAMES_LINE_MAX_BYTES, signal: ending.signal };
+      const reading = { maxBytes: NAMES_LINE_MAX_BYTES, signal: ending.signal };
       const table = new ReservedNameTable();
       let at: number | null = null;
       let rows = 0;
@@ -198,8 +206,8 @@ export class PlatformReservedNames implements ReservedNames {
         if (at === null) at = numberOf(said.at);
         else apply(table, rowOf(said));
         rows += 1;
-        if (rows > EDGE_LIMITS.RESERVED_NAMES_MAX) throw new Error(`there are more than ${rows - 1}`);
-        if (rows % EDGE_LIMITS.NAMES_ROWS_PER_TURN === 0) await nextTurn();
+        if (rows > RESERVED_NAMES_MAX) throw new Error(`there are more than ${rows - 1}`);
+        if (rows % NAMES_ROWS_PER_TURN === 0) await nextTurn();
       }
       throw new Error('the list of reserved names was cut off');
     } finally {
@@ -215,7 +223,7 @@ export class PlatformReservedNames implements ReservedNames {
     for (const row of rowsIn(text, FILE)) {
       apply(table, rowOf(row as SnapshotLine));
       rows += 1;
-      if (rows % EDGE_LIMITS.NAMES_ROWS_PER_TURN === 0) await nextTurn();
+      if (rows % NAMES_ROWS_PER_TURN === 0) await nextTurn();
     }
     this.#table = table;
   }

@@ -1,12 +1,18 @@
 // names.json: whose names are at an edge that runs alone. Written aside and renamed, so that there is always a whole one; one that cannot be read is
 // kept beside it, for whoever can mend it.
+
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NameOwnership } from '@tunnel/rules/names';
 import { type Clock, type Logger, readBounded, SingleFlight, type Timer, writeAtomic } from '@tunnel/runtime';
 import * as z from 'zod';
-import { EDGE_LIMITS } from '../../limits.ts';
+import { NAMES_FILE_MAX_BYTES, NAMES_ROWS_PER_TURN } from './limits.ts';
 import { NAME_KINDS, type NameKind } from './reserved-names.ts';
+
+/** how long changes of names.json are gathered before it is written anew */
+const NAMES_JSON_WRITE_MS = 100;
+/** and so many times as long as the last writing took, when that is longer: a large file costs no more time than a small one */
+const NAMES_JSON_WRITE_PAUSE = 10;
 
 export interface NameRow {
   readonly kind: NameKind;
@@ -49,7 +55,7 @@ export class StandaloneNamesFile {
   readonly #options: StandaloneNamesFileOptions;
   readonly #path: string;
   #isStale = false;
-  #pauseMs: number = EDGE_LIMITS.NAMES_JSON_WRITE_MS;
+  #pauseMs: number = NAMES_JSON_WRITE_MS;
   #waiting: Timer | undefined;
   readonly #writing = new SingleFlight(() => this.#write());
   #isClosed = false;
@@ -63,7 +69,7 @@ export class StandaloneNamesFile {
   /** Those of the last run; what it had open has ended by now. */
   async read(now: number): Promise<readonly NameRow[]> {
     try {
-      const text = await readBounded(this.#path, EDGE_LIMITS.NAMES_FILE_MAX_BYTES);
+      const text = await readBounded(this.#path, NAMES_FILE_MAX_BYTES);
       if (text === null) return [];
       const { names } = fileSchema.parse(JSON.parse(text));
       return names.map((entry) => rowOf(entry, now));
@@ -99,7 +105,7 @@ export class StandaloneNamesFile {
         await writeAtomic(this.#path, piecesOf([...rows()]), { soleWriter: true });
         this.#hasFailed = false;
         const tookMs = clock.monotonic() - begunAt;
-        this.#pauseMs = Math.max(EDGE_LIMITS.NAMES_JSON_WRITE_MS, tookMs * EDGE_LIMITS.NAMES_JSON_WRITE_PAUSE);
+        this.#pauseMs = Math.max(NAMES_JSON_WRITE_MS, tookMs * NAMES_JSON_WRITE_PAUSE);
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         const file = this.#path;
@@ -142,8 +148,8 @@ const rowOf = (entry: Entry, now: number): NameRow => {
 /** In pieces that take no time; each row on a line of its own. */
 function* piecesOf(rows: readonly NameRow[]): Generator<string> {
   yield '{"version":1,"names":[\n';
-  for (let from = 0; from < rows.length; from += EDGE_LIMITS.NAMES_ROWS_PER_TURN) {
-    const piece = rows.slice(from, from + EDGE_LIMITS.NAMES_ROWS_PER_TURN);
+  for (let from = 0; from < rows.length; from += NAMES_ROWS_PER_TURN) {
+    const piece = rows.slice(from, from + NAMES_ROWS_PER_TURN);
     yield `${from === 0 ? '' : ',\n'}${piece.map((row) => JSON.stringify(entryOf(row))).join(',\n')}`;
   }
   yield '\n]}\n';

@@ -4,9 +4,8 @@ import type { Owner } from '@tunnel/rules/tunnels';
 import type { Logger } from '@tunnel/runtime';
 import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { askedTunnel, quiet } from '../platform-backend.fixture.ts';
-import { StandaloneNames } from './standalone-names.ts';
+import { STANDALONE_NAMES_MAX, StandaloneNames } from './standalone-names.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -180,7 +179,7 @@ it('one who opens names without end loses its own released ones, and takes none 
     ...{ kind: 'subdomain', label, state: 'released', account, group_key_hash: null },
     ...{ in_use: false, last_used_at: released_at, released_at },
   });
-  const his = Array.from({ length: EDGE_LIMITS.STANDALONE_NAMES_MAX - 1 }, (_, at) => row('bob', `his-${at}`));
+  const his = Array.from({ length: STANDALONE_NAMES_MAX - 1 }, (_, at) => row('bob', `his-${at}`));
   const path = join(folder.path, 'names.json');
   await writeFile(path, JSON.stringify({ version: 1, names: [row('alice', 'hers'), ...his] }));
   const { names, use } = await startRun();
@@ -189,7 +188,7 @@ it('one who opens names without end loses its own released ones, and takes none 
   expect(['his-3', 'his-2'].map((label) => use('carol', label))).toEqual([IN_USE, 'open']);
   await names.stop();
   const { names: rows } = JSON.parse(await readFile(path, 'utf8')) as { names: unknown[] };
-  expect(rows).toHaveLength(EDGE_LIMITS.STANDALONE_NAMES_MAX);
+  expect(rows).toHaveLength(STANDALONE_NAMES_MAX);
 });
 
 it('gives reserved words to no account anew, unless the operator has reserved one for it', async () => {

@@ -15,7 +15,6 @@ import {
   WITHHELD_SUBDOMAINS,
 } from '@tunnel/rules/names';
 import type { Clock, Logger } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
 import { refusalOf } from './platform-names.ts';
 import {
@@ -27,6 +26,9 @@ import {
   ReservedNameTable,
 } from './reserved-names.ts';
 import { type NameRow, StandaloneNamesFile } from './standalone-names-file.ts';
+
+/** rows of names.json; with more the released ones go before their time */
+export const STANDALONE_NAMES_MAX = 20_000;
 
 /** `[names]` of server.toml. */
 export interface NameTimes {
@@ -176,7 +178,7 @@ export class StandaloneNames {
 
   /** Released ones end with their time; who opens names without end fills the file with them, and loses its own before those of others. */
   #boundRows(account: string): void {
-    if (this.#rows.size <= EDGE_LIMITS.STANDALONE_NAMES_MAX) return;
+    if (this.#rows.size <= STANDALONE_NAMES_MAX) return;
     let first: string | undefined;
     for (const [key, { ownership }] of this.#rows) {
       if (ownership.kind !== 'released' || ownership.openTunnels > 0) continue;

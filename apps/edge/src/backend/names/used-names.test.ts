@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import type { Owner } from '@tunnel/rules/tunnels';
 import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { quiet } from '../platform-backend.fixture.ts';
-import { UsedNames } from './used-names.ts';
+import { USED_NAMES_MAX, USED_NAMES_MS, USED_NAMES_PER_ACCOUNT_MAX, UsedNames } from './used-names.ts';
 
 const ALICE: Owner = { kind: 'account', accountId: 'alice' };
 const BOB: Owner = { kind: 'account', accountId: 'bob' };
@@ -38,7 +37,7 @@ it('who had a name here last may come back to it for 30 days, in the next run, t
     expect([used.isKnownTo(name, ALICE, null), used.isKnownTo(name, BOB, null)]).toEqual([true, false]);
   }
   expect([used.isKnownTo('news', OPERATOR, null), used.isKnownTo('news', ALICE, null)]).toEqual([true, false]);
-  await clock.advance(EDGE_LIMITS.USED_NAMES_MS);
+  await clock.advance(USED_NAMES_MS);
   expect(used.isKnownTo('shop', ALICE, null)).toBe(false);
   await used.stop();
 });
@@ -58,8 +57,8 @@ it('a pool is opened by its key alone: who began it here may be anybody who has 
 it('no more are kept than the bound, and a damaged file is none', async () => {
   const used = await startRun();
   const ownerOf = (at: number): Owner => ({ kind: 'account', accountId: `account-${at % 200}` });
-  for (let at = 0; at <= EDGE_LIMITS.USED_NAMES_MAX; at += 1) used.used(`n${at}`, ownerOf(at), null);
-  expect(used.size).toBe(EDGE_LIMITS.USED_NAMES_MAX);
+  for (let at = 0; at <= USED_NAMES_MAX; at += 1) used.used(`n${at}`, ownerOf(at), null);
+  expect(used.size).toBe(USED_NAMES_MAX);
   expect([used.isKnownTo('n0', ownerOf(0), null), used.isKnownTo('n1', ownerOf(1), null)]).toEqual([false, true]);
   await used.stop();
   await writeFile(join(folder.path, 'used.jsonl'), 'nonsense\nmore\n');
@@ -70,13 +69,13 @@ it('no more are kept than the bound, and a damaged file is none', async () => {
 
 it('one who opens names without end pushes out its own alone, in the next run, too', async () => {
   const used = await startRun();
-  const bound = EDGE_LIMITS.USED_NAMES_PER_ACCOUNT_MAX;
+  const bound = USED_NAMES_PER_ACCOUNT_MAX;
   used.used('shop', ALICE, null);
   used.used('n0', ALICE, null);
-  for (let at = 0; at < EDGE_LIMITS.USED_NAMES_MAX + bound; at += 1) used.used(`n${at}`, BOB, null);
+  for (let at = 0; at < USED_NAMES_MAX + bound; at += 1) used.used(`n${at}`, BOB, null);
   await used.stop();
   const next = await startRun();
-  const last = EDGE_LIMITS.USED_NAMES_MAX + bound - 1;
+  const last = USED_NAMES_MAX + bound - 1;
   for (const run of [used, next]) {
     expect(run.size).toBe(bound + 1);
     expect([run.isKnownTo('shop', ALICE, null), run.isKnownTo('n0', ALICE, null)]).toEqual([true, false]);

@@ -4,8 +4,14 @@
 import { owningLabel } from '@tunnel/rules/names';
 import { type Owner, sameOwner } from '@tunnel/rules/tunnels';
 import { type Clock, LineLog, type Logger, lineOf } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { NAME_FILE_BOUNDS, nameLines, rowsIn } from './name-lines.ts';
+
+/** subdomains that were open here, each remembered for its account while the platform is away; the longest unused is forgotten */
+export const USED_NAMES_MAX = 10_000;
+/** of one account: no more than it can hold */
+export const USED_NAMES_PER_ACCOUNT_MAX = 100;
+/** so long after its last use here */
+export const USED_NAMES_MS = 30 * 24 * 3_600_000;
 
 export interface UsedNamesOptions {
   readonly clock: Pick<Clock, 'now'>;
@@ -77,7 +83,7 @@ export class UsedNames {
   /** It was this owner's here, or that of a group with this key: of a pool the edge does not know whose the name is, only which key opened it. */
   isKnownTo(subdomain: string, owner: Owner, groupKeyHash: string | null): boolean {
     const use = this.#uses.get(owningLabel(subdomain));
-    if (use === undefined || this.#options.clock.now() - use.at >= EDGE_LIMITS.USED_NAMES_MS) return false;
+    if (use === undefined || this.#options.clock.now() - use.at >= USED_NAMES_MS) return false;
     return use.groupKeyHash === null ? sameOwner(use.owner, owner) : use.groupKeyHash === groupKeyHash;
   }
 
@@ -92,8 +98,8 @@ export class UsedNames {
     const own = this.#ofAccount.get(account) ?? new Set();
     this.#ofAccount.set(account, own.add(label));
     // Whoever opens names without end pushes out its own, not the others'.
-    if (own.size > EDGE_LIMITS.USED_NAMES_PER_ACCOUNT_MAX) this.#deleteFirst(own);
-    if (this.#uses.size > EDGE_LIMITS.USED_NAMES_MAX) this.#deleteFirst(this.#uses.keys());
+    if (own.size > USED_NAMES_PER_ACCOUNT_MAX) this.#deleteFirst(own);
+    if (this.#uses.size > USED_NAMES_MAX) this.#deleteFirst(this.#uses.keys());
   }
 
   #deleteFirst(labels: Iterable<string>): void {

@@ -1,11 +1,10 @@
 // A held body on its way: only as fast as it is taken, each byte once, whoever takes the rest.
 import type { HeaderField } from '@tunnel/http1';
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { HeldBodies } from '../../policy/held-bodies.ts';
-import { HeldSource } from './body-source.ts';
+import { HeldSource, POLICY_HELD_PIECE_BYTES } from './body-source.ts';
 
-const PIECE = EDGE_LIMITS.POLICY_HELD_PIECE_BYTES;
+const PIECE = POLICY_HELD_PIECE_BYTES;
 
 class Taker {
   readonly got: Buffer[] = [];

@@ -4,6 +4,9 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import type { HeldBody } from '../../policy/held-bodies.ts';
 import { StallWatch } from './stall-watch.rules.ts';
 
+/** a held body is passed on in pieces of this size, as fast as its service takes them */
+export const POLICY_HELD_PIECE_BYTES = 64 * 1024;
+
 /** The request's body on its way in. */
 export interface BodySource {
   readonly form: ChunkedForm;
@@ -50,7 +53,7 @@ export class HeldSource implements BodySource {
     let goesOn = true;
     while (goesOn && this.#at < body.length) {
       const from = this.#at;
-      this.#at = Math.min(from + EDGE_LIMITS.POLICY_HELD_PIECE_BYTES, body.length);
+      this.#at = Math.min(from + POLICY_HELD_PIECE_BYTES, body.length);
       // A copy where it must wait: the bytes before it may be waiting, too, and borrowed memory is written in front of.
       goesOn = this.taker?.writeBody(body, from, this.#at, false) ?? false;
     }

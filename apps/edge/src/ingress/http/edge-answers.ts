@@ -5,10 +5,12 @@ import { type OwnResponse, type RequestHead, redactUrl } from '@tunnel/http1';
 import { type ControlMessageInput, WIRE_LIMITS } from '@tunnel/protocol';
 import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import { NoticePace } from './notice-pace.rules.ts';
+
+/** requests that the edge answered itself, told one by one to all clients of an account; the rest is told as numbers */
+const EDGE_ANSWERS_PER_SECOND_ACCOUNT = 400;
 
 /** `full`: the client has not read what was sent before. `unwanted`: the client is away, or does not know the message. */
 export type Offered = 'sent' | 'full' | 'unwanted';
@@ -33,7 +35,7 @@ export class EdgeAnswers {
   readonly #offer: Offer;
   readonly #pace = new NoticePace<Tunnel>({
     perSubject: WIRE_LIMITS.EDGE_ANSWERS_PER_SECOND,
-    perHolder: EDGE_LIMITS.EDGE_ANSWERS_PER_SECOND_ACCOUNT,
+    perHolder: EDGE_ANSWERS_PER_SECOND_ACCOUNT,
   });
 
   constructor(clock: Clock, offer: Offer) {

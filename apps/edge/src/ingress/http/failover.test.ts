@@ -1,10 +1,11 @@
 // Trying another member, for visitors of HTTP/1.1.
+
 import * as http from 'node:http';
 import * as net from 'node:net';
 import type { MuxStream } from '@tunnel/mux';
 import { deterministicBytes, eventually, hashOf, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
+import { MEMBER_TRIES_MS } from '../../routing/balancer.ts';
 import { type GroupStand, type StandMember, startGroupStand } from './group.fixture.ts';
 import { dialLocal, talk } from './http.fixture.ts';
 import { type RecordingService, startRecordingService, takeStream } from './service.fixture.ts';
@@ -151,7 +152,7 @@ describe('a request that no service has got', () => {
     for (let at = 0; at < 2; at += 1) {
       await eventually(() => expect(held).toHaveLength(at + 1));
       // Not all at once: each try by itself is well within its time.
-      await stand.clock.advance(EDGE_LIMITS.MEMBER_TRIES_MS / 2);
+      await stand.clock.advance(MEMBER_TRIES_MS / 2);
       held[at]?.refuse({ code: 'dial-timeout', text: 'ETIMEDOUT' });
     }
     expect(await answer).toMatch(/^HTTP\/1\.1 502 .*x-tunnel-error: LOCAL_UNREACHABLE\r\n/s);

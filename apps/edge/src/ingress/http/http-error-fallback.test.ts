@@ -17,7 +17,7 @@ import {
   type RelayStand,
   refusing,
 } from '../tcp/relay.fixture.ts';
-import { HttpErrorFallback } from './http-error-fallback.ts';
+import { HttpErrorFallback, TCP_HTTP_FALLBACK_MS } from './http-error-fallback.ts';
 
 const stage = new RelayStage();
 afterEach(() => stage.clear());
@@ -149,7 +149,7 @@ describe('every other visitor is reset', () => {
     const ended = endOf(visitor);
     visitor.write(words);
     await eventually(() => expect(path.clock.pendingTimers).toBe(1));
-    await path.clock.advance(EDGE_LIMITS.TCP_HTTP_FALLBACK_MS - 1);
+    await path.clock.advance(TCP_HTTP_FALLBACK_MS - 1);
     expect(path.relay.connections).toBe(1);
     await path.clock.advance(1);
     expect(await ended).toBe('ECONNRESET');
@@ -205,6 +205,6 @@ it('a fault at its time limit costs this visitor, and is counted: fallback.timer
   };
   const report = (_error: unknown, where: string): void => void reports.push(where);
   new HttpErrorFallback(visitor, new Fault('TUNNEL_AWAY'), clock, report, () => (ends += 1)).start();
-  await clock.advance(EDGE_LIMITS.TCP_HTTP_FALLBACK_MS);
+  await clock.advance(TCP_HTTP_FALLBACK_MS);
   expect([reports, resets, ends]).toEqual([['fallback.timer'], 2, 1]);
 });

@@ -9,6 +9,9 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import { HeadReader } from '../../upstream/http1/head-reader.ts';
 import { type Asked, ownAnswerText } from './own-answer.ts';
 
+/** how long a visitor of a tcp tunnel whom nobody serves may take to begin an HTTP request and get an answer; else it is reset */
+export const TCP_HTTP_FALLBACK_MS = 300;
+
 type Phase =
   /** Its first bytes decide. */
   | 'listening'
@@ -47,7 +50,7 @@ export class HttpErrorFallback implements ByteReader {
 
   /** Apart from the constructor: what is already there may call back at once. */
   start(): void {
-    this.#wait(EDGE_LIMITS.TCP_HTTP_FALLBACK_MS, () => this.#decide());
+    this.#wait(TCP_HTTP_FALLBACK_MS, () => this.#decide());
     this.#end.read(this);
   }
 

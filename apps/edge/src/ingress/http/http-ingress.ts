@@ -26,6 +26,12 @@ import { Http2Visitor } from './http2/http2-visitor.ts';
 import { RefusedVisitors } from './refused-visitors.ts';
 import type { ClientIngress, PassedBy, Visitor, VisitorOwner } from './visitor.ts';
 
+/**
+ * part of the machine’s memory that bytes waiting for HTTP visitors may take together; over it the largest queue goes first
+ * @limit operator: Part of the machine's memory for responses that visitors have not read | the largest queue is closed
+ */
+const HTTP_QUEUES_MEMORY_SHARE = 0.25;
+
 /** Who keeps captures. */
 export interface CaptureSink {
   begin(
@@ -100,7 +106,7 @@ export class HttpIngress implements VisitorOwner {
     this.report = options.report;
     this.clients = options.clients ?? null;
     this.#answers = new EdgeAnswers(options.clock, options.offer ?? (() => 'unwanted'));
-    this.#queuesMaxBytes = options.queuesMaxBytes ?? memoryShare(EDGE_LIMITS.HTTP_QUEUES_MEMORY_SHARE);
+    this.#queuesMaxBytes = options.queuesMaxBytes ?? memoryShare(HTTP_QUEUES_MEMORY_SHARE);
   }
 
   readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision> =>

@@ -1,12 +1,13 @@
 // Visitors of the https port that do not go on: in their handshake, and behind it.
+
 import { once } from 'node:events';
 import * as net from 'node:net';
 import { Duplex } from 'node:stream';
 import { type AcceptedSocket, acceptingServer, allowStaticReads, type ByteReader, endOf } from '@tunnel/mux';
 import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { openGate } from '../gate.fixture.ts';
+import { TLS_HANDSHAKE_TIMEOUT_MS } from '../tls/pending-handshakes.ts';
 import { dialTls, type HttpsStand, startHttpsStand } from './https.fixture.ts';
 
 const SWITCHED = Buffer.from('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n');
@@ -79,7 +80,7 @@ describe('in its handshake', () => {
     const early = await dial();
     early.write(first);
     await eventually(() => expect(stand.port.handshakes).toBe(1));
-    await clock.advance(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS - 1000);
+    await clock.advance(TLS_HANDSHAKE_TIMEOUT_MS - 1000);
     const late = await dial();
     late.write(first);
     await eventually(() => expect(stand.port.handshakes).toBe(2));
@@ -90,7 +91,7 @@ describe('in its handshake', () => {
     await eventually(() => expect(stand.port.handshakes).toBe(1));
     late.resume().once('end', () => late.end());
     const isLateClosed = once(late, 'close');
-    await clock.advance(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS);
+    await clock.advance(TLS_HANDSHAKE_TIMEOUT_MS);
     await isLateClosed;
     await eventually(() => expect([stand.port.handshakes, stand.http.gate.admission.used.visitors]).toEqual([0, 0]));
   });

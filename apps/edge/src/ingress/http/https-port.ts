@@ -18,7 +18,7 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore, StoredCertificate } from '../tls/certificate-store.ts';
 import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import { HandleHandshake, type HandleHandshakeOwner } from '../tls/handle-handshake.ts';
-import { PendingHandshakes } from '../tls/pending-handshakes.ts';
+import { PendingHandshakes, TLS_HANDSHAKE_TIMEOUT_MS } from '../tls/pending-handshakes.ts';
 import { SocketHandshake } from '../tls/socket-handshake.ts';
 import { type Passthrough, TlsDoor } from '../tls/tls-door.ts';
 import type { TlsKind, TlsTotals } from '../tls/tls-totals.ts';
@@ -141,7 +141,7 @@ export class HttpsPort implements HandleHandshakeOwner {
   }
 
   #makeTlsServer(options: TlsOptions): TlsServer {
-    const server = createServer({ ...options, handshakeTimeout: EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS });
+    const server = createServer({ ...options, handshakeTimeout: TLS_HANDSHAKE_TIMEOUT_MS });
     guard.accept(server, 'secureConnection', this.report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
     // Strangers' handshakes fail all the time: closed without a word.
     guard.accept(server, 'tlsClientError', this.report, 'https', (_error, socket: TLSSocket) => socket.destroy());

@@ -1,4 +1,5 @@
 // Requests whose rules must wait for something: order is kept, what leaves is forgotten, what is held is freed, and a drain waits for the answer.
+
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import * as net from 'node:net';
@@ -7,10 +8,12 @@ import type { Rule } from '@tunnel/policy';
 import { eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
+import { POLICY_HELD_BODY_MS } from '../../policy/held-bodies.ts';
 import { basic, basicAuth, SlowPasswords } from '../../policy/policy.fixture.ts';
 import { talk } from './http.fixture.ts';
 import { visitHttp2 } from './https.fixture.ts';
 import { askHttp2, type PolicyStand, startPolicyStand, VERSIONS } from './policy-stand.fixture.ts';
+import { POLICY_DECISION_TIMEOUT_MS } from './proxied-request.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -144,7 +147,7 @@ it('rules that find no end within their time are an answer, not a pass, and what
   const stand = await start([basicAuth]);
   const talking = talk(stand.http.port, get('/', AUTHORIZED, 'Connection: close'));
   const [pending] = await asked(stand);
-  await stand.http.clock.advance(EDGE_LIMITS.POLICY_DECISION_TIMEOUT_MS + 1000);
+  await stand.http.clock.advance(POLICY_DECISION_TIMEOUT_MS + 1000);
   expect(await talking).toMatch(/^HTTP\/1\.1 503 /);
   expect(pending?.signal.aborted).toBe(true);
   expect(stand.service.asked).toEqual([]);
@@ -243,7 +246,7 @@ it('HTTP/1.1: a visitor that leaves, and one that stalls, free what was held of 
   stalled.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
   stalled.write(`${head}${'x'.repeat(500)}`);
   await eventually(() => expect(stand.heldBodies.bytes).toBe(500));
-  await stand.http.clock.advance(EDGE_LIMITS.POLICY_HELD_BODY_MS + 1000);
+  await stand.http.clock.advance(POLICY_HELD_BODY_MS + 1000);
   await closed;
   expect(text).toMatch(/^HTTP\/1\.1 408 [^]*Connection: close/i);
   expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
@@ -271,7 +274,7 @@ it('HTTP/2: a stream that is reset, and one that stalls, free what was held of t
   let status = 0;
   stalled.on('response', (headers) => (status = Number(headers[':status']))).resume();
   await eventually(() => expect(stand.heldBodies.bytes).toBe(400));
-  await stand.http.clock.advance(EDGE_LIMITS.POLICY_HELD_BODY_MS + 1000);
+  await stand.http.clock.advance(POLICY_HELD_BODY_MS + 1000);
   await eventually(() => expect([stalled.closed, status]).toEqual([true, 408]));
   expect([stand.heldBodies.bytes, stand.http.dials]).toEqual([0, 0]);
 });

@@ -5,7 +5,6 @@ import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { type OwnResponse, type RequestHead } from '@tunnel/http1';
 import { withoutEdgeCookies } from '@tunnel/policy';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { VisitMemory } from '../../policy/visit-memory.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
 import {
@@ -25,6 +24,11 @@ import { type BodySource, HeldSource } from './body-source.ts';
 import type { AnswerNotes } from './own-answer.ts';
 import { type BodyHolder, RequestPolicy } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
+
+/** how long it may take to find out where a request goes */
+export const HTTP_ROUTE_TIMEOUT_MS = 10_000;
+/** how long the rules of a tunnel may take for one request: a password, a key set, a login at its provider, or a body that is held */
+export const POLICY_DECISION_TIMEOUT_MS = 60_000;
 
 /** Gives a request its lease: an HTTP/1.1 connection has one, an HTTP/2 connection one for each route. */
 export interface LeaseHolder {
@@ -123,7 +127,7 @@ export class ProxiedRequest {
 
   /** How long that may take. */
   get decisionTimeoutMs(): number {
-    return this.#policy === null ? EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS : EDGE_LIMITS.POLICY_DECISION_TIMEOUT_MS;
+    return this.#policy === null ? HTTP_ROUTE_TIMEOUT_MS : POLICY_DECISION_TIMEOUT_MS;
   }
 
   #countVisitor({ isProxy, address }: VisitorInfo): OwnAnswer | null {

@@ -1,5 +1,6 @@
 // What is kept for a visitor, and for how long: bytes behind its request, a decision that does not come, queues of all visitors together, and an
 // answer that is cut off.
+
 import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -9,6 +10,7 @@ import { type HttpStand, startHttpStand, talk } from './http.fixture.ts';
 import { Http1Visitor } from './http1/http1-visitor.ts';
 import { StalledVisitor } from './http1/stalled-visitor.fixture.ts';
 import { ask, startHttpsPort, visitHttp2 } from './https.fixture.ts';
+import { HTTP_ROUTE_TIMEOUT_MS } from './proxied-request.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -112,7 +114,7 @@ describe('a decision where a request goes', () => {
     const second = ask(session, { ':path': '/' });
     const first = talk(stand.port, GET.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     await eventually(() => expect(decide).toHaveLength(2));
-    await stand.clock.advance(EDGE_LIMITS.HTTP_ROUTE_TIMEOUT_MS + 2 * EDGE_LIMITS.SESSION_TICK_MS);
+    await stand.clock.advance(HTTP_ROUTE_TIMEOUT_MS + 2 * EDGE_LIMITS.SESSION_TICK_MS);
     expect(await first).toMatch(/^HTTP\/1\.1 503 [^]*x-tunnel-error: HTTP_ROUTE_TIMEOUT/);
     expect((await second).status).toBe(503);
     for (const late of decide) late();

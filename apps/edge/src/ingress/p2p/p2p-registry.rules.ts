@@ -6,8 +6,12 @@ import { foldSubdomain, shownText } from '@tunnel/rules/names';
 import { SlidingWindows } from '@tunnel/rules/rate';
 import { type Owner, ownerKey, type PeerEndpoint, peerNameKey } from '@tunnel/rules/tunnels';
 import { type P2pOffer, type P2pService, peerEndpointOf } from '@tunnel/tunnel-spec';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { NameLeases } from '../../routing/name-leases.rules.ts';
+
+/** how long the client of a dismissed peer is told that there is nothing */
+const P2P_DISMISSED_MS = 60_000;
+/** dismissed peers that are remembered; the oldest is forgotten first */
+const P2P_DISMISSED_MAX = 10_000;
 
 export interface P2pRules {
   readonly peersPerTunnel: number;
@@ -186,9 +190,9 @@ export class P2pRegistry {
     if (peer === null) return null;
     const key = dismissalKey(peer.clientId, peer.name);
     this.#dismissed.delete(key);
-    this.#dismissed.set(key, now + EDGE_LIMITS.P2P_DISMISSED_MS);
+    this.#dismissed.set(key, now + P2P_DISMISSED_MS);
     for (const [oldest, until] of this.#dismissed) {
-      if (now < until && this.#dismissed.size <= EDGE_LIMITS.P2P_DISMISSED_MAX) break;
+      if (now < until && this.#dismissed.size <= P2P_DISMISSED_MAX) break;
       this.#dismissed.delete(oldest);
     }
     return peer;

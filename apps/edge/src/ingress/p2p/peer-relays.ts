@@ -4,13 +4,15 @@ import type { MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { ownerKey } from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, LogLimiter } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { type Balancer, Lease } from '../../routing/balancer.ts';
 import type { Registry } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { JoinedPeer } from './joined-peer.ts';
 import type { PeerJoins } from './peer-joins.ts';
 import { PeerRelay } from './peer-relay.ts';
+
+/** relay streams of one peer at once: a client has one, and the next one while the last still ends; no peer takes all connections of its tunnel */
+export const P2P_RELAYS_PER_PEER = 16;
 
 export interface PeerRelaysOptions {
   readonly joins: PeerJoins;
@@ -54,7 +56,7 @@ export class PeerRelays {
     if (this.#isDraining) return stream.refuse(SHUTTING_DOWN);
     const publisher = tunnels.get(joined.peer.tunnelId);
     if (publisher === undefined) return this.#refuse(stream, 'no-carrier', AWAY);
-    if (joined.relays.size >= EDGE_LIMITS.P2P_RELAYS_PER_PEER) {
+    if (joined.relays.size >= P2P_RELAYS_PER_PEER) {
       this.#note('limit', joined, publisher, TOO_MANY.text);
       return stream.refuse(TOO_MANY);
     }

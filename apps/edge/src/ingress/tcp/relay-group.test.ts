@@ -1,10 +1,12 @@
 // A group behind one port: who is asked, how often, what arrives where, and what is counted for whom.
+
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { MUX_LIMITS, type MuxStream } from '@tunnel/mux';
 import { deterministicBytes, eventually, hashOf, startEchoServer, startSinkServer } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../limits.ts';
+import { MEMBER_TRIES_MS } from '../../routing/balancer.ts';
 import {
   dialling,
   echoing,
@@ -55,7 +57,7 @@ it('nobody else is asked when the first member has failed long ago', async () =>
   const visitor = path.visit();
   const end = endOf(visitor);
   await eventually(() => expect(held).toHaveLength(1));
-  await path.clock.advance(EDGE_LIMITS.MEMBER_TRIES_MS);
+  await path.clock.advance(MEMBER_TRIES_MS);
   held[0]?.refuse({ code: 'dial-timeout', text: 'ETIMEDOUT' });
   await passSilence(path);
   expect(await end).toBe('ECONNRESET');

@@ -4,9 +4,15 @@ import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { CertificatePair, TlsTerms } from '@tunnel/http-shell';
 import { Cache, type Clock } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { ContextCache, type ContextSource, type ContextWaiter } from './context-cache.ts';
 import { problemOf } from './pair-check.ts';
+
+/** certificates by name that are ready for handshakes, at some 30 KB each; the one that nobody asked for longest is made ready again when it is */
+const TLS_CONTEXTS_MAX = 1000;
+/** certificates made ready in a second, at some 1.4 ms each; a handshake that needs one more waits for its turn */
+const TLS_CONTEXTS_PER_SECOND = 200;
+/** how long a certificate is shown that was made here for a name of this machine; half of its life */
+export const TLS_MADE_KEPT_MS = 45 * 86_400_000;
 
 export interface CertificateStoreOptions {
   readonly terms: TlsTerms;
@@ -78,8 +84,8 @@ export class CertificateStore {
   constructor(options: CertificateStoreOptions) {
     this.#given = options;
     this.#contexts = new ContextCache({
-      contextsMax: options.contextsMax ?? EDGE_LIMITS.TLS_CONTEXTS_MAX,
-      perSecond: options.contextsPerSecond ?? EDGE_LIMITS.TLS_CONTEXTS_PER_SECOND,
+      contextsMax: options.contextsMax ?? TLS_CONTEXTS_MAX,
+      perSecond: options.contextsPerSecond ?? TLS_CONTEXTS_PER_SECOND,
       clock: options.clock,
     });
   }
@@ -199,10 +205,10 @@ class MadeCertificates {
   ) {
     this.#maker = maker;
     this.#given = options;
-    const { clock, contextsMax: max = EDGE_LIMITS.TLS_CONTEXTS_MAX } = options;
+    const { clock, contextsMax: max = TLS_CONTEXTS_MAX } = options;
     // Certificates are valid by the wall clock, which goes on while the machine sleeps.
     const wallClock = { monotonic: () => clock.now() };
-    this.#byName = new Cache({ max, clock: wallClock, ttlMs: EDGE_LIMITS.TLS_MADE_KEPT_MS, onLeave: onDropped });
+    this.#byName = new Cache({ max, clock: wallClock, ttlMs: TLS_MADE_KEPT_MS, onLeave: onDropped });
   }
 
   covers(host: string): boolean {
@@ -223,7 +229,7 @@ class MadeCertificates {
 
   /** One after the other, so many a second, and none for those who have left by then. */
   async #issue(host: string, isWaitedFor: () => boolean): Promise<CertificatePair> {
-    const { clock, contextsPerSecond = EDGE_LIMITS.TLS_CONTEXTS_PER_SECOND } = this.#given;
+    const { clock, contextsPerSecond = TLS_CONTEXTS_PER_SECOND } = this.#given;
     const turn = this.#turn;
     let give: (() => void) | undefined;
     this.#turn = new Promise((resolve) => {

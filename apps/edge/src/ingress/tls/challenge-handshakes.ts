@@ -5,7 +5,9 @@ import { secureOptionsOf } from '@tunnel/http-shell';
 import { isOfDomain } from '@tunnel/rules/names';
 import { Cache, type Clock } from '@tunnel/runtime';
 import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
-import { EDGE_LIMITS } from '../../limits.ts';
+
+/** certificates of challenges that are ready for handshakes; the oldest is forgotten */
+const CHALLENGE_CONTEXTS_MAX = 100;
 
 export interface ChallengeHandshakesOptions {
   /** [server] domain. */
@@ -22,7 +24,7 @@ interface ReadyChallenge {
 export class ChallengeHandshakes {
   readonly #given: ChallengeHandshakesOptions;
   /** By name. */
-  readonly #ready = new Cache<string, ReadyChallenge>({ max: EDGE_LIMITS.CHALLENGE_CONTEXTS_MAX });
+  readonly #ready = new Cache<string, ReadyChallenge>({ max: CHALLENGE_CONTEXTS_MAX });
   /** By token: however many look at once, it is made for them once. */
   readonly #making = new Map<string, Promise<SecureContext>>();
 

@@ -2,8 +2,15 @@
 // leaves is counted for what it became.
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { Clock } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { noTlsTotals, type TlsKind, type TlsTotals } from './tls-totals.ts';
+
+/**
+ * a connection to the https port that is not through its handshake by then is closed; the time to read its first message, and to wait for a certificate, is part of it
+ * @limit visitors: TLS handshake, time | the connection is closed
+ */
+export const TLS_HANDSHAKE_TIMEOUT_MS = 10_000;
+/** handshakes under way at once, from the first byte on; above this the one that takes longest is closed */
+const TLS_HANDSHAKES_MAX = 4096;
 
 /** One of them. */
 export interface PendingEntry {
@@ -33,8 +40,8 @@ export class PendingHandshakes {
     entry.beganMs = this.#clock.monotonic();
     this.#entries.set(entry.accepted, entry);
     entry.accepted.whenClosed = this.#isOver;
-    if (!this.#isSweeping) this.#sweepIn(EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS);
-    if (this.#entries.size <= EDGE_LIMITS.TLS_HANDSHAKES_MAX) return;
+    if (!this.#isSweeping) this.#sweepIn(TLS_HANDSHAKE_TIMEOUT_MS);
+    if (this.#entries.size <= TLS_HANDSHAKES_MAX) return;
     // An honest visitor is through within a round trip or two: whoever takes longest is given up, and not the newcomer.
     for (const oldest of this.#entries.keys()) return this.#giveUp(oldest);
   }
@@ -67,7 +74,7 @@ export class PendingHandshakes {
     this.#isSweeping = false;
     const nowMs = this.#clock.monotonic();
     for (const { beganMs, accepted } of this.#entries.values()) {
-      const leftMs = beganMs + EDGE_LIMITS.TLS_HANDSHAKE_TIMEOUT_MS - nowMs;
+      const leftMs = beganMs + TLS_HANDSHAKE_TIMEOUT_MS - nowMs;
       if (leftMs > 0) return this.#sweepIn(Math.ceil(leftMs));
       this.#giveUp(accepted);
     }

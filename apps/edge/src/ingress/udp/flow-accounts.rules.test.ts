@@ -1,8 +1,7 @@
 import { Flow } from '@tunnel/rules/flows';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
-import { FlowAccounts } from './flow-accounts.rules.ts';
+import { FLOWS_LOOKED_AT, FlowAccounts } from './flow-accounts.rules.ts';
 
 /** Flows without tables: they come, are confirmed, are active and end as a table lets them. */
 class Visitors {
@@ -87,7 +86,7 @@ describe('a full edge', () => {
   });
 
   it('looks at a bounded number of flows when all of them were active', () => {
-    const [limit, looks] = [3 * EDGE_LIMITS.FLOWS_LOOKED_AT, EDGE_LIMITS.FLOWS_LOOKED_AT];
+    const [limit, looks] = [3 * FLOWS_LOOKED_AT, FLOWS_LOOKED_AT];
     const visitors = new Visitors(limit, 0.25);
     const flows = some(visitors, 'greedy', limit);
     for (const flow of flows) visitors.confirm(flow);

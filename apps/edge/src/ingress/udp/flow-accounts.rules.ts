@@ -5,7 +5,9 @@ import { Ranking } from '@tunnel/rules/collections';
 import { type Flow, type FlowAccount, FlowList } from '@tunnel/rules/flows';
 import { Shares } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
-import { EDGE_LIMITS } from '../../limits.ts';
+
+/** confirmed flows of an account that are looked at to find the one that has been idle longest, when a flow is taken back */
+export const FLOWS_LOOKED_AT = 1024;
 
 export interface FlowAccountsOptions {
   /** Flows of the edge. */
@@ -98,7 +100,7 @@ class AccountFlows<C> implements FlowAccount<Flow<C>> {
   /** Of those that are looked at when very many were active since the last look. */
   #longestIdle(): Flow<C> | null {
     let found: Flow<C> | null = null;
-    for (let looks = 0; looks < EDGE_LIMITS.FLOWS_LOOKED_AT; looks += 1) {
+    for (let looks = 0; looks < FLOWS_LOOKED_AT; looks += 1) {
       const { first } = this.byIdleness;
       if (first === null || first.rank === -first.activeAt) return first;
       first.rank = -first.activeAt;

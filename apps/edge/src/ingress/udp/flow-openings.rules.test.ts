@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
-import { FlowOpenings } from './flow-openings.rules.ts';
+import {
+  FLOWS_OPENING_LATE_MS,
+  FLOWS_OPENING_MAX,
+  FLOWS_OPENING_MIN,
+  FLOWS_OPENING_WINDOW_MS,
+  FlowOpenings,
+} from './flow-openings.rules.ts';
 
-const { FLOWS_OPENING_MAX: MAX, FLOWS_OPENING_MIN: MIN, FLOWS_OPENING_LATE_MS: LATE } = EDGE_LIMITS;
+const MAX = FLOWS_OPENING_MAX;
+const MIN = FLOWS_OPENING_MIN;
+const LATE = FLOWS_OPENING_LATE_MS;
 
 /** So many begin at once, from number `first` on. */
 const begin = (openings: FlowOpenings<number>, count: number, now: number, first = 0): void => {
@@ -54,7 +61,7 @@ describe('a new flow', () => {
 
 it('a path that has become longer counts after a while', () => {
   const openings = known(1);
-  for (let at = 0; at <= 3 * EDGE_LIMITS.FLOWS_OPENING_WINDOW_MS; at += 1000) {
+  for (let at = 0; at <= 3 * FLOWS_OPENING_WINDOW_MS; at += 1000) {
     openings.begun(at, at);
     openings.answered(at, at + 300);
   }

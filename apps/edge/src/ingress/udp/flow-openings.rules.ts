@@ -1,4 +1,12 @@
-import { EDGE_LIMITS } from '../../limits.ts';
+/** new flows of one client that it has not answered for: with more than this they would keep it from those that it has */
+export const FLOWS_OPENING_MAX = 128;
+/** as many may always be: a client that answers late is not a client that is busy */
+export const FLOWS_OPENING_MIN = 32;
+/** later than the fastest answer by more than this, the client is busy with new flows, and no further one begins */
+export const FLOWS_OPENING_LATE_MS = 40;
+/** the fastest answer of this time counts; a path may change */
+export const FLOWS_OPENING_WINDOW_MS = 10_000;
+
 // New flows of one client that it has not answered for yet, and whether one more may begin. A flood of new visitors must not stand in front of those
 // who are there: flows begin only as fast as the client answers, so that little of its time is ever taken by them.
 
@@ -16,12 +24,12 @@ export class FlowOpenings<F> {
   }
 
   mayBegin(now: number): boolean {
-    if (this.#since.size < EDGE_LIMITS.FLOWS_OPENING_MIN) return true;
-    if (this.#since.size >= EDGE_LIMITS.FLOWS_OPENING_MAX) return false;
+    if (this.#since.size < FLOWS_OPENING_MIN) return true;
+    if (this.#since.size >= FLOWS_OPENING_MAX) return false;
     const [oldest = now] = this.#since.values();
     const fastest = this.#fastest();
     // Nothing is known of a client that has never answered.
-    return fastest === null || now - oldest <= fastest + EDGE_LIMITS.FLOWS_OPENING_LATE_MS;
+    return fastest === null || now - oldest <= fastest + FLOWS_OPENING_LATE_MS;
   }
 
   begun(flow: F, now: number): void {
@@ -35,7 +43,7 @@ export class FlowOpenings<F> {
     if (now >= this.#windowEndsAt) {
       this.#fastestBefore = this.#fastestMs;
       this.#fastestMs = 0;
-      this.#windowEndsAt = now + EDGE_LIMITS.FLOWS_OPENING_WINDOW_MS;
+      this.#windowEndsAt = now + FLOWS_OPENING_WINDOW_MS;
     }
     // At least a moment: 0 stands for none.
     const tookMs = Math.max(now - since, Number.MIN_VALUE);

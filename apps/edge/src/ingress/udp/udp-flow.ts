@@ -6,10 +6,14 @@ import { BROKEN, type DatagramAnswer, type DatagramReader, type DatagramStream }
 import type { StreamReason } from '@tunnel/protocol';
 import { type DropReason, type Flow } from '@tunnel/rules/flows';
 import { hostPort, plainAddress } from '@tunnel/rules/net';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { Lease } from '../../routing/balancer.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { UdpPort } from './udp-port.ts';
+
+/** datagrams of a new flow that wait while it is decided whether it may come; further ones are dropped (`limit`) */
+export const UDP_DECIDING_DATAGRAMS = 8;
+/** the same by their size */
+const UDP_DECIDING_BYTES = 16 * 1024;
 
 export class UdpFlow implements DatagramAnswer, DatagramReader {
   readonly flow: Flow<UdpFlow>;
@@ -47,9 +51,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
 
   #wait(bytes: Buffer, start: number, end: number, waiting: Buffer[]): void {
     const size = end - start;
-    const isFull =
-      waiting.length >= EDGE_LIMITS.UDP_DECIDING_DATAGRAMS ||
-      this.#waitingBytes + size > EDGE_LIMITS.UDP_DECIDING_BYTES;
+    const isFull = waiting.length >= UDP_DECIDING_DATAGRAMS || this.#waitingBytes + size > UDP_DECIDING_BYTES;
     if (isFull) return this.#port.onDropped(this, 'limit', 1);
     this.#waitingBytes += size;
     waiting.push(bytes.subarray(start, end));

@@ -1,9 +1,10 @@
 // Datagrams through a port of the edge, a real session and a client: what passes, what is dropped and under which reason, and what stays of a flow.
+
 import type { DatagramStream } from '@tunnel/mux';
 import { eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { echoing, refusing, UdpStage, type UdpStand } from './udp.fixture.ts';
+import { UDP_DECIDING_DATAGRAMS } from './udp-flow.ts';
 
 const stage = new UdpStage();
 afterEach(() => stage.clear());
@@ -367,7 +368,7 @@ describe('decide()', () => {
     expect(stand.heads).toEqual([]);
     decide('allow');
     await eventually(() => expect(got).toEqual(['0', '1', '2', '3', '4', '5', '6', '7']));
-    expect(EDGE_LIMITS.UDP_DECIDING_DATAGRAMS).toBe(8);
+    expect(UDP_DECIDING_DATAGRAMS).toBe(8);
   });
 
   it('16 KiB wait at most, and what waited for a refusal is denied', async () => {

@@ -7,11 +7,15 @@ import type { DatagramDrop } from '@tunnel/protocol';
 import { type LoopFacts } from '@tunnel/rules/flows';
 import { readHostPort } from '@tunnel/rules/net';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import { UdpPort, type UdpPortParts } from './udp-port.ts';
 import { SendBlocks, UdpSocket } from './udp-socket.ts';
 import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
+
+/** how often flows that have been silent for too long are looked for; one timer for all */
+const UDP_TICK_MS = 1000;
+/** how often the addresses of this machine are looked up, whose datagrams may be a loop */
+const UDP_OWN_ADDRESSES_MS = 10_000;
 
 interface Listener {
   readonly port: UdpPort;
@@ -132,7 +136,7 @@ export class UdpListeners {
     const port = new UdpPort(number, socket, this.#parts, { onError, onFlowOver: () => this.#tellIfIdle() });
     if (this.#isDraining) port.drain();
     this.#listeners.set(number, { port, account });
-    this.#ticking ??= clock.setInterval(() => this.#tick(), EDGE_LIMITS.UDP_TICK_MS);
+    this.#ticking ??= clock.setInterval(() => this.#tick(), UDP_TICK_MS);
   }
 
   /** Datagrams are dropped from now on. It stays bound until free(): its client may come back. */
@@ -199,7 +203,7 @@ export class UdpListeners {
 
   /** Addresses of a machine change. */
   #lookAtSelf(nowMs: number): void {
-    if (nowMs - this.#loopFactsAtMs < EDGE_LIMITS.UDP_OWN_ADDRESSES_MS) return;
+    if (nowMs - this.#loopFactsAtMs < UDP_OWN_ADDRESSES_MS) return;
     this.#loopFactsAtMs = nowMs;
     const { range, pathPorts } = this.#options;
     const addresses = Object.values(networkInterfaces()).flatMap((of) => of ?? []);

@@ -2,9 +2,8 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { eventually, freePort } from '@tunnel/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { HOST } from './udp.fixture.ts';
-import { SendBlocks, UdpSocket } from './udp-socket.ts';
+import { SendBlocks, UDP_RECEIVE_BUFFER_BYTES, UDP_SEND_QUEUE_BYTES, UdpSocket } from './udp-socket.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -29,7 +28,7 @@ const receiver = async (): Promise<{ socket: Socket; heard: Buffer[]; port: numb
 
 it('asks for a large receive buffer, and knows what it was given', async () => {
   const { receiveBuffer } = await start();
-  expect(receiveBuffer.askedBytes).toBe(EDGE_LIMITS.UDP_RECEIVE_BUFFER_BYTES);
+  expect(receiveBuffer.askedBytes).toBe(UDP_RECEIVE_BUFFER_BYTES);
   expect(receiveBuffer.givenBytes).toBeGreaterThan(0);
 });
 
@@ -66,7 +65,7 @@ it('what waits behind the kernel’s buffer is not written over, also not by ano
   for (let n = 0; behind.send(Buffer.alloc(size, n), 0, size, port, HOST); n += 1) {
     other.send(Buffer.alloc(size, 255), 0, size, port, HOST);
   }
-  expect(given).toHaveLength(Math.floor(EDGE_LIMITS.UDP_SEND_QUEUE_BYTES / size) + 1);
+  expect(given).toHaveLength(Math.floor(UDP_SEND_QUEUE_BYTES / size) + 1);
   for (const [n, bytes] of given.entries()) expect(bytes.equals(Buffer.alloc(size, n))).toBe(true);
 });
 

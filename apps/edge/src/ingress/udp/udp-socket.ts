@@ -4,7 +4,13 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { askForReceiveBuffer, lookupAtOnce } from '@tunnel/mux';
-import { EDGE_LIMITS } from '../../limits.ts';
+
+/** what the kernel may keep of a port while we are busy, asked for; it gives no more than `net.core.rmem_max` */
+export const UDP_RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
+/** replies that wait behind the kernel’s buffer of one port; more are dropped (`path`), as late is worse than lost */
+export const UDP_SEND_QUEUE_BYTES = 256 * 1024;
+/** memory from which replies are sent, shared by all ports; it holds two of the largest */
+const UDP_SEND_BLOCK_BYTES = 128 * 1024;
 
 /** Taken by a socket that has been bound. */
 export interface ReceiveBuffer {
@@ -45,7 +51,7 @@ export class UdpSocket {
   /** The memory is the caller's again when this returns. false: too much waits already, and this was not sent. */
   send(bytes: Buffer, start: number, end: number, port: number, address: string): boolean {
     const { socket } = this;
-    if (this.#isBehind && socket.getSendQueueSize() > EDGE_LIMITS.UDP_SEND_QUEUE_BYTES) return false;
+    if (this.#isBehind && socket.getSendQueueSize() > UDP_SEND_QUEUE_BYTES) return false;
     const block = this.#blocks.roomFor(end - start);
     const at = this.#blocks.used;
     bytes.copy(block, at, start, end);
@@ -79,13 +85,13 @@ export class SendBlocks {
   roomFor(bytes: number): Buffer {
     if (this.#block !== null && this.used + bytes <= this.#block.length) return this.#block;
     this.used = 0;
-    this.#block = Buffer.allocUnsafeSlow(EDGE_LIMITS.UDP_SEND_BLOCK_BYTES);
+    this.#block = Buffer.allocUnsafeSlow(UDP_SEND_BLOCK_BYTES);
     return this.#block;
   }
 }
 
 const enlargeReceiveBuffer = (socket: Socket): ReceiveBuffer => {
-  const askedBytes = EDGE_LIMITS.UDP_RECEIVE_BUFFER_BYTES;
+  const askedBytes = UDP_RECEIVE_BUFFER_BYTES;
   askForReceiveBuffer(socket, askedBytes);
   return { askedBytes, givenBytes: socket.getRecvBufferSize() };
 };

@@ -1,4 +1,5 @@
 // Services that break the rules of HTTP/2: their visitors are told, and the next call finds a connection that works.
+
 import * as net from 'node:net';
 import { eventually, FakeClock, sessionPair } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
@@ -22,8 +23,8 @@ import {
   WINDOW_UPDATE,
 } from '../../ingress/http/http2/http2-frames.fixture.ts';
 import { startRecordingH2c } from '../../ingress/http/service.fixture.ts';
-import { EDGE_LIMITS } from '../../limits.ts';
 import { MuxUpstream } from '../upstream.ts';
+import { H2C_LINGER_MS, H2C_SESSION_IDLE_MS } from './h2c-connections.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -104,10 +105,10 @@ it('a service that never hangs up keeps no connection that nobody needs', async 
   const stand = await startRawH2c((id) => answerTo(id));
   expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
   expect(stand.pair.edge.liveStreams).toBe(1);
-  await stand.clock.advance(EDGE_LIMITS.H2C_SESSION_IDLE_MS);
+  await stand.clock.advance(H2C_SESSION_IDLE_MS);
   expect(stand.pair.edge.liveStreams).toBe(1);
   await eventually(async () => {
-    await stand.clock.advance(EDGE_LIMITS.H2C_LINGER_MS);
+    await stand.clock.advance(H2C_LINGER_MS);
     expect(stand.pair.edge.liveStreams).toBe(0);
   });
 });
@@ -144,7 +145,7 @@ it('a service that takes no byte any more keeps no connection that nobody needs'
   );
   visitor.resetAndDestroy();
   await eventually(async () => {
-    await stand.clock.advance(EDGE_LIMITS.H2C_LINGER_MS);
+    await stand.clock.advance(H2C_LINGER_MS);
     expect([stand.ingress.connections, stand.pair.edge.liveStreams]).toEqual([0, 0]);
   });
 });

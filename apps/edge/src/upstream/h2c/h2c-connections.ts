@@ -17,6 +17,15 @@ import { type Service, serviceKeyOf, streamHeadOf, type UpstreamContext } from '
 import type { H2cUpstream } from './h2c-upstream.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
+/** connections to one local service that speaks HTTP/2; further calls share them */
+const H2C_SESSIONS_PER_TUNNEL = 16;
+/** calls on one such connection before another one is opened */
+const H2C_STREAMS_PER_SESSION = 100;
+/** how long such a connection waits for the next call */
+export const H2C_SESSION_IDLE_MS = 60_000;
+/** nobody needs such a connection, or one of its calls, any more: so long its service may take to let go of it before the connection is cut */
+export const H2C_LINGER_MS = 5_000;
+
 export interface H2cConnectionOptions {
   readonly service: Service;
   /** One of the client's services by name; null: the tunnel's own. */
@@ -61,7 +70,7 @@ export class H2cConnection implements UpstreamAnswer {
   #stream: UpstreamStream | null = null;
   #duplex: StreamDuplex | null = null;
   #deafLooks = 0;
-  #callsMax: number = EDGE_LIMITS.H2C_STREAMS_PER_SESSION;
+  #callsMax: number = H2C_STREAMS_PER_SESSION;
   /** As node sees them: one that nobody listens to any more stays until both sides are done with it. */
   #calls = 0;
   #callsEver = 0;
@@ -150,7 +159,7 @@ export class H2cConnection implements UpstreamAnswer {
   }
 
   #onSettings({ maxConcurrentStreams = Number.POSITIVE_INFINITY }: Settings): void {
-    this.#callsMax = Math.min(maxConcurrentStreams, EDGE_LIMITS.H2C_STREAMS_PER_SESSION);
+    this.#callsMax = Math.min(maxConcurrentStreams, H2C_STREAMS_PER_SESSION);
     if (this.#state !== 'opening') return;
     this.#state = 'open';
     const waiting = this.#waiting;
@@ -217,7 +226,7 @@ export class H2cConnection implements UpstreamAnswer {
     this.#deafLooks = this.#isDeaf() ? this.#deafLooks + 1 : 0;
     if (this.#deafLooks === DEAF_LOOKS) this.close();
     const quietMs = nowMs - this.#unusedSinceMs;
-    const isOld = quietMs >= EDGE_LIMITS.H2C_SESSION_IDLE_MS;
+    const isOld = quietMs >= H2C_SESSION_IDLE_MS;
     if (this.#state === 'opening') {
       // Connected, and then silence: those who waited have given up by now, or do so here.
       if (!isOld) return true;
@@ -226,7 +235,7 @@ export class H2cConnection implements UpstreamAnswer {
     } else if (this.#wantedCalls === 0) {
       // A service that takes nothing any more, or never closes, would keep it for ever.
       const isLeft = this.#state === 'retiring' || this.#calls > 0;
-      if (isLeft && quietMs >= EDGE_LIMITS.H2C_LINGER_MS) this.close();
+      if (isLeft && quietMs >= H2C_LINGER_MS) this.close();
       else if (isOld || this.#isRetiring()) this.#retire();
     }
     return this.state !== 'closed';
@@ -276,7 +285,7 @@ export class H2cConnections {
     const usable = connections.filter((connection) => connection.takesCalls && connection.isTo(service));
     const free = leastLoaded(usable.filter((connection) => connection.hasRoom));
     if (free !== null) free.take(waiter);
-    else if (usable.length < EDGE_LIMITS.H2C_SESSIONS_PER_TUNNEL) this.#open(service, serviceName, waiter);
+    else if (usable.length < H2C_SESSIONS_PER_TUNNEL) this.#open(service, serviceName, waiter);
     // node lets what is over the service's bound wait for its turn.
     else leastLoaded(usable)?.take(waiter);
   }

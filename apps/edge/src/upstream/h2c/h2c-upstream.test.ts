@@ -1,4 +1,5 @@
 // Local services that speak HTTP/2 in clear, behind visitors of HTTP/2 and of HTTP/1.1.
+
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
@@ -8,6 +9,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { talk } from '../../ingress/http/http.fixture.ts';
 import { ask, type HttpsStand, startHttpsStand, visitHttp2 } from '../../ingress/http/https.fixture.ts';
 import { EDGE_LIMITS } from '../../limits.ts';
+import { H2C_SESSION_IDLE_MS } from './h2c-connections.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -225,7 +227,7 @@ describe('connections to a service of HTTP/2', () => {
     await ask(visit(stand), { ':method': 'POST' }, 'x');
     expect(sessions.size).toBe(1);
     await eventually(async () => {
-      await stand.http.clock.advance(EDGE_LIMITS.H2C_SESSION_IDLE_MS + 1000);
+      await stand.http.clock.advance(H2C_SESSION_IDLE_MS + 1000);
       expect([sessions.size, stand.http.pair.edge.liveStreams]).toEqual([0, 0]);
     });
   });
@@ -248,7 +250,7 @@ describe('connections to a service of HTTP/2', () => {
     visitor.destroy();
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
     await eventually(async () => {
-      await stand.http.clock.advance(EDGE_LIMITS.H2C_SESSION_IDLE_MS + 1000);
+      await stand.http.clock.advance(H2C_SESSION_IDLE_MS + 1000);
       expect([sessions.size, stand.http.pair.edge.liveStreams]).toEqual([0, 0]);
     });
   });

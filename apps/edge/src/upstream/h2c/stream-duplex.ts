@@ -2,8 +2,10 @@
 import { Duplex } from 'node:stream';
 import { BROKEN, type ByteReader, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { EDGE_LIMITS } from '../../limits.ts';
 import type { UpstreamStream } from '../upstream.ts';
+
+/** bytes of such a connection that wait on their way to and from the stream */
+const H2C_STREAM_BUFFER_BYTES = 64 * 1024;
 
 const DROPPED: StreamReason = { code: 'cancelled', text: 'the connection is not used any more' };
 
@@ -21,8 +23,8 @@ export class StreamDuplex extends Duplex implements ByteReader {
 
   constructor(stream: UpstreamStream, onBytes: (written: number, read: number) => void, report: ReportInternalError) {
     super({
-      readableHighWaterMark: EDGE_LIMITS.H2C_STREAM_BUFFER_BYTES,
-      writableHighWaterMark: EDGE_LIMITS.H2C_STREAM_BUFFER_BYTES,
+      readableHighWaterMark: H2C_STREAM_BUFFER_BYTES,
+      writableHighWaterMark: H2C_STREAM_BUFFER_BYTES,
     });
     this.#stream = stream;
     this.#onBytes = onBytes;

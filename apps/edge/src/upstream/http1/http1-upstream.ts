@@ -19,6 +19,9 @@ import {
 import type { IdleStreams } from './idle-streams.ts';
 import { ResponseReader } from './response-reader.ts';
 
+/** a request that cannot be sent twice takes only a connection that was in use this recently */
+const HTTP_IDLE_STREAM_UNSAFE_MS = 1_000;
+
 export class Http1Upstream extends UpstreamRequest implements ByteReader, UpstreamAnswer {
   protected isBehind = false;
   readonly #idle: IdleStreams;
@@ -49,7 +52,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
   }
 
   start(): void {
-    const maxIdleMs = this.isRepeatable ? EDGE_LIMITS.HTTP_IDLE_STREAM_MS : EDGE_LIMITS.HTTP_IDLE_STREAM_UNSAFE_MS;
+    const maxIdleMs = this.isRepeatable ? EDGE_LIMITS.HTTP_IDLE_STREAM_MS : HTTP_IDLE_STREAM_UNSAFE_MS;
     const isUpgrade = this.request.head.upgrade !== null;
     const { serviceName } = this.request;
     const idle = isUpgrade ? null : this.#idle.take(this.service, serviceName, this.context.now(), maxIdleMs);

@@ -6,6 +6,9 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import type { UpstreamStream } from '../upstream.ts';
 import { type Service, serviceKeyOf } from '../upstream-request.ts';
 
+/** open connections to one local service that wait for the next request */
+const HTTP_IDLE_STREAMS_PER_TUNNEL = 256;
+
 const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
 const UNASKED: StreamReason = { code: 'cancelled', text: 'bytes that nobody asked for' };
 
@@ -89,7 +92,7 @@ export class IdleStreams {
     if (stream.hasGrown) return this.letClose(kept);
     const key = serviceKeyOf(kept.service, kept.serviceName);
     const idle = this.#byService.get(key) ?? [];
-    if (idle.length >= EDGE_LIMITS.HTTP_IDLE_STREAMS_PER_TUNNEL || stream.isRetiring) {
+    if (idle.length >= HTTP_IDLE_STREAMS_PER_TUNNEL || stream.isRetiring) {
       stream.reset(UNUSED);
       return;
     }

@@ -1,9 +1,11 @@
 // What an HTTP/1.1 visitor sends. It is read all the time, for a visitor that is not read cannot be heard leaving: what comes before its turn is
 // kept within a bound, what is no longer wanted is thrown away, and only a body that its service does not take stops it.
 import { type ByteDuplex, ByteQueue } from '@tunnel/mux';
-import { EDGE_LIMITS } from '../../../limits.ts';
 import type { VisitorDuplex } from '../visitor.ts';
 import type { Http1Visitor } from './http1-visitor.ts';
+
+/** bytes behind a request that is not answered yet: a few pipelined requests, or early ones behind an upgrade; with more the connection ends behind the answer */
+const HTTP_EARLY_BYTES = 64 * 1024;
 
 export class Http1Input {
   readonly #end: VisitorDuplex;
@@ -138,12 +140,12 @@ class EarlyBytes {
   /** All of it. false: it is time to stop, and to wait for resume(). */
   push(bytes: Buffer, start: number, end: number): boolean {
     this.#queue.push(bytes, start, end);
-    return this.length < EDGE_LIMITS.HTTP_EARLY_BYTES;
+    return this.length < HTTP_EARLY_BYTES;
   }
 
   /** As long as there is room. */
   pushOrLose(bytes: Buffer, start: number, end: number): void {
-    if (this.length + (end - start) > EDGE_LIMITS.HTTP_EARLY_BYTES) {
+    if (this.length + (end - start) > HTTP_EARLY_BYTES) {
       this.#isLost = true;
       this.#front = null;
       this.#queue.clear();

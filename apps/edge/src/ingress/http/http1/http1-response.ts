@@ -13,12 +13,14 @@ import {
 } from '@tunnel/http1';
 import type { ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { EDGE_LIMITS } from '../../../limits.ts';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
 import type { ChunkWriter, ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import type { UpstreamStream } from '../../../upstream/upstream.ts';
 import { ownAnswerText } from '../own-answer.ts';
 import type { Http1Visitor } from './http1-visitor.ts';
+
+/** of our own for one visitor that does not read (answers, heads, trailers), beyond what the kernel holds; a service’s data is bounded by the credit of its stream */
+export const HTTP_QUEUE_MAX_BYTES = 256 * 1024;
 
 const TOO_EARLY: StreamReason = { code: 'cancelled', text: 'too much came before the protocol was switched' };
 
@@ -252,7 +254,7 @@ export class Http1Writer implements ChunkWriter {
     this.#isFree = this.#end.write(bytes, 0, bytes.length, true);
     if (this.#isFree || ownBytes === 0) return this.#isFree;
     this.#queuedOwnBytes += ownBytes;
-    if (this.#queuedOwnBytes > EDGE_LIMITS.HTTP_QUEUE_MAX_BYTES) this.#onOverrun();
+    if (this.#queuedOwnBytes > HTTP_QUEUE_MAX_BYTES) this.#onOverrun();
     return false;
   }
 }

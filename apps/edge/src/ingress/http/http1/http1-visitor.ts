@@ -25,6 +25,11 @@ import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';
 import { Http1Response, Http1Writer } from './http1-response.ts';
 import { IncomingBody } from './request-body.ts';
 
+/** an answer that is cut off: after this the reset comes alone, since some visitors take one right behind bytes for an end */
+const HTTP_CUT_DELAY_MS = 1000;
+/** the same for one that still sends its body, and will read when that is out */
+export const HTTP_LINGER_MAX_MS = 30_000;
+
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
 
 export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visitor {
@@ -268,7 +273,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.request.abort();
     this.#phase = 'cutting';
     this.input.discard();
-    this.#deadlineMs = this.#now() + EDGE_LIMITS.HTTP_CUT_DELAY_MS;
+    this.#deadlineMs = this.#now() + HTTP_CUT_DELAY_MS;
     this.input.resume();
   }
 
@@ -366,7 +371,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     if (this.#phase === 'cutting') {
       // The reset comes alone: programs on libuv, and others that poll, take one right behind bytes that they have not read for an orderly end.
       if (this.queuedBytes === 0) this.close();
-      else this.#deadlineMs = nowMs + EDGE_LIMITS.HTTP_CUT_DELAY_MS;
+      else this.#deadlineMs = nowMs + HTTP_CUT_DELAY_MS;
     } else if (this.#phase !== 'head') return;
     else if (this.#heads.begun) this.#refuse(408, '', 0);
     else this.#lastWord();
@@ -468,7 +473,7 @@ export class Linger {
 
   onSaidAll(nowMs: number): void {
     this.#saidAll = true;
-    this.#endMs = nowMs + EDGE_LIMITS.HTTP_LINGER_MAX_MS;
+    this.#endMs = nowMs + HTTP_LINGER_MAX_MS;
     this.onBytes(nowMs);
   }
 

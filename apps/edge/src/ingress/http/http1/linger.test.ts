@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../../limits.ts';
-import { Linger } from './http1-visitor.ts';
+import { HTTP_LINGER_MAX_MS, Linger } from './http1-visitor.ts';
 
-const { HTTP_LINGER_MS, HTTP_LINGER_MAX_MS } = EDGE_LIMITS;
+const { HTTP_LINGER_MS } = EDGE_LIMITS;
 
 it('lasts as long as our last byte takes, and then a moment', () => {
   const linger = new Linger();

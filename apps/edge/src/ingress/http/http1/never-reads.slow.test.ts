@@ -1,4 +1,5 @@
 // A visitor of HTTP/1.1 that never reads: whatever the edge has to say, little of it waits, and its next request waits for it.
+
 import * as net from 'node:net';
 import { ERROR_CODES, Fault } from '@tunnel/errors';
 import { redirectToHttps } from '@tunnel/http1';
@@ -6,11 +7,13 @@ import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import type { OwnAnswer } from '../../../routing/http-router.ts';
+import { HTTP_INTERIM_HEADS_MAX } from '../../../upstream/upstream-request.ts';
 import { type HttpStand, startHttpStand } from '../http.fixture.ts';
+import { HTTP_QUEUE_MAX_BYTES } from './http1-response.ts';
 import { Http1Visitor } from './http1-visitor.ts';
 import { StalledVisitor } from './stalled-visitor.fixture.ts';
 
-const { HTTP_QUEUE_MAX_BYTES, HTTP_SEND_TIMEOUT_MS, HTTP_STALLED_BODY_MS, SESSION_TICK_MS } = EDGE_LIMITS;
+const { HTTP_SEND_TIMEOUT_MS, HTTP_STALLED_BODY_MS, SESSION_TICK_MS } = EDGE_LIMITS;
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -129,7 +132,7 @@ describe.each([
     const visitor = enter(stand, isTls);
     visitor.send(GET);
     await eventually(() => expect(visitor.text).toContain('HTTP/1.1 502'));
-    expect(visitor.text.match(/HTTP\/1\.1 103/g)).toHaveLength(EDGE_LIMITS.HTTP_INTERIM_HEADS_MAX);
+    expect(visitor.text.match(/HTTP\/1\.1 103/g)).toHaveLength(HTTP_INTERIM_HEADS_MAX);
     expect(visitor.mostQueuedBytes).toBeLessThanOrEqual(HTTP_QUEUE_MAX_BYTES);
     expect(stand.ingress.totals.overruns).toBe(0);
   });

@@ -1,4 +1,5 @@
 // What one HTTP/2 connection may cost, and how it ends: floods, stalled readers and writers, idleness, drain.
+
 import { once } from 'node:events';
 import * as http from 'node:http';
 import { type ClientHttp2Session, constants } from 'node:http2';
@@ -24,6 +25,9 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from './http2-frames.fixture.ts';
+import { HTTP2_QUIET_MS } from './http2-liveness.ts';
+import { HTTP2_OUTBOUND_MAX_BYTES } from './http2-outbound.ts';
+import { HTTP2_RESETS_MAX, HTTP2_STREAMS_PER_CONNECTION } from './http2-visitor.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -202,7 +206,7 @@ describe('one HTTP/2 connection', () => {
     await once(session, 'remoteSettings');
     const answers = await Promise.all(Array.from({ length: 300 }, () => ask(session, { ':path': '/' })));
     expect(new Set(answers.map((answer) => answer.body))).toEqual(new Set(['done']));
-    expect(most).toBeLessThanOrEqual(EDGE_LIMITS.HTTP2_STREAMS_PER_CONNECTION);
+    expect(most).toBeLessThanOrEqual(HTTP2_STREAMS_PER_CONNECTION);
   });
 
   it('is closed when it takes back request after request', async () => {
@@ -218,7 +222,7 @@ describe('one HTTP/2 connection', () => {
     });
     expect(await raw.goaway).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
-    expect(stand.http.tunnel.counters.requests).toBeLessThan(2 * EDGE_LIMITS.HTTP2_RESETS_MAX);
+    expect(stand.http.tunnel.counters.requests).toBeLessThan(2 * HTTP2_RESETS_MAX);
   });
 
   it('is closed when it is a flood of pings', async () => {
@@ -240,7 +244,7 @@ describe('one HTTP/2 connection', () => {
       raw.write(bad);
       expect(await raw.goaway).toBe(code);
       await eventually(async () => {
-        await stand.http.clock.advance(EDGE_LIMITS.HTTP2_QUIET_MS);
+        await stand.http.clock.advance(HTTP2_QUIET_MS);
         expect(stand.http.ingress.connections).toBe(0);
       });
       expect(stand.http.tunnel.counters.openConnections).toBe(0);
@@ -272,7 +276,7 @@ describe('one HTTP/2 connection', () => {
       await new Promise((resolve) => setImmediate(resolve));
       most = Math.max(most, ingress.queuedBytes);
     }
-    expect(most).toBeLessThan(EDGE_LIMITS.HTTP2_OUTBOUND_MAX_BYTES + MiB);
+    expect(most).toBeLessThan(HTTP2_OUTBOUND_MAX_BYTES + MiB);
     await eventually(async () => {
       await clock.advance(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
       expect(ingress.connections).toBe(0);
@@ -312,7 +316,7 @@ describe('one HTTP/2 connection', () => {
       { intervalMs: 200 },
     );
     const { ingress, clock, pair } = stand.http;
-    for (let at = 0; at < 5; at += 1) await clock.advance(EDGE_LIMITS.HTTP2_QUIET_MS);
+    for (let at = 0; at < 5; at += 1) await clock.advance(HTTP2_QUIET_MS);
     expect([ingress.connections, quiet.closed]).toEqual([2, false]);
     // node tells nobody that the one which did not read has gone.
     await raw.leave();

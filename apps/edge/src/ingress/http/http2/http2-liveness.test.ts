@@ -2,10 +2,9 @@
 import type { Http2Session } from 'node:http2';
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../../limits.ts';
-import { Http2Liveness } from './http2-liveness.ts';
+import { HTTP2_QUIET_MS, Http2Liveness } from './http2-liveness.ts';
 
-const QUIET_MS = EDGE_LIMITS.HTTP2_QUIET_MS;
+const QUIET_MS = HTTP2_QUIET_MS;
 
 /** Its pings are sent, and nothing else happens. */
 const sessionThatIs = (closed: boolean): Http2Session =>

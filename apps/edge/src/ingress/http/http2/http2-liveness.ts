@@ -6,7 +6,9 @@
 import type { Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import { hasLostPeer, unsentBytes } from '@tunnel/mux';
-import { EDGE_LIMITS } from '../../../limits.ts';
+
+/** without a byte of a visitor, after this it is looked whether its connection still works */
+export const HTTP2_QUIET_MS = 30_000;
 
 /** Looks in vain before it is certain: in the turns before, the ping may be on its way through node. */
 const LOOKS = 3;
@@ -36,7 +38,7 @@ export class Http2Liveness {
       return false;
     }
     if (this.#looksLeft !== null) return this.#look(nowMs, this.#looksLeft);
-    if (nowMs - this.#quietSinceMs < EDGE_LIMITS.HTTP2_QUIET_MS) return false;
+    if (nowMs - this.#quietSinceMs < HTTP2_QUIET_MS) return false;
     if (this.#session.closed && unsentBytes(this.#socket) === 0 && areClosed()) return true;
     this.#looksLeft = LOOKS;
     this.#session.ping(() => {});

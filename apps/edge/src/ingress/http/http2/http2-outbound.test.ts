@@ -1,8 +1,11 @@
 import { expect, it } from 'vitest';
-import { EDGE_LIMITS } from '../../../limits.ts';
-import { Http2Outbound, OutboundShare } from './http2-outbound.ts';
-
-const { HTTP2_OUTBOUND_FULL_BYTES, HTTP2_OUTBOUND_MAX_BYTES, HTTP2_OUTBOUND_STALLED_MS } = EDGE_LIMITS;
+import {
+  HTTP2_OUTBOUND_FULL_BYTES,
+  HTTP2_OUTBOUND_MAX_BYTES,
+  HTTP2_OUTBOUND_STALLED_MS,
+  Http2Outbound,
+  OutboundShare,
+} from './http2-outbound.ts';
 
 const setUp = () => {
   const session = { allOut: false, takenBytes: 0, isAllOut: () => session.allOut };

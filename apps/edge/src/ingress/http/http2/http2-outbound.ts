@@ -2,8 +2,14 @@
 // all of it at once and say only when a stream is over or everything is out, so it is counted until then. A service's data is bounded by the
 // visitor's window and the credit of its stream.
 
-import { EDGE_LIMITS } from '../../../limits.ts';
 import { StallWatch } from '../stall-watch.rules.ts';
+
+/** heads and answers of our own that wait for one visitor; over it its next requests wait until these are out */
+export const HTTP2_OUTBOUND_FULL_BYTES = 1024 * 1024;
+/** over this, whatever else it does, the connection is cut */
+export const HTTP2_OUTBOUND_MAX_BYTES = 4 * 1024 * 1024;
+/** so is one that was full for so long and has taken nothing */
+export const HTTP2_OUTBOUND_STALLED_MS = 30_000;
 
 /** The connection as the count needs it. */
 export interface OutboundSession {
@@ -22,7 +28,7 @@ export class OutboundShare {
 export class Http2Outbound {
   readonly #session: OutboundSession;
   readonly #onOverrun: () => void;
-  readonly #full = new StallWatch(EDGE_LIMITS.HTTP2_OUTBOUND_STALLED_MS);
+  readonly #full = new StallWatch(HTTP2_OUTBOUND_STALLED_MS);
   #queuedBytes = 0;
   /** Counts the moments when all was out: a share of before is out, too. */
   #epoch = 0;
@@ -39,9 +45,9 @@ export class Http2Outbound {
 
   /** The next requests wait until it has room. */
   get isFull(): boolean {
-    if (this.#queuedBytes <= EDGE_LIMITS.HTTP2_OUTBOUND_FULL_BYTES) return false;
+    if (this.#queuedBytes <= HTTP2_OUTBOUND_FULL_BYTES) return false;
     this.#settle();
-    return this.#queuedBytes > EDGE_LIMITS.HTTP2_OUTBOUND_FULL_BYTES;
+    return this.#queuedBytes > HTTP2_OUTBOUND_FULL_BYTES;
   }
 
   /** So much of one request is about to be given to node. */
@@ -52,9 +58,9 @@ export class Http2Outbound {
     }
     share.bytes += bytes;
     this.#queuedBytes += bytes;
-    if (this.#queuedBytes <= EDGE_LIMITS.HTTP2_OUTBOUND_MAX_BYTES) return;
+    if (this.#queuedBytes <= HTTP2_OUTBOUND_MAX_BYTES) return;
     this.#settle();
-    if (this.#queuedBytes > EDGE_LIMITS.HTTP2_OUTBOUND_MAX_BYTES) this.#onOverrun();
+    if (this.#queuedBytes > HTTP2_OUTBOUND_MAX_BYTES) this.#onOverrun();
   }
 
   /** What the request had is out, or will never be. */
@@ -66,7 +72,7 @@ export class Http2Outbound {
   /** Once a second. true: it is full and was not taken from for too long. */
   isStalled(nowMs: number): boolean {
     if (this.#queuedBytes > 0) this.#settle();
-    const isFull = this.#queuedBytes > EDGE_LIMITS.HTTP2_OUTBOUND_FULL_BYTES;
+    const isFull = this.#queuedBytes > HTTP2_OUTBOUND_FULL_BYTES;
     return this.#full.isOver(nowMs, isFull, isFull ? this.#session.takenBytes : 0);
   }
 

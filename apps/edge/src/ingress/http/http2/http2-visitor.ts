@@ -16,12 +16,29 @@ import { Http2Liveness } from './http2-liveness.ts';
 import { Http2Outbound, type OutboundSession } from './http2-outbound.ts';
 import { Http2Request } from './http2-request.ts';
 
+/**
+ * requests of one visitor at once; browsers are content with 100
+ * @limit visitors: HTTP/2 requests at once on one connection | further requests wait in the browser
+ */
+export const HTTP2_STREAMS_PER_CONNECTION = 128;
+/** of all request bodies of a connection, what may be on its way */
+const HTTP2_CONNECTION_WINDOW_BYTES = 1024 * 1024;
+/**
+ * requests that a visitor takes back before they are answered; over it the connection is closed (rapid reset)
+ * @limit visitors: HTTP/2 requests that one connection cancels within 10 s | the connection is closed
+ */
+export const HTTP2_RESETS_MAX = 500;
+/** the time in which they are counted: a page left behind cancels some hundred at once */
+const HTTP2_RESETS_WINDOW_MS = 10_000;
+/** pings and settings of one connection; gRPC measures its path with many */
+const HTTP2_SIGNALS_PER_SECOND = 5000;
+
 /** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
 const SESSION_OPTIONS = {
   maxSessionMemory: Math.ceil(EDGE_LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
   maxHeaderListPairs: EDGE_LIMITS.HTTP2_FIELDS_MAX,
   settings: {
-    maxConcurrentStreams: EDGE_LIMITS.HTTP2_STREAMS_PER_CONNECTION,
+    maxConcurrentStreams: HTTP2_STREAMS_PER_CONNECTION,
     initialWindowSize: EDGE_LIMITS.HTTP2_STREAM_WINDOW_BYTES,
     maxHeaderListSize: EDGE_LIMITS.HTTP2_HEAD_MAX_BYTES,
   },
@@ -83,7 +100,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
 
   start(): void {
     const session = this.#session;
-    session.setLocalWindowSize(EDGE_LIMITS.HTTP2_CONNECTION_WINDOW_BYTES);
+    session.setLocalWindowSize(HTTP2_CONNECTION_WINDOW_BYTES);
     const scope = 'http2.session';
     guard.listen(session, 'stream', this, scope, (stream: ServerHttp2Stream, _headers, _flags, raw: RawFields) =>
       this.#onStream(stream, raw),
@@ -149,7 +166,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   onLeased(routeKey: string, lease: Lease): void {
     if (lease.member === null) this.#leases.delete(routeKey);
     else this.#leases.set(routeKey, lease);
-    if (this.#leases.size <= EDGE_LIMITS.HTTP2_STREAMS_PER_CONNECTION) return;
+    if (this.#leases.size <= HTTP2_STREAMS_PER_CONNECTION) return;
     const used = new Set([...this.#requests].map((request) => request.routeKey)).add(routeKey);
     for (const [key, unused] of this.#leases) {
       if (used.has(key)) continue;
@@ -174,12 +191,12 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     }
     if (!isTakenBack) return;
     this.#takenBack += 1;
-    if (this.#takenBack > EDGE_LIMITS.HTTP2_RESETS_MAX) this.#calmDown();
+    if (this.#takenBack > HTTP2_RESETS_MAX) this.#calmDown();
   }
 
   #onSignal(): void {
     this.#signals += 1;
-    if (this.#signals > EDGE_LIMITS.HTTP2_SIGNALS_PER_SECOND) this.#calmDown();
+    if (this.#signals > HTTP2_SIGNALS_PER_SECOND) this.#calmDown();
   }
 
   /** A flood: nothing of it is worth an answer. */
@@ -195,7 +212,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
 
   tick(nowMs: number): void {
     this.#signals = 0;
-    if (nowMs - this.#takenBackSinceMs >= EDGE_LIMITS.HTTP2_RESETS_WINDOW_MS) {
+    if (nowMs - this.#takenBackSinceMs >= HTTP2_RESETS_WINDOW_MS) {
       this.#takenBack = 0;
       this.#takenBackSinceMs = nowMs;
     }

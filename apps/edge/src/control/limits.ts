@@ -1,0 +1,9 @@
+// Bounds that several files of this folder share.
+
+/**
+ * the name and the port of a lost session are held for it this long
+ * @limit tunnels: Lost client, time for which its names and ports are kept | another client can take them
+ */
+export const RESUME_WINDOW_MS = 30_000;
+/** a request that is not over by then is cut off */
+export const SPEED_TIMEOUT_MS = 30_000;
