@@ -1,4 +1,4 @@
-// Bounds that several files of this package share, or other packages know. Every other bound stands beside its use.
+// Bounds shared by several files of this package, or with other packages.
 import { CAPTURES_KEPT_MAX } from '@tunnel/contract';
 
 const KiB = 1024;
@@ -43,9 +43,7 @@ export const EDGE_LIMITS = {
   HTTP2_FIELDS_MAX: 256,
   /** what node may hold for one connection; over it new streams are refused */
   HTTP2_SESSION_MEMORY_BYTES: 16 * MiB,
-  /**
-   * the last requests of a tunnel that are kept for a look and a replay
-   */
+  /** the last requests of a tunnel that are kept for a look and a replay */
   CAPTURES_PER_TUNNEL: CAPTURES_KEPT_MAX,
   /**
    * of each body, from its beginning: most of what a person reads, and of what can be sent again

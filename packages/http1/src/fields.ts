@@ -60,7 +60,7 @@ export class LineField implements HeaderField {
   }
 }
 
-/** A name and a value that whoever makes it has checked: neither can break a line. */
+/** A field of a checked name and a checked value: neither can break a line. */
 export class PartField implements HeaderField {
   readonly role: FieldRole;
   readonly name: string;
@@ -102,7 +102,7 @@ const withoutBlanks = (value: string): string => {
 
 export type FieldPairs = Iterable<readonly [name: string, value: string]>;
 
-/** null: one of them could break a line. */
+/** Fields of names and values; null if a name or a value could break a line. */
 export const partFieldsOf = (parts: FieldPairs): PartField[] | null => {
   const fields: PartField[] = [];
   for (const [name, value] of parts) {
@@ -124,7 +124,7 @@ export const fieldValueOf = (fields: readonly HeaderField[], lower: string): str
   return null;
 };
 
-/** Of a field that there may be once; null: there is none, or more than one, and nobody knows which of them the service takes. */
+/** Value of a field that is allowed once; null if the field is absent or repeated, because services differ in the value they take. */
 export const onlyValueOf = (fields: readonly HeaderField[], lower: string): string | null => {
   let value: string | null = null;
   for (const field of fields) {

@@ -1,4 +1,4 @@
-// Bounds that several files of this package share, or other packages know. Every other bound stands beside its use.
+// Bounds shared by several files of this package, or with other packages.
 
 const KiB = 1024;
 
@@ -23,7 +23,7 @@ export const HTTP1_LIMITS = {
   HTTP_AUTHORITY_MAX_CHARS: 260,
 } as const;
 
-/** The bounds that a reader of messages takes as an argument. */
+/** Bounds as an argument of readers of messages. */
 export interface Http1Bounds {
   readonly headMaxBytes: number;
   readonly fieldsMax: number;

@@ -1,4 +1,4 @@
-// Bounds that several files of this package share, or other packages know. Every other bound stands beside its use.
+// Bounds shared by several files of this package, or with other packages.
 
 const KiB = 1024;
 

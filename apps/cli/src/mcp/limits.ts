@@ -1,4 +1,4 @@
-// Bounds that several files of this folder share.
+// Bounds shared by several files of this folder.
 
 /**
  * tunnels that a model has open at once: what it forgets, it meets again soon

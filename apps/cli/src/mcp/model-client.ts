@@ -194,7 +194,7 @@ export class ModelClient {
         await agent?.close?.();
       },
     };
-    // Whoever waited for it has gone, and the next may be at one of its own already: of two, nobody would close this one.
+    // The caller that waited for the tunnel has gone, and the next caller may open its own: this one would never be closed.
     if (signal.aborted) {
       await connected.close();
       signal.throwIfAborted();

@@ -1,4 +1,4 @@
-// Bounds that several files of this folder share.
+// Bounds shared by several files of this folder.
 
 /**
  * the name and the port of a lost session are held for it this long

@@ -1,4 +1,4 @@
-// Bounds that several files of this folder share.
+// Bounds shared by several files of this folder.
 
 /** entries of each cache of policies: known passwords, opened login cookies, verified tokens; the least used go first, those of accounts with more than a quarter before others */
 export const POLICY_CACHE_ENTRIES_MAX = 10_000;

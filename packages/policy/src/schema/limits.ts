@@ -1,4 +1,4 @@
-// Bounds that several files of this folder share.
+// Bounds shared by several files of this folder.
 
 /**
  * addresses and networks of one policy, all its lists together

@@ -112,7 +112,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, route
   }
 };
 
-/** What is too long is read to nobody: whoever writes it all before it listens gets the answer, too. */
+/** A body over the bound is read to its end and dropped, so that a client that writes all of it before it reads gets the response as well. */
 const readBody = (request: IncomingMessage): Promise<string> =>
   new Promise((resolve, reject) => {
     const limit = AGENT_BODY_MAX_BYTES;

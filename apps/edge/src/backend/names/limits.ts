@@ -1,4 +1,4 @@
-// Bounds that several files of this folder share.
+// Bounds shared by several files of this folder.
 
 /** rows that are read in one turn of the event loop, of the snapshot or a file */
 export const NAMES_ROWS_PER_TURN = 200;
