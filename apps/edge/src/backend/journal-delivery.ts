@@ -44,6 +44,7 @@ export class JournalDelivery {
 
   async #run(): Promise<boolean> {
     try {
+      await this.#options.journal.regain();
       // While the platform is away nothing more gets a number: without one it can still be summed up.
       await this.#sendAll();
       await this.#options.journal.seal();

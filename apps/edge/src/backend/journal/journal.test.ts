@@ -35,9 +35,9 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   vi.restoreAllMocks();
+  for (const journal of open.splice(0)) await journal.close();
   error.mockClear();
   info.mockClear();
-  for (const journal of open.splice(0)) await journal.close();
   await root.close();
 });
 
@@ -315,10 +315,27 @@ describe('a disk that takes nothing', () => {
     expect(error).toHaveBeenCalledOnce();
     prepare.mockRestore();
     vi.restoreAllMocks();
-    // The next run finds the file as it was, and sends it under the numbers that the platform knows already.
-    await journal.close();
+    // The next run after a kill finds the file as it was, and sends it under the numbers that the platform knows already.
     expect(await drain(await startJournal())).toEqual([sent[0]]);
   });
+
+  it.each(['regain', 'close'] as const)(
+    'later, and is back while the platform is away: all of it is on the disk after %s',
+    async (how) => {
+      const journal = await startJournal();
+      journal.append([usage('a', 1)]);
+      await journal.written();
+      const append = vi.spyOn(GrowingFile.prototype, 'append').mockRejectedValue(new Error('ENOSPC'));
+      journal.append([usage('a', 20)]);
+      await journal.written();
+      append.mockRestore();
+      journal.append([usage('b', 300)]);
+      await journal[how]();
+      const records = (await drain(await startJournal())).flatMap((batch) => batch.records);
+      expect(records).toEqual([usage('a', 1), usage('a', 20), usage('b', 300)]);
+      expect(info).toHaveBeenCalledOnce();
+    },
+  );
 
   it('while numbers are given: the file is cut back to what has them', async () => {
     const journal = await startJournal();

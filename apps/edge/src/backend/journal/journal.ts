@@ -122,6 +122,11 @@ export class Journal {
     });
   }
 
+  /** Where the disk was lost: writes everything to a file again, as soon as the disk takes it. Gives no numbers, so that it can be done while the platform is away. */
+  async regain(): Promise<void> {
+    if (this.#file === null) await this.#inTurn(() => this.#compact());
+  }
+
   /** The next one to be sent. */
   get batch(): Batch | null {
     return this.#batches[0] ?? null;
@@ -153,6 +158,8 @@ export class Journal {
   }
 
   async close(): Promise<void> {
+    // The last chance of what only memory has.
+    await this.regain();
     this.#isClosed = true;
     await this.#turns.settled();
     await this.#queue.written();
