@@ -75,7 +75,7 @@ export class ClientRun implements RunningClient {
     } catch {}
   }
 
-  /** Before it is asked for, and while its parts are loaded, it can be gone again: nothing is to be open that nobody knows of. */
+  /** A tunnel can be removed before the edge is asked for it, and while its code is loaded. Such a tunnel must not be opened. */
   async #openFor(client: Client, entry: Entry, endpointOf: Tunnel | null): Promise<Tunnel | PeerConnection> {
     const { wanted } = entry;
     await this.#watchRequests(client, wanted);
@@ -165,7 +165,7 @@ export class ClientRun implements RunningClient {
     if ('connection' in event) this.#entries.get(event.connection.name)?.onStatus(event);
   }
 
-  /** Whether a run is over when this was its last: what came later ends with a word to whoever asked for it. */
+  /** Whether the run ends with its last tunnel of this kind. A tunnel that was added later ends with an answer to its command. */
   endsRun(name: string): boolean {
     return this.#entries.get(name)?.isOfStart ?? false;
   }

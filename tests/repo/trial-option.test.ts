@@ -1,0 +1,113 @@
+// One row more among the options of a tunnel, and nothing else: config.yml, flags, help, completion, the agent's JSON, the library, reloads and the docs
+// know the new option.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { specFromWire, specToWire } from '../../apps/cli/src/agent/spec-wire.ts';
+import { buildProgram, run } from '../../apps/cli/src/all-commands.ts';
+import { commandWords } from '../../apps/cli/src/completion/command-words.ts';
+import { describeTunnel } from '../../apps/cli/src/config/described-tunnel.ts';
+import { planOf } from '../../apps/cli/src/config/plan.ts';
+import { entryOfFlags } from '../../apps/cli/src/config/tunnel-flags.ts';
+import { makeTestIo } from '../../apps/cli/src/io/io.fixture.ts';
+import { tunnelFields } from '../../packages/client/src/tunnels/tunnel-spec.ts';
+import { loadClientConfig } from '../../packages/config/src/client/client-config.ts';
+import { libraryTunnelOf, planReload, specOfLibrary } from '../../packages/tunnel-spec/src/index.ts';
+import { ROOT } from './checkout.fixture.ts';
+import { render } from './configuration-doc.fixture.ts';
+
+vi.mock('../../packages/tunnel-spec/src/rows/public-options.ts', async (original) => {
+  const { PUBLIC_OPTIONS } = await original<typeof import('../../packages/tunnel-spec/src/rows/public-options.ts')>();
+  const { oneOf } = await import('../../packages/tunnel-spec/src/values.ts');
+  const trial_mode = {
+    protos: ['http'],
+    schema: oneOf(['careful', 'bold']).default('careful'),
+    reload: 'retarget',
+    flag: {
+      shown: '<mode>',
+      value: { kind: 'choice', values: ['careful', 'bold'] },
+      help: 'How the trial is run',
+      heading: 'service',
+    },
+    docs: { type: '`careful`, `bold`', meaning: 'HTTP: how the trial is run' },
+  };
+  return { PUBLIC_OPTIONS: { ...PUBLIC_OPTIONS, trial_mode } };
+});
+
+const io = makeTestIo({ home: '/nowhere' });
+const load = (entry: string) =>
+  loadClientConfig({ file: 'config.yml', text: `tunnels:\n  shop: ${entry}`, env: {}, home: '/nowhere' });
+const specOf = (entry: string) => {
+  const [spec] = planOf(Object.entries(load(entry).tunnels), io).tunnels;
+  if (spec === undefined) throw new Error('there is no tunnel');
+  return { ...spec, name: 'shop' };
+};
+const BOLD = '{ proto: http, local_port: 1, trial_mode: bold }';
+
+describe('an option that is one row more', () => {
+  it('is a key of config.yml, with its default, its refusals at their line, and a suggestion', () => {
+    expect(load(BOLD).tunnels['shop']).toMatchObject({ trial_mode: 'bold' });
+    expect(load('{ proto: http, local_port: 1 }').tunnels['shop']).toMatchObject({ trial_mode: 'careful' });
+    const refused = [
+      [
+        '{ proto: http, local_port: 1, trial_mode: wild }',
+        '`tunnels.shop.trial_mode` must be one of "careful", "bold"',
+      ],
+      ['{ proto: tcp, local_port: 1, trial_mode: bold }', 'left out unless `proto` is "http"'],
+      ['{ proto: http, local_port: 1, trial_mod: bold }', 'did you mean `trial_mode`?'],
+    ] as const;
+    for (const [entry, words] of refused) {
+      expect(() => load(entry)).toThrow(words);
+      expect(() => load(entry)).toThrow('config.yml:2');
+    }
+  });
+
+  it('is a flag of the commands of its protocol, in their help and in the completion of shells', async () => {
+    expect(entryOfFlags('http', { trialMode: 'bold' }, io)).toEqual({ trial_mode: 'bold' });
+    const described = describeTunnel('http', { port: 3000 }, { trialMode: 'bold' } as object, io);
+    expect(described.spec).toMatchObject({ trial_mode: 'bold' });
+    expect(described.entry()).toEqual({ proto: 'http', local_port: 3000, trial_mode: 'bold' });
+    for (const [command, isThere] of [
+      ['http', true],
+      ['tcp', false],
+    ] as const) {
+      const shown = makeTestIo({ home: '/nowhere' });
+      await run([command, '--help'], shown);
+      expect(shown.out().includes('--trial-mode <mode>')).toBe(isThere);
+    }
+    const words = commandWords(buildProgram(io, () => {}));
+    for (const path of ['http', 'add http']) {
+      const flags = words.find((word) => word.path === path)?.flags;
+      expect(flags).toContainEqual(expect.objectContaining({ text: '--trial-mode', values: ['careful', 'bold'] }));
+    }
+  });
+
+  it('goes to a running client, which refuses what is no value of it', async () => {
+    const json: unknown = JSON.parse(JSON.stringify(await specToWire(specOf(BOLD))));
+    expect(specFromWire(json)).toMatchObject({ trial_mode: 'bold' });
+    expect(() => specFromWire({ ...(json as object), trial_mode: 'wild' })).toThrow('`trial_mode` must be one of');
+    const foreign = { proto: 'tcp', name: 'shop', local_port: 1, trial_mode: 'bold' };
+    expect(() => specFromWire(foreign)).toThrow('`trial_mode` says nothing about a tcp tunnel');
+  });
+
+  it('has a name in the library', () => {
+    const named = libraryTunnelOf(specOf(BOLD));
+    expect(named).toMatchObject({ protocol: 'http', trialMode: 'bold' });
+    expect(specOfLibrary(named)).toMatchObject({ trial_mode: 'bold' });
+  });
+
+  it('is compared by a reload, which does what its row says', () => {
+    const entryOf = (entry: string) => ({ name: 'shop', kind: 'tunnel' as const, fields: tunnelFields(specOf(entry)) });
+    const running = { ...entryOf('{ proto: http, local_port: 1 }'), isOfFile: true };
+    expect(planReload([running], [entryOf(BOLD)])).toMatchObject({ retarget: ['shop'], reopen: [], update: [] });
+    const same = '{ proto: http, local_port: 1, trial_mode: careful }';
+    expect(planReload([running], [entryOf(same)])).toMatchObject({ keep: ['shop'] });
+  });
+
+  it('is a row of docs/configuration.md', () => {
+    const page = render(readFileSync(join(ROOT, 'docs/configuration.md'), 'utf8'));
+    expect(page).toMatch(
+      /\| `tunnels\.<name>\.trial_mode` +\| `careful`, `bold` +\| `"careful"` +\| HTTP: how the trial is run +\|/,
+    );
+  });
+});
