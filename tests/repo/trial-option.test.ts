@@ -17,7 +17,7 @@ import { ROOT } from './checkout.fixture.ts';
 import { render } from './configuration-doc.fixture.ts';
 
 vi.mock('../../packages/tunnel-spec/src/rows/public-options.ts', async (original) => {
-  const { PUBLIC_OPTIONS } = await original<typeof import('../../packages/tunnel-spec/src/rows/public-options.ts')>();
+  const { PUBLIC_OPTIONS } = await original<{ readonly PUBLIC_OPTIONS: object }>();
   const { oneOf } = await import('../../packages/tunnel-spec/src/values.ts');
   const trial_mode = {
     protos: ['http'],
