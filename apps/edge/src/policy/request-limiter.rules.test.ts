@@ -51,6 +51,23 @@ describe('a limiter', () => {
     expect(allowed).toHaveLength(1000);
   });
 
+  it('a burst is whole at any part of a millisecond', () => {
+    const burst = fc.integer({ min: 1, max: 200 });
+    fc.assert(
+      fc.property(
+        burst,
+        fc.integer({ min: 1, max: 50 }),
+        fc.double({ min: 0, max: 1e6, noNaN: true }),
+        (most, requests, ms) => {
+          const { limiter } = limiterOf();
+          limiter.take('first', { requests, perSecs: 7, burst: most }, 0);
+          const take = (): boolean => limiter.take('a', { requests, perSecs: 7, burst: most }, ms) === null;
+          return Array.from({ length: most + 3 }, take).filter(Boolean).length === most;
+        },
+      ),
+    );
+  });
+
   const rates = fc.record({
     requests: fc.integer({ min: 1, max: 50 }),
     perSecs: fc.constantFrom(1, 7, 60),

@@ -1,7 +1,7 @@
 // How often each key of a rule may come: GCRA, one number a key, exact in any window. Tables are bounded; a key that finds no room shares one
 // bucket with all others that found none, so a full table limits more, never less. Each call does a bounded part of the tidying.
 
-import { afterTaking, Shares, untilToken } from '@tunnel/rules/rate';
+import { Shares, untilToken } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 
 /**
@@ -113,16 +113,17 @@ export class RequestLimiter {
   take(key: string, { requests, perSecs, burst }: LimiterRates, nowMs: number): number | null {
     this.#epochMs ??= nowMs;
     this.#parts = requests;
-    const now = (nowMs - this.#epochMs) * requests;
+    // Whole parts: a clock gives fractions of a millisecond, and the last request of a burst would be refused by an error of the sum.
+    const now = Math.round((nowMs - this.#epochMs) * requests);
     const token = perSecs * 1000;
     const known = this.#times.get(key);
     const isShared = known === undefined && !this.#makeRoom(nowMs);
     // A new key may have come by the shared bucket before: its own begins with what that one has left. A clock that was set back makes no key wait
     // longer than for a whole bucket.
-    const fullAt = Math.min(known ?? this.#sharedTime, now + token * burst);
+    const fullAt = Math.min(Math.max(known ?? this.#sharedTime, now), now + token * burst);
     const wait = untilToken(fullAt, now, token, burst);
     if (wait > 0) return Math.max(1, Math.ceil(wait / requests / 1000));
-    const time = afterTaking(fullAt, now, token);
+    const time = fullAt + token;
     if (isShared) this.#sharedTime = time;
     else if (known === undefined) this.#add(key, time);
     else this.#times.set(key, time);

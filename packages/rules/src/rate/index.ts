@@ -10,4 +10,4 @@ export {
   judgeLiveness,
 } from './retry.ts';
 export { SlidingWindow, SlidingWindows } from './sliding-window.ts';
-export { afterTaking, TokenBucket, TokenBuckets, type TokenRate, untilToken } from './token-buckets.ts';
+export { TokenBucket, TokenBuckets, type TokenRate, untilToken } from './token-buckets.ts';

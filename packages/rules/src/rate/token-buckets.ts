@@ -21,12 +21,9 @@ const FULL = Number.NEGATIVE_INFINITY;
 /** Clocks give fractions of a millisecond. */
 const wholeParts = (now: number, perSecond: number): number => Math.round(now * perSecond);
 
-/** What has to pass until a bucket has a token. 0 or less: it has one. */
+/** What has to pass until a bucket has a token. 0 or less: it has one. A bucket that is full may have been so for long. */
 export const untilToken = (fullAt: number, now: number, token: number, burst: number): number =>
-  Math.max(fullAt, now) - now - token * (burst - 1);
-
-/** When a bucket is full again after so much was taken from it. */
-export const afterTaking = (fullAt: number, now: number, taken: number): number => Math.max(fullAt, now) + taken;
+  fullAt - now - token * (burst - 1);
 
 /**
  * What something costs may be known only when it is done, so one token is enough to begin and the rest is owed. The dear is then never kept waiting for
@@ -47,7 +44,7 @@ export class TokenBucket {
   }
 
   charge(weight: number, now: number): void {
-    this.#fullAt = afterTaking(this.#fullAt, wholeParts(now, this.#rate.perSecond), weight * TOKEN);
+    this.#fullAt = Math.max(this.#fullAt, wholeParts(now, this.#rate.perSecond)) + weight * TOKEN;
   }
 
   /** true: a token was there, and is taken. */
