@@ -21,7 +21,10 @@ type Finish = (code: ExitCode) => void;
 const EXAMPLES = `
 Examples:
   $ tunnel add http 3000 --subdomain shop
-  $ tunnel add tcp 22 --name ssh --save            # and in config.yml for the next start`;
+  $ tunnel add tcp 22 --name ssh --save            # and in config.yml for the next start
+
+Each takes the argument and the options of the command of the same name, such as \`tunnel http\`,
+without those of the connection, and --client, --save and --json.`;
 
 export const addTunnelCommand = (io: Io, finish: Finish): Command => {
   const command = new Command('add').description('Open one more tunnel').addHelpText('after', EXAMPLES);

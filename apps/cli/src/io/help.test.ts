@@ -80,6 +80,13 @@ describe('--help', () => {
     expect(await printed(['http', '--help'])).toMatch(/\n {2}--rate-limit <requests\/seconds>\n {31}Maximum/);
   });
 
+  it.each([30, 45, 60, 75])('breaks descriptions at blanks in a terminal of %i columns', async (columns) => {
+    const lines = (await printed(['start', '--help'], columns)).split('\n');
+    for (const line of lines)
+      if (!line.includes('$ tunnel') && !/^\S/.test(line)) expect(line.length, line).toBeLessThanOrEqual(columns);
+    expect(lines.join(' ').replaceAll(/\s+/g, ' ')).toContain('Get new random names and ports, not the last ones');
+  });
+
   it('wins over -h, and `tunnel help` shows the same', async () => {
     const whole = await printed(['tcp', '--help']);
     expect(await printed(['tcp', '-h', '--help'])).toBe(whole);

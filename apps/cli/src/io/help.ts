@@ -9,6 +9,12 @@ const HELP_COLUMNS = 100;
 /** Columns for flags and commands. A longer one gets a line of its own, so that descriptions keep their room at 80 columns. */
 const TERM_COLUMNS = 27;
 
+/** Least columns for descriptions beside the flags. In a narrower terminal they stand below the flags. */
+const DESCRIPTION_COLUMNS = 20;
+
+/** Columns of the margin, and between a flag and its description. */
+const ITEM_MARGIN = 4;
+
 /** Heading of the options that `-h` shows. */
 const COMMON_HEADING = 'Options:';
 
@@ -93,7 +99,12 @@ export const helpConfiguration = (isBrief: boolean, common: readonly string[]): 
   padWidth(command, helper) {
     return Math.min(Help.prototype.padWidth.call(this, command, helper), TERM_COLUMNS);
   },
+  minWidthToWrap: DESCRIPTION_COLUMNS,
   formatItem(term, width, description, helper) {
+    const columns = helper.helpWidth ?? HELP_COLUMNS;
+    if (columns - width - ITEM_MARGIN < DESCRIPTION_COLUMNS) {
+      return `  ${term}\n${helper.boxWrap(description, columns - ITEM_MARGIN).replaceAll(/^/gm, '    ')}`;
+    }
     const format = (text: string): string => Help.prototype.formatItem.call(this, text, width, description, helper);
     return term.length <= width || description === '' ? format(term) : `  ${term}\n${format('')}`;
   },
