@@ -21,12 +21,12 @@ const COMMON_COMMANDS = ['http', 'files', 'tcp', 'p2p', 'start', 'list', 'reques
 
 type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
 
-/** As the help shows them. */
+/** The commands below the headings of the help. */
 export type CommandGroups = readonly (readonly [heading: string, commands: readonly MakeCommand[]])[];
 
 export interface ProgramOptions {
   readonly groups: CommandGroups;
-  /** Whether help is the short one: `-h` was typed. */
+  /** Whether `-h` was typed, which asks for the short help. */
   readonly isBrief: boolean;
 }
 
@@ -52,7 +52,7 @@ export const makeProgram = (io: Io, finish: (code: ExitCode) => void, options: P
 
 const helpCommand = (): Command => new Command('help').argument('[command]').description('Show the help of a command');
 
-/** Those below it too: they were made before they had a parent. An error points to the help of the very command. */
+/** Copies settings to all commands below, which were made without a parent. An error of a command points to its own help. */
 const inheritSettings = (command: Command, path: string, isBrief: boolean): void => {
   command
     .addHelpOption(helpOption(command))
@@ -81,14 +81,14 @@ const suggestionFor = (text: string, command: Command): string => {
   return near === undefined ? '' : ` Did you mean ${near}?`;
 };
 
-/** A shorter beginning says nothing. */
+/** Least characters of a word that is completed to a suggestion. */
 const PREFIX_LEAST = 3;
 
-/** As it is typed: `tunnel keys create`. */
+/** The full command, such as `tunnel keys create`. */
 const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 
-/** Arguments in, exit code out. */
+/** Runs the program with these arguments. Resolves with its exit code. */
 export const runProgram = async (args: readonly string[], io: Io, groups: CommandGroups): Promise<ExitCode> => {
   let exitCode: ExitCode = EXIT.endedAsAsked;
   let path = 'tunnel';

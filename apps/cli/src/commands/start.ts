@@ -62,13 +62,13 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     // Two selections from one file are two clients; the same one in another order is not.
     const stateKey = `start|${config.path}|${[...names].sort().join(',')}`;
     const from = { config: config.path, source: 'file' as const };
-    // Before policies are read: what changes from then on is seen.
+    // Watching begins before policies are read, so that no later change is missed.
     const reloads = reloading(config, names, flags, io);
     const run = { settings, flags, stateKey, ...from, ...planOf(chosen, io, flags.wait) };
     finish(await runTunnels({ ...run, ...reloads }, io));
   });
 
-/** How the run reads its file again, and what tells it to. */
+/** Reloads config.yml on request and, with --watch, when a file changes. */
 const reloading = (
   config: LoadedConfig,
   names: readonly string[],
@@ -80,7 +80,7 @@ const reloading = (
     new ConfigWatch({
       file,
       clock: io.clock,
-      // Told by the outputs, good or not.
+      // The outputs report the result of the reload.
       onChange: () => void running?.reload?.().catch(() => {}),
       onTrouble: ({ code, message }) =>
         io.stderr.write(`tunnel: cannot watch ${file}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
@@ -113,8 +113,8 @@ const reloading = (
 const isWatched = ({ watch }: ClientConfig, flags: StartFlags): boolean => flags.watch === true || watch;
 
 /**
- * Throws for whatever `tunnel start` would refuse; but tunnels may be gone from it, the named ones too. The text was read once: what is judged
- * is what is applied.
+ * Throws for a file that `tunnel start` would refuse. Missing tunnels are no error, even named ones. The file was read once, so the checked text
+ * is the text that is applied.
  */
 const contentOf = (
   { path, text, values }: { readonly path: string; readonly text: string; readonly values: ClientConfig },
@@ -122,7 +122,7 @@ const contentOf = (
   wait: boolean,
   io: Io,
 ): FileContent => {
-  // Between an editor's truncating and writing it there is no file to go by.
+  // An editor can truncate the file before it writes the new text.
   if (text.trim() === '') throw misuse(`${path} is empty`);
   const chosen = chosenOf(values, names);
   const { tunnels, peers } = planOf(chosen, io, wait);

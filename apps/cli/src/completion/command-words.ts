@@ -1,4 +1,4 @@
-// What can be typed after `tunnel`, read off the tree of commands: words, flags, and what their values are. Of no shell in particular.
+// The words that can follow `tunnel`, from the tree of commands: commands, flags and the kinds of their values. The same for every shell.
 import type { Argument, Command, Option } from 'commander';
 
 export interface Word {
@@ -6,16 +6,16 @@ export interface Word {
   readonly description: string;
 }
 
-/** What a value is: words that are known now, or where a shell finds them. `names` and `clients` are asked for by `tunnel __complete`. */
+/** The values of a flag or argument: a list of words, or the place where a shell finds them. `tunnel __complete` prints `names` and `clients`. */
 export type Values = readonly string[] | 'anything' | 'files' | 'folders' | 'names' | 'clients';
 
 export interface Flag extends Word {
-  /** null: it takes none. */
+  /** null for a flag without a value. */
   readonly values: Values | null;
 }
 
 export interface CommandWords {
-  /** As it is typed: `keys create`; empty: `tunnel` alone. */
+  /** The words after `tunnel`, such as `keys create`. Empty for the program itself. */
   readonly path: string;
   readonly commands: readonly Word[];
   readonly flags: readonly Flag[];
@@ -33,7 +33,7 @@ const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] =
     {
       path: path.join(' '),
       commands: commands.map((below) => ({ text: below.name(), description: help.subcommandDescription(below) })),
-      // A flag that is hidden in the help is one of another command, and its values are known here as well.
+      // Flags that `tunnel add` hides in its help are completed as well.
       flags: [...command.options.filter(({ hidden }) => hidden), ...help.visibleOptions(command)].flatMap(flagsOf),
       firstArgument: argument === undefined ? 'anything' : valuesOfArgument(argument, path),
       isRepeated: argument?.variadic ?? false,
@@ -43,13 +43,13 @@ const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] =
 };
 
 const flagsOf = (option: Option): Flag[] => {
-  // One that may stand alone is taken to: whatever follows may be the next flag.
+  // A flag with an optional value is completed as a flag without one: the next word can be another flag.
   const values = option.required ? valuesOfFlag(option) : null;
   const texts = [option.long, option.short].filter((text) => text !== undefined && text !== null);
   return texts.map((text) => ({ text, description: option.description, values }));
 };
 
-/** By the word that stands for the value in the help. */
+/** Kinds of values by their placeholder in the help. */
 const VALUES: Readonly<Record<string, Values>> = {
   file: 'files',
   dir: 'folders',
@@ -60,7 +60,7 @@ const VALUES: Readonly<Record<string, Values>> = {
 const valuesOfFlag = ({ argChoices, flags }: Option): Values =>
   argChoices ?? VALUES[/<([^>]+)>/.exec(flags)?.[1] ?? ''] ?? 'anything';
 
-/** Commands whose `name` is that of a tunnel in config.yml. */
+/** Commands whose argument `name` is a tunnel in config.yml. */
 const TAKES_NAMES: ReadonlySet<string> = new Set(['start', 'remove']);
 
 const valuesOfArgument = (argument: Argument, path: readonly string[]): Values => {
@@ -73,7 +73,7 @@ const valuesOfArgument = (argument: Argument, path: readonly string[]): Values =
 export const flagsWithValues = (all: readonly CommandWords[]): string[] =>
   all.flatMap(({ path, flags }) => flags.filter(({ values }) => values !== null).map(({ text }) => `${path}|${text}`));
 
-/** Positions (`path|flag`, or `path|` for the first argument) by what goes there: shells have one branch for each kind. */
+/** Positions (`path|flag`, or `path|` for the first argument) by the kind of their values. A script has one branch for each kind. */
 export const positionsByValues = (
   all: readonly CommandWords[],
 ): Map<string, { values: Values; positions: string[] }> => {

@@ -1,5 +1,5 @@
-// `tunnel __complete KIND`: the words that only this moment knows, one a line, for the scripts of `tunnel completion`. Reads files alone,
-// and says nothing when there is nothing to say: whoever typed is in the middle of a line.
+// `tunnel __complete KIND`: prints words that depend on files of this machine, one per line, for the scripts of `tunnel completion`. Prints no errors:
+// they would appear in the middle of the line that the user types.
 
 import { tunnelNames } from '@tunnel/config/client';
 import { pathFrom } from '@tunnel/config/layers';
@@ -10,16 +10,16 @@ import type { Io } from '../io/io.ts';
 type CompleteIo = Pick<Io, 'env' | 'home' | 'cwd' | 'stdout'>;
 
 const WORDS: Readonly<Record<string, (io: CompleteIo, config: string) => readonly string[]>> = {
-  /** Of the tunnels in config.yml, or in the file that --config names on that line. */
+  /** Names of the tunnels in config.yml, or in the file of --config. */
   names: (io, config) => tunnelNames(pathFrom(io.cwd, config === '' ? '~/.tunnel/config.yml' : config, io.home)),
-  /** Pids of running clients, by their sockets: none is asked. */
+  /** Pids of running clients, from the names of their sockets. */
   clients: (io) =>
     findSockets(io)
       .filter(({ pid }) => isProcessAlive(pid))
       .map(({ pid }) => String(pid)),
 };
 
-/** A name that would end its line or move a cursor is not. */
+/** Excludes names with line breaks or control characters. */
 const OFFERED = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u;
 
 export const complete = ([kind = '', config = '']: readonly string[], io: CompleteIo): void => {

@@ -8,12 +8,12 @@ import { misuse } from '../io/problem-report.ts';
 import { tryConfig } from './file.ts';
 import { withConfigLock, yamlScalar } from './keys.ts';
 
-/** By the keys of config.yml; undefined is left out. */
+/** An entry with the keys of config.yml. Keys with the value undefined are not written. */
 export interface EntryKeys {
   readonly [key: string]: string | number | boolean | EntryKeys | OneLine | undefined;
 }
 
-/** Written as JSON, which YAML takes too: lists and what is in them. */
+/** A list or table that is written as JSON on one line, which is valid YAML. */
 export class OneLine {
   readonly value: object;
 
@@ -23,11 +23,11 @@ export class OneLine {
 }
 
 /**
- * Throws before anything is written: for a file that is not good, an entry of that name that says something else, and a form of the file
- * that cannot be added to line by line.
+ * Throws before anything is written: for an invalid file, another entry with the same name, and a layout of the file to which lines cannot be
+ * added.
  */
 export const saveTunnelEntry = (file: string, name: string, entry: EntryKeys, io: Pick<Io, 'env' | 'home'>): void => {
-  // A link stays a link.
+  // The target of a symbolic link is written, so that the link stays.
   const real = existsSync(file) ? realpathSync(file) : file;
   withConfigLock(real, () => addEntry(file, real, [name, entry], io));
 };
@@ -52,7 +52,7 @@ const addEntry = (
   writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });
 };
 
-/** A file of its own; `tunnels` by name. */
+/** The text of a new file. */
 export const newConfigText = (keys: EntryKeys, tunnels: ReadonlyMap<string, EntryKeys>): string =>
   [
     ...Object.entries(keys).flatMap(([key, value]) =>
@@ -66,10 +66,10 @@ export const newConfigText = (keys: EntryKeys, tunnels: ReadonlyMap<string, Entr
 const TUNNELS = /^(tunnels|"tunnels"|'tunnels')[ \t]*:[ \t]*(\{[ \t]*\})?([ \t]*#.*)?$/;
 const STEP = '  ';
 
-/** null: there are tunnels, and not one below the other. */
+/** Returns null for tunnels that are not written one below the other. */
 const withEntry = (text: string, entry: readonly string[]): string | null => {
   const lineBreak = text.includes('\r\n') ? '\r\n' : '\n';
-  // Each with the break that it has: a file may have both kinds.
+  // Every line keeps its line break: a file can have both kinds.
   const breaks = text.match(/\r?\n/g) ?? [];
   const lines = text.split(/\r?\n/);
   if (lines.at(-1) === '') lines.pop();
@@ -81,12 +81,12 @@ const withEntry = (text: string, entry: readonly string[]): string | null => {
     const gap = lines.length > 0 && lines.at(-1) !== '' ? [''] : [];
     lines.push(...gap, 'tunnels:', ...indented(entry, STEP));
   } else {
-    // An empty table makes room for one with lines.
+    // An empty table `{}` is removed, because entries follow on lines below.
     lines[at] = (lines[at] ?? '').replace(/:[ \t]*\{[ \t]*\}/, ':');
     const below = lines.slice(at + 1);
     const next = below.findIndex((line) => /^[^\s#]/.test(line));
     const block = next < 0 ? below : below.slice(0, next);
-    // Comments that stand at the margin belong to what follows.
+    // Comments at the margin belong to the key below them.
     const length = block.findLastIndex((line) => /^[ \t]+\S/.test(line)) + 1;
     const margin = /^ +(?=[^\s#])/.exec(block.find((line) => /^ +[^\s#]/.test(line)) ?? '')?.[0] ?? STEP;
     added = at + 1 + length;
@@ -108,7 +108,7 @@ const entryLines = (name: string, entry: EntryKeys): string[] => [
   }),
 ];
 
-/** As one line, for people to copy. */
+/** The entry on one line, for people to copy. */
 const flow = (entry: EntryKeys): string =>
   `{ ${Object.entries(entry)
     .filter(([, value]) => value !== undefined)
@@ -123,7 +123,7 @@ const flowValue = (value: EntryKeys[string]): string => {
 const isAddition = (before: ClientConfig | null, after: ClientConfig, name: string, entry: EntryKeys): boolean => {
   const { [name]: added, ...tunnels } = after.tunnels;
   if (added === undefined || !isSaidBy(added, entry)) return false;
-  // Secrets compare as masks, their lines as they are.
+  // Secrets compare as masks. Their lines are not changed.
   return before === null || JSON.stringify({ ...after, tunnels }) === JSON.stringify(before);
 };
 

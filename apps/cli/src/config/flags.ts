@@ -1,7 +1,7 @@
 // The flags that commands share and that do not describe a tunnel: those of the connection to an edge, and those of the output.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-/** Where the edge is, how it is trusted, and who asks. */
+/** Flags for the address of the edge, its certificate and the API key. */
 export interface ServerFlags {
   readonly server?: string;
   readonly token?: string;
@@ -33,7 +33,7 @@ export const FLAG_GROUPS = {
 } as const;
 
 export interface ServerFlagOptions {
-  /** false: the command has a flag of this name that means something else. */
+  /** Whether to add --token-file. `tunnel mcp-publish` has another flag of this name. */
   readonly hasTokenFile?: boolean;
 }
 
@@ -52,7 +52,7 @@ export const addServerFlags = (command: Command, { hasTokenFile = true }: Server
     .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)');
 };
 
-/** Its value is looked at when a connection is made: a refusal here would repeat a password that stands in it. */
+/** The URL is checked when a connection is made: commander would print it in its error, with a password that it contains. */
 export const PROXY_FLAG = ['--proxy <url>', 'HTTP or SOCKS5 proxy to go through; none: go direct'] as const;
 
 export const addConnectionFlags = (command: Command, options: ServerFlagOptions = {}): Command =>
@@ -65,7 +65,7 @@ export const addConnectionFlags = (command: Command, options: ServerFlagOptions 
         .argParser(wholeNumber(0, 86_400)),
     );
 
-/** Of commands that open tunnels whose name or port the edge may choose. */
+/** For commands whose tunnels get a random name or port from the edge. */
 export const addNewNameFlag = (command: Command): Command =>
   command.optionsGroup(FLAG_GROUPS.address).option('--new-name', 'Get a new random name or port, not the last one');
 
@@ -83,19 +83,19 @@ export const wholeNumber =
 export const portNumber = wholeNumber(1, 65_535);
 
 export interface RequestFlags {
-  /** false: without the local inspector. */
+  /** Whether to start the local inspector. */
   readonly inspect: boolean;
   readonly quiet?: boolean;
 }
 
-/** Of commands whose tunnels may carry HTTP. */
+/** For commands that can open HTTP tunnels. */
 export const addRequestFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.output)
     .option('--no-inspect', 'No local inspector page')
     .option('--quiet', 'Hide request logs');
 
-/** What a run may do besides. */
+/** Flags for extra output of a run. */
 export interface ComfortFlags {
   readonly qr?: boolean;
   readonly open?: boolean;

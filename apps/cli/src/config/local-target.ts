@@ -1,4 +1,4 @@
-// What a tunnel leads to, as people type it: `3000`, `localhost:3000`, `http://localhost:3000`, `unix:/run/app.sock`.
+// The target of a tunnel as people type it: `3000`, `localhost:3000`, `http://localhost:3000`, `unix:/run/app.sock`.
 import { pathFrom } from '@tunnel/config/layers';
 import { InvalidArgumentError } from 'commander';
 import type { Io } from '../io/io.ts';
@@ -6,11 +6,11 @@ import { misuse } from '../io/problem-report.ts';
 
 export interface TypedTarget {
   readonly port?: number;
-  /** Left out: whatever --local-host says. */
+  /** Absent: the host of --local-host. */
   readonly host?: string;
   /** The path of a Unix socket as it was given. */
   readonly socket?: string;
-  /** Of a URL. */
+  /** The scheme of a URL. */
   readonly scheme?: 'http' | 'https';
 }
 
@@ -18,7 +18,7 @@ const UNIX = 'unix:';
 const HOST_AND_PORT = /^(?:(?<host>\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):)?(?<port>\d{1,5})$/i;
 const DEFAULT_PORTS = { http: 80, https: 443 } as const;
 
-/** Of `tunnel http`: everything. */
+/** Reads the argument of `tunnel http`: a port, host:port, URL or socket. */
 export const typedUrl = (text: string): TypedTarget => {
   const scheme = /^(https?):\/\//i.exec(text)?.[1]?.toLowerCase() as keyof typeof DEFAULT_PORTS | undefined;
   if (scheme === undefined) return targetOf(text, 'Use 1-65535, host:port or a URL.', true);
@@ -35,11 +35,11 @@ export const typedUrl = (text: string): TypedTarget => {
   return { scheme, host: bare(hostname), port: port === '' ? DEFAULT_PORTS[scheme] : Number(port) };
 };
 
-/** Of `tunnel tcp`. */
+/** Reads the argument of `tunnel tcp` and `tunnel tls`. */
 export const typedAddressOrSocket = (text: string): TypedTarget =>
   targetOf(text, 'Use 1-65535, host:port or unix:PATH.', true);
 
-/** Of what knows no Unix sockets. */
+/** Reads the argument of commands that take no Unix socket. */
 export const typedAddress = (text: string): TypedTarget => targetOf(text, 'Use 1-65535 or host:port.', false);
 
 const targetOf = (text: string, usage: string, isSocketTaken: boolean): TypedTarget => {
@@ -51,7 +51,7 @@ const targetOf = (text: string, usage: string, isSocketTaken: boolean): TypedTar
 
 const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
 
-/** Keys of config.yml that say where a tunnel leads. `hostFlag`: the value of --local-host. Beside a socket the client refuses it. */
+/** The keys of config.yml for a target. `hostFlag`: the value of --local-host. Throws a Fault if the target has another host. */
 export const targetEntry = (
   { port, host, socket }: TypedTarget,
   hostFlag: unknown,

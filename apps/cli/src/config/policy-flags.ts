@@ -1,5 +1,5 @@
-// The flags that say who may visit a tunnel, and the rules that they make, in one order: denied networks, allowed ones, a rate limit, who may come in,
-// headers; then those of --policy. Secrets are in files: a process list shows what is typed.
+// The flags that make rules of a policy. The rules come in a fixed order: denied networks, allowed networks, a rate limit, authentication, headers,
+// then the rules of --policy. Secrets are read from files, because a process list shows flags.
 import { type ClientSpec, TunnelPolicy } from '@tunnel/client';
 import { pathFrom } from '@tunnel/config/layers';
 import { PolicySource, readPolicySource } from '@tunnel/config/policy';
@@ -10,7 +10,7 @@ import { OneLine } from './entries.ts';
 import { FLAG_GROUPS } from './flags.ts';
 import { repeated } from './tunnel-flags.ts';
 
-/** Of every public tunnel. */
+/** Flags of every public tunnel. */
 export interface GuardFlags {
   readonly policy?: string;
   readonly allowCidr?: readonly string[];
@@ -33,7 +33,7 @@ interface RateFlag {
   readonly per_secs: number;
 }
 
-/** Given again it says more; so does a comma. */
+/** Each use of the flag adds values, separated by commas. */
 const several = (text: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   ...text.split(',').map((part) => part.trim()),
@@ -91,7 +91,7 @@ const policySourcesOf = (flags: HttpGuardFlags, io: PolicyIo): PolicySource[] =>
   ];
 };
 
-/** By the keys of a policy file; `flag`: what made it, for refusals. */
+/** A rule with the keys of a policy file, and the flag that error messages name for it. */
 interface FlagRule {
   readonly rule: Readonly<Record<string, unknown>>;
   readonly flag: string;
@@ -116,7 +116,7 @@ const flagRules = (flags: HttpGuardFlags, io: PolicyIo): MadeRules => {
   return { login: login === undefined ? null : { provider: login }, rules };
 };
 
-/** One rule: its methods are alternatives. Paths are whole: the rule may be written into a file elsewhere. */
+/** One rule for all methods of authentication: a visitor needs one of them. Paths are absolute, because --save writes the rule into a file in another folder. */
 const authOf = (flags: HttpGuardFlags, io: PolicyIo): object | null => {
   const { basicAuthFile, serviceTokenFile, login, loginEmail: emails, loginDomain: domains } = flags;
   const pathOf = (file: string): string => pathFrom(io.cwd, file, io.home);
@@ -134,7 +134,7 @@ const authOf = (flags: HttpGuardFlags, io: PolicyIo): object | null => {
 const withoutNothing = (table: object): object =>
   Object.fromEntries(Object.entries(table).filter(([, value]) => value !== undefined));
 
-/** What was typed is not repeated: a header may be a secret. */
+/** Error messages do not contain the typed value: a header can be a secret. */
 const headerRule = (action: string, flag: string, given: readonly string[] | undefined): FlagRule[] => {
   if (given === undefined) return [];
   const set: Record<string, string> = {};

@@ -9,10 +9,10 @@ const HELP_COLUMNS = 100;
 /** Columns for flags and commands. A longer one gets a line of its own, so that descriptions keep their room at 80 columns. */
 const TERM_COLUMNS = 27;
 
-/** Least columns for descriptions beside the flags. In a narrower terminal they stand below the flags. */
+/** Minimum columns for descriptions beside flags. A narrower terminal shows descriptions below the flags. */
 const DESCRIPTION_COLUMNS = 20;
 
-/** Columns of the margin, and between a flag and its description. */
+/** Columns used by the left margin and by the gap before a description. */
 const ITEM_MARGIN = 4;
 
 /** Heading of the options that `-h` shows. */
