@@ -1,5 +1,6 @@
 // So many within a time, whichever stretch of that length one looks at: events, failures or bytes. A single window, or one for each key of a bounded
 // table, in which the key that did nothing for longest leaves first.
+import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 
 export interface WindowRules {
   readonly perWindow: number;
@@ -94,10 +95,24 @@ export class SlidingWindow {
   }
 }
 
+class KeyedWindow extends SlidingWindow {
+  readonly key: string;
+  node: ListNode<KeyedWindow> | null = null;
+
+  constructor(key: string, rules: WindowRules) {
+    super(rules);
+    this.key = key;
+  }
+}
+
 export class SlidingWindows {
   readonly #rules: KeyedWindowRules;
-  /** In the order of their latest portions, so that the window that is over first is the first. None is empty for longer than until it is looked at. */
-  readonly #windows = new Map<string, SlidingWindow>();
+  readonly #windows = new Map<string, KeyedWindow>();
+  /**
+   * In the order of their latest portions, so that the window that is over first is the first. None is empty for longer than until it is looked at. The
+   * order of the map would be the same, but the first entry of a map is found behind a gap for each entry that has left.
+   */
+  readonly #order = new LinkedSet<KeyedWindow>();
 
   constructor(rules: KeyedWindowRules) {
     this.#rules = rules;
@@ -115,16 +130,17 @@ export class SlidingWindows {
   retryAfterMs(key: string, now: number, count = 1): number {
     const window = this.#windows.get(key);
     if (window === undefined) return count <= this.#rules.perWindow ? 0 : Number.POSITIVE_INFINITY;
-    if (window.isEmpty(now)) this.#windows.delete(key);
+    if (window.isEmpty(now)) this.#delete(window);
     return window.retryAfterMs(now, count);
   }
 
   record(key: string, now: number, count = 1): void {
-    const window = this.#windows.get(key) ?? new SlidingWindow(this.#rules);
+    const window = this.#windows.get(key) ?? new KeyedWindow(key, this.#rules);
     if (!window.record(now, count)) return;
-    // Deleted first: it is the latest now.
-    this.#windows.delete(key);
     this.#windows.set(key, window);
+    // It is the latest now.
+    this.#order.delete(window.node);
+    window.node = this.#order.add(window);
     this.#forget(now);
   }
 
@@ -140,14 +156,19 @@ export class SlidingWindows {
     const window = this.#windows.get(key);
     if (window === undefined) return false;
     // A key that comes and goes must not push out those of which something is known.
-    if (window.forgive()) this.#windows.delete(key);
+    if (window.forgive()) this.#delete(window);
     return true;
   }
 
   #forget(now: number): void {
-    for (const [key, window] of this.#windows) {
-      if (this.#windows.size <= this.#rules.keys && !window.isEmpty(now)) return;
-      this.#windows.delete(key);
+    for (let oldest = this.#order.first; oldest !== null; oldest = this.#order.first) {
+      if (this.#windows.size <= this.#rules.keys && !oldest.isEmpty(now)) return;
+      this.#delete(oldest);
     }
+  }
+
+  #delete(window: KeyedWindow): void {
+    this.#windows.delete(window.key);
+    this.#order.delete(window.node);
   }
 }
