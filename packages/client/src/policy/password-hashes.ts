@@ -1,7 +1,7 @@
 // Passwords as they leave the client: scrypt, never plain. In a group the salt comes from the group's key and the user, so that members with one
 // password have one line; alone it is chance, and a password keeps its line for as long as the process lives.
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
-import type { Secret } from '@tunnel/runtime';
+import { Cache, type Secret } from '@tunnel/runtime';
 
 /** passwords of policies whose hashes are kept, so that a reload makes them once */
 const POLICY_PASSWORD_LINES_MAX = 1000;
@@ -45,8 +45,8 @@ const PROCESS_KEY = randomBytes(32);
 const keyOf = (parts: readonly string[]): string =>
   createHmac('sha256', PROCESS_KEY).update(JSON.stringify(parts)).digest('base64');
 
-/** Made once for each password, user and group. */
-const lines = new Map<string, string>();
+/** Lines by the hash of password, user and group: each line is made once. */
+const lines = new Cache<string, string>({ max: POLICY_PASSWORD_LINES_MAX });
 
 /** One after the other: the threads that hash are those that look up names. */
 let last: Promise<unknown> = Promise.resolve();
@@ -61,8 +61,6 @@ export const lineOf = async (user: string, password: Secret, groupKey: Secret | 
     const salt = groupKey === null ? undefined : groupSalt(groupKey.reveal(), user);
     const line = await hashPassword(plain, salt);
     lines.set(key, line);
-    const [oldest] = lines.keys();
-    if (lines.size > POLICY_PASSWORD_LINES_MAX && oldest !== undefined) lines.delete(oldest);
     return line;
   };
   const made = last.then(make);
