@@ -14,9 +14,6 @@ export {
   sessionFrom,
   stateOf,
 } from './login/login-machine.ts';
-export { NetworkSet } from './match/network-set.ts';
-export { RequestReadings, readingsOf } from './match/path-readings.ts';
-export { compileMatch } from './match/rule-match.ts';
 export {
   type Auth,
   actionOf,

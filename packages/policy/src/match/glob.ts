@@ -2,7 +2,7 @@
 // Nothing is tried twice: each piece of text between wildcards is taken where it first fits, and the arguments why that is enough are below.
 import { decodeOnce, foldCase } from '../text/percent.ts';
 
-/** of one glob: longer than any path that a person writes down */
+/** length of one glob: longer than any path that a person writes down */
 const POLICY_GLOB_MAX_CHARS = 1024;
 /** runs of `*` in one glob: each may look through the whole text */
 export const POLICY_GLOB_WILDCARDS_MAX = 16;
