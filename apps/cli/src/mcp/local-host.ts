@@ -35,7 +35,7 @@ import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
 import { ModelClient, type ModelClientDeps, type ModelClientFlags } from './model-client.ts';
 import { PlatformTools } from './platform-tools.ts';
 
-/** the same of tunnels */
+/** tunnels that are asked of the platform; its tool gives no more at once */
 const PLATFORM_TUNNELS_MAX = 100;
 
 export interface LocalHostFlags extends ModelClientFlags {

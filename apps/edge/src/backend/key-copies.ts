@@ -4,7 +4,7 @@ import { accountRights } from '@tunnel/contract';
 import { type Clock, type Logger, SealedFiles, type Secret, SerialRuns, type Timer } from '@tunnel/runtime';
 import * as z from 'zod';
 
-/** of these, how many are kept on the disk for a start without the platform; the last ones */
+/** accepted keys that are kept on the disk for a start without the platform; the last ones */
 const KEY_COPIES_MAX = 5000;
 /** the copy waits so long for more keys */
 export const KEY_COPIES_WAIT_MS = 2000;

@@ -13,7 +13,7 @@ import { type CaptureBuffer, CaptureRecorder } from './recorder.ts';
 import { RequestWaits } from './request-waits.ts';
 import { isAnsweredByRule } from './stored-head.ts';
 
-/** of these that a rule has answered: strangers at the door do not push out those who came in */
+/** kept requests of a tunnel that a rule has answered: refused visitors do not push out the requests of others */
 const CAPTURES_ANSWERED_PER_TUNNEL = 50;
 /**
  * heads and bodies of one tunnel’s kept requests; the oldest go first

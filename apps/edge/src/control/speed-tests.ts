@@ -15,7 +15,7 @@ import type { Backend } from '../backend/backend.ts';
 import type { AuthFailures } from './authentication.ts';
 import { SPEED_TIMEOUT_MS } from './limits.ts';
 
-/** of one request to /_speed, either way: a fast path is busy with it for a second */
+/** bytes of one request to /_speed, either way: a fast path is busy with it for a second */
 export const SPEED_MAX_BYTES = 16 * 1024 * 1024;
 /**
  * of all of an account in a minute: a few looks at the path, and no way to use the edge as one

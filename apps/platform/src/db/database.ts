@@ -8,7 +8,7 @@ import { DatabaseAway, driverError } from './database-away.ts';
 import type { Schema } from './schema.ts';
 
 /**
- * Of one process, for API calls and jobs. With those for edges 26: the embedded PostgreSQL gives 57 to two platforms and the operator's commands.
+ * Database connections of one process, for API calls and jobs. With those for edges 26: the embedded PostgreSQL gives 57 to two platforms and the operator's commands.
  * @limit operator: Database connections of one platform process for calls and jobs | further calls wait
  */
 const DATABASE_CONNECTIONS = 18;

@@ -3,7 +3,7 @@
 
 import { Shares } from '@tunnel/rules/rate';
 
-/** after the first failed try: four tries in the first hour, where an authority allows five refused validations of a name */
+/** pause after the first failed try: four tries in the first hour, where an authority allows five refused validations of a name */
 const CERTIFICATE_RETRY_FIRST_MS = 60_000;
 /** after the second */
 const CERTIFICATE_RETRY_SECOND_MS = 5 * 60_000;

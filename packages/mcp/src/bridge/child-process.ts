@@ -7,7 +7,7 @@ import { BRIDGE_LIMITS } from './bridge-limits.ts';
 import { GroupWatch, STOP_STEP_MS } from './group-watch.ts';
 import { LineReader } from './line-reader.ts';
 
-/** after the program has ended: output of it that is still on the way, or a pipe that a program of its own holds */
+/** time after the program has ended for its last output, or for a pipe that a program of its own holds */
 const DRAIN_AFTER_EXIT_MS = 500;
 /** a program that has closed its stdout or stdin and does not end: then it is ended, and started again */
 export const CLOSED_PIPE_MS = 1000;

@@ -10,7 +10,7 @@ import { isSecured } from '../native/tls-handle.ts';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
 
-/** and as long again while the peer takes at least so much of the bytes that wait: a peer that reads a byte at a time would else hold them for days */
+/** a carrier that we closed lingers on while the peer reads at least this much in CARRIER_LINGER_MS: a peer that reads a byte at a time would hold the queue for days */
 export const CARRIER_LINGER_BYTES = 64 * 1024;
 
 export interface CarrierReceiver {

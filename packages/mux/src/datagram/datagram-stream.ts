@@ -4,7 +4,7 @@ import type { Guarded } from '../loop/guard.ts';
 import { FramedStream, type FramingConnection, type StreamAnswer } from '../stream/framed-stream.ts';
 import type { DatagramFlows } from './datagram-flows.ts';
 
-/** of one flow, before somebody reads it; more are dropped */
+/** datagrams of one flow that wait for its reader; more are dropped */
 const DATAGRAMS_BEFORE_READ = 8;
 /** the same in bytes */
 const DATAGRAMS_BEFORE_READ_BYTES = 16 * 1024;

@@ -2,7 +2,7 @@
 import { lookup, Resolver } from 'node:dns/promises';
 import { SerialQueue } from '../async/serial.ts';
 
-/** the first of two questions to a name server; the second one waits twice as long */
+/** wait for the first question to a name server; the second question waits twice as long */
 const FETCH_DNS_TRY_MS = 1000;
 
 /** Rejects, or settles late, as it likes; who asks has a deadline. */

@@ -13,7 +13,7 @@ import type { LogKeeper } from './log-keeper.ts';
 import type { RunningClient } from './running-client.ts';
 import { statusOf } from './status-report.ts';
 
-/** those that follow events or logs, so that there is always room to ask something */
+/** connections that follow events or logs, so that there is always room to ask something */
 export const AGENT_FOLLOWERS_MAX = 16;
 /** events that wait for one follower; one that reads slower is cut off */
 const AGENT_LAG_MAX_BYTES = 1024 * 1024;

@@ -4,7 +4,7 @@ import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
 import { TimeoutError, withTimeout } from '../../timeout.ts';
 
-/** Of one call to the payment processor, its retries included. */
+/** Time for one call to the payment processor, including its retries. */
 const PROCESSOR_TIMEOUT_MS = 10_000;
 /** Of a call to the payment processor that may be repeated. */
 const PROCESSOR_RETRIES = 2;

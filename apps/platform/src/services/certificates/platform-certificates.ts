@@ -18,7 +18,7 @@ import { noteCertificate } from './certificate-notices.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 import { reconcileCertificates } from './reconcile-certificates.ts';
 
-/** How often is looked whether other certificates are wanted; what changes here is looked at once. */
+/** How often the platform checks whether other certificates are wanted. A change in this process is checked at once. */
 export const CERTIFICATES_EVERY_MS = 5000;
 /** How long the first order waits for the edge of the same stack to open its ports. */
 export const CERTIFICATES_EDGE_WAIT_MS = 60_000;
