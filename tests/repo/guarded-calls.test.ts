@@ -87,10 +87,6 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ["request.once('end', () => response.end())", NOTHING_OF_OURS],
     ['.catch((error: unknown) => {', 'the guard'],
   ],
-  [`${EDGE}/control/registrations.ts`]: [
-    ['session.registering.then(async () => {', 'awaited by the frame that asked'],
-    ['answered.catch(() => undefined)', 'awaited by the frame that asked'],
-  ],
   [`${EDGE}/upstream/local-upstream.ts`]: [
     ['queueMicrotask(() => opening.refuse(FULL))', OWN_TRY],
     ['clock.setTimeout(() => this.refuse(LATE)', OWN_TRY],

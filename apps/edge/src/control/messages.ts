@@ -92,7 +92,7 @@ const unregister = async (
   connection: ControlConnection,
   { request_id, tunnel_id }: MessageOf<'UnregisterTunnel'>,
 ): Promise<void> => {
-  await session?.registering;
+  await session?.registrations.settled();
   if (session === undefined || sessions.of(connection) !== session || !sessions.endTunnel(session, tunnel_id)) {
     return connection.send(tunnelError(request_id, new Fault('TUNNEL_UNKNOWN'), tunnel_id));
   }

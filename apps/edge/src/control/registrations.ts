@@ -74,16 +74,13 @@ export const registerTunnel = (
   session: Session,
   connection: ControlConnection,
   request: Request,
-): Promise<void> => {
-  const answered = session.registering.then(async () => {
+): Promise<void> =>
+  session.registrations.run(async () => {
     const { answers, tunnel } = await answerTo(context, session, connection, request);
     for (const answer of answers) connection.send(answer);
     // Behind the answer: before it, the client knows nothing of the tunnel.
     if (tunnel?.protocol === 'p2p') context.peers.publisherReady(tunnel.tunnelId);
   });
-  session.registering = answered.catch(() => undefined);
-  return answered;
-};
 
 // ---- the answer ----
 

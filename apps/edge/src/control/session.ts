@@ -1,5 +1,6 @@
 // One client that runs: who it is, where its machine stands, and the connection and streams it has now.
 import { type Owner } from '@tunnel/rules/tunnels';
+import { SerialQueue } from '@tunnel/runtime';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { MuxUpstream } from '../upstream/upstream.ts';
 import type { ControlConnection } from './control-connection.ts';
@@ -27,8 +28,11 @@ export class Session {
    * server would hold up the last tunnel of many for longer than its client waits, and each time it comes back.
    */
   alertLookupMs = 0;
-  /** Registrations run one after the other, also those of a connection and of the one that replaced it. */
-  registering: Promise<unknown> = Promise.resolve();
+  /**
+   * Registrations run one after the other, also those of a connection and of the one that replaced it. Each connection has one at most, so that only a client that
+   * reconnects hundreds of times during one registration loses its connection here.
+   */
+  readonly registrations = new SerialQueue({ maxWaiting: 256, full: () => new Error('too many registrations wait') });
 
   constructor(given: {
     readonly sessionId: string;
