@@ -1,7 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { Secret } from '@tunnel/runtime';
 import { describe, expect, it } from 'vitest';
-import { hashPassword, isPasswordRight, lineOf, UNMADE_LINE } from './password-hashes.ts';
+import { hashPassword, isPasswordRight, PasswordLines, UNMADE_LINE } from './password-hashes.ts';
+
+const lines = new PasswordLines();
+const lineOf = lines.lineOf.bind(lines);
 
 const LINE = /^\$scrypt\$ln=14,r=8,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/;
 
@@ -34,6 +37,21 @@ describe('a password as it is sent', () => {
     const line = await lineOf('anna', new Secret('alone'), null);
     expect(await lineOf('anna', new Secret('alone'), null)).toBe(line);
     expect(line).not.toBe(await hashPassword('alone'));
+  });
+
+  it('is hashed once, however many ask for it, and a failure stops none behind it', async () => {
+    const fresh = new PasswordLines();
+    const broken = { reveal: () => 7 } as unknown as Secret;
+    const [failed, ...made] = await Promise.allSettled([
+      fresh.lineOf('anna', broken, null),
+      fresh.lineOf('anna', new Secret('p'), null),
+      fresh.lineOf('anna', new Secret('p'), null),
+    ]);
+    expect(failed.status).toBe('rejected');
+    expect(new Set(made.map((line) => line.status === 'fulfilled' && line.value)).size).toBe(1);
+    expect(await new PasswordLines().lineOf('anna', new Secret('p'), null)).not.toBe(
+      await fresh.lineOf('anna', new Secret('p'), null),
+    );
   });
 
   it('is as long before it is made as after', () => {

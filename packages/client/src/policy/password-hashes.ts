@@ -1,10 +1,7 @@
 // Passwords as they leave the client: scrypt, never plain. In a group the salt comes from the group's key and the user, so that members with one
 // password have one line; alone it is chance, and a password keeps its line for as long as the process lives.
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
-import { Cache, type Secret } from '@tunnel/runtime';
-
-/** passwords of policies whose hashes are kept, so that a reload makes them once */
-const POLICY_PASSWORD_LINES_MAX = 1000;
+import { Cache, type Secret, SerialQueue } from '@tunnel/runtime';
 
 const PREFIX = '$scrypt$ln=14,r=8,p=1$';
 const COST = { N: 2 ** 14, r: 8, p: 1 } as const;
@@ -39,31 +36,34 @@ export const isPasswordRight = async (line: string, password: string): Promise<b
 const groupSalt = (groupKey: string, user: string): Buffer =>
   createHmac('sha256', groupKey).update(`basic-auth\0${user}`, 'utf8').digest().subarray(0, SALT_BYTES);
 
-/** Names an entry without saying what is in it, also in a dump of the memory. */
-const PROCESS_KEY = randomBytes(32);
+/** Hashes that are kept, so that a reload does not make them again. */
+const LINES_MAX = 1000;
 
-const keyOf = (parts: readonly string[]): string =>
-  createHmac('sha256', PROCESS_KEY).update(JSON.stringify(parts)).digest('base64');
+/** The hashes of one client. */
+export class PasswordLines {
+  /** Keys of the cache say nothing about the passwords, even in a memory dump. */
+  readonly #secret = randomBytes(32);
+  readonly #lines = new Cache<string, string>({ max: LINES_MAX });
+  /** One hash at a time, because the threads that hash also look up names. A policy has fewer users than can wait. */
+  readonly #turns = new SerialQueue({
+    maxWaiting: 100_000,
+    full: () => new Error('too many passwords wait to be hashed'),
+  });
 
-/** Lines by the hash of password, user and group: each line is made once. */
-const lines = new Cache<string, string>({ max: POLICY_PASSWORD_LINES_MAX });
+  /** Settles with the line that is sent. Each password, user and group is hashed once. */
+  lineOf(user: string, password: Secret, groupKey: Secret | null): Promise<string> {
+    const plain = password.reveal();
+    const key = this.#keyOf([user, plain, groupKey?.reveal() ?? '', groupKey === null ? 'alone' : 'group']);
+    return this.#turns.run(async () => {
+      const known = this.#lines.get(key);
+      if (known !== undefined) return known;
+      const line = await hashPassword(plain, groupKey === null ? undefined : groupSalt(groupKey.reveal(), user));
+      this.#lines.set(key, line);
+      return line;
+    });
+  }
 
-/** One after the other: the threads that hash are those that look up names. */
-let last: Promise<unknown> = Promise.resolve();
-
-/** Settles with the line that is sent. */
-export const lineOf = async (user: string, password: Secret, groupKey: Secret | null): Promise<string> => {
-  const plain = password.reveal();
-  const key = keyOf([user, plain, groupKey?.reveal() ?? '', groupKey === null ? 'alone' : 'group']);
-  const make = async (): Promise<string> => {
-    const known = lines.get(key);
-    if (known !== undefined) return known;
-    const salt = groupKey === null ? undefined : groupSalt(groupKey.reveal(), user);
-    const line = await hashPassword(plain, salt);
-    lines.set(key, line);
-    return line;
-  };
-  const made = last.then(make);
-  last = made.catch(() => {});
-  return made;
-};
+  #keyOf(parts: readonly string[]): string {
+    return createHmac('sha256', this.#secret).update(JSON.stringify(parts)).digest('base64');
+  }
+}

@@ -28,7 +28,7 @@ import {
 } from '@tunnel/policy';
 import type { TunnelProtocol } from '@tunnel/protocol';
 import { type Secret, sha256Hex } from '@tunnel/runtime';
-import { lineOf, UNMADE_LINE } from './password-hashes.ts';
+import { PasswordLines, UNMADE_LINE } from './password-hashes.ts';
 
 type Path = PolicyPath;
 
@@ -61,6 +61,8 @@ interface Hashable {
 }
 
 const FINGERPRINT_KEY = randomBytes(32);
+/** Shared by all policies of the process: a file that is read again has the hashes that it had before. */
+const HASHED = new PasswordLines();
 
 export class TunnelPolicy {
   readonly #parts: readonly Part[];
@@ -126,7 +128,7 @@ export class TunnelPolicy {
     const policy = structuredClone(this.#policy) as unknown as Hashable;
     for (const { rule, user, password } of this.#passwords) {
       const users = policy.rules[rule]?.auth?.basic?.users;
-      if (users !== undefined) users[user] = await lineOf(user, password, groupKey);
+      if (users !== undefined) users[user] = await HASHED.lineOf(user, password, groupKey);
     }
     return policy as unknown as Policy;
   }
