@@ -16,10 +16,6 @@ export const MODULE_STATE = {
   'packages/certificates/src/acme/client/x509.ts': { loading: 'a library, loaded when it is first needed' },
   'packages/client/src/connection/tls-ciphers.ts': { preferred: 'a fact about this processor' },
   'packages/client/src/doctor/speed.ts': { CHUNK: 'zeros that are sent' },
-  'packages/client/src/policy/password-hashes.ts': {
-    lines: 'hashes of the passwords in the policies of this process',
-    last: 'the hash that is being made: one at a time',
-  },
   'packages/client/src/requests/passing-head.ts': { plain: 'offsets that a scan returns, read before the next one' },
   'packages/client/src/requests/request-record.ts': { NO_BODY: 'a capture of no bytes, which cannot take any' },
   'packages/client/src/state/assigned-endpoints.ts': { runsHere: 'the clients of this process' },

@@ -61,8 +61,6 @@ interface Hashable {
 }
 
 const FINGERPRINT_KEY = randomBytes(32);
-/** Shared by all policies of the process: a file that is read again has the hashes that it had before. */
-const HASHED = new PasswordLines();
 
 export class TunnelPolicy {
   readonly #parts: readonly Part[];
@@ -117,18 +115,18 @@ export class TunnelPolicy {
       .digest('hex');
   }
 
-  /** With its passwords hashed. */
-  async sent(groupKey: Secret | null, services: readonly string[]): Promise<SentPolicy> {
-    const policy = this.#isPartial ? await this.#hashed(groupKey) : this.#policy;
+  /** With its passwords hashed. `lines` has the hashes of the last time, also of a file that was read again since. */
+  async sent(groupKey: Secret | null, services: readonly string[], lines = new PasswordLines()): Promise<SentPolicy> {
+    const policy = this.#isPartial ? await this.#hashed(groupKey, lines) : this.#policy;
     return { policy, hash: policyHash(policy, services, sha256Hex) };
   }
 
   /** As it can be written into a file again; passwords as hashes, whatever else is secret as it is. */
-  async #hashed(groupKey: Secret | null): Promise<Policy> {
+  async #hashed(groupKey: Secret | null, lines: PasswordLines): Promise<Policy> {
     const policy = structuredClone(this.#policy) as unknown as Hashable;
     for (const { rule, user, password } of this.#passwords) {
       const users = policy.rules[rule]?.auth?.basic?.users;
-      if (users !== undefined) users[user] = await HASHED.lineOf(user, password, groupKey);
+      if (users !== undefined) users[user] = await lines.lineOf(user, password, groupKey);
     }
     return policy as unknown as Policy;
   }

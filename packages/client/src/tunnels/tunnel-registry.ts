@@ -4,6 +4,7 @@ import { CAPABILITY, type ControlMessage, type ControlMessageInput, type Message
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { TargetGuard } from '../local/target-guard.ts';
+import { PasswordLines } from '../policy/password-hashes.ts';
 import type { AssignedEndpoints } from '../state/assigned-endpoints.ts';
 import type { SavedTunnel } from '../state/resume-state.ts';
 import { HealthReporter } from './health-reporter.ts';
@@ -69,6 +70,8 @@ interface UnsentRegistration {
 }
 
 export class TunnelRegistry {
+  /** Hashed once, so that a reconnect or a reload sends the same policy. */
+  readonly passwords = new PasswordLines();
   readonly #deps: TunnelRegistryDeps;
   readonly #tunnels = new Set<TunnelEntry>();
   readonly #byId = new Map<string, TunnelEntry>();

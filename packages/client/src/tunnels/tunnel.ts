@@ -12,6 +12,7 @@ import { serviceTargets } from '../local/service-targets.ts';
 import { type DropReason, Traffic, type TrafficCounts } from '../local/traffic.ts';
 import { UnreportedDrops } from '../local/unreported-drops.ts';
 import type { Backoff } from '../network/backoff.ts';
+import type { PasswordLines } from '../policy/password-hashes.ts';
 import type { SentPolicy } from '../policy/tunnel-policy.ts';
 import { type Assignment } from '../state/resume-state.ts';
 import { kindOf } from './kinds/kinds.ts';
@@ -142,7 +143,7 @@ export interface NextTerms {
 type Answer = MessageOf<'TunnelRegistered'>;
 
 /** Who asks the edge for it, and for its changes. */
-type Owner = Pick<TunnelRegistry, 'checkTarget' | 'close' | 'retargeted' | 'updated'>;
+type Owner = Pick<TunnelRegistry, 'checkTarget' | 'close' | 'passwords' | 'retargeted' | 'updated'>;
 
 export class TunnelEntry implements Tunnel {
   readonly name: string;
@@ -363,7 +364,7 @@ export class TunnelEntry implements Tunnel {
     if (checking !== null) await checking;
     const [before, after] = [tunnelFields(this.#spec), tunnelFields(spec)];
     if (!isUpdate(before, after)) throw this.#mustReopen();
-    const next = { spec, sent: await sentOf(spec), isElsewhere: hasOtherTarget(before, after) };
+    const next = { spec, sent: await sentOf(spec, this.#owner.passwords), isElsewhere: hasOtherTarget(before, after) };
     this.#nextServices = servicesOf(spec);
     await this.#owner.updated(this, next).finally(() => {
       this.#nextServices = new Map();
@@ -372,7 +373,7 @@ export class TunnelEntry implements Tunnel {
 
   /** Before it is asked for: its policy as it is sent. */
   async makePolicy(): Promise<void> {
-    this.#sent = await sentOf(this.#spec);
+    this.#sent = await sentOf(this.#spec, this.#owner.passwords);
   }
 
   become({ spec, sent, isElsewhere }: NextTerms): void {
@@ -462,8 +463,8 @@ const servicesOf = (spec: ClientSpec): ReadonlyMap<string, LocalTarget> =>
 export const policyToSend = async (spec: ClientSpec): Promise<SentPolicy['policy'] | null> =>
   (await sentOf(concealSecrets(spec)))?.policy ?? null;
 
-const sentOf = async (spec: ClientSpec): Promise<SentPolicy | null> =>
-  (await policyOf(spec)?.sent(groupKeyOf(spec), policyAbout(spec).services)) ?? null;
+const sentOf = async (spec: ClientSpec, lines?: PasswordLines): Promise<SentPolicy | null> =>
+  (await policyOf(spec)?.sent(groupKeyOf(spec), policyAbout(spec).services, lines)) ?? null;
 
 const LOGIN_IN_CLEAR =
   'the login runs over plain http: whoever is on the way can take it over; give the edge a certificate';
