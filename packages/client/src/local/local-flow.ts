@@ -15,6 +15,7 @@ import type { ListNode } from '@tunnel/rules/collections';
 import { CLIENT_LIMITS } from '../limits.ts';
 import { codeOf, reasonOf } from '../network/dial-faults.ts';
 import type { LocalAddress } from './local-addresses.ts';
+import type { SendMemory } from './open-flows.ts';
 import type { DropReason } from './traffic.ts';
 
 export interface FlowOrder {
@@ -23,6 +24,8 @@ export interface FlowOrder {
   readonly port: number;
   /** Stands before the payload of the first datagram; null: nothing does. */
   readonly header: Uint8Array | null;
+  /** Shared by the flows of a client. */
+  readonly memory: SendMemory;
 }
 
 export interface FlowHandlers {
@@ -104,9 +107,8 @@ export class LocalFlow implements DatagramReader {
     const length = headerBytes + end - start;
     if (length > DATAGRAM_MAX_BYTES) return this.#handlers.onDropped('in', 'too-large', 1);
     if (this.#hasBacklog && !this.#takesMore()) return this.#handlers.onDropped('in', 'local', 1);
-    // The bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps what it was given. Memory of its own holds a backlog, because
-    // a slice of Node's pool would keep more alive than its length.
-    const copy = this.#hasBacklog ? Buffer.allocUnsafeSlow(length) : Buffer.allocUnsafe(length);
+    // Copies of a backlog are as long as the datagrams, so that it holds no more memory than it counts.
+    const copy = this.#hasBacklog ? Buffer.allocUnsafeSlow(length) : this.#order.memory.take();
     if (header !== null) {
       copy.set(header, 0);
       this.#header = null;
@@ -114,7 +116,9 @@ export class LocalFlow implements DatagramReader {
     bytes.copy(copy, headerBytes, start, end);
     this.#socket.send(copy, 0, length, this.#onSent);
     this.bytesAToB += end - start;
-    if (this.#socket.getSendQueueCount() !== 0) this.#hasBacklog = true;
+    if (this.#socket.getSendQueueCount() === 0) return;
+    if (!this.#hasBacklog) this.#order.memory.leave();
+    this.#hasBacklog = true;
   }
 
   /** The kernel did not take all of what came before. Late is worse than lost: not much more is queued behind it. */

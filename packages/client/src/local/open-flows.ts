@@ -1,6 +1,6 @@
 // The flows of one client: how many there may be, and which are over because nothing passes. One look at all of them every few
 // seconds, and no timer for any.
-import type { StreamReason } from '@tunnel/protocol';
+import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { descriptorLimit } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
@@ -21,7 +21,26 @@ export interface SilentFlow {
 
 const SILENT: StreamReason = { code: 'timeout', text: 'nothing passed for too long' };
 
+/**
+ * The memory from which the flows of a client send. The bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps the memory that it
+ * was given; nearly always the kernel takes a datagram at once, and the memory is free again.
+ */
+export class SendMemory {
+  #free: Buffer | null = null;
+
+  take(): Buffer {
+    this.#free ??= Buffer.allocUnsafeSlow(WIRE_LIMITS.DATAGRAM_MAX_BYTES);
+    return this.#free;
+  }
+
+  /** A socket keeps the memory of the last take(). */
+  leave(): void {
+    this.#free = null;
+  }
+}
+
 export class OpenFlows {
+  readonly memory = new SendMemory();
   /** With how long each may be silent. */
   readonly #flows = new Map<SilentFlow, number>();
   readonly #descriptors: () => number;

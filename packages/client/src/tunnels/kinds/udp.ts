@@ -56,7 +56,7 @@ const startFlow = (
   const header = asked.proxy_protocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
   const flow: LocalFlow = new LocalFlow(
     // Its owner was refused any other target.
-    { stream, address, port: target.kind === 'address' ? target.port : 0, header },
+    { stream, address, port: target.kind === 'address' ? target.port : 0, header, memory: flows.memory },
     {
       onDropped: (direction, reason, datagrams) => {
         traffic.dropped(reason, datagrams);
