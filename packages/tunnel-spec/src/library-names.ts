@@ -39,7 +39,8 @@ const LIBRARY_KEYS = SPEC_KEYS.filter((key) => key !== 'p2p_connect');
 
 type Table = Readonly<Record<string, unknown>>;
 
-const isTable = (value: unknown): value is Table => typeof value === 'object' && value !== null;
+const isTable = (value: unknown): value is Table =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The keys of a nested table in the other spelling. The names of `services` are the owner's and stay. */
 const respelled = (

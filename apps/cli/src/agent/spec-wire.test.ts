@@ -48,10 +48,29 @@ describe('a tunnel on its way to a running client', () => {
     expect(again).toBe(text);
   });
 
+  it('has the names that commands and clients of version 0.1.0 know', async () => {
+    const text =
+      '{"protocol":"https","name":"shop","localPort":3000,"localHost":"10.0.0.1","localTlsVerify":true,"subdomain":"shop","hostHeader":"keep",' +
+      '"group":"g","groupKey":"the key of the group","healthCheck":{"type":"http","path":"/up","intervalSecs":5,"expect2xx":false},"services":{"some_name":4000}}';
+    const arrived = specFromWire(JSON.parse(text));
+    expect(arrived).toMatchObject({
+      ...{ proto: 'https', local_port: 3000, local_host: '10.0.0.1', local_tls_verify: true, host_header: 'keep' },
+      ...{
+        health_check: { type: 'http', path: '/up', interval_secs: 5, expect_2xx: false },
+        services: { some_name: 4000 },
+      },
+    });
+    expect(await specToWire(arrived)).toEqual(JSON.parse(text));
+    expect(() => specFromWire({ protocol: 'http', name: 'a', local_port: 1 })).toThrow('`local_port` says nothing');
+    expect(() => specFromWire({ ...JSON.parse(text), healthCheck: [] })).toThrow('`healthCheck` must be');
+  });
+
   it('is refused for a policy that is none, and for one of another kind of tunnel', () => {
-    const plain = { proto: 'http', name: 'a', local_port: 1 };
+    const plain = { protocol: 'http', name: 'a', localPort: 1 };
     expect(() => specFromWire({ ...plain, policy: { rules: [{ dny: true }] } })).toThrow('did you mean `deny`?');
     expect(() => specFromWire({ ...plain, policy: 'file.yml' })).toThrow('must be a table, not a file');
-    expect(() => specFromWire({ ...plain, proto: 'tcp', policy: { rules: [{ max_body: 1 }] } })).toThrow('is for http');
+    expect(() => specFromWire({ ...plain, protocol: 'tcp', policy: { rules: [{ max_body: 1 }] } })).toThrow(
+      'is for http',
+    );
   });
 });

@@ -1,6 +1,15 @@
-// A tunnel to be added, on its way from the command that asks for it to the client that opens it: JSON by the keys of config.yml.
+// A tunnel to be added, on its way from the command that asks for it to the client that opens it: JSON by the names of the library. The names stay as they are:
+// after an upgrade the client may still be one of the version before.
 import { type ClientSpec, checkTunnelSpec, policyToSend } from '@tunnel/client';
-import { optionOf, SPEC_KEYS, type SpecKey } from '@tunnel/tunnel-spec';
+import {
+  type LibraryTunnel,
+  libraryNameOf,
+  libraryTunnelOf,
+  optionOf,
+  SPEC_KEYS,
+  type SpecKey,
+  specOfLibrary,
+} from '@tunnel/tunnel-spec';
 import { misuse } from '../io/problem-report.ts';
 
 /** A tunnel with a name. The command that asks for it knows the name, and the tunnel is removed by it. */
@@ -13,32 +22,36 @@ export type NamedSpec = ClientSpec & { readonly name: string };
 export const specToWire = async (spec: NamedSpec): Promise<object> => {
   const { group_key } = spec;
   const policy = await policyToSend(spec);
-  return {
+  return libraryTunnelOf({
     ...spec,
     ...(typeof group_key === 'object' ? { group_key: group_key.reveal() } : {}),
     ...(policy === null ? {} : { policy }),
-  };
+  } as NamedSpec);
 };
 
 /** Throws a Fault for JSON that is no tunnel. */
 export const specFromWire = (json: unknown): NamedSpec => {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) throw misuse('a tunnel is a JSON object');
-  const { proto, name, ...options } = json as Readonly<Record<string, unknown>>;
-  for (const [key, value] of Object.entries(options)) checkOption(key, value);
+  for (const key of Object.keys(json)) {
+    if (!NAMES.has(key)) throw misuse(`\`${key}\` says nothing about a tunnel that is added`);
+  }
+  const { proto, name, ...options } = specOfLibrary(json as LibraryTunnel);
+  for (const [key, value] of Object.entries(options)) checkOption(key as SpecKey, value);
   if (typeof name !== 'string' || name === '') throw misuse('a tunnel that is added has a `name`');
   // p2p has secrets of its own, and commands of its own.
   if (proto === 'p2p') throw misuse('p2p tunnels are published with `tunnel p2p publish`');
-  const spec = json as NamedSpec;
+  const spec = { proto, name, ...options } as NamedSpec;
   checkTunnelSpec(spec);
   return spec;
 };
 
-const checkOption = (key: string, value: unknown): void => {
-  if (!isSpecKey(key)) throw misuse(`\`${key}\` says nothing about a tunnel that is added`);
+const NAMES: ReadonlySet<string> = new Set(['protocol', 'name', ...SPEC_KEYS.map(libraryNameOf)]);
+
+const checkOption = (key: SpecKey, value: unknown): void => {
   // A file would be looked for from the folder of the running client.
   if (key === 'policy' && typeof value === 'string') throw misuse('`policy` must be a table, not a file');
   const parsed = optionOf(key).schema.safeParse(value);
-  if (!parsed.success) throw misuse(`\`${key}\` must be ${parsed.error.issues[0]?.message ?? 'another value'}`);
+  if (!parsed.success) {
+    throw misuse(`\`${libraryNameOf(key)}\` must be ${parsed.error.issues[0]?.message ?? 'another value'}`);
+  }
 };
-
-const isSpecKey = (key: string): key is SpecKey => (SPEC_KEYS as readonly string[]).includes(key);

@@ -62,15 +62,15 @@ describe('the socket under attack', () => {
 
   it('what is no tunnel is refused in words, whatever its shape', async () => {
     await trial.startTcp();
-    const base = { proto: 'tcp', name: 'x', local_port: 80 };
+    const base = { protocol: 'tcp', name: 'x', localPort: 80 };
     const odd: object[] = [
-      { ...base, host_header: 5 },
-      { ...base, health_check: [] },
-      { ...base, health_check: { type: {} } },
-      { ...base, local_port: '80' },
-      { ...base, proto: 'p2p', p2p_publish: 'x' },
-      // The names of the library.
-      { protocol: 'tcp', name: 'x', localPort: 80 },
+      { ...base, hostHeader: 5 },
+      { ...base, healthCheck: [] },
+      { ...base, healthCheck: { type: {} } },
+      { ...base, localPort: '80' },
+      { ...base, protocol: 'p2p', p2pName: 'x' },
+      // The keys of config.yml.
+      { proto: 'tcp', name: 'x', local_port: 80 },
       { ...base, name: '' },
       { ...base, surprise: true },
       [],
@@ -130,7 +130,7 @@ describe('the socket under attack', () => {
     await trial.edge.stop({ drainMs: 0 });
     await eventually(() => expect(io.events().at(-1)).toMatchObject({ event: 'reconnecting' }));
     const stop = new AbortController();
-    const json = { proto: 'tcp', name: 'late', local_port: 80 };
+    const json = { protocol: 'tcp', name: 'late', localPort: 80 };
     const call = { method: 'POST', path: '/tunnels', json, isSlow: true, signal: stop.signal } as const;
     const adding = askClient(trial.socketPath, call, systemClock);
     await eventually(async () =>
