@@ -3,7 +3,7 @@
 import { type ClientSpec, type ConnectPeerOptions, peerFields, tunnelFields } from '@tunnel/client';
 import { type ClientConfig } from '@tunnel/config/client';
 import { Fault } from '@tunnel/errors';
-import { Secret, sha256Hex } from '@tunnel/runtime';
+import { Secret, SerialRuns, sha256Hex } from '@tunnel/runtime';
 import {
   type EntryFields,
   outcomeOf,
@@ -32,23 +32,17 @@ export interface ReloaderOptions {
 
 export class Reloader {
   readonly #options: ReloaderOptions;
-  #running: Promise<unknown> = Promise.resolve();
-  /** Asked for and not begun: it will read what is there then, so one is enough for all who ask meanwhile. */
-  #next: Promise<ReloadOutcome> | null = null;
+  /** A reload that waits reads the file when it begins, so that one is enough for all who ask meanwhile. */
+  #reloads: SerialRuns<ReloadOutcome> | null = null;
 
   constructor(options: ReloaderOptions) {
     this.#options = options;
   }
 
+  /** The same client each time. */
   reload(running: RunningClient): Promise<ReloadOutcome> {
-    if (this.#next !== null) return this.#next;
-    const next = this.#running.then(() => {
-      this.#next = null;
-      return this.#apply(running);
-    });
-    this.#next = next;
-    this.#running = next.catch(() => {});
-    return next;
+    this.#reloads ??= new SerialRuns(() => this.#apply(running));
+    return this.#reloads.run();
   }
 
   async #apply(running: RunningClient): Promise<ReloadOutcome> {
