@@ -74,7 +74,7 @@ export class GrowingFile {
     const handle = await open(aside, 'ax', 0o600);
     const file = new GrowingFile(path, handle);
     try {
-      for (const piece of piecesOf(lines)) await file.#write(piece);
+      for (const piece of piecesOf(lines)) await file.append(piece);
       if (flush) await handle.sync();
       return file;
     } catch (error) {
@@ -94,18 +94,13 @@ export class GrowingFile {
 
   /** Not flushed: lines survive the end of the process, not a power failure. */
   async append(text: string): Promise<void> {
-    const before = this.#bytes;
+    const chunk = Buffer.from(text);
     try {
-      await this.#write(text);
+      await this.#handle.writeFile(chunk);
     } catch (error) {
-      await this.cutTo(before);
+      await this.cutTo(this.#bytes);
       throw error;
     }
-  }
-
-  async #write(text: string): Promise<void> {
-    const chunk = Buffer.from(text);
-    await this.#handle.writeFile(chunk);
     this.#bytes += chunk.length;
   }
 

@@ -1,5 +1,6 @@
 // A log file of bounded size: lines of JSON go to its end, and at its bound it becomes FILE.1, that one FILE.2, until the oldest goes. No
 // line is lost by that, and several processes may write one file. A file that cannot be written is told of once, and tried again; how many lines it is short of stands where they are missing.
+// Not by a library: rotating-file-stream 3.2 ends at the first full disk, loses the last lines of a process that exits, queues without a bound and rotates without a lock.
 import {
   accessSync,
   closeSync,
