@@ -235,6 +235,16 @@ describe('a line log', () => {
     await log.close();
   });
 
+  it('writes at its end what could not be written before, without another change', async () => {
+    const { log, add, onFailed } = startFacts();
+    const prepare = vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));
+    add(1);
+    await eventually(() => expect(onFailed).toHaveBeenCalledTimes(1));
+    prepare.mockRestore();
+    await log.close();
+    expect(factsOnDisk()).toEqual([1]);
+  });
+
   it('reports a folder that cannot be written', async () => {
     path = join(folder.path, 'none', 'facts.jsonl');
     const { log, add, onFailed } = startFacts({ path });

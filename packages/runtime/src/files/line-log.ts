@@ -194,8 +194,9 @@ export class LineLog {
     this.#writeOn();
   }
 
-  /** Settles when everything is written. Later changes are ignored. */
+  /** Settles when everything is written, or cannot be written. Later changes are ignored. */
   async close(): Promise<void> {
+    if (this.#hasFailed) this.rewrite();
     this.#isClosed = true;
     await this.#writing;
     await this.#file?.close();

@@ -13,6 +13,8 @@ import { NAME_KINDS, type NameKind } from './reserved-names.ts';
 const NAMES_JSON_WRITE_MS = 100;
 /** and so many times as long as the last writing took, when that is longer: a large file costs no more time than a small one */
 const NAMES_JSON_WRITE_PAUSE = 10;
+/** between tries to write the file to a disk that does not take it */
+const NAMES_JSON_RETRY_MS = 5000;
 
 export interface NameRow {
   readonly kind: NameKind;
@@ -112,6 +114,10 @@ export class StandaloneNamesFile {
         if (!this.#hasFailed)
           logger.error({ file, reason }, 'the file of names cannot be written: the next start may lack some');
         this.#hasFailed = true;
+        // Tried again later, or at the end: names that nobody uses meanwhile must not be missing in the file.
+        this.#isStale = true;
+        this.#pauseMs = NAMES_JSON_RETRY_MS;
+        this.changed();
         return;
       }
     }

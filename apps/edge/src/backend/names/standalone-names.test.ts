@@ -1,9 +1,9 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Owner } from '@tunnel/rules/tunnels';
 import type { Logger } from '@tunnel/runtime';
-import { FakeClock, temporaryDirectory } from '@tunnel/testkit';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { askedTunnel, quiet } from '../platform-backend.fixture.ts';
 import { STANDALONE_NAMES_MAX, StandaloneNames } from './standalone-names.ts';
 
@@ -108,6 +108,30 @@ it('one that was served when the edge was killed is counted as used until the ne
   expect(second.use('bob', 'shop')).toBe(IN_USE);
   await second.names.stop();
 });
+
+it.each(['later', 'at the end'])(
+  'a file that could not be written is written %s, without another change',
+  async (when) => {
+    const error = vi.fn();
+    const first = await startRun({ logger: { ...quiet, error } as unknown as Logger });
+    const file = join(folder.path, 'names.json');
+    await mkdir(file);
+    first.use('alice', 'shop');
+    await eventually(async () => {
+      await clock.advance(60_000);
+      expect(error).toHaveBeenCalledOnce();
+    });
+    await rmdir(file);
+    if (when === 'later') {
+      await eventually(async () => {
+        await clock.advance(60_000);
+        expect(await readFile(file, 'utf8')).toContain('"shop"');
+      });
+    }
+    await first.names.stop();
+    expect((await startRun()).use('bob', 'shop')).toBe(IN_USE);
+  },
+);
 
 it('without days of hold use claims nothing; what a key reserves is its own all the same', async () => {
   const { names, use } = await startRun({ hold: 0, grace: 0, reserved: { alice: ['kept', 'tcp/20042'] } });
