@@ -1,6 +1,7 @@
 // What a tunnel leads to on this machine: an address, a Unix socket, or a folder that the client serves itself.
 import { basename } from 'node:path';
 import { Fault } from '@tunnel/errors';
+import type { OptionValue } from '@tunnel/tunnel-spec';
 import { refuseControlSocket } from './control-sockets.ts';
 import { type FilesSpec, ServedFolder } from './files/served-folder.ts';
 
@@ -9,14 +10,10 @@ const LOCAL_SOCKET_PATH_MAX_BYTES = 107;
 /** of a socket or a folder, in the name of a tunnel that was given none */
 const LOCAL_LABEL_MAX_CHARS = 40;
 
-/** Where a tunnel leads on this machine: exactly one of `local_port`, `local_socket` and `files`. */
-export interface LocalSpec {
-  readonly local_host?: string | undefined;
-  readonly local_port?: number | undefined;
-  readonly local_socket?: string | undefined;
-  readonly allow_control_socket?: boolean | undefined;
-  readonly files?: FilesSpec | undefined;
-}
+type LocalKey = 'local_host' | 'local_port' | 'local_socket' | 'allow_control_socket' | 'files';
+
+/** The options for the place that a tunnel leads to: exactly one of `local_port`, `local_socket` and `files`. */
+export type LocalSpec = { readonly [K in LocalKey]?: OptionValue<K> | undefined };
 
 /** null: the service does not speak TLS. */
 export type LocalTls = { readonly verify: boolean } | null;
