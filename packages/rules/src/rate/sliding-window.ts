@@ -25,7 +25,7 @@ interface Portion {
 export class SlidingWindow {
   readonly #rules: WindowRules;
   /** Oldest first. */
-  readonly #portions: Portion[] = [];
+  #portions: Portion[] = [];
   #count = 0;
 
   constructor(rules: WindowRules) {
@@ -57,7 +57,9 @@ export class SlidingWindow {
       last.count += count;
       return false;
     }
-    this.#portions.push({ atMs: now, count });
+    // Most windows never have a second portion, and a list that grows from empty has room for seventeen at once.
+    if (last === undefined) this.#portions = [{ atMs: now, count }];
+    else this.#portions.push({ atMs: now, count });
     return true;
   }
 
