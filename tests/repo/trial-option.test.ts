@@ -85,9 +85,9 @@ describe('an option that is one row more', () => {
   it('goes to a running client, which refuses what is no value of it', async () => {
     const json: unknown = JSON.parse(JSON.stringify(await specToWire(specOf(BOLD))));
     expect(specFromWire(json)).toMatchObject({ trial_mode: 'bold' });
-    expect(() => specFromWire({ ...(json as object), trial_mode: 'wild' })).toThrow('`trial_mode` must be one of');
-    const foreign = { proto: 'tcp', name: 'shop', local_port: 1, trial_mode: 'bold' };
-    expect(() => specFromWire(foreign)).toThrow('`trial_mode` says nothing about a tcp tunnel');
+    expect(() => specFromWire({ ...(json as object), trialMode: 'wild' })).toThrow('must be one of "careful", "bold"');
+    const foreign = { protocol: 'tcp', name: 'shop', localPort: 1, trialMode: 'bold' };
+    expect(() => specFromWire(foreign)).toThrow('says nothing about a tcp tunnel');
   });
 
   it('has a name in the library', () => {
