@@ -221,6 +221,7 @@ function isMemory(init) {
   if (init?.type !== 'CallExpression' || init.callee.type !== 'MemberExpression') return false;
   const { object, property } = init.callee;
   return (
-    (object.name === 'Buffer' && /^alloc/.test(property.name) && init.arguments[0]?.value !== 0) || isMemory(object)
+    (object.name === 'Buffer' && property.name.startsWith('alloc') && init.arguments[0]?.value !== 0) ||
+    isMemory(object)
   );
 }

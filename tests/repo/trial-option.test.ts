@@ -1,25 +1,15 @@
 // One row more among the options of a tunnel, and nothing else: config.yml, flags, help, completion, the agent's JSON, the library, reloads and the docs
 // know the new option.
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
-import { specFromWire, specToWire } from '../../apps/cli/src/agent/spec-wire.ts';
-import { buildProgram, run } from '../../apps/cli/src/all-commands.ts';
-import { commandWords } from '../../apps/cli/src/completion/command-words.ts';
-import { describeTunnel } from '../../apps/cli/src/config/described-tunnel.ts';
-import { planOf } from '../../apps/cli/src/config/plan.ts';
-import { entryOfFlags } from '../../apps/cli/src/config/tunnel-flags.ts';
-import { makeTestIo } from '../../apps/cli/src/io/io.fixture.ts';
-import { tunnelFields } from '../../packages/client/src/tunnels/tunnel-spec.ts';
-import { loadClientConfig } from '../../packages/config/src/client/client-config.ts';
-import { libraryTunnelOf, planReload, specOfLibrary } from '../../packages/tunnel-spec/src/index.ts';
+import { pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+import { describe, expect, it } from 'vitest';
 import { ROOT } from './checkout.fixture.ts';
-import { render } from './configuration-doc.fixture.ts';
+import type * as Sources from './trial-option.fixture.ts';
 
-vi.mock('../../packages/tunnel-spec/src/rows/public-options.ts', async (original) => {
-  const { PUBLIC_OPTIONS } = await original<{ readonly PUBLIC_OPTIONS: object }>();
-  const { oneOf } = await import('../../packages/tunnel-spec/src/values.ts');
-  const trial_mode = {
+const TRIAL_ROW = `
+  trial_mode: {
     protos: ['http'],
     schema: oneOf(['careful', 'bold']).default('careful'),
     reload: 'retarget',
@@ -29,10 +19,42 @@ vi.mock('../../packages/tunnel-spec/src/rows/public-options.ts', async (original
       help: 'How the trial is run',
       heading: 'service',
     },
-    docs: { type: '`careful`, `bold`', meaning: 'HTTP: how the trial is run' },
-  };
-  return { PUBLIC_OPTIONS: { ...PUBLIC_OPTIONS, trial_mode } };
-});
+    docs: { type: '\`careful\`, \`bold\`', meaning: 'HTTP: how the trial is run' },
+  },`;
+
+const TABLE = 'export const PUBLIC_OPTIONS = rows({';
+
+/** A copy of the sources that differs in one row: modules of this process are shared by all tests, and stay as they are. */
+const sourcesWithTrialRow = async (): Promise<typeof Sources> => {
+  const outfile = join(ROOT, '.cache/tools/trial-option.mjs');
+  mkdirSync(join(ROOT, '.cache/tools'), { recursive: true });
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: [join(ROOT, 'tests/repo/trial-option.fixture.ts')],
+    outfile,
+    ...{ bundle: true, format: 'esm', platform: 'node', target: 'node20', conditions: ['source'], logLevel: 'warning' },
+    external: ['vitest'],
+    banner: {
+      js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
+    },
+    plugins: [
+      {
+        name: 'trial row',
+        setup: ({ onLoad }) =>
+          onLoad({ filter: /tunnel-spec\/src\/rows\/public-options\.ts$/ }, ({ path }) => {
+            const text = readFileSync(path, 'utf8');
+            expect(text).toContain(TABLE);
+            return { contents: text.replace(TABLE, TABLE + TRIAL_ROW), loader: 'ts' };
+          }),
+      },
+    ],
+  });
+  return (await import(/* @vite-ignore */ pathToFileURL(outfile).href)) as typeof Sources;
+};
+
+const sources = await sourcesWithTrialRow();
+const { specFromWire, specToWire, buildProgram, run, commandWords, describeTunnel, planOf, entryOfFlags } = sources;
+const { makeTestIo, tunnelFields, loadClientConfig, libraryTunnelOf, planReload, specOfLibrary, render } = sources;
 
 const io = makeTestIo({ home: '/nowhere' });
 const load = (entry: string) =>

@@ -48,6 +48,16 @@ describe('a tunnel on its way to a running client', () => {
     expect(again).toBe(text);
   });
 
+  it('is taken by the keys of config.yml, too', () => {
+    const arrived = { proto: 'http', name: 'shop', local_port: 3000, health_check: { type: 'http', path: '/up' } };
+    expect(specFromWire(arrived)).toEqual(arrived);
+    expect(() => specFromWire({ ...arrived, localPort: 1 })).toThrow('`localPort` says nothing about a tunnel');
+    expect(() => specFromWire({ ...arrived, local_port: 'x' })).toThrow('`local_port` must be a whole number');
+    expect(() => specFromWire({ ...arrived, remote_port: 1 })).toThrow(
+      '`remote_port` says nothing about a http tunnel',
+    );
+  });
+
   it('has the names that commands and clients of version 0.1.0 know', async () => {
     const text =
       '{"protocol":"https","name":"shop","localPort":3000,"localHost":"10.0.0.1","localTlsVerify":true,"subdomain":"shop","hostHeader":"keep",' +

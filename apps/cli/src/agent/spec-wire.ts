@@ -1,5 +1,5 @@
-// A tunnel to be added, on its way from the command that asks for it to the client that opens it: JSON by the names of the library. The names stay as they are:
-// after an upgrade the client may still be one of the version before.
+// A tunnel to be added, on its way from the command that asks for it to the client that opens it. The client takes JSON by the keys of config.yml, and by the names
+// of the library. The command sends the names of the library, because after an upgrade the client may still be one of the version before.
 import { type ClientSpec, checkTunnelSpec, policyToSend } from '@tunnel/client';
 import {
   type LibraryTunnel,
@@ -32,26 +32,25 @@ export const specToWire = async (spec: NamedSpec): Promise<object> => {
 /** Throws a Fault for JSON that is no tunnel. */
 export const specFromWire = (json: unknown): NamedSpec => {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) throw misuse('a tunnel is a JSON object');
-  for (const key of Object.keys(json)) {
-    if (!NAMES.has(key)) throw misuse(`\`${key}\` says nothing about a tunnel that is added`);
-  }
-  const { proto, name, ...options } = specOfLibrary(json as LibraryTunnel);
-  for (const [key, value] of Object.entries(options)) checkOption(key as SpecKey, value);
+  const nameOf = 'proto' in json ? (key: SpecKey): string => key : libraryNameOf;
+  const known = new Set(['proto' in json ? 'proto' : 'protocol', 'name', ...SPEC_KEYS.map(nameOf)]);
+  const foreign = Object.keys(json).find((key) => !known.has(key));
+  if (foreign !== undefined) throw misuse(`\`${foreign}\` says nothing about a tunnel that is added`);
+  const { proto, name, ...options } = 'proto' in json ? (json as NamedSpec) : specOfLibrary(json as LibraryTunnel);
+  for (const [key, value] of Object.entries(options)) checkOption(key as SpecKey, value, nameOf);
   if (typeof name !== 'string' || name === '') throw misuse('a tunnel that is added has a `name`');
   // p2p has secrets of its own, and commands of its own.
   if (proto === 'p2p') throw misuse('p2p tunnels are published with `tunnel p2p publish`');
   const spec = { proto, name, ...options } as NamedSpec;
-  checkTunnelSpec(spec);
+  checkTunnelSpec(spec, nameOf);
   return spec;
 };
 
-const NAMES: ReadonlySet<string> = new Set(['protocol', 'name', ...SPEC_KEYS.map(libraryNameOf)]);
-
-const checkOption = (key: SpecKey, value: unknown): void => {
+const checkOption = (key: SpecKey, value: unknown, nameOf: (key: SpecKey) => string): void => {
   // A file would be looked for from the folder of the running client.
   if (key === 'policy' && typeof value === 'string') throw misuse('`policy` must be a table, not a file');
   const parsed = optionOf(key).schema.safeParse(value);
   if (!parsed.success) {
-    throw misuse(`\`${libraryNameOf(key)}\` must be ${parsed.error.issues[0]?.message ?? 'another value'}`);
+    throw misuse(`\`${nameOf(key)}\` must be ${parsed.error.issues[0]?.message ?? 'another value'}`);
   }
 };

@@ -54,11 +54,11 @@ const bare = (host: string): string => host.replace(/^\[|\]$/g, '');
 /** The keys of config.yml for a target. `hostFlag`: the value of --local-host. Throws a Fault if the target has another host. */
 export const targetEntry = (
   { port, host, socket }: TypedTarget,
-  hostFlag: unknown,
+  hostFlag: string | undefined,
   io: Pick<Io, 'cwd' | 'home'>,
 ): { readonly local_port?: number; readonly local_host?: string; readonly local_socket?: string } => {
   if (host !== undefined && hostFlag !== undefined && host !== hostFlag) {
-    throw misuse(`which host, ${host} or ${String(hostFlag)}? Leave out --local-host.`);
+    throw misuse(`which host, ${host} or ${hostFlag}? Leave out --local-host.`);
   }
   return {
     ...(port === undefined ? {} : { local_port: port }),

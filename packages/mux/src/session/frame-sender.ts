@@ -29,7 +29,10 @@ export class FrameSender {
   }
 
   open(streamId: number, head: StreamHead, windowBytes: number): void {
-    if (!this.#compact) return void this.#carrier.send(encodeOpen(streamId, head, windowBytes));
+    if (!this.#compact) {
+      this.#carrier.send(encodeOpen(streamId, head, windowBytes));
+      return;
+    }
     const end = writeCompactOpen(SCRATCH, streamId, head, windowBytes);
     this.#carrier.send(SCRATCH, end);
     // It held the visitor's address.
