@@ -1,5 +1,5 @@
 // docs/protocol.md is prose; what of it can be compared with the code is compared here.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { CATALOGUE } from '@tunnel/errors';
 import { SEALED_KIND } from '@tunnel/mux';
 import { describe, expect, it } from 'vitest';
@@ -8,10 +8,16 @@ import { CONTROL_TYPES, controlMessage } from './control-messages.ts';
 import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
 import { CAPABILITIES, PROTOCOL_VERSION } from './handshake.ts';
 
-/** Of every package: the page speaks of the wire's bounds and of those behind it. */
+/** Constants of the packages whose limits the page names. */
 const LIMIT_NAMES = ['packages/protocol', 'packages/mux', 'packages/client', 'apps/edge'].flatMap((folder) => {
-  const source = readFileSync(new URL(`../../../${folder}/src/limits.ts`, import.meta.url), 'utf8');
-  return [...source.matchAll(/^ {2}([A-Z][A-Z0-9_]+): /gm)].map((match) => match[1] ?? '');
+  const src = new URL(`../../../${folder}/src/`, import.meta.url);
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
+  const sources = files.filter((file) => file.endsWith('.ts') && !/\.(?:test|fixture|conformance)\.ts$/.test(file));
+  return sources.flatMap((file) =>
+    [
+      ...readFileSync(new URL(file, src), 'utf8').matchAll(/^(?: {2}|(?:export )?const )([A-Z][A-Z0-9_]+)(?::| =) ?/gm),
+    ].map((match) => match[1] ?? ''),
+  );
 });
 const page = readFileSync(new URL('../../../docs/protocol.md', import.meta.url), 'utf8');
 
