@@ -38,7 +38,7 @@ const bundleStore = async (): Promise<string> => {
   const bundle = join(root.path, 'resume-state.mjs');
   // Of the runtime what it needs, without the logger and its packages.
   const runtime = join(root.path, 'runtime.ts');
-  const parts = ['secret.ts', 'files/file-lock.ts'].map(
+  const parts = ['secret.ts', 'files/file-lock.ts', 'files/atomic-file.ts'].map(
     (name) => new URL(`../../../runtime/src/${name}`, import.meta.url),
   );
   writeFileSync(runtime, parts.map((part) => `export * from ${JSON.stringify(fileURLToPath(part))};\n`).join(''));

@@ -69,8 +69,9 @@ describe('the socket under attack', () => {
       { ...base, healthCheck: { type: {} } },
       { ...base, localPort: '80' },
       { ...base, protocol: 'p2p', p2pName: 'x' },
-      // The keys of config.yml.
-      { proto: 'tcp', name: 'x', local_port: 80 },
+      // A key of config.yml among the names of the library, and the other way round.
+      { ...base, local_host: '127.0.0.1' },
+      { proto: 'tcp', name: 'x', localPort: 80 },
       { ...base, name: '' },
       { ...base, surprise: true },
       [],
