@@ -11,7 +11,7 @@ import { CertificateStore, TLS_MADE_KEPT_MS } from './ingress/tls/certificate-st
 
 /** how often the edge looks whether its certificate has been renewed */
 const TLS_FILES_LOOK_MS = 2000;
-/** how often the edge looks whether the day is over whose key sealed the tickets of TLS sessions */
+/** How often the edge checks whether the key for TLS session tickets is due for its daily change. */
 const TLS_TICKETS_LOOK_MS = 60_000;
 
 interface EdgeTlsDeps {

@@ -27,7 +27,7 @@ export const LIMITS = {
    */
   ACCESS_TOKEN_SECS: 15 * 60,
   /**
-   * A log-in that nobody uses for so long ends.
+   * A session ends after this time without use.
    * @limit accounts: Sign-in, time without use | the session ends
    */
   REFRESH_TOKEN_SECS: 30 * 24 * 60 * 60,

@@ -1,7 +1,7 @@
 // The tree of commands as the branches of a shell script. A shell says how it writes a branch; which branches there are is the same for all.
 import { type CommandWords, flagsWithValues, positionsByValues, type Values, type Word } from './command-words.ts';
 
-/** How one shell writes its script. */
+/** The syntax of one shell: how it quotes text and writes the branches of a completion script. */
 export interface ShellSyntax {
   readonly quoted: (text: string) => string;
   /** Between the alternatives of one pattern. */

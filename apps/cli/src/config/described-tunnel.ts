@@ -142,7 +142,7 @@ const findGroupKey = (flags: TunnelFlags, io: TunnelIo): Secret | undefined => {
   return new Secret(text);
 };
 
-/** Refuses a flag that would change nothing: whoever typed it expected something. */
+/** Throws a Fault for a health flag that has no effect without `--health`, because its user expects an effect. */
 const checkHealthFlags = ({ health, ...flags }: TunnelFlags): void => {
   if (flags.healthAnyStatus === true && health?.type !== 'http') {
     throw misuse('--health-any-status needs --health http:/path.');

@@ -59,7 +59,7 @@ const longOf = ({ key, field, flag }: FlagRow): string => `--${flag.long ?? (fie
 export const tunnelOptions = (command: TunnelCommand): Option[] =>
   rowsOf(command).map((row) => optionFor(row, command));
 
-/** The flags among them that `-h` shows. */
+/** The long names of a command's flags that its short help (`-h`) shows. */
 export const commonTunnelFlags = (command: TunnelCommand): string[] =>
   rowsOf(command)
     .filter(({ flag }) => flag.isCommon)

@@ -5,5 +5,5 @@
  * @limit mcp: `tunnel mcp`: tunnels that a model has open | `MCP_TUNNEL_LIMIT`
  */
 export const MCP_TUNNELS_MAX = 10;
-/** of that: for visitors who are being served, and for whoever reads our answers slowly */
+/** The part of that time for open visitor connections, and for an MCP client that reads answers slowly. */
 export const MCP_DRAIN_MS = 1000;

@@ -4,7 +4,7 @@ import type { Io } from '../io/io.ts';
 
 /** one message on stdin: an argument of a MiB is refused by its tool, in words */
 export const MCP_LINE_MAX_BYTES = 4 * 1024 * 1024;
-/** taken from stdin while nobody reads stdout; its end may come behind that */
+/** Bytes read from stdin while the MCP client does not read stdout. The end of stdin may lie behind them. */
 export const MCP_HELD_MAX_BYTES = 1024 * 1024;
 /** calls under way; each of them answers with 256 KiB at most */
 export const MCP_CALLS_MAX = 256;

@@ -5,7 +5,7 @@ import type { Io, TextOutput } from '../io/io.ts';
 
 /** from one write of request lines to the next, where there is no terminal; the first after a pause is written at once */
 export const STDOUT_EVERY_MS = 50;
-/** what waits for whoever reads stdout slowly; lines of requests beyond it are left out and counted */
+/** Output that waits while stdout is read slowly. Request lines beyond this are left out and counted. */
 export const STDOUT_LAG_MAX_BYTES = 1024 * 1024;
 
 interface BatchedLinesOptions {

@@ -19,7 +19,7 @@ import type { GroupMetrics } from './group-metrics.ts';
 import { addPolicySeries, type PolicyFigures } from './policy-metrics.ts';
 import { API_BOUNDS } from './rest-server.ts';
 
-/** What the platform of the same stack may take to tell its metrics: whoever scrapes waits for them. */
+/** Time limit for the metrics of the platform in the same stack, because the scrape waits for them. */
 const PLATFORM_SERIES_MS = 1000;
 
 export class MetricsServer extends HttpListener {

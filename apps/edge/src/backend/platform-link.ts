@@ -26,7 +26,7 @@ import { EDGE_LIMITS } from '../limits.ts';
 
 /** a call to the platform that is not answered by then has failed */
 export const PLATFORM_CALL_TIMEOUT_MS = 5000;
-/** after a failed call nobody waits for the platform this long: what the edge knows decides */
+/** Time after a failed call in which the edge decides by its own copies and does not wait for the platform. */
 export const PLATFORM_PAUSE_MS = 1000;
 /** whether a challenge is ours must be known by then; else it is not */
 const CHALLENGE_QUESTION_MS = 2000;

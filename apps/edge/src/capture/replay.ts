@@ -29,7 +29,7 @@ import { BODY_BOUNDS, headLines, whyNotReplayable } from './stored-head.ts';
  * @limit api: Replay, time until the response is complete | the response is cut off
  */
 export const REPLAY_TIMEOUT_MS = 30_000;
-/** a longer response is cut off: nobody waits for the end of an endless one */
+/** A longer response is cut off, because a response can be endless. */
 const REPLAY_RESPONSE_MAX_BYTES = 64 * 1024 * 1024;
 /** replays of all tunnels under way; each holds a stream and an answer of the REST */
 const REPLAYS_AT_ONCE = 64;

@@ -19,7 +19,7 @@ import { refuseUpgrade, refuseWithFault } from './control-server.ts';
 import type { DatagramPaths } from './datagram-paths.ts';
 import type { Session } from './session.ts';
 
-/** a token is dialled with at once; an old one is somebody else’s */
+/** Lifetime of a carrier token. Clients dial with it at once, so an older token is refused. */
 export const CARRIER_TOKEN_LIFE_MS = 30_000;
 
 const SWITCHING = [

@@ -40,7 +40,7 @@ export class FramePace {
     this.#own = new TokenBucket(rules.connection);
   }
 
-  /** Whom its frames cost as well, from now on: strangers their network, a client its account. null: nobody. */
+  /** The shared bucket that frames of this connection are charged to as well: of the network before authentication, of the account after it. null for none. */
   shareWith(account: string | null): void {
     this.#account = account;
   }

@@ -21,7 +21,7 @@ const DATABASE_CONNECT_TIMEOUT_MS = 5000;
 const DATABASE_STATEMENT_TIMEOUT_MS = 15_000;
 /** Longer than that, a database that has not even said so is taken for one that is away. */
 const DATABASE_ANSWER_GRACE_MS = 2000;
-/** A connection that nobody has used for so long is closed. */
+/** An idle connection is closed after this time. */
 const DATABASE_IDLE_MS = 30_000;
 
 export type Db = Kysely<Schema>;

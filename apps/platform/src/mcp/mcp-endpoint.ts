@@ -23,7 +23,7 @@ import { asksForProgress, calledTool, type McpMessage, saysRevision } from './mc
  */
 export const MCP_OPEN_CALLS_MAX = 20;
 /**
- * Such a call is cut then: the longest wait is over, and whoever only listens, or does not read its answer, shows its token again.
+ * A call is cut after this time. The longest wait of a tool is over by then; a client that only listens, or does not read its answer, has to show its token again.
  * @limit mcp: Platform: call, time | the call is cut off
  */
 export const MCP_CALL_MAX_MS = 330_000;

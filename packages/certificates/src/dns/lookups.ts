@@ -9,7 +9,7 @@ import { LookupPace } from './lookup-pace.ts';
 export const LOOKUP_TIMEOUT_MS = 2000;
 /** how often each server is asked */
 export const LOOKUP_TRIES = 2;
-/** of one look-up altogether, however many servers there are; a proof that nobody could look at is looked at again */
+/** Time limit of one look-up over all servers. A proof that could not be read is looked up again later. */
 export const LOOKUP_TOTAL_MS = 10_000;
 /** CNAMEs that are followed from one name */
 const CHAIN_MAX = 8;

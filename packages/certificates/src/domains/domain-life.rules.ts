@@ -3,20 +3,20 @@
 import { CERTIFICATES_LIMITS } from '../limits.ts';
 import { type Proof, type ProofFindings, proofOf } from './domain-proof.rules.ts';
 
-/** the first look after a domain was added: whoever has set the records before waits no longer */
+/** Time from adding a domain to its first check, for users who set the DNS records before. */
 const DOMAIN_FIRST_LOOK_MS = 5000;
 /** the second, from the same moment */
 const DOMAIN_SECOND_LOOK_MS = 15_000;
 /** the third, likewise */
 const DOMAIN_THIRD_LOOK_MS = 30_000;
-/** then so often, while somebody is likely to sit in front of it */
+/** Time between the checks that follow, while the user probably waits at the screen. */
 const DOMAIN_OFTEN_LOOK_MS = 60_000;
 /** and for so long after it was added */
 const DOMAIN_OFTEN_FOR_MS = 60 * 60_000;
 /** then so often: records that were there before are kept by resolvers for hours */
 const DOMAIN_SELDOM_LOOK_MS = 10 * 60_000;
 /**
- * a domain whose proof was not found by then has failed, and is looked at when somebody asks
+ * a domain whose proof was not found by then has failed, and is checked again only when the user asks for it
  * @limit accounts: Own domain, time to set the DNS record that proves it | verification fails; it can be started again
  */
 const DOMAIN_PENDING_MS = 72 * 60 * 60_000;

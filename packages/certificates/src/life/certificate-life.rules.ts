@@ -29,7 +29,7 @@ const CERTIFICATE_INFO_MIN_MS = 60_000;
 const CERTIFICATE_INFO_MAX_MS = 24 * 3_600_000;
 /** with a shorter life it is renewed at a half instead of two thirds of it: too little would be left for failures */
 const CERTIFICATE_SHORT_LIFE_MS = 10 * 24 * 3_600_000;
-/** how often somebody is told of one that is about to end */
+/** Time between two warnings about a certificate that is about to expire. */
 const CERTIFICATE_WARN_EVERY_MS = 24 * 3_600_000;
 
 export interface CertificateDates {

@@ -9,7 +9,7 @@ export const DATAGRAM_BEHIND_MS = 100;
 export const DATAGRAM_UNSEEN_FIRST_BYTES = 256 * 1024;
 /** the same of one that was found slow: 100 ms at 2.6 Mbit/s, or a few datagrams */
 export const DATAGRAM_UNSEEN_FLOOR_BYTES = 32 * 1024;
-/** so much of it are a few questions: a machine that stands still for a moment keeps nobody out */
+/** Unseen bytes that are always allowed, enough for a few questions, so that a short pause of the machine shuts no visitor out. */
 const DATAGRAM_UNSEEN_FEW_BYTES = 2 * 1024;
 /** the same of a fast one: 1 Gbit/s over a path of 130 ms; what of it the kernel does not take is bound by CARRIER_SEND_QUEUE_BYTES */
 export const DATAGRAM_UNSEEN_MAX_BYTES = 16 * 1024 * 1024;

@@ -1,6 +1,6 @@
-// At most so many at once, in total and of each key. Who finds no room goes away (InFlight), or waits in a line that is fair between owners (FairTurns):
-// those who wait come in turn by owner, so that an owner who brings much waits for itself alone. Where there is no room to wait, the last of the owner
-// with most waiting gives way to an owner with less.
+// At most so many at once, in total and of each key. A caller without room is refused (InFlight), or waits in a line that is fair between owners (FairTurns):
+// owners take turns, so that an owner with many tasks delays only its own. When the line is full, the last task of the owner with most tasks leaves it
+// for a task of an owner with fewer.
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 
 export interface InFlightRules {
@@ -70,16 +70,16 @@ export type FairTurnsOptions = { readonly waitingMax: number } & (
 
 export interface Turn {
   readonly owner: string;
-  /** It is its turn, maybe at once; who begins owes one `done`. */
+  /** Begins the task, possibly inside `enter`. The task owes one `done`. */
   begin(): void;
-  /** It waited, and its room is another's now: it never begins. */
+  /** The task lost its place in the line and never begins. */
   giveWay(): void;
 }
 
 export class FairTurns {
   readonly #waitingMax: number;
   readonly #standing: (owner: string) => Standing;
-  /** Those that wait, by owner; whose turn is next first. */
+  /** Waiting tasks by owner; the owner with the next turn comes first. */
   readonly #queues = new Map<string, LinkedSet<Turn>>();
   readonly #nodes = new Map<Turn, ListNode<Turn>>();
   #running = 0;
@@ -106,7 +106,7 @@ export class FairTurns {
     return this.#beginsAtOnce(owner) || this.waiting < this.#waitingMax || this.#queueAbove(owner) !== null;
   }
 
-  /** false: there is no room, and nothing comes of it. */
+  /** false if the line is full; the task never begins. */
   enter(turn: Turn): boolean {
     const { owner } = turn;
     if (this.#beginsAtOnce(owner)) {
@@ -129,12 +129,12 @@ export class FairTurns {
     return true;
   }
 
-  /** It has neither begun nor given way. */
+  /** Whether the task is still in the line. */
   isWaiting(turn: Turn): boolean {
     return this.#nodes.has(turn);
   }
 
-  /** Nobody wants it any more. false: it does not wait. */
+  /** Takes the task out of the line. false if it was not waiting. */
   leave(turn: Turn): boolean {
     const node = this.#nodes.get(turn);
     const queue = this.#queues.get(turn.owner);
@@ -145,13 +145,13 @@ export class FairTurns {
     return true;
   }
 
-  /** None of those that wait ever begins. */
+  /** Empties the line; its tasks never begin. */
   clear(): void {
     this.#queues.clear();
     this.#nodes.clear();
   }
 
-  /** One that began has ended. */
+  /** A task that began has ended. */
   done(): void {
     this.#running -= 1;
     this.beginNext();
@@ -174,7 +174,7 @@ export class FairTurns {
     }
   }
 
-  /** Not before those of its own that wait already. */
+  /** A task begins at once only if no other task of its owner waits. */
   #beginsAtOnce(owner: string): boolean {
     return !this.#queues.has(owner) && this.#standing(owner) !== 'wait';
   }

@@ -1,5 +1,5 @@
-// So many within a time, whichever stretch of that length one looks at: events, failures or bytes. A single window, or one for each key of a bounded
-// table, in which the key that did nothing for longest leaves first.
+// A limit of events, failures or bytes in any stretch of time of one length. A single window, or one for each key of a bounded table that forgets the key
+// with the oldest event first.
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 
 export interface WindowRules {
@@ -37,7 +37,7 @@ export class SlidingWindow {
     return this.#count + count <= this.#rules.perWindow;
   }
 
-  /** 0: there is room for so many more. Infinity: there never is. */
+  /** Milliseconds until there is room for so many more: 0 if there is room now, Infinity if `count` is above the limit. */
   retryAfterMs(now: number, count = 1): number {
     if (this.hasRoom(now, count)) return 0;
     let over = this.#count + count - this.#rules.perWindow;
@@ -48,7 +48,7 @@ export class SlidingWindow {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** true: they were not counted with others before them. */
+  /** true if the events began a portion of their own. */
   record(now: number, count = 1): boolean {
     this.#leave(now);
     this.#count += count;
@@ -63,14 +63,14 @@ export class SlidingWindow {
     return true;
   }
 
-  /** 0: there was room, and they are counted. Else how long it takes until there is. */
+  /** Counts the events if there is room, and returns 0; else the milliseconds until there is room. */
   take(now: number, count = 1): number {
     const waitMs = this.retryAfterMs(now, count);
     if (waitMs === 0) this.record(now, count);
     return waitMs;
   }
 
-  /** The last event was none. true: nothing is counted any more. */
+  /** Takes back the last event. true if the window is empty now. */
   forgive(): boolean {
     const last = this.#portions.at(-1);
     if (last === undefined) return true;
@@ -111,8 +111,8 @@ export class SlidingWindows {
   readonly #rules: KeyedWindowRules;
   readonly #windows = new Map<string, KeyedWindow>();
   /**
-   * In the order of their latest portions, so that the window that is over first is the first. None is empty for longer than until it is looked at. The
-   * order of the map would be the same, but the first entry of a map is found behind a gap for each entry that has left.
+   * In the order of their latest portions, so that the window that is over first is the first. An empty window is deleted when it is looked at. The
+   * map has the same order, but finding its first entry takes a step for each deleted one.
    */
   readonly #order = new LinkedSet<KeyedWindow>();
 
@@ -128,7 +128,7 @@ export class SlidingWindows {
     return this.retryAfterMs(key, now, count) === 0;
   }
 
-  /** 0: there is room for so many more. Infinity: there never is. */
+  /** Milliseconds until there is room for so many more: 0 if there is room now, Infinity if `count` is above the limit. */
   retryAfterMs(key: string, now: number, count = 1): number {
     const window = this.#windows.get(key);
     if (window === undefined) return count <= this.#rules.perWindow ? 0 : Number.POSITIVE_INFINITY;
@@ -140,20 +140,20 @@ export class SlidingWindows {
     const window = this.#windows.get(key) ?? new KeyedWindow(key, this.#rules);
     if (!window.record(now, count)) return;
     this.#windows.set(key, window);
-    // It is the latest now.
+    // The window has the latest portion now.
     this.#order.delete(window.node);
     window.node = this.#order.add(window);
     this.#forget(now);
   }
 
-  /** 0: there was room, and they are counted. Else how long it takes until there is. */
+  /** Counts the events if there is room, and returns 0; else the milliseconds until there is room. */
   take(key: string, now: number, count = 1): number {
     const waitMs = this.retryAfterMs(key, now, count);
     if (waitMs === 0) this.record(key, now, count);
     return waitMs;
   }
 
-  /** The last event of a key was none. false: none is counted. */
+  /** Takes back the last event of a key. false if the key has no events. */
   forgive(key: string): boolean {
     const window = this.#windows.get(key);
     if (window === undefined) return false;

@@ -1,4 +1,4 @@
-// Token buckets: so many a second, and a burst at once. A single bucket, or one for each key of a bounded table.
+// Token buckets: a limit of tokens per second, with a burst. A single bucket, or one for each key of a bounded table.
 //
 // A bucket is one number: the time at which it is full again (the generic cell rate algorithm). Times are counted in whole parts of a millisecond, as many
 // parts as tokens come in a second, and a token is 1000 of them: sums of whole numbers are exact, and a burst has all its tokens.
@@ -21,13 +21,13 @@ const FULL = Number.NEGATIVE_INFINITY;
 /** Clocks give fractions of a millisecond. */
 const wholeParts = (now: number, perSecond: number): number => Math.round(now * perSecond);
 
-/** What has to pass until a bucket has a token. 0 or less: it has one. A bucket that is full may have been so for long. */
+/** Time until a bucket has a token, in parts; 0 or less if it has one now. The time of a bucket that has long been full is far below 0. */
 export const untilToken = (fullAt: number, now: number, token: number, burst: number): number =>
   fullAt - now - token * (burst - 1);
 
 /**
- * What something costs may be known only when it is done, so one token is enough to begin and the rest is owed. The dear is then never kept waiting for
- * ever by the cheap.
+ * The cost of a task may be known only when it is done. So one token is enough to begin, and the rest is owed. Otherwise cheap tasks could keep an expensive
+ * one waiting forever.
  */
 export class TokenBucket {
   readonly #rate: TokenRate;
@@ -37,7 +37,7 @@ export class TokenBucket {
     this.#rate = rate;
   }
 
-  /** 0: a token is there. */
+  /** Milliseconds until there is a token; 0 if there is one now. */
   waitMs(now: number): number {
     const { perSecond, burst } = this.#rate;
     return Math.max(0, untilToken(this.#fullAt, wholeParts(now, perSecond), TOKEN, burst) / perSecond);
@@ -47,7 +47,7 @@ export class TokenBucket {
     this.#fullAt = Math.max(this.#fullAt, wholeParts(now, this.#rate.perSecond)) + weight * TOKEN;
   }
 
-  /** true: a token was there, and is taken. */
+  /** Takes a token; false if there is none. */
   take(now: number): boolean {
     if (this.waitMs(now) > 0) return false;
     this.charge(1, now);
@@ -66,7 +66,7 @@ export class TokenBuckets<K = string> {
   #old = new Map<K, TokenBucket>();
   /** When the young generation began. */
   #bornAt = Number.NEGATIVE_INFINITY;
-  /** The dearest that was charged. A bucket that owes for it takes longest to fill. */
+  /** The largest weight charged so far. A bucket that owes it takes longest to fill. */
   #dearest = 1;
 
   constructor(rate: KeyedTokenRate) {
@@ -77,7 +77,7 @@ export class TokenBuckets<K = string> {
     return this.#young.size + this.#old.size;
   }
 
-  /** 0: a token is there. */
+  /** Milliseconds until there is a token; 0 if there is one now. */
   waitMs(key: K, now: number): number {
     const bucket = this.#young.get(key) ?? this.#old.get(key);
     return bucket === undefined ? 0 : bucket.waitMs(now);
@@ -88,7 +88,7 @@ export class TokenBuckets<K = string> {
     this.#recall(key, now).charge(weight, now);
   }
 
-  /** 0: a token was there, and is taken. Else how long it takes until there is one; a key that asks stays remembered. */
+  /** Takes a token and returns 0, or returns the milliseconds until there is one. A key that asks is remembered either way. */
   take(key: K, now: number): number {
     const bucket = this.#recall(key, now);
     const waitMs = bucket.waitMs(now);

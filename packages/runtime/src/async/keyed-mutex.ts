@@ -27,7 +27,7 @@ export class KeyedMutex {
     this.#options = options;
   }
 
-  /** Runs the work while nobody else holds the key. A caller whose signal is aborted stops waiting, and gets the reason. */
+  /** Runs the work as the only holder of the key. A caller whose signal is aborted stops waiting, and gets the reason. */
   async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#isFree(key)) this.#held.add(key);

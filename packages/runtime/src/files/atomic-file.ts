@@ -23,7 +23,7 @@ export interface AtomicWriteOptions {
    */
   readonly flush?: boolean;
   /**
-   * The caller guarantees that nobody else writes this file at the same time, by a lock or a queue. The file beside the target then has one fixed name, so that the
+   * The caller guarantees by a lock or a queue that it is the only writer of this file. The file beside the target then has one fixed name, so that the
    * leftover of a killed process is replaced by the next write. Otherwise each write has its own name.
    */
   readonly soleWriter?: boolean;

@@ -5,7 +5,7 @@ import type { Logger } from './logger.ts';
 const SECOND = { perWindow: 1, windowMs: 1000 };
 /** Of a flood that goes on: one second of a minute has none, so that whichever minute one looks at has fewer than sixty. */
 const MINUTE = { perWindow: 59, windowMs: 60_000, togetherMs: 60_000 };
-/** Keys hold codes and accounts, so that there are as many as somebody can make; the key whose last line is oldest is forgotten first. */
+/** Maximum number of keys. Keys hold codes and accounts, so strangers can create many; the key with the oldest last line is forgotten first. */
 const KEYS_MAX = 4096;
 
 type Level = 'debug' | 'info' | 'warn' | 'error';

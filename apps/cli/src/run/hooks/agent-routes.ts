@@ -15,7 +15,7 @@ import { statusOf } from './status-report.ts';
 
 /** connections that follow events or logs, so that there is always room to ask something */
 export const AGENT_FOLLOWERS_MAX = 16;
-/** events that wait for one follower; one that reads slower is cut off */
+/** Events that wait for one follower of `GET /events`. A follower that reads more slowly is disconnected. */
 const AGENT_LAG_MAX_BYTES = 1024 * 1024;
 /** the answer of the edge to a tunnel that was added; then it is given up */
 const AGENT_ADD_TIMEOUT_MS = 30_000;

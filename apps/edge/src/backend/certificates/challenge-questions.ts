@@ -12,11 +12,11 @@ import type { AskedChallenge } from './edge-certificates.ts';
 export const CHALLENGE_QUESTIONS_PER_SECOND = 5;
 /** the same of names on order, which those of all others do not use up: a few orders are under way at once */
 const CHALLENGE_ORDER_QUESTIONS_PER_SECOND = 20;
-/** between two questions about one name on order: whoever comes meanwhile waits for the second */
+/** Minimum time between two questions about one name that is being ordered. Visitors in between wait for the second answer. */
 export const CHALLENGE_ORDER_PAUSE_MS = 500;
 /** how long an answer is used again: an authority looks from several networks */
 const CHALLENGE_ANSWER_KEPT_MS = 60_000;
-/** how long nobody asks again for a name without a challenge: it may get one */
+/** Time until a name without a challenge is asked for again, because it may have one by then. */
 const CHALLENGE_NONE_KEPT_MS = 1000;
 /** answers that are kept; the oldest is forgotten */
 const CHALLENGE_ANSWERS_MAX = 1000;

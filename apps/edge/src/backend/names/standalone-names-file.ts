@@ -114,7 +114,7 @@ export class StandaloneNamesFile {
         if (!this.#hasFailed)
           logger.error({ file, reason }, 'the file of names cannot be written: the next start may lack some');
         this.#hasFailed = true;
-        // Tried again later, or at the end: names that nobody uses meanwhile must not be missing in the file.
+        // Tried again later, or at the end: names without a change in between must not be missing in the file.
         this.#isStale = true;
         this.#pauseMs = NAMES_JSON_RETRY_MS;
         this.changed();

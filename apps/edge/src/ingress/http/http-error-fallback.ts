@@ -9,7 +9,7 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import { HeadReader } from '../../upstream/http1/head-reader.ts';
 import { type Asked, ownAnswerText } from './own-answer.ts';
 
-/** how long a visitor of a tcp tunnel whom nobody serves may take to begin an HTTP request and get an answer; else it is reset */
+/** Time in which a visitor of a tcp tunnel without a healthy member can begin an HTTP request and get an error page. Other visitors are reset. */
 export const TCP_HTTP_FALLBACK_MS = 300;
 
 type Phase =

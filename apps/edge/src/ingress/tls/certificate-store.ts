@@ -7,7 +7,7 @@ import { Cache, type Clock } from '@tunnel/runtime';
 import { ContextCache, type ContextSource, type ContextWaiter } from './context-cache.ts';
 import { problemOf } from './pair-check.ts';
 
-/** certificates by name that are ready for handshakes, at some 30 KB each; the one that nobody asked for longest is made ready again when it is */
+/** certificates by name that are ready for handshakes, at some 30 KB each; the one that was used longest ago is evicted, and made ready again for its next visitor */
 const TLS_CONTEXTS_MAX = 1000;
 /** certificates made ready in a second, at some 1.4 ms each; a handshake that needs one more waits for its turn */
 const TLS_CONTEXTS_PER_SECOND = 200;

@@ -14,7 +14,7 @@ import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
 
 /** how often flows that have been silent for too long are looked for; one timer for all */
 const UDP_TICK_MS = 1000;
-/** how often the addresses of this machine are looked up, whose datagrams may be a loop */
+/** How often the addresses of this machine are looked up. A datagram from one of them may be a loop. */
 const UDP_OWN_ADDRESSES_MS = 10_000;
 
 interface Listener {

@@ -23,7 +23,7 @@ const H2C_SESSIONS_PER_TUNNEL = 16;
 const H2C_STREAMS_PER_SESSION = 100;
 /** how long such a connection waits for the next call */
 export const H2C_SESSION_IDLE_MS = 60_000;
-/** nobody needs such a connection, or one of its calls, any more: so long its service may take to let go of it before the connection is cut */
+/** Time that a service has to close an unused h2c connection or call before the edge cuts it. */
 export const H2C_LINGER_MS = 5_000;
 
 export interface H2cConnectionOptions {

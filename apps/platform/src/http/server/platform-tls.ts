@@ -12,7 +12,7 @@ import { bestFor, issuedOf, operatorsIssued } from '../../services/certificates/
 
 /** How often the platform looks whether its own certificate has been renewed, where it speaks TLS. */
 const OWN_CERTIFICATE_LOOK_MS = 2000;
-/** How often it looks whether the day is over whose key sealed the tickets of TLS sessions. */
+/** How often the platform checks whether the key for TLS session tickets is due for its daily change. */
 const TLS_PORT_TICKETS_LOOK_MS = 60_000;
 
 export interface PlatformTlsOptions {

@@ -1,4 +1,4 @@
-/** edges close the tunnels of a deleted account within seconds, entries of a silent edge are closed within a minute: nobody waits longer for the last usage */
+/** edges close the tunnels of a deleted account within seconds, entries of a silent edge are closed within a minute: the deletion does not wait longer for the last usage */
 export const DELETION_TUNNELS_WAIT_MS = 2 * 60_000;
 /** how often an edge is looked at, and told again, that has not ended the tunnels of a deleted account */
 export const DELETION_LOOK_MS = 5000;

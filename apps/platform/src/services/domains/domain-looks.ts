@@ -18,7 +18,7 @@ import type { DomainLook } from './look-at-domain.ts';
 /** Own domains that one process looks at in DNS at once. */
 export const DOMAIN_LOOKS_AT_ONCE = 50;
 /**
- * Of those, one account's; and as many again that it asked for by hand: names whose servers never answer keep nobody else's waiting.
+ * The share of one account, and as many again that the account asked for by hand. Names with servers that never answer delay only their own account.
  * @limit accounts: Own domains of one account that are checked at once | 429 `DOMAIN_CHECKS_AT_ONCE`
  */
 export const DOMAIN_LOOKS_PER_ACCOUNT = 4;

@@ -1,7 +1,7 @@
 // One edge's stream of changes: a body that is filled only as fast as the edge reads it.
 import type { EdgeChange } from '@tunnel/contract';
 
-/** A stream that nobody reads is cut after so many signs of life. */
+/** Unread keep-alive lines after which a stream is cut. */
 const CHANGES_UNREAD_MAX = 3;
 
 export interface ChangeStreamEvents {

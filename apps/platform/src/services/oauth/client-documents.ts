@@ -25,7 +25,7 @@ const OAUTH_DOCUMENTS_MAX = 1000;
 const OAUTH_DOCUMENT_REFUSED_MS = 60_000;
 /** Documents fetched at once; more callers are told to come back. */
 export const OAUTH_DOCUMENTS_AT_ONCE = 16;
-/** Of those for one network: a stranger whose servers drip holds up nobody else. */
+/** The share of one network, so that slow servers of one stranger delay only that stranger. */
 export const OAUTH_DOCUMENTS_PER_NETWORK = 4;
 /** What a caller is told to wait while too many are fetched: as long as one may take. */
 const OAUTH_BUSY_RETRY_AFTER_SECS = 5;

@@ -20,7 +20,7 @@ import { isClientInOrder } from './clients.ts';
 import { endGrant } from './grants.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
 
-/** A program redeems its code at once; whoever reads it in a log later finds it worthless. */
+/** Lifetime of an authorization code. Programs redeem it at once, and a code found in a log later is worthless. */
 export const OAUTH_CODE_MS = 60_000;
 /**
  * Programs that one account has connected; one more ends the one that was used longest ago.

@@ -22,7 +22,7 @@ const INFO_AT_START_EVERY_MS = 100;
 export const LEASE_MS = 60_000;
 /** how often that is renewed */
 export const LEASE_RENEW_MS = 20_000;
-/** how long nobody orders after the store failed, or the key file */
+/** Time without orders after the certificate store or the key file failed. */
 const PAUSE_MS = 60_000;
 /** how long a stop waits for orders under way; they are finished after the next start */
 const STOP_WAIT_MS = 5000;

@@ -3,7 +3,7 @@ import type { Clock } from '@tunnel/runtime';
 import type { ChallengeAnswer, ChallengeType } from '../client/challenge-answers.ts';
 import type { CertificateStore } from './certificate-store.ts';
 
-/** an answer to a challenge is forgotten after that, whoever set it */
+/** Lifetime of an answer to a challenge. */
 const CHALLENGE_LIFE_MS = 10 * 60_000;
 
 export interface ChallengeSolver {

@@ -8,9 +8,9 @@ import { DNS_LIMITS } from '../dns-limits.ts';
 const TCP_CONNECTIONS_MAX = 128;
 /** the same of one address */
 const TCP_CONNECTIONS_PER_ADDRESS = 8;
-/** how long a connection may be open, whatever it does: whoever asks has one or two questions */
+/** Maximum age of a TCP connection. A resolver has one or two questions. */
 const TCP_CONNECTION_MS = 10_000;
-/** answers that wait for somebody to read them; then the connection is cut */
+/** Bytes of unread answers of one connection; with more the connection is cut. */
 const TCP_UNREAD_MAX_BYTES = 64 * 1024;
 
 export interface TcpQueriesDeps {
