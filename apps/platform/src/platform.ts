@@ -319,7 +319,7 @@ class ComposedPlatform implements Platform {
       this.#database.db,
     );
     if (rows[0]?.limit !== '0') logger.info({}, 'the database is behind a pooler');
-    else logger.warn({}, 'the database is behind a pooler, and its role has no statement_timeout: docs/operations.md');
+    else logger.warn({}, 'the database is behind a pooler, and its role has no statement_timeout: docs/run.md');
   }
 
   /** What works with the tables by itself, and so waits for them. */

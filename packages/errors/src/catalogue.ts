@@ -87,7 +87,7 @@ export const CATALOGUE = {
   TUNNEL_PROTOCOL_OFF: entry(403, false, '{protocol} tunnels are switched off on this edge', 'Use another edge, or ask its operator for `enabled` in `[udp]` or `[p2p]` of server.toml.'),
   TUNNEL_LIMIT: entry(403, false, 'this session holds its limit of {limit} tunnels', 'Close a tunnel, or start another client.'),
   TUNNEL_PORTS_EXHAUSTED: entry(503, true, 'no free port left in {range} {from}-{to}', 'Close a tunnel, or widen that range in `[limits]` on the edge.'),
-  TUNNEL_PORT_LIMIT: entry(503, true, 'no room for another port: {reason}', 'Close a tunnel, or give the edge more ports or descriptors: docs/operations.md.'),
+  TUNNEL_PORT_LIMIT: entry(503, true, 'no room for another port: {reason}', 'Close a tunnel, or give the edge more ports or descriptors: docs/run.md.'),
   TUNNEL_PORT_IN_USE: entry(409, true, 'port {port} is already in use', 'Ask for another port, or leave the choice to the edge.'),
   TUNNEL_PORT_OUT_OF_RANGE: entry(400, false, 'port {port} is not allowed: use {from}-{to}', 'Ask for one of those, or for none: then you get a free one.'),
   TUNNEL_SUBDOMAIN_INVALID: entry(400, false, "subdomain '{subdomain}' is not valid: {reason}", 'Use 1 to 63 letters a-z, digits and inner hyphens, and none of the reserved words; `a.NAME` and `*.NAME` below a name of yours.'),
@@ -116,7 +116,7 @@ export const CATALOGUE = {
   DNS_HOOK_FAILED: entry(502, true, 'the program of `[acme] dns_exec` did not {action} {name}: {reason}', 'Run it by hand with the same arguments; docs/certificates.md says what it has to do.'),
   CONNECTIONS_PER_TUNNEL: entry(503, true, 'the tunnel holds its limit of {limit} connections', 'Try again later.'),
   CONNECTIONS_PER_ADDRESS: entry(429, true, 'this address holds its limit of {limit} connections', 'Close connections first.'),
-  CONNECTIONS_FULL: entry(503, true, 'there is no room for another connection: all {limit} are taken', 'Try again in a moment. If the server is yours: docs/operations.md tells how to give it more descriptors.'),
+  CONNECTIONS_FULL: entry(503, true, 'there is no room for another connection: all {limit} are taken', 'Try again in a moment. If the server is yours: docs/run.md tells how to give it more descriptors.'),
 
   // --- groups ---
   GROUP_NAME_INVALID: entry(400, false, 'group name `{name}` is not valid: {reason}', 'Use 1 to 100 printable characters without @.'),

@@ -15,7 +15,7 @@ import { askForReceiveBuffer, lookupAtOnce } from './udp-sockets.ts';
 const DATAGRAM_PATH_SEND_QUEUE_BYTES = 256 * 1024;
 /** packets whose memory a UDP socket may still need; the same bound for small ones */
 export const DATAGRAM_PATH_SEND_QUEUE_PACKETS = 256;
-/** what a UDP socket asks the system for; it may give less, docs/operations.md names the setting */
+/** what a UDP socket asks the system for; it may give less, docs/run.md names the setting */
 const DATAGRAM_PATH_RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
 
 const BODY_MAX_BYTES = FLOW_ID_BYTES + MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
