@@ -14,9 +14,7 @@ const { values, positionals } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 });
-const texts = textsOf(ROOT).filter(
-  ({ file }) => positionals.length === 0 || positionals.some((start) => file.startsWith(start)),
-);
+const texts = textsOf(ROOT, (file) => positionals.length === 0 || positionals.some((start) => file.startsWith(start)));
 const show = ({ file, line, text }) => console.log(`${file}:${line}: ${text}`);
 
 if (values.all) texts.forEach(show);

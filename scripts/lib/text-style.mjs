@@ -168,17 +168,17 @@ const PAGES = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md',
 /** Pages whose habit is to quote: the style page shows sentences as they should not be. */
 const QUOTES = new Set(['docs/style.md']);
 
-/** Every text of the checkout at `root`, as { area, file, line, text }. An area is a page or a workspace. */
-export function textsOf(root) {
+/** Every text in the wanted files of the checkout at `root`, as { area, file, line, text }. An area is a page or a workspace. */
+export function textsOf(root, isWanted = () => true) {
   const pages = [...PAGES, ...filesBelow(join(root, 'docs')).map((path) => relative(root, path))].filter(
-    (file) => file.endsWith('.md') && !QUOTES.has(file),
+    (file) => file.endsWith('.md') && !QUOTES.has(file) && isWanted(file),
   );
   const sources = workspaceDirs(root)
     .filter((dir) => !/testkit|simulator/.test(dir))
     .flatMap((area) =>
       filesBelow(join(root, area, 'src'))
         .map((path) => ({ area, file: relative(root, path) }))
-        .filter(({ file }) => /\.tsx?$/.test(file) && !FOR_TESTS.test(file)),
+        .filter(({ file }) => /\.tsx?$/.test(file) && !FOR_TESTS.test(file) && isWanted(file)),
     );
   return [
     ...pages.flatMap((file) =>
