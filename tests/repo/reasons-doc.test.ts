@@ -25,7 +25,7 @@ it('docs/p2p.md begins each reason with the words that the client prints', () =>
 
 it.each([
   ['docs/udp.md', 'What is dropped, and why', dropReason.options],
-  ['docs/udp.md', 'The path', edgeFlows.shape.reason.options],
+  ['docs/udp.md', 'The UDP path', edgeFlows.shape.reason.options],
   ['docs/p2p.md', 'Relay or direct: every reason', relayReason.options],
 ])('%s, %s: exactly the reasons that there are, each with its meaning and what to do', (page, heading, reasons) => {
   const rows = rowsBelow(page, heading);
