@@ -18,7 +18,7 @@ const PAGES = [
 
 const SHELL_BLOCK = /^ *```sh\n([\s\S]*?)^ *```$/gm;
 const INLINE = /`([^`\n]+)`/g;
-const PROGRAM = /^(?:npx )?(tunnel|tunnel-server) (.+)$/;
+const PROGRAM = /^(?:npx )?(tunnel|tunnel-server|hatchway) (.+)$/;
 
 /** A line of a shell without its comment, and each of the commands that it joins. */
 const commandsOf = (line: string): string[] =>
@@ -109,7 +109,7 @@ const atClient = ([command = '', below]: readonly string[]): Known => {
 };
 
 const wrongWith = ({ page, text, program, words, flags }: Typed, commands: ReadonlySet<string>): string[] => {
-  const known = program === 'tunnel' ? atClient(words) : atServer(words, commands);
+  const known = program === 'tunnel-server' ? atServer(words, commands) : atClient(words);
   if (!known.isCommand) return [`${page}: no such command: ${text}`];
   return flags.filter((flag) => !known.flags.has(flag)).map((flag) => `${page}: no such flag ${flag}: ${text}`);
 };

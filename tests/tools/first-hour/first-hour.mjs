@@ -21,10 +21,10 @@ const LEAVE_MS = 30_000;
 
 /** As in the README, to the letter; a test of the repository holds it to what exists. */
 const START = 'npm start';
-const PUBLISH = 'npx tunnel http 3000 --token-file data/admin-token';
+const PUBLISH = 'npx hatchway http 3000 --token-file data/admin-token';
 const SIGN_UP = 'http://localhost:8080/app/signup';
-const LOG_IN = 'npx tunnel login';
-const PUBLISH_AGAIN = 'npx tunnel http 3000';
+const LOG_IN = 'npx hatchway login';
+const PUBLISH_AGAIN = 'npx hatchway http 3000';
 
 const EMAIL = 'me@example.com';
 const PASSWORD = 'correct horse battery';
