@@ -36,7 +36,7 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
       name: one.name,
       tunnel_id: one.tunnel_id,
       code: 'TUNNEL_CLOSED_BY_OPERATOR',
-      message: 'the tunnel was closed through the edge',
+      message: 'the tunnel was closed through the edge API',
       fatal: false,
     });
     await eventually(async () => expect(await fateOf(one.assigned_port)).toBe('ECONNREFUSED'));
@@ -56,7 +56,7 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
     const { assigned_port: port, tunnel_id: id } = await program.ready();
     await stack.api(`/api/tunnels/${id}`, { method: 'DELETE' });
     expect(await program.exitCode()).toBe(4);
-    expect(program.stderr[0]).toContain('the tunnel was closed through the edge');
+    expect(program.stderr[0]).toContain('the tunnel was closed through the edge API');
     expect(await fateOf(port)).toBe('ECONNREFUSED');
     const next = await harness.tcp(stack, echo.port, { flags: ['--remote-port', String(port)] });
     expect((await next.ready()).assigned_port).toBe(port);

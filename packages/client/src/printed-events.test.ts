@@ -62,6 +62,6 @@ it('is a refusal with what to do about it', async () => {
   expect(told).toMatchObject({ fault: { values: { held_by: 'web', held_by_client: 'laptop' } } });
   const text = inspect(told);
   expect(text).toContain("Fault [TUNNEL_SUBDOMAIN_IN_USE]: subdomain 'shop' is already in use");
-  expect(text).toContain('Ask for another subdomain, or leave the choice to the edge.');
+  expect(text).toContain('Choose another subdomain, or let the edge assign a name.');
   expect(text).not.toMatch(INSIDE);
 });

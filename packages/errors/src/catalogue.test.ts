@@ -14,7 +14,12 @@ const STAYS_UNTIL_CORRECTED: ReadonlySet<string> = new Set([
 ]);
 
 /** The text of these names the value that is expected, so a hint would only repeat it. */
-const WITHOUT_HINT: ReadonlySet<string> = new Set(['CONFIG_MISSING_VALUE', 'CONFIG_WRONG_VALUE']);
+const WITHOUT_HINT: ReadonlySet<string> = new Set([
+  'CONFIG_SYNTAX',
+  'CONFIG_MISSING_VALUE',
+  'CONFIG_WRONG_VALUE',
+  'EDGE_NAME_INVALID',
+]);
 
 describe('the catalogue', () => {
   it.each(entries)('%s has a text and says what to do next', (code, { text, next }) => {

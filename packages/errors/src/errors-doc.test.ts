@@ -10,17 +10,17 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
   { title: 'Configuration and start', prefixes: ['CONFIG', 'SERVER'] },
   { title: 'Certificates', prefixes: ['ACME', 'CERTIFICATE', 'CERTIFICATES', 'LOCAL_CA'] },
   { title: 'Keys and accounts', prefixes: ['AUTH', 'ACCOUNT', 'SIGN_UP', 'PASSWORD'] },
-  { title: 'The control connection', prefixes: ['CONTROL', 'EDGE_SHUTTING', 'SESSION'] },
+  { title: 'Control connection', prefixes: ['CONTROL', 'EDGE_SHUTTING', 'SESSION'] },
   { title: 'Carriers and streams', prefixes: ['CARRIER', 'STREAM'] },
   { title: 'Tunnels', prefixes: ['TUNNEL', 'NAMES', 'CONNECTIONS'] },
-  { title: 'Own domains and DNS', prefixes: ['DOMAIN', 'DNS'] },
+  { title: 'Custom domains and DNS', prefixes: ['DOMAIN', 'DNS'] },
   { title: 'Groups', prefixes: ['GROUP'] },
   { title: 'Policies', prefixes: ['POLICY'] },
-  { title: 'Peers', prefixes: ['P2P'] },
+  { title: 'Peer-to-peer tunnels', prefixes: ['P2P'] },
   { title: 'HTTP visitors', prefixes: ['LOCAL', 'HTTP', 'PLATFORM'] },
-  { title: 'The REST of an edge', prefixes: ['API', 'CAPTURE', 'INTERNAL'] },
+  { title: 'Edge REST API', prefixes: ['API', 'CAPTURE', 'INTERNAL'] },
   {
-    title: 'The platform',
+    title: 'Platform',
     prefixes: [
       'DATABASE',
       'LOGIN',
@@ -37,22 +37,24 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
     ],
   },
   { title: 'Billing', prefixes: ['BILLING', 'SPEND', 'WEBHOOK', 'IDEMPOTENCY'] },
-  { title: 'The client', prefixes: ['CLIENT'] },
-  { title: 'Tools of models', prefixes: ['MCP'] },
+  { title: 'Client', prefixes: ['CLIENT'] },
+  { title: 'MCP tools', prefixes: ['MCP'] },
 ];
 
 const INTRODUCTION = `# Errors
 
-Everything that can go wrong in front of a person has a code, and the code means the same on every surface: in the
-\`code\` of a control message, in the JSON of a REST answer, in an event of \`tunnel --json\`, in a log line. Codes are
-stable; texts may be worded better one day. \`{name}\` stands for a value.
+Look up an error code here to find out what went wrong and what to do next. A code has the same meaning everywhere: in
+REST responses, control messages, \`tunnel --json\` events and log lines. Codes never change; the wording of messages and
+hints can. In the tables, \`{name}\` stands for a value.
 
-*HTTP* is the status where the error meets HTTP. *Again* says whether trying the same thing later can help: the client
-tries again by itself where it says yes and ends where it says no. A code that is not in this list comes from a newer
-version; treat it as \`INTERNAL\` and show its text.
+- **HTTP** is the status code of an HTTP response with the error.
+- **Retry** is *yes* if the same request can succeed later. The client retries after those errors and stops after the
+  rest.
 
-This page is written from \`packages/errors/src/catalogue.ts\`; a test keeps the two equal
-(\`UPDATE_DOCS=1 npx vitest run packages/errors\`).
+A newer server can send codes missing from this page. Treat an unknown code like \`INTERNAL\`, and show the message to the
+user.
+
+The tables are generated from \`packages/errors/src/catalogue.ts\` with \`UPDATE_DOCS=1 npx vitest run packages/errors\`.
 `;
 
 const familyOf = (code: ErrorCode): string | undefined =>
@@ -68,13 +70,9 @@ const cell = (text: string): string => text.replaceAll('|', '\\|');
 const render = (): string => {
   const sections = FAMILIES.map(({ title }) => {
     const rows = ERROR_CODES.filter((code) => familyOf(code) === title).map(rowOf);
-    return [
-      `## ${title}\n`,
-      '| Code | HTTP | Again | Text | What to do next |',
-      '|---|---|---|---|---|',
-      ...rows,
-      '',
-    ].join('\n');
+    return [`## ${title}\n`, '| Code | HTTP | Retry | Message | Hint |', '|---|---|---|---|---|', ...rows, ''].join(
+      '\n',
+    );
   });
   return `${INTRODUCTION}\n${sections.join('\n')}`;
 };

@@ -23,14 +23,14 @@ describe('Fault', () => {
 
   it('says what to do next', () => {
     expect(new Fault('TUNNEL_PORT_IN_USE', { port: 7 }).next).toBe(
-      'Ask for another port, or leave the choice to the edge.',
+      'Choose another port, or let the edge assign a free one.',
     );
   });
 
   it('keeps what is for logs out of its message', () => {
     const cause = new Error('password=hunter2');
     const fault = new Fault('INTERNAL', {}, { internal: 'query failed', cause });
-    expect(fault.message).toBe('something went wrong on our side');
+    expect(fault.message).toBe('internal error');
     expect([fault.internal, fault.cause]).toEqual(['query failed', cause]);
     expect('cause' in new Fault('INTERNAL')).toBe(false);
   });
@@ -44,7 +44,7 @@ describe('a fault that is printed', () => {
     const lines = inspect(fault).split('\n');
     expect(lines.slice(0, 2)).toEqual([
       'Fault [TUNNEL_PORT_IN_USE]: port 7 is already in use',
-      '  Ask for another port, or leave the choice to the edge.',
+      '  Choose another port, or let the edge assign a free one.',
     ]);
     expect(lines[2]).toMatch(/^ {4}at .*fault\.test\.ts/);
     expect(lines.find((line) => line.includes('[cause]'))).toBe('  [cause]: Error: EADDRINUSE');
@@ -55,7 +55,7 @@ describe('a fault that is printed', () => {
     expect(JSON.parse(JSON.stringify({ fault }))).toEqual({
       fault: {
         ...{ code: 'TUNNEL_PORT_IN_USE', message: 'port 7 is already in use', retryable: true },
-        next: 'Ask for another port, or leave the choice to the edge.',
+        next: 'Choose another port, or let the edge assign a free one.',
       },
     });
   });

@@ -58,20 +58,20 @@ describe('decodeControl', () => {
   it('counts the limit in bytes, whatever the characters', () => {
     const limit = WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES;
     expect(decodeControl(pingOf(limit)).ok).toBe(true);
-    expect(refusalOf(pingOf(limit + 1)).message).toBe('control frame of 65537 bytes is over the limit of 65536');
+    expect(refusalOf(pingOf(limit + 1)).message).toBe('control frame of 65537 bytes exceeds the limit of 65536 bytes');
     const wide = pingOf(limit - 1, 'é');
     expect([Buffer.byteLength(wide), decodeControl(wide).ok]).toEqual([limit - 1, true]);
     expect(refusalOf(`${wide}  `)).toEqual({
       code: 'CONTROL_FRAME_TOO_LARGE',
-      message: 'control frame of 65537 bytes is over the limit of 65536',
+      message: 'control frame of 65537 bytes exceeds the limit of 65536 bytes',
     });
   });
 
   it('names the field that is wrong', () => {
     const nested = '{"type":"Auth","versions":[1],"token":"t","resume":{"session_id":"s","secret":""}}';
-    expect(refusalOf(nested).message).toMatch(/^control frame refused: Auth\.resume\.secret: /);
+    expect(refusalOf(nested).message).toMatch(/^invalid control frame: Auth\.resume\.secret: /);
     expect(refusalOf('{"type":"Auth","versions":["1"],"token":"t"}').message).toContain('Auth.versions.0: ');
-    expect(refusalOf('{"id":1}').message).toBe('control frame refused: `type` is missing');
+    expect(refusalOf('{"id":1}').message).toBe('invalid control frame: `type` is missing');
   });
 
   it('never repeats a value in its refusal: a token in the wrong field stays out of logs', () => {

@@ -143,7 +143,7 @@ export const afterItsEnd = (harness: BillingHarness, month: Month): void => {
     expect(await visitHttp(tunnel)).toBe(200);
     await pastDueFor(7.01);
     expect(await open()).toMatchObject({ ok: false, code: 'ACCOUNT_PAST_DUE' });
-    const message = 'the account is past due: a payment failed, and the 7 days since are over';
+    const message = 'the account is past due: a payment failed more than 7 days ago';
     const fault = { code: 'ACCOUNT_PAST_DUE', message };
     await eventually(() => expect(statuses.at(-1)).toMatchObject({ type: 'closed', fault }), SOON);
     expect(await visitHttp(tunnel)).toBe(404);

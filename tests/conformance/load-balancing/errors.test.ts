@@ -96,7 +96,7 @@ describe.concurrent('Contract', () => {
     expect(problemOf(await askHttp(endpointOf(public_url), JSON_PLEASE))).toMatchObject({
       status: 502,
       code: 'GROUP_UNHEALTHY',
-      error: 'no healthy member serves this address right now',
+      error: 'no healthy group member is available for this address',
     });
     const nobody = endpointOf(public_url.replace(/\/\/[^.]+/, '//nobody-here'));
     expect(problemOf(await askHttp(nobody, JSON_PLEASE))).toMatchObject({ status: 404, code: 'TUNNEL_NOT_FOUND' });

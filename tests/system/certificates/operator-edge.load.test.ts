@@ -40,8 +40,8 @@ it('certificates are listed and renewed beside an edge that runs alone', async (
   }
 
   const elsewhere = await tunnelServer('certificates', 'list', '--data-dir', join(await harness.folder(), 'none'));
-  expect([elsewhere.code === 0, elsewhere.err]).toEqual([false, expect.stringContaining('no server runs')]);
+  expect([elsewhere.code === 0, elsewhere.err]).toEqual([false, expect.stringContaining('no server is running')]);
   await edge.stack.stop();
   const stopped = await edge.certificates('list');
-  expect([stopped.code === 0, stopped.err]).toEqual([false, expect.stringContaining('no server runs')]);
+  expect([stopped.code === 0, stopped.err]).toEqual([false, expect.stringContaining('no server is running')]);
 });

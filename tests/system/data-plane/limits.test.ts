@@ -25,7 +25,7 @@ describe.concurrent('[limits]', () => {
     const served = [await program.ready(1), await program.ready(2)];
     expect(await program.waitFor('error')).toMatchObject({
       code: 'TUNNEL_LIMIT',
-      message: 'this session holds its limit of 2 tunnels',
+      message: 'tunnel limit of 2 per session reached',
       fatal: false,
     });
     for (const { assigned_port: port } of served) expect(await echoOf(port, 'hi')).toBe('hi');
@@ -49,7 +49,7 @@ describe.concurrent('[limits]', () => {
     expect([await ask(one, 'one'), await ask(two, 'two')]).toEqual(['one', 'two']);
     one.destroy();
     await eventually(async () => expect(await echoOf(port, 'three').catch(String)).toBe('three'));
-    await stack.program.waitForLine(/CONNECTIONS_PER_TUNNEL.*the tunnel holds its limit of 2 connections/);
+    await stack.program.waitForLine(/CONNECTIONS_PER_TUNNEL.*connection limit of 2 reached for this tunnel/);
     two.destroy();
   });
 
@@ -61,7 +61,7 @@ describe.concurrent('[limits]', () => {
     const [one, two] = [await visit(port), await visit(other)];
     expect([await ask(one, 'one'), await ask(two, 'two')]).toEqual(['one', 'two']);
     expect([await fateOf(port), await fateOf(other)]).toEqual(['ECONNRESET', 'ECONNRESET']);
-    await stack.program.waitForLine(/CONNECTIONS_PER_ADDRESS.*this address holds its limit of 2 connections/);
+    await stack.program.waitForLine(/CONNECTIONS_PER_ADDRESS.*connection limit of 2 reached for this address/);
     one.destroy();
     await eventually(async () => expect(await echoOf(other, 'again').catch(String)).toBe('again'));
     two.destroy();
@@ -89,7 +89,7 @@ describe.concurrent('[limits]', () => {
     expect(await greedy.waitFor('error')).toMatchObject({
       code: 'TUNNEL_PORT_LIMIT',
       message:
-        'no room for another port: this account has 6 ports of [limits] tcp_port_range, and what is free is kept for others',
+        'cannot open another port: this account has 6 ports of [limits] tcp_port_range, and what is free is kept for others',
     });
     const modest = await startMany(keys.modest, 2);
     for (const nth of [1, 2]) expect(await echoOf((await modest.ready(nth)).assigned_port, 'hi')).toBe('hi');
@@ -124,7 +124,7 @@ describe.concurrent('[limits]', () => {
     expect(await answer.json()).toMatchObject({ code: 'AUTH_TOO_MANY_FAILURES' });
     const program = await harness.tcp(stack, 9);
     const { reason, delay_ms: delayMs } = await program.waitFor('reconnecting');
-    expect(reason).toMatch(/^too many refused keys from this address; try again in \d+ s$/);
+    expect(reason).toMatch(/^too many invalid API keys from this address; try again in \d+ s$/);
     // It waits as long as it was told to; trying earlier could only be refused again.
     expect(delayMs).toBeGreaterThan(20_000);
     // Who asks for nothing secret is not concerned.

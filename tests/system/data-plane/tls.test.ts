@@ -55,7 +55,7 @@ describe.concurrent('a server with a certificate', () => {
     expect(await program.exitCode()).toBe(2);
     expect(program.events('error')).toMatchObject([{ code: 'CLIENT_CERTIFICATE', fatal: true }]);
     expect(program.stderr).toEqual([
-      expect.stringMatching(`^tunnel: the certificate of ${secure.control} was not accepted: .*self-signed`),
+      expect.stringMatching(`^tunnel: the certificate of ${secure.control} is not trusted: .*self-signed`),
       expect.stringContaining('ca_file'),
     ]);
     expect(program.stderr[1]).toContain('--insecure');
@@ -65,7 +65,7 @@ describe.concurrent('a server with a certificate', () => {
     const program = await harness.tcp(secure, 9);
     expect(await program.exitCode()).toBe(2);
     expect(program.stderr).toEqual([
-      `tunnel: ${secure.control} speaks TLS on its control port`,
+      `tunnel: ${secure.control} requires TLS on the control port`,
       expect.stringMatching(/tls: true.*--tls/),
     ]);
   });
@@ -76,7 +76,7 @@ describe.concurrent('a server without a certificate', () => {
     const program = await harness.tcp(plain, 9, { flags: ['--tls', '--insecure'] });
     expect(await program.exitCode()).toBe(2);
     expect(program.stderr).toEqual([
-      `tunnel: ${plain.control} does not speak TLS on its control port`,
+      `tunnel: ${plain.control} does not use TLS on the control port`,
       expect.stringMatching(/tls: false.*--no-tls/),
     ]);
   });

@@ -33,7 +33,7 @@ const refusals = {
   domain: { status: 404, code: 'DOMAIN_UNKNOWN', error: 'no such domain' },
   reservation: { status: 404, code: 'RESERVATION_UNKNOWN', error: 'no such reservation' },
   tunnel: { status: 404, code: 'TUNNEL_UNKNOWN', error: 'no such tunnel' },
-  capture: { status: 404, code: 'CAPTURE_UNKNOWN', error: 'no such request among those kept for this tunnel' },
+  capture: { status: 404, code: 'CAPTURE_UNKNOWN', error: 'no such captured request for this tunnel' },
 } satisfies Record<string, Refusal>;
 
 export class ScriptedPlatform {

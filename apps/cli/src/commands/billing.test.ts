@@ -80,7 +80,7 @@ describe('the cap', () => {
   });
 
   it('is told in the words of the platform when the plan is free', async () => {
-    const error = 'a spend cap is for pay-as-you-go plans; the plan `free` costs nothing for usage';
+    const error = 'spend caps are for pay-as-you-go plans; usage is free on the plan `free`';
     const body = { error, code: 'BILLING_CAP_NOT_PAYG', request_id: 'req-1' };
     platform.trap('/billing', 400, JSON.stringify(body), { 'content-type': 'application/json' });
     const { code, io } = await billing(['cap', '5']);

@@ -65,7 +65,7 @@ describe('by the login', () => {
   it('ends with 1 when nothing matched, and closes the others when something did', async () => {
     const none = await close(['nope', '--yes']);
     expect([none.code, none.out]).toEqual([1, '']);
-    expect(none.err).toContain("tunnel: you have no live tunnel 'nope'\n  List them: `tunnel list`.");
+    expect(none.err).toContain("tunnel: you have no open tunnel 'nope'\n  List your tunnels with `tunnel list`.");
     const some = await close(['nope', 'db', '--yes']);
     expect([some.code, some.out, some.err]).toEqual([0, 'db (laptop): closed\n', none.err]);
   });

@@ -124,7 +124,7 @@ describe('domains add', () => {
   });
 
   it.each([
-    [400, 'DOMAIN_INVALID', "domain 'localhost' is not valid: it has one label", 'Use a host name that is yours'],
+    [400, 'DOMAIN_INVALID', "domain 'localhost' is not valid: it has one label", 'Use a host name that you own'],
     [403, 'DOMAIN_LIMIT', 'domain limit of 3 reached', 'Remove one that you no longer use: `tunnel domains remove'],
   ])('%i %s: the words of the platform, what to do next, and exit 2', async (status, code, error, next) => {
     platform.trap('/domains', status, refusal(code, error));

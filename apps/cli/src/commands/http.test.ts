@@ -132,7 +132,7 @@ describe('tunnel http', () => {
     const trusting = start(['--json', '--https', '--local-tls-no-verify']);
     const refused = await visit((await eventOf(strict.io, 'ready'))['public_url'], '/');
     expect(refused.status).toBe(502);
-    await eventually(() => expect(strict.io.err()).toContain('was not accepted: self-signed certificate'));
+    await eventually(() => expect(strict.io.err()).toContain('is not trusted: self-signed certificate'));
     expect(await visit((await eventOf(trusting.io, 'ready'))['public_url'], '/')).toEqual({
       status: 200,
       text: 'over TLS',

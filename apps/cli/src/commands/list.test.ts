@@ -157,7 +157,7 @@ describe('tunnel requests', () => {
     platform.tunnels = [tunnel('web'), tunnel('web', { tunnel_id: 'tun_other', client_name: 'server' })];
     const { code, out, err } = await outcome(['requests', 'web']);
     expect([code, out]).toEqual([2, '']);
-    expect(err).toContain("tunnel: 'web' fits 2 live tunnels\n  Give the id of one.\n");
+    expect(err).toContain("tunnel: 'web' matches 2 open tunnels\n  Use the tunnel id instead.\n");
     expect(err).toMatch(/laptop.* tun_web\n.*server.* tun_other\n$/);
     expect((await outcome(['requests', 'tun_other'])).code).toBe(0);
   });
@@ -166,7 +166,7 @@ describe('tunnel requests', () => {
     const unknown = await outcome(['requests', 'shop']);
     expect([unknown.code, unknown.err]).toEqual([
       2,
-      "tunnel: you have no live tunnel 'shop'\n  List them: `tunnel list`.\n",
+      "tunnel: you have no open tunnel 'shop'\n  List your tunnels with `tunnel list`.\n",
     ]);
     const other = await outcome(['requests', 'db']);
     expect([other.code, other.err]).toEqual([2, "tunnel: 'db' is a tcp tunnel: only http tunnels have requests.\n"]);
@@ -303,7 +303,7 @@ describe('tunnel replay', () => {
     const unknown = await outcome(['replay', 'req_8']);
     expect([unknown.code, unknown.err]).toEqual([
       2,
-      "tunnel: no live tunnel of yours has kept the request 'req_8'\n  List those that were kept: `tunnel requests <tunnel>`.\n",
+      "tunnel: none of your open tunnels captured a request 'req_8'\n  List the captured requests with `tunnel requests <tunnel>`.\n",
     ]);
     const away = JSON.stringify({ error: 'region fra does not answer', code: 'EDGE_AWAY', request_id: 'r' });
     platform.trap('/usage/tunnels/tun_web/requests', 502, away);

@@ -63,8 +63,8 @@ describe('reserve', () => {
     [409, 'TUNNEL_SUBDOMAIN_IN_USE', "subdomain 'shop' is already in use", 'Choose another name.'],
     [409, 'TUNNEL_PORT_IN_USE', 'port 20042 is already in use', 'Choose another port, or leave it out'],
     [403, 'RESERVATION_LIMIT', 'reservation limit of 3 reached', 'Release one that you no longer use'],
-    [400, 'TUNNEL_SUBDOMAIN_INVALID', "subdomain 'www' is not valid: it is reserved", 'Use 1 to 63 letters'],
-    [403, 'TUNNEL_CUSTOM_SUBDOMAIN', 'subdomains of your choice are not in the plan `free`', 'change to a plan'],
+    [400, 'TUNNEL_SUBDOMAIN_INVALID', "subdomain 'www' is not valid: it is reserved", 'Use 1 to 63 lowercase letters'],
+    [403, 'TUNNEL_CUSTOM_SUBDOMAIN', 'the plan `free` does not include custom subdomains', 'switch to a plan'],
   ])('%i %s: the words of the platform, what to do next, and exit 2', async (status, code, error, next) => {
     platform.trap('/reservations', status, refusal(code, error));
     const ran = await tunnel(['reserve', 'shop']);

@@ -16,7 +16,7 @@ it('a name that an own tunnel has: the message to the letter, then which tunnel,
 it('a name of which the edge says nothing: nothing is said of a holder', () => {
   expect(inUse()).toEqual([
     "tunnel: subdomain 'shop' is already in use",
-    '  Ask for another subdomain, or leave the choice to the edge.',
+    '  Choose another subdomain, or let the edge assign a name.',
   ]);
 });
 

@@ -121,7 +121,7 @@ const PAST_DUE = () => new Fault('ACCOUNT_PAST_DUE', { days: 7 });
 
 describe.each([
   ['over its spend cap', CAP, 'spend cap of $5.00 reached'],
-  ['past due', PAST_DUE, 'the account is past due: a payment failed, and the 7 days since are over'],
+  ['past due', PAST_DUE, 'the account is past due: a payment failed more than 7 days ago'],
 ])('an account that is %s', (_, fault, text) => {
   it('ends the client with 6 when its tunnel is refused, after one try', async () => {
     backend.refuse = fault;
@@ -157,7 +157,7 @@ it('one tunnel over a plan that allows less ends with its reason, and the others
   for (const name of ['old', 'new']) await eventually(async () => expect(await visit(name)).toBe(200));
   backend.closeTunnels(['new'], new Fault('TUNNEL_OVER_PLAN', { plan: 'free', limit: 1 }));
   await eventually(() =>
-    expect(io.out() + io.err()).toContain('the plan `free` allows 1 tunnels, and this one is over that'),
+    expect(io.out() + io.err()).toContain('the plan `free` allows 1 tunnels, and this tunnel exceeds the limit'),
   );
   expect([await visit('old'), await visit('new')]).toEqual([200, 404]);
   expect(backend.asked.toSorted()).toEqual(['new', 'old']);

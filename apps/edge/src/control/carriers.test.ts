@@ -67,7 +67,7 @@ describe('at the control port', () => {
       await openCarrier(fixture.port, token);
       const again = await askUpgrade(fixture.port, { token });
       expect(again.status).toBe(401);
-      expect(again.text).toMatch(/\r\n\r\nthe carrier token is unknown or was used before\n$/);
+      expect(again.text).toMatch(/\r\n\r\nthe carrier token is unknown or was already used\n$/);
     });
 
     it('with a token that is older than 30 s, or of a connection that is gone', async () => {
@@ -85,7 +85,7 @@ describe('at the control port', () => {
       for (const token of all.slice(0, 16)) await openCarrier(fixture.port, token);
       const answer = await askUpgrade(fixture.port, { token: all[16] as string });
       expect(answer.status).toBe(429);
-      expect(answer.text).toContain('the session holds its limit of 16 carriers');
+      expect(answer.text).toContain('carrier limit of 16 per session reached');
     });
 
     it('when it asks for another protocol', async () => {

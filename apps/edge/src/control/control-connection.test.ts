@@ -84,7 +84,7 @@ describe('the first frame', () => {
     const client = await connect();
     client.send({ type: 'Auth', versions: [7, 8], token: 'op' });
     const error = await client.next('AuthError');
-    expect(error.message).toBe('protocol versions 7, 8 are not spoken here (this edge speaks 1)');
+    expect(error.message).toBe('protocol versions 7, 8 are not supported (this edge supports 1)');
     expect((await client.closed).code).toBe(4401);
   });
 

@@ -128,7 +128,7 @@ describe('a refusal', () => {
     const small = await startControl({ clock: new FakeClock(), tunnelsPerSession: 1 });
     const { client: full } = await RawClient.enter(small.port, 'op');
     await full.registered();
-    expect((await full.refused()).message).toBe('this session holds its limit of 1 tunnels');
+    expect((await full.refused()).message).toBe('tunnel limit of 1 per session reached');
     await small.stop();
   });
 });

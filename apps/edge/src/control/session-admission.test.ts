@@ -35,7 +35,7 @@ describe('one account', () => {
     for (let n = 0; n < 12; n += 1) await RawClient.enter(fixture.port, n % 2 === 0 ? 'alice' : 'alice-2');
     expect(await refusalOf('alice')).toEqual({
       code: 'SESSION_LIMIT',
-      message: 'no room for another session: this account holds its limit of 64 connections',
+      message: 'cannot open another session: this account holds its limit of 64 connections',
       retryable: true,
     });
     await RawClient.enter(fixture.port, 'bob');
@@ -102,7 +102,10 @@ describe('connections that have not authenticated', () => {
     for (let n = 0; n < 256; n += 1) await idle();
     await eventually(() => expect(admission.used.control).toBe(256));
     const { status, text } = await askUpgrade(fixture.port, { path: '/_control', upgrade: 'websocket' });
-    expect([status, text]).toEqual([429, expect.stringMatching(/Retry-After: 1\r\n.*256 connections that have not/s)]);
+    expect([status, text]).toEqual([
+      429,
+      expect.stringMatching(/Retry-After: 1\r\n.*limit of 256 unauthenticated connections/s),
+    ]);
     sockets.shift()?.destroy();
     await eventually(() => expect(admission.used.control).toBe(255));
     await RawClient.enter(fixture.port, 'bob');

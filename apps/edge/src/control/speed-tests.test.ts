@@ -134,7 +134,7 @@ describe('/_speed', () => {
     const over = await ask('?bytes=1', 'alice-2');
     const words = await over.text();
     expect([over.status, Number(over.headers.get('retry-after'))]).toEqual([429, SPEED_WINDOW_MS / 1000 + 1]);
-    expect(words).toContain('67108864 bytes within a minute');
+    expect(words).toContain('67108864 bytes per minute');
     expect(await statusOf('', 'alice', post(1))).toBe(429);
     expect([await statusOf('?bytes=0'), await statusOf('?bytes=1', 'bob')]).toEqual([200, 200]);
     await clock.advance(SPEED_WINDOW_MS + 1000);

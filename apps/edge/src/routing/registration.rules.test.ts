@@ -106,7 +106,7 @@ describe('what is refused', () => {
   });
 
   it('a protocol that is not in this version', () => {
-    expect(refusal({ protocol: 'sctp' })).toBe('tunnels of protocol `sctp` are not in this version');
+    expect(refusal({ protocol: 'sctp' })).toBe('this edge does not support `sctp` tunnels');
   });
 
   it('udp and p2p where client and edge have not agreed on them, or the operator does not want them', () => {
@@ -116,7 +116,7 @@ describe('what is refused', () => {
     ] as const) {
       const others = FACTS.capabilities.filter((agreed) => agreed !== capability);
       expect(refusal({ protocol }, { capabilities: others })).toBe(
-        `tunnels of protocol \`${protocol}\` are not in this version`,
+        `this edge does not support \`${protocol}\` tunnels`,
       );
       const decision = decide({ protocol }, { switchedOff: [protocol] });
       expect(decision).toMatchObject({ kind: 'refused', fault: { code: 'TUNNEL_PROTOCOL_OFF', retryable: false } });
@@ -134,7 +134,7 @@ describe('what is refused', () => {
     expect(refusal({ ...tls, health_check: { type: 'http', path: '/' } })).toBe(
       'a health check of a tls tunnel is of type tcp',
     );
-    expect(refusal(tls, { capabilities: ['datagram'] })).toBe('tunnels of protocol `tls` are not in this version');
+    expect(refusal(tls, { capabilities: ['datagram'] })).toBe('this edge does not support `tls` tunnels');
   });
 
   it('an own domain that is none, or goes with another protocol', () => {
@@ -155,7 +155,7 @@ describe('what is refused', () => {
   it('a port outside of the range, and a tunnel over the limit', () => {
     expect(refusal({ remote_port: 80 })).toBe('port 80 is not allowed: use 20000-20099');
     expect(refusal({ protocol: 'udp', remote_port: 20000 })).toBe('port 20000 is not allowed: use 20100-20199');
-    expect(refusal({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
+    expect(refusal({}, { tunnelCount: 2 })).toBe('tunnel limit of 2 per session reached');
   });
 });
 
@@ -300,7 +300,7 @@ describe('a tunnel that wants into a group', () => {
   });
 
   it('counts against the limit, and never when it returns', () => {
-    expect(wantedOf({}, { tunnelCount: 2 })).toBe('this session holds its limit of 2 tunnels');
+    expect(wantedOf({}, { tunnelCount: 2 })).toBe('tunnel limit of 2 per session reached');
     expect(wantedOf({}, { tunnelCount: 2, heldEndpoint: { kind: 'member', groupId: 'g' } })).toMatchObject({
       kind: 'group',
     });
@@ -333,7 +333,7 @@ describe('what a service is told as Host', () => {
     'a'.repeat(261),
   ])('%j is refused, and named', (host_header) => {
     expect(refusal({ protocol: 'http', host_header })).toMatch(
-      /^host header `.*` is not a host name with an optional port$/,
+      /^invalid host header `.*`: expected a host name with an optional port$/,
     );
   });
 });

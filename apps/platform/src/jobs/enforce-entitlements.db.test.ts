@@ -23,7 +23,7 @@ import { storeRecords } from '../services/tunnels/store-records.ts';
 import { enforceEntitlements } from './enforce-entitlements.ts';
 import { withJobLock } from './jobs.ts';
 
-const PAST_DUE = 'the account is past due: a payment failed, and the 7 days since are over';
+const PAST_DUE = 'the account is past due: a payment failed more than 7 days ago';
 
 let fixture: LinkFixture;
 let edge: Edge;
@@ -177,7 +177,7 @@ describe('tunnels of an account whose subscription has ended', () => {
     expect(await told()).toEqual([]);
     await endSubscription(account);
     await run();
-    const message = 'the subscription has ended: the plan `free` allows 10 tunnels, and this one is over that';
+    const message = 'the subscription has ended: the plan `free` allows 10 tunnels, and this tunnel exceeds the limit';
     const tunnel_ids = [...newest, ids[10]];
     expect(await told()).toEqual([
       { kind: 'tunnels-closed', account_id: account.accountId, tunnel_ids, code: 'TUNNEL_OVER_PLAN', message },

@@ -124,11 +124,11 @@ describe('clear text', () => {
     expect(await verdictOf(`${open}api_url = "https://localhost:4041"`, TLS)).toMatch(/^ok/);
     expect(await verdictOf(`${open}api_url = "https://127.0.0.1:4041"`, TLS)).toMatch(/^ok/);
     const text = await verdictOf(`${open}api_url = "https://edge.example:4041"`, TLS);
-    expect(text).toContain('is not for edge.example, where the platform would reach REST');
+    expect(text).toContain('does not cover edge.example, the host in the URL');
     expect(text).toContain('DNS:localhost');
     // Without api_url the domain is what the platform is told.
     const asked = `${open}${LINK}platform_url = "https://platform.example"`;
-    expect(await verdictOf(asked, TLS)).toContain('is not for edge.example, where the platform would reach REST');
+    expect(await verdictOf(asked, TLS)).toContain('does not cover edge.example, the host in the URL');
     expect(await verdictOf(asked.replace('edge.example', 'localhost'), TLS)).toMatch(/^ok/);
   });
 });

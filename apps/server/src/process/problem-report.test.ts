@@ -17,7 +17,7 @@ it('a refused config is one line with the next step, and exit code 2', () => {
   });
   expect(report(problem)).toEqual({
     code: 2,
-    text: 'tunnel-server: server.toml:3: unknown key `server.prot` (did you mean `port`?). Remove the key, or use the suggested name.\n',
+    text: 'tunnel-server: server.toml:3: unknown key `server.prot` (did you mean `port`?). Remove the key or correct the spelling.\n',
   });
 });
 

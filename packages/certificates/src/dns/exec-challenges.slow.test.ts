@@ -111,9 +111,7 @@ describe('the program', () => {
       `#!/bin/sh\nsleep 600 &\necho $! > ${pid}\nhead -c 5000000 /dev/zero | tr '\\0' x\nexit 1\n`,
     );
     const message = await failure(hook(program).clear(NAME, 'v'));
-    expect(message).toMatch(
-      /^the program of `\[acme\] dns_exec` did not clear .*: it ended with code 1: x{1000,1024}$/,
-    );
+    expect(message).toMatch(/^the `\[acme\] dns_exec` program failed to clear .*: it ended with code 1: x{1000,1024}$/);
     const child = Number(await readFile(pid, 'utf8'));
     await eventually(() => expect(isProcessAlive(child)).toBe(false));
   });

@@ -177,6 +177,6 @@ describe('a server that does not answer', () => {
     await clock.advance(24_000);
     expect(events.some((event) => event.type === 'reconnecting')).toBe(false);
     await clock.advance(1000);
-    expect(events).toContainEqual(expect.objectContaining({ reason: 'nothing was heard for 25 s' }));
+    expect(events).toContainEqual(expect.objectContaining({ reason: 'no data received for 25 s' }));
   });
 });

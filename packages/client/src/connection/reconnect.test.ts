@@ -207,7 +207,7 @@ describe('a refused tunnel', () => {
       type: 'TunnelError',
       tunnel_id: tunnel.tunnelId,
       code: 'TUNNEL_CLOSED_BY_OPERATOR',
-      message: 'the tunnel was closed through the edge',
+      message: 'the tunnel was closed through the edge API',
       retryable: false,
     });
     await eventually(() => expect(tunnel.state).toBe('closed'));

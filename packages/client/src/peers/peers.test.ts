@@ -192,7 +192,7 @@ describe('refusals', () => {
     edge.capabilities = ['datagram'];
     const other = await join('subscriber');
     others.push(other);
-    const fault = { code: 'CLIENT_EDGE_TOO_OLD', message: 'the edge does not know p2p tunnels' };
+    const fault = { code: 'CLIENT_EDGE_TOO_OLD', message: 'the edge does not support p2p tunnels' };
     await expect(other.connectPeer({ p2pName: NAME, secret: SECRET })).rejects.toMatchObject(fault);
     await expect(other.open({ protocol: 'p2p', p2pName: NAME, secret: SECRET, localPort: 1 })).rejects.toMatchObject(
       fault,

@@ -38,7 +38,7 @@ export const replay = async (
   const { requestHead: head, replayProblem } = record;
   if (head === null || replayProblem !== null) {
     throw new Fault('CLIENT_USAGE', {
-      reason: `the request cannot be sent again: ${replayProblem ?? 'it was not kept'}`,
+      reason: `the request cannot be replayed: ${replayProblem ?? 'it was not kept'}`,
     });
   }
   const message = await messageOf(record, head, edit);

@@ -150,7 +150,7 @@ describe('an https tunnel', () => {
   it('says what is wrong with the certificate, to the edge and to its owner', async () => {
     const port = await serve((_request, response) => response.end(), true);
     const tunnel = await open(port, { protocol: 'https' });
-    const words = `the certificate of 127.0.0.1:${port} was not accepted: self-signed certificate`;
+    const words = `the certificate of 127.0.0.1:${port} is not trusted: self-signed certificate`;
     await expect(visit(tunnel)).rejects.toThrow(`dial-refused: ${words}`);
     await eventually(() =>
       expect(statuses).toContainEqual(

@@ -55,7 +55,7 @@ it('an edge that does not know own domains is not asked: it would give another n
   const client = await dial();
   await expect(client.open(SHOP)).rejects.toMatchObject({
     code: 'CLIENT_EDGE_TOO_OLD',
-    message: 'the edge does not know own-domain tunnels',
+    message: 'the edge does not support own-domain tunnels',
   });
   expect(edge.session.all('RegisterTunnel')).toEqual([]);
 });

@@ -80,7 +80,7 @@ it('an edge that does not know tls is not asked; the tunnel is refused in plain 
   for (const host of [{ subdomain: 'db' }, { domain: 'db.example.net' }]) {
     await expect(other.open({ ...spec, ...host })).rejects.toMatchObject({
       code: 'CLIENT_EDGE_TOO_OLD',
-      message: 'the edge does not know tls tunnels',
+      message: 'the edge does not support tls tunnels',
     });
   }
   expect(edge.session.all('RegisterTunnel')).toEqual([]);

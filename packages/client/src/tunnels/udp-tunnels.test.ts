@@ -61,7 +61,7 @@ it('an edge that does not know udp is not asked; the tunnel is refused in plain 
   });
   await expect(other.open({ protocol: 'udp', localPort: 53 })).rejects.toMatchObject({
     code: 'CLIENT_EDGE_TOO_OLD',
-    message: 'the edge does not know udp tunnels',
+    message: 'the edge does not support udp tunnels',
   });
   expect(faults).toMatchObject([{ final: true, fault: { code: 'CLIENT_EDGE_TOO_OLD' } }]);
   expect(edge.session.all('RegisterTunnel')).toEqual([]);

@@ -156,6 +156,6 @@ it('somebody who is refused reads who it is, and finds the way out', () => {
     ask({ headers: [COOKIE] }, () => ({ kind: 'cookie-opened', session: sessionOf() }), [refused]),
   );
   expect(page.status).toBe(403);
-  expect(page.body).toContain('anna@example.com may not visit this tunnel.');
+  expect(page.body).toContain('anna@example.com is not allowed to visit this tunnel.');
   expect(page.body).toContain('action="/.tunnel/logout"');
 });

@@ -55,7 +55,7 @@ describe('a visitor that speaks HTTP reads a 502', () => {
     const path = await startDown();
     const page = await ask(path.port);
     expect(page).toMatchObject({ status: 502, code: 'GROUP_UNHEALTHY', connection: 'close' });
-    expect(page.body).toContain('No healthy member serves this address right now.');
+    expect(page.body).toContain('No healthy group member is available for this address.');
     const { body } = await ask(path.port, { accept: 'application/json' });
     expect(JSON.parse(body)).toMatchObject({ code: 'GROUP_UNHEALTHY' });
     await expectOver(path, path.members);

@@ -77,7 +77,7 @@ describe('the way to the processor', () => {
     await expect(look()).rejects.toMatchObject({
       code: 'BILLING_PROCESSOR_REFUSED',
       status: 502,
-      message: 'the payment processor refused: No such thing: x',
+      message: 'the payment processor rejected the request: No such thing: x',
     });
     expect(lines).toContain('resource_missing');
   });

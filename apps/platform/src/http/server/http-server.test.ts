@@ -124,9 +124,7 @@ describe('the HTTP server of the platform', () => {
     const { port } = server.address;
     const answer = await say(port, `GET /address HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1.1 421 /);
-    expect(answer).toContain(
-      `{"error":"this platform does not answer to the host \`${name}\`","code":"API_WRONG_HOST"`,
-    );
+    expect(answer).toContain(`{"error":"this platform does not serve the host \`${name}\`","code":"API_WRONG_HOST"`);
     for (const path of ['/nothing', '/', '/healthy', '/internal', '/health/db/x', '/internal/edge']) {
       expect([path, await statusOf(port, path, `Host: ${name}`)]).toEqual([path, '421']);
     }

@@ -92,7 +92,7 @@ describe('the HTTP shell', () => {
   });
 
   it('tells nothing of the inside, and says 503 with Retry-After while the database is away', async () => {
-    expect(await refusal(await app.request('/broken'))).toEqual([500, 'INTERNAL', 'something went wrong on our side']);
+    expect(await refusal(await app.request('/broken'))).toEqual([500, 'INTERNAL', 'internal error']);
     const away = await app.request('/away');
     expect(away.headers.get('retry-after')).toBe('2');
     expect((await refusal(away)).slice(0, 2)).toEqual([503, 'DATABASE_AWAY']);

@@ -53,7 +53,7 @@ describe('an operator', () => {
     const { accountId, email } = await addAccount(fixture.db);
     await expect(setPlan(fixture, OPERATOR, { email, plan: 'gold' })).rejects.toMatchObject({
       code: 'PLAN_UNKNOWN',
-      message: 'there is no plan `gold` (there are: free, payg)',
+      message: 'there is no plan `gold` (available: free, payg)',
     });
     expect(await setPlan(fixture, OPERATOR, { email, plan: 'payg' })).toEqual({ changed: true });
     expect(await setPlan(fixture, OPERATOR, { email, plan: 'payg' })).toEqual({ changed: false });

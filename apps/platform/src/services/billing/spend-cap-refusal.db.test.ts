@@ -100,7 +100,7 @@ describe('an account that is past due', () => {
     fixture.clock.setWallClock(NOON + PAST_DUE_GRACE_MS - 1);
     expect(await open(account)).toEqual({ ok: true });
     fixture.clock.setWallClock(NOON + PAST_DUE_GRACE_MS);
-    const message = 'the account is past due: a payment failed, and the 7 days since are over';
+    const message = 'the account is past due: a payment failed more than 7 days ago';
     const refused = { ok: false, code: 'ACCOUNT_PAST_DUE', message };
     expect(await open(account)).toEqual(refused);
     expect(await openTunnel(fixture, edge.actor, question)).toEqual(refused);

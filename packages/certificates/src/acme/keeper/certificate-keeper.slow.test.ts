@@ -131,7 +131,7 @@ it('a limit is waited for as long as the authority says', async () => {
   expect(life.tryAt - clock.now()).toBeGreaterThan(119 * MINUTE);
   expect([results, life.lastError]).toEqual([
     ['rate_limited'],
-    'the certificate authority limits orders: too many orders',
+    'rate limit of the certificate authority reached: too many orders',
   ]);
   await clock.advance(119 * MINUTE);
   expect(server.count('new-order')).toBe(1);
@@ -145,7 +145,7 @@ it('an order that hangs is taken up again, no second one is made', async () => {
   const { id } = await store.want(['a.example.com']);
   startKeeper([http()]);
   const { life } = await failedOnce(id);
-  expect(life.lastError).toContain('was not done with the order within 90 s');
+  expect(life.lastError).toContain('did not finish the order within 90 s');
   server.hangs = false;
   await clock.advance(MINUTE);
   await issued(id);
@@ -174,7 +174,7 @@ it('after a refused validation the next challenge has its turn', async () => {
   const { id } = await store.want(['a.example.com']);
   startKeeper([http(), tls()]);
   const { life } = await failedOnce(id);
-  expect(life.lastError).toContain('a.example.com was not validated by http-01');
+  expect(life.lastError).toContain('could not validate a.example.com with http-01');
   await clock.advance(MINUTE);
   await issued(id);
   expect(server.orders).toHaveLength(2);

@@ -151,7 +151,7 @@ describe('a proxy that says no', () => {
     expect(without.message).toContain('asks for a user name and a password');
     const wrong = await failure(dial(`http://ann:wrong-pass@127.0.0.1:${proxy.port}`, 'edge.test:443'));
     expect(wrong.message).toBe(
-      `the proxy http://127.0.0.1:${proxy.port} lets nobody through: it does not accept the user name and the password`,
+      `authentication at the proxy http://127.0.0.1:${proxy.port} failed: it does not accept the user name and the password`,
     );
     expect(inspect(wrong, { depth: 9, showHidden: true })).not.toMatch(/wrong-pass|ann:/);
   });
@@ -187,7 +187,7 @@ describe('a proxy that says no', () => {
     const { port } = await refuse(answer);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
     expect(fault).toMatchObject({ code: 'CLIENT_PROXY_REFUSED', retryable: false });
-    expect(fault.message).toBe(`the proxy http://127.0.0.1:${port} does not lead to edge.test:443: ${words}`);
+    expect(fault.message).toBe(`the proxy http://127.0.0.1:${port} rejected the connection to edge.test:443: ${words}`);
   });
 
   it('its words are cut at 200 characters', async () => {

@@ -197,7 +197,7 @@ describe('a visitor of a udp tunnel', () => {
     const over = visitors.at(-1);
     await eventually(() => expect(over?.refused).toMatchObject({ code: 'limit' }));
     expect(faults()).toMatchObject([
-      { fault: { code: 'CLIENT_FLOW_LIMIT', message: 'this client holds its limit of 24 flows' } },
+      { fault: { code: 'CLIENT_FLOW_LIMIT', message: 'limit of 24 UDP flows reached for this client' } },
     ]);
     expect(handler.served).toBe(24);
     first?.stream.reset({ code: 'cancelled', text: 'idle' });

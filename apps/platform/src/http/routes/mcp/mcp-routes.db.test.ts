@@ -36,7 +36,7 @@ describe('401', () => {
       `Bearer resource_metadata="${METADATA}", scope="tunnels:read"`,
     ]);
     expect(await answer.json()).toEqual({
-      error: 'no API key was given',
+      error: 'no API key was sent',
       code: 'AUTH_TOKEN_MISSING',
       request_id: answer.headers.get('x-request-id'),
     });
