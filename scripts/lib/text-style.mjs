@@ -89,7 +89,8 @@ export function textsOfPage(source) {
 
 const plain = (text) =>
   text
-    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/<[^>]+>/g, ' ')
     .replace(/\*\*|__/g, '')
     .replace(/\s+/g, ' ')
