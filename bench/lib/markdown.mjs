@@ -35,19 +35,20 @@ export function renderComparison({ scenarios }) {
           }),
       ),
   );
-  return `### Beside the baseline\n\n| Scenario | Path | Figure | × before |\n|---|---|---|---|\n${rows.join('\n')}\n`;
+  return `### Compared with the baseline\n\n| Scenario | Path | Figure | × before |\n|---|---|---|---|\n${rows.join('\n')}\n`;
 }
 
 function renderHead({ date, quick, rounds, machine, versions }) {
   const nginx = versions.nginx === null ? 'nginx missing: no ratios' : `nginx ${versions.nginx}`;
   const wrk = versions.wrk == null ? '' : `, wrk ${versions.wrk}`;
-  const load = versions.load === versions.node ? '' : `, load and origin on node ${versions.load}`;
+  const load = versions.load === versions.node ? '' : `, load and origin on Node.js ${versions.load}`;
   return [
-    `## Figures of ${date.slice(0, 10)}${quick ? ' (quick run: rough)' : ''}`,
+    '## Results',
     '',
+    `- Date: ${date.slice(0, 10)}${quick ? ' (quick run, rough figures)' : ''}.`,
     `- Machine: ${machine.cores} cores of ${machine.model}, ${machine.memoryGib} GiB, ${machine.system}, kernel ${machine.kernel} (${machine.architecture}); load before the run ${machine.loadBefore}.`,
-    `- Versions: ours ${versions.ours}, node ${versions.node}${load}, ${nginx}${wrk}.`,
-    `- ${rounds === 1 ? '1 round' : `${rounds} rounds`}; each cell is the median and, in brackets, the range. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
+    `- Versions: ours ${versions.ours}, Node.js ${versions.node}${load}, ${nginx}${wrk}.`,
+    `- ${rounds === 1 ? '1 round' : `${rounds} rounds`}; a cell is the median, with the range in parentheses. The line below a heading says when and on which build a scenario was measured separately. 1 MB = 10^6 bytes, 1 GB = 10^9, 1 KB = 1000.`,
   ].join('\n');
 }
 
@@ -55,7 +56,7 @@ function renderTargets({ scenarios }) {
   const rows = scenarios.flatMap(({ name, targets, yardstick = 'nginx' }) =>
     targets.map(({ path, figure, kind, limit, measured, reached }) => {
       const unit = kind === 'ratioAtMost' ? ` × ${yardstick}` : '';
-      const said = { true: 'reached', false: '**missed**', null: 'not known' }[String(reached)];
+      const said = { true: 'reached', false: '**missed**', null: 'unknown' }[String(reached)];
       const value = cell(measured, kind === 'ratioAtMost' ? 2 : FIGURES[figure].digits);
       const least = kind === 'atLeast' ? 'at least ' : '';
       return `| ${name} | ${path} | ${FIGURES[figure].title} | ${least}${limit}${unit} | ${value} | ${said} |`;
@@ -90,7 +91,7 @@ const ownRun = (run) =>
   run === undefined
     ? []
     : [
-        `measured by itself on ${run.date.slice(0, 10)}: ours ${run.versions.ours}, node ${run.versions.node}, ${run.rounds} rounds, load before ${run.loadBefore}`,
+        `${run.date.slice(0, 10)}, ours ${run.versions.ours}, Node.js ${run.versions.node}, ${run.rounds} rounds, load ${run.loadBefore}`,
       ];
 
 function cell(value, digits) {

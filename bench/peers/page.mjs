@@ -27,17 +27,20 @@ function renderHead(record) {
   const said = Object.entries(versions).filter(([, version]) => version !== null);
   const nodes = runtimes.map(({ version }) => version).join(' and ');
   return [
-    '# Beside other tunnels',
+    '# Hatchway compared with other tunnels',
     '',
-    '![CPU of server and client together, ours and peers](benchmarks-peers.svg)',
+    'Compare the CPU time and memory of Hatchway (`ours`) with rathole, bore, rustunnel, frp, chisel and OpenSSH, and with nginx and plain TLS as lower bounds.',
     '',
-    `Written by \`npm run bench:peers\` on ${date.slice(0, 10)}${quick ? ' (quick: it shows that everything works, no more)' : ''}; every round is in`,
-    '[benchmarks-peers.json](benchmarks-peers.json). How to read it, and what each row is to a user: [benchmarks.md](benchmarks.md).',
+    '![CPU time of server and client together, Hatchway and other tunnels](benchmarks-peers.svg)',
+    '',
+    `Written by \`npm run bench:peers\` on ${date.slice(0, 10)}${quick ? ' (quick run: only shows that everything works)' : ''}. Every round is in`,
+    '[benchmarks-peers.json](benchmarks-peers.json). [benchmarks.md](benchmarks.md) explains how to read the tables.',
     '',
     `- Machine: ${machine.cores} cores of ${machine.model}, ${machine.memoryGib} GiB, ${machine.system}, kernel ${machine.kernel} (${machine.architecture}); load before the run ${machine.loadBefore}.`,
     `- Versions: Node.js ${nodes}; ${said.map(([name, version]) => `${name} ${version}`).join(', ')}.`,
-    `- ${least === most ? least : `${least} to ${most}`} ${most === 1 ? 'round' : 'rounds'} of ${seconds} s a measurement; a cell is the median and, in brackets, the range. CPU is that of both processes of a path, user and system. 1 GB = 10^9 bytes.`,
-    '- Peers run with their defaults and log warnings alone; where they have a faster setting, it has a line of its own. All share one network and process namespace, one certificate (P-256) and two cores with the load.',
+    `- ${least === most ? least : `${least} to ${most}`} ${most === 1 ? 'round' : 'rounds'} of ${seconds} s per measurement; a cell is the median, with the range in parentheses. CPU is user and system time of both processes of a path. 1 GB = 10^9 bytes.`,
+    '- Other tunnels run with their defaults and log only warnings. Faster settings have a separate line. Every program shares the network and process namespace, a P-256 certificate, and two cores with the load generator.',
+    '- `@26` after a path is the major version of Node.js; paths without a number run on the first version above.',
   ].join('\n');
 }
 
@@ -50,19 +53,15 @@ function renderTargets(record) {
   }).filter(Boolean);
   if (lines.length === 0) return '';
   const head = `| Row | Path | Figure | Target | ${runtimes.map(({ version }) => `Node.js ${version}`).join(' | ')} |`;
-  return ['## What we mean to reach', '', head, `|---|---|---|---|${'---|'.repeat(runtimes.length)}`, ...lines].join(
-    '\n',
-  );
+  return ['## Targets', '', head, `|---|---|---|---|${'---|'.repeat(runtimes.length)}`, ...lines].join('\n');
 }
 
 const wordsOf = ({ limits }) => limits.map(limitWords).join(', or ');
 
 function limitWords({ atMost, atLeast, fromNode24, of, ofFirstNode }) {
   if (atLeast !== undefined) return `at least ${atLeast}`;
-  const whom = ofFirstNode
-    ? '× the first Node.js'
-    : of && (of.length === 1 ? `× ${of[0]}` : '× the best of the others');
-  const newer = fromNode24 === undefined ? '' : ` (${fromNode24} from Node.js 24 on)`;
+  const whom = ofFirstNode ? '× the first Node.js' : of && (of.length === 1 ? `× ${of[0]}` : '× the best other path');
+  const newer = fromNode24 === undefined ? '' : ` (${fromNode24} from Node.js 24)`;
   return [`at most ${atMost}`, whom].filter(Boolean).join(' ') + newer;
 }
 
@@ -101,12 +100,12 @@ function renderRest({ paths, missing, failures }) {
   const notes = Object.entries(paths)
     .filter(([, { note }]) => note)
     .map(([name, { note }]) => `- \`${name}\`: ${note}.`);
-  const absent = missing.map((line) => `- Not there: ${line}.`);
+  const absent = missing.map((line) => `- Not measured: ${line}.`);
   const failed = failures.map(
     ({ row, path, message }) => `- Failed: ${path} in ${row}: ${message.replaceAll('|', '/')}.`,
   );
   const lines = [...notes, ...absent, ...failed];
-  return lines.length === 0 ? '' : ['## Beside the tables', '', ...lines].join('\n');
+  return lines.length === 0 ? '' : ['## Notes', '', ...lines].join('\n');
 }
 
 function cell(value, digits) {

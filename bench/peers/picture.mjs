@@ -7,13 +7,13 @@ import { summarizeRow } from './summary.mjs';
 /** What people ask first; the page has the rest. */
 const PANELS = [
   { row: 'tcp-bulk-down', title: 'Bulk download' },
-  { row: 'tcp-keep-alive', title: 'TCP: small requests, connections kept' },
-  { row: 'tcp-connect', title: 'TCP: a connection for each request' },
+  { row: 'tcp-keep-alive', title: 'TCP: small requests, keep-alive' },
+  { row: 'tcp-connect', title: 'TCP: a new connection per request' },
   { row: 'tcp-idle', title: 'Memory of an idle connection' },
-  { row: 'http-keep-alive', title: 'HTTP: small GETs, connections kept' },
-  { row: 'http-connect', title: 'HTTP: a connection for each GET' },
-  { row: 'https-keep-alive', title: 'HTTPS: small GETs, connections kept' },
-  { row: 'https-connect', title: 'HTTPS: a connection for each GET' },
+  { row: 'http-keep-alive', title: 'HTTP: small GETs, keep-alive' },
+  { row: 'http-connect', title: 'HTTP: a new connection per GET' },
+  { row: 'https-keep-alive', title: 'HTTPS: small GETs, keep-alive' },
+  { row: 'https-connect', title: 'HTTPS: a new connection per GET' },
 ];
 const UNITS = {
   cpuPerGb: 'CPU seconds per GB, less is better',
@@ -27,8 +27,8 @@ const FLOORS = ['nginx', 'nginx-tls', 'nginx-http', 'bare-tls'];
 export function renderPicture(record) {
   const { date, machine, runtimes } = record;
   return drawBars({
-    title: 'What a tunnel costs: both of its processes together, ours and others',
-    subtitle: 'Medians of one run on one machine. Blue: ours. Pale: nginx in two plain hops, or bare TLS: no tunnels.',
+    title: 'Cost of a tunnel: server and client together, Hatchway and other tunnels',
+    subtitle: 'Medians of one run on one machine. Blue: Hatchway. Pale: two nginx hops or plain TLS, without a tunnel.',
     foot: `${date.slice(0, 10)}, ${machine.cores} cores, Node.js ${runtimes[0].version}: npm run bench:peers`,
     panels: PANELS.map((panel) => panelOf(panel, record)).filter(({ bars }) => bars.length > 0),
   });

@@ -22,7 +22,10 @@ const isHttpOrRathole = (path) => isHttp(path) || path.name === 'rathole';
 const bulk = (direction) => ({
   name: `tcp-bulk-${direction}`,
   title: `Bulk ${direction === 'down' ? 'download' : 'upload'}, one stream`,
-  meaning: direction === 'down' ? 'a video, an image of a machine, a database dump' : 'a backup, an upload of photos',
+  meaning:
+    direction === 'down'
+      ? 'for example a video, a disk image or a database dump'
+      : 'for example a backup or a photo upload',
   takes: isTcp,
   rank: 'cpuPerGb',
   yardstick: 'nginx',
@@ -48,13 +51,13 @@ const requests = ({ keepAlive, ...row }) => ({
   measure: (stage) => measureSmallRequests(stage, { connections: VISITORS, keepAlive, warmUpRuns: WARM_UP_RUNS }),
 });
 
-const KEPT = `small GETs on ${VISITORS} connections that stay open`;
-const ANEW = `a connection for each small GET, ${VISITORS} at a time`;
+const KEPT = `small GETs on ${VISITORS} keep-alive connections`;
+const ANEW = `a new connection per small GET, ${VISITORS} at a time`;
 
 const idle = {
   name: 'tcp-idle',
   title: `Memory of ${IDLE.toLocaleString('en')} idle connections`,
-  meaning: 'chats, notifications, database pools: open all day, silent mostly',
+  meaning: 'for example chats, notifications or database connections: open all day, mostly silent',
   takes: isTcp,
   rank: 'kbPerConnection',
   yardstick: 'nginx',
@@ -82,8 +85,8 @@ const idle = {
 
 const besideBulk = {
   name: 'tcp-beside-bulk',
-  title: `Round trips of ${SMALL_BYTES} bytes beside a bulk download of the same client`,
-  meaning: 'a shell or a query while somebody downloads',
+  title: `Round trips of ${SMALL_BYTES} bytes during a bulk download of the same client`,
+  meaning: 'for example a shell or a database query during a large download',
   takes: isTcp,
   rank: 'p99Ms',
   figures: ['p50Ms', 'p99Ms', 'roundTripsPerSecond', 'mbPerSecond', 'shareOfAlone'],
@@ -110,11 +113,11 @@ export const ROWS = [
   bulk('up'),
   requests({
     ...{ name: 'tcp-keep-alive', title: `TCP tunnels: ${KEPT}`, keepAlive: true, takes: isTcp, yardstick: 'nginx' },
-    meaning: 'an API behind a TCP tunnel, a database that is asked small things',
+    meaning: 'for example an API behind a TCP tunnel, or short database queries',
   }),
   requests({
     ...{ name: 'tcp-connect', title: `TCP tunnels: ${ANEW}`, keepAlive: false, takes: isTcp, yardstick: 'nginx' },
-    meaning: 'webhooks, health checks, clients that keep nothing open',
+    meaning: 'for example webhooks, health checks or clients without keep-alive',
   }),
   requests({
     ...{
@@ -124,7 +127,7 @@ export const ROWS = [
       takes: isHttpOrRathole,
       yardstick: 'nginx-http',
     },
-    meaning: 'a page with 50 assets',
+    meaning: 'for example a page with 50 assets',
   }),
   requests({
     ...{
@@ -134,7 +137,7 @@ export const ROWS = [
       takes: isHttpOrRathole,
       yardstick: 'nginx-http',
     },
-    meaning: 'webhooks to a name, visitors who come once',
+    meaning: 'for example webhooks to a hostname, or first-time visitors',
   }),
   requests({
     ...{
@@ -144,7 +147,7 @@ export const ROWS = [
       takes: isHttps,
       yardstick: 'bare-tls',
     },
-    meaning: 'the page with 50 assets, as browsers ask for it',
+    meaning: 'a page with 50 assets over TLS, as browsers request it',
   }),
   requests({
     ...{
@@ -154,7 +157,7 @@ export const ROWS = [
       takes: isHttps,
       yardstick: 'bare-tls',
     },
-    meaning: 'a full handshake for each: the price of a first visit',
+    meaning: 'a full TLS handshake per request: the cost of a first visit',
   }),
   idle,
   besideBulk,

@@ -6,7 +6,7 @@ const KNOWN_BY = { basic: 'a password', login: 'the cookie of a login', token: '
 
 const policyScenario = ({ name, title, paths, yardstick, targets }) => ({
   name,
-  title: `HTTP, ${title}: small GETs on 50 connections that stay open`,
+  title: `HTTP, ${title}: small GETs on 50 keep-alive connections`,
   protocol: 'http',
   needs: ['wrk'],
   figures: PER_REQUEST,
@@ -20,14 +20,14 @@ const policyScenario = ({ name, title, paths, yardstick, targets }) => ({
 export const httpPolicyScenarios = [
   policyScenario({
     name: 'http-policy-none',
-    title: 'a tunnel without rules beside the state before (--baseline)',
+    title: 'a tunnel without rules, compared with an earlier build (--baseline)',
     paths: ['ours'],
     yardstick: 'before',
     targets: [{ path: 'ours', figure: 'cpuPerRequestUs', ratioAtMost: 1.02 }],
   }),
   policyScenario({
     name: 'http-policy-10',
-    title: 'what ten rules cost',
+    title: 'cost of ten rules',
     paths: ['ours', 'ours-policy-10'],
     yardstick: 'ours',
     targets: [{ path: 'ours-policy-10', figure: 'cpuPerRequestUs', ratioAtMost: 1.15 }],
@@ -36,7 +36,7 @@ export const httpPolicyScenarios = [
   ...Object.entries(KNOWN_BY).map(([method, words]) =>
     policyScenario({
       name: `http-policy-auth-${method}`,
-      title: `what it costs to know a visitor by ${words}`,
+      title: `cost of authenticating a visitor by ${words}`,
       paths: [`ours-open-${method}`, `ours-${method}`],
       yardstick: `ours-open-${method}`,
       targets: [{ path: `ours-${method}`, figure: 'cpuPerRequestUs', ratioAtMost: 1.2 }],

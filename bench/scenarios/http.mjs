@@ -59,7 +59,7 @@ const smallRequests = ({ name, title, connections, keepAlive, ...more }) => ({
 const keepAlive = (connections) =>
   smallRequests({
     name: `http-keep-alive-${connections}`,
-    title: `HTTP, small GETs on ${connections} connections that stay open`,
+    title: `HTTP, small GETs on ${connections} keep-alive connections`,
     connections,
     keepAlive: true,
     targets: [
@@ -71,7 +71,7 @@ const keepAlive = (connections) =>
 const connect = (connections) =>
   smallRequests({
     name: `http-connect-${connections}`,
-    title: `HTTP, a connection per small GET, ${connections} at a time`,
+    title: `HTTP, a new connection per small GET, ${connections} at a time`,
     connections,
     keepAlive: false,
     targets: [{ path: 'ours', figure: 'cpuPerRequestUs', ratioAtMost: 4.5, ratioAtMostFromNode24: 3 }],
@@ -79,7 +79,7 @@ const connect = (connections) =>
 
 const large = {
   name: 'http-large',
-  title: 'HTTP, responses of 1 MB on 50 connections that stay open',
+  title: 'HTTP, responses of 1 MB on 50 keep-alive connections',
   protocol: 'http',
   needs: ['wrk'],
   figures: ['mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', 'p50Ms', 'p99Ms', ...PEAK_MEMORY],
@@ -102,7 +102,7 @@ const large = {
 
 const captures = smallRequests({
   name: 'http-captures',
-  title: 'HTTP, what captures cost: small GETs on 50 connections that stay open',
+  title: 'HTTP, cost of captures: small GETs on 50 keep-alive connections',
   connections: 50,
   keepAlive: true,
   paths: ['ours-uncaptured', 'ours'],

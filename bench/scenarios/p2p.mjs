@@ -28,14 +28,14 @@ const bulk = ({ name, title, path, targets }) => ({
 
 const relay = bulk({
   name: 'p2p-relay',
-  title: 'P2P, bulk download over the relay, beside a tcp tunnel',
+  title: 'P2P, bulk download over the relay, compared with a tcp tunnel',
   path: 'ours-relay',
   targets: [{ path: 'ours-relay', figure: 'cpuPerGb', ratioAtMost: 2.5 }],
 });
 
 const direct = bulk({
   name: 'p2p-direct',
-  title: 'P2P, bulk download over a direct path, beside a tcp tunnel',
+  title: 'P2P, bulk download over a direct path, compared with a tcp tunnel',
   path: 'ours-direct',
   targets: [{ path: 'ours-direct', figure: 'mbPerSecond', atLeast: 60 }],
 });
@@ -43,7 +43,7 @@ const direct = bulk({
 /** One connection: with more of them, waiting for a core would be most of the delay. */
 const echo = {
   name: 'p2p-echo',
-  title: 'P2P, round trips of 128 bytes on one connection over a direct path, beside a tcp tunnel',
+  title: 'P2P, round trips of 128 bytes on one connection over a direct path, compared with a tcp tunnel',
   paths: ['ours', 'ours-direct'],
   yardstick: 'ours',
   figures: ['delayMs', 'p99Ms', 'cpuPerRoundTripUs', 'roundTripsPerSecond', ...PEAK_MEMORY],

@@ -31,7 +31,7 @@ async function measureCalls(stage, call) {
 /** @param {string} path of a call with an access token; the bare route has one path for all */
 const calls = ({ name, path, targets = [] }) => ({
   name: `platform-${name}`,
-  title: `Platform API, GET ${path} on ${CONNECTIONS} connections that stay open`,
+  title: `Platform API, GET ${path} on ${CONNECTIONS} keep-alive connections`,
   needs: ['wrk'],
   paths: ['bare-hono', 'platform'],
   yardstick: 'bare-hono',
@@ -68,7 +68,7 @@ const asPerson = ({ access_token: token }) => ({ path: '/auth/me', headers: [`Au
 
 const mcp = {
   name: 'platform-mcp',
-  title: `MCP at the platform, tools/list with a key on ${CONNECTIONS} connections that stay open, beside GET /auth/me`,
+  title: `MCP at the platform, tools/list with a key on ${CONNECTIONS} keep-alive connections, compared with GET /auth/me`,
   needs: ['wrk'],
   paths: ['platform', 'platform-mcp'],
   yardstick: 'platform',
@@ -81,7 +81,7 @@ const mcp = {
 
 const health = {
   name: 'platform-health',
-  title: `Platform API, GET /health ${PROBES_PER_SECOND} times a second while ${LOGINS_PER_SECOND} people a second log in`,
+  title: `Platform API, GET /health ${PROBES_PER_SECOND} times a second during ${LOGINS_PER_SECOND} sign-ins a second`,
   paths: ['platform'],
   yardstick: 'platform',
   figures: ['p50Ms', 'p99Ms', 'loginsPerSecond', 'loginP99Ms'],

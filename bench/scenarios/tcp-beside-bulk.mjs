@@ -3,7 +3,7 @@ import { mbPerSecond, PEAK_MEMORY } from './figures.mjs';
 
 export const tcpBesideBulk = {
   name: 'tcp-beside-bulk',
-  title: 'TCP, round trips of 128 bytes on 4 connections beside a bulk download of the same client',
+  title: 'TCP, round trips of 128 bytes on 4 connections during a bulk download of the same client',
   figures: ['p50Ms', 'p99Ms', 'roundTripsPerSecond', 'mbPerSecond', ...PEAK_MEMORY],
   targets: [
     { path: 'ours', figure: 'p99Ms', atMost: 15 },

@@ -3,7 +3,7 @@ import { PEAK_MEMORY, perUnitUs } from './figures.mjs';
 
 export const tcpConnect = {
   name: 'tcp-connect',
-  title: 'TCP, a connection per request',
+  title: 'TCP, a new connection per request',
   figures: ['requestsPerSecond', 'cpuPerRoundTripUs', 'edgeCpuPerRoundTripUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY],
   targets: [],
   async measure(stage) {

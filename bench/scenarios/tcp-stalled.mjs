@@ -13,7 +13,7 @@ const SHARED_NETWORK = { readers: 200, quickReaders: 200, bytesEach: 2 * 1024 * 
 
 export const tcpStalled = {
   name: 'tcp-stalled-2000',
-  title: 'TCP, one more visitor beside 2,000 stalled readers of the same client',
+  title: 'TCP, a visitor while 2,000 visitors of the same client have stopped reading',
   quickTitle: 'TCP, one more visitor beside 500 stalled readers of the same client',
   network: 'small-buffers',
   withoutNetwork: 'no network of its own (that needs root): 200 stalled readers with 2 MiB each instead of 2,000',

@@ -12,7 +12,7 @@ const WARM_UP_SHARE = 0.5;
 
 const tlsPassthroughBulk = {
   name: 'tls-passthrough-bulk',
-  title: 'TLS of the service, bulk download, one stream',
+  title: 'TLS passthrough, bulk download, one stream',
   ...PATHS,
   figures: ['mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', ...PEAK_MEMORY],
   targets: [{ path: 'ours-passthrough', figure: 'cpuPerGb', ratioAtMost: 1.1 }],
@@ -32,7 +32,7 @@ const tlsPassthroughBulk = {
 
 const tlsPassthroughConnect = {
   name: 'tls-passthrough-connect',
-  title: 'TLS of the service, a handshake and 128 bytes there and back, 20 at a time',
+  title: 'TLS passthrough, a handshake and a round trip of 128 bytes, 20 at a time',
   ...PATHS,
   figures: ['requestsPerSecond', 'cpuPerRoundTripUs', 'edgeCpuPerRoundTripUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY],
   targets: [{ path: 'ours-passthrough', figure: 'cpuPerRoundTripUs', ratioAtMost: 1.1 }],

@@ -12,7 +12,7 @@ const STEPS_MAX = 20;
 
 const udpEcho = {
   name: 'udp-echo',
-  title: `UDP, questions of 64 bytes of ${VISITORS} visitors, one under way for each`,
+  title: `UDP, requests of 64 bytes from ${VISITORS} visitors, one at a time per visitor`,
   protocol: 'udp',
   paths: PATHS,
   figures: ['roundTripsPerSecond', 'cpuPerDatagramUs', 'edgeCpuPerDatagramUs', 'p50Ms', 'p99Ms', ...PEAK_MEMORY],
@@ -39,7 +39,7 @@ const udpEcho = {
 
 const udpFlood = {
   name: 'udp-flood',
-  title: 'UDP, datagrams of 1,200 bytes one way, as many as pass with under 0.1 % lost',
+  title: 'UDP, datagrams of 1,200 bytes in one direction, highest rate with under 0.1 % loss',
   protocol: 'udp',
   paths: PATHS,
   figures: ['datagramsPerSecond', 'usPerDatagram', 'mbPerSecond', 'cpuPerGb', 'edgeCpuPerGb', ...PEAK_MEMORY],

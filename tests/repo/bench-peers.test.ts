@@ -160,7 +160,7 @@ const record = (rows: Row[]) => ({
     ours: { protocol: 'tcp', carrier: 'plain', note: null },
     rathole: { protocol: 'tcp', carrier: 'plain', note: null },
   },
-  missing: ['piko-http: piko is not there'],
+  missing: ['piko-http: piko is not installed'],
   failures: [{ row: 'tcp-bulk-down', path: 'rathole', message: 'it ended' }],
   rows,
 });
@@ -170,7 +170,7 @@ it('rounds are added to those of the same build on the same machine, and to no o
   const [second] = rowOf('cpu', [{ ours: 2 }]);
   const both = joinRecords(record([first as Row]), record([second as Row]));
   expect(both['rows']).toEqual([{ name: 'a-row', rounds: [{ ours: { cpu: 1 } }, { ours: { cpu: 2 } }] }]);
-  expect(both['missing']).toEqual(['piko-http: piko is not there']);
+  expect(both['missing']).toEqual(['piko-http: piko is not installed']);
   expect(() => joinRecords({ ...record([]), build: 'another' }, record([]))).toThrow('of another build');
   expect(() => joinRecords({ ...record([]), seconds: 4 }, record([]))).toThrow('of another length');
 });
@@ -189,7 +189,7 @@ it('the page has figures with their range, what was reached, and what is not the
   const page = renderPage(record(BULK));
   expect(page).toContain('| **ours** | plain | 0.75 (0.70..0.80) |');
   expect(page).toContain('| 0.44 × rathole reached |');
-  expect(page).toContain('- Not there: piko-http: piko is not there.');
+  expect(page).toContain('- Not measured: piko-http: piko is not installed.');
   expect(page).toContain('- Failed: rathole in tcp-bulk-down: it ended.');
   expect(page).toContain('npm run bench:peers` on 2026-11-16');
 });

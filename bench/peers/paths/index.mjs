@@ -29,14 +29,14 @@ let found = null;
 const nginxHere = () => (found ??= findNginx());
 
 const nginx = ({ name, protocol = 'tcp', tls = false }) => ({
-  ...{ name, protocol, carrier: tls ? 'TLS' : 'plain', programs: [], note: 'two hops, no tunnel' },
+  ...{ name, protocol, carrier: tls ? 'TLS' : 'plain', programs: [], note: 'two proxy hops, without a tunnel' },
   missing: () => nginxHere().missing ?? null,
   start: (settings) => nginxPath(nginxHere(), { name, tls }).start({ ...settings, protocol }),
 });
 
 const bareTls = {
   ...{ name: 'bare-tls', protocol: 'http', carrier: 'none', visitorsTls: true, isOurs: true, programs: [] },
-  note: 'node:tls alone on the same Node.js, no tunnel: the floor',
+  note: 'a plain node:tls server on the same Node.js, without a tunnel: the lower bound',
   async start({ folder, node }) {
     mkdirSync(folder, { recursive: true });
     const portFile = join(folder, 'port');
@@ -53,7 +53,12 @@ const ALL = [
   ours({ name: 'ours-tls', tls: true }),
   ours({ name: 'ours-http', protocol: 'http' }),
   ours({ name: 'ours-http-tls', protocol: 'http', tls: true }),
-  ours({ name: 'ours-http-default', protocol: 'http', talkative: true, note: 'a line for each request, inspector on' }),
+  ours({
+    name: 'ours-http-default',
+    protocol: 'http',
+    talkative: true,
+    note: 'the client prints a line per request and runs the inspector',
+  }),
   ours({ name: 'ours-https', protocol: 'http', tls: true, https: true }),
   bareTls,
   nginx({ name: 'nginx' }),
@@ -73,7 +78,7 @@ const chosen = (names) => ALL.filter(({ name }) => names.length === 0 || names.i
 
 const whyMissing = ({ programs, missing }) => {
   const lacking = programs.filter((program) => !isThere(program));
-  return lacking.length > 0 ? `${lacking.join(' and ')} is not there` : (missing?.() ?? null);
+  return lacking.length > 0 ? `${lacking.join(' and ')} is not installed` : (missing?.() ?? null);
 };
 
 /** @param {{ suffix: string, node: string }[]} nodes what runs ours; the name of a path on any but the first one says which */
