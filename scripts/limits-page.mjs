@@ -8,24 +8,21 @@ import { filesBelow, ROOT, workspaceDirs } from './lib/paths.mjs';
 /** Areas in the order of the page: who meets their limits. */
 const AREAS = {
   visitors: ['Visitors', 'Limits for connections and requests to a tunnel.'],
-  tunnels: ['Tunnels', 'Limits for clients and the tunnels that they open.'],
+  tunnels: ['Tunnels', 'Limits for clients and their tunnels.'],
   policies: ['Policies', 'Limits for the rules of a tunnel.'],
   accounts: ['Accounts', 'Limits for an account of the platform, its keys, names, domains and mails.'],
   api: ['API', "Limits for callers of the platform's API and of an edge's API."],
-  mcp: ['MCP', 'Limits for the MCP server of the platform, `tunnel mcp` and published MCP servers.'],
-  dashboard: [
-    'Requests in the dashboard',
-    'Limits for captured requests, as the dashboard, the API and the inspector show them.',
-  ],
-  operator: ['Operators', 'Limits that only the operator of a server meets.'],
+  mcp: ['MCP', "Limits for the platform's MCP server, `tunnel mcp` and published MCP servers."],
+  dashboard: ['Requests in the dashboard', 'Limits for captured requests in the dashboard, the API and the inspector.'],
+  operator: ['Operators', 'Limits that only operators can reach.'],
 };
 
 const HEAD = `# Limits
 
-The limits that you can meet as a visitor, a user or an operator, with their defaults. Limits with a key can be set in \`server.toml\`
-([configuration.md](configuration.md)); all others are fixed. [errors.md](errors.md) explains the error codes.
+Look up the limits that visitors, users and operators can reach, and which of them you can change. The third column names the key in \`server.toml\`
+([configuration.md](configuration.md)); *fixed* limits cannot be changed. [errors.md](errors.md) explains the error codes.
 
-The page is generated from tags beside the limits in the code: \`node scripts/limits-page.mjs\`.
+This page is generated from tags in the source code: \`node scripts/limits-page.mjs\`.
 `;
 
 /** Every tagged limit of the product, as { area, what, happens, value, key, place }. */

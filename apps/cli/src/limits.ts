@@ -7,7 +7,7 @@ export const CLI_LIMITS = {
   AGENT_LOOK_EVERY_MS: 1000,
   /**
    * lines that a client keeps for `tunnel logs`; the oldest give way
-   * @limit tunnels: Log lines that a client keeps for `tunnel logs` | the oldest line is dropped
+   * @limit tunnels: Log lines kept for `tunnel logs` | the oldest line is dropped
    */
   AGENT_LOG_LINES_MAX: 1000,
   /** how long a command waits for the answer of a running client that hangs */

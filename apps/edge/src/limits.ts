@@ -15,17 +15,17 @@ export const EDGE_LIMITS = {
   VISITOR_KEEPALIVE_MS: 60_000,
   /**
    * how long a visitor may take to the next request on the same connection
-   * @limit visitors: HTTP connection, time without a request | the connection is closed
+   * @limit visitors: HTTP connection, idle time without a request | the connection is closed
    */
   HTTP_KEEP_ALIVE_MS: 75_000,
   /**
    * a visitor that takes no byte of its answer for so long while bytes wait is reset; the largest gap of a poor mobile network is far below
-   * @limit visitors: HTTP response, time in which the visitor reads no byte of it | the connection is reset
+   * @limit visitors: HTTP response, time without the visitor reading a byte | the connection is reset
    */
   HTTP_SEND_TIMEOUT_MS: 300_000,
   /**
    * an upload that its service does not take: without a byte either way for so long both sides are reset
-   * @limit visitors: HTTP upload, time in which the service reads no byte of it | the connection is reset on both sides
+   * @limit visitors: HTTP upload, time without the local service reading a byte | the connection is reset on both sides
    */
   HTTP_STALLED_BODY_MS: 300_000,
   /** after our last word the visitor has this long to read it and to close */
@@ -47,7 +47,7 @@ export const EDGE_LIMITS = {
   CAPTURES_PER_TUNNEL: CAPTURES_KEPT_MAX,
   /**
    * of each body, from its beginning: most of what a person reads, and of what can be sent again
-   * @limit dashboard: Body of a request or response, size | only the beginning is kept; the request cannot be replayed
+   * @limit dashboard: Captured body of a request or response, size | only the beginning is captured; the request cannot be replayed
    */
   CAPTURE_BODY_MAX_BYTES: 16 * KiB,
   /** of one alert, from the look-up of its name to the head of the answer; there is no second try */

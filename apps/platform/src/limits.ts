@@ -23,12 +23,12 @@ export const LIMITS = {
   CLEAN_UP_ROWS: 5000,
   /**
    * An access token cannot be taken back, so it lives for a short time.
-   * @limit accounts: Access token, lifetime | 401 `ACCESS_TOKEN_INVALID`; the refresh token gets a new one
+   * @limit accounts: Access token, lifetime | 401 `ACCESS_TOKEN_INVALID`; use the refresh token
    */
   ACCESS_TOKEN_SECS: 15 * 60,
   /**
    * A session ends after this time without use.
-   * @limit accounts: Sign-in, time without use | the session ends
+   * @limit accounts: Session, idle time | the session ends
    */
   REFRESH_TOKEN_SECS: 30 * 24 * 60 * 60,
   /** Two tabs, or an answer that was lost: the old token still works for so long, so many times. */
@@ -37,7 +37,7 @@ export const LIMITS = {
   REFRESH_GRACE_USES: 5,
   /**
    * How long the link of a verification mail works.
-   * @limit accounts: Verification link, lifetime | the link does not work any more
+   * @limit accounts: Verification link, lifetime | the link has expired
    */
   VERIFY_TOKEN_MS: 24 * 60 * 60_000,
   /** Accounts whose state is known without asking the database. */
@@ -48,7 +48,7 @@ export const LIMITS = {
   WEBHOOK_BODY_MAX_BYTES: MiB,
   /**
    * A request with the same key gets the same answer for so long.
-   * @limit api: Idempotency-Key, time for which it returns the same response | the request is carried out again
+   * @limit api: Idempotency-Key, lifetime | the request is carried out again
    */
   IDEMPOTENCY_KEPT_MS: 24 * 60 * 60_000,
 } as const;

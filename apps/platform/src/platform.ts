@@ -56,7 +56,7 @@ import { upsertPlans } from './services/plans/plans.ts';
 const CONNECTIONS_MAX = 4096;
 /**
  * Connections of one process for calls of edges alone, so that these never wait for API calls. One of them listens for changes.
- * @limit operator: Database connections of one platform process for edges | further calls wait
+ * @limit operator: Database connections per platform process, for edges | further calls wait
  */
 const DATABASE_LINK_CONNECTIONS = 8;
 

@@ -26,7 +26,7 @@ import { acceptTunnel, type ClientSpec, type TunnelOptions } from './tunnels/tun
 
 /**
  * at the first start the client gives up after this (exit code 5), unless --wait
- * @limit tunnels: First connection of `tunnel`, time | `CLIENT_SERVER_UNREACHABLE` and exit code 5, unless `--wait` is given
+ * @limit tunnels: First connection of `tunnel`, time to connect | `CLIENT_SERVER_UNREACHABLE` and exit code 5, unless `--wait` is given
  */
 const FIRST_CONNECT_TIMEOUT_MS = 30_000;
 

@@ -16,7 +16,7 @@ export const CLIENT_LIMITS = {
   CLIENT_TICK_MS: 1000,
   /**
    * udp: flows of one client at once, a socket each
-   * @limit tunnels: UDP flows of one client | `CLIENT_FLOW_LIMIT`; new visitors are turned away
+   * @limit tunnels: UDP flows per client | `CLIENT_FLOW_LIMIT`; new visitors are rejected
    */
   FLOWS_MAX: 10_000,
   /** datagrams of one flow that the kernel has not taken yet; over it they are dropped */

@@ -87,7 +87,7 @@ const body = z.string().nullable();
 export const CAPTURE_LIST_LIMIT = { default: 50, min: 1, max: 100 } as const;
 /**
  * Requests that an edge keeps of one tunnel. A page of the list has at most `CAPTURE_LIST_LIMIT.max` of them.
- * @limit dashboard: Requests kept for one tunnel | the oldest request is dropped
+ * @limit dashboard: Captured requests per tunnel | the oldest request is dropped
  */
 export const CAPTURES_KEPT_MAX = 200;
 /** Characters of a cursor of the list. A longer text is no cursor. */

@@ -10,7 +10,7 @@ export const HTTP1_LIMITS = {
   HTTP_HEAD_MAX_BYTES: 32 * KiB,
   /**
    * field lines of a head; above: 431
-   * @limit visitors: HTTP/1.1 request head, header fields | 431 `HTTP_HEAD_TOO_LARGE`
+   * @limit visitors: HTTP/1.1 request head, number of header fields | 431 `HTTP_HEAD_TOO_LARGE`
    */
   HTTP_FIELDS_MAX: 128,
   /** empty lines that are forgiven before a request line (RFC 9112, 2.2) */

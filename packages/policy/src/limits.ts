@@ -5,7 +5,7 @@ const KiB = 1024;
 export const POLICY_BOUNDS = {
   /**
    * how long a login may take from the first redirect to the last; the cookie that carries it lives as long
-   * @limit policies: Login under way, time to finish it | 400 `POLICY_LOGIN_STATE`
+   * @limit policies: Sign-in, time to complete | 400 `POLICY_LOGIN_STATE`
    */
   POLICY_PENDING_LOGIN_SECS: 600,
   /**
@@ -15,7 +15,7 @@ export const POLICY_BOUNDS = {
   POLICY_BODY_MAX_BYTES: 16 * KiB,
   /**
    * a token of programs: enough that nobody finds one by trying
-   * @limit policies: Token, shortest | `POLICY_INVALID`
+   * @limit policies: Token, minimum length | `POLICY_INVALID`
    */
   POLICY_TOKEN_MIN_CHARS: 20,
   /** and short enough for a header */

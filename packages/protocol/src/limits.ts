@@ -18,7 +18,7 @@ export const WIRE_LIMITS = {
   CONTROL_PING_INTERVAL_MS: 10_000,
   /**
    * a link that went silent without closing is noticed within this time, on both sides
-   * @limit tunnels: Client connection, silence after which it counts as lost | `CONTROL_DEAD`; the client reconnects
+   * @limit tunnels: Client connection, silence before the connection counts as lost | `CONTROL_DEAD`; the client reconnects
    */
   CONTROL_DEAD_AFTER_MS: 25_000,
   /** connect, TLS and WebSocket upgrade together, as seen by the client */
@@ -31,7 +31,7 @@ export const WIRE_LIMITS = {
   EDGE_ANSWERED_METHOD_MAX_CHARS: 32,
   /**
    * names of services in a registration
-   * @limit policies: Services that one tunnel can send requests to | `POLICY_INVALID`
+   * @limit policies: Services per tunnel | `POLICY_INVALID`
    */
   REGISTER_SERVICES_MAX: 16,
   /** type, length and stream id */

@@ -2,7 +2,7 @@
 
 /**
  * tunnels that a model has open at once: what it forgets, it meets again soon
- * @limit mcp: `tunnel mcp`: tunnels that a model has open | `MCP_TUNNEL_LIMIT`
+ * @limit mcp: `tunnel mcp`: open tunnels | `MCP_TUNNEL_LIMIT`
  */
 export const MCP_TUNNELS_MAX = 10;
 /** The part of that time for open visitor connections, and for an MCP client that reads answers slowly. */

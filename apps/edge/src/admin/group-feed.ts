@@ -16,7 +16,7 @@ export const SSE_KEEP_ALIVE_MS = 30_000;
 export const SSE_CONSUMERS_MAX = 512;
 /**
  * the same for one account, whichever of its keys asks, and for the operator
- * @limit api: Event streams of one account | 429 `API_STREAMS_BUSY`
+ * @limit api: Event streams per account | 429 `API_STREAMS_BUSY`
  */
 export const SSE_CONSUMERS_PER_OWNER = 64;
 /** after which one that was too many is told to ask again */

@@ -15,12 +15,12 @@ export interface AlertRates {
 
 /** `perHost` is for all accounts together: an edge is no weapon. */
 const RATES: AlertRates = {
-  /** @limit tunnels: Alerts of one group per minute | dropped and counted (`group`) */
+  /** @limit tunnels: Alerts per group and minute | further alerts are dropped (`group`) */
   perGroup: 10,
-  /** @limit tunnels: Alerts of one account per minute | dropped and counted (`account`) */
+  /** @limit tunnels: Alerts per account and minute | further alerts are dropped (`account`) */
   perAccount: 30,
   perHostOfAccount: 60,
-  /** @limit operator: Alert requests of all accounts to one host per minute | dropped and counted (`host`) */
+  /** @limit operator: Alert requests per receiving host and minute, over all accounts | further requests are dropped (`host`) */
   perHost: 600,
 };
 

@@ -9,12 +9,12 @@ import type { KeptKey } from './key-copies.ts';
 
 /**
  * a key that the platform accepted is not asked for again before this
- * @limit operator: Key that the platform accepted, time until the edge asks again | a revoked key is refused within this time even if the edge missed the change
+ * @limit operator: Accepted API key, time before the edge checks the key again | a revoked key is rejected after this time at the latest, even if the edge missed the change
  */
 export const KEY_FRESH_MS = 60_000;
 /**
  * how long an accepted key is good while the platform is away
- * @limit operator: Platform away, time for which known keys keep working | `AUTH_BACKEND_AWAY`
+ * @limit operator: Platform outage, time in which known keys keep working | `AUTH_BACKEND_AWAY`
  */
 export const KEY_STALE_MS = 3600 * 1000;
 /** a refused key is not asked for again before this */

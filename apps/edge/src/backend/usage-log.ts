@@ -25,7 +25,7 @@ const JOURNAL_TAIL_BYTES = 8 * 1024 * 1024;
 const JOURNAL_QUEUE_BYTES = 8 * 1024 * 1024;
 /**
  * summed records that wait for the platform; with more, no tunnel of an account is opened until it is back
- * @limit operator: Usage records that wait for the platform | no tunnel is opened until the platform is back
+ * @limit operator: Usage records waiting for the platform | new tunnels are rejected until the platform is back
  */
 export const JOURNAL_RECORDS_MAX = 100_000;
 /** the counters of an ended tunnel are watched this long, and until its last connection ends */

@@ -17,14 +17,14 @@ import { isAnsweredByRule } from './stored-head.ts';
 const CAPTURES_ANSWERED_PER_TUNNEL = 50;
 /**
  * heads and bodies of one tunnel’s kept requests; the oldest go first
- * @limit dashboard: All kept requests of one tunnel, size | the oldest request is dropped
+ * @limit dashboard: Captured requests per tunnel, total size | the oldest request is dropped
  */
 export const CAPTURE_BYTES_PER_TUNNEL = 4 * 1024 * 1024;
 /** the same for all tunnels together; the account that keeps the most beyond its `account_share` lets go of its oldest first */
 export const CAPTURE_BYTES_MAX = 64 * 1024 * 1024;
 /**
  * a person looks for what went wrong after the tunnel is closed, too
- * @limit dashboard: Requests of a closed tunnel, time for which they are kept | the requests are dropped
+ * @limit dashboard: Captured requests of a closed tunnel, retention | the requests are dropped
  */
 export const CAPTURE_KEPT_AFTER_END_MS = 3600 * 1000;
 /** ended tunnels whose list of requests is empty instead of unknown; the oldest go first */

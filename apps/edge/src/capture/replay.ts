@@ -26,7 +26,7 @@ import { BODY_BOUNDS, headLines, whyNotReplayable } from './stored-head.ts';
 
 /**
  * a response that is not complete by then is cut off, and shown as far as it came
- * @limit api: Replay, time until the response is complete | the response is cut off
+ * @limit api: Replay, time to receive the complete response | the response is cut off
  */
 export const REPLAY_TIMEOUT_MS = 30_000;
 /** A longer response is cut off, because a response can be endless. */
@@ -35,7 +35,7 @@ const REPLAY_RESPONSE_MAX_BYTES = 64 * 1024 * 1024;
 const REPLAYS_AT_ONCE = 64;
 /**
  * the same for one account: a service that never answers holds up its owner alone
- * @limit api: Replays of one account at once | 429 `CAPTURE_REPLAYS_BUSY`
+ * @limit api: Concurrent replays per account | 429 `CAPTURE_REPLAYS_BUSY`
  */
 export const REPLAYS_AT_ONCE_PER_OWNER = 16;
 

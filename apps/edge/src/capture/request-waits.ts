@@ -9,7 +9,7 @@ import type { CaptureRecorder } from './recorder.ts';
 const REQUEST_WAITS_MAX = 1024;
 /**
  * the same for one account: as many as a model host may have calls under way, and its platform the same
- * @limit api: Calls of one account that wait for a request | 429 `CAPTURE_WAITS_BUSY`
+ * @limit api: Calls waiting for a request, per account | 429 `CAPTURE_WAITS_BUSY`
  */
 export const REQUEST_WAITS_PER_OWNER = 64;
 /** after which one that was too many is told to ask again */

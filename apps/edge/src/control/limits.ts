@@ -2,7 +2,7 @@
 
 /**
  * the name and the port of a lost session are held for it this long
- * @limit tunnels: Lost client, time for which its names and ports are kept | another client can take them
+ * @limit tunnels: Lost client, time before its names and ports are released | other clients can take the names and ports
  */
 export const RESUME_WINDOW_MS = 30_000;
 /** a request that is not over by then is cut off */

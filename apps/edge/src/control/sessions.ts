@@ -29,12 +29,12 @@ import { findTunnel, type SessionEffect, type SessionEvent, transitionSession } 
 
 /**
  * sessions of one edge, those that wait for their client included
- * @limit operator: Clients of one edge | `SESSION_LIMIT`
+ * @limit operator: Clients per edge | `SESSION_LIMIT`
  */
 const SESSIONS_MAX = 20_000;
 /**
  * of these of one account: a quarter. A key that comes and goes leaves each time one behind that waits
- * @limit tunnels: Clients of one account at one edge | `SESSION_LIMIT`
+ * @limit tunnels: Clients per account and edge | `SESSION_LIMIT`
  */
 const SESSIONS_PER_ACCOUNT = 5000;
 /** what the names of all tunnels of one client may cost it before the next ones are not looked up: well below REGISTER_TIMEOUT_MS */

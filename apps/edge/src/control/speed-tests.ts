@@ -19,7 +19,7 @@ import { SPEED_TIMEOUT_MS } from './limits.ts';
 export const SPEED_MAX_BYTES = 16 * 1024 * 1024;
 /**
  * of all of an account in a minute: a few looks at the path, and no way to use the edge as one
- * @limit tunnels: Bytes of speed tests (`tunnel doctor`) of one account per minute | `CONTROL_SPEED_LIMIT`
+ * @limit tunnels: Speed tests (`tunnel doctor`), bytes per account and minute | `CONTROL_SPEED_LIMIT`
  */
 const SPEED_BYTES_PER_MINUTE = 64 * 1024 * 1024;
 /** that minute */

@@ -15,7 +15,7 @@ import type { KeySet, ProviderDocuments } from './provider-documents.ts';
 export const JWT_KNOWN_MS = 300_000;
 /**
  * a longer token is not looked at
- * @limit policies: JWT, length | the token is not accepted
+ * @limit policies: JWT, maximum length | the token is rejected
  */
 const JWT_MAX_CHARS = 8 * 1024;
 /** keys of a set that are tried for a token that names none of them */

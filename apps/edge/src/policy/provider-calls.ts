@@ -8,7 +8,7 @@ import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } fr
 
 /**
  * a call to a provider that is not answered by then has failed, its wait for others included
- * @limit policies: Call to a login provider, time | 502 `POLICY_PROVIDER_AWAY`
+ * @limit policies: Call to a sign-in provider, time | 502 `POLICY_PROVIDER_AWAY`
  */
 export const PROVIDER_CALL_MS = 5000;
 /** no answer of a provider is longer */

@@ -15,7 +15,7 @@ const ACCOUNTS = { atOnce: 6, maxWaiting: 1000 } as const;
 const HELD_MS = 60_000;
 /**
  * How long a request waits for another request of its account.
- * @limit accounts: Billing request, time to wait for another one of the same account | 503 `BILLING_BUSY`
+ * @limit accounts: Billing request, time to wait for an earlier request of the account | 503 `BILLING_BUSY`
  */
 const WAIT_MS = 15_000;
 /** When a caller that was refused should try again. */

@@ -9,14 +9,14 @@ import type { Schema } from './schema.ts';
 
 /**
  * Database connections of one process, for API calls and jobs. With those for edges 26: the embedded PostgreSQL gives 57 to two platforms and the operator's commands.
- * @limit operator: Database connections of one platform process for calls and jobs | further calls wait
+ * @limit operator: Database connections per platform process, for calls and jobs | further calls wait
  */
 const DATABASE_CONNECTIONS = 18;
 /** A database that does not take a connection within this time is away. */
 const DATABASE_CONNECT_TIMEOUT_MS = 5000;
 /**
  * PostgreSQL itself ends a statement that runs longer.
- * @limit operator: Database statement, time | PostgreSQL ends the statement; 503 `DATABASE_AWAY`
+ * @limit operator: Database statement, running time | PostgreSQL ends the statement; 503 `DATABASE_AWAY`
  */
 const DATABASE_STATEMENT_TIMEOUT_MS = 15_000;
 /** Longer than that, a database that has not even said so is taken for one that is away. */

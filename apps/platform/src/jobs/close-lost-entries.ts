@@ -5,7 +5,7 @@ import { type Job, type JobContext, withJobLock } from './jobs.ts';
 
 /**
  * An edge that was not heard for so long is taken for dead; heartbeats come every 5 s. With the job's pace: within 60 s.
- * @limit operator: Silence after which an edge counts as dead | its tunnels are closed in the platform
+ * @limit operator: Edge, silence before the edge counts as dead | the platform closes the edge's tunnels
  */
 const EDGE_SILENT_MS = 45_000;
 /** How often tunnels of edges that are gone are looked for. */

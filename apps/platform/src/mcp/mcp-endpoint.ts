@@ -19,7 +19,7 @@ import { asksForProgress, calledTool, type McpMessage, saysRevision } from './mc
 
 /**
  * Calls of one account at /mcp at a time: each may wait for minutes.
- * @limit mcp: Platform: calls of one account at once | 429 `MCP_CALLS_OPEN`
+ * @limit mcp: Platform: concurrent calls per account | 429 `MCP_CALLS_OPEN`
  */
 export const MCP_OPEN_CALLS_MAX = 20;
 /**

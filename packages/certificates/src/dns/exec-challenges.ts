@@ -8,7 +8,7 @@ import type { DnsLookups } from './lookups.ts';
 
 /**
  * how long the program of `[acme] dns_exec` may take
- * @limit operator: Program of `[acme] dns_exec`, time | the program is ended and the order has failed
+ * @limit operator: Program of `[acme] dns_exec`, running time | the program is stopped and the order fails
  */
 const HOOK_TIMEOUT_MS = 60_000;
 /** after it has ended: output of it that is still on the way, or a pipe that a program of its own holds */

@@ -17,7 +17,7 @@ import type { Traffic } from './traffic.ts';
 
 /**
  * a local service that does not answer by then is down
- * @limit tunnels: Connection to the local service, time | HTTP visitors get 502 `LOCAL_UNREACHABLE`
+ * @limit tunnels: Connection to the local service, time to connect | HTTP visitors get 502 `LOCAL_UNREACHABLE`
  */
 export const LOCAL_DIAL_TIMEOUT_MS = 10_000;
 

@@ -6,7 +6,7 @@ import type { Clock } from '@tunnel/runtime';
 const RECONNECT_MIN_MS = 500;
 /**
  * the longest pause between two attempts
- * @limit tunnels: Reconnection, longest pause between two attempts | the client tries again after this time at the latest
+ * @limit tunnels: Reconnection, longest pause between attempts | the client retries
  */
 const RECONNECT_MAX_MS = 30_000;
 /** a connection that lasted this long resets the pause */

@@ -3,7 +3,7 @@ import type { RequestRecord } from './request-record.ts';
 
 /**
  * requests that the inspector of one client can show; the oldest give way
- * @limit dashboard: Inspector of a client: requests | the oldest request is dropped
+ * @limit dashboard: Inspector: requests per client | the oldest request is dropped
  */
 export const INSPECTOR_REQUESTS_MAX = 200;
 /** what they may hold together, heads and bodies */

@@ -54,9 +54,9 @@ const serverSchema = section({
     .min(0, { error: `a number of seconds from 0 to ${DAY_SECS}` })
     .max(DAY_SECS, { error: `a number of seconds from 0 to ${DAY_SECS}` })
     .default(30),
-  /** @limit visitors: HTTP request head, time until it is complete | 408 `HTTP_HEAD_TIMEOUT` */
+  /** @limit visitors: HTTP request head, time to arrive completely | 408 `HTTP_HEAD_TIMEOUT` */
   head_timeout_secs: seconds(HOUR_SECS).default(15),
-  /** @limit visitors: HTTP response, time until the service sends its first byte | 504 `LOCAL_TIMEOUT` */
+  /** @limit visitors: HTTP response, time to first byte from the local service | 504 `LOCAL_TIMEOUT` */
   first_byte_timeout_secs: seconds(DAY_SECS).default(60),
   trusted_proxies: addressList().default([]),
   platform_url: url({ orEmpty: true }).default(''),
@@ -118,11 +118,11 @@ const authSchema = section({
 
 /** How long a name is its account's after its last use, and after it was given back. 0 days: not at all. */
 const namesSchema = section({
-  /** @limit tunnels: Chosen subdomain, days for which it stays with its account after its last use | other accounts can take the name */
+  /** @limit tunnels: Chosen subdomain, days held for the account after the last use | other accounts can take the name */
   hold_days: wholeNumber(0, MOST_DAYS).default(30),
-  /** @limit tunnels: Assigned subdomain, hours for which it stays with its account after its last use | other accounts can take the name */
+  /** @limit tunnels: Assigned subdomain, hours held for the account after the last use | other accounts can take the name */
   assigned_hold_hours: wholeNumber(1, MOST_HOURS).default(24),
-  /** @limit tunnels: Released name, days for which only its last account can take it again | other accounts can take the name */
+  /** @limit tunnels: Released name, days reserved for the previous account | other accounts can take the name */
   grace_days: wholeNumber(0, MOST_DAYS).default(7),
 });
 
@@ -175,28 +175,28 @@ const dnsSchema = section({
 });
 
 const limitsSchema = section({
-  /** @limit tunnels: Ports for tcp tunnels | `TUNNEL_PORTS_EXHAUSTED` when all are taken */
+  /** @limit tunnels: Ports for tcp tunnels | `TUNNEL_PORTS_EXHAUSTED` when every port is taken */
   tcp_port_range: portRange().default([20_000, 20_099]),
-  /** @limit tunnels: Ports for udp tunnels | `TUNNEL_PORTS_EXHAUSTED` when all are taken */
+  /** @limit tunnels: Ports for udp tunnels | `TUNNEL_PORTS_EXHAUSTED` when every port is taken */
   udp_port_range: portRange().default([20_100, 20_199]),
-  /** @limit tunnels: Tunnels of one client | `TUNNEL_LIMIT` */
+  /** @limit tunnels: Tunnels per client | `TUNNEL_LIMIT` */
   tunnels_per_session: wholeNumber(1, 100_000).default(100),
-  /** @limit visitors: Connections open at one tunnel | HTTP visitors get 503 `CONNECTIONS_PER_TUNNEL`; other connections are closed */
+  /** @limit visitors: Open connections per tunnel | HTTP visitors get 503 `CONNECTIONS_PER_TUNNEL`; other connections are closed */
   connections_per_tunnel: wholeNumber(1, MOST_CONNECTIONS).default(10_000),
-  /** @limit visitors: Connections open from one network (an IPv4 address, an IPv6 /64) | HTTP visitors get 429 `CONNECTIONS_PER_ADDRESS`; other connections are closed */
+  /** @limit visitors: Open connections per network (an IPv4 address or an IPv6 /64) | HTTP visitors get 429 `CONNECTIONS_PER_ADDRESS`; other connections are closed */
   connections_per_address: wholeNumber(1, MOST_CONNECTIONS).default(10_000),
   /**
    * 0: from the descriptor limit of the process.
-   * @limit visitors: Connections open at the whole server; 0 derives the limit from the open-file limit of the process | HTTP visitors get 503 `CONNECTIONS_FULL`; other connections are closed
+   * @limit visitors: Open connections of the server; 0 derives the limit from the open-file limit of the process | HTTP visitors get 503 `CONNECTIONS_FULL`; other connections are closed
    */
   connections_total: wholeNumber(0, MOST_CONNECTIONS).default(0),
-  /** @limit tunnels: Wrong keys per minute from one network | `AUTH_TOO_MANY_FAILURES` until the minute is over */
+  /** @limit tunnels: Wrong keys per network and minute | `AUTH_TOO_MANY_FAILURES` until the minute has passed */
   auth_failures_per_minute: wholeNumber(1, MOST_CONNECTIONS).default(60),
-  /** @limit operator: Part of a shared pool (connections, ports, flows, captures) that one account can take | its further connections are refused */
+  /** @limit operator: Share of connections, ports, flows and captures per account | further connections of the account are rejected */
   account_share: share(0.01).default(0.25),
   /**
    * 0: no bound.
-   * @limit visitors: TLS handshakes per second from one network while the server is busy; 0 turns the limit off | the connection is reset
+   * @limit visitors: TLS handshakes per second and network while the server is busy; 0 turns the limit off | the connection is reset
    */
   handshakes_per_second: wholeNumber(0, MOST_CONNECTIONS).default(50),
 });
@@ -214,23 +214,23 @@ const udpSchema = section({
   enabled: flag().default(true),
   path: oneOf(['auto', 'carrier']).default('auto'),
   ports: twoPortsOrNone().default([]),
-  /** @limit visitors: UDP flow, time without a datagram | the flow ends; the next datagram begins a new one */
+  /** @limit visitors: UDP flow, idle time | the flow ends; the next datagram starts a new flow */
   idle_secs: wholeNumber(5, HOUR_SECS).default(60),
   /**
    * Of a flow with a shorter idle_secs of its own: that.
-   * @limit visitors: UDP flow of one question and one answer, time without a datagram | the flow ends
+   * @limit visitors: UDP flow with a single request and reply, idle time | the flow ends
    */
   answered_idle_secs: wholeNumber(1, HOUR_SECS).default(10),
-  /** @limit visitors: UDP flows that begin per second from one /24 (IPv6 /56) at one tunnel; 0 turns the limit off | the datagram is dropped (`rate`) */
+  /** @limit visitors: UDP flows started per second from a /24 (IPv6 /56), per tunnel; 0 turns the limit off | the datagram is dropped (`rate`) */
   new_flows_per_second: wholeNumber(0, MOST_CONNECTIONS).default(100),
-  /** @limit visitors: UDP reply bytes to a sender that has sent only one datagram, because its address can be forged | the reply is dropped (`unconfirmed`) */
+  /** @limit visitors: UDP reply bytes until the visitor sends a second datagram, as a guard against forged addresses | the reply is dropped (`unconfirmed`) */
   unconfirmed_reply_bytes: wholeNumber(0, MOST_UNCONFIRMED_BYTES).default(8192),
 });
 
 const p2pSchema = section({
   enabled: flag().default(true),
   direct: flag().default(true),
-  /** @limit tunnels: Peers of one p2p tunnel | `P2P_PEER_LIMIT` */
+  /** @limit tunnels: Peers per p2p tunnel | `P2P_PEER_LIMIT` */
   peers_per_tunnel: wholeNumber(1, MOST_CONNECTIONS).default(100),
 });
 
@@ -262,20 +262,20 @@ const MOST_CENTS = 1_000_000_000;
 export const BUILT_IN_PLANS = {
   free: {
     ...{
-      /** @limit accounts: Tunnels in the plan `free` | `TUNNEL_PLAN_LIMIT` */
+      /** @limit accounts: Tunnels in plan `free` | `TUNNEL_PLAN_LIMIT` */
       tunnel_limit: 3,
-      /** @limit accounts: Reserved names and ports in the plan `free` | 403 `RESERVATION_LIMIT` */
+      /** @limit accounts: Reserved names and ports in plan `free` | 403 `RESERVATION_LIMIT` */
       reserved_limit: 3,
-      /** @limit accounts: Own domains in the plan `free` | 403 `DOMAIN_LIMIT` */
+      /** @limit accounts: Own domains in plan `free` | 403 `DOMAIN_LIMIT` */
       domain_limit: 3,
     },
     ...{ allow_custom_subdomains: true, monthly_minimum_cents: 0 },
   },
   payg: {
     ...{
-      /** @limit accounts: Reserved names and ports in the plan `payg` | 403 `RESERVATION_LIMIT` */
+      /** @limit accounts: Reserved names and ports in plan `payg` | 403 `RESERVATION_LIMIT` */
       reserved_limit: 100,
-      /** @limit accounts: Own domains in the plan `payg` | 403 `DOMAIN_LIMIT` */
+      /** @limit accounts: Own domains in plan `payg` | 403 `DOMAIN_LIMIT` */
       domain_limit: 100,
     },
     ...{ allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 },
@@ -321,24 +321,24 @@ const platformSchema = section({
     stripe_api_url: serviceUrl().default('https://api.stripe.com'),
   }),
   limits: section({
-    /** @limit accounts: Sign-ins, sign-ups and password resets per minute from one network | 429 `LOGIN_THROTTLED` */
+    /** @limit accounts: Sign-ins, sign-ups and password resets per network and minute | 429 `LOGIN_THROTTLED` */
     auth_per_minute: wholeNumber(1, 1_000_000).default(30),
-    /** @limit accounts: Sign-in attempts per minute for one account | 429 `LOGIN_THROTTLED` */
+    /** @limit accounts: Sign-in attempts per account and minute | 429 `LOGIN_THROTTLED` */
     auth_per_account_per_minute: wholeNumber(1, 1_000_000).default(10),
     /**
      * API calls of one account, and of one network without an account, while others wait.
-     * @limit api: Calls at once of one account while others wait | further calls wait, then 429 `API_ACCOUNT_LIMIT`
+     * @limit api: Concurrent calls per account, while other calls wait | further calls wait, then 429 `API_ACCOUNT_LIMIT`
      */
     account_calls_at_once: wholeNumber(1, 1000).default(16),
-    /** @limit api: Calls per second of one account while others wait | further calls wait, then 429 `API_ACCOUNT_LIMIT` */
+    /** @limit api: Calls per second and account, while other calls wait | further calls wait, then 429 `API_ACCOUNT_LIMIT` */
     account_calls_per_second: wholeNumber(1, 1_000_000).default(50),
-    /** @limit api: Calls at once from one network without an account while others wait | further calls wait, then 429 `API_NETWORK_LIMIT` */
+    /** @limit api: Concurrent calls without an account per network, while other calls wait | further calls wait, then 429 `API_NETWORK_LIMIT` */
     network_calls_at_once: wholeNumber(1, 1000).default(8),
-    /** @limit api: Calls per second from one network without an account while others wait | further calls wait, then 429 `API_NETWORK_LIMIT` */
+    /** @limit api: Calls per second without an account per network, while other calls wait | further calls wait, then 429 `API_NETWORK_LIMIT` */
     network_calls_per_second: wholeNumber(1, 1_000_000).default(10),
     /**
      * Keys, reservations, domains and connected apps that one account makes.
-     * @limit accounts: Keys, reservations, domains and connected apps that one account creates per day | 429 `API_WRITES_PER_DAY`
+     * @limit accounts: Keys, reservations, domains and connected apps created per account and day | 429 `API_WRITES_PER_DAY`
      */
     creating_writes_per_day: wholeNumber(1, 1_000_000).default(2000),
   }),
@@ -346,7 +346,7 @@ const platformSchema = section({
     enabled: flag().default(true),
     /**
      * Of one account.
-     * @limit mcp: Platform: calls of one account per minute | 429 `MCP_CALLS_THROTTLED`
+     * @limit mcp: Platform: calls per account and minute | 429 `MCP_CALLS_THROTTLED`
      */
     calls_per_minute: wholeNumber(1, 1_000_000).default(120),
   }),
@@ -356,11 +356,11 @@ const platformSchema = section({
   }),
   /** In days; 0: for ever. */
   retention: section({
-    /** @limit operator: Audit log; 0 keeps it for ever | older entries are deleted */
+    /** @limit operator: Audit log, retention; 0 keeps entries forever | older entries are deleted */
     audit_days: wholeNumber(0, MOST_DAYS).default(400),
-    /** @limit operator: Tunnel log; 0 keeps it for ever | older entries are deleted */
+    /** @limit operator: Tunnel log, retention; 0 keeps entries forever | older entries are deleted */
     tunnel_log_days: wholeNumber(0, MOST_DAYS).default(400),
-    /** @limit operator: Accounts without a verified email; 0 keeps them for ever | the account is deleted */
+    /** @limit operator: Accounts without a verified email, retention; 0 keeps accounts forever | the account is deleted */
     unverified_user_days: wholeNumber(0, MOST_DAYS).default(7),
   }),
   plans: z

@@ -15,14 +15,14 @@ import { ChildProcess, INTERNAL_ERROR, type ServerCommand } from './child-proces
 
 /**
  * how long the server may take to answer a call, from its last sign of progress
- * @limit mcp: Published server: call, time since its last progress | the call fails
+ * @limit mcp: Published server: call, time without progress | the call fails
  */
 const CALL_TIMEOUT_MS = 600_000;
 /** how long a call may take at all, however often it reports progress */
 const CALL_TOTAL_MS = 3_600_000;
 /**
  * how long the server may take to start and say what it is: `npx` fetches it first
- * @limit mcp: Published server: start, time | the start has failed, and is tried again
+ * @limit mcp: Published server: start, time | the start has failed and is retried
  */
 const START_TIMEOUT_MS = 60_000;
 /** pages of the list of tools that are read when the server starts; one with more is not served */

@@ -5,7 +5,7 @@ import type { ToolOutput } from './tool.ts';
 
 /**
  * a result as it goes out, structured and as text: a model pays for every word of it
- * @limit mcp: Tools: result, size | the result is shortened and says so
+ * @limit mcp: Tools: result, size | the result is shortened and marked `truncated`
  */
 export const TOOL_RESULT_MAX_BYTES = 256 * 1024;
 /** of a failure in words, and of what a caller said that is quoted in it: a line, not a page */

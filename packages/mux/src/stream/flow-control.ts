@@ -13,7 +13,7 @@ export const STREAM_WINDOW_SHORT_PATH_BYTES = 4 * 1024 * 1024;
 export const STREAM_WINDOW_SHARED_BYTES = 512 * 1024;
 /**
  * part of the machine’s memory that all sessions together may have us hold
- * @limit operator: Part of the machine's memory for bytes in tunnels | tunnels become slower
+ * @limit operator: Share of the machine's memory for data in tunnels | tunnels slow down
  */
 const PROCESS_BUDGET_MEMORY_SHARE = 0.25;
 /** one after the other at the start: the least of them is the path’s, the others are those of a busy machine */

@@ -2,21 +2,21 @@
 
 /**
  * addresses and networks of one policy, all its lists together
- * @limit policies: Addresses and networks, of all rules | `POLICY_INVALID`
+ * @limit policies: Addresses and networks in a policy | `POLICY_INVALID`
  */
 export const POLICY_NETWORKS_MAX = 1000;
 /**
  * names with a password in one policy
- * @limit policies: Users with a password | `POLICY_INVALID`
+ * @limit policies: Users with a password in a policy | `POLICY_INVALID`
  */
 export const POLICY_USERS_MAX = 100;
 /**
  * tokens of one policy
- * @limit policies: Tokens | `POLICY_INVALID`
+ * @limit policies: Tokens in a policy | `POLICY_INVALID`
  */
 export const POLICY_TOKENS_MAX = 100;
 /**
  * e-mail addresses and domains of one policy, together
- * @limit policies: Email addresses and domains of logins | `POLICY_INVALID`
+ * @limit policies: Email addresses and domains in sign-in rules | `POLICY_INVALID`
  */
 export const POLICY_PEOPLE_MAX = 500;

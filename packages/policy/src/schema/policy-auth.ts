@@ -30,12 +30,12 @@ export const POLICY_RULE_NAME_MAX_CHARS = 60;
 const POLICY_SESSION_MIN_SECS = 60;
 /**
  * 30 days: a session cannot be taken back singly
- * @limit policies: Login, longest time that a rule can say | `POLICY_INVALID`
+ * @limit policies: Sign-in session, maximum lifetime a rule can set | `POLICY_INVALID`
  */
 const POLICY_SESSION_MAX_SECS = 30 * 86_400;
 /**
  * a working day
- * @limit policies: Login, time until the visitor signs in again (unless the rule says otherwise) | the visitor is sent to sign in
+ * @limit policies: Sign-in session, default lifetime | the visitor is sent to sign in
  */
 const POLICY_SESSION_DEFAULT_SECS = 8 * 3600;
 

@@ -20,12 +20,12 @@ import {
 
 /**
  * rules of one policy; each may be looked at for each request
- * @limit policies: Rules | `POLICY_INVALID`
+ * @limit policies: Rules in a policy | `POLICY_INVALID`
  */
 export const POLICY_RULES_MAX = 100;
 /**
  * texts, numbers, lists and tables of a policy as it is sent, all together: each is judged in the turn in which it comes
- * @limit policies: Values, of all rules | `POLICY_INVALID`
+ * @limit policies: Values in a policy, over every rule | `POLICY_INVALID`
  */
 export const POLICY_VALUES_MAX = 5000;
 /** `not` within `not`: more says nothing that fewer do not say */

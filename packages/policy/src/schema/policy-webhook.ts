@@ -9,7 +9,7 @@ import { type Dialect, fileName, headerName, list, oneOf, refuseBoth, size, tabl
 const POLICY_WEBHOOK_DEFAULT_BYTES = 1024 * 1024;
 /**
  * the most that a rule may say: the body is held before the service sees a byte of it
- * @limit policies: Webhook body that can be verified, size | 413 `POLICY_BODY_TOO_LARGE`
+ * @limit policies: Webhook body with signature check, size | 413 `POLICY_BODY_TOO_LARGE`
  */
 export const POLICY_WEBHOOK_MAX_BYTES = 4 * 1024 * 1024;
 /** secrets of one webhook: the one in use and those that it replaces */

@@ -12,7 +12,7 @@ import { type Holdable, NetworkHoldings } from './network-holdings.ts';
 
 /**
  * control connections of one network that have not authenticated: an office whose 50 clients all come back brings 250
- * @limit tunnels: Client connections from one network that have not authenticated | `CONTROL_WAITING_LIMIT`
+ * @limit tunnels: Client connections without authentication, per network | `CONTROL_WAITING_LIMIT`
  */
 export const UNAUTHENTICATED_PER_NETWORK = 256;
 /** the same of all networks together; above it the oldest of the network that holds most gives way */

@@ -1,6 +1,6 @@
 /**
  * a label of DNS has no more
- * @limit tunnels: Subdomain, length of one label | `TUNNEL_SUBDOMAIN_INVALID`
+ * @limit tunnels: Subdomain, length of a label | `TUNNEL_SUBDOMAIN_INVALID`
  */
 const SUBDOMAIN_MAX_CHARS = 63;
 /** of a refused name in the text that says why */

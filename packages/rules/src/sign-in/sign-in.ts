@@ -5,7 +5,7 @@ import { isLabel } from '../names/label.ts';
 const EMAIL_LOCAL_PART_MAX_CHARS = 64;
 /**
  * length is what makes a password hard to guess, and the only thing that is asked for
- * @limit accounts: Password, shortest | 400 `API_BAD_REQUEST`
+ * @limit accounts: Password, minimum length | 400 `API_BAD_REQUEST`
  */
 const PASSWORD_MIN_CHARS = 8;
 

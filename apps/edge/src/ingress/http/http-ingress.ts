@@ -28,7 +28,7 @@ import type { ClientIngress, PassedBy, Visitor, VisitorOwner } from './visitor.t
 
 /**
  * part of the machine’s memory that bytes waiting for HTTP visitors may take together; over it the largest queue goes first
- * @limit operator: Part of the machine's memory for responses that visitors have not read | the largest queue is closed
+ * @limit operator: Share of the machine's memory for responses waiting for slow visitors | the connection with the largest queue is closed
  */
 const HTTP_QUEUES_MEMORY_SHARE = 0.25;
 

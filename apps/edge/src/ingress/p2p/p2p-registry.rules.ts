@@ -59,7 +59,7 @@ interface Published {
 
 /**
  * Joins of an account that were refused for name, secret or permission; after so many in a minute none is looked at.
- * @limit tunnels: Refused p2p joins of one account per minute | `P2P_TOO_MANY_ATTEMPTS` until the minute is over
+ * @limit tunnels: Rejected p2p joins per account and minute | `P2P_TOO_MANY_ATTEMPTS` until the minute has passed
  */
 const REFUSED_JOINS = { perWindow: 60, windowMs: 60_000, togetherMs: 60_000, keys: 10_000 };
 

@@ -7,7 +7,7 @@ import { FairTurns, type Standing, TokenBuckets, type Turn } from '@tunnel/rules
 export const TIMES = {
   /**
    * A call of the API that has not begun after so long is refused with 429.
-   * @limit api: Call that waits for its turn, time | 429 `API_ACCOUNT_LIMIT` or `API_NETWORK_LIMIT` with Retry-After
+   * @limit api: Queued call, waiting time | 429 `API_ACCOUNT_LIMIT` or `API_NETWORK_LIMIT` with Retry-After
    */
   waitMs: 2000,
   /** Rates count once calls have been waiting for so long without a break: before that, no caller is short of anything. */

@@ -11,7 +11,7 @@ import type { AuthContext } from '../auth/auth-context.ts';
 
 /**
  * Lifetime of an invitation, and of the link to choose the first password of an account that an operator made.
- * @limit accounts: Invitation, lifetime | the link does not work any more
+ * @limit accounts: Invitation, lifetime | the link has expired
  */
 export const INVITE_MS = 7 * 24 * 60 * 60_000;
 

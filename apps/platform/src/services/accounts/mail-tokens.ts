@@ -7,7 +7,7 @@ import { LIMITS } from '../../limits.ts';
 
 /**
  * How long the link that sets a new password works.
- * @limit accounts: Password reset link, lifetime | the link does not work any more
+ * @limit accounts: Password reset link, lifetime | the link has expired
  */
 export const RESET_TOKEN_MS = 60 * 60_000;
 

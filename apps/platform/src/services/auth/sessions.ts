@@ -19,7 +19,7 @@ import { presentUser, SHOWN_USER_COLUMNS, type ShownUserRow } from './users.ts';
 
 /**
  * Places where one account is logged in; one more ends the one that was used longest ago.
- * @limit accounts: Sessions of one account | the session that was unused for longest ends
+ * @limit accounts: Sessions per account | the least recently used session ends
  */
 const SESSIONS_PER_ACCOUNT_MAX = 100;
 /** What is kept of the name that a browser gives itself. */

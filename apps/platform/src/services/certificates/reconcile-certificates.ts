@@ -11,7 +11,7 @@ import type { PostgresCertificateStore } from './postgres-certificate-store.ts';
 
 /**
  * how many of those one account can get: a quarter
- * @limit accounts: Certificates for single names of one account within 7 days | the order waits until the week is over
+ * @limit accounts: Certificates for single names per account within 7 days | the order waits until the week has passed
  */
 const CERTIFICATE_NAMES_PER_ACCOUNT = 10;
 

@@ -14,7 +14,7 @@ import { API_KEY_RANDOM_BYTES, makeApiKey } from './api-key.rules.ts';
 
 /**
  * That can be used: GET /keys shows them all at once.
- * @limit accounts: API keys of one account | 400 `KEY_LIMIT`
+ * @limit accounts: API keys per account | 400 `KEY_LIMIT`
  */
 const KEYS_PER_ACCOUNT_MAX = 1000;
 /** Revoked keys of an account that are kept; older ones are deleted when one more is revoked. */

@@ -24,7 +24,7 @@ import type { OauthAddresses } from './oauth-addresses.ts';
 export const OAUTH_CODE_MS = 60_000;
 /**
  * Programs that one account has connected; one more ends the one that was used longest ago.
- * @limit accounts: Connected apps of one account | the app that was unused for longest is disconnected
+ * @limit accounts: Connected apps per account | the least recently used app is disconnected
  */
 export const OAUTH_GRANTS_PER_ACCOUNT_MAX = 100;
 

@@ -28,14 +28,14 @@ const PAUSE_MS = 60_000;
 const STOP_WAIT_MS = 5000;
 /**
  * new orders within the window below; the best known authority allows 300
- * @limit operator: Certificate orders within 3 h | further orders wait
+ * @limit operator: Certificate orders of the server within 3 h | further orders wait
  */
 const CERTIFICATE_ORDERS_MAX = 250;
 /** the window in which new orders are counted */
 const CERTIFICATE_ORDERS_WINDOW_MS = 3 * 3_600_000;
 /**
  * how many of those orders one account can make: a quarter. The operator's own names are not counted
- * @limit accounts: Certificate orders of one account within 3 h | the order waits
+ * @limit accounts: Certificate orders per account within 3 h | the order waits
  */
 const CERTIFICATE_ORDERS_PER_ACCOUNT = 62;
 

@@ -46,7 +46,7 @@ interface OpenSockets {
 const PORT_TRIES = 10;
 /**
  * Questions of one network (IPv4 /24, IPv6 /56). Further questions are dropped.
- * @limit operator: Questions per second of one network to the built-in DNS responder | further questions are dropped
+ * @limit operator: DNS queries per second and network, built-in DNS responder | further queries are dropped
  */
 const QUERIES = { perWindow: 200, windowMs: 1000, togetherMs: 1000, keys: 10_000 };
 /** Further questions over UDP are answered without the SOA record, so that an answer under a forged address floods no victim. */

@@ -6,7 +6,7 @@ import { type OpenedFolder, openBelow } from './safe-open.ts';
 
 /**
  * files: entries of a folder that its page shows, each looked at on the disk
- * @limit tunnels: Entries of a folder that `tunnel files` lists | further entries are left out of the page
+ * @limit tunnels: `tunnel files`, entries shown per folder | further entries are not shown
  */
 export const FILES_LISTED_MAX = 1000;
 

@@ -9,7 +9,7 @@ import type { RequestLine } from '../tool-host.ts';
 const TOOL_REQUESTS_DEFAULT = 20;
 /**
  * requests in one answer: what an edge keeps of one tunnel is not much more
- * @limit mcp: Tools: requests in one result | older requests are left out
+ * @limit mcp: Tools: requests per result | older requests are omitted
  */
 const TOOL_REQUESTS_MAX = 50;
 

@@ -8,7 +8,7 @@ import { defineTool, type TimedCall } from '../tool.ts';
 const TOOL_WAIT_DEFAULT_MS = 60_000;
 /**
  * the longest wait: a person who has to press a button somewhere is back by then
- * @limit mcp: Tools: longest wait for a request | the tool returns without one
+ * @limit mcp: Tools: longest wait for a request | the tool returns without a request
  */
 const TOOL_WAIT_MAX_MS = 300_000;
 /** between two reports of progress: they may be 5 s apart, and timers are late on a busy machine */

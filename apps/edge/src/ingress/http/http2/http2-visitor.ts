@@ -18,14 +18,14 @@ import { Http2Request } from './http2-request.ts';
 
 /**
  * requests of one visitor at once; browsers are content with 100
- * @limit visitors: HTTP/2 requests at once on one connection | further requests wait in the browser
+ * @limit visitors: HTTP/2 concurrent requests per connection | further requests wait in the browser
  */
 export const HTTP2_STREAMS_PER_CONNECTION = 128;
 /** of all request bodies of a connection, what may be on its way */
 const HTTP2_CONNECTION_WINDOW_BYTES = 1024 * 1024;
 /**
  * requests that a visitor takes back before they are answered; over it the connection is closed (rapid reset)
- * @limit visitors: HTTP/2 requests that one connection cancels within 10 s | the connection is closed
+ * @limit visitors: HTTP/2 requests canceled within 10 s per connection | the connection is closed
  */
 export const HTTP2_RESETS_MAX = 500;
 /** the time in which they are counted: a page left behind cancels some hundred at once */
