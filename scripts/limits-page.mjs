@@ -10,7 +10,7 @@ const AREAS = {
   visitors: ['Visitors', 'Limits for connections and requests to a tunnel.'],
   tunnels: ['Tunnels', 'Limits for clients and their tunnels.'],
   policies: ['Policies', 'Limits for the rules of a tunnel.'],
-  accounts: ['Accounts', 'Limits for an account of the platform, its keys, names, domains and mails.'],
+  accounts: ['Accounts', 'Limits for an account of the platform, its keys, names, domains and emails.'],
   api: ['API', "Limits for callers of the platform's API and of an edge's API."],
   mcp: ['MCP', "Limits for the platform's MCP server, `tunnel mcp` and published MCP servers."],
   dashboard: ['Requests in the dashboard', 'Limits for captured requests in the dashboard, the API and the inspector.'],

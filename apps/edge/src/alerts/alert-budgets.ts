@@ -15,12 +15,12 @@ export interface AlertRates {
 
 /** `perHost` is for all accounts together: an edge is no weapon. */
 const RATES: AlertRates = {
-  /** @limit tunnels: Alerts per group and minute | further alerts are dropped (`group`) */
+  /** @limit tunnels: Alerts per group and minute | further alerts are dropped (reason `group`) */
   perGroup: 10,
-  /** @limit tunnels: Alerts per account and minute | further alerts are dropped (`account`) */
+  /** @limit tunnels: Alerts per account and minute | further alerts are dropped (reason `account`) */
   perAccount: 30,
   perHostOfAccount: 60,
-  /** @limit operator: Alert requests per receiving host and minute, over all accounts | further requests are dropped (`host`) */
+  /** @limit operator: Alert requests per receiving host and minute, over all accounts | further requests are dropped (reason `host`) */
   perHost: 600,
 };
 

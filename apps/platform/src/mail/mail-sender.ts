@@ -31,7 +31,7 @@ const MAIL_RETRY_MIN_MS = 5000;
 const MAIL_RETRY_MAX_MS = 60 * 60_000;
 /**
  * A mail that could not be sent for so long is given up, with a line in the log.
- * @limit operator: Mail delivery, time to retry | delivery is abandoned and logged
+ * @limit operator: Email delivery, time to retry | delivery is abandoned and logged
  */
 const MAIL_GIVE_UP_MS = 24 * 60 * 60_000;
 

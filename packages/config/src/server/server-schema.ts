@@ -54,7 +54,7 @@ const serverSchema = section({
     .min(0, { error: `a number of seconds from 0 to ${DAY_SECS}` })
     .max(DAY_SECS, { error: `a number of seconds from 0 to ${DAY_SECS}` })
     .default(30),
-  /** @limit visitors: HTTP request head, time to arrive completely | 408 `HTTP_HEAD_TIMEOUT` */
+  /** @limit visitors: HTTP request head, time until complete | 408 `HTTP_HEAD_TIMEOUT` */
   head_timeout_secs: seconds(HOUR_SECS).default(15),
   /** @limit visitors: HTTP response, time to first byte from the local service | 504 `LOCAL_TIMEOUT` */
   first_byte_timeout_secs: seconds(DAY_SECS).default(60),
@@ -221,9 +221,9 @@ const udpSchema = section({
    * @limit visitors: UDP flow with a single request and reply, idle time | the flow ends
    */
   answered_idle_secs: wholeNumber(1, HOUR_SECS).default(10),
-  /** @limit visitors: UDP flows started per second from a /24 (IPv6 /56), per tunnel; 0 turns the limit off | the datagram is dropped (`rate`) */
+  /** @limit visitors: UDP flows started per second from a /24 (IPv6 /56), per tunnel; 0 turns the limit off | the datagram is dropped (reason `rate`) */
   new_flows_per_second: wholeNumber(0, MOST_CONNECTIONS).default(100),
-  /** @limit visitors: UDP reply bytes until the visitor sends a second datagram, as a guard against forged addresses | the reply is dropped (`unconfirmed`) */
+  /** @limit visitors: UDP reply bytes until the visitor sends a second datagram, as a guard against forged addresses | the reply is dropped (reason `unconfirmed`) */
   unconfirmed_reply_bytes: wholeNumber(0, MOST_UNCONFIRMED_BYTES).default(8192),
 });
 

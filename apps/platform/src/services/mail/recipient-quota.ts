@@ -7,12 +7,12 @@ import { takeMail } from './mail-quota.rules.ts';
 
 /**
  * Mails that strangers can cause (verification, resend, reset) to one recipient, together.
- * @limit accounts: Verification and reset mails per address and hour | no further mail is sent; the response is the same
+ * @limit accounts: Verification and reset emails per address and hour | no further email is sent; the response is the same
  */
 export const STRANGERS_MAILS_PER_HOUR = 3;
 /**
  * The same for a day.
- * @limit accounts: Verification and reset mails per address and day | no further mail is sent; the response is the same
+ * @limit accounts: Verification and reset emails per address and day | no further email is sent; the response is the same
  */
 const STRANGERS_MAILS_PER_DAY = 10;
 
