@@ -4,12 +4,12 @@ import * as z from 'zod';
 
 export const apiError = z
   .object({
-    error: z.string().meta({ description: 'What went wrong, for people.' }),
+    error: z.string().meta({ description: 'A readable error message.' }),
     // Not an enum: a client of today reads the codes of tomorrow's server too.
-    code: z.string().meta({ description: 'Stable; docs/errors.md lists them all.', examples: ['TUNNEL_UNKNOWN'] }),
+    code: z.string().meta({ description: 'A stable error code. docs/errors.md lists every code.', examples: ['TUNNEL_UNKNOWN'] }),
     request_id: z
       .string()
-      .meta({ description: 'The same as in the x-request-id header; quote it when you report a problem.' }),
+      .meta({ description: 'The request id, as in the x-request-id header. Include it when you report a problem.' }),
   })
   .meta({ id: 'Error' });
 export type ApiError = z.infer<typeof apiError>;

@@ -2,16 +2,16 @@
 import * as z from 'zod';
 
 const count = z.int().min(0);
-const index = z.int().min(1).meta({ description: 'Rules count from 1.' });
-const ruleName = z.string().nullable().meta({ description: 'null: the rule has none.' });
-const action = z.string().meta({ description: 'As in the file: `deny`, `auth`, `rate_limit` …', examples: ['auth'] });
-const revision = count.meta({ description: '`policy_revision`; in a group that of all members.' });
-const hashShort = z.string().meta({ description: 'The first 8 digits of the hash.', examples: ['1f3a9c02'] });
+const index = z.int().min(1).meta({ description: 'The position of the rule, counted from 1.' });
+const ruleName = z.string().nullable().meta({ description: 'The name of the rule, or null for an unnamed rule.' });
+const action = z.string().meta({ description: 'The action as written in the policy file: `deny`, `auth`, `rate_limit` …', examples: ['auth'] });
+const revision = count.meta({ description: 'The `policy_revision` of the tunnel. Members of a group share the same revision.' });
+const hashShort = z.string().meta({ description: 'The first 8 hex digits of the policy hash.', examples: ['1f3a9c02'] });
 
 export const policySummary = z
   .object({
-    rules: count.meta({ description: 'How many.' }),
-    actions: z.array(z.string()).meta({ description: 'Those that its rules have, each once.', examples: [['auth']] }),
+    rules: count.meta({ description: 'The number of rules.' }),
+    actions: z.array(z.string()).meta({ description: 'The actions used by the rules, without duplicates.', examples: [['auth']] }),
     revision,
     hash_short: hashShort,
   })
@@ -19,7 +19,7 @@ export const policySummary = z
 export type PolicySummary = z.infer<typeof policySummary>;
 
 const shownLogin = z.union([
-  z.object({ provider: z.string().meta({ description: 'One of the operator’s, by name.' }) }),
+  z.object({ provider: z.string().meta({ description: 'The name of a sign-in provider set up by the operator.' }) }),
   z.object({ issuer: z.string(), client_id: z.string() }),
 ]);
 
@@ -30,11 +30,11 @@ const shownRule = z
     match: z
       .record(z.string(), z.unknown())
       .nullable()
-      .meta({ description: 'As in the file; null: every request. Values of headers that hold secrets are redacted.' }),
+      .meta({ description: 'The match conditions as written in the policy file, or null if the rule matches every request. Secret header values are redacted.' }),
     action,
-    summary: z.string().meta({ description: 'What it does, in words.' }),
-    matched: count.meta({ description: 'Requests that it was for, since this policy is in force.' }),
-    answered: count.meta({ description: 'Those of them that it answered itself.' }),
+    summary: z.string().meta({ description: 'A readable summary of the rule.' }),
+    matched: count.meta({ description: 'The number of requests matched since the policy took effect.' }),
+    answered: count.meta({ description: 'The number of matched requests answered by the rule.' }),
   })
   .meta({ id: 'PolicyRule' });
 export type ShownRule = z.infer<typeof shownRule>;
@@ -43,9 +43,9 @@ export const tunnelPolicy = z
   .object({
     revision,
     hash_short: hashShort,
-    login: shownLogin.nullable().meta({ description: 'Who vouches for people; null: nobody logs in.' }),
-    rules: z.array(shownRule).meta({ description: 'In their order.' }),
-    operator_rules: count.meta({ description: 'Rules of the operator that come before these.' }),
+    login: shownLogin.nullable().meta({ description: 'The sign-in provider, or null if no rule requires a sign-in.' }),
+    rules: z.array(shownRule).meta({ description: 'The rules in order of execution.' }),
+    operator_rules: count.meta({ description: 'The number of operator rules. Operator rules run first.' }),
   })
   .meta({ id: 'TunnelPolicy' });
 export type TunnelPolicy = z.infer<typeof tunnelPolicy>;
@@ -54,14 +54,14 @@ export const capturedPolicy = z
   .object({
     answered_by: z
       .object({
-        index: count.meta({ description: 'Rules count from 1; 0: one of the operator.' }),
+        index: count.meta({ description: 'The position of the rule, counted from 1; 0 for an operator rule.' }),
         name: ruleName,
         action,
       })
       .nullable()
-      .meta({ description: 'The rule that answered; null: it went on to the service.' }),
-    matched: z.array(index).meta({ description: 'The rules that it was for, in their order.' }),
-    user: z.string().nullable().meta({ description: 'Who the visitor was; null: nobody asked.' }),
+      .meta({ description: 'The rule that answered the request, or null if the request was passed to the local service.' }),
+    matched: z.array(index).meta({ description: 'The matching rules in order of execution.' }),
+    user: z.string().nullable().meta({ description: 'The signed-in visitor, or null if no rule required a sign-in.' }),
   })
   .meta({ id: 'CapturedPolicy' });
 export type CapturedPolicy = z.infer<typeof capturedPolicy>;

@@ -17,7 +17,7 @@ const count = z.int().min(0);
 export const clientName = z
   .string()
   .optional()
-  .meta({ description: 'What the client calls its computer. Left out: it did not say.', examples: ['laptop'] });
+  .meta({ description: "The name of the client's computer. Omitted if the client reported no name.", examples: ['laptop'] });
 
 export const edgeStatus = z
   .object({
@@ -29,7 +29,7 @@ export const edgeStatus = z
     uptime_secs: z.number().min(0),
     draining: z
       .boolean()
-      .meta({ description: 'The edge takes no new connections and ends when the last one has finished.' }),
+      .meta({ description: 'True while the edge is shutting down: the edge accepts no new connections and exits after the last open connection.' }),
   })
   .meta({ id: 'EdgeStatus' });
 export type EdgeStatus = z.infer<typeof edgeStatus>;
@@ -41,27 +41,27 @@ export const edgeTunnel = z
     name: z.string(),
     protocol: shownProtocol,
     label: z.string().meta({
-      description: 'http: the subdomain; tcp and udp: the port as text, of a tls tunnel its host; p2p: the name.',
+      description: 'The subdomain (http), the port as text (tcp, udp), the host name (tls) or the p2p name.',
     }),
     public_url: z.string().meta({ examples: ['tcp://localhost:20000'] }),
     assigned_port: z.int().min(1).max(65535).nullable(),
     group: z.string().nullable(),
     healthy: z.boolean(),
-    client_addr: z.string().meta({ description: 'host:port the client connected from.' }),
+    client_addr: z.string().meta({ description: "The client's address as host:port." }),
     client_name: clientName,
     region_id: z.string(),
     request_count: count.meta({
-      description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.',
+      description: 'The number of HTTP requests, tcp connections, udp flows or p2p subscribers.',
     }),
     bytes_proxied: count.meta({
       description:
-        'Bytes carried both ways, without framing and TLS; counted while they flow. p2p: relayed ones alone.',
+        'Bytes transferred in both directions, without framing and TLS, updated continuously. For p2p tunnels: relayed bytes only.',
     }),
     connected_since: z.iso.datetime(),
     policy: policySummary
       .nullable()
       .optional()
-      .meta({ description: 'null: open to everyone. Left out: the edge does not know policies.' }),
+      .meta({ description: 'The policy of the tunnel, or null if the tunnel is open to everyone. Omitted by edges without policy support.' }),
   })
   .meta({ id: 'Tunnel' });
 export type EdgeTunnel = z.infer<typeof edgeTunnel>;
@@ -73,7 +73,7 @@ export const edgeRegion = z
     id: z.string(),
     name: z.string(),
     location: z.string(),
-    current: z.boolean().meta({ description: 'The region that gave this answer.' }),
+    current: z.boolean().meta({ description: 'True for the region that sent the response.' }),
   })
   .meta({ id: 'Region' });
 export type EdgeRegion = z.infer<typeof edgeRegion>;
@@ -96,29 +96,29 @@ export const CAPTURE_CURSOR_MAX = 64;
 export const capturedRequest = z
   .object({
     id: z.string().meta({ examples: ['req_k3b9f200001c'] }),
-    tunnel_id: z.string().meta({ description: 'The tunnel that served it: in a group, the member.' }),
-    at: z.iso.datetime().meta({ description: 'When its head came.' }),
+    tunnel_id: z.string().meta({ description: 'The tunnel that served the request. In a group: the member.' }),
+    at: z.iso.datetime().meta({ description: 'The time at which the request headers arrived.' }),
     method: z.string(),
-    path: z.string().meta({ description: 'As the visitor asked, with its query; secrets in it are redacted.' }),
-    status: z.int().nullable().meta({ description: 'null: no answer yet, or none before the visitor left.' }),
-    duration_ms: z.number().min(0).nullable().meta({ description: 'null: it is under way.' }),
-    request_headers: headers.meta({ description: 'Names in lower case; secrets are redacted.' }),
+    path: z.string().meta({ description: 'The request path with the query string. Secrets are redacted.' }),
+    status: z.int().nullable().meta({ description: 'The response status, or null if there is no response yet or the visitor disconnected before the response.' }),
+    duration_ms: z.number().min(0).nullable().meta({ description: 'The duration in milliseconds, or null while the request is in progress.' }),
+    request_headers: headers.meta({ description: 'The request headers with names in lower case. Secrets are redacted.' }),
     response_headers: headers.meta({
-      description: 'Of the local service, or of the rule that answered; empty when there was neither.',
+      description: 'The response headers of the local service, or of the rule that answered. Empty without a response.',
     }),
-    request_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
-    response_size: size.meta({ description: 'Bytes of the body, as far as it came.' }),
+    request_size: size.meta({ description: 'The size of the transferred body in bytes.' }),
+    response_size: size.meta({ description: 'The size of the transferred body in bytes.' }),
     request_body: body.meta({
-      description: 'The first 16 KiB when it is text and captures keep bodies; for the owner of the tunnel only.',
+      description: "The first 16 KiB of a text body, if body capture is on. Visible only to the tunnel's owner.",
     }),
-    response_body: body.meta({ description: 'As request_body; unpacked when it was compressed.' }),
-    aborted: z.boolean().meta({ description: 'The visitor left, or the answer was cut off.' }),
-    error: z.string().nullable().meta({ description: 'The code of what went wrong; docs/errors.md lists them.' }),
-    replayable: z.boolean().meta({ description: 'It was kept whole, and can be sent again.' }),
-    replay_of: z.string().optional().meta({ description: 'It was sent by a replay: the id of the original.' }),
-    edited: z.boolean().optional().meta({ description: 'The replay was edited before it was sent.' }),
+    response_body: body.meta({ description: 'The first 16 KiB of a text body, decompressed. Same conditions as request_body.' }),
+    aborted: z.boolean().meta({ description: 'True if the visitor disconnected early or the response was cut off.' }),
+    error: z.string().nullable().meta({ description: 'The error code, or null if the request succeeded. docs/errors.md lists the codes.' }),
+    replayable: z.boolean().meta({ description: 'True if the complete request was captured, so a replay is possible.' }),
+    replay_of: z.string().optional().meta({ description: 'For a replay: the id of the original request.' }),
+    edited: z.boolean().optional().meta({ description: 'True if the request was edited before the replay.' }),
     policy: capturedPolicy.nullable().optional().meta({
-      description: 'What the rules of the tunnel did; null: there are none. Left out: the edge does not know policies.',
+      description: 'The effect of the policy on the request, or null if the tunnel has no policy. Omitted by edges without policy support.',
     }),
   })
   .meta({ id: 'CapturedRequest' });
@@ -130,9 +130,9 @@ export const REQUEST_WAIT_BOUNDS = { methodMax: 32, pathMax: 8192, cursorMax: 64
 
 export const awaitedRequest = z
   .object({
-    request: capturedRequest.nullable().meta({ description: 'The first that finished; null: none did in time.' }),
+    request: capturedRequest.nullable().meta({ description: 'The first matching request to finish, or null on timeout.' }),
     cursor: z.string().nullable().meta({
-      description: 'Without a request: for `after` of the next call, which misses nothing that finishes in between.',
+      description: 'The value for `after` in the next call if no request came. No request is missed between the calls.',
     }),
   })
   .meta({ id: 'AwaitedRequest' });
@@ -158,7 +158,7 @@ export const replayEdit = z
       .max(pathMax)
       .optional()
       .meta({
-        description: 'With its query. A value `[redacted]` in the query stands for the one that was captured.',
+        description: 'The path with the query string. A `[redacted]` value in the query is replaced by the captured value.',
         examples: ['/webhook?attempt=2'],
       }),
     headers: z
@@ -171,26 +171,26 @@ export const replayEdit = z
       .optional()
       .meta({
         description:
-          'All of them, as name and value. A value `[redacted]` stands for the one that was captured. Host stays when it is left out; fields of the connection and the length of the body are set for you.',
+          'The complete list of headers as name-value pairs. A `[redacted]` value is replaced by the captured value. Without a Host header, the original Host is kept. Connection headers and Content-Length are set automatically.',
         examples: [[['content-type', 'application/json']]],
       }),
-    body: z.string().max(bodyMax).optional().meta({ description: 'Text, sent as UTF-8 and without Content-Encoding.' }),
+    body: z.string().max(bodyMax).optional().meta({ description: 'The body as text, sent as UTF-8 without Content-Encoding.' }),
   })
-  .meta({ id: 'ReplayEdit', description: 'What to change before it is sent; what is left out stays as it was.' });
+  .meta({ id: 'ReplayEdit', description: 'Changes to make before the replay. Omitted fields keep the captured value.' });
 export type ReplayEdit = z.infer<typeof replayEdit>;
 
 export const captureList = z
   .object({
     tunnel_id: z.string(),
     requests: z.array(capturedRequest).meta({ description: 'Newest first.' }),
-    truncated: z.boolean().meta({ description: 'There were older ones than these, kept or not.' }),
+    truncated: z.boolean().meta({ description: 'True if there were older requests, even if no longer stored.' }),
     next_cursor: z
       .string()
       .nullable()
       .optional()
       .meta({
         description:
-          'For `cursor` of the next call, which has the next older requests. null: no older ones are kept. Left out: the edge knows no pages.',
+          'The `cursor` for the next page of older requests, or null on the last page. Omitted by edges without pagination.',
         examples: ['k3b9f2-1c'],
       }),
   })
@@ -241,30 +241,30 @@ export type DropReason = z.infer<typeof dropReason>;
 
 const edgeFlow = z
   .object({
-    visitor: z.string().meta({ description: 'host:port of the visitor.' }),
+    visitor: z.string().meta({ description: "The visitor's address as host:port." }),
     since: z.iso.datetime(),
-    idle_ms: count.meta({ description: 'Since the last datagram that was passed, whichever way.' }),
-    confirmed: z.boolean().meta({ description: 'The visitor sent something after a reply had been sent to it.' }),
-    datagrams_in: count.meta({ description: 'From the visitor, and passed.' }),
-    datagrams_out: count.meta({ description: 'Sent to the visitor.' }),
+    idle_ms: count.meta({ description: 'Milliseconds since the last datagram in either direction.' }),
+    confirmed: z.boolean().meta({ description: 'True once the visitor has sent a datagram after receiving a reply.' }),
+    datagrams_in: count.meta({ description: 'Datagrams from the visitor delivered to the client.' }),
+    datagrams_out: count.meta({ description: 'Datagrams sent to the visitor.' }),
     bytes_in: count,
     bytes_out: count,
-    dropped: count.meta({ description: 'Datagrams of either direction that were not passed.' }),
+    dropped: count.meta({ description: 'Dropped datagrams in both directions.' }),
   })
   .meta({ id: 'Flow' });
 export type EdgeFlow = z.infer<typeof edgeFlow>;
 
 export const edgeFlows = z
   .object({
-    flows: z.array(edgeFlow).meta({ description: 'The 200 last active ones, newest first.' }),
-    total: count.meta({ description: 'Living flows.' }),
+    flows: z.array(edgeFlow).meta({ description: 'The 200 most recently active flows, newest first.' }),
+    total: count.meta({ description: 'The number of open flows.' }),
     dropped: z
       .record(dropReason, count)
-      .meta({ description: 'Datagrams of this tunnel that were not passed, by reason; docs/udp.md explains them.' }),
-    path: z.enum(['udp', 'carrier']).meta({ description: 'How datagrams go between edge and client now.' }),
+      .meta({ description: 'Dropped datagrams by reason. docs/udp.md explains the reasons.' }),
+    path: z.enum(['udp', 'carrier']).meta({ description: 'The current path of datagrams between the edge and the client.' }),
     reason: z
       .enum(['', 'probing', 'udp-blocked', 'went-silent', 'off'])
-      .meta({ description: 'Why they go on carriers; empty while they go over UDP.' }),
+      .meta({ description: 'Why datagrams use carriers instead of UDP. Empty while UDP is in use.' }),
   })
   .meta({ id: 'Flows' });
 export type EdgeFlows = z.infer<typeof edgeFlows>;
@@ -278,14 +278,14 @@ export type RelayReason = z.infer<typeof relayReason>;
 const edgePeer = z
   .object({
     peer_id: z.string(),
-    client_addr: z.string().meta({ description: 'host:port the subscriber connected to the edge from.' }),
+    client_addr: z.string().meta({ description: "The subscriber's address, as seen by the edge, as host:port." }),
     service: z.enum(['tcp', 'udp']),
-    path: z.enum(['direct', 'relay']).meta({ description: 'Of new connections, as the publisher reports it.' }),
-    reason: relayReason.meta({ description: 'Why they go through the relay; empty while direct.' }),
-    rtt_ms: z.number().min(0).nullable().meta({ description: 'As the publisher reports it; null: not measured yet.' }),
+    path: z.enum(['direct', 'relay']).meta({ description: 'The path of new connections, reported by the publisher.' }),
+    reason: relayReason.meta({ description: 'Why connections use the relay. Empty while the path is direct.' }),
+    rtt_ms: z.number().min(0).nullable().meta({ description: 'The round-trip time in milliseconds, reported by the publisher. Null before the first measurement.' }),
     connected_since: z.iso.datetime(),
-    relayed_bytes: count.meta({ description: 'Through the edge, both ways: these are billed.' }),
-    direct_bytes: count.meta({ description: 'As the publisher reports them; never billed.' }),
+    relayed_bytes: count.meta({ description: 'Bytes relayed by the edge in both directions (billed).' }),
+    direct_bytes: count.meta({ description: 'Bytes sent directly, reported by the publisher (never billed).' }),
   })
   .meta({ id: 'Peer' });
 export type EdgePeer = z.infer<typeof edgePeer>;
@@ -293,7 +293,7 @@ export type EdgePeer = z.infer<typeof edgePeer>;
 export const edgePeers = z
   .object({
     peers: z.array(edgePeer),
-    total: count.meta({ description: 'Subscribers that are joined.' }),
+    total: count.meta({ description: 'The number of connected subscribers.' }),
   })
   .meta({ id: 'Peers' });
 export type EdgePeers = z.infer<typeof edgePeers>;
@@ -304,19 +304,19 @@ const connectionKind = z.enum(['http', 'https', 'tcp', 'control', 'carrier', 're
 export const edgeConnection = z
   .object({
     kind: connectionKind,
-    phase: z.string().meta({ description: 'How far it has come; `accepted`: nothing was read of it yet.' }),
-    waits_for: z.string().meta({ description: 'For people: whose turn it is.' }),
+    phase: z.string().meta({ description: 'The state of the connection. `accepted`: no bytes received yet.' }),
+    waits_for: z.string().meta({ description: 'Readable text: the side or event the connection is waiting for.' }),
     age_secs: z.number().min(0),
-    peer: z.string().meta({ description: 'host:port it came from.' }),
+    peer: z.string().meta({ description: 'The remote address as host:port.' }),
     network: z.string().nullable().meta({
       description:
-        'What it counts for: the address, of IPv6 its /64. null: a trusted proxy, which counts by what it says.',
+        'The network the connection is counted under: the IPv4 address or the IPv6 /64. Null for a trusted proxy, which is counted by the forwarded addresses.',
     }),
     account: z
       .string()
       .nullable()
-      .meta({ description: 'Of a control connection or carrier that has authenticated: whom it counts for.' }),
-    tunnel_id: z.string().nullable().meta({ description: 'The tunnel, or the member, that has it; null: none yet.' }),
+      .meta({ description: 'The account of an authenticated control connection or carrier.' }),
+    tunnel_id: z.string().nullable().meta({ description: 'The tunnel (in a group: the member) serving the connection, or null if not assigned yet.' }),
   })
   .meta({ id: 'Connection' });
 export type EdgeConnection = z.infer<typeof edgeConnection>;
@@ -325,12 +325,12 @@ const shareUse = z.object({ open: count, limit: count });
 
 export const edgeConnections = z
   .object({
-    total: count.meta({ description: 'Open connections of every kind.' }),
+    total: count.meta({ description: 'The number of open connections of any kind.' }),
     shares: z
       .object({ visitors: shareUse, control: shareUse, api: shareUse })
-      .meta({ description: 'visitors: http, https, tcp; control: control, carrier; api: rest, metrics.' }),
-    connections: z.array(edgeConnection).meta({ description: 'Oldest first; the oldest 1000.' }),
-    truncated: z.boolean().meta({ description: 'There are younger ones than these.' }),
+      .meta({ description: 'Open connections and limits by share: visitors (http, https, tcp), control (control, carrier), api (rest, metrics).' }),
+    connections: z.array(edgeConnection).meta({ description: 'The 1000 oldest connections, oldest first.' }),
+    truncated: z.boolean().meta({ description: 'True if there are more connections than listed.' }),
   })
   .meta({ id: 'Connections' });
 export type EdgeConnections = z.infer<typeof edgeConnections>;
@@ -341,16 +341,16 @@ export const edgeCertificateView = z
   .object({
     names: z.array(z.string()),
     source: z.enum(['acme', 'file', 'local-ca']).meta({
-      description: 'acme: ordered by itself, here or by the platform; file: of `[tls]`; local-ca: of `[tls] local_ca`.',
+      description: 'Where the certificate comes from. acme: issued automatically, by the edge or the platform. file: set in `[tls]`. local-ca: set in `[tls] local_ca`.',
     }),
     state: z.enum(['none', 'ordering', 'valid', 'renewing', 'failing']),
     issuer: z.string().nullable(),
     not_before: when,
     not_after: when,
     renew_at: when.meta({
-      description: 'When its renewal begins; null: nothing was issued yet, or it is not ours to renew.',
+      description: 'The time of the next renewal. Null before the first issue, or if the certificate is not renewed by the server.',
     }),
-    last_error: z.string().nullable().meta({ description: 'Of the last try; null: it did not fail.' }),
+    last_error: z.string().nullable().meta({ description: 'The error of the last attempt, or null if the attempt succeeded.' }),
   })
   .meta({ id: 'Certificate' });
 export type EdgeCertificateView = z.infer<typeof edgeCertificateView>;
@@ -358,5 +358,5 @@ export type EdgeCertificateView = z.infer<typeof edgeCertificateView>;
 export const edgeCertificates = z.array(edgeCertificateView);
 
 export const certificateRenewal = z
-  .object({ name: z.string().min(1).max(255).meta({ description: 'One of its names.' }) })
+  .object({ name: z.string().min(1).max(255).meta({ description: 'Any name of the certificate.' }) })
   .meta({ id: 'CertificateRenewal' });

@@ -8,14 +8,14 @@ const count = z.int().min(0);
 export const groupProtocol = shownProtocol.extract(['http', 'tcp']);
 export type GroupProtocol = z.infer<typeof groupProtocol>;
 
-const label = z.string().meta({ description: 'http: the subdomain; tcp: the port as text.' });
+const label = z.string().meta({ description: 'The subdomain (http) or the port as text (tcp).' });
 
 const lastAlert = z
   .object({
-    at: z.iso.datetime().meta({ description: 'When the last healthy member of the group was lost.' }),
+    at: z.iso.datetime().meta({ description: 'The time at which the group lost the last healthy member.' }),
     outcome: z.enum(['delivered', 'failed', 'refused', 'dropped']).meta({
       description:
-        '`delivered`: the receiver took it (2xx); `failed`: it did not; `refused`: an alert may not go to that address; `dropped`: there were too many.',
+        '`delivered`: the receiver answered with a 2xx. `failed`: delivery failed. `refused`: alerts to the address are not allowed. `dropped`: too many alerts were queued.',
       examples: ['delivered'],
     }),
   })
@@ -30,33 +30,33 @@ export const groupMemberSummary = z
     name: z
       .string()
       .optional()
-      .meta({ description: 'Of the tunnel.', examples: ['web'] }),
+      .meta({ description: 'The name of the tunnel.', examples: ['web'] }),
     public_url: z
       .string()
       .optional()
-      .meta({ description: 'Of the group.', examples: ['http://shop.localhost:8000'] }),
-    client_addr: z.string().meta({ description: 'host:port the client connected from.' }),
+      .meta({ description: 'The public URL of the group.', examples: ['http://shop.localhost:8000'] }),
+    client_addr: z.string().meta({ description: "The client's address as host:port." }),
     client_name: clientName,
-    request_count: count.meta({ description: 'HTTP requests; connections for tcp.' }),
+    request_count: count.meta({ description: 'The number of HTTP requests or tcp connections.' }),
     bytes_proxied: count,
-    healthy: z.boolean().meta({ description: 'New connections are given to healthy members only.' }),
-    consecutive_failures: count.meta({ description: 'As the client reported them last; 0 while it is healthy.' }),
-    total_health_failures: count.meta({ description: 'Reports of failure since it joined.' }),
+    healthy: z.boolean().meta({ description: 'True if the member is healthy. New connections go to healthy members only.' }),
+    consecutive_failures: count.meta({ description: 'Consecutive failed health checks, as last reported by the client; 0 while healthy.' }),
+    total_health_failures: count.meta({ description: 'Failure reports since the member joined.' }),
     last_failure_reason: z
       .string()
       .optional()
       .meta({
-        description: 'What the last report of failure said, also once it is healthy again. Left out: there was none.',
+        description: 'The last failure report. Kept after the member recovers; omitted before the first failure.',
         examples: ['status 500'],
       }),
     connected_since: z.iso.datetime(),
     health_check_kind: z
       .enum(['tcp', 'http'])
       .optional()
-      .meta({ description: 'Left out: it has no probe, and is healthy for ever.' }),
-    has_alert_webhook: z.boolean().meta({ description: 'The URL itself is told to nobody.' }),
+      .meta({ description: 'The type of health check. Omitted without a health check: the member always counts as healthy.' }),
+    has_alert_webhook: z.boolean().meta({ description: 'True if the member has an alert URL. The URL is never shown.' }),
     last_alert: lastAlert.optional().meta({
-      description: 'What became of the last alert to its own URL. Left out: there was none, or it is under way.',
+      description: "The result of the last alert to the member's alert URL. Omitted before the first alert and during delivery.",
     }),
   })
   .meta({ id: 'GroupMemberSummary' });
@@ -73,14 +73,14 @@ export const groupSummary = z
     healthy_count: count,
     unhealthy_count: count,
     total_dispatches: count.meta({
-      description: 'Public connections given to members, of those that have left too, in this life of the group.',
+      description: 'Public connections dispatched since the group was created, including those to former members.',
     }),
-    total_health_failures: count.meta({ description: 'Reports of failure, of members that have left too.' }),
-    members: z.array(groupMemberSummary).meta({ description: 'In the order in which they joined.' }),
+    total_health_failures: count.meta({ description: 'Failure reports, including those of former members.' }),
+    members: z.array(groupMemberSummary).meta({ description: 'The members, in order of joining.' }),
   })
   .meta({
     id: 'GroupSummary',
-    description: 'An API key sees the members of its own account: counts and totals are of them alone.',
+    description: "With an API key, only members of the key's account are listed and counted.",
   });
 export type GroupSummary = z.infer<typeof groupSummary>;
 
@@ -89,7 +89,7 @@ export const groupSummaries = z.array(groupSummary);
 export const healthEvent = z
   .object({
     at: z.iso.datetime(),
-    healthy: z.boolean().meta({ description: 'What it became.' }),
+    healthy: z.boolean().meta({ description: 'The new state.' }),
     reason: z.string(),
   })
   .meta({ id: 'HealthEvent' });
@@ -107,8 +107,8 @@ export const groupEvent = z
     tunnel_id: z.string(),
     healthy: z.boolean(),
     reason: z.string(),
-    healthy_count: count.meta({ description: 'After the change; for an API key, of the members of its account.' }),
-    member_count: count.meta({ description: 'As healthy_count.' }),
+    healthy_count: count.meta({ description: "The number of healthy members after the change. With an API key, only members of the key's account are counted." }),
+    member_count: count.meta({ description: 'The number of members. With an API key, only members of the key\'s account are counted.' }),
     at: z.iso.datetime(),
   })
   .meta({ id: 'GroupEvent' });
@@ -121,7 +121,7 @@ export const platformPools = z
   .object({
     groups: groupSummaries,
     warnings: z.array(z.string()).meta({
-      description: 'Regions that did not answer, by name; their groups are missing.',
+      description: 'Names of the regions that did not respond. Groups in these regions are missing from the list.',
       examples: [[]],
     }),
   })

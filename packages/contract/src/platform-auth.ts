@@ -14,7 +14,7 @@ export const DISPLAY_NAME_MAX_CHARACTERS = 100;
 const NO_NUL = '^[^\\u0000]*$';
 
 const newPassword = z.string().meta({
-  description: 'At least 8 characters, at most 1024 bytes; nothing is trimmed.',
+  description: 'The password: at least 8 characters and at most 1024 bytes. Spaces are not trimmed.',
   minLength: 8,
   maxLength: 1024,
   pattern: NO_NUL,
@@ -34,7 +34,7 @@ const displayName = z
   .nullable()
   .meta({
     type: ['string', 'null'],
-    description: 'Spaces around it are dropped; an empty one is none.',
+    description: 'The display name. Surrounding spaces are trimmed; an empty string removes the name.',
     maxLength: DISPLAY_NAME_MAX_CHARACTERS,
     pattern: NO_NUL,
     examples: ['Ann'],
@@ -44,7 +44,7 @@ export const registration = z
   .object({
     email: z.string().meta({
       format: 'email',
-      description: 'Compared trimmed and in lower case.',
+      description: 'The email address. Trimmed and compared in lower case.',
       maxLength: 254,
       examples: [EMAIL_EXAMPLE],
     }),
@@ -53,7 +53,7 @@ export const registration = z
     invite: z
       .string()
       .meta({
-        description: 'From the link of an invitation; needed where sign-up is by invitation. It proves the address.',
+        description: 'The token from an invitation link, required where sign-up is by invitation. The email address counts as verified.',
         pattern: NO_NUL,
         examples: [TOKEN_EXAMPLE],
       })
@@ -67,7 +67,7 @@ export const registered = z
     message: z.string().meta({ examples: ['done'] }),
     email_verified: z
       .boolean()
-      .meta({ description: 'true: an invitation has proven the address, and the account can log in now.' })
+      .meta({ description: 'True if the invitation verified the email address, so the account can sign in immediately.' })
       .optional(),
   })
   .meta({ id: 'Registered' });
@@ -79,17 +79,17 @@ export const SIGN_UP_MODES = ['open', 'invite', 'closed'] as const;
 export const signUpTerms = z
   .object({
     sign_up: z.enum(SIGN_UP_MODES).meta({
-      description: '`open`: anybody. `invite`: those with an invitation. `closed`: nobody.',
+      description: 'Who can sign up. `open`: anyone. `invite`: people with an invitation. `closed`: new accounts are not accepted.',
       examples: ['open'],
     }),
     invite_valid: z
       .boolean()
-      .meta({ description: 'Whether the `invite` that was asked about can be used.', examples: [false] }),
+      .meta({ description: 'Whether the given `invite` is valid.', examples: [false] }),
     invited_email: z
       .string()
       .nullable()
       .meta({
-        description: 'Whom the invitation is for; null: there is none, it is not valid, or it is for any address.',
+        description: 'The email address the invitation was sent to. Null without a valid invitation, or if the invitation is for any address.',
         examples: [null],
       }),
   })
@@ -106,7 +106,7 @@ export type EmailOnly = z.infer<typeof emailOnly>;
 
 export const passwordReset = z
   .object({
-    token: z.string().meta({ description: 'From the link in the mail.', pattern: NO_NUL, examples: [TOKEN_EXAMPLE] }),
+    token: z.string().meta({ description: 'The token from the link in the email.', pattern: NO_NUL, examples: [TOKEN_EXAMPLE] }),
     password: newPassword,
   })
   .meta({ id: 'PasswordReset' });
@@ -114,7 +114,7 @@ export type PasswordReset = z.infer<typeof passwordReset>;
 
 const currentPassword = z
   .string()
-  .meta({ description: 'The one of now.', pattern: NO_NUL, examples: [PASSWORD_EXAMPLE] });
+  .meta({ description: 'The current password.', pattern: NO_NUL, examples: [PASSWORD_EXAMPLE] });
 
 export const passwordChange = z
   .object({ current_password: currentPassword, new_password: newPassword })
@@ -126,7 +126,7 @@ export const emailChange = z
     password: currentPassword,
     new_email: z.string().meta({
       format: 'email',
-      description: 'Compared trimmed and in lower case.',
+      description: 'The email address. Trimmed and compared in lower case.',
       maxLength: 254,
       examples: [EMAIL_EXAMPLE],
     }),
@@ -142,7 +142,7 @@ export type UserChange = z.infer<typeof userChange>;
 
 export const messageBody = z
   .object({ message: z.string().meta({ examples: ['done'] }) })
-  .meta({ id: 'Message', description: 'What was done, for people.' });
+  .meta({ id: 'Message', description: 'A readable message about the result.' });
 export type MessageBody = z.infer<typeof messageBody>;
 
 export const userPublic = z
@@ -157,7 +157,7 @@ export const userPublic = z
     // Not enums: a client of today reads what tomorrow's server says.
     status: z.string().meta({ description: '`active` or `suspended`.', examples: ['active'] }),
     auth_method: z.string().meta({
-      description: '`password`, or the name of the external provider that the account signs in with.',
+      description: 'The sign-in method: `password`, or the name of an external provider.',
       examples: ['password'],
     }),
     created_at: z.iso.datetime().meta({ examples: [TIME_EXAMPLE] }),
@@ -166,7 +166,7 @@ export const userPublic = z
 export type UserPublic = z.infer<typeof userPublic>;
 
 const accessTokenText = z.string().meta({
-  description: 'A JWT, valid for 15 minutes: send it as `Authorization: Bearer …`.',
+  description: 'The access token (a JWT, valid for 15 minutes). Send as `Authorization: Bearer …`.',
   examples: ['eyJhbGciOiJFZERTQSIsImtpZCI6Im…'],
 });
 
@@ -180,9 +180,9 @@ export const passwordChanged = z
     ended_sessions: z
       .number()
       .int()
-      .meta({ description: 'How many others were logged out.', examples: [2] }),
+      .meta({ description: 'The number of other sessions ended.', examples: [2] }),
   })
-  .meta({ id: 'PasswordChanged', description: 'Access tokens of before are not good any more; this one is.' });
+  .meta({ id: 'PasswordChanged', description: 'The result of a password change. Earlier access tokens are revoked; the returned token is valid.' });
 export type PasswordChanged = z.infer<typeof passwordChanged>;
 
 export const loggedIn = z.object({ access_token: accessTokenText, user: userPublic }).meta({ id: 'LoggedIn' });
@@ -191,13 +191,13 @@ export type LoggedIn = z.infer<typeof loggedIn>;
 export const userSession = z
   .object({
     id: z.uuid().meta({ examples: ['c2b6a0de-52a7-4a0f-8a41-7f6d1f0b9e55'] }),
-    created_at: z.iso.datetime().meta({ description: 'When it was logged in.', examples: [TIME_EXAMPLE] }),
-    last_used_at: z.iso.datetime().meta({ description: 'When it last renewed its access.', examples: [TIME_EXAMPLE] }),
-    user_agent: z.string().meta({ description: 'Of the login; empty: none was told.', examples: ['Firefox/140.0'] }),
-    address: z.string().meta({ description: 'Where it was last seen.', examples: ['203.0.113.7'] }),
-    current: z.boolean().meta({ description: 'It is the one whose cookie came with this request.' }),
+    created_at: z.iso.datetime().meta({ description: 'The time of the sign-in.', examples: [TIME_EXAMPLE] }),
+    last_used_at: z.iso.datetime().meta({ description: 'The time of the last token refresh.', examples: [TIME_EXAMPLE] }),
+    user_agent: z.string().meta({ description: 'The user agent at sign-in, or an empty string if unknown.', examples: ['Firefox/140.0'] }),
+    address: z.string().meta({ description: 'The last known IP address.', examples: ['203.0.113.7'] }),
+    current: z.boolean().meta({ description: 'True for the session that sent the request.' }),
   })
-  .meta({ id: 'UserSession', description: 'A place where the account is logged in.' });
+  .meta({ id: 'UserSession', description: 'A signed-in session of the account.' });
 export type UserSession = z.infer<typeof userSession>;
 
 export const userSessions = z.array(userSession);
@@ -215,5 +215,5 @@ export const publicKeys = z
       }),
     ),
   })
-  .meta({ id: 'JsonWebKeys', description: 'The newest first.' });
+  .meta({ id: 'JsonWebKeys', description: 'The public keys, newest first.' });
 export type PublicKeys = z.infer<typeof publicKeys>;

@@ -14,7 +14,7 @@ describe('a spend cap', () => {
 
   it('is not removed by leaving it out', () => {
     const [issue] = spendCap.safeParse({}).error?.issues ?? [];
-    expect(issue).toMatchObject({ path: ['spend_cap_cents'], message: 'is missing; null removes the cap' });
+    expect(issue).toMatchObject({ path: ['spend_cap_cents'], message: 'is required; null removes the limit' });
   });
 });
 
@@ -38,7 +38,7 @@ describe('the address to return to', () => {
     `https://example.com/${'a'.repeat(RETURN_URL_MAX_CHARACTERS)}`,
   ])('may not be %j', (url) => {
     const [issue] = portalOrder.safeParse({ return_url: url }).error?.issues ?? [];
-    expect(issue).toMatchObject({ path: ['return_url'], message: 'must be an http or https address' });
+    expect(issue).toMatchObject({ path: ['return_url'], message: 'must be an http or https URL' });
   });
 
   it.each([undefined, null, 7, {}])('is a string, not %j', (url) => {

@@ -25,40 +25,40 @@ const paymentMethod = z
 /** The last three fields are ours, and absent at a platform that does not know them yet. */
 export const billingStatus = z
   .object({
-    billing_model: billingModel.meta({ description: '`payg`: usage is paid for.', examples: ['payg'] }),
+    billing_model: billingModel.meta({ description: 'The billing model. `payg`: pay as you go.', examples: ['payg'] }),
     plan_name: z.string().meta({ examples: ['payg'] }),
     estimated_mtd_cents: cents.meta({
-      description: 'What this calendar month (UTC) comes to so far: the larger of minimum and usage; 0 on a free plan.',
+      description: 'The estimated bill for the current calendar month (UTC) in cents: the monthly minimum or the usage, whichever is larger. 0 on a free plan.',
       examples: [300],
     }),
-    spend_cap_cents: cents.nullable().meta({ description: 'null: no cap.', examples: [2000] }),
+    spend_cap_cents: cents.nullable().meta({ description: "The account's spend limit in cents, or null if no limit is set.", examples: [2000] }),
     subscription_status: subscriptionStatus.nullable().meta({
-      description: 'null: there was never one. `canceled` while it runs to the end of its period, and after.',
+      description: 'The state of the subscription, or null if the account never subscribed. `canceled` applies from the cancellation on, even while the paid period lasts.',
       examples: ['active'],
     }),
-    current_period_end: z.iso.datetime().nullable().meta({ description: 'When the next invoice is made.' }),
+    current_period_end: z.iso.datetime().nullable().meta({ description: 'The date of the next invoice.' }),
     payment_customer_id: z
       .string()
       .nullable()
-      .meta({ description: 'Of the account at the payment processor.', examples: ['cus_QhJ2mX9vB4kTzR'] }),
+      .meta({ description: "The account's customer id at the payment processor.", examples: ['cus_QhJ2mX9vB4kTzR'] }),
     has_payment_method: z.boolean(),
-    allow_custom_subdomains: z.boolean().meta({ description: 'Of the plan.' }),
-    monthly_minimum_cents: cents.meta({ description: 'Of the plan; it is credited toward usage.', examples: [300] }),
+    allow_custom_subdomains: z.boolean().meta({ description: 'Whether the plan allows custom subdomains.' }),
+    monthly_minimum_cents: cents.meta({ description: "The plan's monthly minimum in cents, credited toward usage.", examples: [300] }),
     payment_method: paymentMethod.nullable().optional().meta({
-      description: 'The card that is charged, as far as the payment processor tells it; null: none, or not a card.',
+      description: 'The card on file at the payment processor. Null without a payment method, or if the payment method is not a card.',
     }),
     test_mode: z
       .boolean()
       .optional()
       .meta({
-        description: 'Payments are simulated: no card is real and nothing is charged.',
+        description: 'True if payments are simulated: cards are not real, and no money is charged.',
         examples: [false],
       }),
     hidden: z
       .boolean()
       .optional()
       .meta({
-        description: 'The dashboard shows no billing: payments are simulated, and the platform is public.',
+        description: 'True if the dashboard hides billing, because payments are simulated on a public platform.',
         examples: [false],
       }),
   })
@@ -69,27 +69,27 @@ export const billingUsage = z
   .object({
     month: z.string().meta({ description: 'The calendar month (UTC).', examples: ['2030-01'] }),
     metered_bytes: cents.meta({
-      description: 'Carried in this month so far, since the subscription began; 0 on a free plan.',
+      description: 'Billable bytes this month, counted from the start of the subscription. 0 on a free plan.',
       examples: [12_345_678_901],
     }),
-    usage_cents: cents.meta({ description: 'What they cost, rounded down once.', examples: [123] }),
+    usage_cents: cents.meta({ description: 'The cost of the billable bytes in cents, rounded down.', examples: [123] }),
     price_cents_per_gb: cents.meta({
-      description: 'For 10^9 bytes, of the plan; on a free plan what it would be with a subscription.',
+      description: "The plan's price in cents for 10^9 bytes. On a free plan: the price after subscribing.",
       examples: [10],
     }),
-    monthly_minimum_cents: cents.meta({ description: 'As the price.', examples: [300] }),
+    monthly_minimum_cents: cents.meta({ description: 'The plan\'s monthly minimum in cents. On a free plan: the minimum after subscribing.', examples: [300] }),
   })
-  .meta({ id: 'BillingUsage', description: 'What the estimate of the month is made of.' });
+  .meta({ id: 'BillingUsage', description: 'The breakdown of the monthly estimate.' });
 export type BillingUsage = z.infer<typeof billingUsage>;
 
 export const startedSubscription = z
   .object({
-    status: z.string().meta({ description: 'As `subscription_status` of GET /billing.', examples: ['active'] }),
+    status: z.string().meta({ description: 'The state of the subscription, as `subscription_status` in GET /billing.', examples: ['active'] }),
     plan: z.string().meta({ examples: ['payg'] }),
     payment_subscription_id: z
       .string()
       .optional()
-      .meta({ description: 'At the payment processor.', examples: ['sub_1QhJ2mX9vB4kTzR'] }),
+      .meta({ description: 'The subscription id at the payment processor.', examples: ['sub_1QhJ2mX9vB4kTzR'] }),
   })
   .meta({ id: 'StartedSubscription' });
 export type StartedSubscription = z.infer<typeof startedSubscription>;
@@ -97,7 +97,7 @@ export type StartedSubscription = z.infer<typeof startedSubscription>;
 export const setupIntent = z
   .object({
     client_secret: z.string().meta({
-      description: 'For the form in the browser that collects a payment method.',
+      description: 'The client secret for the payment form in the browser.',
       examples: ['seti_1QhJ2mX9vB4kTzR_secret_RaY8dLw2'],
     }),
   })
@@ -116,9 +116,9 @@ export const portalOrder = z
   .object({
     return_url: z
       .string()
-      .refine(isWebAddress, { error: 'must be an http or https address' })
+      .refine(isWebAddress, { error: 'must be an http or https URL' })
       .meta({
-        description: 'Where the portal leads back to; http or https.',
+        description: 'The http or https URL to return to from the portal.',
         format: 'uri',
         pattern: '^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\u0000-\\u001f\\u007f-\\u009f]+$',
         maxLength: RETURN_URL_MAX_CHARACTERS,
@@ -128,7 +128,7 @@ export const portalOrder = z
       .literal('payment_method')
       .optional()
       .meta({
-        description: '`payment_method`: the portal asks for a card alone, and leads back by itself when it has one.',
+        description: '`payment_method`: the portal asks only for a card, then returns automatically.',
         examples: ['payment_method'],
       }),
   })
@@ -138,7 +138,7 @@ export type PortalOrder = z.infer<typeof portalOrder>;
 export const portalSession = z
   .object({
     url: z.string().meta({
-      description: "The processor's billing portal, for this account.",
+      description: "The URL of the account's billing portal at the payment processor.",
       format: 'uri',
       examples: ['https://billing.stripe.com/p/session/test_YWNjdF8x'],
     }),
@@ -149,7 +149,7 @@ export type PortalSession = z.infer<typeof portalSession>;
 export const invoiceList = z
   .object({
     invoices: z.array(z.record(z.string(), z.unknown())).meta({
-      description: 'As the payment processor has them, newest first, at most 100.',
+      description: "The account's invoices at the payment processor, newest first, at most 100.",
       examples: [[]],
     }),
   })
@@ -158,7 +158,7 @@ export type InvoiceList = z.infer<typeof invoiceList>;
 
 const CAP_RULE = `must be a whole number of cents from 0 to ${Number.MAX_SAFE_INTEGER}, or null`;
 const capProblem = ({ input }: { readonly input?: unknown }): string =>
-  input === undefined ? 'is missing; null removes the cap' : CAP_RULE;
+  input === undefined ? 'is required; null removes the limit' : CAP_RULE;
 
 export const spendCap = z
   .object({
@@ -168,7 +168,7 @@ export const spendCap = z
       .max(Number.MAX_SAFE_INTEGER, { error: CAP_RULE })
       .nullable()
       .meta({
-        description: 'Of the usage of a calendar month (UTC); 0 allows none, null removes it.',
+        description: 'The spend limit in cents for the usage of a calendar month (UTC). 0 allows no usage; null removes the limit.',
         examples: [2000],
       }),
   })
@@ -176,6 +176,6 @@ export const spendCap = z
 export type SpendCap = z.infer<typeof spendCap>;
 
 export const receivedEvent = z
-  .object({ received: z.literal(true).meta({ description: 'It was dealt with, and need not be sent again.' }) })
+  .object({ received: z.literal(true).meta({ description: 'Confirms that the event was processed.' }) })
   .meta({ id: 'ReceivedEvent' });
 export type ReceivedEvent = z.infer<typeof receivedEvent>;

@@ -63,7 +63,7 @@ export class PlatformCaller {
     if (status < 200 || status > 299) throw this.#refusal(status, json, headers);
     if (call.answer === null) return { body: NOTHING, headers };
     const parsed = call.answer.safeParse(json);
-    if (!parsed.success) throw this.#notAPlatform(`its answer to ${call.method} ${call.path} has another form`);
+    if (!parsed.success) throw this.#notAPlatform(`unexpected response to ${call.method} ${call.path}`);
     // As it came: what a later version tells more is kept.
     return { body: json as T, headers };
   }
@@ -99,7 +99,7 @@ export class PlatformCaller {
       const { code, error, request_id } = refusal.data;
       return Fault.fromWire(code, error, { request_id, ...waitOf(headers) });
     }
-    const reason = `it answers with ${status}`;
+    const reason = `the server responded with status ${status}`;
     // A proxy in front of a platform that is away.
     if (status >= 500) return new Fault('CLIENT_PLATFORM_UNREACHABLE', { url: this.#url, reason });
     return this.#notAPlatform(reason);

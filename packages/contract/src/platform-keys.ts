@@ -6,36 +6,36 @@ const count = z.int().min(0);
 export const apiToken = z
   .object({
     id: z.string().meta({ examples: ['0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11'] }),
-    label: z.string().meta({ description: 'What its owner calls it.', examples: ['laptop'] }),
+    label: z.string().meta({ description: 'The label of the key.', examples: ['laptop'] }),
     token_hash: z.string().meta({
-      description: 'SHA-256 of the key in hex. The key itself is not stored.',
+      description: 'The SHA-256 hash of the key in hex. The key is not stored.',
       examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
     }),
     created_at: z.iso.datetime(),
     last_used_at: z.iso
       .datetime()
       .nullable()
-      .meta({ description: 'When a client last connected or opened a tunnel with it, to the minute; null: never.' }),
+      .meta({ description: 'The last time a client used the key to connect or to open a tunnel, to the minute. Null if the key was never used.' }),
     scope: z
       .string()
       .nullable()
-      .meta({ description: 'null in this version.', examples: [null] }),
+      .meta({ description: 'Reserved; always null.', examples: [null] }),
     tier: z
       .string()
       .nullable()
       .meta({ description: 'The plan of the account.', examples: ['free'] }),
     tunnel_limit: count
       .nullable()
-      .meta({ description: 'Tunnels at once, of all keys of the account together; null: no limit.', examples: [3] }),
-    status: z.string().meta({ description: '`active`; revoked keys are not listed.', examples: ['active'] }),
-    unlimited: z.boolean().meta({ description: 'The tunnel limit does not hold for it: an operator said so.' }),
-    tunnel_count: count.meta({ description: 'Tunnels ever registered with it.' }),
+      .meta({ description: 'The maximum number of open tunnels for the whole account, or null if unlimited.', examples: [3] }),
+    status: z.string().meta({ description: 'Always `active`: revoked keys are not listed.', examples: ['active'] }),
+    unlimited: z.boolean().meta({ description: 'True if the operator exempted the key from the tunnel limit.' }),
+    tunnel_count: count.meta({ description: 'The number of tunnels ever opened with the key.' }),
     active_tunnels: count.optional().meta({
       description:
-        'Tunnels that are open with it right now: those that revoking it would close. Absent from platforms that do not tell.',
+        'The number of tunnels open with the key right now. Revoking the key closes these tunnels. Omitted by older platforms.',
     }),
   })
-  .meta({ id: 'ApiToken', description: 'An API key as it is listed.' });
+  .meta({ id: 'ApiToken', description: 'An API key, without the secret.' });
 export type ApiToken = z.infer<typeof apiToken>;
 
 export const apiTokens = z.array(apiToken);
@@ -52,7 +52,7 @@ export const newKey = z
       // Characters as people count them, and as JSON Schema does.
       .refine((label) => label !== '' && [...label].length <= KEY_LABEL_MAX_CHARACTERS, { error: LABEL_RULE })
       .meta({
-        description: 'For you to tell your keys apart. Spaces around it are dropped.',
+        description: 'A label for the key. Surrounding spaces are trimmed.',
         minLength: 1,
         maxLength: KEY_LABEL_MAX_CHARACTERS,
         pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$',
@@ -66,7 +66,7 @@ export const createdKey = z
   .object({
     id: z.string().meta({ examples: ['0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11'] }),
     token: z.string().meta({
-      description: 'The key. It is in this answer and never in another one.',
+      description: 'The API key. Only shown in the response to the request that created the key.',
       examples: ['tnl_4fK2mQ9xVbT7RsLpZ0aE8cYh3dUi6nWo1bGjXy'],
     }),
   })

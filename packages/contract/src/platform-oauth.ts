@@ -4,7 +4,7 @@ import * as z from 'zod';
 export const oauthScope = z.enum(['tunnels:read', 'requests:read', 'requests:replay', 'tunnels:close']).meta({
   id: 'OauthScope',
   description:
-    '`tunnels:read`: tunnels, pools, usage, labels of keys, status. `requests:read`: captured requests. `requests:replay`: send a captured request again. `tunnels:close`: close a tunnel.',
+    '`tunnels:read`: read tunnels, groups, usage, key labels and status. `requests:read`: read captured requests. `requests:replay`: replay captured requests. `tunnels:close`: close tunnels.',
 });
 export type OauthScope = z.infer<typeof oauthScope>;
 
@@ -12,16 +12,16 @@ export type OauthScope = z.infer<typeof oauthScope>;
 export const OAUTH_SCOPES: readonly OauthScope[] = oauthScope.options;
 
 const clientId = z.string().meta({
-  description: 'The URL of its metadata document, or the id of a client that the operator registered.',
+  description: "The client id: the URL of the client's metadata document, or the id of a client registered by the operator.",
   examples: ['https://app.example.com/oauth/client.json'],
 });
 const clientHost = z.string().meta({
   description:
-    'Who that is, as far as anybody knows: the host of the client id; of a client that the operator registered, the name that the operator gave it.',
+    'The verified identity of the client: the host in the client id, or the name given by the operator for a registered client.',
   examples: ['app.example.com'],
 });
 const clientName = z.string().meta({
-  description: 'What it calls itself. Nobody has checked it; without a name of its own the host.',
+  description: "The client's own name (not verified), or the host if the client has no name.",
   examples: ['Example Assistant'],
 });
 
@@ -32,13 +32,13 @@ export const oauthRequest = z
     client_host: clientHost,
     client_name: clientName,
     redirect_host: z.string().meta({
-      description: 'Where the answer goes: host, and port if it is named.',
+      description: 'The host, and port if given, that receives the response.',
       examples: ['127.0.0.1:33418'],
     }),
-    scopes: z.array(oauthScope).meta({ description: 'What it asks for.' }),
+    scopes: z.array(oauthScope).meta({ description: 'The requested scopes.' }),
     expires_at: z.iso.datetime(),
   })
-  .meta({ id: 'OauthRequest', description: 'An app asks to be connected, and waits for its user.' });
+  .meta({ id: 'OauthRequest', description: 'A pending request to connect an app.' });
 export type OauthRequest = z.infer<typeof oauthRequest>;
 
 export const oauthDecision = z
@@ -48,7 +48,7 @@ export const oauthDecision = z
       .array(oauthScope)
       .max(OAUTH_SCOPES.length)
       .optional()
-      .meta({ description: 'Some of those that were asked for, at least one; absent: all of them.' }),
+      .meta({ description: 'The granted scopes: at least one of the requested scopes. Omitted: all requested scopes.' }),
   })
   .meta({ id: 'OauthDecision' });
 export type OauthDecision = z.infer<typeof oauthDecision>;
@@ -56,7 +56,7 @@ export type OauthDecision = z.infer<typeof oauthDecision>;
 export const oauthDecided = z
   .object({
     redirect_to: z.url().meta({
-      description: 'Where the browser goes next: the app, with a code or `error=access_denied`.',
+      description: 'The redirect URL of the app, with a code or `error=access_denied`.',
       examples: ['http://127.0.0.1:33418/callback?code=Qx4vT7&state=af0ifjs&iss=https%3A%2F%2Fplatform.example.com'],
     }),
   })
@@ -71,9 +71,9 @@ export const oauthGrant = z
     client_name: clientName,
     scopes: z.array(oauthScope),
     created_at: z.iso.datetime(),
-    last_used_at: z.iso.datetime().nullable().meta({ description: 'When it last came for a token.' }),
+    last_used_at: z.iso.datetime().nullable().meta({ description: 'The time of the last token request.' }),
   })
-  .meta({ id: 'OauthGrant', description: 'An app that is connected to the account.' });
+  .meta({ id: 'OauthGrant', description: 'An app connected to the account.' });
 export type OauthGrant = z.infer<typeof oauthGrant>;
 
 export const oauthGrants = z
@@ -82,28 +82,28 @@ export const oauthGrants = z
     mcp: z
       .literal(false)
       .optional()
-      .meta({ description: 'false: `/mcp` is switched off here, so that no app can be connected. Absent: it is on.' }),
+      .meta({ description: 'False if `/mcp` is turned off, so no app can connect. Omitted if `/mcp` is on.' }),
   })
   .meta({ id: 'OauthGrants' });
 export type OauthGrants = z.infer<typeof oauthGrants>;
 
 export const oauthTokens = z
   .object({
-    access_token: z.string().meta({ description: 'A JWT for `/mcp` alone.' }),
+    access_token: z.string().meta({ description: 'The access token (a JWT), valid only for `/mcp`.' }),
     token_type: z.literal('Bearer'),
     expires_in: z
       .int()
       .min(1)
       .meta({ examples: [900] }),
     refresh_token: z.string(),
-    scope: z.string().meta({ description: 'Separated by spaces.', examples: ['tunnels:read requests:read'] }),
+    scope: z.string().meta({ description: 'The granted scopes, separated by spaces.', examples: ['tunnels:read requests:read'] }),
   })
   .meta({ id: 'OauthTokens' });
 export type OauthTokens = z.infer<typeof oauthTokens>;
 
 export const oauthError = z
   .object({
-    error: z.string().meta({ description: 'As RFC 6749 names it.', examples: ['invalid_grant'] }),
+    error: z.string().meta({ description: 'The error code defined in RFC 6749.', examples: ['invalid_grant'] }),
     error_description: z.string(),
   })
   .meta({ id: 'OauthError' });
@@ -118,7 +118,7 @@ export const oauthResource = z
     bearer_methods_supported: z.array(z.literal('header')),
     resource_name: z.string(),
   })
-  .meta({ id: 'OauthResource', description: 'What /mcp is, and who gives tokens for it.' });
+  .meta({ id: 'OauthResource', description: 'Metadata of the protected resource /mcp, including the authorization server.' });
 
 /** RFC 8414. */
 export const oauthServer = z
@@ -136,20 +136,20 @@ export const oauthServer = z
     authorization_response_iss_parameter_supported: z.literal(true),
     scopes_supported: z.array(oauthScope),
   })
-  .meta({ id: 'OauthServer', description: 'The authorization server: its addresses, and what it can do.' });
+  .meta({ id: 'OauthServer', description: 'Metadata of the authorization server: endpoints and capabilities.' });
 
 export const oauthTokenForm = z
   .object({
     grant_type: z.enum(['authorization_code', 'refresh_token']),
     client_id: clientId,
     code: z.string().optional(),
-    redirect_uri: z.string().optional().meta({ description: 'With a code: that of the authorization request.' }),
-    code_verifier: z.string().optional().meta({ description: 'With a code: what its challenge was made of.' }),
+    redirect_uri: z.string().optional().meta({ description: 'With a code: the redirect URI of the authorization request.' }),
+    code_verifier: z.string().optional().meta({ description: 'With a code: the verifier for the code challenge.' }),
     refresh_token: z.string().optional(),
-    scope: z.string().optional().meta({ description: 'With a refresh token: fewer than were allowed.' }),
-    resource: z.string().optional().meta({ description: 'If it is named, that of the authorization request.' }),
+    scope: z.string().optional().meta({ description: 'With a refresh token: a subset of the granted scopes.' }),
+    resource: z.string().optional().meta({ description: 'If given, the resource of the authorization request.' }),
   })
-  .meta({ id: 'OauthTokenForm', description: 'The fields of `code` or of `refresh_token`.' });
+  .meta({ id: 'OauthTokenForm', description: 'A token request with a `code` or a `refresh_token`.' });
 
 export const oauthRevokeForm = z
   .object({ token: z.string().optional(), token_type_hint: z.string().optional(), client_id: z.string().optional() })

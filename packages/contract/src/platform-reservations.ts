@@ -13,40 +13,40 @@ export const reservation = z
   .object({
     id: z.string().meta({ examples: ['3f0a7c52-90b1-4c6e-9d0e-5f1b2a8c7d64'] }),
     kind: reservationKind,
-    label: z.string().meta({ description: 'The name, or the port as text.', examples: ['shop'] }),
+    label: z.string().meta({ description: 'The reserved name, or the port as text.', examples: ['shop'] }),
     region_id: z
       .string()
       .nullable()
       .meta({
-        description: 'Where the port is. null for subdomains: they are yours in all regions.',
+        description: 'The region of the port. Null for subdomains, which are reserved in every region.',
         examples: [null],
       }),
     state: reservationState.meta({
       description:
-        '`reserved`: yours until you release it. `held`: yours by use, until `expires_at`. `released`: given back or run out; until `expires_at` only you can have it.',
+        '`reserved`: kept until released. `held`: kept until `expires_at` because a tunnel used the name. `released`: released or expired; until `expires_at` only the same account can take the name.',
     }),
     assigned: z.boolean().optional().meta({
       description:
-        'true: a name that the edge chose for a tunnel that asked for none, held for some hours only; lists fold such names. false: a name or port that somebody chose. Absent from platforms that do not tell.',
+        'True for a random name assigned by the edge and held for a few hours; lists collapse random names. False for a chosen name or port. Omitted by older platforms.',
     }),
     public_address: z.string().meta({
-      description: 'Where visitors reach a tunnel on it. Empty: no edge of the region was heard yet.',
+      description: 'The public address of the name or port. Empty until an edge of the region has connected to the platform.',
       examples: ['http://shop.localhost:8000'],
     }),
-    active_tunnels: count.meta({ description: 'Tunnels that serve it right now, nested names included.' }),
+    active_tunnels: count.meta({ description: 'The number of tunnels open under the name or port right now, including nested names.' }),
     created_at: z.iso.datetime(),
-    last_used_at: z.iso.datetime().nullable().meta({ description: 'When a tunnel last served it; null: never.' }),
+    last_used_at: z.iso.datetime().nullable().meta({ description: 'The last time a tunnel used the name or port, or null if never used.' }),
     expires_at: z.iso
       .datetime()
       .nullable()
-      .meta({ description: 'When this state ends; null while it is reserved or in use.' }),
+      .meta({ description: 'The end of the current state. Null while reserved or in use.' }),
     hold_seconds: count.optional().meta({
       description:
-        'How long it stays yours after its last tunnel has ended, unless it is reserved. 0: not at all, as ports. Absent from platforms that do not tell.',
+        'How long an unreserved name is held after the last tunnel closes, in seconds. 0 for ports, which are not held. Omitted by older platforms.',
       examples: [2_592_000],
     }),
     grace_seconds: count.optional().meta({
-      description: 'How long only you can have it again after it was released. Absent from platforms that do not tell.',
+      description: 'How long a released name or port stays available only to the same account, in seconds. Omitted by older platforms.',
       examples: [604_800],
     }),
   })
@@ -58,7 +58,7 @@ export const reservations = z.array(reservation).meta({ description: 'Oldest fir
 /** What each kind may say besides, for the document: who reads a request tells a person more of what is wrong than a pattern could. */
 const SUBDOMAIN_LABEL = '[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const WANTED_SUBDOMAIN = {
-  title: 'A subdomain, which is of no region',
+  title: 'A subdomain (no region)',
   properties: {
     kind: { const: 'subdomain' },
     label: { type: 'string', pattern: `^(\\*\\.)?${SUBDOMAIN_LABEL}$` },
@@ -82,14 +82,14 @@ export const newReservation = z
       .optional()
       .meta({
         description:
-          'A subdomain, `*.NAME` of a name of yours, or a port as text. Left out: a free port, or a name that nobody guesses.',
+          'A subdomain, `*.NAME` below a reserved name, or a port as text. Omitted: a free port, or a random name.',
         examples: ['shop'],
       }),
     region_id: z
       .string()
       .max(100)
       .optional()
-      .meta({ description: 'For ports, where there are several regions.', examples: ['local'] }),
+      .meta({ description: 'The region of the port. Required if there are several regions.', examples: ['local'] }),
   })
   .meta({
     id: 'NewReservation',

@@ -16,40 +16,40 @@ export const SUMMARY_DAYS = 30;
 
 export const usageSummary = z
   .object({
-    active_tunnels: count.meta({ description: 'Open right now.', examples: [2] }),
-    total_tunnels_30d: count.meta({ description: 'Registered today and in the 29 days (UTC) before.', examples: [17] }),
+    active_tunnels: count.meta({ description: 'The number of open tunnels.', examples: [2] }),
+    total_tunnels_30d: count.meta({ description: 'The number of tunnels opened in the last 30 days (UTC), including today.', examples: [17] }),
     total_requests_30d: count.meta({
-      description: 'HTTP requests; connections of tcp, flows of udp, subscribers of p2p. By the day they happened.',
+      description: 'HTTP requests, tcp connections, udp flows and p2p subscribers in the last 30 days.',
       examples: [1204],
     }),
-    total_bytes_30d: count.meta({ description: 'Both ways, by the day they were carried.', examples: [48_201_733] }),
+    total_bytes_30d: count.meta({ description: 'Bytes transferred in both directions in the last 30 days.', examples: [48_201_733] }),
     plan: z.string().meta({ examples: ['free'] }),
-    tunnel_limit: count.nullable().meta({ description: 'Tunnels at once; null: no limit.', examples: [3] }),
+    tunnel_limit: count.nullable().meta({ description: 'The maximum number of open tunnels, or null if unlimited.', examples: [3] }),
     reserved_limit: count
       .nullable()
       .optional()
-      .meta({ description: 'Reserved names and ports together; null: no limit.', examples: [3] }),
+      .meta({ description: 'The maximum number of reserved names and ports, or null if unlimited.', examples: [3] }),
     domain_limit: count
       .nullable()
       .optional()
-      .meta({ description: 'Own domains; null: no limit.', examples: [3] }),
+      .meta({ description: 'The maximum number of custom domains, or null if unlimited.', examples: [3] }),
   })
   .meta({ id: 'UsageSummary' });
 export type UsageSummary = z.infer<typeof usageSummary>;
 
 export const usageChartPoint = z
   .object({
-    date: z.iso.date().meta({ description: 'A day in UTC.', examples: ['2030-01-31'] }),
-    tunnels: count.meta({ description: 'Registered on that day.', examples: [2] }),
-    requests: count.meta({ description: 'As request_count of a tunnel, of all together.', examples: [310] }),
-    bytes: count.meta({ description: 'Carried both ways on that day.', examples: [7_340_032] }),
+    date: z.iso.date().meta({ description: 'The day (UTC).', examples: ['2030-01-31'] }),
+    tunnels: count.meta({ description: 'The number of tunnels opened on the day.', examples: [2] }),
+    requests: count.meta({ description: "The sum of request_count over the account's tunnels.", examples: [310] }),
+    bytes: count.meta({ description: 'Bytes transferred in both directions on the day.', examples: [7_340_032] }),
   })
   .meta({ id: 'UsageChartPoint' });
 export type UsageChartPoint = z.infer<typeof usageChartPoint>;
 
 export const usageChart = z
   .array(usageChartPoint)
-  .meta({ description: 'Oldest first, one point a day, zeros included.' });
+  .meta({ description: 'One point per day, oldest first, including days without usage.' });
 
 export const tunnelLogEntry = z
   .object({
@@ -58,30 +58,30 @@ export const tunnelLogEntry = z
     protocol: shownProtocol,
     label: z
       .string()
-      .meta({ description: 'http: the subdomain; tcp and udp: the port as text; p2p: the name.', examples: ['web'] }),
+      .meta({ description: 'The subdomain (http), the port as text (tcp, udp) or the p2p name.', examples: ['web'] }),
     name: z
       .string()
       .optional()
-      .meta({ description: 'What the client calls the tunnel. Left out: not known.', examples: ['web'] }),
+      .meta({ description: 'The name of the tunnel. Omitted if unknown.', examples: ['web'] }),
     public_url: z
       .string()
       .optional()
       .meta({
-        description: 'Where visitors reach it, or did. Left out: not known.',
+        description: 'The public URL of the tunnel. Omitted if unknown.',
         examples: ['http://web.localhost:8000'],
       }),
     client_name: clientName,
     registered_at: z.iso.datetime(),
-    unregistered_at: z.iso.datetime().nullable().meta({ description: 'null while the tunnel is active.' }),
+    unregistered_at: z.iso.datetime().nullable().meta({ description: 'The time at which the tunnel closed. Null while the tunnel is active.' }),
     region_id: z
       .string()
       .nullable()
-      .meta({ description: 'The edge region it ran in.', examples: ['local'] }),
+      .meta({ description: 'The region of the edge that ran the tunnel.', examples: ['local'] }),
     request_count: count.meta({
-      description: 'HTTP requests; connections for tcp; flows for udp; subscribers that joined for p2p.',
+      description: 'The number of HTTP requests, tcp connections, udp flows or p2p subscribers.',
     }),
     bytes_proxied: count.meta({
-      description: 'Bytes carried both ways, without framing and TLS. p2p: relayed ones alone.',
+      description: 'Bytes transferred in both directions, without framing and TLS. For p2p tunnels: relayed bytes only.',
     }),
   })
   .meta({ id: 'TunnelLogEntry' });
@@ -103,11 +103,11 @@ export const usageRegion = z
     location: z.string().meta({ examples: [''] }),
     control: z
       .string()
-      .meta({ description: 'host:port for tunnel clients; empty: not known.', examples: ['127.0.0.1:4040'] }),
-    control_tls: z.boolean().meta({ description: 'Clients come over TLS.' }),
+      .meta({ description: 'The address for tunnel clients as host:port. Empty if unknown.', examples: ['127.0.0.1:4040'] }),
+    control_tls: z.boolean().meta({ description: 'True if clients connect with TLS.' }),
     http_url: z.string().meta({
       description:
-        'Where http tunnels live, each below its label; tcp and udp tunnels at the ports of its host. Empty: not known.',
+        'The base URL of http tunnels: the label of a tunnel is the subdomain. tcp and udp tunnels use ports of the same host. Empty if unknown.',
       examples: ['http://localhost:8000'],
     }),
   })
@@ -116,9 +116,9 @@ export type UsageRegion = z.infer<typeof usageRegion>;
 
 export const usageRegions = z
   .array(usageRegion)
-  .meta({ description: 'Regions whose edge was heard in the last 60 seconds, by their id.' });
+  .meta({ description: 'Regions with an edge heard from in the last 60 seconds, ordered by id.' });
 
 export const unguardedTunnels = z
   .object({ tunnel_ids: z.array(z.string()) })
-  .meta({ id: 'UnguardedTunnels', description: 'Those of an edge that does not answer are missing.' });
+  .meta({ id: 'UnguardedTunnels', description: 'Tunnels without a policy. Tunnels on an edge that does not respond are missing from the list.' });
 export type UnguardedTunnels = z.infer<typeof unguardedTunnels>;

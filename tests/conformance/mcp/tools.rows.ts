@@ -179,7 +179,7 @@ export const toolRows = (harness: McpHarness): void => {
     }
     for (const theirs of [`tunnel://tunnels/${tunnel.tunnelId}`, uri]) {
       expect(await ask(key, 'resources/read', { uri: theirs })).toContain('"contents"');
-      expect(await ask(bob, 'resources/read', { uri: theirs })).toContain(`there is no resource \\"${theirs}\\" here`);
+      expect(await ask(bob, 'resources/read', { uri: theirs })).toContain(`unknown resource \\"${theirs}\\"`);
     }
   });
 

@@ -72,7 +72,7 @@ it('a list has the times of its lines', async () => {
 });
 
 it('a failure of a tool is that fault, whatever hint stood behind it', async () => {
-  answer = failed('TUNNEL_UNKNOWN: no such tunnel Next: Call list_tunnels for those that exist.');
+  answer = failed('TUNNEL_UNKNOWN: no such tunnel Next: Call list_tunnels to see the existing tunnels.');
   await expect(tools().get('tun_b', never)).rejects.toMatchObject({
     code: 'TUNNEL_UNKNOWN',
     message: 'no such tunnel',

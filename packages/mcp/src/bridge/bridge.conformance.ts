@@ -202,7 +202,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       await eventually(() => expect(under.bridge.openCalls).toBe(2));
       await expect(other.call('crash')).rejects.toMatchObject({ code: -32603 });
       await Promise.all(hanging);
-      expect(under.ends).toEqual(['it ended with code 3, 1000']);
+      expect(under.ends).toEqual(['exited with code 3, 1000']);
       await expect(caller.call('echo', { text: 'away' })).rejects.toMatchObject({ code: -32603 });
       await under.clock.advance(1000);
       await eventually(() => expect(under.restarts).toHaveLength(1));

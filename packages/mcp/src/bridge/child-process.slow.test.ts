@@ -68,7 +68,7 @@ describe('an answer that is none of JSON-RPC', () => {
     ['no revision of JSON-RPC', '{"id":7,"result":{}}'],
   ])('(%s) is an error to whoever waits for it', async (_, line) => {
     const { messages } = await run(`echo '${line}'; cat >/dev/null`);
-    const message = 'the answer of the server is none of JSON-RPC';
+    const message = "the MCP server's response is not valid JSON-RPC";
     await eventually(() => expect(messages).toEqual([{ jsonrpc: '2.0', id: 7, error: { code: -32603, message } }]));
   });
 

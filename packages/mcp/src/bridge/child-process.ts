@@ -59,7 +59,7 @@ export class ChildProcess implements Transport {
   /** We have ended it, since nobody can talk to it any more. */
   #isStuck = false;
   #endedByItself = false;
-  #end = 'it was not started';
+  #end = 'not started';
   #timer: Timer | null = null;
   readonly #over: Promise<void>;
   #settleOver: () => void = () => {};
@@ -80,7 +80,7 @@ export class ChildProcess implements Transport {
     return this.#child?.pid ?? null;
   }
 
-  /** Why it is over, for people: `it ended with code 1`. */
+  /** Why it is over, for people: `exited with code 1`. */
   get end(): string {
     return this.#end;
   }
@@ -136,7 +136,7 @@ export class ChildProcess implements Transport {
   /** Mostly its end, which comes at once. */
   #onPipeClosed(pipe: 'stdin' | 'stdout'): void {
     if (this.#isOver || this.#timer !== null) return;
-    const giveUp = (): void => this.#giveUp(`it has closed its ${pipe}`);
+    const giveUp = (): void => this.#giveUp(`the server closed ${pipe}`);
     this.#timer = this.#deps.clock.setTimeout(giveUp, CLOSED_PIPE_MS);
   }
 
@@ -149,7 +149,7 @@ export class ChildProcess implements Transport {
   /** What it has left on its pipes is still read; programs of its own that hold them open are ended. */
   #onExit(code: number | null, signal: NodeJS.Signals | null): void {
     this.#endedByItself = !this.#isClosing;
-    if (!this.#isStuck) this.#end = signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`;
+    if (!this.#isStuck) this.#end = signal === null ? `exited with code ${code}` : `killed by ${signal}`;
     this.#kill('SIGKILL');
     this.#timer?.cancel();
     this.#timer = this.#deps.clock.setTimeout(() => this.#finish(this.#end), DRAIN_AFTER_EXIT_MS);
@@ -197,11 +197,11 @@ export class ChildProcess implements Transport {
   send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.#child?.stdin;
     if (this.#isOver || stdin === undefined || stdin === null || !stdin.writable) {
-      return Promise.reject(new Error(`the server cannot be asked: ${this.#end}`));
+      return Promise.reject(new Error(`the MCP server is not running: ${this.#end}`));
     }
     stdin.write(`${lineOf(message)}\n`);
     if (stdin.writableLength > UNREAD_MAX_BYTES) {
-      this.#giveUp('it does not read what it is sent');
+      this.#giveUp('the server stopped reading stdin');
     }
     return Promise.resolve();
   }
@@ -212,12 +212,12 @@ export class ChildProcess implements Transport {
       message = JSON.parse(line);
     } catch {
       // Lines of logging where the protocol should be are common, and harm nobody.
-      this.onerror?.(new Error(`a line on its stdout is no message: ${line.slice(0, 200)}`));
+      this.onerror?.(new Error(`stdout contains a line that is not a JSON-RPC message: ${line.slice(0, 200)}`));
       return;
     }
     if (typeof message !== 'object' || message === null || Array.isArray(message)) return;
     if ('id' in message && isRequestId(message.id) && !('method' in message) && !isJSONRPCResponse(message)) {
-      return this.#refuseAnswer(message.id, 'none of JSON-RPC');
+      return this.#refuseAnswer(message.id, 'not valid JSON-RPC');
     }
     this.#unread.push(message as JSONRPCMessage);
   }
@@ -245,7 +245,7 @@ export class ChildProcess implements Transport {
 
   /** Whoever waits for it would wait for long. */
   #refuseAnswer(id: RequestId | null, problem: string): void {
-    const text = `the answer of the server is ${problem}`;
+    const text = `the MCP server's response is ${problem}`;
     this.onerror?.(new Error(text));
     if (id !== null) this.#unread.push({ jsonrpc: '2.0', id, error: { code: INTERNAL_ERROR, message: text } });
   }
@@ -263,7 +263,7 @@ class StderrLines {
     this.#deps = deps;
     this.#lines = new LineReader(STDERR_LINE_MAX_BYTES, {
       onLine: (line) => this.#tell(line),
-      onTooLong: () => this.#tell(`(a line of more than ${STDERR_LINE_MAX_BYTES} bytes)`),
+      onTooLong: () => this.#tell(`(a line longer than ${STDERR_LINE_MAX_BYTES} bytes)`),
     });
   }
 
@@ -297,7 +297,7 @@ class StderrLines {
 const isRequestId = (id: unknown): id is RequestId => typeof id === 'number' || typeof id === 'string';
 
 const startFailure = (command: string, { code, message }: NodeJS.ErrnoException): string => {
-  if (code === 'ENOENT') return `there is no program ${command}`;
-  if (code === 'EACCES') return `${command} may not be run`;
+  if (code === 'ENOENT') return `program not found: ${command}`;
+  if (code === 'EACCES') return `permission denied: ${command}`;
   return message;
 };

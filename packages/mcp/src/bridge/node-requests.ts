@@ -62,7 +62,7 @@ const bodyOf = (request: IncomingMessage): ReadableStream<Uint8Array> => {
         isDone = true;
       });
       request.once('close', () => {
-        if (!isDone) controller.error(new Error('the caller has gone'));
+        if (!isDone) controller.error(new Error('the caller disconnected'));
         isDone = true;
       });
     },

@@ -18,7 +18,7 @@ const BEARER = /^[A-Za-z0-9\-._~+/]{16,1024}=*$/;
 
 /** null: it can be used. */
 export const bearerProblem = (token: string): string | null =>
-  BEARER.test(token) ? null : 'a bearer token has 16 to 1024 letters, digits or -._~+/';
+  BEARER.test(token) ? null : 'a bearer token must have 16 to 1024 characters: letters, digits or -._~+/';
 
 /** null: let in. Else the value of WWW-Authenticate. */
 export const bearerChallenge = (authorization: string | null, hash: string | null): string | null => {
@@ -50,15 +50,15 @@ export class RequestGate {
   async answer(request: Request): Promise<Response> {
     const { headers } = request;
     const challenge = bearerChallenge(headers.get('authorization'), this.#tokenHash);
-    if (challenge !== null) return refuse(401, 'a bearer token is needed', { 'www-authenticate': challenge });
-    if (!isOwnOrigin(headers)) return refuse(403, 'this origin may not call');
-    if (request.method !== 'POST') return refuse(405, 'only POST is served here', { allow: 'POST' });
+    if (challenge !== null) return refuse(401, 'a bearer token is required', { 'www-authenticate': challenge });
+    if (!isOwnOrigin(headers)) return refuse(403, 'requests from this origin are not allowed');
+    if (request.method !== 'POST') return refuse(405, 'only POST is supported', { allow: 'POST' });
     if (!isJsonContentType(headers.get('content-type'))) return refuse(415, 'content-type must be application/json');
     const body = await readBody(request);
-    if (body === null) return refuse(413, `a message has at most ${BRIDGE_LIMITS.MESSAGE_MAX_BYTES} bytes`);
+    if (body === null) return refuse(413, `the message is larger than ${BRIDGE_LIMITS.MESSAGE_MAX_BYTES} bytes`);
     const message = parse(body);
-    if (message === undefined) return refuse(400, 'this is not JSON', {}, PARSE_ERROR);
-    if (this.#isShut) return refuse(503, 'the MCP server behind this URL is ending');
+    if (message === undefined) return refuse(400, 'the body is not valid JSON', {}, PARSE_ERROR);
+    if (this.#isShut) return refuse(503, 'the MCP server behind this URL is shutting down');
     return this.#serve(request, message);
   }
 
@@ -71,7 +71,7 @@ export class RequestGate {
     }
     // Notifications pass: one may make room.
     if (this.#calls.isFull && (id !== undefined || Array.isArray(message))) {
-      return refuse(429, `${BRIDGE_LIMITS.CALLS_MAX} calls are under way`, { 'retry-after': '1' });
+      return refuse(429, `limit of ${BRIDGE_LIMITS.CALLS_MAX} concurrent calls reached`, { 'retry-after': '1' });
     }
     const response = await this.#handle(request, { parsedBody: message });
     response.headers.set('x-accel-buffering', 'no');

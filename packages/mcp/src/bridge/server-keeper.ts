@@ -223,7 +223,7 @@ export class ServerKeeper {
       tools: {
         onChanged: (error: Error | null, tools: Tool[] | null) => {
           if (!isCurrent()) return;
-          if (tools === null) return onOddity(`its list of tools could not be read again: ${error?.message}`);
+          if (tools === null) return onOddity(`cannot refresh the list of tools: ${error?.message}`);
           this.#facts = { ...this.facts, tools };
           onListChanged('tools');
         },
@@ -257,7 +257,7 @@ export class ServerKeeper {
 const away = (): ProtocolError =>
   new ProtocolError(
     INTERNAL_ERROR,
-    'the MCP server behind this URL has ended and is being started again; try again soon',
+    'the MCP server behind this URL exited and is restarting; try again soon',
   );
 
 class EndedEarly extends Error {

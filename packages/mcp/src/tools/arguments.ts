@@ -18,7 +18,7 @@ export const text = (description: string, maxChars: number = TOOL_NAME_MAX_CHARS
     .string()
     .min(1)
     .max(maxChars)
-    .refine((value) => !NO_TEXT.test(value), { error: 'contains a character that no text has' })
+    .refine((value) => !NO_TEXT.test(value), { error: 'contains an invalid character' })
     .meta({ description });
 
 export const wholeNumber = (description: string, min: number, max: number) => {
@@ -28,7 +28,7 @@ export const wholeNumber = (description: string, min: number, max: number) => {
 };
 
 export const tunnelArgument = text(
-  'The id of the tunnel (tun_…); where this server runs the tunnel, its name works too.',
+  'The id of the tunnel (tun_…), or the name of a tunnel opened by this MCP server.',
 );
 
 export const methodArgument = text('Only requests with this HTTP method.', 32).transform((method) =>
@@ -36,7 +36,7 @@ export const methodArgument = text('Only requests with this HTTP method.', 32).t
 );
 
 export const pathArgument = text(
-  'Only requests whose path with its query contains this text.',
+  'Only requests with this text in the path or query.',
   TOOL_PATH_PART_MAX_CHARS,
 );
 
@@ -63,12 +63,12 @@ export const readArguments = <Input>(schema: z.ZodType<Input>, given: unknown): 
 const refusalOf = (issue: z.core.$ZodIssue | undefined): string => {
   if (issue?.code === 'unrecognized_keys') return issue.message;
   const field = issue === undefined || issue.path.length === 0 ? 'arguments' : issue.path.join('.');
-  return `${field}: ${issue?.message ?? 'cannot be read'}`;
+  return `${field}: ${issue?.message ?? 'is not valid'}`;
 };
 
 /** Where a schema has no words of its own. */
 const inPlainWords = (issue: z.core.$ZodRawIssue): string => {
-  if (issue.code === 'unrecognized_keys') return `${quoted(issue.keys[0] ?? '')} is no argument of this tool`;
+  if (issue.code === 'unrecognized_keys') return `unknown argument ${quoted(issue.keys[0] ?? '')}`;
   if (issue.input === undefined) return 'is missing';
   if (issue.code === 'invalid_type') return `must be ${issue.expected === 'object' ? 'an' : 'a'} ${issue.expected}`;
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;

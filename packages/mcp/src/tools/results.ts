@@ -104,15 +104,15 @@ export const goodResult = (output: ToolOutput): ToolResult => ({
 
 /** Where the catalogue names a call of REST or a command, a model is told the tool, or to ask. */
 const NEXT_FOR_MODELS: Partial<Record<ErrorCode, string>> = {
-  TUNNEL_UNKNOWN: 'Call list_tunnels for those that exist.',
-  CLIENT_TUNNEL_UNKNOWN: 'Call list_tunnels for those that exist.',
-  CLIENT_TUNNEL_AMBIGUOUS: 'Call list_tunnels, and give the id of one.',
-  CAPTURE_UNKNOWN: 'Call list_requests for those that are kept.',
-  CLIENT_REQUEST_UNKNOWN: 'Call list_requests for those that are kept.',
-  API_BAD_REQUEST: 'Correct the arguments, and call again.',
-  CLIENT_USAGE: 'Correct the arguments, and call again.',
-  CLIENT_LOGIN_NEEDED: 'Ask the person to run `tunnel login`.',
-  INTERNAL: 'Try again; if it stays, tell the person.',
+  TUNNEL_UNKNOWN: 'Call list_tunnels to see the existing tunnels.',
+  CLIENT_TUNNEL_UNKNOWN: 'Call list_tunnels to see the existing tunnels.',
+  CLIENT_TUNNEL_AMBIGUOUS: 'Call list_tunnels and use the id of a tunnel.',
+  CAPTURE_UNKNOWN: 'Call list_requests to see the captured requests.',
+  CLIENT_REQUEST_UNKNOWN: 'Call list_requests to see the captured requests.',
+  API_BAD_REQUEST: 'Correct the arguments and call again.',
+  CLIENT_USAGE: 'Correct the arguments and call again.',
+  CLIENT_LOGIN_NEEDED: 'Ask the user to run `tunnel login`.',
+  INTERNAL: 'Try again. If the error persists, tell the user.',
 };
 
 /** `CODE: message Next: hint`. */

@@ -11,9 +11,9 @@ const REFUSED: readonly (readonly [tool: string, given: Record<string, unknown>,
   ['get_tunnel', { tunnel: null }, 'tunnel: must be a string'],
   ['get_tunnel', { tunnel: '' }, 'tunnel: must not be empty'],
   ['get_tunnel', { tunnel: LONG }, 'tunnel: must have at most 260 characters'],
-  ['get_tunnel', { tunnel: 'a\0b' }, 'tunnel: contains a character that no text has'],
-  ['get_tunnel', { tunnel: '\ud800' }, 'tunnel: contains a character that no text has'],
-  ['get_tunnel', { tunnel: 'web', [LONG]: 1 }, `"${'x'.repeat(80)}…" is no argument of this tool`],
+  ['get_tunnel', { tunnel: 'a\0b' }, 'tunnel: contains an invalid character'],
+  ['get_tunnel', { tunnel: '\ud800' }, 'tunnel: contains an invalid character'],
+  ['get_tunnel', { tunnel: 'web', [LONG]: 1 }, `unknown argument "${'x'.repeat(80)}…"`],
   ['list_tunnels', { state: 'closed' }, 'state: must be one of active, ended'],
   ['list_tunnels', { limit: 0 }, 'limit: must be a whole number from 1 to 100'],
   ['list_tunnels', { limit: 101 }, 'limit: must be a whole number from 1 to 100'],
@@ -41,24 +41,24 @@ const REFUSED: readonly (readonly [tool: string, given: Record<string, unknown>,
   [
     'open_tunnel',
     { protocol: 'http', local_port: 3000, remote_port: 1 },
-    'remote_port: goes with tcp and udp, not with http',
+    'remote_port: is for tcp and udp, not for http',
   ],
   [
     'open_tunnel',
     { protocol: 'tcp', local_port: 3000, subdomain: 'a' },
-    'subdomain: goes with http and https and tls, not with tcp',
+    'subdomain: is for http and https and tls, not for tcp',
   ],
   [
     'open_tunnel',
     { protocol: 'http', local_port: 3000, subdomain: 'a', domain: 'a.example.com' },
-    'domain: goes in place of `subdomain`, not with it',
+    'domain: cannot be combined with `subdomain`',
   ],
-  ['open_tunnel', { protocol: 'udp', local_port: 3000, p2p_name: 'a' }, 'p2p_name: goes with p2p, not with udp'],
-  ['open_tunnel', { protocol: 'p2p', local_port: 3000 }, 'p2p_name: is missing: a p2p tunnel is found by its name'],
+  ['open_tunnel', { protocol: 'udp', local_port: 3000, p2p_name: 'a' }, 'p2p_name: is for p2p, not for udp'],
+  ['open_tunnel', { protocol: 'p2p', local_port: 3000 }, 'p2p_name: is required for p2p tunnels'],
   [
     'open_tunnel',
     { protocol: 'p2p', local_port: 3000, p2p_name: 'a', secret: 's' },
-    '"secret" is no argument of this tool',
+    'unknown argument "secret"',
   ],
 ];
 
@@ -80,7 +80,7 @@ describe('arguments', () => {
   it('that are not as they have to be are refused by name', async () => {
     for (const [tool, given, reason] of REFUSED) {
       const line = await refusalOf(tool, given);
-      expect(line).toBe(`API_BAD_REQUEST: ${reason} Next: Correct the arguments, and call again.`);
+      expect(line).toBe(`API_BAD_REQUEST: ${reason} Next: Correct the arguments and call again.`);
     }
     expect([host.opened, host.waits, host.replayed]).toEqual([[], [], []]);
   });
@@ -89,7 +89,7 @@ describe('arguments', () => {
     for (const name of TOOL_NAMES) {
       expect(
         await refusalOf(name, { tunnel: 'web', request_id: 'req_1', protocol: 'http', local_port: 1, odd: 1 }),
-      ).toMatch(/^API_BAD_REQUEST: "\w+" is no argument of this tool Next: /);
+      ).toMatch(/^API_BAD_REQUEST: unknown argument "\w+" Next: /);
     }
   });
 

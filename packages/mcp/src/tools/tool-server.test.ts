@@ -99,7 +99,7 @@ describe('what a caller may not use does not exist', () => {
     const client = await start(host, 'modern', { readOnly: true });
     expect(await names(client)).not.toContain('open_tunnel');
     for (const name of ['open_tunnel', 'close_tunnel', 'replay_request'] as const) {
-      await expect(client.callTool({ name, arguments: GOOD[name] })).rejects.toThrow(`there is no tool "${name}" here`);
+      await expect(client.callTool({ name, arguments: GOOD[name] })).rejects.toThrow(`unknown tool "${name}"`);
     }
     expect([host.opened, host.closed, host.replayed]).toEqual([[], [], []]);
     expect((await client.listPrompts()).prompts.map(({ name }) => name)).toEqual(['debug_webhook', 'diagnose']);
@@ -112,7 +112,7 @@ describe('what a caller may not use does not exist', () => {
     for (const { name } of TOOLS.values()) {
       const call = client.callTool({ name, arguments: GOOD[name] });
       if (expected.includes(name)) expect((await call).isError).toBeFalsy();
-      else await expect(call).rejects.toThrow('there is no tool');
+      else await expect(call).rejects.toThrow('unknown tool');
     }
   });
 
@@ -123,8 +123,8 @@ describe('what a caller may not use does not exist', () => {
       'request',
       'error',
     ]);
-    await expect(client.readResource({ uri: 'tunnel://tunnels' })).rejects.toThrow('there is no resource');
-    await expect(client.readResource({ uri: 'tunnel://tunnels/tun_1' })).rejects.toThrow('there is no resource');
+    await expect(client.readResource({ uri: 'tunnel://tunnels' })).rejects.toThrow('unknown resource');
+    await expect(client.readResource({ uri: 'tunnel://tunnels/tun_1' })).rejects.toThrow('unknown resource');
     expect((await client.readResource({ uri: 'tunnel://requests/tun_1/req_1' })).contents).toHaveLength(1);
     const ref = { type: 'ref/resource', uri: 'tunnel://requests/{tunnel}/{request_id}' } as const;
     const { completion } = await client.complete({ ref, argument: { name: 'tunnel', value: '' } });
@@ -191,7 +191,7 @@ describe('a call', () => {
     const failed = await client.callTool({ name: 'get_tunnel', arguments: { tunnel: 'tun_of_another_account' } });
     expect(failed).toMatchObject({
       isError: true,
-      content: [{ type: 'text', text: 'TUNNEL_UNKNOWN: no such tunnel Next: Call list_tunnels for those that exist.' }],
+      content: [{ type: 'text', text: 'TUNNEL_UNKNOWN: no such tunnel Next: Call list_tunnels to see the existing tunnels.' }],
     });
     host.failure = new Error('a secret of the inside');
     const broken = await client.callTool({ name: 'get_tunnel', arguments: { tunnel: 'tun_1' } });
@@ -273,7 +273,7 @@ describe('prompts', () => {
     await expect(client.getPrompt({ name: 'diagnose', arguments: { odd: '1' } })).rejects.toThrow(
       '"odd" is no argument',
     );
-    await expect(client.getPrompt({ name: 'none' })).rejects.toThrow('there is no prompt "none"');
+    await expect(client.getPrompt({ name: 'none' })).rejects.toThrow('unknown prompt "none"');
     const long = await client.getPrompt({ name: 'publish_app', arguments: { port: 'x'.repeat(100_000) } });
     expect(JSON.stringify(long).length).toBeLessThan(3000);
   });

@@ -173,11 +173,11 @@ describe('tunnel mcp-publish', () => {
   it('ends with 2 when the server does not start, and says why', async () => {
     const missing = start([], ['--', join(home.path, 'no-such-program')]);
     expect(await missing.code).toBe(2);
-    expect(missing.io.err()).toContain(`did not start: there is no program ${join(home.path, 'no-such-program')}`);
+    expect(missing.io.err()).toContain(`did not start: program not found: ${join(home.path, 'no-such-program')}`);
     const brief = start([], ['--', process.execPath, '-e', 'process.stderr.write("oh no\\n"); process.exit(7)']);
     expect(await brief.code).toBe(2);
     expect(brief.io.err()).toContain('server: oh no\n');
-    expect(brief.io.err()).toContain('did not start: it ended with code 7');
+    expect(brief.io.err()).toContain('did not start: exited with code 7');
   });
 
   it('ends with 0 when it is told to before the server has said what it is', async () => {

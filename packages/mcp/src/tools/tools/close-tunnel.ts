@@ -7,7 +7,7 @@ export const closeTunnel = defineTool({
   name: 'close_tunnel',
   title: 'Close a tunnel',
   description:
-    'Ends a tunnel: its public URL stops working and visitors are cut off. It cannot be undone; a new tunnel may get another URL. It works on every tunnel of this account, also on those that the person or a colleague started: close only what you opened yourself, unless you were asked to close that very tunnel.',
+    'Closes a tunnel: the public URL stops working and visitors are disconnected. Use only for tunnels you opened, or for a tunnel the user asked you to close. Any tunnel of the account can be closed, including tunnels opened by the user or a colleague. Closing cannot be undone, and a new tunnel may get a different URL.',
   input: z.strictObject({ tunnel: tunnelArgument }),
   output: z.object({ tunnel_id: z.string(), closed: z.literal(true) }),
   run: async (host, { tunnel }, call) => {

@@ -6,7 +6,7 @@ export const getStatus = defineTool({
   name: 'get_status',
   title: 'Get status',
   description:
-    'Shows whom these tools work for and how things stand: account, plan and limits, the edge, versions, and where it applies this client with its connection and the targets that may be published. Reads only, costs nothing. Call it first when something does not work, or before you open a tunnel with special wishes.',
+    "Returns the current status: account, plan and limits, edge, versions and, for a local MCP server, the client's connection and the targets allowed for publishing. Call it first when a problem occurs, or before opening a tunnel with special options. Read-only and free.",
   input: z.strictObject({}),
   output: z.looseObject({}),
   run: async (host, _input, call) => ({ ...(await host.getStatus(call)) }),

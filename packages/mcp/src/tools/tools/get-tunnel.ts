@@ -8,7 +8,7 @@ export const getTunnel = defineTool({
   name: 'get_tunnel',
   title: 'Get a tunnel',
   description:
-    'Shows one tunnel: its public URL, health, client and traffic so far. Reads only, costs nothing. Use it to check whether a tunnel is up and whether requests arrive (`request_count`). It does not show requests: list_requests does.',
+    'Returns a tunnel with its public URL, health, client and traffic. Use it to check whether a tunnel is open and whether requests arrive (`request_count`). Read-only and free. For the requests, use list_requests.',
   input: z.strictObject({ tunnel: tunnelArgument }),
   output: z.object({ tunnel: shownTunnel }),
   run: async (host, { tunnel }, call) => ({ tunnel: await host.getTunnel(tunnel, call) }),

@@ -8,9 +8,9 @@ export const getUsage = defineTool({
   name: 'get_usage',
   title: 'Get usage',
   description:
-    'Shows what this account has used: tunnels, requests and bytes of the last 30 days, its plan and limit, and the same by day (UTC). Reads only, costs nothing. It shows no prices and no invoices, and can change neither plan nor payment.',
+    "Returns the account's usage: tunnels, requests and bytes in the last 30 days, in total and by day (UTC), with the plan and the tunnel limit. Use it for questions about usage and limits. Read-only and free. Prices, invoices and plan changes are not available.",
   input: z.strictObject({
-    days: wholeNumber('So many days, today included.', CHART_DAYS.min, CHART_DAYS.max).optional(),
+    days: wholeNumber('Number of days, including today.', CHART_DAYS.min, CHART_DAYS.max).optional(),
   }),
   output: z.object({ summary: usageSummary, days: z.array(usageChartPoint) }),
   list: 'days',

@@ -7,7 +7,7 @@ export const listKeys = defineTool({
   name: 'list_keys',
   title: 'List API keys',
   description:
-    'Lists the API keys of this account by label: when each was made and last used, and how many tunnels were opened with it. It shows no key, and no tool makes or revokes one: the person does that in the dashboard. Reads only, costs nothing.',
+    "Lists the account's API keys by label, with the dates of creation and last use and the number of tunnels opened. Use it to find unused keys. Read-only and free. The keys are never shown, and no tool creates or revokes a key: the user does so in the dashboard.",
   input: z.strictObject({}),
   output: z.object({ keys: z.array(apiToken.omit({ token_hash: true, scope: true })) }),
   list: 'keys',

@@ -5,9 +5,9 @@ import { defineTool } from '../tool.ts';
 
 export const listPools = defineTool({
   name: 'list_pools',
-  title: 'List pools',
+  title: 'List groups',
   description:
-    'Lists the load-balanced pools (groups) of this account: each with its members, which of them are healthy, and why a health check failed last. Reads only, costs nothing. Use it when a pool answers with errors or unevenly. Tunnels without a group are not in it: list_tunnels has them.',
+    "Lists the account's groups (load-balanced tunnels, also called pools) with their members, the health of every member and the reason of the last failed health check. Use it when a group returns errors or distributes requests unevenly. Read-only and free. For tunnels without a group, use list_tunnels.",
   input: z.strictObject({}),
   output: z.object(platformPools.shape),
   list: 'groups',

@@ -27,12 +27,12 @@ const passes = (request: RequestLine, { method, status, path_contains }: Filter)
 export const listRequests = defineTool({
   name: 'list_requests',
   title: 'List requests',
-  description: `Lists the HTTP requests that an http tunnel has kept (the last ones only), newest first, one line each: id, method, path, status, time. Reads only, costs nothing. Use it to find out what came in and what failed; get_request shows headers and bodies of one. To wait for a request that has not come yet use wait_for_request instead of asking again and again. ${UNTRUSTED_WARNING}`,
+  description: `Lists the most recent HTTP requests captured by an http tunnel, newest first, with id, method, path, status and time. Use it to see which requests arrived and which failed. For headers and bodies, use get_request. To wait for a future request, use wait_for_request instead of polling. Read-only and free. ${UNTRUSTED_WARNING}`,
   input: z.strictObject({
     tunnel: tunnelArgument,
-    limit: wholeNumber('At most so many.', 1, TOOL_REQUESTS_MAX).default(TOOL_REQUESTS_DEFAULT),
+    limit: wholeNumber('Maximum number of requests.', 1, TOOL_REQUESTS_MAX).default(TOOL_REQUESTS_DEFAULT),
     method: methodArgument.optional(),
-    status: wholeNumber('Only requests that were answered with this HTTP status.', 100, 599).optional(),
+    status: wholeNumber('Only requests with this response status.', 100, 599).optional(),
     path_contains: pathArgument.optional(),
   }),
   output: z.object({ requests: z.array(requestLine), truncated: z.boolean(), untrusted }),

@@ -17,13 +17,13 @@ export const listTunnels = defineTool({
   name: 'list_tunnels',
   title: 'List tunnels',
   description:
-    'Lists the tunnels of this account with their id, name, public URL, health and traffic, newest first. `state: "ended"` lists those that are over. Reads only, costs nothing. Use it to find the id that other tools take; when you have the id already, get_tunnel is shorter.',
+    'Lists the account's open tunnels with id, name, public URL, health and traffic, newest first. Use it to find the tunnel id required by other tools; with a known id, get_tunnel returns less text. `state: "ended"` lists closed tunnels. Read-only and free.',
   input: z.strictObject({
     state: z
       .enum(['active', 'ended'])
       .default('active')
-      .meta({ description: '`active`: those that live; `ended`: those that are over.' }),
-    limit: wholeNumber('At most so many.', 1, TOOL_TUNNELS_MAX).default(TOOL_TUNNELS_DEFAULT),
+      .meta({ description: '`active`: open tunnels. `ended`: closed tunnels.' }),
+    limit: wholeNumber('Maximum number of tunnels.', 1, TOOL_TUNNELS_MAX).default(TOOL_TUNNELS_DEFAULT),
   }),
   output: z.object({ tunnels: z.array(shownTunnel), truncated: z.boolean() }),
   list: 'tunnels',

@@ -23,50 +23,50 @@ const input = z
   .strictObject({
     protocol: z.enum(['http', 'https', 'tcp', 'tls', 'udp', 'p2p']).meta({
       description:
-        '`http` for web servers and webhooks (visitors get https where the edge has it); `https` when the local service itself speaks TLS; `tls` when its TLS is to reach the visitors unread, at the host of `subdomain` or `domain`; `tcp` and `udp` for anything else; `p2p` for one other machine that has the same secret.',
+        '`http`: web servers and webhooks (visitors use https if the edge has a certificate). `https`: the local service uses TLS. `tls`: TLS is passed through to the local service unread, on the host of `subdomain` or `domain`. `tcp`, `udp`: any other service. `p2p`: a single other computer with the same secret.',
     }),
-    local_port: wholeNumber('The port that the local service listens on.', ...PORT),
+    local_port: wholeNumber('The port of the local service.', ...PORT),
     local_host: text(
-      'The host of the local service; 127.0.0.1 when left out. Other hosts are refused unless the person allowed them.',
+      'The host of the local service (default: 127.0.0.1). Other hosts are rejected unless allowed by the user.',
     ).optional(),
-    name: text('What the tunnel is called in lists.', 100).optional(),
+    name: text('The name of the tunnel in lists.', 100).optional(),
     subdomain: text(
-      'http, https and tls: the first part of the public host name. Left out: a random one.',
+      'http, https and tls: the first part of the public host name (default: a random name).',
       63,
     ).optional(),
     domain: text(
-      'http, https and tls: a host name that the person has proven to be theirs (`tunnel domains add`), in place of `subdomain`.',
+      'http, https and tls: a domain verified by the user (`tunnel domains add`), instead of `subdomain`.',
       253,
     ).optional(),
-    remote_port: wholeNumber('tcp and udp: the public port. Left out: a free one.', ...PORT).optional(),
+    remote_port: wholeNumber('tcp and udp: the public port (default: any free port).', ...PORT).optional(),
     host_header: text(
-      'http and https: the Host header that the local service sees: `keep`, `rewrite`, or a host name.',
+      'http and https: the Host header sent to the local service: `keep`, `rewrite`, or a host name.',
     ).optional(),
-    p2p_name: text('p2p: the name under which the other machine finds it; required there.', 63).optional(),
+    p2p_name: text('p2p: the name used by the other computer to connect. Required for p2p.', 63).optional(),
     p2p_service: z
       .enum(['tcp', 'udp'])
       .optional()
-      .meta({ description: 'p2p: what the local service speaks; tcp when left out.' }),
-    ttl_secs: wholeNumber('Close the tunnel by itself after so many seconds.', ...TTL_SECS).optional(),
+      .meta({ description: 'p2p: the protocol of the local service (default: tcp).' }),
+    ttl_secs: wholeNumber('Close the tunnel automatically after this many seconds.', ...TTL_SECS).optional(),
   })
   .superRefine((given, context) => {
     for (const [field, protocols] of PROTOCOLS_OF) {
       if (!(field in given) || protocols.includes(given.protocol)) continue;
-      const message = `goes with ${protocols.join(' and ')}, not with ${given.protocol}`;
+      const message = `is for ${protocols.join(' and ')}, not for ${given.protocol}`;
       context.addIssue({ code: 'custom', path: [field], message });
     }
     if (given.domain !== undefined && given.subdomain !== undefined) {
-      context.addIssue({ code: 'custom', path: ['domain'], message: 'goes in place of `subdomain`, not with it' });
+      context.addIssue({ code: 'custom', path: ['domain'], message: 'cannot be combined with `subdomain`' });
     }
     if (given.protocol !== 'p2p' || given.p2p_name !== undefined) return;
-    context.addIssue({ code: 'custom', path: ['p2p_name'], message: 'is missing: a p2p tunnel is found by its name' });
+    context.addIssue({ code: 'custom', path: ['p2p_name'], message: 'is required for p2p tunnels' });
   });
 
 export const openTunnel = defineTool({
   name: 'open_tunnel',
   title: 'Open a tunnel',
   description:
-    'Makes a service of this machine reachable from the internet and returns its public URL. ANYONE who has the URL reaches the service, without a password of ours: open only what the person wants to be public, and prefer `ttl_secs`. Only targets that the person allowed can be opened (loopback ports 1024-65535 by default), at most 10 at once; all of them close when this server ends. It counts as a tunnel of the plan, and its traffic as usage. Start the local service first; do not open a second tunnel to the same port (list_tunnels shows what is there).',
+    "Publishes a local service on the internet and returns the public URL. ANYONE with the URL can reach the service without a password: open only services the user wants to publish, and prefer `ttl_secs`. Start the local service first. Do not open a second tunnel to the same port: check list_tunnels. Only targets allowed by the user can be published (default: loopback ports 1024-65535), at most 10 at a time. The tunnels close when this MCP server exits. Open tunnels count toward the plan's limit, and traffic counts as usage.",
   input,
   output: z.object({
     name: z.string(),
@@ -78,7 +78,7 @@ export const openTunnel = defineTool({
     warnings: z.array(z.string()),
   }),
   run: async (host, given, call) => {
-    if (host.openTunnel === undefined) throw new Fault('INTERNAL', {}, { internal: 'the host opens no tunnels' });
+    if (host.openTunnel === undefined) throw new Fault('INTERNAL', {}, { internal: 'the host cannot open tunnels' });
     const opened = await host.openTunnel(given, call);
     return { ...opened, warnings: [...opened.warnings] };
   },

@@ -9,7 +9,7 @@ export const replayRequest = defineTool({
   name: 'replay_request',
   title: 'Replay a request',
   description:
-    'Sends a kept request to the local service again, as it came, and reports the status of the new answer. The service handles it as a real one: what the request orders (a payment, a mail, a deletion) happens a second time. Use it to test a fix against the webhook that failed; do not use it on a service that others rely on unless you were asked to. The answer is kept as a request of its own: get_request with the new id shows it.',
+    'Sends a captured request to the local service again, unchanged, and returns the new response status. Use it to test a fix against a failed webhook. The service processes the replay like a real request: side effects (a payment, an email, a deletion) happen again. Do not replay to a service used by others unless asked to. The replay is captured as a new request: get_request with the new id returns the response.',
   input: z.strictObject({ tunnel: tunnelArgument, request_id: requestArgument }),
   output: z.object({ request: capturedRequest.pick({ id: true, status: true, duration_ms: true }) }),
   run: async (host, { tunnel, request_id }, call) => ({

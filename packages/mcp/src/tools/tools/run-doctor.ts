@@ -16,7 +16,7 @@ export const runDoctor = defineTool({
   name: 'run_doctor',
   title: 'Run the doctor',
   description:
-    'Checks the whole way from this machine to the edge (settings, key, clock, proxy, name, TCP, TLS, edge, speed, UDP, local targets) and says for each step what was found and what to do. Takes up to 20 s and may transfer some megabytes to measure the speed; it changes nothing and shows no secret. Use it when tunnels do not connect or are slow, not as a routine before opening one.',
+    'Checks the path from this computer to the edge (settings, key, clock, proxy, DNS, TCP, TLS, edge, speed, UDP, local targets) and returns a result and a fix for every step. Use it when tunnels do not connect or are slow, not before every tunnel. Takes up to 20 s and may transfer a few megabytes to measure the speed. Changes nothing and shows no secrets.',
   input: z.strictObject({}),
   output: z.looseObject({ ok: z.boolean(), checks: z.array(check) }),
   run: async (host, _input, call) => {

@@ -35,7 +35,7 @@ const reporting = async <T>(work: () => Promise<T>, withinMs: number, { clock, p
 export const waitForRequest = defineTool({
   name: 'wait_for_request',
   title: 'Wait for a request',
-  description: `Waits until an http tunnel has served its next request (one that matches, and that finishes after this call began) and shows it whole, as get_request does. \`"request": null\` means that none came in time; that is no failure, and you may call again. Reads only, costs nothing but the time. Start it, then let the person or the service send the webhook; when the request may have come already, look with list_requests first. Many programs end a tool call after 60 s: call several times rather than with a long timeout. ${UNTRUSTED_WARNING}`,
+  description: `Waits for the next matching request on an http tunnel and returns it in full, like get_request. Only requests that finish after the start of the call count. Call it, then let the user or the service send the webhook; if the webhook may have arrived already, check list_requests first. \`"request": null\` means a timeout: not an error, simply call again. Read-only and free. Many MCP hosts end a tool call after 60 s: make several short calls instead of one long call. ${UNTRUSTED_WARNING}`,
   input: z.strictObject({
     tunnel: tunnelArgument,
     method: methodArgument.optional(),

@@ -142,8 +142,8 @@ describe('POST /billing/portal', () => {
   it.each([
     [{}, 'return_url: is missing'],
     [{ return_url: null }, 'return_url: must be a string, not null'],
-    [{ return_url: 'javascript:alert(1)' }, 'return_url: must be an http or https address'],
-    [{ return_url: '/app' }, 'return_url: must be an http or https address'],
+    [{ return_url: 'javascript:alert(1)' }, 'return_url: must be an http or https URL'],
+    [{ return_url: '/app' }, 'return_url: must be an http or https URL'],
     [[], 'body: must be an object, not array'],
   ])('400: %j', async (json, error) => {
     const user = await fixture.addUser(`portal-${JSON.stringify(json)}`);

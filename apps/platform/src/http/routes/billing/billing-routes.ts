@@ -102,7 +102,7 @@ const portalRoute = userRoute('post', '/billing/portal', {
     200: json(portalSession, 'For one visit.'),
     ...keyRefusals,
     400: refused('The address to return to is missing, or not one of http or https.', 'API_BAD_REQUEST', {
-      reason: 'return_url: must be an http or https address',
+      reason: 'return_url: must be an http or https URL',
     }),
     ...atTheProcessor,
   },
