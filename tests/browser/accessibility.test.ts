@@ -88,8 +88,8 @@ const it = orSkip(
   }),
 );
 
-const PAGES = ['Overview', 'Tunnels', 'Domains', 'Names', 'Pools', 'Keys', 'Billing', 'Settings'];
-const PHONE_TABS = ['Overview', 'Tunnels', 'Domains', 'Pools', 'Settings'];
+const PAGES = ['Overview', 'Tunnels', 'Domains', 'Names', 'Groups', 'Keys', 'Billing', 'Settings'];
+const PHONE_TABS = ['Overview', 'Tunnels', 'Domains', 'Groups', 'Settings'];
 
 const landmarks = async (page: Page): Promise<{ main: number; nav: number }> => ({
   main: await page.getByRole('main').count(),
@@ -179,7 +179,7 @@ it('who comes by keyboard can skip to the content, open a tunnel from the list, 
 
 it('what these tests look for is found where it is', async ({ profile }) => {
   const page = await profile.tab('/login');
-  await page.getByRole('heading', { name: 'Log in', level: 1 }).waitFor();
+  await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
   // At one width and in one theme alone.
   const pale = '@media (600px < width < 800px) and (prefers-color-scheme: dark) { h1 { color: #333 !important } }';
   await page.evaluate(`document.styleSheets[0].insertRule(${JSON.stringify(pale)})`);

@@ -44,5 +44,5 @@ it('shows every operation, opens them, sends one, and leads back to the dashboar
   expect(await page.locator('main').count()).toBe(1);
 
   await page.getByRole('link', { name: 'Back to the dashboard' }).click();
-  await page.getByRole('heading', { name: 'Log in', level: 1 }).waitFor();
+  await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
 });

@@ -21,13 +21,13 @@ it('a browser without its network shows the banner over what it knows, and recov
   await page.getByRole('dialog').getByRole('alert').waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
   // A page that is not there yet cannot come either.
-  await page.getByRole('link', { name: 'Pools' }).click();
+  await page.getByRole('link', { name: 'Groups' }).click();
   await page.getByText(BANNER).waitFor();
 
   await profile.context.setOffline(false);
   await page.getByText(BANNER).waitFor({ state: 'detached' });
-  await page.getByRole('heading', { name: 'Pools', level: 1 }).waitFor();
-  await page.getByText('No pools yet').waitFor();
+  await page.getByRole('heading', { name: 'Groups', level: 1 }).waitFor();
+  await page.getByText('No groups yet').waitFor();
   await page.getByRole('navigation').getByRole('link', { name: 'Keys' }).click();
   await page.getByRole('row', { name: 'laptop' }).waitFor();
 });
@@ -43,10 +43,10 @@ it('a platform that stops and starts again on its data is left and found by the 
   profile.allowAbsence();
   await profile.logIn(account.email);
   const page = await profile.tab('/pools');
-  await page.getByText('No pools yet').waitFor();
+  await page.getByText('No groups yet').waitFor();
   await stack.stop();
   await page.getByText(BANNER).waitFor();
-  expect(await page.getByText('No pools yet').isVisible()).toBe(true);
+  expect(await page.getByText('No groups yet').isVisible()).toBe(true);
 
   await stack.start();
   await page.getByText(BANNER).waitFor({ state: 'detached' });

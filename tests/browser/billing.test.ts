@@ -23,7 +23,7 @@ it('a card on the page of the processor, a subscription, and a cap of 0 that clo
   await profile.logIn(account.email);
   const page = await profile.tab('/billing');
   await page.getByText('None on file').waitFor();
-  await page.getByText('Usage on your plan costs nothing').waitFor();
+  await page.getByText('Usage is free on your plan').waitFor();
   await page.getByText('Test mode.').waitFor();
 
   profile.allowHostOf(stack.run.simulator_url);

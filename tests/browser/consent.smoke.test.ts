@@ -20,7 +20,7 @@ it('an app asks, its user logs in, allows less than was asked, and disconnects i
   profile.allowHostOf(`http://${app.host}`);
   const page = await profile.context.newPage();
   await page.goto(await app.authorizeUrl());
-  await page.getByText('Log in to continue.').waitFor();
+  await page.getByText('Sign in to continue.').waitFor();
   await logInAt(page, account.email);
 
   const allow = page.getByRole('button', { name: 'Allow' });
@@ -32,7 +32,7 @@ it('an app asks, its user logs in, allows less than was asked, and disconnects i
   // Nothing is pressed by who still types.
   expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
   for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
-  await page.getByText('Choose at least one, or deny.').waitFor();
+  await page.getByText('Choose at least one permission, or deny access.').waitFor();
   expect(await allow.isDisabled()).toBe(true);
   for (const name of ['See your tunnels', 'Read captured requests']) await page.getByRole('checkbox', { name }).check();
 
@@ -43,7 +43,7 @@ it('an app asks, its user logs in, allows less than was asked, and disconnects i
   );
   await allow.click();
   await page.getByRole('alert').waitFor();
-  expect([page.url(), await page.title()]).toEqual([asked, `Connect ${app.host} · Tunnel`]);
+  expect([page.url(), await page.title()]).toEqual([asked, `Connect ${app.host} · Hatchway`]);
   await page.unrouteAll();
   await allow.click();
   await page.getByText('Welcome back').waitFor();

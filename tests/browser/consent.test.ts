@@ -38,12 +38,12 @@ it('a no goes back to the app, by another account too, and a request that was an
   );
   await page.goto(profile.urlOf('/consent?request=ask_4fK2mQ9xVbT7RsLpZ0aE'));
   await page.getByRole('heading', { name: 'Acme IDE', level: 1 }).waitFor();
-  await page.getByText('Registered by whoever runs this server.').waitFor();
+  await page.getByText('Registered by the operator of this server.').waitFor();
   expect(await page.getByText('App ID').count()).toBe(0);
   await page.unrouteAll();
 
   for (const over of [path, '/consent?request=x', '/consent']) {
     await page.goto(profile.urlOf(over));
-    await page.getByRole('heading', { name: 'This request is over', level: 1 }).waitFor();
+    await page.getByRole('heading', { name: 'This request has expired', level: 1 }).waitFor();
   }
 });

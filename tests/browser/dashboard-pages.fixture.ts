@@ -14,7 +14,7 @@ export interface DashboardPage {
 
 /** Before sign-in. */
 export const DOOR_PAGES: readonly DashboardPage[] = [
-  { name: 'login', path: '/login', heading: 'Log in' },
+  { name: 'login', path: '/login', heading: 'Sign in' },
   { name: 'signup', path: '/signup', heading: 'Create an account', whole: 'Optional' },
   { name: 'check-mail', path: '/check-mail', heading: 'Resend verification email' },
   { name: 'verify', path: '/verify?token=x', heading: 'Verify your email', whole: 'Resend email' },
@@ -37,9 +37,9 @@ export const ACCOUNT_PAGES: readonly DashboardPage[] = [
     whole: 'Replay',
     act: (page) => page.locator('[data-request]', { hasText: '/items' }).first().click(),
   },
-  { name: 'domains', path: '/domains', heading: 'Domains', whole: 'Your own domains need a public server' },
-  { name: 'names', path: '/names', heading: 'Names', whole: 'Kept for now' },
-  { name: 'pools', path: '/pools', heading: 'Pools', whole: /chosen at random/ },
+  { name: 'domains', path: '/domains', heading: 'Domains', whole: 'Custom domains need a public server' },
+  { name: 'names', path: '/names', heading: 'Names', whole: 'Temporarily held' },
+  { name: 'pools', path: '/pools', heading: 'Groups', whole: /chosen at random/ },
   { name: 'keys', path: '/keys', heading: 'Keys', whole: 'build server' },
   { name: 'billing', path: '/billing', heading: 'Billing', whole: 'Spend limit' },
   { name: 'settings', path: '/settings', heading: 'Settings', whole: 'Current' },
@@ -56,7 +56,7 @@ export const DOMAIN_PAGES: readonly DashboardPage[] = [
     name: 'add-domain',
     path: '/domains',
     heading: 'Domains',
-    whole: 'Order a certificate',
+    whole: 'Issue a certificate',
     act: (page) => page.getByRole('button', { name: 'Add domain' }).first().click(),
   },
   {
@@ -71,14 +71,14 @@ export const DOMAIN_PAGES: readonly DashboardPage[] = [
 /** An app asks for access; the id is that of its request. */
 export const CONSENT_PAGES: readonly DashboardPage[] = [
   { name: 'consent', path: `/consent?request=${ID}`, heading: /^An app wants to connect/, whole: 'in Settings' },
-  { name: 'consent-over', path: '/consent', heading: 'This request is over' },
+  { name: 'consent-over', path: '/consent', heading: 'This request has expired' },
 ];
 
 /** What the settings ask before they act. */
 const SETTINGS_DIALOGS: readonly DashboardPage[] = [
   ['change-password', 'Change password', 'New password'],
   ['change-email', 'Change email', 'New email'],
-  ['log-out-others', 'Log out other devices', /^Log out \d+ other device/],
+  ['log-out-others', 'Sign out everywhere else', /^Sign out of \d+ other device/],
   ['disconnect-app', /^Disconnect/, 'has to ask you again'],
   ['delete-account', 'Delete account', 'Delete your account?'],
 ].map(([name, button = '', whole = '']) => ({
@@ -201,8 +201,8 @@ export const BEGINNER_PAGES: readonly DashboardPage[] = [
     act: (page) => page.getByRole('button', { name: 'Skip' }).click(),
   },
   { name: 'tunnels-empty', path: '/tunnels', heading: 'Tunnels' },
-  { name: 'names-empty', path: '/names', heading: 'Names', whole: 'Nothing reserved yet' },
-  { name: 'pools-empty', path: '/pools', heading: 'Pools', whole: 'No pools yet' },
+  { name: 'names-empty', path: '/names', heading: 'Names', whole: 'No reserved names yet' },
+  { name: 'pools-empty', path: '/pools', heading: 'Groups', whole: 'No groups yet' },
   { name: 'keys-empty', path: '/keys', heading: 'Keys', whole: 'No keys yet' },
 ];
 

@@ -28,7 +28,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   await profile.logIn(account.email);
   const page = await profile.tab(`/tunnels/${ready.tunnel_id}`);
   await page.getByRole('heading', { name: `localhost:${ready.assigned_port}`, level: 1 }).waitFor();
-  await page.getByText('No flows right now').waitFor();
+  await page.getByText('No flows').waitFor();
   await page.getByText('No datagram was dropped').waitFor();
 
   const visitor = harness.use(await UdpVisitor.of(ready.assigned_port ?? 0));
@@ -51,7 +51,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   await page.getByText('No UDP gets through between the client and the edge').waitFor();
   await page
     .getByRole('listitem')
-    .filter({ hasText: 'Too many new flows a second from one network' })
+    .filter({ hasText: 'Too many new flows per second from one network' })
     .getByText('12')
     .waitFor();
   await page.unrouteAll({ behavior: 'wait' });
@@ -86,13 +86,13 @@ it('a p2p tunnel shows each peer with its path and the reason, and one is dismis
   expect(await page.getByText('Direct traffic is free').count()).toBeGreaterThan(0);
   await expectForEverybody(page);
 
-  const dismiss = rowOf('direct paths are switched off').getByRole('button', { name: /^Dismiss the peer at 127/ });
+  const dismiss = rowOf('direct paths are switched off').getByRole('button', { name: /^Disconnect the peer at 127/ });
   await dismiss.click();
   await page.getByRole('button', { name: 'Cancel' }).click();
   expect(relayed.path).toBe('relay');
   await dismiss.press('Enter');
   await page.getByText('It cannot come back for 60 seconds').waitFor();
-  await page.getByRole('button', { name: 'Dismiss peer' }).click();
+  await page.getByRole('button', { name: 'Disconnect peer' }).click();
   await rowOf('direct paths are switched off').waitFor({ state: 'detached' });
   await rowOf('between the two clients').waitFor();
   expect(direct.path).toBe('direct');

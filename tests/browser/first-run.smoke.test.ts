@@ -40,7 +40,7 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
   // It lasts until the first request, also when the page is loaded again.
   await page.reload();
   await step(3, true).waitFor();
-  await page.getByText('Open it to send the first request.').waitFor();
+  await page.getByText('Open the URL to send the first request.').waitFor();
   const link = page.getByRole('link', { name: /^Open https?:/ });
   const address = (await link.getAttribute('href')) ?? '';
   profile.allowHostOf(address);
@@ -48,7 +48,7 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
   await visit.getByText('Hello from my machine').waitFor();
   await visit.close();
   await step(2, true).waitFor();
-  await page.getByText('Your first request came through.').waitFor();
+  await page.getByText('Your first request arrived.').waitFor();
 
   await page.getByRole('link', { name: 'View the request' }).click();
   await page.locator('[data-request]', { hasText: 'GET/' }).last().click();

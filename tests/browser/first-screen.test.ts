@@ -55,7 +55,7 @@ it('shows the first live tunnel and the first request without scrolling', async 
 
 it('what is looked for is not seen below the screen, nor below something else', async ({ profile }) => {
   const page = await profile.tab('/login');
-  await page.getByRole('heading', { name: 'Log in', level: 1 }).waitFor();
+  await page.getByRole('heading', { name: 'Sign in', level: 1 }).waitFor();
   const put = async (css: string) => {
     await page.evaluate(`{
       const part = document.querySelector('#probe') ?? document.body.appendChild(document.createElement('p'));

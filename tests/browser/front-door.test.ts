@@ -27,13 +27,13 @@ it('a forgotten password is replaced by the mailed link, which works once', asyn
   // Who looks over a shoulder, or into the history, finds no token.
   expect(page.url()).not.toContain('token=');
 
-  await page.getByRole('link', { name: 'Log in' }).click();
+  await page.getByRole('link', { name: 'Sign in' }).click();
   await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('alert').waitFor();
   await page.getByLabel('Password', { exact: true }).fill('another battery staple');
-  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('navigation').waitFor();
 
   const again = await profile.tab(link);
@@ -57,11 +57,11 @@ it('an address that is taken is told at its field; an unverified one can have it
   await page.getByLabel('Email').fill(`new-${email}`);
   await page.getByRole('button', { name: 'Create account' }).click();
   await page.getByRole('heading', { name: 'Check your email' }).waitFor();
-  await page.getByRole('link', { name: 'Log in' }).click();
-  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  await page.getByRole('link', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   expect(await page.getByLabel('Email').inputValue()).toBe(`new-${email}`);
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
-  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('link', { name: 'Resend email' }).click();
   await page.getByText(`new-${email}`).waitFor();
 });

@@ -30,7 +30,7 @@ it('a key is shown once, works by the command beside it, and revoked in the page
   const shown = (await dialog.locator('code').first().innerText()).trim();
   expect(shown).toMatch(/^tnl_[0-9A-Za-z]{38}$/);
   // Without the address of the edge the command would go elsewhere: there is none to copy yet.
-  const copy = dialog.getByRole('button', { name: 'Copy the command that starts a tunnel' });
+  const copy = dialog.getByRole('button', { name: 'Copy the tunnel command' });
   expect(await copy.count()).toBe(0);
   answer();
   await copy.waitFor();

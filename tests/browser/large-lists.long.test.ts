@@ -74,13 +74,13 @@ it('60 pools with 50 members each are scrolled, filtered and opened with a page 
   const groups: GroupSummary[] = manyPools(60, 50);
   await profile.context.route('**/load-balancing/groups', (route) => route.fulfill({ json: { groups, warnings: [] } }));
   const page = await profile.tab('/pools');
-  await page.getByText('60 pools').waitFor();
+  await page.getByText('60 groups').waitFor();
   expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
   await scrollToEnd(page, () =>
     page.getByRole('article', { name: groups.at(-1)?.name ?? '', exact: true }).isVisible(),
   );
   expect(await nodeCount(page)).toBeLessThan(NODES_MAX);
-  await page.getByLabel('Filter pools').fill(groups[30]?.name ?? '');
+  await page.getByLabel('Filter groups').fill(groups[30]?.name ?? '');
   const pool = page.getByRole('article', { name: groups[30]?.name ?? '', exact: true });
   await pool.waitFor();
   await pool.getByRole('button', { expanded: false }).click();

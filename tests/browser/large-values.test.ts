@@ -95,7 +95,7 @@ const PAGES: readonly DashboardPage[] = [
   { name: 'overview', path: '/', heading: 'Overview', whole: 'Live tunnels' },
   { name: 'tunnels', path: '/tunnels', heading: 'Tunnels', whole: '3 live' },
   { name: 'tunnel', path: `/tunnels/${tunnels[0]?.id}`, heading: /example\.com/, whole: 'Tunnel ID' },
-  { name: 'pools', path: '/pools', heading: 'Pools', whole: 'No healthy member.' },
+  { name: 'pools', path: '/pools', heading: 'Groups', whole: 'No healthy members.' },
   { name: 'keys', path: '/keys', heading: 'Keys', whole: 'Revoke' },
 ];
 
@@ -121,7 +121,7 @@ it('the question about a key with a long label is whole on a phone', async ({ lo
 
 it('the address of a member lies over nothing', async ({ looker: { page, profile } }) => {
   await page.setViewportSize({ width: 1440, height: 900 });
-  await visit(page, profile, { name: 'pools', path: '/pools', heading: 'Pools', whole: ADDRESS });
+  await visit(page, profile, { name: 'pools', path: '/pools', heading: 'Groups', whole: ADDRESS });
   const text = await page.evaluate<number>(`(() => {
     const range = document.createRange();
     range.selectNodeContents(document.querySelector('tbody th'));

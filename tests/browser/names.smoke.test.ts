@@ -13,7 +13,7 @@ it('a name is reserved with the command that uses it, and given up only by whoev
   const name = `card-${process.pid}`;
   await profile.logIn(account.email);
   const page = await profile.tab('/names');
-  await page.getByText('Nothing reserved yet').waitFor();
+  await page.getByText('No reserved names yet').waitFor();
   await page.getByRole('button', { name: 'Reserve' }).first().click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('textbox', { name: 'Name' }).waitFor();
@@ -48,7 +48,7 @@ it('a name is reserved with the command that uses it, and given up only by whoev
   await question.getByLabel(`Type ${name} to confirm`).fill(name);
   await question.getByRole('button', { name: 'Release' }).click();
   await question.waitFor({ state: 'hidden' });
-  const kept = cardOf(page, 'Kept for now').getByRole('row', { name });
+  const kept = cardOf(page, 'Temporarily held').getByRole('row', { name });
   await kept.getByText(/until \d+ \w+ \d{4}/).waitFor();
   expect(await stateOf(account, name)).toBe('released');
   await kept.getByRole('button', { name: `Take back ${name}` }).click();

@@ -32,7 +32,7 @@ it('a port is reserved by its number or any free one, and what is taken or over 
     await page.keyboard.press('Enter');
   };
   await reserve('TCP port', '');
-  await dialog.getByText(/is yours until you release it/).waitFor();
+  await dialog.getByText(/is reserved until you release it/).waitFor();
   expect(await commandIn(dialog)).toMatch(/tunnel tcp 22 --remote-port \d+/);
   await dialog.getByRole('button', { name: 'Done' }).click();
   const [port] = await account.get<Reservation[]>('/reservations');
@@ -78,7 +78,7 @@ it('what a tunnel uses is held: in use, then kept until a day, on both pages; on
   const page = await profile.tab(`/tunnels/${id}`);
   await page.getByText('Kept while in use and 30 days after.').waitFor();
   const list = await profile.tab('/names');
-  const row = cardOf(list, 'Kept for now').getByRole('row', { name });
+  const row = cardOf(list, 'Temporarily held').getByRole('row', { name });
   await row.getByText('In use').waitFor();
   expect(await row.getByText('until').count()).toBe(0);
 
@@ -90,7 +90,7 @@ it('what a tunnel uses is held: in use, then kept until a day, on both pages; on
   }, SOON);
   await row.getByText(/until \d+ \w+ \d{4}/).waitFor();
   await page.getByText(/Kept until \d+ \w+ \d{4}\./).waitFor();
-  await page.getByRole('link', { name: 'Reserve it' }).click();
+  await page.getByRole('link', { name: 'Reserve', exact: true }).click();
   await page.getByRole('heading', { name: 'Names', level: 1 }).waitFor();
   await page.getByRole('button', { name: `Reserve ${name}` }).click();
   await page.getByRole('status').getByText(`${name} is reserved.`).waitFor();

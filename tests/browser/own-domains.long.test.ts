@@ -22,7 +22,7 @@ it('is added, pending with its record, verified as soon as it is set, used, and 
   await profile.logIn(account.email);
   await pretendPublic(profile.context);
   const page = await profile.tab('/domains');
-  await page.getByText('No domain of your own yet').waitFor();
+  await page.getByText('No domains yet').waitFor();
   await page.getByRole('button', { name: 'Add domain' }).first().click();
   await page.keyboard.type('localhost');
   await page.keyboard.press('Enter');
@@ -34,7 +34,7 @@ it('is added, pending with its record, verified as soon as it is set, used, and 
   await page.getByRole('dialog').getByRole('textbox').fill('shop.example.com');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
-  await page.getByText('Set the records below where your DNS is managed').waitFor();
+  await page.getByText('Add the records below at your DNS provider').waitFor();
   const [added] = await account.get<OwnDomainView[]>('/domains');
   const target = added?.cname_target ?? '';
   const records = cardOf(page, 'DNS records');
@@ -56,15 +56,15 @@ it('is added, pending with its record, verified as soon as it is set, used, and 
   const { tunnel_id: id } = await tunnel.ready();
   await page.getByText('1 live tunnel').waitFor();
   const detail = await profile.tab(`/tunnels/${id}`);
-  await detail.getByRole('link', { name: 'See its records and certificate' }).click();
+  await detail.getByRole('link', { name: 'See DNS records and certificate' }).click();
   await detail.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
 
   await page.getByRole('button', { name: 'Remove' }).click();
   await page.keyboard.type('shop.example.com');
   await page.keyboard.press('Enter');
-  await page.getByText('No domain of your own yet').waitFor();
+  await page.getByText('No domains yet').waitFor();
   expect(await account.get('/domains')).toEqual([]);
   expect(await tunnel.exitCode()).not.toBe(0);
-  await detail.getByText('No such domain').waitFor();
+  await detail.getByText('Domain not found').waitFor();
   expect(profile.faults).toEqual([]);
 });

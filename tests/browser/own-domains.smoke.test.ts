@@ -10,11 +10,11 @@ it('one is added by name or by a pasted address, and what is wrong with it is sa
   stack,
 }) => {
   const { api, page } = await openList(profile, stack, []);
-  await page.getByText('No domain of your own yet').waitFor();
+  await page.getByText('No domains yet').waitFor();
   await page.getByRole('button', { name: 'Add domain' }).first().click();
   const dialog = page.getByRole('dialog', { name: 'Add a domain' });
   const field = dialog.getByRole('textbox', { name: 'Domain' });
-  expect(await dialog.getByRole('checkbox', { name: 'Order a certificate' }).isChecked()).toBe(true);
+  expect(await dialog.getByRole('checkbox', { name: 'Issue a certificate' }).isChecked()).toBe(true);
   await page.keyboard.press('Enter');
   await dialog.getByText('Enter a domain').waitFor();
   api.refusal = { status: 400, code: 'DOMAIN_INVALID', error: "domain 'shop' is not valid: it has one label" };
@@ -31,6 +31,6 @@ it('one is added by name or by a pasted address, and what is wrong with it is sa
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
   expect(api.list).toMatchObject([{ name: 'shop.example.com', certificate: NO_CERTIFICATE_YET }]);
-  await cardOf(page, 'DNS records').getByText('Not looked for yet.').waitFor();
+  await cardOf(page, 'DNS records').getByText('Not checked yet.').waitFor();
   expect(await commandIn(cardOf(page, 'Use it'))).toContain('tunnel http 3000 --domain shop.example.com');
 });

@@ -30,7 +30,7 @@ it('every state is said in words, with the certificate and its end, and leads to
   await row('eu.example.com').getByText('Not issued').waitFor();
   await row('blog.example.net').getByText('None', { exact: true }).waitFor();
   await row('old.example.com').getByText('Lapsed').waitFor();
-  await card.getByText(/^6 used; your free plan has 3\./).waitFor();
+  await card.getByText(/^6 used; your free plan includes 3\./).waitFor();
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
   expect(await findingsOf(page)).toEqual([]);
 
@@ -41,7 +41,7 @@ it('every state is said in words, with the certificate and its end, and leads to
     await page.getByRole('link', { name: 'Domains' }).first().click();
     await card.waitFor();
   };
-  await says('typo.example.com', 'We stopped looking after three days', /then press Check now/, 'Missing');
+  await says('typo.example.com', 'We stopped checking after three days', /then select Check now/, 'Missing');
   await says('old.example.com', /New tunnels can’t use this domain/, /another account has proven/);
   await says('*.eu.example.com', /needs one more record/, /did not find the record/, 'Certificate: not issued');
   await says('shop.example.com', '1 live tunnel', "Let's Encrypt R11", 'Next renewal');
@@ -104,7 +104,7 @@ it('one is removed by whoever types its name, and is gone from the list', async 
   await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
   await page.getByRole('button', { name: 'Remove', exact: true }).click();
   const question = page.getByRole('dialog', { name: 'Remove shop.example.com?' });
-  await question.getByText('1 live tunnel at it will be closed within 2 seconds.').waitFor();
+  await question.getByText('1 live tunnel on this domain will be closed within 2 seconds.').waitFor();
   await page.keyboard.type('yes');
   await page.keyboard.press('Enter');
   await question.getByRole('alert').getByText('Type shop.example.com').waitFor();
@@ -117,7 +117,7 @@ it('one is removed by whoever types its name, and is gone from the list', async 
   }, SOON);
   expect(api.list).toHaveLength(5);
   const gone = await profile.tab('/domains/shop-example-com');
-  await gone.getByText('No such domain').waitFor();
+  await gone.getByText('Domain not found').waitFor();
 });
 
 it('a name of 253 characters is whole on a phone, on both pages and in the question', async ({ profile, stack }) => {

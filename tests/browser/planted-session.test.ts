@@ -54,7 +54,7 @@ it('a session that a page of a tunnel plants is not taken by the dashboard, and 
   const shown = await context.cookies(`${dashboard}/auth/refresh`);
   expect(shown.map(({ name, domain }) => [name, domain])).toEqual([['refresh_token', `.${SITE}`]]);
   await page.goto(`${dashboard}/app/`);
-  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   const asked = await page.evaluate("fetch('/auth/refresh', { method: 'POST' }).then(({ status }) => status)");
   expect(asked).toBe(401);
 

@@ -71,15 +71,15 @@ it('a tunnel shows its rules and their counts, a request which rule answered it 
 
   const rows = page.locator('[data-request]');
   await eventually(async () => expect(await rows.count()).toBe(3), { timeoutMs: 30_000 });
-  await page.getByLabel('Status').selectOption('Turned away');
+  await page.getByLabel('Status').selectOption('Rejected');
   await eventually(async () => expect(await rows.count()).toBe(2));
   await rows.filter({ hasText: '/admin/users' }).click();
-  await page.getByText('Turned away by rule 1 (no admin), deny. Your service did not see it.').waitFor();
+  await page.getByText('Rejected by rule 1 (no admin), deny. The request did not reach your service.').waitFor();
   expect(await page.getByRole('button', { name: 'Replay', exact: true }).isDisabled()).toBe(true);
   await page.getByLabel('Status').selectOption('2xx');
   await eventually(async () => expect(await rows.count()).toBe(1));
   await rows.filter({ hasText: '/shop' }).click();
-  await page.getByText('Rules that matched').waitFor();
+  await page.getByText('Matching rules').waitFor();
   await page.getByText('Visitor ann').waitFor();
   expect(await page.content()).not.toContain(PASSWORD);
   expect(await page.content()).not.toContain('scrypt');

@@ -84,8 +84,8 @@ it('a pool without a healthy member is told in words, and a region that does not
   const page = await profile.tab('/pools');
   await page.getByText('1 of 1 healthy').waitFor();
   await service.close();
-  await page.getByText('No healthy member.').waitFor();
-  await page.getByRole('status').filter({ hasText: '1 pool has no healthy member' }).waitFor();
+  await page.getByText('No healthy members.').waitFor();
+  await page.getByRole('status').filter({ hasText: '1 group has no healthy member' }).waitFor();
 
   await page.route('**/load-balancing/groups', async (route) => {
     const response = await route.fetch();

@@ -17,7 +17,7 @@ it('a page asked for without a session comes after the login; a page of somebody
     await route.fallback();
   });
   await page.goto(profile.urlOf('/keys'));
-  await page.getByText('Log in to continue.').waitFor();
+  await page.getByText('Sign in to continue.').waitFor();
   await page.unrouteAll();
   await logInAt(page, account.email);
   await page.getByRole('heading', { name: 'Keys', level: 1 }).waitFor();

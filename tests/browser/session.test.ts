@@ -21,7 +21,7 @@ it('a session that ended in the middle of work leads to the login, and from ther
   );
   await ask(stack, '/auth/reset-password', { body: { token, password: NEW_PASSWORD } });
 
-  await page.getByText('Your session has ended. Log in to continue.').waitFor();
+  await page.getByText('Your session has ended. Sign in to continue.').waitFor();
   expect(new URL(page.url()).searchParams.get('next')).toBe('/app/tunnels?state=closed');
   expect(await page.getByRole('navigation').count()).toBe(0);
   await logInAt(page, account.email, NEW_PASSWORD);
@@ -69,8 +69,8 @@ it('two tabs share one session: out in one is out in both, in again too, and ren
     await Promise.all([one, two].map((tab) => tab.getByRole('navigation').waitFor()));
   }
 
-  await two.getByRole('button', { name: 'Log out', exact: true }).last().click();
-  for (const tab of [one, two]) await tab.getByText("You're logged out.").waitFor();
+  await two.getByRole('button', { name: 'Sign out', exact: true }).last().click();
+  for (const tab of [one, two]) await tab.getByText("You're signed out.").waitFor();
   expect(await profile.context.cookies(`${stack.run.platform_url}/auth/refresh`)).toEqual([]);
   await logInAt(one, account.email);
   await one.getByRole('navigation').waitFor();

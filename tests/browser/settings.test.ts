@@ -29,13 +29,13 @@ it('a name is kept, a theme is there before the first paint and in every tab, ot
 
   // The sign-up itself logged in, too.
   await page.getByRole('row').nth(2).waitFor();
-  const question = page.getByRole('dialog', { name: 'Log out 1 other device?' });
-  await page.getByRole('button', { name: 'Log out other devices' }).click();
+  const question = page.getByRole('dialog', { name: 'Sign out of 1 other device?' });
+  await page.getByRole('button', { name: 'Sign out everywhere else' }).click();
   await question.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('row').nth(2).waitFor();
-  await page.getByRole('button', { name: 'Log out other devices' }).click();
-  await question.getByRole('button', { name: 'Log out' }).click();
-  await page.getByText('Logged out of 1 device.').waitFor();
+  await page.getByRole('button', { name: 'Sign out everywhere else' }).click();
+  await question.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByText('Signed out of 1 device.').waitFor();
   await page.getByRole('row').nth(2).waitFor({ state: 'detached' });
   await page.reload();
   await page.getByText('Current').waitFor();
@@ -72,14 +72,14 @@ it('a password is changed in one of two dashboards: the other has to log in agai
   await dialog.getByLabel('Current password').fill(PASSWORD);
   await page.keyboard.press('Enter');
   // The sign-up of the account was a third place.
-  await page.getByText('Password changed. Logged out of 2 other devices.').waitFor();
+  await page.getByText('Password changed. Signed out of 2 other devices.').waitFor();
 
-  await other.getByText('Your session has ended. Log in to continue.').waitFor();
+  await other.getByText('Your session has ended. Sign in to continue.').waitFor();
   await page.getByRole('link', { name: 'Keys' }).click();
   await page.getByText('No keys yet').waitFor();
   await other.getByLabel('Email').fill(account.email);
   await other.getByLabel('Password', { exact: true }).fill(NEW_PASSWORD);
-  await other.getByRole('button', { name: 'Log in' }).click();
+  await other.getByRole('button', { name: 'Sign in' }).click();
   await other.getByRole('navigation').waitFor();
   expect(elsewhere.faults).toEqual([]);
 });
@@ -122,8 +122,8 @@ it('an account is deleted after a question with its password, in every tab', asy
   await question.getByRole('alert').waitFor();
   await question.getByLabel('Current password').fill(PASSWORD);
   await question.getByRole('button', { name: 'Delete account' }).click();
-  await page.getByText('Your account is deleted.').waitFor();
-  await other.getByRole('heading', { name: 'Log in' }).waitFor();
+  await page.getByText('Your account has been deleted.').waitFor();
+  await other.getByRole('heading', { name: 'Sign in' }).waitFor();
   const body = { email: account.email, password: PASSWORD };
   await expect(ask(stack, '/auth/login', { body })).rejects.toThrow('401');
 });

@@ -142,7 +142,7 @@ it('a hundred tunnels with long names fit a phone, and pages are found while the
   await page.reload();
   await heading(page, 'Settings').waitFor();
   await page.keyboard.press('Control+k');
-  await page.getByText("Couldn't load all tunnels and domains.").waitFor();
+  await page.getByText("Couldn't load tunnels and domains.").waitFor();
   await page.keyboard.type('bil');
   await page.keyboard.press('Enter');
   await heading(page, 'Billing').waitFor();
@@ -175,7 +175,7 @@ it('before sign-in neither key does anything, and a session that ends takes the 
   stack,
 }) => {
   const page = await profile.tab('/login');
-  await page.getByRole('button', { name: 'Log in' }).focus();
+  await page.getByRole('button', { name: 'Sign in' }).focus();
   await page.keyboard.press('Control+k');
   await page.keyboard.press('?');
   expect(await page.getByRole('dialog').count()).toBe(0);
@@ -184,8 +184,8 @@ it('before sign-in neither key does anything, and a session that ends takes the 
   await heading(one, 'Names').waitFor();
   await one.keyboard.press('Control+k');
   await one.getByRole('dialog', { name: 'Search' }).waitFor();
-  await other.getByRole('button', { name: 'Log out', exact: true }).click();
-  await one.getByRole('button', { name: 'Log in' }).waitFor();
+  await other.getByRole('button', { name: 'Sign out', exact: true }).click();
+  await one.getByRole('button', { name: 'Sign in' }).waitFor();
   expect(await one.getByRole('dialog').count()).toBe(0);
 });
 
@@ -195,7 +195,13 @@ it('a phone has five tabs; the other pages of a section are tabs of its pages', 
   await page.setViewportSize({ width: 390, height: 844 });
   await heading(page, 'Keys').waitFor();
   const main = page.getByRole('navigation', { name: 'Main' });
-  expect(await main.getByRole('link').allInnerTexts()).toEqual(['Overview', 'Tunnels', 'Domains', 'Pools', 'Settings']);
+  expect(await main.getByRole('link').allInnerTexts()).toEqual([
+    'Overview',
+    'Tunnels',
+    'Domains',
+    'Groups',
+    'Settings',
+  ]);
   expect(await main.getByRole('link', { name: 'Settings' }).getAttribute('aria-current')).toBe('true');
   const tabs = page.getByRole('navigation', { name: 'Section' });
   await tabs.getByRole('link', { name: 'Billing' }).click();
@@ -213,7 +219,7 @@ it('a phone has five tabs; the other pages of a section are tabs of its pages', 
 it('a server on this computer offers no own domain', async ({ profile, stack }) => {
   await profile.logIn((await Account.signUp(stack, 'local')).email);
   const page = await profile.tab('/domains');
-  await page.getByText('Your own domains need a public server').waitFor();
+  await page.getByText('Custom domains need a public server').waitFor();
   expect(await page.getByRole('button', { name: 'Add domain' }).count()).toBe(0);
   await page.getByRole('link', { name: 'see Names' }).click();
   await heading(page, 'Names').waitFor();

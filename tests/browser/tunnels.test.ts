@@ -77,7 +77,7 @@ it('a request shows its headers and bodies without its secrets; a region that do
   await page.getByLabel('Filter requests').fill('id=8');
   await eventually(async () => expect(await rows.count()).toBe(1));
   await page.getByLabel('Status').selectOption('5xx');
-  await page.getByText('No request matches.').waitFor();
+  await page.getByText('No matching requests.').waitFor();
 
   profile.allowAbsence();
   await page.route('**/requests?*', (route) =>

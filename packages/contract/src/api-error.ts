@@ -6,7 +6,9 @@ export const apiError = z
   .object({
     error: z.string().meta({ description: 'A readable error message.' }),
     // Not an enum: a client of today reads the codes of tomorrow's server too.
-    code: z.string().meta({ description: 'A stable error code. docs/errors.md lists every code.', examples: ['TUNNEL_UNKNOWN'] }),
+    code: z
+      .string()
+      .meta({ description: 'A stable error code. docs/errors.md lists every code.', examples: ['TUNNEL_UNKNOWN'] }),
     request_id: z
       .string()
       .meta({ description: 'The request id, as in the x-request-id header. Include it when you report a problem.' }),

@@ -4,14 +4,23 @@ import * as z from 'zod';
 const count = z.int().min(0);
 const index = z.int().min(1).meta({ description: 'The position of the rule, counted from 1.' });
 const ruleName = z.string().nullable().meta({ description: 'The name of the rule, or null for an unnamed rule.' });
-const action = z.string().meta({ description: 'The action as written in the policy file: `deny`, `auth`, `rate_limit` …', examples: ['auth'] });
-const revision = count.meta({ description: 'The `policy_revision` of the tunnel. Members of a group share the same revision.' });
-const hashShort = z.string().meta({ description: 'The first 8 hex digits of the policy hash.', examples: ['1f3a9c02'] });
+const action = z.string().meta({
+  description: 'The action as written in the policy file: `deny`, `auth`, `rate_limit` …',
+  examples: ['auth'],
+});
+const revision = count.meta({
+  description: 'The `policy_revision` of the tunnel. Members of a group share the same revision.',
+});
+const hashShort = z
+  .string()
+  .meta({ description: 'The first 8 hex digits of the policy hash.', examples: ['1f3a9c02'] });
 
 export const policySummary = z
   .object({
     rules: count.meta({ description: 'The number of rules.' }),
-    actions: z.array(z.string()).meta({ description: 'The actions used by the rules, without duplicates.', examples: [['auth']] }),
+    actions: z
+      .array(z.string())
+      .meta({ description: 'The actions used by the rules, without duplicates.', examples: [['auth']] }),
     revision,
     hash_short: hashShort,
   })
@@ -27,10 +36,10 @@ const shownRule = z
   .object({
     index,
     name: ruleName,
-    match: z
-      .record(z.string(), z.unknown())
-      .nullable()
-      .meta({ description: 'The match conditions as written in the policy file, or null if the rule matches every request. Secret header values are redacted.' }),
+    match: z.record(z.string(), z.unknown()).nullable().meta({
+      description:
+        'The match conditions as written in the policy file, or null if the rule matches every request. Secret header values are redacted.',
+    }),
     action,
     summary: z.string().meta({ description: 'A readable summary of the rule.' }),
     matched: count.meta({ description: 'The number of requests matched since the policy took effect.' }),
@@ -59,7 +68,9 @@ export const capturedPolicy = z
         action,
       })
       .nullable()
-      .meta({ description: 'The rule that answered the request, or null if the request was passed to the local service.' }),
+      .meta({
+        description: 'The rule that answered the request, or null if the request was passed to the local service.',
+      }),
     matched: z.array(index).meta({ description: 'The matching rules in order of execution.' }),
     user: z.string().nullable().meta({ description: 'The signed-in visitor, or null if no rule required a sign-in.' }),
   })

@@ -17,7 +17,10 @@ const count = z.int().min(0);
 export const clientName = z
   .string()
   .optional()
-  .meta({ description: "The name of the client's computer. Omitted if the client reported no name.", examples: ['laptop'] });
+  .meta({
+    description: "The name of the client's computer. Omitted if the client reported no name.",
+    examples: ['laptop'],
+  });
 
 export const edgeStatus = z
   .object({
@@ -27,9 +30,10 @@ export const edgeStatus = z
     sessions: count,
     tunnels: count,
     uptime_secs: z.number().min(0),
-    draining: z
-      .boolean()
-      .meta({ description: 'True while the edge is shutting down: the edge accepts no new connections and exits after the last open connection.' }),
+    draining: z.boolean().meta({
+      description:
+        'True while the edge is shutting down: the edge accepts no new connections and exits after the last open connection.',
+    }),
   })
   .meta({ id: 'EdgeStatus' });
 export type EdgeStatus = z.infer<typeof edgeStatus>;
@@ -58,10 +62,10 @@ export const edgeTunnel = z
         'Bytes transferred in both directions, without framing and TLS, updated continuously. For p2p tunnels: relayed bytes only.',
     }),
     connected_since: z.iso.datetime(),
-    policy: policySummary
-      .nullable()
-      .optional()
-      .meta({ description: 'The policy of the tunnel, or null if the tunnel is open to everyone. Omitted by edges without policy support.' }),
+    policy: policySummary.nullable().optional().meta({
+      description:
+        'The policy of the tunnel, or null if the tunnel is open to everyone. Omitted by edges without policy support.',
+    }),
   })
   .meta({ id: 'Tunnel' });
 export type EdgeTunnel = z.infer<typeof edgeTunnel>;
@@ -100,9 +104,18 @@ export const capturedRequest = z
     at: z.iso.datetime().meta({ description: 'The time at which the request headers arrived.' }),
     method: z.string(),
     path: z.string().meta({ description: 'The request path with the query string. Secrets are redacted.' }),
-    status: z.int().nullable().meta({ description: 'The response status, or null if there is no response yet or the visitor disconnected before the response.' }),
-    duration_ms: z.number().min(0).nullable().meta({ description: 'The duration in milliseconds, or null while the request is in progress.' }),
-    request_headers: headers.meta({ description: 'The request headers with names in lower case. Secrets are redacted.' }),
+    status: z.int().nullable().meta({
+      description:
+        'The response status, or null if there is no response yet or the visitor disconnected before the response.',
+    }),
+    duration_ms: z
+      .number()
+      .min(0)
+      .nullable()
+      .meta({ description: 'The duration in milliseconds, or null while the request is in progress.' }),
+    request_headers: headers.meta({
+      description: 'The request headers with names in lower case. Secrets are redacted.',
+    }),
     response_headers: headers.meta({
       description: 'The response headers of the local service, or of the rule that answered. Empty without a response.',
     }),
@@ -111,14 +124,22 @@ export const capturedRequest = z
     request_body: body.meta({
       description: "The first 16 KiB of a text body, if body capture is on. Visible only to the tunnel's owner.",
     }),
-    response_body: body.meta({ description: 'The first 16 KiB of a text body, decompressed. Same conditions as request_body.' }),
+    response_body: body.meta({
+      description: 'The first 16 KiB of a text body, decompressed. Same conditions as request_body.',
+    }),
     aborted: z.boolean().meta({ description: 'True if the visitor disconnected early or the response was cut off.' }),
-    error: z.string().nullable().meta({ description: 'The error code, or null if the request succeeded. docs/errors.md lists the codes.' }),
-    replayable: z.boolean().meta({ description: 'True if the complete request was captured, so a replay is possible.' }),
+    error: z
+      .string()
+      .nullable()
+      .meta({ description: 'The error code, or null if the request succeeded. docs/errors.md lists the codes.' }),
+    replayable: z
+      .boolean()
+      .meta({ description: 'True if the complete request was captured, so a replay is possible.' }),
     replay_of: z.string().optional().meta({ description: 'For a replay: the id of the original request.' }),
     edited: z.boolean().optional().meta({ description: 'True if the request was edited before the replay.' }),
     policy: capturedPolicy.nullable().optional().meta({
-      description: 'The effect of the policy on the request, or null if the tunnel has no policy. Omitted by edges without policy support.',
+      description:
+        'The effect of the policy on the request, or null if the tunnel has no policy. Omitted by edges without policy support.',
     }),
   })
   .meta({ id: 'CapturedRequest' });
@@ -130,7 +151,9 @@ export const REQUEST_WAIT_BOUNDS = { methodMax: 32, pathMax: 8192, cursorMax: 64
 
 export const awaitedRequest = z
   .object({
-    request: capturedRequest.nullable().meta({ description: 'The first matching request to finish, or null on timeout.' }),
+    request: capturedRequest
+      .nullable()
+      .meta({ description: 'The first matching request to finish, or null on timeout.' }),
     cursor: z.string().nullable().meta({
       description: 'The value for `after` in the next call if no request came. No request is missed between the calls.',
     }),
@@ -158,7 +181,8 @@ export const replayEdit = z
       .max(pathMax)
       .optional()
       .meta({
-        description: 'The path with the query string. A `[redacted]` value in the query is replaced by the captured value.',
+        description:
+          'The path with the query string. A `[redacted]` value in the query is replaced by the captured value.',
         examples: ['/webhook?attempt=2'],
       }),
     headers: z
@@ -174,9 +198,16 @@ export const replayEdit = z
           'The complete list of headers as name-value pairs. A `[redacted]` value is replaced by the captured value. Without a Host header, the original Host is kept. Connection headers and Content-Length are set automatically.',
         examples: [[['content-type', 'application/json']]],
       }),
-    body: z.string().max(bodyMax).optional().meta({ description: 'The body as text, sent as UTF-8 without Content-Encoding.' }),
+    body: z
+      .string()
+      .max(bodyMax)
+      .optional()
+      .meta({ description: 'The body as text, sent as UTF-8 without Content-Encoding.' }),
   })
-  .meta({ id: 'ReplayEdit', description: 'Changes to make before the replay. Omitted fields keep the captured value.' });
+  .meta({
+    id: 'ReplayEdit',
+    description: 'Changes to make before the replay. Omitted fields keep the captured value.',
+  });
 export type ReplayEdit = z.infer<typeof replayEdit>;
 
 export const captureList = z
@@ -261,7 +292,9 @@ export const edgeFlows = z
     dropped: z
       .record(dropReason, count)
       .meta({ description: 'Dropped datagrams by reason. docs/udp.md explains the reasons.' }),
-    path: z.enum(['udp', 'carrier']).meta({ description: 'The current path of datagrams between the edge and the client.' }),
+    path: z
+      .enum(['udp', 'carrier'])
+      .meta({ description: 'The current path of datagrams between the edge and the client.' }),
     reason: z
       .enum(['', 'probing', 'udp-blocked', 'went-silent', 'off'])
       .meta({ description: 'Why datagrams use carriers instead of UDP. Empty while UDP is in use.' }),
@@ -282,7 +315,9 @@ const edgePeer = z
     service: z.enum(['tcp', 'udp']),
     path: z.enum(['direct', 'relay']).meta({ description: 'The path of new connections, reported by the publisher.' }),
     reason: relayReason.meta({ description: 'Why connections use the relay. Empty while the path is direct.' }),
-    rtt_ms: z.number().min(0).nullable().meta({ description: 'The round-trip time in milliseconds, reported by the publisher. Null before the first measurement.' }),
+    rtt_ms: z.number().min(0).nullable().meta({
+      description: 'The round-trip time in milliseconds, reported by the publisher. Null before the first measurement.',
+    }),
     connected_since: z.iso.datetime(),
     relayed_bytes: count.meta({ description: 'Bytes relayed by the edge in both directions (billed).' }),
     direct_bytes: count.meta({ description: 'Bytes sent directly, reported by the publisher (never billed).' }),
@@ -316,7 +351,9 @@ export const edgeConnection = z
       .string()
       .nullable()
       .meta({ description: 'The account of an authenticated control connection or carrier.' }),
-    tunnel_id: z.string().nullable().meta({ description: 'The tunnel (in a group: the member) serving the connection, or null if not assigned yet.' }),
+    tunnel_id: z.string().nullable().meta({
+      description: 'The tunnel (in a group: the member) serving the connection, or null if not assigned yet.',
+    }),
   })
   .meta({ id: 'Connection' });
 export type EdgeConnection = z.infer<typeof edgeConnection>;
@@ -326,9 +363,10 @@ const shareUse = z.object({ open: count, limit: count });
 export const edgeConnections = z
   .object({
     total: count.meta({ description: 'The number of open connections of any kind.' }),
-    shares: z
-      .object({ visitors: shareUse, control: shareUse, api: shareUse })
-      .meta({ description: 'Open connections and limits by share: visitors (http, https, tcp), control (control, carrier), api (rest, metrics).' }),
+    shares: z.object({ visitors: shareUse, control: shareUse, api: shareUse }).meta({
+      description:
+        'Open connections and limits by share: visitors (http, https, tcp), control (control, carrier), api (rest, metrics).',
+    }),
     connections: z.array(edgeConnection).meta({ description: 'The 1000 oldest connections, oldest first.' }),
     truncated: z.boolean().meta({ description: 'True if there are more connections than listed.' }),
   })
@@ -341,16 +379,21 @@ export const edgeCertificateView = z
   .object({
     names: z.array(z.string()),
     source: z.enum(['acme', 'file', 'local-ca']).meta({
-      description: 'Where the certificate comes from. acme: issued automatically, by the edge or the platform. file: set in `[tls]`. local-ca: set in `[tls] local_ca`.',
+      description:
+        'Where the certificate comes from. acme: issued automatically, by the edge or the platform. file: set in `[tls]`. local-ca: set in `[tls] local_ca`.',
     }),
     state: z.enum(['none', 'ordering', 'valid', 'renewing', 'failing']),
     issuer: z.string().nullable(),
     not_before: when,
     not_after: when,
     renew_at: when.meta({
-      description: 'The time of the next renewal. Null before the first issue, or if the certificate is not renewed by the server.',
+      description:
+        'The time of the next renewal. Null before the first issue, or if the certificate is not renewed by the server.',
     }),
-    last_error: z.string().nullable().meta({ description: 'The error of the last attempt, or null if the attempt succeeded.' }),
+    last_error: z
+      .string()
+      .nullable()
+      .meta({ description: 'The error of the last attempt, or null if the attempt succeeded.' }),
   })
   .meta({ id: 'Certificate' });
 export type EdgeCertificateView = z.infer<typeof edgeCertificateView>;

@@ -39,8 +39,12 @@ export const groupMemberSummary = z
     client_name: clientName,
     request_count: count.meta({ description: 'The number of HTTP requests or tcp connections.' }),
     bytes_proxied: count,
-    healthy: z.boolean().meta({ description: 'True if the member is healthy. New connections go to healthy members only.' }),
-    consecutive_failures: count.meta({ description: 'Consecutive failed health checks, as last reported by the client; 0 while healthy.' }),
+    healthy: z
+      .boolean()
+      .meta({ description: 'True if the member is healthy. New connections go to healthy members only.' }),
+    consecutive_failures: count.meta({
+      description: 'Consecutive failed health checks, as last reported by the client; 0 while healthy.',
+    }),
     total_health_failures: count.meta({ description: 'Failure reports since the member joined.' }),
     last_failure_reason: z
       .string()
@@ -50,13 +54,15 @@ export const groupMemberSummary = z
         examples: ['status 500'],
       }),
     connected_since: z.iso.datetime(),
-    health_check_kind: z
-      .enum(['tcp', 'http'])
-      .optional()
-      .meta({ description: 'The type of health check. Omitted without a health check: the member always counts as healthy.' }),
-    has_alert_webhook: z.boolean().meta({ description: 'True if the member has an alert URL. The URL is never shown.' }),
+    health_check_kind: z.enum(['tcp', 'http']).optional().meta({
+      description: 'The type of health check. Omitted without a health check: the member always counts as healthy.',
+    }),
+    has_alert_webhook: z
+      .boolean()
+      .meta({ description: 'True if the member has an alert URL. The URL is never shown.' }),
     last_alert: lastAlert.optional().meta({
-      description: "The result of the last alert to the member's alert URL. Omitted before the first alert and during delivery.",
+      description:
+        "The result of the last alert to the member's alert URL. Omitted before the first alert and during delivery.",
     }),
   })
   .meta({ id: 'GroupMemberSummary' });
@@ -107,8 +113,13 @@ export const groupEvent = z
     tunnel_id: z.string(),
     healthy: z.boolean(),
     reason: z.string(),
-    healthy_count: count.meta({ description: "The number of healthy members after the change. With an API key, only members of the key's account are counted." }),
-    member_count: count.meta({ description: 'The number of members. With an API key, only members of the key\'s account are counted.' }),
+    healthy_count: count.meta({
+      description:
+        "The number of healthy members after the change. With an API key, only members of the key's account are counted.",
+    }),
+    member_count: count.meta({
+      description: "The number of members. With an API key, only members of the key's account are counted.",
+    }),
     at: z.iso.datetime(),
   })
   .meta({ id: 'GroupEvent' });

@@ -53,7 +53,8 @@ export const registration = z
     invite: z
       .string()
       .meta({
-        description: 'The token from an invitation link, required where sign-up is by invitation. The email address counts as verified.',
+        description:
+          'The token from an invitation link, required where sign-up is by invitation. The email address counts as verified.',
         pattern: NO_NUL,
         examples: [TOKEN_EXAMPLE],
       })
@@ -67,7 +68,9 @@ export const registered = z
     message: z.string().meta({ examples: ['done'] }),
     email_verified: z
       .boolean()
-      .meta({ description: 'True if the invitation verified the email address, so the account can sign in immediately.' })
+      .meta({
+        description: 'True if the invitation verified the email address, so the account can sign in immediately.',
+      })
       .optional(),
   })
   .meta({ id: 'Registered' });
@@ -79,17 +82,17 @@ export const SIGN_UP_MODES = ['open', 'invite', 'closed'] as const;
 export const signUpTerms = z
   .object({
     sign_up: z.enum(SIGN_UP_MODES).meta({
-      description: 'Who can sign up. `open`: anyone. `invite`: people with an invitation. `closed`: new accounts are not accepted.',
+      description:
+        'Who can sign up. `open`: anyone. `invite`: people with an invitation. `closed`: new accounts are not accepted.',
       examples: ['open'],
     }),
-    invite_valid: z
-      .boolean()
-      .meta({ description: 'Whether the given `invite` is valid.', examples: [false] }),
+    invite_valid: z.boolean().meta({ description: 'Whether the given `invite` is valid.', examples: [false] }),
     invited_email: z
       .string()
       .nullable()
       .meta({
-        description: 'The email address the invitation was sent to. Null without a valid invitation, or if the invitation is for any address.',
+        description:
+          'The email address the invitation was sent to. Null without a valid invitation, or if the invitation is for any address.',
         examples: [null],
       }),
   })
@@ -106,7 +109,9 @@ export type EmailOnly = z.infer<typeof emailOnly>;
 
 export const passwordReset = z
   .object({
-    token: z.string().meta({ description: 'The token from the link in the email.', pattern: NO_NUL, examples: [TOKEN_EXAMPLE] }),
+    token: z
+      .string()
+      .meta({ description: 'The token from the link in the email.', pattern: NO_NUL, examples: [TOKEN_EXAMPLE] }),
     password: newPassword,
   })
   .meta({ id: 'PasswordReset' });
@@ -182,7 +187,10 @@ export const passwordChanged = z
       .int()
       .meta({ description: 'The number of other sessions ended.', examples: [2] }),
   })
-  .meta({ id: 'PasswordChanged', description: 'The result of a password change. Earlier access tokens are revoked; the returned token is valid.' });
+  .meta({
+    id: 'PasswordChanged',
+    description: 'The result of a password change. Earlier access tokens are revoked; the returned token is valid.',
+  });
 export type PasswordChanged = z.infer<typeof passwordChanged>;
 
 export const loggedIn = z.object({ access_token: accessTokenText, user: userPublic }).meta({ id: 'LoggedIn' });
@@ -192,8 +200,12 @@ export const userSession = z
   .object({
     id: z.uuid().meta({ examples: ['c2b6a0de-52a7-4a0f-8a41-7f6d1f0b9e55'] }),
     created_at: z.iso.datetime().meta({ description: 'The time of the sign-in.', examples: [TIME_EXAMPLE] }),
-    last_used_at: z.iso.datetime().meta({ description: 'The time of the last token refresh.', examples: [TIME_EXAMPLE] }),
-    user_agent: z.string().meta({ description: 'The user agent at sign-in, or an empty string if unknown.', examples: ['Firefox/140.0'] }),
+    last_used_at: z.iso
+      .datetime()
+      .meta({ description: 'The time of the last token refresh.', examples: [TIME_EXAMPLE] }),
+    user_agent: z
+      .string()
+      .meta({ description: 'The user agent at sign-in, or an empty string if unknown.', examples: ['Firefox/140.0'] }),
     address: z.string().meta({ description: 'The last known IP address.', examples: ['203.0.113.7'] }),
     current: z.boolean().meta({ description: 'True for the session that sent the request.' }),
   })

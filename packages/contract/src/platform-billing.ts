@@ -28,12 +28,16 @@ export const billingStatus = z
     billing_model: billingModel.meta({ description: 'The billing model. `payg`: pay as you go.', examples: ['payg'] }),
     plan_name: z.string().meta({ examples: ['payg'] }),
     estimated_mtd_cents: cents.meta({
-      description: 'The estimated bill for the current calendar month (UTC) in cents: the monthly minimum or the usage, whichever is larger. 0 on a free plan.',
+      description:
+        'The estimated bill for the current calendar month (UTC) in cents: the monthly minimum or the usage, whichever is larger. 0 on a free plan.',
       examples: [300],
     }),
-    spend_cap_cents: cents.nullable().meta({ description: "The account's spend limit in cents, or null if no limit is set.", examples: [2000] }),
+    spend_cap_cents: cents
+      .nullable()
+      .meta({ description: "The account's spend limit in cents, or null if no limit is set.", examples: [2000] }),
     subscription_status: subscriptionStatus.nullable().meta({
-      description: 'The state of the subscription, or null if the account never subscribed. `canceled` applies from the cancellation on, even while the paid period lasts.',
+      description:
+        'The state of the subscription, or null if the account never subscribed. `canceled` applies from the cancellation on, even while the paid period lasts.',
       examples: ['active'],
     }),
     current_period_end: z.iso.datetime().nullable().meta({ description: 'The date of the next invoice.' }),
@@ -43,9 +47,13 @@ export const billingStatus = z
       .meta({ description: "The account's customer id at the payment processor.", examples: ['cus_QhJ2mX9vB4kTzR'] }),
     has_payment_method: z.boolean(),
     allow_custom_subdomains: z.boolean().meta({ description: 'Whether the plan allows custom subdomains.' }),
-    monthly_minimum_cents: cents.meta({ description: "The plan's monthly minimum in cents, credited toward usage.", examples: [300] }),
+    monthly_minimum_cents: cents.meta({
+      description: "The plan's monthly minimum in cents, credited toward usage.",
+      examples: [300],
+    }),
     payment_method: paymentMethod.nullable().optional().meta({
-      description: 'The card on file at the payment processor. Null without a payment method, or if the payment method is not a card.',
+      description:
+        'The card on file at the payment processor. Null without a payment method, or if the payment method is not a card.',
     }),
     test_mode: z
       .boolean()
@@ -77,14 +85,20 @@ export const billingUsage = z
       description: "The plan's price in cents for 10^9 bytes. On a free plan: the price after subscribing.",
       examples: [10],
     }),
-    monthly_minimum_cents: cents.meta({ description: 'The plan\'s monthly minimum in cents. On a free plan: the minimum after subscribing.', examples: [300] }),
+    monthly_minimum_cents: cents.meta({
+      description: "The plan's monthly minimum in cents. On a free plan: the minimum after subscribing.",
+      examples: [300],
+    }),
   })
   .meta({ id: 'BillingUsage', description: 'The breakdown of the monthly estimate.' });
 export type BillingUsage = z.infer<typeof billingUsage>;
 
 export const startedSubscription = z
   .object({
-    status: z.string().meta({ description: 'The state of the subscription, as `subscription_status` in GET /billing.', examples: ['active'] }),
+    status: z.string().meta({
+      description: 'The state of the subscription, as `subscription_status` in GET /billing.',
+      examples: ['active'],
+    }),
     plan: z.string().meta({ examples: ['payg'] }),
     payment_subscription_id: z
       .string()
@@ -168,7 +182,8 @@ export const spendCap = z
       .max(Number.MAX_SAFE_INTEGER, { error: CAP_RULE })
       .nullable()
       .meta({
-        description: 'The spend limit in cents for the usage of a calendar month (UTC). 0 allows no usage; null removes the limit.',
+        description:
+          'The spend limit in cents for the usage of a calendar month (UTC). 0 allows no usage; null removes the limit.',
         examples: [2000],
       }),
   })

@@ -163,10 +163,10 @@ describe('an answer', () => {
   });
 
   it.each([
-    [200, '{}', 'CLIENT_NOT_A_PLATFORM', 'its answer to GET /keys has another form'],
-    [200, '<html>', 'CLIENT_NOT_A_PLATFORM', 'its answer to GET /keys has another form'],
-    [301, '', 'CLIENT_NOT_A_PLATFORM', 'it answers with 301'],
-    [502, '<html>', 'CLIENT_PLATFORM_UNREACHABLE', 'it answers with 502'],
+    [200, '{}', 'CLIENT_NOT_A_PLATFORM', 'unexpected response to GET /keys'],
+    [200, '<html>', 'CLIENT_NOT_A_PLATFORM', 'unexpected response to GET /keys'],
+    [301, '', 'CLIENT_NOT_A_PLATFORM', 'the server responded with status 301'],
+    [502, '<html>', 'CLIENT_PLATFORM_UNREACHABLE', 'the server responded with status 502'],
   ])('of %i %s is %s', async (status, text, code, words) => {
     const fault = await faultOf(answering(status, text).client.keys());
     expect(fault).toMatchObject({ code, message: expect.stringContaining(words) as string });

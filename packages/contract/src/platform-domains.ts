@@ -12,9 +12,10 @@ export const domainRecord = z
     type: z.enum(['CNAME', 'A', 'AAAA', 'TXT']),
     name: z.string().meta({ examples: ['shop.example.com'] }),
     value: z.string().meta({ examples: ['k3v7q2m5x4n6p7r2t3wa.tunnels.example.net'] }),
-    purpose: z
-      .enum(['route', 'proof', 'challenge'])
-      .meta({ description: 'The purpose of the record. `route`: points visitors to the server. `proof`: proves ownership (a CNAME also routes visitors). `challenge`: required for a wildcard certificate.' }),
+    purpose: z.enum(['route', 'proof', 'challenge']).meta({
+      description:
+        'The purpose of the record. `route`: points visitors to the server. `proof`: proves ownership (a CNAME also routes visitors). `challenge`: required for a wildcard certificate.',
+    }),
     found: z.boolean().meta({ description: 'Whether the last check found the record.' }),
   })
   .meta({ id: 'DomainRecord' });
@@ -35,16 +36,23 @@ export type DomainCertificate = z.infer<typeof domainCertificate>;
 export const ownDomain = z
   .object({
     id: z.string().meta({ examples: ['6b1f0c1e-6f0b-4a57-9a56-0d6c2b3a4e5f'] }),
-    name: z.string().meta({ description: 'A host name, or a wildcard such as `*.example.com`.', examples: ['shop.example.com'] }),
+    name: z
+      .string()
+      .meta({ description: 'A host name, or a wildcard such as `*.example.com`.', examples: ['shop.example.com'] }),
     wildcard: z.boolean(),
     state: domainState.meta({
       description:
         'The state of the domain. `pending`: DNS checks are running. `verified`: tunnels can use the domain. `failed`: no records were found for three days; a new check restarts verification. `lapsed`: the proof record is gone, or another account has verified the domain.',
     }),
-    token: z.string().meta({ description: "The account's verification token for the domain. Removing and re-adding the domain keeps the token." }),
+    token: z.string().meta({
+      description:
+        "The account's verification token for the domain. Removing and re-adding the domain keeps the token.",
+    }),
     cname_target: z.string(),
     records: z.array(domainRecord),
-    certificate: domainCertificate.nullable().meta({ description: 'The certificate, or null if certificates are turned off for the domain.' }),
+    certificate: domainCertificate
+      .nullable()
+      .meta({ description: 'The certificate, or null if certificates are turned off for the domain.' }),
     active_tunnels: count,
     created_at: z.iso.datetime(),
     verified_at: when,

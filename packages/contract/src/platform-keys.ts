@@ -12,10 +12,10 @@ export const apiToken = z
       examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
     }),
     created_at: z.iso.datetime(),
-    last_used_at: z.iso
-      .datetime()
-      .nullable()
-      .meta({ description: 'The last time a client used the key to connect or to open a tunnel, to the minute. Null if the key was never used.' }),
+    last_used_at: z.iso.datetime().nullable().meta({
+      description:
+        'The last time a client used the key to connect or to open a tunnel, to the minute. Null if the key was never used.',
+    }),
     scope: z
       .string()
       .nullable()
@@ -24,9 +24,10 @@ export const apiToken = z
       .string()
       .nullable()
       .meta({ description: 'The plan of the account.', examples: ['free'] }),
-    tunnel_limit: count
-      .nullable()
-      .meta({ description: 'The maximum number of open tunnels for the whole account, or null if unlimited.', examples: [3] }),
+    tunnel_limit: count.nullable().meta({
+      description: 'The maximum number of open tunnels for the whole account, or null if unlimited.',
+      examples: [3],
+    }),
     status: z.string().meta({ description: 'Always `active`: revoked keys are not listed.', examples: ['active'] }),
     unlimited: z.boolean().meta({ description: 'True if the operator exempted the key from the tunnel limit.' }),
     tunnel_count: count.meta({ description: 'The number of tunnels ever opened with the key.' }),

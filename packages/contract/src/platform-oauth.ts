@@ -12,7 +12,8 @@ export type OauthScope = z.infer<typeof oauthScope>;
 export const OAUTH_SCOPES: readonly OauthScope[] = oauthScope.options;
 
 const clientId = z.string().meta({
-  description: "The client id: the URL of the client's metadata document, or the id of a client registered by the operator.",
+  description:
+    "The client id: the URL of the client's metadata document, or the id of a client registered by the operator.",
   examples: ['https://app.example.com/oauth/client.json'],
 });
 const clientHost = z.string().meta({
@@ -44,11 +45,9 @@ export type OauthRequest = z.infer<typeof oauthRequest>;
 export const oauthDecision = z
   .object({
     allow: z.boolean(),
-    scopes: z
-      .array(oauthScope)
-      .max(OAUTH_SCOPES.length)
-      .optional()
-      .meta({ description: 'The granted scopes: at least one of the requested scopes. Omitted: all requested scopes.' }),
+    scopes: z.array(oauthScope).max(OAUTH_SCOPES.length).optional().meta({
+      description: 'The granted scopes: at least one of the requested scopes. Omitted: all requested scopes.',
+    }),
   })
   .meta({ id: 'OauthDecision' });
 export type OauthDecision = z.infer<typeof oauthDecision>;
@@ -96,7 +95,9 @@ export const oauthTokens = z
       .min(1)
       .meta({ examples: [900] }),
     refresh_token: z.string(),
-    scope: z.string().meta({ description: 'The granted scopes, separated by spaces.', examples: ['tunnels:read requests:read'] }),
+    scope: z
+      .string()
+      .meta({ description: 'The granted scopes, separated by spaces.', examples: ['tunnels:read requests:read'] }),
   })
   .meta({ id: 'OauthTokens' });
 export type OauthTokens = z.infer<typeof oauthTokens>;
@@ -118,7 +119,10 @@ export const oauthResource = z
     bearer_methods_supported: z.array(z.literal('header')),
     resource_name: z.string(),
   })
-  .meta({ id: 'OauthResource', description: 'Metadata of the protected resource /mcp, including the authorization server.' });
+  .meta({
+    id: 'OauthResource',
+    description: 'Metadata of the protected resource /mcp, including the authorization server.',
+  });
 
 /** RFC 8414. */
 export const oauthServer = z
@@ -143,7 +147,10 @@ export const oauthTokenForm = z
     grant_type: z.enum(['authorization_code', 'refresh_token']),
     client_id: clientId,
     code: z.string().optional(),
-    redirect_uri: z.string().optional().meta({ description: 'With a code: the redirect URI of the authorization request.' }),
+    redirect_uri: z
+      .string()
+      .optional()
+      .meta({ description: 'With a code: the redirect URI of the authorization request.' }),
     code_verifier: z.string().optional().meta({ description: 'With a code: the verifier for the code challenge.' }),
     refresh_token: z.string().optional(),
     scope: z.string().optional().meta({ description: 'With a refresh token: a subset of the granted scopes.' }),

@@ -30,12 +30,18 @@ export const reservation = z
         'True for a random name assigned by the edge and held for a few hours; lists collapse random names. False for a chosen name or port. Omitted by older platforms.',
     }),
     public_address: z.string().meta({
-      description: 'The public address of the name or port. Empty until an edge of the region has connected to the platform.',
+      description:
+        'The public address of the name or port. Empty until an edge of the region has connected to the platform.',
       examples: ['http://shop.localhost:8000'],
     }),
-    active_tunnels: count.meta({ description: 'The number of tunnels open under the name or port right now, including nested names.' }),
+    active_tunnels: count.meta({
+      description: 'The number of tunnels open under the name or port right now, including nested names.',
+    }),
     created_at: z.iso.datetime(),
-    last_used_at: z.iso.datetime().nullable().meta({ description: 'The last time a tunnel used the name or port, or null if never used.' }),
+    last_used_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'The last time a tunnel used the name or port, or null if never used.' }),
     expires_at: z.iso
       .datetime()
       .nullable()
@@ -46,7 +52,8 @@ export const reservation = z
       examples: [2_592_000],
     }),
     grace_seconds: count.optional().meta({
-      description: 'How long a released name or port stays available only to the same account, in seconds. Omitted by older platforms.',
+      description:
+        'How long a released name or port stays available only to the same account, in seconds. Omitted by older platforms.',
       examples: [604_800],
     }),
   })

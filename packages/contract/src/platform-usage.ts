@@ -17,14 +17,22 @@ export const SUMMARY_DAYS = 30;
 export const usageSummary = z
   .object({
     active_tunnels: count.meta({ description: 'The number of open tunnels.', examples: [2] }),
-    total_tunnels_30d: count.meta({ description: 'The number of tunnels opened in the last 30 days (UTC), including today.', examples: [17] }),
+    total_tunnels_30d: count.meta({
+      description: 'The number of tunnels opened in the last 30 days (UTC), including today.',
+      examples: [17],
+    }),
     total_requests_30d: count.meta({
       description: 'HTTP requests, tcp connections, udp flows and p2p subscribers in the last 30 days.',
       examples: [1204],
     }),
-    total_bytes_30d: count.meta({ description: 'Bytes transferred in both directions in the last 30 days.', examples: [48_201_733] }),
+    total_bytes_30d: count.meta({
+      description: 'Bytes transferred in both directions in the last 30 days.',
+      examples: [48_201_733],
+    }),
     plan: z.string().meta({ examples: ['free'] }),
-    tunnel_limit: count.nullable().meta({ description: 'The maximum number of open tunnels, or null if unlimited.', examples: [3] }),
+    tunnel_limit: count
+      .nullable()
+      .meta({ description: 'The maximum number of open tunnels, or null if unlimited.', examples: [3] }),
     reserved_limit: count
       .nullable()
       .optional()
@@ -72,7 +80,10 @@ export const tunnelLogEntry = z
       }),
     client_name: clientName,
     registered_at: z.iso.datetime(),
-    unregistered_at: z.iso.datetime().nullable().meta({ description: 'The time at which the tunnel closed. Null while the tunnel is active.' }),
+    unregistered_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'The time at which the tunnel closed. Null while the tunnel is active.' }),
     region_id: z
       .string()
       .nullable()
@@ -81,7 +92,8 @@ export const tunnelLogEntry = z
       description: 'The number of HTTP requests, tcp connections, udp flows or p2p subscribers.',
     }),
     bytes_proxied: count.meta({
-      description: 'Bytes transferred in both directions, without framing and TLS. For p2p tunnels: relayed bytes only.',
+      description:
+        'Bytes transferred in both directions, without framing and TLS. For p2p tunnels: relayed bytes only.',
     }),
   })
   .meta({ id: 'TunnelLogEntry' });
@@ -101,9 +113,10 @@ export const usageRegion = z
     region_id: z.string().meta({ examples: ['local'] }),
     name: z.string().meta({ examples: ['Local'] }),
     location: z.string().meta({ examples: [''] }),
-    control: z
-      .string()
-      .meta({ description: 'The address for tunnel clients as host:port. Empty if unknown.', examples: ['127.0.0.1:4040'] }),
+    control: z.string().meta({
+      description: 'The address for tunnel clients as host:port. Empty if unknown.',
+      examples: ['127.0.0.1:4040'],
+    }),
     control_tls: z.boolean().meta({ description: 'True if clients connect with TLS.' }),
     http_url: z.string().meta({
       description:
@@ -118,7 +131,8 @@ export const usageRegions = z
   .array(usageRegion)
   .meta({ description: 'Regions with an edge heard from in the last 60 seconds, ordered by id.' });
 
-export const unguardedTunnels = z
-  .object({ tunnel_ids: z.array(z.string()) })
-  .meta({ id: 'UnguardedTunnels', description: 'Tunnels without a policy. Tunnels on an edge that does not respond are missing from the list.' });
+export const unguardedTunnels = z.object({ tunnel_ids: z.array(z.string()) }).meta({
+  id: 'UnguardedTunnels',
+  description: 'Tunnels without a policy. Tunnels on an edge that does not respond are missing from the list.',
+});
 export type UnguardedTunnels = z.infer<typeof unguardedTunnels>;

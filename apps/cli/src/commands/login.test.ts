@@ -99,7 +99,7 @@ describe('login', () => {
       stdin: piping(PASSWORD),
     });
     expect(code).toBe(2);
-    expect(io.err()).toContain(`${platform.url}/base is not a platform API: it answers with 404`);
+    expect(io.err()).toContain(`${platform.url}/base is not a platform API: the server responded with status 404`);
   });
 
   it('ends with 130 at Ctrl-C, and with 2 when nothing is typed', async () => {
@@ -157,7 +157,7 @@ describe('login', () => {
     const { port } = other.address() as { port: number };
     platform.trap('/auth', 307, '', { location: `http://127.0.0.1:${port}/auth/login` });
     const { code, io } = await logIn();
-    expect([code, io.err(), reached]).toEqual([2, expect.stringContaining('it answers with 307'), 0]);
+    expect([code, io.err(), reached]).toEqual([2, expect.stringContaining('the server responded with status 307'), 0]);
     await new Promise((resolve) => other.close(resolve));
   });
 });

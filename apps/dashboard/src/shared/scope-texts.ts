@@ -10,18 +10,18 @@ export interface ScopeText {
 export const SCOPE_TEXTS: Readonly<Record<OauthScope, ScopeText>> = {
   'tunnels:read': {
     title: 'See your tunnels',
-    detail: 'And pools, usage, plan and key labels. Never a key itself.',
+    detail: 'Also groups, usage, your plan and key labels. Keys are never shown.',
   },
   'requests:read': {
     title: 'Read captured requests',
-    detail: 'What visitors sent, and what your apps answered.',
+    detail: 'Requests from visitors and the responses of your apps.',
   },
   'requests:replay': {
     title: 'Replay requests',
-    detail: 'Sends a captured request to your app once more.',
+    detail: 'Sends a captured request to your app again.',
   },
   'tunnels:close': {
     title: 'Close tunnels',
-    detail: "Visitors can't reach them until you start them again.",
+    detail: "Visitors can't reach a closed tunnel until you start it again.",
   },
 };

@@ -94,7 +94,7 @@ export const CopyButton = ({ text, label, showLabel = false, onCopied }: CopyBut
     setState(done ? 'copied' : 'failed');
     if (done) onCopied?.();
   };
-  const shown = { idle: label, copied: 'Copied', failed: 'Not copied: select it by hand' }[state];
+  const shown = { idle: label, copied: 'Copied', failed: "Couldn't copy. Select the text instead." }[state];
   return (
     <button
       type="button"

@@ -30,7 +30,7 @@ export const PageHead = ({ title, description, actions, above, below }: PageHead
 
 export const useTitle = (title: string): void => {
   useEffect(() => {
-    document.title = `${title} · Tunnel`;
+    document.title = `${title} · Hatchway`;
   }, [title]);
 };
 
@@ -47,6 +47,6 @@ export const Brand = () => (
         className="stroke-on-accent"
       />
     </svg>
-    Tunnel
+    Hatchway
   </span>
 );

@@ -2,7 +2,7 @@
 import { Fault } from '@tunnel/errors';
 
 export const problemText = (error: unknown): string => {
-  if (!(error instanceof Fault)) return 'Something went wrong on this page. Reload it, or try again.';
+  if (!(error instanceof Fault)) return 'An error occurred. Try again or reload the page.';
   if (error.code === 'CLIENT_PLATFORM_UNREACHABLE') return "Can't reach the platform right now.";
   return sentence(error.message);
 };

@@ -179,7 +179,7 @@ const reach = async ({ db }: EdgeCallsDeps, regionId: string, tunnelId: string):
 
 const warningsOf = (silent: readonly ReachableEdge[]): string[] => {
   const regions = new Set(silent.map((edge) => edge.regionId));
-  return [...regions].sort().map((region) => `region ${region} did not answer: its pools are missing here`);
+  return [...regions].sort().map((region) => `region ${region} did not answer: groups in this region are missing`);
 };
 
 /** The groups of several edges as one list. A region may have several edges: what is one group to its owner is shown as one. */

@@ -29,7 +29,10 @@ export class OpenCalls {
   /** `session`: null where closing the answer cancels. Rejects with what `call` does; with an error of its own when there are too many. */
   async run<T>(session: string | null, id: RequestId, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
     if (this.isFull) {
-      throw new ProtocolError(TOO_MANY_CALLS, `limit of ${BRIDGE_LIMITS.CALLS_MAX} concurrent calls reached; try again soon`);
+      throw new ProtocolError(
+        TOO_MANY_CALLS,
+        `limit of ${BRIDGE_LIMITS.CALLS_MAX} concurrent calls reached; try again soon`,
+      );
     }
     const controller = new AbortController();
     const key = session === null ? null : keyOf(session, id);

@@ -255,10 +255,7 @@ export class ServerKeeper {
 }
 
 const away = (): ProtocolError =>
-  new ProtocolError(
-    INTERNAL_ERROR,
-    'the MCP server behind this URL exited and is restarting; try again soon',
-  );
+  new ProtocolError(INTERNAL_ERROR, 'the MCP server behind this URL exited and is restarting; try again soon');
 
 class EndedEarly extends Error {
   /** false: there is no such program. */

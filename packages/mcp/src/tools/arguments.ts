@@ -27,18 +27,13 @@ export const wholeNumber = (description: string, min: number, max: number) => {
   return z.int({ error }).min(min, { error }).max(max, { error }).meta({ description });
 };
 
-export const tunnelArgument = text(
-  'The id of the tunnel (tun_…), or the name of a tunnel opened by this MCP server.',
-);
+export const tunnelArgument = text('The id of the tunnel (tun_…), or the name of a tunnel opened by this MCP server.');
 
 export const methodArgument = text('Only requests with this HTTP method.', 32).transform((method) =>
   method.toUpperCase(),
 );
 
-export const pathArgument = text(
-  'Only requests with this text in the path or query.',
-  TOOL_PATH_PART_MAX_CHARS,
-);
+export const pathArgument = text('Only requests with this text in the path or query.', TOOL_PATH_PART_MAX_CHARS);
 
 /** The beginning, and no half of a character at its end. */
 export const cutText = (long: string, maxChars: number): string => {

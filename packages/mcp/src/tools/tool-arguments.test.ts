@@ -55,11 +55,7 @@ const REFUSED: readonly (readonly [tool: string, given: Record<string, unknown>,
   ],
   ['open_tunnel', { protocol: 'udp', local_port: 3000, p2p_name: 'a' }, 'p2p_name: is for p2p, not for udp'],
   ['open_tunnel', { protocol: 'p2p', local_port: 3000 }, 'p2p_name: is required for p2p tunnels'],
-  [
-    'open_tunnel',
-    { protocol: 'p2p', local_port: 3000, p2p_name: 'a', secret: 's' },
-    'unknown argument "secret"',
-  ],
+  ['open_tunnel', { protocol: 'p2p', local_port: 3000, p2p_name: 'a', secret: 's' }, 'unknown argument "secret"'],
 ];
 
 describe('arguments', () => {

@@ -191,7 +191,9 @@ describe('a call', () => {
     const failed = await client.callTool({ name: 'get_tunnel', arguments: { tunnel: 'tun_of_another_account' } });
     expect(failed).toMatchObject({
       isError: true,
-      content: [{ type: 'text', text: 'TUNNEL_UNKNOWN: no such tunnel Next: Call list_tunnels to see the existing tunnels.' }],
+      content: [
+        { type: 'text', text: 'TUNNEL_UNKNOWN: no such tunnel Next: Call list_tunnels to see the existing tunnels.' },
+      ],
     });
     host.failure = new Error('a secret of the inside');
     const broken = await client.callTool({ name: 'get_tunnel', arguments: { tunnel: 'tun_1' } });
@@ -271,7 +273,7 @@ describe('prompts', () => {
     expect((await client.getPrompt({ name: 'diagnose' })).messages).toHaveLength(1);
     await expect(client.getPrompt({ name: 'publish_app' })).rejects.toThrow('port: is missing');
     await expect(client.getPrompt({ name: 'diagnose', arguments: { odd: '1' } })).rejects.toThrow(
-      '"odd" is no argument',
+      'unknown argument "odd"',
     );
     await expect(client.getPrompt({ name: 'none' })).rejects.toThrow('unknown prompt "none"');
     const long = await client.getPrompt({ name: 'publish_app', arguments: { port: 'x'.repeat(100_000) } });

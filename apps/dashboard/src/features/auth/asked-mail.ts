@@ -9,6 +9,6 @@ export const useAskedMail = <T>(ask: (email: string) => Promise<T>) =>
   useMutation({
     mutationFn: async (email: string) => {
       if (LOOKS_LIKE_EMAIL.test(email.trim())) return ask(email);
-      throw new Fault('API_BAD_REQUEST', { reason: 'email: enter the email address of your account' });
+      throw new Fault('API_BAD_REQUEST', { reason: "email: enter your account's email address" });
     },
   });

@@ -38,7 +38,7 @@ const MailSent = ({ email }: { readonly email: string }) => {
         <>
           Already verified?{' '}
           <TextLink to="/login" state={{ email }}>
-            Log in
+            Sign in
           </TextLink>
         </>
       }
@@ -58,7 +58,7 @@ const MailSent = ({ email }: { readonly email: string }) => {
         {pause > 0 ? `Resend in ${pause} s` : 'Resend email'}
       </Button>
       <p className="text-muted text-sm">
-        Nothing there? Check your spam folder. Wrong email? <TextLink to="/signup">Change it</TextLink>
+        No email? Check your spam folder. Wrong address? <TextLink to="/signup">Change it</TextLink>
       </p>
       <LocalMailHint />
     </AuthCard>
@@ -74,10 +74,10 @@ const AskForAddress = () => {
   return (
     <AuthCard
       title="Resend verification email"
-      description="Enter the address you signed up with."
+      description="Enter the email address you signed up with."
       below={
         <>
-          Already verified? <TextLink to="/login">Log in</TextLink>
+          Already verified? <TextLink to="/login">Sign in</TextLink>
         </>
       }
     >

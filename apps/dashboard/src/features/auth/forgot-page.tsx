@@ -10,14 +10,14 @@ export const ForgotPage = () => {
   const api = useApi();
   const ask = useAskedMail((email) => api.forgotPassword(email));
   const atEmail = fieldProblem(ask.error, 'email');
-  const below = <TextLink to="/login">Back to log in</TextLink>;
+  const below = <TextLink to="/login">Back to sign in</TextLink>;
   if (ask.data !== undefined) {
     return (
       <AuthCard key="sent" title="Check your email" below={below}>
         <Notice tone="good" live>
           {sentence(ask.data.message)}
         </Notice>
-        <p className="text-muted">The link works once, within one hour.</p>
+        <p className="text-muted">The link works once and expires in one hour.</p>
         <LocalMailHint />
       </AuthCard>
     );
@@ -25,7 +25,7 @@ export const ForgotPage = () => {
   return (
     <AuthCard
       title="Reset your password"
-      description="Enter your email. We'll send you a link to choose a new password."
+      description="Enter your email address. We'll send you a link to choose a new password."
       below={below}
     >
       <AuthForm

@@ -101,7 +101,7 @@ const LOCAL = new Set(['localhost', '127.0.0.1', '[::1]']);
 export const LocalMailHint = () =>
   LOCAL.has(window.location.hostname) ? (
     <p className="border-line border-t pt-4 text-muted text-sm">
-      Running the server yourself? It prints the link in its terminal, too.
+      Running the server on this computer? The link is also printed in the server's terminal.
     </p>
   ) : null;
 

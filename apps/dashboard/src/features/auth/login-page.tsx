@@ -26,7 +26,7 @@ export const LoginPage = () => {
   const noAddress = fieldProblem(error, 'email');
   return (
     <AuthCard
-      title="Log in"
+      title="Sign in"
       below={
         <>
           New here? <TextLink to="/signup">Create an account</TextLink>
@@ -35,7 +35,7 @@ export const LoginPage = () => {
     >
       {error === null && <WhyHere hasNext={next !== undefined} />}
       <AuthForm
-        action="Log in"
+        action="Sign in"
         error={error}
         atField={wrong !== null || noAddress !== null}
         remedy={
@@ -73,8 +73,8 @@ export const LoginPage = () => {
 const WhyHere = ({ hasNext }: { readonly hasNext: boolean }) => {
   const state = useSessionState();
   if (state.phase !== 'signed-out') return null;
-  if (state.reason === 'ended') return <Notice live>Your session has ended. Log in to continue.</Notice>;
-  if (state.reason === 'deleted') return <Notice live>Your account is deleted.</Notice>;
-  if (state.reason === 'left') return <Notice live>You're logged out.</Notice>;
-  return hasNext ? <Notice>Log in to continue.</Notice> : null;
+  if (state.reason === 'ended') return <Notice live>Your session has ended. Sign in to continue.</Notice>;
+  if (state.reason === 'deleted') return <Notice live>Your account has been deleted.</Notice>;
+  if (state.reason === 'left') return <Notice live>You're signed out.</Notice>;
+  return hasNext ? <Notice>Sign in to continue.</Notice> : null;
 };

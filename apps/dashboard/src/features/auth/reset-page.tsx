@@ -20,16 +20,16 @@ export const ResetPage = () => {
     return (
       <AuthCard key="done" title="Password changed">
         <Notice tone="good" live>
-          You're logged out everywhere. Log in with your new password.
+          You're signed out everywhere. Sign in with your new password.
         </Notice>
         <Link to="/login" className={buttonClass('primary', 'medium', 'h-10! w-full')}>
-          Log in
+          Sign in
         </Link>
       </AuthCard>
     );
   }
   return (
-    <AuthCard title="Choose a new password" below={<TextLink to="/login">Back to log in</TextLink>}>
+    <AuthCard title="Choose a new password" below={<TextLink to="/login">Back to sign in</TextLink>}>
       <AuthForm
         action="Change password"
         error={error}

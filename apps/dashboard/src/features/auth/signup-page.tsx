@@ -25,7 +25,7 @@ export const SignupPage = () => {
   // Without an answer the form is there: the platform itself says what it does not take.
   const { sign_up: mode, invite_valid: isInvited, invited_email: invited } = terms.data ?? OPEN;
   if (mode === 'closed')
-    return <NoSignup title="Sign-up is closed" text="Ask whoever runs this server for an account." />;
+    return <NoSignup title="Sign-up is closed" text="Ask the operator of this server for an account." />;
   if (mode === 'invite' && !isInvited) return invite === '' ? <NeedsInvite /> : <InviteSpent />;
   return <SignupForm invite={isInvited ? invite : ''} invited={invited} />;
 };
@@ -34,7 +34,7 @@ const OPEN: SignUpTerms = { sign_up: 'open', invite_valid: false, invited_email:
 
 const BELOW = (
   <>
-    Have an account? <TextLink to="/login">Log in</TextLink>
+    Have an account? <TextLink to="/login">Sign in</TextLink>
   </>
 );
 
@@ -47,21 +47,21 @@ const Pending = () => (
 const NeedsInvite = () => (
   <NoSignup
     title="Sign-up is by invitation"
-    text="Open the link in your invitation email, or ask whoever runs this server for one."
+    text="Open the link in your invitation email, or ask the operator of this server for an invitation."
   />
 );
 
 const InviteSpent = () => (
   <NoSignup
     title="This invitation is no longer valid"
-    text="It has expired or was already used. Ask whoever sent it for a new one."
+    text="The invitation has expired or was already used. Ask the sender for a new invitation."
   />
 );
 
 const NoSignup = ({ title, text }: { readonly title: string; readonly text: string }) => (
   <AuthCard key={title} title={title} description={text}>
     <Link to="/login" className={buttonClass('primary', 'medium', 'h-10! w-full')}>
-      Log in
+      Sign in
     </Link>
   </AuthCard>
 );

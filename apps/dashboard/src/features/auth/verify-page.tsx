@@ -42,7 +42,7 @@ const Done = ({ text }: { readonly text: string }) => (
       {text}
     </Notice>
     <Link to="/login" className={buttonClass('primary', 'medium', 'h-10! w-full')}>
-      Log in
+      Sign in
     </Link>
   </>
 );
@@ -56,7 +56,7 @@ const Verify = ({ inAddress }: { readonly inAddress: string | undefined }) => {
       below={
         data === undefined && (
           <>
-            Already verified? <TextLink to="/login">Log in</TextLink>
+            Already verified? <TextLink to="/login">Sign in</TextLink>
           </>
         )
       }

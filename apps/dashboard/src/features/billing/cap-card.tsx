@@ -19,9 +19,9 @@ export interface CapCardProps {
 }
 
 export const CapCard = ({ status, usageCents }: CapCardProps) => (
-  <Card title="Spend limit" description="The most your usage may cost in a calendar month (UTC).">
+  <Card title="Spend limit" description="The maximum your usage can cost in a calendar month (UTC).">
     {status.billing_model === 'free' ? (
-      <p className="text-muted">Usage on your plan costs nothing, so there is nothing to limit.</p>
+      <p className="text-muted">Usage is free on your plan, so no limit is needed.</p>
     ) : (
       <div className="grid gap-6 md:grid-cols-2">
         <CapForm cap={status.spend_cap_cents} usageCents={usageCents} />
@@ -33,9 +33,11 @@ export const CapCard = ({ status, usageCents }: CapCardProps) => (
 
 const Meaning = ({ minimum }: { readonly minimum: number }) => (
   <ul className="list-disc space-y-1.5 pl-5 text-muted">
-    <li>At the limit, tunnels stop until you raise it or the month ends.</li>
-    <li>We email you at 80 % and at 100 %.</li>
-    <li>It limits usage alone: the {moneyText(minimum)} minimum is due anyway. A limit of $0 allows no usage.</li>
+    <li>When the limit is reached, your tunnels stop until you raise the limit or the month ends.</li>
+    <li>We email you when 80 % and 100 % are used.</li>
+    <li>
+      The limit applies to usage only: the {moneyText(minimum)} minimum is always due. A limit of $0 allows no usage.
+    </li>
   </ul>
 );
 
@@ -78,7 +80,8 @@ const CapForm = ({ cap, usageCents }: CapFormProps) => {
       />
       {wanted !== null && wanted !== cap && usageCents !== null && usageCents >= wanted && (
         <Notice tone="warn">
-          You have used {moneyText(usageCents)} this month: with this limit your tunnels stop within 60 seconds.
+          You have already used {moneyText(usageCents)} this month. With this limit, your tunnels stop within 60
+          seconds.
         </Notice>
       )}
       <CapButtons cap={cap} saving={saving} remove={() => save(null)} />

@@ -20,7 +20,7 @@ const used = (usage_cents: number) => ({ usage_cents });
 
 it('a free plan costs nothing', () => {
   const free = payg({ billing_model: 'free', estimated_mtd_cents: 0 });
-  expect(viewCost(free, used(0))).toEqual({ note: 'The free plan costs nothing', share: null, tone: 'neutral' });
+  expect(viewCost(free, used(0))).toEqual({ note: 'The free plan has no charges', share: null, tone: 'neutral' });
 });
 
 it('the cap is compared with usage, not with the minimum', () => {

@@ -39,7 +39,7 @@ interface CostView {
 
 export const viewCost = (status: CostStatus, used: CostUsage | undefined): CostView => {
   const { billing_model, spend_cap_cents: cap } = status;
-  if (billing_model === 'free') return { note: 'The free plan costs nothing', share: null, tone: 'neutral' };
+  if (billing_model === 'free') return { note: 'The free plan has no charges', share: null, tone: 'neutral' };
   const share = cap === null || used === undefined ? null : capShare(used.usage_cents, cap);
   return { note: noteOf(status, used), share, tone: share === null ? 'neutral' : capTone(share) };
 };

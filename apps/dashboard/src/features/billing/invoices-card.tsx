@@ -16,7 +16,7 @@ export const InvoicesCard = () => {
   return (
     <LoadedCard
       title="Invoices"
-      description="One a month, newest first"
+      description="Monthly, newest first"
       query={invoices}
       problem="Couldn't load your invoices"
       pending={<InvoiceTable />}
@@ -38,7 +38,7 @@ const InvoiceTable = ({ list }: { readonly list?: readonly Readonly<Record<strin
       empty={
         <div className="border-line border-t">
           <Empty icon="billing" title="No invoices yet">
-            Your first invoice comes on the first day of the month after you subscribe.
+            Your first invoice is issued on the first day of the month after you subscribe.
           </Empty>
         </div>
       }

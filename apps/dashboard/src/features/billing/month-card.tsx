@@ -17,7 +17,7 @@ export const MonthCard = ({ status, usage }: MonthCardProps) => (
   <Card title="This month so far" description={`${useNow(monthText)} (UTC). Estimate, updated every few seconds`}>
     <p className="font-semibold text-2xl tracking-tight">{moneyText(status.estimated_mtd_cents)}</p>
     {status.billing_model === 'free' ? (
-      <p className="mt-1 text-muted">Usage on a free plan costs nothing, and we never bill it later.</p>
+      <p className="mt-1 text-muted">Usage is free on this plan and is never billed later.</p>
     ) : (
       <div className="mt-4 space-y-5">
         {usage === null ? (
@@ -38,11 +38,11 @@ export const MonthCard = ({ status, usage }: MonthCardProps) => (
 
 const Computed = ({ usage, due }: { readonly usage: BillingUsage; readonly due: number }) => (
   <table className="w-full max-w-xl border-collapse">
-    <caption className="sr-only">How the estimate is computed</caption>
+    <caption className="sr-only">Breakdown of the estimate</caption>
     <tbody>
       <Line name="Usage" note={<UsageSum usage={usage} />} cents={usage.usage_cents} />
-      <Line name="Monthly minimum" note="Pays for usage" cents={usage.monthly_minimum_cents} />
-      <Line name="Due for the month" note="The larger of the two" cents={due} isSum />
+      <Line name="Monthly minimum" note="Credited toward usage" cents={usage.monthly_minimum_cents} />
+      <Line name="Due for the month" note="Usage or minimum, whichever is larger" cents={due} isSum />
     </tbody>
   </table>
 );
@@ -79,7 +79,7 @@ const CapBar = ({ used, cap }: { readonly used: number; readonly cap: number }) 
       <div className="mb-1.5 flex flex-wrap items-baseline justify-between gap-x-4">
         <span>{text}</span>
         <span className={share >= 1 ? 'font-semibold text-bad' : 'text-muted'}>
-          {share >= 1 ? 'Limit reached: your tunnels stop' : percentText(share)}
+          {share >= 1 ? 'Limit reached: tunnels are stopped' : percentText(share)}
         </span>
       </div>
       <Bar share={share} label={text} tone={capTone(share)} className="h-2" />

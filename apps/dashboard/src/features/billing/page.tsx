@@ -59,8 +59,8 @@ const BillingPanels = ({ status }: { readonly status: BillingStatus }) => {
 
 const TestMode = () => (
   <Notice tone="accent">
-    <strong className="font-semibold">Test mode.</strong> Cards are not real, and nobody is charged. The test clock
-    moves invoices alone: usage and this month follow the real date.
+    <strong className="font-semibold">Test mode.</strong> Cards are not real, and no money is charged. The test clock
+    affects invoices only. Usage and the current month follow the real date.
   </Notice>
 );
 

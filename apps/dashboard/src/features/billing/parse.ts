@@ -79,13 +79,13 @@ const MAX_CENTS = Number.MAX_SAFE_INTEGER;
 /** Dollars in, whole cents out. */
 export const parseDollars = (text: string): Dollars => {
   const typed = text.trim();
-  if (typed === '') return { problem: 'Type an amount in dollars, for example 20 or 7.50.' };
-  if (/^-|^\$\s*-/.test(typed)) return { problem: 'The amount cannot be below zero.' };
+  if (typed === '') return { problem: 'Enter an amount in dollars, for example 20 or 7.50.' };
+  if (/^-|^\$\s*-/.test(typed)) return { problem: 'Enter zero or more.' };
   const [matched, whole = '', fraction = ''] = FORM.exec(typed) ?? [];
   if (matched === undefined || (whole === '' && fraction === '')) {
-    return { problem: 'This is not an amount in dollars. Write it like 20 or 7.50.' };
+    return { problem: 'Enter an amount in dollars, for example 20 or 7.50.' };
   }
-  if (fraction.length > 2) return { problem: 'Cents are the smallest part: at most two digits after the point.' };
+  if (fraction.length > 2) return { problem: 'Use at most two digits after the decimal point.' };
   const cents = Number(whole.replaceAll(',', '')) * 100 + Number(fraction.padEnd(2, '0'));
   return cents <= MAX_CENTS ? { cents } : { problem: 'The amount is too large.' };
 };

@@ -21,7 +21,7 @@ export const PaymentCard = ({ status }: { readonly status: BillingStatus }) => {
           Payment method <Badge tone={has ? 'good' : 'neutral'}>{has ? 'On file' : 'None on file'}</Badge>
         </span>
       }
-      description="Manage cards, open invoices and cancellation in the billing portal. Card numbers never reach us."
+      description="Manage cards and invoices or cancel in the billing portal. We never see your card number."
       footer={
         status.payment_customer_id === null ? undefined : (
           <>
@@ -100,6 +100,6 @@ const here = (): string => window.location.origin + window.location.pathname;
 
 const checked = (url: string): string => {
   const address = webAddress(url);
-  if (address === null) throw new Fault('BILLING_PROCESSOR_REFUSED', { reason: 'its portal has no address' });
+  if (address === null) throw new Fault('BILLING_PROCESSOR_REFUSED', { reason: 'the billing portal returned no URL' });
   return address;
 };

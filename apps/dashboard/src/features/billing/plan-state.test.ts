@@ -20,13 +20,15 @@ it('a subscription that lives needs nothing', () => {
 it('past due: what to do, and what happens when', () => {
   const { warning, badge, action } = planStateOf({ ...payg, subscription_status: 'past_due' }, null);
   expect([badge.text, action]).toEqual(['Past due', 'pay']);
-  expect(warning).toMatch(/7 days .* your tunnels stop until you pay/);
+  expect(warning).toMatch(/tunnels stop 7 days .* until you pay/);
 });
 
 it('canceled, but still running: when it ends, and that it can be kept', () => {
   const { warning, action } = planStateOf({ ...payg, subscription_status: 'canceled' }, '1 Dec 2030');
   expect([action, warning?.includes('ends on 1 Dec 2030')]).toEqual(['keep', true]);
-  expect(planStateOf({ ...payg, subscription_status: 'canceled' }, null).warning).toContain('ends with its period');
+  expect(planStateOf({ ...payg, subscription_status: 'canceled' }, null).warning).toContain(
+    'ends at the end of the paid period',
+  );
 });
 
 it('canceled and over: free, and can begin again', () => {

@@ -52,32 +52,32 @@ const FREE = quiet(NO_SUBSCRIPTION, 'subscribe', 'Usage is free, up to the tunne
 const ACTIVE = quiet(
   { text: 'Active', tone: 'good' },
   'none',
-  'You pay for the data your tunnels carry, at least the monthly minimum. One invoice a month.',
+  'You pay for the data your tunnels transfer, with a monthly minimum. Invoiced monthly.',
 );
 
 const GRANTED = quiet(
   NO_SUBSCRIPTION,
   'subscribe',
-  'The operator gave you this plan. We count your usage and charge nothing until you subscribe.',
+  'The operator gave you this plan. Your usage is counted, but not charged until you subscribe.',
 );
 
 const ENDED = quiet(
   { text: 'Ended', tone: 'neutral' },
   'subscribe',
-  'Your subscription ended, and you are on the free plan. Tunnels over its limit stopped, newest first.',
+  'Your subscription has ended, and you are on the free plan. Tunnels above the free limit were stopped, newest first.',
 );
 
 const PAST_DUE: Fixed = {
   badge: { text: 'Past due', tone: 'bad' },
   meaning: 'Your subscription continues, and usage still counts.',
-  warning: `A payment failed. Pay the open invoice or change your payment method in the billing portal. ${GRACE_DAYS} days after the failure your tunnels stop until you pay.`,
+  warning: `A payment failed. Pay the open invoice or change your payment method in the billing portal. Your tunnels stop ${GRACE_DAYS} days after the failed payment, until you pay.`,
   action: 'pay',
 };
 
 const endingState = (plan: string, periodEnd: string | null): PlanState => ({
   plan,
   badge: { text: 'Canceled', tone: 'warn' },
-  meaning: 'Everything works until then. You pay for usage with the last invoice.',
-  warning: `You canceled your subscription. It ends ${periodEnd === null ? 'with its period' : `on ${periodEnd}`}: then you are on the free plan, and tunnels over its limit stop, newest first.`,
+  meaning: 'Your plan works until then. The last invoice includes your usage.',
+  warning: `You canceled your subscription. It ends ${periodEnd === null ? 'at the end of the paid period' : `on ${periodEnd}`}. After that, you are on the free plan, and tunnels above the free limit stop, newest first.`,
   action: 'keep',
 });

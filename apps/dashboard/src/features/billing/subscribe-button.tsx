@@ -84,7 +84,7 @@ export const SubscribeButton = ({ status, prices, action, subscribing }: Subscri
       >
         {prices === null ? <SkeletonLines count={4} /> : <Costs prices={prices} />}
         {!status.has_payment_method && !isPending && (
-          <p>Add a payment method to continue. Your subscription starts as soon as you are back.</p>
+          <p>Add a payment method to continue. Your subscription starts when you return to this page.</p>
         )}
         {!isWithoutCard(error) && <MaybeProblem error={error} />}
       </Dialog>
@@ -116,16 +116,16 @@ const Costs = ({ prices }: { readonly prices: Prices }) => (
   <ul className="list-disc space-y-1.5 pl-5">
     <li>
       <strong className="font-semibold">{moneyText(prices.price_cents_per_gb)} per GB</strong> (1,000,000,000 bytes)
-      your tunnels carry, in and out. Direct p2p traffic is free.
+      transferred by your tunnels, in and out. Direct p2p traffic is free.
     </li>
     <li>
-      <strong className="font-semibold">At least {moneyText(prices.monthly_minimum_cents)} a month.</strong> It pays for
-      the first {bytesText(coveredBytes(prices)).replace('.0 ', ' ')}.
+      <strong className="font-semibold">At least {moneyText(prices.monthly_minimum_cents)} a month.</strong> The minimum
+      covers the first {bytesText(coveredBytes(prices)).replace('.0 ', ' ')}.
     </li>
     <li>
-      You pay nothing today. Your first invoice comes on {useNow(nextMonthText)} (UTC) for this month. Usage before you
-      subscribe is free.
+      You pay nothing today. Your first invoice for this month is issued on {useNow(nextMonthText)} (UTC). Usage before
+      you subscribe is free.
     </li>
-    <li>Set a spend limit or cancel any time. A canceled subscription ends with the month.</li>
+    <li>Set a spend limit or cancel at any time. A canceled subscription ends with the month.</li>
   </ul>
 );

@@ -59,7 +59,7 @@ const useDecision = (api: PlatformClient, id: string) =>
     mutationFn: async (decision: OauthDecision) => {
       const { redirect_to } = await api.decideOauthRequest(id, decision);
       const address = webAddress(redirect_to);
-      if (address === null) throw new Fault('INTERNAL', {}, { message: 'the address of this app is none of a page' });
+      if (address === null) throw new Fault('INTERNAL', {}, { message: "the app's redirect URL is not valid" });
       return address;
     },
     onSuccess: (address) => window.location.replace(address),
@@ -76,8 +76,8 @@ const Pending = () => (
 
 const Over = () => (
   <AuthCard
-    title="This request is over"
-    description="It has expired or was already answered. Go back to the app and connect again."
+    title="This request has expired"
+    description="The request is too old or was already answered. Go back to the app and connect again."
   >
     <Link to="/" className={buttonClass('secondary', 'medium', 'h-10! w-full')}>
       Go to overview

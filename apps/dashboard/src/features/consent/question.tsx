@@ -30,7 +30,9 @@ export const Question = ({ request, answer, error, onAnswer }: QuestionProps) =>
       title={`Connect ${request.client_host}`}
       heading={
         <>
-          <span className="block font-normal text-base text-muted tracking-normal">An app wants to connect</span>
+          <span className="block font-normal text-base text-muted tracking-normal">
+            An app wants to connect to your Hatchway account
+          </span>
           <span className="wrap-anywhere block text-2xl">
             <Host name={request.client_host} />
           </span>
@@ -41,7 +43,7 @@ export const Question = ({ request, answer, error, onAnswer }: QuestionProps) =>
       <Facts request={request} />
       <Scopes asked={request.scopes} {...{ scopes, setScopes, isBusy }} />
       {isOnThisComputer(request) && (
-        <Notice tone="warn">Allow it only if you just started to connect from a program on this computer.</Notice>
+        <Notice tone="warn">Allow access only if you just started connecting from a program on this computer.</Notice>
       )}
       <MaybeProblem error={error} />
       <div className="grid grid-cols-2 gap-3">
@@ -64,7 +66,9 @@ export const Question = ({ request, answer, error, onAnswer }: QuestionProps) =>
         </Button>
       </div>
       <p role="status" className="text-muted text-sm">
-        {isNone ? 'Choose at least one, or deny.' : 'You can disconnect it at any time in Settings.'}
+        {isNone
+          ? 'Choose at least one permission, or deny access.'
+          : 'You can disconnect the app at any time in Settings.'}
       </p>
     </AuthCard>
   );
@@ -90,11 +94,11 @@ const isRegistered = ({ client_id }: OauthRequest): boolean => !/^https?:/.test(
 
 const Name = ({ request }: { readonly request: OauthRequest }) => {
   const { client_host, client_name } = request;
-  if (isRegistered(request)) return <>Registered by whoever runs this server.</>;
-  if (client_name === client_host) return <>It gives no name.</>;
+  if (isRegistered(request)) return <>Registered by the operator of this server.</>;
+  if (client_name === client_host) return <>The app gave no name.</>;
   return (
     <>
-      It calls itself <bdi className="wrap-anywhere">“{client_name}”</bdi>. We haven't checked that name.
+      The app calls itself <bdi className="wrap-anywhere">“{client_name}”</bdi>. The name is not verified.
     </>
   );
 };
@@ -104,7 +108,7 @@ const Facts = ({ request }: { readonly request: OauthRequest }) => (
     <Fact name="Your account">
       <AccountInUse />
     </Fact>
-    <Fact name="The answer goes to">
+    <Fact name="Redirects to">
       <Host name={request.redirect_host} />
       {isOnThisComputer(request) && ', this computer'}
     </Fact>
@@ -150,7 +154,7 @@ interface ScopesProps {
 
 const Scopes = ({ asked, scopes, setScopes, isBusy }: ScopesProps) => (
   <fieldset className="min-w-0">
-    <legend className="mb-3 font-semibold">What it may do</legend>
+    <legend className="mb-3 font-semibold">Permissions</legend>
     <div className="space-y-3">
       {asked.map((scope) => (
         <CheckField

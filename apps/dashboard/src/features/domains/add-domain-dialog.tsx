@@ -87,7 +87,7 @@ const AddForm = ({ id, adding: { isPending, error, mutate, reset } }: AddFormPro
         autoCorrect="off"
         spellCheck={false}
         placeholder="shop.example.com"
-        hint="One whose DNS you can change. *.shop.example.com is every name right below it."
+        hint="A domain you manage the DNS records of. *.shop.example.com covers every name directly below shop.example.com."
         error={atName}
         onChange={({ target }) => {
           setName(target.value);
@@ -96,9 +96,9 @@ const AddForm = ({ id, adding: { isPending, error, mutate, reset } }: AddFormPro
         }}
       />
       <CheckField
-        label="Order a certificate"
+        label="Issue a certificate"
         name="certificate"
-        hint="Visitors come over https, and it is renewed by itself. Not needed if your service brings its own."
+        hint="Lets visitors use https. Renewed automatically. Not needed if your service has its own certificate (tunnel tls)."
         checked={certificate}
         disabled={isPending}
         onChange={setCertificate}
@@ -106,7 +106,7 @@ const AddForm = ({ id, adding: { isPending, error, mutate, reset } }: AddFormPro
       {error != null && atName === null && (
         <Problem error={error}>
           {isFault(error, 'DOMAIN_LIMIT') && (
-            <p className="text-muted">Remove one first, or change to a larger plan.</p>
+            <p className="text-muted">Remove a domain first, or switch to a larger plan.</p>
           )}
         </Problem>
       )}

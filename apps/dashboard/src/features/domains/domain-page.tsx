@@ -117,15 +117,15 @@ const HeadActions = ({ domain }: { readonly domain: OwnDomainView }) => {
 
 const UseCard = ({ domain: { name, state } }: { readonly domain: OwnDomainView }) => (
   <Card
-    title="Use it"
+    title="Use this domain"
     description={
       state === 'verified'
-        ? 'Run this on the computer with your service, and replace 3000 with its port.'
+        ? 'Run this on the computer with your service. Replace 3000 with the port of the service.'
         : 'Once the domain is verified, run this on the computer with your service.'
     }
   >
     <div className="space-y-3">
-      <CommandLine command={tunnelCommand(domainWords(name))} label="Copy the command that uses it" />
+      <CommandLine command={tunnelCommand(domainWords(name))} label="Copy the command" />
       <InstallClient />
     </div>
   </Card>
@@ -135,14 +135,14 @@ const NoDomain = () => (
   <Card padded={false}>
     <Empty
       icon="domains"
-      title="No such domain"
+      title="Domain not found"
       action={
         <Link to="/domains" className={buttonClass('secondary')}>
           Show all domains
         </Link>
       }
     >
-      <p>It was removed, or it belongs to another account.</p>
+      <p>The domain was removed or belongs to another account.</p>
     </Empty>
   </Card>
 );

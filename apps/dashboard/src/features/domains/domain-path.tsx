@@ -1,4 +1,4 @@
-// The way of a visitor as a drawing: your DNS, our edge, your service, each with how far it is.
+// Path of a visitor's request as a drawing: your DNS, our edge, your service, each with how far it is.
 import type { OwnDomainView } from '@tunnel/contract';
 import { Fragment } from 'react';
 import type { Tone } from '../../ui/badge.tsx';
@@ -12,7 +12,7 @@ export const DomainPath = ({ domain }: { readonly domain: OwnDomainView }) => {
   const text = useNow((now) => JSON.stringify(hopsOf(domain, now)));
   const hops = JSON.parse(text) as readonly Hop[];
   return (
-    <ol aria-label="The way of a visitor" className="flex flex-col sm:flex-row sm:items-center">
+    <ol aria-label="Path of a visitor's request" className="flex flex-col sm:flex-row sm:items-center">
       {hops.map((hop, index) => (
         <Fragment key={hop.key}>
           {index > 0 && <Arrow isOpen={hops.slice(0, index).every(({ tone }) => tone === 'good')} />}

@@ -19,16 +19,26 @@ const missing = makeRecord({ found: false });
 
 describe('what to do next', () => {
   it.each([
-    ['pending', makeDomain({ state: 'pending', records: [missing] }), /Set the records/, /by ourselves/],
-    ['failed', makeDomain({ state: 'failed', last_error: NO_PROOF }), /three days/, /Check now\. No record with your/],
-    ['lapsed', makeDomain({ state: 'lapsed' }), /can’t use/, /set the records below and press Check now/],
-    ['verified, its proof gone', makeDomain({ last_error: NO_PROOF }), /not found at the last look/, /within 7 days/],
-    ['verified, no answer', makeDomain({ last_error: 'DNS gave no answer: ESERVFAIL' }), /did not succeed/, /SERVFAIL/],
+    ['pending', makeDomain({ state: 'pending', records: [missing] }), /Add the records/, /check automatically/],
+    [
+      'failed',
+      makeDomain({ state: 'failed', last_error: NO_PROOF }),
+      /three days/,
+      /Check now\. No DNS record with your/,
+    ],
+    ['lapsed', makeDomain({ state: 'lapsed' }), /can’t use/, /add the records below and select Check now/],
+    ['verified, its proof gone', makeDomain({ last_error: NO_PROOF }), /did not find the DNS record/, /within 7 days/],
+    [
+      'verified, no answer',
+      makeDomain({ last_error: 'DNS gave no answer: ESERVFAIL' }),
+      /last check failed/,
+      /SERVFAIL/,
+    ],
     [
       'verified by text, no address',
       makeDomain({ records: [makeRecord({ type: 'A', purpose: 'route', found: false }), makeRecord({ type: 'TXT' })] }),
-      /visitors don’t arrive/,
-      /Set it below/,
+      /visitors can’t reach/,
+      /Add the missing record/,
     ],
     [
       'verified, the challenge missing',
@@ -57,12 +67,15 @@ it('the state is one or two words, and a verified domain whose record is gone sa
 });
 
 it.each([
-  [NO_PROOF, 'No record with your token was found yet.'],
+  [NO_PROOF, 'No DNS record with your token was found yet.'],
   [
     'another account has this name by a record that is there as well: remove that record',
-    'Another account has proven this name by a record that is still there. Remove that record from your DNS.',
+    'Another account has verified this name, and the other account’s record is still in your DNS. Remove that record.',
   ],
-  ['DNS gave no answer: ESERVFAIL', 'DNS gave no answer (SERVFAIL). That is no fault of your records; we look again.'],
+  [
+    'DNS gave no answer: ESERVFAIL',
+    'The DNS lookup failed (SERVFAIL). Your records are not the cause. We check again automatically.',
+  ],
   ['something of a later version', 'Something of a later version.'],
 ])('the error %j in plain words', (error, text) => {
   expect(errorText(error)).toBe(text);
@@ -79,16 +92,16 @@ it.each([
 
 describe('the certificate', () => {
   it.each([
-    ['none is wanted', makeDomain({ certificate: null }), NOW, 'None', /over http/],
-    ['before the proof', domainWith('none', 'pending'), NOW, 'After DNS', /when the records are found/],
-    ['after it', domainWith('none', 'verified'), NOW, 'Not ordered yet', /not switched on/],
-    ['ordered', domainWith('ordering', 'verified'), NOW, 'Being ordered', /few seconds/],
-    ['valid', makeDomain(), NOW, 'Valid', /nothing to do/],
+    ['none is wanted', makeDomain({ certificate: null }), NOW, 'None', /use http/],
+    ['before the proof', domainWith('none', 'pending'), NOW, 'After DNS', /once the DNS records are found/],
+    ['after it', domainWith('none', 'verified'), NOW, 'Not issued yet', /does not issue/],
+    ['ordered', domainWith('ordering', 'verified'), NOW, 'Being issued', /few seconds/],
+    ['valid', makeDomain(), NOW, 'Valid', /No action needed/],
     ['valid once', makeDomain(), LATER, 'Expired', /./],
-    ['never issued', domainWith('failing', 'verified'), NOW, 'Not issued', /can’t come over https/],
-    ['not renewed', withCertificate('failing'), NOW, 'Renewal failing', /still get the old one/],
-    ['not renewed in time', withCertificate('failing'), LATER, 'Expired', /can’t come over https/],
-    ['being renewed', withCertificate('renewing'), NOW, 'Renewing', /old one until/],
+    ['never issued', domainWith('failing', 'verified'), NOW, 'Not issued', /can’t use https/],
+    ['not renewed', withCertificate('failing'), NOW, 'Renewal failing', /still get the current/],
+    ['not renewed in time', withCertificate('failing'), LATER, 'Expired', /can’t use https/],
+    ['being renewed', withCertificate('renewing'), NOW, 'Renewing', /current certificate/],
   ])('%s', (_, domain, now, short, text) => {
     expect(certificateOf(domain, now).short).toBe(short);
     expect(certificateText(domain, now)).toMatch(text);
@@ -96,12 +109,12 @@ describe('the certificate', () => {
 });
 
 it('what a record is for, and what only some need to know', () => {
-  expect(purposeText({ purpose: 'proof', type: 'CNAME' })).toBe('Visitors and proof');
-  expect(purposeText({ purpose: 'proof', type: 'TXT' })).toBe('Proof');
-  expect(purposeText({ purpose: 'route', type: 'A' })).toBe('Visitors');
+  expect(purposeText({ purpose: 'proof', type: 'CNAME' })).toBe('Routing and ownership');
+  expect(purposeText({ purpose: 'proof', type: 'TXT' })).toBe('Ownership');
+  expect(purposeText({ purpose: 'route', type: 'A' })).toBe('Routing');
   expect(purposeText({ purpose: 'challenge', type: 'CNAME' })).toBe('Certificate');
   expect(recordHint({ wildcard: false, records: [makeRecord({ type: 'A' })] })).toContain('@');
-  expect(recordHint({ wildcard: true, records: [makeRecord()] })).toContain('star');
+  expect(recordHint({ wildcard: true, records: [makeRecord()] })).toContain('asterisk');
 });
 
 describe('the way of a visitor', () => {
@@ -118,7 +131,7 @@ describe('the way of a visitor', () => {
   it('ends where something is missing', () => {
     expect(shorts(makeDomain({ state: 'pending', records: [missing] }))).toEqual([
       ['accent', 'Missing'],
-      ['neutral', 'Waits for DNS'],
+      ['neutral', 'Waiting for DNS'],
       ['neutral', 'No tunnel yet'],
     ]);
     expect(shorts(withCertificate('failing'))).toEqual([

@@ -48,20 +48,20 @@ export const adviceOf = (domain: OwnDomainView): Advice | null => {
     case 'pending':
       return {
         tone: 'accent',
-        title: 'Set the records below where your DNS is managed',
-        text: `We look for them by ourselves. Mostly they are there within minutes.${why}`,
+        title: 'Add the records below at your DNS provider',
+        text: `We check automatically. Most records appear within minutes.${why}`,
       };
     case 'failed':
       return {
         tone: 'bad',
-        title: 'We stopped looking after three days',
-        text: `Set the records below, then press Check now.${why}`,
+        title: 'We stopped checking after three days',
+        text: `Add the records below, then select Check now.${why}`,
       };
     case 'lapsed':
       return {
         tone: 'bad',
-        title: 'New tunnels can’t use this domain any more',
-        text: `Its record is gone from DNS, or another account has proven the domain since. To get it back, set the records below and press Check now.${why}`,
+        title: 'New tunnels can’t use this domain',
+        text: `The DNS record is gone, or another account has verified the domain. To verify the domain again, add the records below and select Check now.${why}`,
       };
     case 'verified':
       return verifiedAdvice(domain, why.trimStart());
@@ -72,24 +72,24 @@ const verifiedAdvice = (domain: OwnDomainView, why: string): Advice | null => {
   if (isProofMissing(domain)) {
     return {
       tone: 'warn',
-      title: 'Its record was not found at the last look',
-      text: 'The domain goes on for now. Put the records below back within 7 days: after that it lapses, and new tunnels are refused.',
+      title: 'The last check did not find the DNS record',
+      text: 'The domain keeps working for now. Add the records below again within 7 days. After that, the domain lapses and new tunnels are rejected.',
     };
   }
-  if (why !== '') return { tone: 'warn', title: 'The last look did not succeed', text: why };
+  if (why !== '') return { tone: 'warn', title: 'The last check failed', text: why };
   const missing = domain.records.filter(({ found }) => !found);
   if (missing.some(({ purpose }) => purpose === 'route')) {
     return {
       tone: 'warn',
-      title: 'Verified, but visitors don’t arrive yet',
-      text: 'The record that leads visitors to us is missing. Set it below.',
+      title: 'Verified, but visitors can’t reach the domain yet',
+      text: 'The DNS record that points to this server is missing. Add the missing record below.',
     };
   }
   if (missing.some(({ purpose }) => purpose === 'challenge')) {
     return {
       tone: 'warn',
-      title: 'Verified, but its certificate needs one more record',
-      text: 'A certificate for all names below it can only be ordered with the record that is missing below.',
+      title: 'Verified, but the certificate needs one more record',
+      text: 'A wildcard certificate can only be issued once the missing record below is added.',
     };
   }
   return null;
@@ -99,13 +99,13 @@ const NO_PROOF = /^no record with the token/;
 
 /** The platform's words are short, as a log needs them. */
 export const errorText = (error: string): string => {
-  if (NO_PROOF.test(error)) return 'No record with your token was found yet.';
+  if (NO_PROOF.test(error)) return 'No DNS record with your token was found yet.';
   if (error.startsWith('another account has this name')) {
-    return 'Another account has proven this name by a record that is still there. Remove that record from your DNS.';
+    return 'Another account has verified this name, and the other account’s record is still in your DNS. Remove that record.';
   }
   const reason = /^DNS gave no answer: (.+)$/s.exec(error)?.[1];
   if (reason !== undefined) {
-    return `DNS gave no answer (${reason.replace(/^E(?=[A-Z])/, '')}). That is no fault of your records; we look again.`;
+    return `The DNS lookup failed (${reason.replace(/^E(?=[A-Z])/, '')}). Your records are not the cause. We check again automatically.`;
   }
   return sentence(error);
 };
@@ -115,9 +115,9 @@ export const certificateOf = ({ state, certificate }: OwnDomainView, now: number
   if (certificate === null) return { tone: 'neutral', short: 'None' };
   switch (certificate.state) {
     case 'none':
-      return { tone: 'neutral', short: state === 'verified' ? 'Not ordered yet' : 'After DNS' };
+      return { tone: 'neutral', short: state === 'verified' ? 'Not issued yet' : 'After DNS' };
     case 'ordering':
-      return { tone: 'accent', short: 'Being ordered' };
+      return { tone: 'accent', short: 'Being issued' };
     case 'renewing':
       return { tone: 'good', short: 'Renewing' };
     case 'valid':
@@ -133,40 +133,42 @@ export const isOver = ({ not_after: end }: DomainCertificate, now: number): bool
 
 export const certificateText = ({ state, certificate }: OwnDomainView, now: number): string => {
   if (certificate === null) {
-    return 'None is ordered: you wanted none, or this server orders none. Visitors come over http, or your service brings its own with tunnel tls.';
+    return 'No certificate: certificates are turned off for this domain, or this server does not issue certificates. Visitors use http, or your service brings a certificate with tunnel tls.';
   }
   switch (certificate.state) {
     case 'none':
       return state === 'verified'
-        ? 'It will be ordered in a moment. If it stays so, certificates are not switched on at this server.'
-        : 'It is ordered when the records are found.';
+        ? 'The certificate will be issued shortly. If nothing happens, this server does not issue certificates.'
+        : 'The certificate is issued once the DNS records are found.';
     case 'ordering':
-      return 'It is on its way. Mostly that takes a few seconds.';
+      return 'The certificate is being issued. Most certificates take a few seconds.';
     case 'renewing':
-      return 'A new one is on its way; visitors get the old one until it is there.';
+      return 'The certificate is being renewed. Until then, visitors get the current certificate.';
     case 'valid':
-      return 'It is renewed by itself. There is nothing to do.';
+      return 'Renewed automatically. No action needed.';
     case 'failing':
       return certificate.not_after === null || isOver(certificate, now)
-        ? 'Visitors can’t come over https yet. We try again by ourselves.'
-        : 'Visitors still get the old one. We try again by ourselves.';
+        ? 'Visitors can’t use https yet. We retry automatically.'
+        : 'Visitors still get the current certificate. We retry automatically.';
   }
 };
 
 /** What a record is for. */
 export const purposeText = ({ purpose, type }: Pick<DomainRecord, 'purpose' | 'type'>): string => {
   if (purpose === 'challenge') return 'Certificate';
-  if (purpose === 'route') return 'Visitors';
-  return type === 'CNAME' ? 'Visitors and proof' : 'Proof';
+  if (purpose === 'route') return 'Routing';
+  return type === 'CNAME' ? 'Routing and ownership' : 'Ownership';
 };
 
 /** A hint that only some need, below the records. */
 export const recordHint = ({ records, wildcard }: Pick<OwnDomainView, 'records' | 'wildcard'>): string => {
-  const names = 'Some providers want the name without your domain at its end.';
+  const names = 'Some DNS providers expect the name without your domain at the end.';
   if (records.some(({ type }) => type === 'A' || type === 'AAAA')) {
-    return `No CNAME can stand at the top of a domain, so an address and a text take its part. ${names} For the top itself that is @.`;
+    return `The top of a domain cannot have a CNAME record, so A, AAAA and TXT records are used instead. ${names} For the top of the domain, enter @.`;
   }
-  return wildcard ? `The star is part of the name. ${names}` : `${names} Leave proxies of your provider off for it.`;
+  return wildcard
+    ? `The asterisk is part of the name. ${names}`
+    : `${names} Turn off your provider’s proxy for the record.`;
 };
 
 export interface Hop extends Said {
@@ -191,7 +193,7 @@ const MISSING: Readonly<Record<OwnDomainView['state'], Tone>> = {
 };
 
 const edgeHop = (domain: OwnDomainView, now: number): Said => {
-  if (domain.state !== 'verified') return { tone: 'neutral', short: 'Waits for DNS' };
+  if (domain.state !== 'verified') return { tone: 'neutral', short: 'Waiting for DNS' };
   if (domain.certificate === null) return { tone: 'good', short: 'No certificate' };
   const { tone, short } = certificateOf(domain, now);
   return { tone, short: short === 'Valid' ? 'Certificate valid' : `Certificate: ${short.toLowerCase()}` };

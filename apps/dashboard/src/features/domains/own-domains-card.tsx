@@ -43,13 +43,13 @@ export const OwnDomainsCard = ({ add, isLocal }: OwnDomainsCardProps) => {
 
 const LocalServer = () => (
   <Card padded={false}>
-    <Empty icon="domains" title="Your own domains need a public server">
+    <Empty icon="domains" title="Custom domains need a public server">
       <p>
-        This server can be reached from your computer only, so no record in your DNS can point to it. On a public
-        machine, start it with <code className="font-mono text-sm">npm start -- --public DOMAIN</code>.
+        This server is only reachable from your computer, so DNS records cannot point to it. On a public machine, start
+        the server with <code className="font-mono text-sm">npm start -- --public DOMAIN</code>.
       </p>
       <p className="mt-2">
-        Names below this server's domain work here:{' '}
+        Names below this server's domain work without DNS changes:{' '}
         <Link to="/names" className="rounded-sm text-accent underline underline-offset-2">
           see Names
         </Link>
@@ -79,15 +79,15 @@ const DomainsCard = ({ rows, add, onRemove }: DomainsCardProps) => {
       padded={false}
     >
       <Table
-        caption="Your own domains"
+        caption="Your domains"
         rows={rows}
         columns={columns}
         skeletonRows={1}
         rowKey={({ id }) => id}
         empty={
-          <Empty icon="domains" title="No domain of your own yet" action={add}>
-            Serve shop.example.com instead of a name of this server: set one record in your DNS, and we issue the
-            certificate for you.
+          <Empty icon="domains" title="No domains yet" action={add}>
+            Publish tunnels on your own domain, such as shop.example.com. Add a DNS record, and we issue the certificate
+            for you.
           </Empty>
         }
       />

@@ -98,8 +98,8 @@ it('a refusal says how long to wait, or nothing', () => {
 
 it.each([
   [2, 3, '2 of 3 used on your free plan.'],
-  [3, 3, '3 of 3 used on your free plan. Remove one to add another.'],
-  [5, 3, '5 used; your free plan has 3. They stay yours until you remove them.'],
+  [3, 3, '3 of 3 used on your free plan. Remove a domain to add another.'],
+  [5, 3, '5 used; your free plan includes 3. Existing domains keep working until you remove them.'],
   [5, null, '5 used. Your free plan has no limit.'],
 ])('%i of %j: %s', (count, limit, text) => {
   expect(domainLimitText(count, 'free', limit)).toBe(text);

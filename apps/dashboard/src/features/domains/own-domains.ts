@@ -99,7 +99,8 @@ export const domainWords = (name: string): string => `http 3000 --domain ${name.
 /** What is over the limit after a change of plan stays. `limit` null: none. */
 export const domainLimitText = (count: number, plan: string, limit: number | null): string => {
   if (limit === null) return `${count} used. Your ${plan} plan has no limit.`;
-  if (count > limit) return `${count} used; your ${plan} plan has ${limit}. They stay yours until you remove them.`;
+  if (count > limit)
+    return `${count} used; your ${plan} plan includes ${limit}. Existing domains keep working until you remove them.`;
   const text = `${count} of ${limit} used on your ${plan} plan.`;
-  return count === limit ? `${text} Remove one to add another.` : text;
+  return count === limit ? `${text} Remove a domain to add another.` : text;
 };

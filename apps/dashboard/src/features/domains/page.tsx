@@ -24,7 +24,7 @@ export const DomainsPage = () => {
     <>
       <PageHead
         title="Domains"
-        description="Your own domains, such as shop.example.com, for your tunnels."
+        description="Use your own domains, such as shop.example.com, for tunnels."
         // The button keeps its place until it is known whether there is one.
         {...(isLocal === true
           ? {}

@@ -72,13 +72,13 @@ const useCheck = (id: string) => {
 const LastLook = ({ domain: { checked_at: at, state } }: { readonly domain: OwnDomainView }) => (
   <>
     {at === null ? (
-      'Not looked for yet.'
+      'Not checked yet.'
     ) : (
       <>
-        Looked for <Time at={at} />.
+        Last checked <Time at={at} />.
       </>
     )}
-    {state === 'pending' && ' This page follows by itself.'}
+    {state === 'pending' && ' This page updates automatically.'}
   </>
 );
 

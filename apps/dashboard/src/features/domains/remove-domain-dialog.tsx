@@ -91,11 +91,13 @@ const useRemove = () => {
 
 const Consequences = ({ domain: { active_tunnels: active, certificate } }: { readonly domain: OwnDomainView }) => (
   <ul className="list-disc space-y-1.5 pl-5">
-    {active > 0 && <li>{plural(active, 'live tunnel')} at it will be closed within 2 seconds.</li>}
+    {active > 0 && <li>{plural(active, 'live tunnel')} on this domain will be closed within 2 seconds.</li>}
     <li>
-      Visitors get no answer there any more
-      {certificate === null ? '.' : '; its certificate and the key of it are destroyed.'}
+      Visitors can no longer reach the domain
+      {certificate === null ? '.' : '. The certificate and its private key are deleted.'}
     </li>
-    <li>Your DNS stays as it is: remove the records there yourself. To add the domain again, the same records do.</li>
+    <li>
+      Your DNS records are not changed. Remove them at your DNS provider, or keep them to add the domain again later.
+    </li>
   </ul>
 );

@@ -94,7 +94,7 @@ const LabelForm = ({ label, setLabel, create }: LabelFormProps) => {
         maxLength={KEY_LABEL_MAX_CHARACTERS}
         autoComplete="off"
         placeholder="laptop"
-        hint="The device or person that uses it"
+        hint="The device or person using the key"
         error={tried && missing ? 'Enter a label' : null}
         onChange={({ target }) => setLabel(target.value)}
       />

@@ -16,7 +16,7 @@ export const KeyUses = ({ token, label }: KeyUsesProps) => {
   return (
     <div className="space-y-4 border-line border-t pt-4">
       <Choice
-        label="Where you use it"
+        label="Use the key with"
         showLabel
         value={use}
         onChange={setUse}
@@ -37,9 +37,9 @@ const ShellUse = ({ token, label }: KeyUsesProps) => {
   const commands = server === null ? null : keyCommands(token, label, server);
   return (
     <Use
-      title="Put port 3000 online with it"
+      title="Publish port 3000"
       choice={{
-        label: 'How the command gets the key',
+        label: 'Pass the key',
         value: way,
         onChange: setWay,
         options: [
@@ -50,12 +50,12 @@ const ShellUse = ({ token, label }: KeyUsesProps) => {
       note={
         way === 'file'
           ? 'Saves the key in a file only you can read, then starts a tunnel.'
-          : 'Passes the key to this one command. Your shell history may keep it.'
+          : 'Passes the key to this command only. Your shell history may store the key.'
       }
     >
       <CommandLine
         command={commands === null ? null : commands[way === 'file' ? 'withFile' : 'withVariable']}
-        label="Copy the command that starts a tunnel"
+        label="Copy the tunnel command"
       />
     </Use>
   );
@@ -67,7 +67,7 @@ const McpUse = ({ token }: Pick<KeyUsesProps, 'token'>) => {
   const isRemoteOffered = useIsMcpShown() === true;
   const configs = server === null ? null : mcpConfigs(token, window.location.origin, server);
   const choice: ChoiceProps<'stdio' | 'remote'> = {
-    label: 'How the host reaches your tunnels',
+    label: 'Connect the MCP host',
     value: way,
     onChange: setWay,
     options: [
@@ -77,16 +77,16 @@ const McpUse = ({ token }: Pick<KeyUsesProps, 'token'>) => {
   };
   return (
     <Use
-      title="Give a model your tunnels"
+      title="Give an AI agent access to your tunnels"
       choice={isRemoteOffered ? choice : undefined}
       note={
         way === 'stdio' ? (
           <>
-            Add this to the configuration of your MCP host, with your checkout in place of{' '}
-            <code className="font-mono">{CHECKOUT}</code>. A model can open tunnels to ports of this computer.
+            Add this to the configuration of your MCP host. Replace <code className="font-mono">{CHECKOUT}</code> with
+            the path of your checkout. The agent can open tunnels to ports of this computer.
           </>
         ) : (
-          'Nothing to install. A model can see, replay and close, but not open tunnels. A host that can log in by itself needs the URL alone, without a key.'
+          'No installation needed. The agent can list and close tunnels and replay requests, but not open tunnels. MCP hosts that support sign-in need only the URL, not a key.'
         )
       }
     >

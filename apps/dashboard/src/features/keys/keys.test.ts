@@ -71,10 +71,10 @@ it('an MCP host starts a program that is there', () => {
 });
 
 it.each([
-  [{ active_tunnels: 0 }, 'No live tunnel uses this key right now.'],
+  [{ active_tunnels: 0 }, 'No live tunnels use this key.'],
   [{ active_tunnels: 1 }, 'Closes 1 live tunnel within 2 seconds.'],
   [{ active_tunnels: 1200 }, 'Closes 1,200 live tunnels within 2 seconds.'],
-  [{}, 'Closes all tunnels that use this key within 2 seconds.'],
+  [{}, 'Tunnels using this key are closed within 2 seconds.'],
 ])('revoking a key with %j: %s', (key, text) => {
   expect(liveTunnelsText(key)).toBe(text);
 });

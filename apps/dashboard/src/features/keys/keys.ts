@@ -73,8 +73,6 @@ export const keysQuery = (api: PlatformClient) =>
 
 /** What revoking a key does to tunnels that are open with it now. */
 export const liveTunnelsText = ({ active_tunnels: active }: Pick<ApiToken, 'active_tunnels'>): string => {
-  if (active === undefined) return 'Closes all tunnels that use this key within 2 seconds.';
-  return active === 0
-    ? 'No live tunnel uses this key right now.'
-    : `Closes ${plural(active, 'live tunnel')} within 2 seconds.`;
+  if (active === undefined) return 'Tunnels using this key are closed within 2 seconds.';
+  return active === 0 ? 'No live tunnels use this key.' : `Closes ${plural(active, 'live tunnel')} within 2 seconds.`;
 };

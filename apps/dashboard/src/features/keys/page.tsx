@@ -36,7 +36,11 @@ export const KeysPage = () => {
   );
   return (
     <>
-      <PageHead title="Keys" description="Use one key per device so you can revoke it separately." actions={create} />
+      <PageHead
+        title="Keys"
+        description="Use a separate key for every device, so you can revoke keys one by one."
+        actions={create}
+      />
       <Card padded={false}>
         <Loaded query={keys} title="Couldn't load your keys" pending={<KeyTable />} errorClass="p-4 sm:p-5">
           {(list) => <KeyTable keys={list} onRevoke={askToRevoke} create={create} />}
@@ -72,8 +76,8 @@ const KeyTable = ({ keys, onRevoke, create }: KeyTableProps) => {
         rowKey={({ id }) => id}
         empty={
           <Empty icon="keys" title="No keys yet" action={create}>
-            <code className="font-mono">tunnel login</code> makes one for your computer. Create one here for a server or
-            a script.
+            <code className="font-mono">tunnel login</code> creates a key for your computer. Create a key here for a
+            server or a script.
           </Empty>
         }
       />
@@ -129,6 +133,6 @@ const KeyStatus = ({ apiKey }: { readonly apiKey: ApiToken }) => (
     <Badge tone={apiKey.status === 'active' ? 'good' : 'neutral'} dot={apiKey.status === 'active'}>
       {apiKey.status === 'active' ? 'Active' : apiKey.status}
     </Badge>
-    {apiKey.unlimited && <Badge title="An operator lifted the tunnel limit for this key.">No limit</Badge>}
+    {apiKey.unlimited && <Badge title="The operator removed the tunnel limit for this key.">No limit</Badge>}
   </span>
 );

@@ -54,7 +54,7 @@ export const RevokeKeyDialog = ({ apiKey, onClose }: RevokeKeyDialogProps) => {
         <>
           <ul className="list-disc space-y-1.5 pl-5">
             <li>{liveTunnelsText(apiKey)}</li>
-            <li>Clients with this key stop and can't connect again.</li>
+            <li>Clients using this key stop and can't reconnect.</li>
             <li>You can't undo this.</li>
           </ul>
           <p className="text-muted">

@@ -45,7 +45,7 @@ export const NamesPage = () => {
     <>
       <PageHead
         title="Names"
-        description="Names and ports of this server that stay yours, whether or not a tunnel is open."
+        description="Names and ports on this server reserved for your account, even while no tunnel is open."
         actions={reserve}
       />
       <div className="space-y-6">
@@ -89,7 +89,7 @@ const Outcome = ({ keeping }: { readonly keeping: ReturnType<typeof useKeep> }) 
   <div role="status" className="empty:hidden">
     {keeping.isSuccess && (
       <Notice tone="good">
-        <span className="wrap-anywhere">{nameOf(keeping.data)}</span> is reserved. It stays yours until you release it.
+        <span className="wrap-anywhere">{nameOf(keeping.data)}</span> is reserved for your account until you release it.
       </Notice>
     )}
     {keeping.isError && <Problem title={`Couldn't reserve ${nameOf(keeping.variables)}`} error={keeping.error} />}
@@ -118,8 +118,8 @@ const ReservedCard = ({ rows, actions, reserve }: ReservedCardProps) => {
         {...actions}
         {...(rows === undefined ? {} : { rows })}
         empty={
-          <Empty icon="names" title="Nothing reserved yet" action={reserve}>
-            Reserve a name or a port, and no other account can take it while your tunnel is closed.
+          <Empty icon="names" title="No reserved names yet" action={reserve}>
+            Reserve a name or port so that no other account can take it while your tunnel is closed.
           </Empty>
         }
       />
@@ -134,11 +134,11 @@ interface KeptCardProps {
 
 const KeptCard = ({ rows, actions }: KeptCardProps) => (
   <Card
-    title="Kept for now"
-    description="Names your tunnels used, and names you released. No other account can take them yet. Reserve one to keep it."
+    title="Temporarily held"
+    description="Names your tunnels used recently and names you released. Other accounts can't take these names yet. Reserve a name to keep it permanently."
     padded={false}
   >
-    <ReservationTable caption="Names and ports that are kept for now" rows={rows} {...actions} />
+    <ReservationTable caption="Temporarily held names and ports" rows={rows} {...actions} />
   </Card>
 );
 
@@ -159,8 +159,8 @@ const RandomCard = ({ rows, actions }: KeptCardProps) => {
       {open && (
         <>
           <p className="px-4 pb-4 text-muted text-sm sm:px-5">
-            Names we chose for tunnels that asked for none.{' '}
-            {kept !== '' && `Each stays yours for ${kept} after its last use.`}
+            Names assigned to tunnels started without a name.{' '}
+            {kept !== '' && `A random name is held for ${kept} after the last use.`}
           </p>
           <ReservationTable caption="Unused random names" rows={rows} {...actions} />
         </>

@@ -87,12 +87,12 @@ const Consequences = ({ one }: { readonly one: Reservation }) => {
   return (
     <ul className="list-disc space-y-1.5 pl-5">
       {one.active_tunnels > 0 && (
-        <li>A tunnel uses it now and keeps working. The release starts when the tunnel ends.</li>
+        <li>The tunnel in use keeps working. The release takes effect when the tunnel closes.</li>
       )}
-      {kept !== '' && <li>For {kept} no other account can take it, and you can take it back here.</li>}
+      {kept !== '' && <li>For {kept}, no other account can take it, and you can take it back here.</li>}
       <li>
-        {kept === '' ? 'Any account can take it at once' : 'After that any account can take it'}, and gets the visitors,
-        cookies and webhooks that still go there.
+        {kept === '' ? 'Any account can take it immediately' : 'After that, any account can take it'} and will receive
+        the visitors, cookies and webhooks still sent to this address.
       </li>
     </ul>
   );

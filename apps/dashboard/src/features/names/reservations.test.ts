@@ -98,8 +98,8 @@ it.each([
 
 it.each([
   [1, 3, '1 of 3 on your free plan.'],
-  [3, 3, '3 of 3 on your free plan. Release one to reserve another.'],
-  [5, 3, '5 reserved; your free plan has 3. They stay yours until you release them.'],
+  [3, 3, '3 of 3 on your free plan. Release a name or port to reserve another.'],
+  [5, 3, '5 reserved; your free plan includes 3. Existing reservations stay until you release them.'],
   [5, null, '5 reserved. Your free plan has no limit.'],
 ])('%i reserved of %j: %s', (reserved, limit, text) => {
   expect(limitText(reserved, 'free', limit)).toBe(text);

@@ -91,9 +91,9 @@ const spanText = (seconds: number): string => {
 export const limitText = (reserved: number, plan: string, limit: number | null): string => {
   if (limit === null) return `${reserved} reserved. Your ${plan} plan has no limit.`;
   if (reserved > limit)
-    return `${reserved} reserved; your ${plan} plan has ${limit}. They stay yours until you release them.`;
+    return `${reserved} reserved; your ${plan} plan includes ${limit}. Existing reservations stay until you release them.`;
   const text = `${reserved} of ${limit} on your ${plan} plan.`;
-  return reserved === limit ? `${text} Release one to reserve another.` : text;
+  return reserved === limit ? `${text} Release a name or port to reserve another.` : text;
 };
 
 type Addressed = Pick<TunnelLogEntry, 'protocol' | 'label' | 'region_id'>;

@@ -111,7 +111,7 @@ const ReserveForm = ({ id, reserving: { isPending, error, mutate, reset } }: Res
         autoCorrect="off"
         spellCheck={false}
         placeholder={isName ? 'shop' : 'Any free port'}
-        hint={isName ? <AddressHint label={label.trim()} region={regions[0]} /> : 'Leave it empty to get a free one'}
+        hint={isName ? <AddressHint label={label.trim()} region={regions[0]} /> : 'Leave empty for any free port'}
         error={atLabel}
         onChange={({ target }) => {
           setLabel(target.value);
@@ -144,7 +144,7 @@ const AddressHint = ({ label, region }: { readonly label: string; readonly regio
   if (region === undefined || region.http_url === '') return <>Letters a-z, digits and hyphens</>;
   return (
     <span className="wrap-anywhere">
-      Visitors come to {(label || 'shop').toLowerCase()}.{new URL(region.http_url).host}
+      Public URL: {(label || 'shop').toLowerCase()}.{new URL(region.http_url).host}
     </span>
   );
 };
@@ -177,14 +177,14 @@ const Reserved = ({ made }: { readonly made: Reservation }) => {
   return (
     <>
       <p ref={address} tabIndex={-1} className="focus-visible:outline-none">
-        <span className="wrap-anywhere font-medium">{addressText(made) || nameOf(made)}</span> is yours until you
+        <span className="wrap-anywhere font-medium">{addressText(made) || nameOf(made)}</span> is reserved until you
         release it.
       </p>
       <div>
-        <p className="mb-1.5">Use it:</p>
+        <p className="mb-1.5">Start a tunnel with it:</p>
         <CommandLine
           command={isPending ? null : tunnelCommand(clientWords(made), serverOf(made, regions ?? NO_REGIONS))}
-          label="Copy the command that uses it"
+          label="Copy the command"
         />
       </div>
       <InstallClient />

@@ -35,7 +35,7 @@ export const FirstRunPage = ({ onLeave }: { readonly onLeave: () => void }) => {
     <>
       <PageHead
         title="Get started"
-        description="Run these three commands. We'll check them off."
+        description="Run three commands. This page follows your progress."
         actions={
           <Button kind={isOver ? 'primary' : 'quiet'} onClick={onLeave}>
             {isOver ? 'Go to overview' : 'Skip'}
@@ -71,14 +71,14 @@ const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
   const email = useQuery(meQuery(useApi())).data?.email;
   return (
     <ol className="space-y-8">
-      <FirstRunStep number={1} title="Log in" step={run.key}>
+      <FirstRunStep number={1} title="Sign in" step={run.key}>
         <CommandLine
           command={email === undefined ? null : loginCommand(window.location.origin, email)}
-          label="Copy the command that logs in"
+          label="Copy the sign-in command"
         />
         <p className="mt-2 text-muted text-sm">
-          It asks for your password and saves an API key in <code className="font-mono">~/.tunnel</code>. You can also
-          create one{' '}
+          You'll be asked for your password. The client saves an API key in <code className="font-mono">~/.tunnel</code>
+          . You can also create a key{' '}
           <Link to="/keys" className="rounded-sm text-accent underline underline-offset-2">
             in Keys
           </Link>
@@ -96,22 +96,16 @@ const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
             inputMode="numeric"
             autoComplete="off"
             value={typed}
-            hint="Enter its port and skip this command"
+            hint="Enter the port and skip this command"
             error={port === null ? 'Use a port from 1 to 65535' : null}
             onChange={({ target }) => setTyped(target.value)}
           />
         </div>
-        <CommandLine
-          command={port === null ? null : localServiceCommand(port)}
-          label="Copy the command that starts a server"
-        />
+        <CommandLine command={port === null ? null : localServiceCommand(port)} label="Copy the server command" />
       </FirstRunStep>
       <FirstRunStep number={3} title="Go live" step={run.tunnel}>
-        <CommandLine
-          command={port === null ? null : httpTunnelCommand(port)}
-          label="Copy the command that starts a tunnel"
-        />
-        <p className="mt-2 text-muted text-sm">Run it in another terminal. Ctrl-C stops it.</p>
+        <CommandLine command={port === null ? null : httpTunnelCommand(port)} label="Copy the tunnel command" />
+        <p className="mt-2 text-muted text-sm">Run this in another terminal. Press Ctrl-C to stop the tunnel.</p>
         <NoEdge />
       </FirstRunStep>
     </ol>
@@ -138,7 +132,7 @@ const Address = ({ tunnel, run }: AddressProps) => (
   <Card title="Your public URL">
     <div role="status" className="space-y-3">
       {tunnel === undefined ? (
-        <p className="text-muted">It appears here when your tunnel is live.</p>
+        <p className="text-muted">The URL appears here when your tunnel is live.</p>
       ) : (
         <>
           <p className="flex items-center gap-1 font-medium">
@@ -158,9 +152,13 @@ const Address = ({ tunnel, run }: AddressProps) => (
 );
 
 const Visit = ({ run: { visit }, isLive }: { readonly run: FirstRun; readonly isLive: boolean }) => {
-  if (visit === 'answered') return <Notice tone="good">Your first request came through.</Notice>;
-  if (visit === 'lost') return <Notice tone="warn">A request came, but your server didn't answer.</Notice>;
-  return isLive ? <p>Open it to send the first request.</p> : <p className="text-muted">Your tunnel has stopped.</p>;
+  if (visit === 'answered') return <Notice tone="good">Your first request arrived.</Notice>;
+  if (visit === 'lost') return <Notice tone="warn">A request arrived, but your server didn't respond.</Notice>;
+  return isLive ? (
+    <p>Open the URL to send the first request.</p>
+  ) : (
+    <p className="text-muted">Your tunnel has stopped.</p>
+  );
 };
 
 interface FirstRunStepProps {

@@ -39,7 +39,7 @@ it('an answer of the edge is none of the service, and says what is missing', () 
 
 it('a key that was used tells nothing about a client that runs', () => {
   expect(read({ keys: [key(null)] }).key.note).toBe('API key “first” created. Not used yet.');
-  expect(read({ keys: [key(AT)] }).key.note).toBe('API key “first” created. It has been used.');
+  expect(read({ keys: [key(AT)] }).key.note).toBe('API key “first” created. Already used.');
   expect(read({ keys: [key(null)] }).tunnel.note).toBe('Waiting for your first tunnel');
   expect(read({ keys: [key(AT)] }).tunnel.note).toBe('Waiting for your first tunnel');
 });

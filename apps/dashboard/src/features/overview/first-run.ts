@@ -41,20 +41,20 @@ export const readFirstRun = (data: FirstRunData, port: number): FirstRun => {
 
 const keyStep = ({ keys, tunnel }: FirstRunData): Step => {
   const key = keys.find(({ last_used_at }) => last_used_at !== null) ?? keys[0];
-  if (key === undefined) return { isDone: false, note: 'Waiting for you to log in' };
+  if (key === undefined) return { isDone: false, note: 'Waiting for you to sign in' };
   // The time of its use is written a little later than the tunnel.
   const isUsed = key.last_used_at !== null || tunnel !== undefined;
-  return { isDone: true, note: `API key “${key.label}” created. ${isUsed ? 'It has been used.' : 'Not used yet.'}` };
+  return { isDone: true, note: `API key “${key.label}” created. ${isUsed ? 'Already used.' : 'Not used yet.'}` };
 };
 
 /** Nobody but the client sees the service: that it runs is known once it has answered. */
 const serviceStep = ({ requests, tunnel }: FirstRunData, port: number): Step => {
   // An edge that keeps no requests counts them all the same.
   const isCountedOnly = requests.length === 0 && (tunnel?.request_count ?? 0) > 0;
-  if (isCountedOnly || requests.some(isAnswered)) return { isDone: true, note: 'Your server answered.' };
+  if (isCountedOnly || requests.some(isAnswered)) return { isDone: true, note: 'Your server responded.' };
   const failed = requests.find(({ error }) => error !== null);
   if (failed !== undefined) {
-    const note = `Nothing answers on port ${port} (${failed.error}). Start your server, then open the URL again.`;
+    const note = `No response on port ${port} (${failed.error}). Start your server, then open the URL again.`;
     return { isDone: false, note, isTrouble: true };
   }
   return { isDone: false, note: 'Waiting for the first request' };

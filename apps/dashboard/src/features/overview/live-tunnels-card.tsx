@@ -21,7 +21,7 @@ export const LiveTunnelsCard = ({ recent = [] }: { readonly recent: readonly Tun
   return (
     <LoadedCard
       title={isQuiet ? 'Recent tunnels' : 'Live tunnels'}
-      {...(isQuiet ? { description: 'No tunnel is live right now.' } : {})}
+      {...(isQuiet ? { description: 'No live tunnels.' } : {})}
       actions={
         <Link to="/tunnels" className="rounded-sm text-accent text-sm underline-offset-2 hover:underline">
           All tunnels

@@ -127,7 +127,7 @@ const NoTunnels = ({ onBegin }: { readonly onBegin: () => void }) => (
         </Button>
       }
     >
-      Start a tunnel, and its traffic shows here.
+      Start a tunnel to see its traffic here.
     </Empty>
   </Card>
 );

@@ -25,11 +25,11 @@ it('tells of a full limit, of pools without a healthy member, and of silent regi
   expect(keysOf({ usage: usage(3, 3) })).toEqual(['limit']);
   const pools = { groups: [pool('shop', 0), pool('api', 1)], warnings: ['region eu did not answer'] };
   expect(keysOf({ pools })).toEqual(['zero-healthy', 'region eu did not answer']);
-  expect(warningsOf({ pools })[0]?.text).toContain('Pool shop');
+  expect(warningsOf({ pools })[0]?.text).toContain('Group shop');
   expect(warningsOf({ pools })[1]?.text).toBe('Region eu did not answer.');
   expect(warningsOf({ usage: usage(1000, 1000) })[0]?.text).toContain('All 1,000 tunnels');
   const both = { groups: [pool('shop', 0), pool('api', 0)], warnings: [] };
-  expect(warningsOf({ pools: both })[0]?.text).toContain('2 pools');
+  expect(warningsOf({ pools: both })[0]?.text).toContain('2 groups');
 });
 
 it('tells of the cap and of a failed payment', () => {

@@ -38,14 +38,14 @@ const poolWarnings = ({ groups, warnings }: PlatformPools): Warning[] => {
             tone: 'bad',
             text:
               down.length === 1
-                ? `Pool ${first.name} has no healthy members. Its visitors get a 502.`
-                : `${plural(down.length, 'pool')} have no healthy members. Their visitors get a 502.`,
+                ? `Group ${first.name} has no healthy members. Visitors get a 502 error.`
+                : `${plural(down.length, 'group')} have no healthy members. Visitors get a 502 error.`,
             to: '/pools',
-            link: 'See pools',
+            link: 'See groups',
           },
         ];
   const silent = warnings.map(
-    (text): Warning => ({ key: text, tone: 'warn', text: sentence(text), to: '/pools', link: 'See pools' }),
+    (text): Warning => ({ key: text, tone: 'warn', text: sentence(text), to: '/pools', link: 'See groups' }),
   );
   return [...zero, ...silent];
 };
@@ -59,8 +59,8 @@ const costWarnings = (cost: CostStatus, used: CostUsage | undefined): Warning[] 
   }
   const { tone } = viewCost(cost, used);
   if (tone === 'bad')
-    add('cap', 'bad', 'You reached your spend limit. Tunnels stop until you raise it or the month ends.');
-  if (tone === 'warn') add('cap', 'warn', 'You used more than 80 % of your spend limit.');
+    add('cap', 'bad', 'You reached your spend limit. Your tunnels stop until you raise the limit or the month ends.');
+  if (tone === 'warn') add('cap', 'warn', 'You have used more than 80 % of your spend limit.');
   return found;
 };
 
@@ -71,7 +71,7 @@ const limitWarnings = ({ active_tunnels: active, tunnel_limit: limit, plan }: Us
         {
           key: 'limit',
           tone: 'warn',
-          text: `All ${countText(limit)} tunnels of your ${plan} plan are in use. Stop one to start another.`,
+          text: `All ${countText(limit)} tunnels of your ${plan} plan are in use. Stop a tunnel to start another.`,
           to: '/tunnels',
           link: 'See tunnels',
         },

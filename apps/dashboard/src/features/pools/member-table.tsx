@@ -19,10 +19,11 @@ const HEADS = [
     name: 'Share',
     width: 'w-[22%]',
     note: 'chosen at random',
-    title: 'Of what the members here now have served. Each new connection goes to a healthy one, chosen at random.',
+    title:
+      'Share of the traffic served by the current members. Every new connection goes to a healthy member, chosen at random.',
   },
-  { name: 'Carried', width: 'w-[9%]', title: 'In and out since it joined', end: true },
-  { name: 'Outages', width: 'w-[9%]', title: 'Times it became unhealthy since it joined', end: true },
+  { name: 'Carried', width: 'w-[9%]', title: 'Bytes in and out since the member joined', end: true },
+  { name: 'Outages', width: 'w-[9%]', title: 'How often the member became unhealthy since joining', end: true },
   { name: 'Connected', width: 'w-[11%]', end: true },
 ] as const satisfies readonly { name: string; width: string; note?: string; title?: string; end?: boolean }[];
 
@@ -34,7 +35,7 @@ export const MemberTable = ({ group }: { readonly group: GroupSummary }) => {
     <>
       <div className="overflow-x-auto">
         <table className="cards w-full border-collapse text-left sm:min-w-4xl sm:table-fixed">
-          <caption className="sr-only">Members of the pool {group.name}</caption>
+          <caption className="sr-only">Members of the group {group.name}</caption>
           <thead>
             <tr className="border-line border-y bg-page">
               {HEADS.map((head) => (
@@ -90,7 +91,7 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
         >
           {originText(member) || member.tunnel_id}
         </Link>
-        <span className="block break-all text-muted text-sm" title="Where its client connects from">
+        <span className="block break-all text-muted text-sm" title="Address of the client">
           {member.client_addr}
         </span>
       </span>
@@ -130,14 +131,14 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
 const Health = ({ member }: { readonly member: GroupMemberSummary }) => {
   if (member.healthy) {
     return (
-      <Badge tone="good" dot title="It gets new connections.">
+      <Badge tone="good" dot title="Receives new connections">
         Healthy
       </Badge>
     );
   }
   return (
     <span className="inline-block min-w-0">
-      <Badge tone="bad" title="It gets no new connections until its health check passes.">
+      <Badge tone="bad" title="Receives no new connections until the health check passes">
         ✕ Unhealthy
       </Badge>
       <span className="wrap-anywhere mt-0.5 block text-muted text-xs">{failureText(member)}</span>
@@ -148,7 +149,7 @@ const Health = ({ member }: { readonly member: GroupMemberSummary }) => {
 const Alert = ({ last }: { readonly last: GroupMemberSummary['last_alert'] }) => (
   <span
     className={`block whitespace-normal text-xs ${last === undefined || last.outcome === 'delivered' ? 'text-muted' : 'text-bad'}`}
-    title="We call its webhook when no member is healthy."
+    title="We send an alert to the member's webhook when no member is healthy."
   >
     {alertText(last)}
     {last !== undefined && (
@@ -162,9 +163,9 @@ const Alert = ({ last }: { readonly last: GroupMemberSummary['last_alert'] }) =>
 const Check = ({ member }: { readonly member: GroupMemberSummary }) => (
   <span className="inline-block whitespace-nowrap">
     {member.health_check_kind === undefined ? (
-      <span title="Without a health check a member is healthy while it is connected.">None</span>
+      <span title="Without a health check, a connected member always counts as healthy.">None</span>
     ) : (
-      <span title="Its client checks the local service.">{member.health_check_kind.toUpperCase()}</span>
+      <span title="The client checks the local service.">{member.health_check_kind.toUpperCase()}</span>
     )}
     {member.has_alert_webhook && <Alert last={member.last_alert} />}
   </span>

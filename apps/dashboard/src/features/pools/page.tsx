@@ -33,10 +33,10 @@ export const PoolsPage = () => {
   return (
     <>
       <PageHead
-        title="Pools"
-        description="Pools (groups of tunnels) share one address. Each new connection goes to a healthy member, chosen at random."
+        title="Groups"
+        description="Tunnels in a group share a public address. Every new connection goes to a healthy member, chosen at random."
       />
-      <Loaded query={pools} title="Couldn't load your pools" pending={<PoolsPending />}>
+      <Loaded query={pools} title="Couldn't load your groups" pending={<PoolsPending />}>
         {(snapshot) => <PoolsPanel snapshot={snapshot} />}
       </Loaded>
     </>
@@ -67,7 +67,11 @@ const PoolsPanel = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
           <Filters {...{ snapshot, text, setText, shown, setShown }} />
           {groups.length === 0 ? (
             <Card padded={false}>
-              <Empty icon="search" title="No matching pools" action={<Button onClick={showAll}>Show all pools</Button>}>
+              <Empty
+                icon="search"
+                title="No matching groups"
+                action={<Button onClick={showAll}>Show all groups</Button>}
+              >
                 Try a name, an address, a region, a computer or a tunnel ID.
               </Empty>
             </Card>
@@ -103,7 +107,7 @@ const Filters = ({ snapshot, text, setText, shown, setShown }: FiltersProps) => 
         />
         <input
           type="search"
-          aria-label="Filter pools"
+          aria-label="Filter groups"
           placeholder="Filter by name or computer"
           value={text}
           onChange={({ target }) => setText(target.value)}
@@ -111,7 +115,7 @@ const Filters = ({ snapshot, text, setText, shown, setShown }: FiltersProps) => 
         />
       </div>
       <Choice
-        label="Which pools"
+        label="Groups to show"
         value={shown}
         onChange={setShown}
         options={[
@@ -120,7 +124,7 @@ const Filters = ({ snapshot, text, setText, shown, setShown }: FiltersProps) => 
         ]}
       />
       <p className="text-muted text-sm sm:ml-auto">
-        {plural(groups.length, 'pool')}, {healthy} of {plural(members, 'member')} healthy
+        {plural(groups.length, 'group')}, {healthy} of {plural(members, 'member')} healthy
       </p>
     </div>
   );
@@ -147,9 +151,9 @@ const PoolNotices = ({ snapshot }: { readonly snapshot: PoolsSnapshot }) => {
       {down.length > 0 && (
         <Notice tone="bad">
           <strong className="font-semibold">
-            {plural(down.length, 'pool has', 'pools have')} no healthy member: {namesOf(down)}.
+            {plural(down.length, 'group has', 'groups have')} no healthy members: {namesOf(down)}.
           </strong>{' '}
-          Visitors get an error (502).
+          Visitors get a 502 error.
         </Notice>
       )}
       {snapshot.warnings.map((warning) => (
@@ -169,7 +173,8 @@ const RegionNotice = ({ warning, snapshot }: { readonly warning: string; readonl
         sentence(warning)
       ) : (
         <>
-          Region {region} did not answer. You see its pools as they were <span aria-hidden="true">{age} ago</span>
+          Region {region} did not answer. Groups in this region are shown as of{' '}
+          <span aria-hidden="true">{age} ago</span>
           <span className="sr-only">before</span>.
         </>
       )}

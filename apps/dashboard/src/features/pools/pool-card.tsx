@@ -100,8 +100,8 @@ const Address = ({ group, address }: Pick<PoolCardProps, 'group' | 'address'>) =
 const StaleBadge = ({ since }: { readonly since: number }) => {
   const age = useNow((now) => durationText(now - since));
   return (
-    <Badge tone="warn" title="Its region did not answer.">
-      As it was {age} ago
+    <Badge tone="warn" title="The region of this group did not answer.">
+      As of {age} ago
     </Badge>
   );
 };
@@ -111,18 +111,20 @@ const DownNotice = ({ members }: { readonly members: number }) => (
   <p className="flex gap-2.5 border-bad/30 border-y bg-bad-soft px-4 py-2.5 sm:px-5">
     <Icon name="warning" className="mt-[3px] size-4 text-bad" />
     <span>
-      <strong className="font-semibold text-bad">No healthy member.</strong>{' '}
-      {members === 1 ? 'Its only member fails' : `All ${countText(members)} members fail`} the health check. Visitors
-      get an error (502) until one is back.
+      <strong className="font-semibold text-bad">No healthy members.</strong>{' '}
+      {members === 1 ? 'The only member fails' : `All ${countText(members)} members fail`} the health check. Visitors
+      get a 502 error until a member recovers.
     </span>
   </p>
 );
 
 const PoolNumbers = ({ group }: { readonly group: GroupSummary }) => (
   <p className="basis-full text-muted text-sm">
-    <span title="Since the pool began, members that left included">{plural(group.total_dispatches, 'connection')}</span>
+    <span title="Since the group was created, including former members">
+      {plural(group.total_dispatches, 'connection')}
+    </span>
     <Dot />
-    <span title="Times a member became unhealthy since the pool began, members that left included">
+    <span title="How often a member became unhealthy since the group was created, including former members">
       {plural(group.total_health_failures, 'outage')}
     </span>
     <Dot />

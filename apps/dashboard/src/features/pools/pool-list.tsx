@@ -36,7 +36,7 @@ export const PoolList = ({ groups, staleSince, regions }: PoolListProps) => {
     overscan: 3,
   });
   return (
-    <ul ref={list} aria-label="Pools" className="relative" style={{ height: virtualizer.getTotalSize() }}>
+    <ul ref={list} aria-label="Groups" className="relative" style={{ height: virtualizer.getTotalSize() }}>
       {virtualizer.getVirtualItems().map(({ index, key, start }) => {
         const group = groups[index];
         if (group === undefined) return null;

@@ -12,7 +12,7 @@ const memberCommand = (port: number): string =>
 
 const STEPS: readonly { readonly text: string; readonly command: string }[] = [
   {
-    text: 'Make a group key. Copy the file to every computer of the group.',
+    text: 'Create a group key. Copy the file to every computer in the group.',
     command: `(umask 077 && ${tunnelCommand('group-key')} > ${KEY_FILE})`,
   },
   {
@@ -20,15 +20,15 @@ const STEPS: readonly { readonly text: string; readonly command: string }[] = [
     command: memberCommand(3000),
   },
   {
-    text: 'Start another one, here or on another computer with the group key.',
+    text: 'Start a second member, on this computer or on another computer with the group key.',
     command: memberCommand(3001),
   },
 ];
 
 export const PoolsEmpty = () => (
   <Card padded={false}>
-    <Empty icon="pools" title="No pools yet">
-      <p>Balance traffic across several tunnels.</p>
+    <Empty icon="pools" title="No groups yet">
+      <p>Use a group to balance traffic across several tunnels.</p>
     </Empty>
     <ol className="mx-auto max-w-2xl space-y-5 px-4 pb-10 sm:px-5">
       {STEPS.map(({ text, command }, index) => (
@@ -40,7 +40,7 @@ export const PoolsEmpty = () => (
         </li>
       ))}
       <li className="list-none text-muted text-sm">
-        Run <code className="font-mono">tunnel login</code> once on each computer, or use an API key from{' '}
+        Run <code className="font-mono">tunnel login</code> once on every computer, or use an API key from{' '}
         <Link to="/keys" className="rounded-sm text-accent underline underline-offset-2">
           Keys
         </Link>

@@ -14,7 +14,7 @@ import {
   silentRegions,
 } from './pools.ts';
 
-const SILENT = 'region far did not answer: its pools are missing here';
+const SILENT = 'region far did not answer: groups in this region are missing';
 const namesOf = ({ groups }: { readonly groups: readonly { readonly name: string }[] }) =>
   groups.map(({ name }) => name);
 
@@ -129,5 +129,5 @@ it('nothing served: no shares, and no division by zero', () => {
 it('says what is counted', () => {
   expect([servedText(1, 'http'), servedText(1234, 'http')]).toEqual(['1 request', '1,234 requests']);
   expect([servedText(1, 'tcp'), servedText(2, 'tcp')]).toEqual(['1 connection', '2 connections']);
-  expect(shareText(0.75, 30, 'tcp')).toBe('75 % of what the pool has served: 30 connections');
+  expect(shareText(0.75, 30, 'tcp')).toBe("75 % of the group's traffic: 30 connections");
 });

@@ -132,8 +132,8 @@ export const poolAddress = (group: GroupSummary, region: UsageRegion | undefined
 const ALERT_TEXTS = {
   delivered: 'alert delivered',
   failed: 'alert not delivered',
-  refused: 'alert address refused',
-  dropped: 'alert dropped: too many',
+  refused: 'alert address not allowed',
+  dropped: 'alert dropped: too many alerts',
 } as const;
 
 /** What became of the last alert to a member's webhook. */
@@ -157,4 +157,4 @@ export const servedText = (count: number, protocol: GroupProtocol): string =>
   plural(count, protocol === 'tcp' ? 'connection' : 'request');
 
 export const shareText = (share: number, count: number, protocol: GroupProtocol): string =>
-  `${percentText(share)} of what the pool has served: ${servedText(count, protocol)}`;
+  `${percentText(share)} of the group's traffic: ${servedText(count, protocol)}`;

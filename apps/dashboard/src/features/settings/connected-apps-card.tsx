@@ -18,7 +18,7 @@ export const ConnectedAppsCard = () => {
   return (
     <LoadedCard
       title="Connected apps"
-      description="MCP hosts and other apps you gave access to"
+      description="MCP hosts and other apps with access to your account"
       query={apps}
       problem="Couldn't load your connected apps"
       pending={<Apps />}
@@ -35,11 +35,13 @@ const NoApps = ({ hasMcp }: { readonly hasMcp: boolean }) => (
   <div className="max-w-prose space-y-2 px-4 pb-4 sm:px-5 sm:pb-5">
     {hasMcp ? (
       <>
-        <p className="text-muted">None. Add this URL to an MCP host, and it sends you here to ask for access.</p>
+        <p className="text-muted">
+          No connected apps. Add this URL to an MCP host to connect it. You'll be asked to allow access.
+        </p>
         <CodeBlock text={`${window.location.origin}/mcp`} label="Copy the URL for MCP hosts" />
       </>
     ) : (
-      <p className="text-muted">None. Access for MCP hosts is turned off on this server.</p>
+      <p className="text-muted">No connected apps. Access for MCP hosts is turned off on this server.</p>
     )}
   </div>
 );
@@ -52,7 +54,7 @@ interface AppsProps {
 
 const Apps = ({ grants, onDisconnect = () => {} }: AppsProps) => (
   <Table
-    caption="Apps you gave access to"
+    caption="Connected apps"
     columns={columnsFor(onDisconnect)}
     rows={grants}
     rowKey={({ id }) => id}
@@ -136,7 +138,7 @@ const DisconnectDialog = ({ grant, onClose }: DisconnectDialogProps) => {
         </>
       }
     >
-      <p>It loses access within 2 seconds and has to ask you again. Your tunnels keep working.</p>
+      <p>The app loses access within 2 seconds and must ask for access again. Your tunnels keep working.</p>
       <MaybeProblem error={error} />
     </Dialog>
   );

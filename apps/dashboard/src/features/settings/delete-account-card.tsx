@@ -16,8 +16,8 @@ export const DeleteAccountCard = () => {
       title="Delete account"
       description={
         hasPassword
-          ? 'Stops your tunnels and erases your data.'
-          : `This account signs in with ${me.auth_method}. Ask whoever runs this server to delete it.`
+          ? 'Stops your tunnels and permanently deletes your data.'
+          : `This account signs in with ${me.auth_method}. Ask the operator of this server to delete the account.`
       }
       actions={hasPassword && <Button onClick={() => setOpen(true)}>Delete account</Button>}
       padded={false}
@@ -51,14 +51,16 @@ const DeleteDialog = ({ open, email, onClose }: DeleteDialogProps) => {
       onSubmit={(field) => deleting.mutate(field(CURRENT_PASSWORD))}
     >
       <ul className="list-disc space-y-1.5 pl-5">
-        <li>Your live tunnels stop within 2 seconds. Some days later others can take your names and ports.</li>
-        <li>Your API keys, log-ins and connected apps stop working on every device.</li>
-        <li>Your subscription ends. Invoices stay, as tax law requires.</li>
+        <li>
+          Your live tunnels stop within 2 seconds. After a few days, other accounts can take your names and ports.
+        </li>
+        <li>You are signed out everywhere. Your API keys and connected apps stop working.</li>
+        <li>Your subscription ends. We keep your invoices, as required by tax law.</li>
         <li>
           We erase <span className="break-all">{email === '' ? 'your email' : email}</span>, your name and your tunnel
           history.
         </li>
-        <li>This can't be undone.</li>
+        <li>You can't undo this.</li>
       </ul>
     </AccountDialog>
   );

@@ -60,11 +60,11 @@ const LogOutCard = () => {
   const { session } = useApp();
   return (
     <Card
-      title="Log out"
-      description="Logs out all tabs of this browser. Tunnels and API keys keep working."
+      title="Sign out"
+      description="Signs you out in every tab of this browser. Tunnels and API keys keep working."
       actions={
         // The page forgets in any case; a platform that is away forgets when the session runs out.
-        <Button onClick={() => void session.signOut().catch(() => {})}>Log out</Button>
+        <Button onClick={() => void session.signOut().catch(() => {})}>Sign out</Button>
       }
       padded={false}
     />

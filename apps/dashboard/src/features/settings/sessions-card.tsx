@@ -28,20 +28,20 @@ export const SessionsCard = () => {
   return (
     <Card
       title="Devices"
-      description="Where you're logged in. Signing out can take up to 15 minutes."
+      description="Devices signed in to your account. Signing out a device can take up to 15 minutes."
       padded={false}
       actions={
         <Button size="small" disabled={others.length === 0} onClick={() => setConfirming(true)}>
-          Log out other devices
+          Sign out everywhere else
         </Button>
       }
     >
       {(one.error !== null || all.data !== undefined) && (
         <div className="space-y-3 px-4 pb-4 sm:px-5">
-          {one.error !== null && <Problem title="That device is still logged in" error={one.error} />}
+          {one.error !== null && <Problem title="Couldn't sign out the device" error={one.error} />}
           {all.data !== undefined && (
             <Notice tone="good" live>
-              Logged out of {plural(all.data, 'device')}.
+              Signed out of {plural(all.data, 'device')}.
             </Notice>
           )}
         </div>
@@ -77,7 +77,7 @@ const EndOthersDialog = ({ open, others, ending, onClose }: EndOthersDialogProps
   return (
     <Dialog
       {...{ open, onClose: close, dismissable: !ending.isPending }}
-      title={`Log out ${plural(count, 'other device')}?`}
+      title={`Sign out of ${plural(count, 'other device')}?`}
       footer={
         <>
           <Button disabled={ending.isPending} onClick={close}>
@@ -88,14 +88,14 @@ const EndOthersDialog = ({ open, others, ending, onClose }: EndOthersDialogProps
             pending={ending.isPending}
             onClick={() => ending.mutate(others, { onSuccess: () => onClose() })}
           >
-            Log out
+            Sign out
           </Button>
         </>
       }
     >
       <p>
-        Browsers and <code className="font-mono">tunnel login</code> on those devices have to log in again. Tunnels and
-        API keys keep working.
+        You'll need to sign in again in the browsers and clients (<code className="font-mono">tunnel login</code>) on
+        these devices. Tunnels and API keys keep working.
       </p>
       <MaybeProblem error={ending.error} />
     </Dialog>
@@ -108,13 +108,7 @@ interface SessionsProps {
 }
 
 const Sessions = ({ columns, list }: SessionsProps) => (
-  <Table
-    caption="Devices where you're logged in"
-    columns={columns}
-    rows={list}
-    rowKey={({ id }) => id}
-    skeletonRows={2}
-  />
+  <Table caption="Signed-in devices" columns={columns} rows={list} rowKey={({ id }) => id} skeletonRows={2} />
 );
 
 const columnsFor = (
@@ -129,7 +123,7 @@ const columnsFor = (
   },
   { key: 'address', header: 'IP address', cell: ({ address }) => <span className="break-all">{address}</span> },
   { key: 'used', header: 'Last active', cell: ({ last_used_at }) => <Time at={last_used_at} /> },
-  { key: 'since', header: 'Logged in', cell: ({ created_at }) => <Time at={created_at} /> },
+  { key: 'since', header: 'Signed in', cell: ({ created_at }) => <Time at={created_at} /> },
   {
     key: 'end',
     header: 'Action',
@@ -140,11 +134,11 @@ const columnsFor = (
       ) : (
         <Button
           size="small"
-          aria-label={`Log out ${programName(session.user_agent)} at ${session.address}`}
+          aria-label={`Sign out ${programName(session.user_agent)} at ${session.address}`}
           pending={ending.some(({ id }) => id === session.id)}
           onClick={() => end(session)}
         >
-          Log out
+          Sign out
         </Button>
       ),
   },

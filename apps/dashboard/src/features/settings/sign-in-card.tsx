@@ -99,7 +99,7 @@ const PasswordDialog = ({ open, onClose, onDone }: ChangeProps) => {
       session.signIn(token);
       for (const queryKey of [SESSIONS_KEY, GRANTS_KEY]) void queries.invalidateQueries({ queryKey });
       close();
-      onDone(ended === 0 ? 'Password changed.' : `Password changed. Logged out of ${plural(ended, 'other device')}.`);
+      onDone(ended === 0 ? 'Password changed.' : `Password changed. Signed out of ${plural(ended, 'other device')}.`);
     },
     gcTime: 0,
   });
@@ -127,7 +127,7 @@ const PasswordDialog = ({ open, onClose, onDone }: ChangeProps) => {
       }
     >
       <p className="text-muted">
-        Your other devices are logged out, and connected apps lose access. Tunnels and API keys keep working.
+        Your other devices are signed out, and connected apps lose access. Tunnels and API keys keep working.
       </p>
     </AccountDialog>
   );
@@ -140,7 +140,9 @@ const EmailDialog = ({ open, onClose, onDone }: ChangeProps) => {
     mutationFn: (body: EmailChange) => api.changeEmail(body),
     onSuccess: (_answer, { new_email }) => {
       close();
-      onDone(`Check ${new_email.trim()}: open the link we sent there to finish. Until then nothing changes.`);
+      onDone(
+        `We sent a link to ${new_email.trim()}. Open it to finish the change. Until then, your current address stays in use.`,
+      );
     },
     gcTime: 0,
   });
@@ -156,7 +158,7 @@ const EmailDialog = ({ open, onClose, onDone }: ChangeProps) => {
       onSubmit={(field) => changing.mutate({ password: field(CURRENT_PASSWORD), new_email: field('new_email') })}
       more={<TextField label="New email" name="new_email" type="email" autoComplete="email" required error={atNew} />}
     >
-      <p className="text-muted">We'll send a link to the new address and a note to the old one.</p>
+      <p className="text-muted">We'll send a link to the new address and a notice to your current address.</p>
     </AccountDialog>
   );
 };

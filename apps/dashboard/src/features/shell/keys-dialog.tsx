@@ -14,7 +14,7 @@ const keyHelp = (): readonly { readonly title: string; readonly rows: readonly K
     title: 'Everywhere',
     rows: [
       { keys: [`${modifierName()} K`], text: 'Search pages, tunnels and domains' },
-      { keys: ['?'], text: 'Show these keys' },
+      { keys: ['?'], text: 'Show keyboard shortcuts' },
       { keys: ['Esc'], text: 'Close a dialog' },
     ],
   },

@@ -6,7 +6,7 @@ it('a phone has five tabs', () => {
     'Overview',
     'Tunnels',
     'Domains',
-    'Pools',
+    'Groups',
     'Settings',
   ]);
 });

@@ -6,7 +6,7 @@ export const NAV_PAGES = [
   { to: '/tunnels', label: 'Tunnels', icon: 'tunnels', section: '/tunnels' },
   { to: '/domains', label: 'Domains', icon: 'domains', section: '/domains' },
   { to: '/names', label: 'Names', icon: 'names', section: '/domains' },
-  { to: '/pools', label: 'Pools', icon: 'pools', section: '/pools' },
+  { to: '/pools', label: 'Groups', icon: 'pools', section: '/pools' },
   { to: '/keys', label: 'Keys', icon: 'keys', section: '/settings' },
   { to: '/billing', label: 'Billing', icon: 'billing', section: '/settings' },
   { to: '/settings', label: 'Settings', icon: 'settings', section: '/settings' },

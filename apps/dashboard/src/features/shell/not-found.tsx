@@ -5,7 +5,7 @@ import { PageHead } from '../../ui/page-head.tsx';
 
 export const NotFound = () => (
   <>
-    <PageHead title="Page not found" description="There is no page at this address." />
+    <PageHead title="Page not found" description="There's no page at this address." />
     <Link to="/" className={buttonClass('secondary')}>
       Go to overview
     </Link>

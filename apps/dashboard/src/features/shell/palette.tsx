@@ -98,7 +98,7 @@ const useEntries = (): { readonly entries: readonly PaletteEntry[]; readonly not
     const pages = NAV_PAGES.filter(({ to }) => to !== '/billing' || isBillingShown === true);
     return paletteEntries(pages, tunnels.data ?? [], domains.data ?? []);
   }, [isBillingShown, tunnels.data, domains.data]);
-  if (tunnels.isError || domains.isError) return { entries, note: "Couldn't load all tunnels and domains." };
+  if (tunnels.isError || domains.isError) return { entries, note: "Couldn't load tunnels and domains." };
   return { entries, note: tunnels.isPending || domains.isPending ? 'Loading tunnels and domains.' : '' };
 };
 

@@ -39,7 +39,7 @@ const AwayBanner = () => {
       {isAway && (
         <p className="flex items-center justify-center gap-2.5 border-warn/30 border-b bg-warn-soft px-4 py-2 text-center text-sm text-warn">
           <Spinner />
-          <span>Can't reach the platform. What you see may be out of date. Retrying every 2 seconds.</span>
+          <span>Can't reach the platform. This page may be out of date. Retrying every 2 seconds.</span>
         </p>
       )}
     </div>
@@ -64,7 +64,7 @@ const explain = async (cause: unknown): Promise<never> => {
     ({ ok }) => ok,
     () => false,
   );
-  if (!isThere) throw new Fault('CLIENT_PLATFORM_UNREACHABLE', { url, reason: 'a page was not loaded' }, { cause });
+  if (!isThere) throw new Fault('CLIENT_PLATFORM_UNREACHABLE', { url, reason: 'the page failed to load' }, { cause });
   if (!mayReload()) throw cause;
   window.location.reload();
   return new Promise<never>(() => {});

@@ -177,7 +177,7 @@ const AccountMenu = () => {
       items={[
         { label: 'Settings', onSelect: () => void navigate({ to: '/settings' }) },
         // The page forgets in any case; a platform that is away forgets when the session runs out.
-        { label: 'Log out', onSelect: () => void session.signOut().catch(() => {}) },
+        { label: 'Sign out', onSelect: () => void session.signOut().catch(() => {}) },
       ]}
     />
   );

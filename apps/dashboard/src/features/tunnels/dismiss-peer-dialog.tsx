@@ -39,12 +39,12 @@ export const DismissPeerDialog = ({ tunnelId, peer, onClose }: DismissPeerDialog
     <Dialog
       open={peer !== null}
       onClose={close}
-      title="Dismiss this peer?"
+      title="Disconnect this peer?"
       footer={
         <>
           <Button onClick={close}>Cancel</Button>
           <Button kind="danger" pending={dismissing.isPending} onClick={() => peer !== null && dismissing.mutate(peer)}>
-            Dismiss peer
+            Disconnect peer
           </Button>
         </>
       }
@@ -55,9 +55,9 @@ export const DismissPeerDialog = ({ tunnelId, peer, onClose }: DismissPeerDialog
             The client at <code className="break-all font-mono text-sm">{peer.client_addr}</code> is disconnected.
           </p>
           <ul className="list-disc space-y-1.5 pl-5">
-            <li>Its connections end within 2 seconds, direct ones too.</li>
-            <li>It cannot come back for 60 seconds. After that it can, as long as it has the secret.</li>
-            <li>To keep it out, publish with a new secret, or revoke its key.</li>
+            <li>Relayed and direct connections end within 2 seconds.</li>
+            <li>The peer can't reconnect for 60 seconds. After that, any client with the secret can connect.</li>
+            <li>To block the peer permanently, publish with a new secret or revoke the peer's API key.</li>
           </ul>
           <MaybeProblem error={dismissing.error} />
         </>

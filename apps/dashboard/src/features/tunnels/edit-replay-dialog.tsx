@@ -92,7 +92,7 @@ const Fields = ({ draft, change, result }: FieldsProps) => {
       </div>
       <TextAreaField
         label="Headers"
-        hint="One per line. [redacted] keeps the original value."
+        hint="One header per line. [redacted] keeps the original value."
         value={draft.headers}
         error={problemOf('headers')}
         rows={7}
@@ -100,7 +100,7 @@ const Fields = ({ draft, change, result }: FieldsProps) => {
         {...plain}
       />
       {draft.body === null ? (
-        <p className="text-muted">The body is not text. It is sent unchanged.</p>
+        <p className="text-muted">The body is not text and is sent unchanged.</p>
       ) : (
         <TextAreaField
           label="Body"

@@ -20,7 +20,7 @@ export const FlowsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   return (
     <LoadedCard
       title="Flows"
-      description="One visitor’s address and port each. The last 200 that were active."
+      description="A flow is a visitor’s address and port. The 200 most recently active flows are shown."
       query={flows}
       problem="Couldn't load the flows"
       pending={
@@ -56,7 +56,7 @@ const Way = ({ flows }: { readonly flows: EdgeFlows }) => {
 
 const Drops = ({ flows }: { readonly flows: EdgeFlows }) => {
   const drops = dropsOf(flows.dropped);
-  if (drops.length === 0) return <p className="text-muted">No datagram was dropped.</p>;
+  if (drops.length === 0) return <p className="text-muted">No datagrams were dropped.</p>;
   return (
     <div>
       <h3 className="mb-1 font-medium">Dropped datagrams</h3>
@@ -86,15 +86,17 @@ const COLUMNS: readonly Column<EdgeFlow>[] = [
     header: 'State',
     cell: ({ confirmed }) =>
       confirmed ? (
-        <Badge tone="good" title="It sent something after it was answered.">
+        <Badge tone="good" title="The visitor has replied, so responses reach the visitor.">
           confirmed
         </Badge>
       ) : (
-        <Badge title="It has not shown yet that it receives answers; these are limited until then.">unconfirmed</Badge>
+        <Badge title="No proof yet that responses reach the visitor. Responses are limited until then.">
+          unconfirmed
+        </Badge>
       ),
   },
-  { key: 'since', header: 'Began', cell: ({ since }) => <Time at={since} /> },
-  { key: 'idle', header: 'Silent for', cell: ({ idle_ms }) => durationText(idle_ms) },
+  { key: 'since', header: 'Started', cell: ({ since }) => <Time at={since} /> },
+  { key: 'idle', header: 'Idle for', cell: ({ idle_ms }) => durationText(idle_ms) },
   {
     key: 'in',
     header: 'From visitor',
@@ -120,7 +122,7 @@ const Sum = ({ count, bytes }: { readonly count: number; readonly bytes: number 
 const FlowTable = ({ list }: { readonly list: EdgeFlows }) => (
   <>
     <Table
-      caption="Flows that live now"
+      caption="Current flows"
       columns={COLUMNS}
       rows={list.flows}
       // Two that came one after the other may have the same address.
@@ -128,19 +130,19 @@ const FlowTable = ({ list }: { readonly list: EdgeFlows }) => (
     />
     <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
       {plural(list.total, 'flow')} now
-      {list.total > list.flows.length && `, the last ${countText(list.flows.length)} of them are shown`}
+      {list.total > list.flows.length && `, the ${countText(list.flows.length)} most recent are shown`}
     </p>
   </>
 );
 
 const NoFlows = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   if (entry.unregistered_at !== null) {
-    return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">Flows are kept while the tunnel is live.</p>;
+    return <p className="px-4 pb-4 text-muted sm:px-5 sm:pb-5">Flows are shown while the tunnel is live.</p>;
   }
   const [host, port] = addressOf(entry).text.split(/:(?=\d+$)/);
   return (
-    <Empty title="No flows right now" {...(port === undefined ? {} : { command: `nc -u ${host} ${port}` })}>
-      <p>Send a datagram to see its flow here.</p>
+    <Empty title="No flows" {...(port === undefined ? {} : { command: `nc -u ${host} ${port}` })}>
+      <p>Send a datagram to see a flow here.</p>
     </Empty>
   );
 };

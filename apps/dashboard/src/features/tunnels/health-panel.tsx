@@ -44,7 +44,7 @@ const NoEvents = ({ isLive }: { readonly isLive: boolean }) => (
         <code className="whitespace-nowrap font-mono">--health http:/path</code>.
       </>
     ) : (
-      'We keep the history while the tunnel is live.'
+      'The history is kept while the tunnel is live.'
     )}
   </p>
 );
@@ -81,7 +81,7 @@ export const StaleNotice = ({ query }: { readonly query: Pick<UseQueryResult, 'i
   query.isError && query.data !== undefined ? (
     <div className="mb-4">
       <Notice tone="warn" live>
-        {problemText(query.error)} You see the last known state.
+        {problemText(query.error)} The last known state is shown.
       </Notice>
     </div>
   ) : null;

@@ -25,39 +25,39 @@ const STEPS: Readonly<Record<HelpKind, readonly Step[]>> = {
   ],
   files: [
     {
-      text: 'The files of a folder, without a server of your own',
+      text: 'A folder of files, without a local server',
       command: tunnelCommand('files ./public'),
     },
   ],
   tcp: [
     {
-      text: 'Any TCP service, here a database on port 5432',
+      text: 'Any TCP service, such as a database on port 5432',
       command: tunnelCommand('tcp 5432'),
     },
   ],
   tls: [
     {
-      text: 'A service with its own certificate, here on port 8443. The edge passes TLS through unread',
+      text: 'A service with its own certificate, such as on port 8443. TLS is passed through without decryption',
       command: tunnelCommand('tls 8443'),
     },
   ],
   udp: [
     {
-      text: 'Any UDP service, here a game server on port 27015',
+      text: 'Any UDP service, such as a game server on port 27015',
       command: tunnelCommand('udp 27015'),
     },
   ],
   p2p: [
     {
-      text: 'Between two of your machines, with no public address. Make a secret and give it to both',
+      text: 'Between two computers, without a public address. Create a secret and copy it to both',
       command: tunnelCommand('p2p secret > secret'),
     },
     {
-      text: 'On the machine with the service, here on port 5432',
+      text: 'On the computer with the service, such as on port 5432',
       command: tunnelCommand('p2p publish office-db 5432 --secret-file secret'),
     },
     {
-      text: `On the other machine. The service is at its port ${PEER_LISTEN_PORT}`,
+      text: `On the other computer. The service is available there on port ${PEER_LISTEN_PORT}`,
       command: connectPeerCommand('office-db'),
     },
   ],

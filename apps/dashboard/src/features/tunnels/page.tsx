@@ -95,7 +95,7 @@ const ListFooter = ({ found }: { readonly found: TunnelRows }) => {
     return (
       <div className="mt-4 flex flex-wrap items-center justify-center gap-3 text-muted text-sm">
         <p role="status">
-          {plural(rows.length, 'address', 'addresses')} among the newest {countText(readCount)} tunnels
+          {plural(rows.length, 'address', 'addresses')} in the newest {countText(readCount)} tunnels
         </p>
         <Button size="small" onClick={loadOlder}>
           Load older
@@ -163,15 +163,15 @@ const NoTunnels = ({ filter }: { readonly filter: TunnelFilter }) => {
   return (
     <Card padded={false}>
       <Empty icon="tunnels" title="No tunnels yet" command={httpTunnelCommand(3000)}>
-        <p>Put port 3000 of your machine online. The tunnel shows up here at once.</p>
+        <p>Run this command to publish port 3000 of your computer. The tunnel appears here immediately.</p>
       </Empty>
     </Card>
   );
 };
 
 const filterText = ({ protocol, state, q }: TunnelFilter): string => {
-  const kind = protocol === undefined ? 'tunnel' : `${protocolText(protocol)} tunnel`;
-  if (q !== undefined) return `No ${state === 'active' ? `live ${kind}` : kind} matches “${q}”.`;
-  if (state === 'active') return `No ${kind} is live right now.`;
-  return state === 'closed' ? `No ${kind} has ended yet.` : `No ${kind} yet.`;
+  const kind = protocol === undefined ? 'tunnels' : `${protocolText(protocol)} tunnels`;
+  if (q !== undefined) return `No ${state === 'active' ? `live ${kind}` : kind} match “${q}”.`;
+  if (state === 'active') return `No live ${kind}.`;
+  return state === 'closed' ? `No ended ${kind} yet.` : `No ${kind} yet.`;
 };

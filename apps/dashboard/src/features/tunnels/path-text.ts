@@ -9,33 +9,33 @@ export interface WayText {
 }
 
 const CARRIER_REASONS: Readonly<Record<EdgeFlows['reason'], string>> = {
-  '': 'Datagrams take the TCP connection of the client.',
-  probing: 'UDP between the client and the edge is being tried.',
-  'udp-blocked': 'No UDP gets through between the client and the edge. Datagrams take its TCP connection, which works.',
-  'went-silent': 'The UDP path went silent. Datagrams take the TCP connection; UDP is tried again by itself.',
-  off: 'The edge or the client has the UDP path switched off. Datagrams take the TCP connection.',
+  '': 'Datagrams use the client’s TCP connection.',
+  probing: 'Trying UDP between the client and the edge.',
+  'udp-blocked': 'UDP is blocked between the client and the edge. Datagrams use the client’s TCP connection instead.',
+  'went-silent': 'The UDP path stopped responding. Datagrams use the TCP connection. UDP is retried automatically.',
+  off: 'The UDP path is turned off on the edge or the client. Datagrams use the TCP connection.',
 };
 
 /** How datagrams go between edge and client. */
 export const datagramWay = ({ path, reason }: Pick<EdgeFlows, 'path' | 'reason'>): WayText =>
   path === 'udp'
-    ? { badge: 'udp', tone: 'good', text: 'Datagrams go over UDP between the client and the edge, encrypted.' }
+    ? { badge: 'udp', tone: 'good', text: 'Datagrams use encrypted UDP between the client and the edge.' }
     : { badge: 'carrier', tone: 'neutral', text: CARRIER_REASONS[reason] };
 
 /** One line each: what happened, and what helps. */
 const DROPS: Readonly<Record<DropReason, string>> = {
-  behind: 'The connection to the client was more than 100 ms behind: late datagrams are dropped, not queued',
-  path: 'More came at once than the UDP path between client and edge takes',
-  limit: 'The tunnel, or one address, had its limit of flows',
-  share: 'The edge had all the flows it can have, and this account more than its share',
-  rate: 'Too many new flows a second from one network',
-  unconfirmed: 'Large answers to a visitor that has not shown yet that it receives them',
-  loop: 'They came from the edge’s own ports, or from port 0',
+  behind: 'The connection to the client was more than 100 ms behind. Late datagrams are dropped, not queued',
+  path: 'More datagrams arrived than the UDP path between client and edge can carry',
+  limit: 'The flow limit of the tunnel or of an address was reached',
+  share: 'The edge was full, and this account was using more than its share of flows',
+  rate: 'Too many new flows per second from one network',
+  unconfirmed: 'Responses too large for an unconfirmed visitor',
+  loop: 'Sent from a port of the edge, or from port 0',
   away: 'The client was not connected',
-  local: 'The local service refused them, or its port was closed',
-  'too-large': 'Larger than a datagram may be',
-  unopened: 'They came for a flow that had ended, or that the client had not taken yet',
-  denied: 'A policy refused the visitor',
+  local: 'The local service rejected the datagrams, or the port was closed',
+  'too-large': 'Larger than the maximum datagram size',
+  unopened: 'Sent to a flow that had ended or was not accepted by the client yet',
+  denied: 'A policy rejected the visitor',
 };
 
 export interface Drop {
@@ -53,13 +53,13 @@ export const dropsOf = (dropped: EdgeFlows['dropped']): Drop[] =>
 
 const RELAY_REASONS: Readonly<Record<RelayReason, string>> = {
   '': 'through the edge',
-  punching: 'trying to go direct',
+  punching: 'trying a direct path',
   'udp-blocked': 'UDP is blocked in one of the networks',
   'random-ports': 'both networks use random ports',
-  'no-answer': 'the networks let nothing through',
-  'went-silent': 'the direct path went silent; tried again later',
+  'no-answer': 'the networks block direct traffic',
+  'went-silent': 'the direct path went silent; the client retries later',
   off: 'direct paths are switched off',
-  'no-transport': 'no direct transport on one of the machines',
+  'no-transport': 'direct paths are not supported on one of the computers',
 };
 
 /** How new connections of a peer travel. */

@@ -24,7 +24,7 @@ export const PeersPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   return (
     <LoadedCard
       title="Peers"
-      description="Clients connected to this one, encrypted end to end. Direct traffic is free."
+      description="Clients connected to this tunnel, encrypted end to end. Direct traffic is free."
       query={peers}
       problem="Couldn't load the peers"
       pending={
@@ -40,7 +40,7 @@ export const PeersPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
             <StaleNotice query={peers} />
           </div>
           <Table
-            caption="Peers that are joined now"
+            caption="Connected peers"
             columns={columns}
             rows={list.peers}
             rowKey={({ peer_id }) => peer_id}
@@ -49,7 +49,7 @@ export const PeersPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
           {list.total > 0 && (
             <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
               {plural(list.total, 'peer')} now
-              {list.total > list.peers.length && `, the first ${countText(list.peers.length)} of them are shown`}
+              {list.total > list.peers.length && `, the first ${countText(list.peers.length)} are shown`}
             </p>
           )}
         </>
@@ -90,8 +90,8 @@ const columnsFor = (dismiss: (peer: EdgePeer) => void): readonly Column<EdgePeer
     header: 'Action',
     align: 'end',
     cell: (peer) => (
-      <Button size="small" aria-label={`Dismiss the peer at ${peer.client_addr}`} onClick={() => dismiss(peer)}>
-        Dismiss
+      <Button size="small" aria-label={`Disconnect the peer at ${peer.client_addr}`} onClick={() => dismiss(peer)}>
+        Disconnect
       </Button>
     ),
   },
@@ -115,8 +115,10 @@ const NoPeers = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   }
   const command = connectPeerCommand(entry.label);
   return (
-    <Empty title="No peer is connected" command={command}>
-      <p>Run this on the other machine with the same secret. The service is at its port {PEER_LISTEN_PORT}.</p>
+    <Empty title="No connected peers" command={command}>
+      <p>
+        Run this on the other computer with the same secret. The service is available there on port {PEER_LISTEN_PORT}.
+      </p>
     </Empty>
   );
 };

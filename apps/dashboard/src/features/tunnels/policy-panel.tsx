@@ -19,7 +19,7 @@ export const PolicyPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   return (
     <LoadedCard
       title="Access and rules"
-      description="Rules run top to bottom before your service sees a request. The first one that responds stops there."
+      description="Rules run from top to bottom before a request reaches your service. The first rule that responds ends the request."
       query={policy}
       problem="Couldn't load the rules"
       pending={
@@ -55,7 +55,7 @@ const NoRules = ({ protocol }: { readonly protocol: ShownProtocol }) => {
         <Badge tone="warn">Open to everyone</Badge>{' '}
         <span className="text-muted">Anyone with the URL can visit. To restrict access, add a rule:</span>
       </p>
-      {command !== undefined && <CommandLine command={command} label="Copy the command that guards a tunnel" />}
+      {command !== undefined && <CommandLine command={command} label="Copy the command" />}
     </div>
   );
 };
@@ -69,7 +69,7 @@ const COLUMNS: readonly Column<ShownRule>[] = [
   },
   {
     key: 'summary',
-    header: 'What it does',
+    header: 'Effect',
     isHead: true,
     cell: ({ name, summary }) => (
       <span className="wrap-anywhere inline-block">
@@ -89,16 +89,21 @@ const Rules = ({ policy }: { readonly policy: TunnelPolicy }) => {
   return (
     <>
       <dl className="grid gap-x-8 gap-y-2 px-4 pb-4 sm:grid-cols-[auto_minmax(0,1fr)] sm:px-5">
-        {login !== null && <Fact name="Login">{login}</Fact>}
+        {login !== null && <Fact name="Sign-in">{login}</Fact>}
         <Fact name="Revision">
           {policy.revision} <code className="font-mono text-muted text-sm">{policy.hash_short}</code>
         </Fact>
         {operator !== null && <Fact name="Operator">{operator}</Fact>}
       </dl>
-      <Table caption="Rules, in their order" columns={COLUMNS} rows={policy.rules} rowKey={({ index }) => `${index}`} />
+      <Table
+        caption="Rules in order of execution"
+        columns={COLUMNS}
+        rows={policy.rules}
+        rowKey={({ index }) => `${index}`}
+      />
       <p role="status" className="border-line border-t px-4 py-2 text-muted text-sm sm:px-5">
-        {plural(policy.rules.length, 'rule')}. Counts restart when the rules change. Requests that a rule answers are
-        never billed.
+        {plural(policy.rules.length, 'rule')}. Counts restart when the rules change. Requests answered by a rule are not
+        billed.
       </p>
     </>
   );

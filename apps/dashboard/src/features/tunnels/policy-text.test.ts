@@ -15,42 +15,47 @@ it.each([
     'denied',
     { policy: by('deny', 'office'), status: 403 },
     true,
-    'Turned away by rule 2 (office), deny. Your service did not see it.',
+    'Rejected by rule 2 (office), deny. The request did not reach your service.',
   ],
   [
     'to the login',
     { policy: by('auth'), status: 302 },
     true,
-    'Sent to the login by rule 2. Your service did not see it.',
+    'Sent to sign in by rule 2. The request did not reach your service.',
   ],
   [
     'a wrong password',
     { policy: by('auth'), status: 401 },
     true,
-    'Turned away by rule 2, auth. Your service did not see it.',
+    'Rejected by rule 2, auth. The request did not reach your service.',
   ],
   [
     'a redirect',
     { policy: by('redirect'), status: 301 },
     false,
-    'Answered by rule 2, redirect. Your service did not see it.',
+    'Answered by rule 2, redirect. The request did not reach your service.',
   ],
-  ['a preflight', { policy: by('cors'), status: 204 }, false, 'Answered by rule 2, cors. Your service did not see it.'],
+  [
+    'a preflight',
+    { policy: by('cors'), status: 204 },
+    false,
+    'Answered by rule 2, cors. The request did not reach your service.',
+  ],
   [
     'maintenance',
     { policy: by('respond'), status: 503 },
     true,
-    'Turned away by rule 2, respond. Your service did not see it.',
+    'Rejected by rule 2, respond. The request did not reach your service.',
   ],
 ])('%s: %j is turned away: %j', (_, request, isAway, text) => {
   expect(isTurnedAway(request)).toBe(isAway);
   expect(answeredText(request)).toBe(text);
 });
 
-it('a rule of the operator is told apart', () => {
+it('an operator rule is told apart', () => {
   const policy = { answered_by: { index: 0, name: null, action: 'deny' }, matched: [], user: null };
   expect(answeredText({ policy, status: 403 })).toBe(
-    'Turned away by a rule of the operator, deny. Your service did not see it.',
+    'Rejected by an operator rule, deny. The request did not reach your service.',
   );
 });
 
@@ -62,7 +67,7 @@ it('matched rules are told in words, and one that is gone is no other rule', () 
   expect(appliedRules({ answered_by: null, matched: [1, 2, 7], user: null }, rules)).toEqual([
     { index: 1, text: 'adds a header' },
     { index: 2, text: 'api: goes to api' },
-    { index: 7, text: 'No longer among the rules' },
+    { index: 7, text: 'Rule no longer exists' },
   ]);
 });
 
@@ -72,7 +77,7 @@ it('says who vouches for people, and how many rules stand before', () => {
   expect(loginText({ login: { issuer: 'https://id.example', client_id: 'x' } })).toBe('https://id.example');
   expect([operatorText(0), operatorText(1)?.slice(0, 10), operatorText(2)?.slice(0, 10)]).toEqual([
     null,
-    '1 rule of ',
-    '2 rules of',
+    '1 operator',
+    '2 operator',
   ]);
 });

@@ -16,7 +16,7 @@ export const isTurnedAway = ({ policy, status }: Ruled): boolean => {
 
 /** Rules are known by number, and by name where they have one; 0 is one of the operator's. */
 const ruleText = ({ index, name }: { readonly index: number; readonly name: string | null }): string => {
-  const rule = index === 0 ? 'a rule of the operator' : `rule ${index}`;
+  const rule = index === 0 ? 'an operator rule' : `rule ${index}`;
   return name === null ? rule : `${rule} (${name})`;
 };
 
@@ -26,10 +26,10 @@ export const answeredText = ({ policy, status }: Ruled): string | null => {
   if (rule === null) return null;
   const by = ruleText(rule);
   if (rule.action === 'auth' && status !== null && status >= 300 && status < 400) {
-    return `Sent to the login by ${by}. Your service did not see it.`;
+    return `Sent to sign in by ${by}. The request did not reach your service.`;
   }
-  const what = isTurnedAway({ policy, status }) ? 'Turned away' : 'Answered';
-  return `${what} by ${by}, ${rule.action}. Your service did not see it.`;
+  const what = isTurnedAway({ policy, status }) ? 'Rejected' : 'Answered';
+  return `${what} by ${by}, ${rule.action}. The request did not reach your service.`;
 };
 
 export interface AppliedRule {
@@ -44,7 +44,7 @@ export const appliedRules = (
 ): readonly AppliedRule[] =>
   policy.matched.map((index) => {
     const rule = rules.find((known) => known.index === index);
-    return { index, text: rule === undefined ? 'No longer among the rules' : nameAndSummary(rule) };
+    return { index, text: rule === undefined ? 'Rule no longer exists' : nameAndSummary(rule) };
   });
 
 const nameAndSummary = ({ name, summary }: Pick<ShownRule, 'name' | 'summary'>): string =>
@@ -59,6 +59,6 @@ export const loginText = ({ login }: Pick<TunnelPolicy, 'login'>): string | null
 export const operatorText = (count: number): string | null => {
   if (count === 0) return null;
   return count === 1
-    ? '1 rule of the operator comes first. It holds for every tunnel of this edge.'
-    : `${count} rules of the operator come first. They hold for every tunnel of this edge.`;
+    ? '1 operator rule runs first. It applies to every tunnel on this edge.'
+    : `${count} operator rules run first. They apply to every tunnel on this edge.`;
 };

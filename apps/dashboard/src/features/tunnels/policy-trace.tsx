@@ -1,4 +1,4 @@
-// What the rules did with one request: which of them answered or changed it, and who the visitor was. Loaded with the first that has a policy.
+// Effect of the rules with one request: which of them answered or changed it, and who the visitor was. Loaded with the first that has a policy.
 import { useQuery } from '@tanstack/react-query';
 import type { CapturedPolicy, CapturedRequest, TunnelLogEntry } from '@tunnel/contract';
 import { useApi } from '../../api/app-context.tsx';
@@ -17,7 +17,7 @@ export const PolicyTrace = ({ entry, request, policy }: PolicyTraceProps) => {
   const answered = answeredText(request);
   const applied = appliedRules(policy, rules ?? []);
   return (
-    <section aria-label="What the rules did" className="mt-4 space-y-2">
+    <section aria-label="Effect of the rules" className="mt-4 space-y-2">
       {answered !== null && <Notice tone={isTurnedAway(request) ? 'warn' : 'neutral'}>{answered}</Notice>}
       {policy.user !== null && (
         <p>
@@ -27,7 +27,7 @@ export const PolicyTrace = ({ entry, request, policy }: PolicyTraceProps) => {
       {applied.length === 0 && answered === null && <p className="text-muted text-sm">No rule matched.</p>}
       {applied.length > 0 && (
         <>
-          <h4 className="font-semibold">Rules that matched</h4>
+          <h4 className="font-semibold">Matching rules</h4>
           <ol className="text-sm">
             {applied.map(({ index, text }) => (
               <li key={index} className="flex gap-3 py-0.5">

@@ -48,7 +48,7 @@ export const RequestDetail = ({ entry, request, isNew, onReplayed }: RequestDeta
       <p className="mt-1.5 flex flex-wrap items-center gap-x-3 gap-y-1 text-muted text-sm">
         <Badge tone={statusTone(request.status)}>{statusText(request)}</Badge>
         {request.duration_ms !== null && (
-          <span title="From its head to the end of the response">{latencyText(request.duration_ms)}</span>
+          <span title="From the request headers to the end of the response">{latencyText(request.duration_ms)}</span>
         )}
         <Moment at={request.at} />
         <code className="font-mono">{request.id}</code>

@@ -43,7 +43,7 @@ export const editOf = (request: CapturedRequest, draft: RequestDraft): DraftResu
   const method = draft.method.trim().toUpperCase();
   const path = encoded(draft.path.trim());
   if (!/^[!#$%&'*+\-.^_`|~\w]+$/.test(method)) return problem('method', 'Enter a method such as POST.');
-  if (!path.startsWith('/')) return problem('path', 'The path begins with /.');
+  if (!path.startsWith('/')) return problem('path', 'The path must start with /.');
   const headers = readLines(draft.headers);
   if (typeof headers === 'string') return problem('headers', headers);
   const body = draft.body === null || draft.body === before.body ? undefined : withLineEnds(draft.body, request);
@@ -69,7 +69,7 @@ const readLines = (text: string): [string, string][] | string => {
     if (line.trim() === '') continue;
     const colon = line.indexOf(':');
     const name = line.slice(0, colon).trim();
-    if (colon < 1 || name === '') return `Write each header as name: value, not '${line.trim().slice(0, 40)}'.`;
+    if (colon < 1 || name === '') return `Use the form name: value, not '${line.trim().slice(0, 40)}'.`;
     headers.push([name, line.slice(colon + 1).trim()]);
   }
   return headers;

@@ -9,7 +9,7 @@ export const STATUS_CHOICES = [
   { value: '4', label: '4xx' },
   { value: '5', label: '5xx' },
   { value: 'none', label: 'No answer' },
-  { value: 'turned-away', label: 'Turned away' },
+  { value: 'turned-away', label: 'Rejected' },
 ] as const;
 
 export type StatusChoice = (typeof STATUS_CHOICES)[number]['value'];

@@ -58,5 +58,5 @@ it('says the true number', () => {
   expect([shownText(deep(), 120), shownText(deep(), 1)]).toEqual(['120 requests', '1 of 120 requests']);
   const one = withNewestRequests(undefined, page(span(1, 1), null));
   expect(shownText(one, 1)).toBe('1 request');
-  expect(shownText({ ...one, isCut: true }, 1)).toBe('1 request. Older ones are no longer kept.');
+  expect(shownText({ ...one, isCut: true }, 1)).toBe('1 request. Older requests are no longer stored.');
 });

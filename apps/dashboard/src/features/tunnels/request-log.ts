@@ -54,7 +54,7 @@ export const shownText = ({ requests, cursor, isCut }: RequestLog, found: number
   const all = `${cursor === null ? '' : 'newest '}${plural(requests.length, 'request')}`;
   const shown =
     found === requests.length ? capitalized(all) : `${countText(found)} of ${cursor === null ? '' : 'the '}${all}`;
-  return cursor === null && isCut ? `${shown}. Older ones are no longer kept.` : shown;
+  return cursor === null && isCut ? `${shown}. Older requests are no longer stored.` : shown;
 };
 
 const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

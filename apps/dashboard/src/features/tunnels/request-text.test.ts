@@ -24,12 +24,12 @@ it('a request without a status is pending, or got no answer', () => {
 it('trouble is told, a code before an abort', () => {
   expect(troubleText(request())).toBeNull();
   expect(troubleText(request({ error: 'LOCAL_UNREACHABLE', aborted: true }))).toContain('LOCAL_UNREACHABLE');
-  expect(troubleText(request({ aborted: true }))).toContain('visitor left');
+  expect(troubleText(request({ aborted: true }))).toContain('visitor disconnected');
 });
 
 it('only what was kept whole of a living tunnel is sent again', () => {
   expect(noReplayText(request(), true)).toBeNull();
-  expect(noReplayText(request({ replayable: false }), true)).toContain('keep the whole body');
+  expect(noReplayText(request({ replayable: false }), true)).toContain('not stored completely');
   expect(noReplayText(request(), false)).toContain('ended');
 });
 
@@ -37,7 +37,7 @@ it('what a rule answered is told by the rule, and is not sent again', () => {
   const policy = { answered_by: { index: 1, name: null, action: 'deny' }, matched: [1], user: null };
   const answered = request({ policy, status: 403, error: 'POLICY_DENIED', replayable: false });
   expect(troubleText(answered)).toBeNull();
-  expect(noReplayText(answered, true)).toContain('A rule answered');
+  expect(noReplayText(answered, true)).toContain('a rule answered');
 });
 
 it('a replay says what came back, and how soon', () => {

@@ -26,15 +26,15 @@ export const replayedText = (request: CapturedRequest): string => {
 export const troubleText = ({ error, aborted, policy }: CapturedRequest): string | null => {
   // It is told as what the rules did.
   if ((policy?.answered_by ?? null) !== null) return null;
-  if (error !== null) return `The edge answered or cut it off: ${error}.`;
-  return aborted ? 'The visitor left early, or the response was cut off.' : null;
+  if (error !== null) return `Answered or cut off by the edge: ${error}.`;
+  return aborted ? 'The visitor disconnected early, or the response was cut off.' : null;
 };
 
 /** Why it cannot be sent again; null: it can. */
 export const noReplayText = ({ replayable, policy }: CapturedRequest, isLive: boolean): string | null => {
-  if (!isLive) return "The tunnel has ended, so you can't replay this.";
-  if ((policy?.answered_by ?? null) !== null) return "A rule answered this, so you can't replay it.";
-  return replayable ? null : "We didn't keep the whole body, so you can't replay this.";
+  if (!isLive) return "You can't replay this request because the tunnel has ended.";
+  if ((policy?.answered_by ?? null) !== null) return "You can't replay this request because a rule answered it.";
+  return replayable ? null : "You can't replay this request because the body was not stored completely.";
 };
 
 export interface BodyPreview {
@@ -48,7 +48,7 @@ const KEPT_BYTES = 16 * 1024;
 /** JSON is laid out for reading. A body that was cut is shown as it came. */
 export const previewBody = (body: string | null, size: number, contentType: string | undefined): BodyPreview => {
   if (size === 0 && (body === null || body === '')) return { text: null, note: 'No body.' };
-  if (body === null) return { text: null, note: 'No preview: it is not text, or bodies are not kept.' };
+  if (body === null) return { text: null, note: 'No preview: the body is not text, or bodies are not stored.' };
   const note = size > KEPT_BYTES ? 'The first 16 KiB.' : null;
   const isJson = /\bjson\b/i.test(contentType ?? '') || /^\s*[{[]/.test(body);
   return { text: isJson ? laidOut(body) : body, note };

@@ -37,7 +37,7 @@ export const RequestsPanel = ({ entry }: { readonly entry: TunnelLogEntry }) => 
   return (
     <LoadedCard
       title="Requests"
-      description={`The newest ${CAPTURES_KEPT_MAX} are kept, until an hour after the tunnel ends. Secrets are hidden.`}
+      description={`The newest ${CAPTURES_KEPT_MAX} requests are stored until an hour after the tunnel ends. Secrets are redacted.`}
       query={requests}
       problem="Couldn't load the requests"
       pending={
@@ -87,7 +87,7 @@ const Requests = ({ entry, newest }: { readonly entry: TunnelLogEntry; readonly 
         <RequestFilters requests={log.requests} {...{ filter, setFilter }} />
         {found.length === 0 && (
           <p role="status" className="px-4 py-6 text-center text-muted sm:px-5">
-            No request matches.
+            No matching requests.
           </p>
         )}
         <ul ref={rows} className="max-h-72 divide-y divide-line overflow-y-auto lg:max-h-[40rem]">
@@ -175,7 +175,7 @@ const Chosen = ({ entry, request, isAsked, isNew, onReplayed }: ChosenProps) => 
   if (request !== undefined) return <RequestDetail key={request.id} {...{ entry, request, isNew, onReplayed }} />;
   return (
     <p className="grid min-h-32 place-items-center px-6 py-10 text-center text-muted">
-      {isAsked ? 'This request is no longer kept.' : 'Select a request'}
+      {isAsked ? 'This request is no longer stored.' : 'Select a request'}
     </p>
   );
 };
@@ -193,7 +193,7 @@ const RequestFilters = ({ requests, filter, setFilter }: RequestFiltersProps) =>
     <input
       type="search"
       aria-label="Filter requests"
-      placeholder="Filter by path or id"
+      placeholder="Filter by path or ID"
       value={filter.text}
       onChange={({ target }) => setFilter({ ...filter, text: target.value })}
       className={`${inputClass} basis-full`}
@@ -232,10 +232,10 @@ const useSelect = ({ id }: TunnelLogEntry): ((requestId: string) => void) => {
 
 const NoRequests = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   const { href } = addressOf(entry);
-  if (entry.unregistered_at !== null) return <Empty title="Requests are no longer kept" />;
+  if (entry.unregistered_at !== null) return <Empty title="Requests are no longer stored" />;
   return (
     <Empty title="No requests yet" {...(href === null ? {} : { command: `curl ${href}/` })}>
-      <p>Send one to see it here.</p>
+      <p>Send a request to see it here.</p>
     </Empty>
   );
 };
@@ -267,7 +267,7 @@ const RequestRow = ({ request, isChosen, onChoose }: RequestRowProps) => (
     <span className="mt-0.5 flex gap-3 text-muted text-sm">
       <Time at={request.at} />
       {request.duration_ms !== null && <span>{latencyText(request.duration_ms)}</span>}
-      {isTurnedAway(request) && <span>Turned away</span>}
+      {isTurnedAway(request) && <span>Rejected</span>}
       {request.policy?.user != null && (
         <span className="min-w-0 truncate" title={request.policy.user}>
           {request.policy.user}

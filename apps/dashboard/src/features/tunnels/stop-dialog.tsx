@@ -46,8 +46,8 @@ export const StopDialog = ({ tunnels, onClose }: StopDialogProps) => {
         <>
           <p className="wrap-anywhere font-medium">{addressOf(first).text}</p>
           <ul className="list-disc space-y-1.5 pl-5">
-            <li>New visitors can't reach it anymore. Open connections finish.</li>
-            <li>{clientsText(tunnels)} To start it again, run the client again.</li>
+            <li>New visitors can no longer connect. Open connections can finish.</li>
+            <li>{clientsText(tunnels)} To start the tunnel again, run the client.</li>
           </ul>
           <MaybeProblem error={stopping.error} />
         </>
@@ -58,8 +58,8 @@ export const StopDialog = ({ tunnels, onClose }: StopDialogProps) => {
 
 const clientsText = (tunnels: readonly TunnelLogEntry[]): string => {
   const names = [...new Set(tunnels.flatMap(({ client_name: name }) => (name === undefined ? [] : [name])))];
-  if (names.length === 0 || names.length > 3) return "Its client doesn't reopen it.";
+  if (names.length === 0 || names.length > 3) return "The client won't reopen the tunnel.";
   return names.length === 1
-    ? `The client on ${names[0]} doesn't reopen it.`
-    : `The clients on ${names.join(', ')} don't reopen it.`;
+    ? `The client on ${names[0]} won't reopen the tunnel.`
+    : `The clients on ${names.join(', ')} won't reopen the tunnel.`;
 };

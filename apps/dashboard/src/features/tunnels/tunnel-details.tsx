@@ -46,7 +46,7 @@ const KeptAddress = ({ entry }: { readonly entry: TunnelLogEntry }) => {
         <span>
           <KeptText kept={kept} />{' '}
           <Link to="/names" className="whitespace-nowrap rounded-sm text-accent underline underline-offset-2">
-            {kept === undefined || kept.state === 'reserved' ? 'See Names' : 'Reserve it'}
+            {kept === undefined || kept.state === 'reserved' ? 'See Names' : 'Reserve'}
           </Link>
         </span>
       )}
@@ -64,7 +64,7 @@ const OwnDomain = ({ domain: { id, name, state } }: { readonly domain: OwnDomain
         params={{ id }}
         className="whitespace-nowrap rounded-sm text-accent underline underline-offset-2"
       >
-        See its records and certificate
+        See DNS records and certificate
       </Link>
     </span>
   </Detail>
@@ -75,7 +75,7 @@ const KeptText = ({ kept }: { readonly kept: Reservation | undefined }) => {
   if (kept.state === 'reserved') return <>Reserved.</>;
   if (kept.expires_at === null) {
     const after = keptAfterUse(kept);
-    return <>Kept while in use{after !== '' && ` and ${after} after`}.</>;
+    return <>Held while in use{after !== '' && ` and for ${after} after`}.</>;
   }
   return (
     <>

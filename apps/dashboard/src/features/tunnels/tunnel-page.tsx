@@ -146,14 +146,14 @@ const NoTunnel = () => (
   <Card padded={false}>
     <Empty
       icon="tunnels"
-      title="No such tunnel"
+      title="Tunnel not found"
       action={
         <Link to="/tunnels" className={buttonClass('secondary')}>
           Show all tunnels
         </Link>
       }
     >
-      <p>It does not exist, or it belongs to another account.</p>
+      <p>The tunnel does not exist or belongs to another account.</p>
     </Empty>
   </Card>
 );

@@ -76,7 +76,7 @@ const Origin = ({ entry, isPart }: Pick<CellProps, 'entry' | 'isPart'>) => {
   return text === '' ? null : (
     <span
       className="block min-w-0 truncate text-muted text-sm"
-      title={isPart ? `${text}: ID of the tunnel` : `${text}: name of the tunnel, and its computer`}
+      title={isPart ? `${text}: tunnel ID` : `${text}: tunnel name and computer`}
     >
       {text}
     </span>
@@ -110,7 +110,7 @@ const OpenMark = ({ entry: { tunnel_id, protocol, unregistered_at } }: { readonl
   if (!isAsked || isOpen !== true) return null;
   return (
     <span className="shrink-0">
-      <Badge title="No rule keeps anyone out: anyone with the URL can visit.">Open to everyone</Badge>
+      <Badge title="No rules: anyone with the URL can visit.">Open to everyone</Badge>
     </span>
   );
 };
@@ -256,8 +256,8 @@ TunnelRow.displayName = 'TunnelRow';
 const UNITS: Readonly<Record<ShownProtocol, readonly [one: string, many: string, meaning: string]>> = {
   http: ['request', 'requests', 'HTTP requests'],
   tcp: ['connection', 'connections', 'TCP connections'],
-  udp: ['flow', 'flows', 'One for each visitor'],
-  p2p: ['peer', 'peers', 'Peers that joined'],
+  udp: ['flow', 'flows', 'One per visitor'],
+  p2p: ['peer', 'peers', 'Connected peers'],
 };
 
 export const visitsText = (protocol: ShownProtocol, count: number): string => {

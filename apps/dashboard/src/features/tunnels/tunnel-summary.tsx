@@ -51,7 +51,7 @@ const PolicyBadge = ({ entry }: { readonly entry: TunnelLogEntry }) => {
   if (policy === undefined) return null;
   if (policy === null) {
     return (
-      <Badge tone="warn" title="No rule keeps anyone out: anyone with the URL can visit.">
+      <Badge tone="warn" title="No rules: anyone with the URL can visit.">
         Open to everyone
       </Badge>
     );

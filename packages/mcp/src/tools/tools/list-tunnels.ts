@@ -17,7 +17,7 @@ export const listTunnels = defineTool({
   name: 'list_tunnels',
   title: 'List tunnels',
   description:
-    'Lists the account's open tunnels with id, name, public URL, health and traffic, newest first. Use it to find the tunnel id required by other tools; with a known id, get_tunnel returns less text. `state: "ended"` lists closed tunnels. Read-only and free.',
+    'Lists the open tunnels of the account with id, name, public URL, health and traffic, newest first. Use it to find the tunnel id required by other tools; with a known id, get_tunnel returns less text. `state: "ended"` lists closed tunnels. Read-only and free.',
   input: z.strictObject({
     state: z
       .enum(['active', 'ended'])
