@@ -46,9 +46,9 @@ const SESSION_KEPT_DAYS = 31;
 const SILENT_KEPT_DAYS = 62;
 
 export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
-  plans: { forEver: 'accounts have them; written from server.toml' },
+  plans: { forEver: 'no time limit: accounts refer to plans, which come from server.toml' },
   users: {
-    text: 'for ever, of a deleted one its id alone; those that never verified their address `unverified_user_days`',
+    text: 'no time limit; only the id of a deleted account. Unverified accounts: `unverified_user_days`',
     days: 'unverified_user_days',
     key: 'id',
     // Suspended ones stay: an operator has a reason. One with keys or a bill is in use, however it came to be.
@@ -59,56 +59,56 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   },
   // Those that were rotated stay until they expire: coming with one again is how a thief is noticed.
   refresh_tokens: {
-    text: 'until they expire',
+    text: 'until expiry',
     days: 0,
     key: 'token_hash',
     old: (before) => sql`expires_at < ${before}`,
   },
   refresh_families: {
-    text: `${SESSION_KEPT_DAYS} days after the last use: address and program of a log-in`,
+    text: `${SESSION_KEPT_DAYS} days after the last use (address and program of a session)`,
     days: SESSION_KEPT_DAYS,
     key: 'id',
     old: (before) =>
       sql`last_used_at < ${before} and not exists (select from refresh_tokens where family_id = refresh_families.id)`,
   },
   mail_tokens: {
-    text: '1 day after they expire',
+    text: '1 day after expiry',
     days: 1,
     key: 'token_hash',
     old: (before) => sql`expires_at < ${before}`,
   },
   invites: {
-    text: 'until it is used; 1 day after it expires; that of the first account until there is one',
+    text: 'until used, or 1 day after expiry. The invitation for the first account: until an account exists',
     days: 1,
     key: 'token_hash',
     old: (before) => sql`expires_at < ${before}`,
   },
-  account_deletions: { forEver: 'when an account was deleted, by its id alone' },
+  account_deletions: { forEver: 'no time limit: the time of deletion, with the account id only' },
   mail_outbox: {
-    text: `${MAIL_KEPT_DAYS} days after it was sent or given up, without its text`,
+    text: `${MAIL_KEPT_DAYS} days after the mail was sent or given up, without the text`,
     days: MAIL_KEPT_DAYS,
     key: 'id',
     old: (before) => sql`coalesce(sent_at, given_up_at) < ${before}`,
   },
   mail_requests: {
-    text: 'until it is dealt with, within a second; 1 day at most',
+    text: 'until processed, usually within a second; at most 1 day',
     days: 1,
     key: 'id',
     old: (before) => sql`at < ${before}`,
   },
   mail_quotas: {
-    text: '1 day after the last mail, by the SHA-256 of the address',
+    text: '1 day after the last mail, with the SHA-256 of the address',
     days: 1,
     key: 'recipient_hash',
     old: (before) => sql`last_at < ${before}`,
   },
   api_keys: {
-    forEver: 'a revoked one says so to whoever still uses it; those of a deleted account without their label',
+    forEver: 'no time limit: a client with a revoked key gets the reason. Keys of a deleted account lose the label',
   },
-  edges: { forEver: 'a few; a revoked one is what old entries of the log point at' },
-  edge_journals: { forEver: 'one number a journal: a batch that comes late is stored once' },
+  edges: { forEver: 'no time limit: few rows; old log entries refer to revoked edges' },
+  edge_journals: { forEver: 'no time limit: one number per journal, so that a late batch is stored only once' },
   tunnel_log: {
-    text: `\`tunnel_log_days\` after the tunnel ended; a living one stays, one whose edge fell silent ${SILENT_KEPT_DAYS} days at least`,
+    text: `\`tunnel_log_days\` after the tunnel was closed; at least ${SILENT_KEPT_DAYS} days if the edge stopped responding`,
     days: 'tunnel_log_days',
     key: 'id',
     // An edge that is back tells what its tunnels carried, and nothing is billed to one that the log does not know.
@@ -118,10 +118,12 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   },
   names: {
     forEver:
-      'reserved: until it is released; by use: `hold_days` after the last, `assigned_hold_hours` when the edge chose it; released: `grace_days`; a job ends them',
+      'reserved names until released, used names for `hold_days` (random names `assigned_hold_hours`) after the last use, released names for `grace_days`',
   },
-  own_domains: { forEver: 'until it is removed, or its account is deleted' },
-  usage_daily: { forEver: 'a row a day, which charts and sums are made of; of a deleted account by its id alone' },
+  own_domains: { forEver: 'until the domain is removed or the account is deleted' },
+  usage_daily: {
+    forEver: 'no time limit: one row per day, for charts and totals; with the id of a deleted account only',
+  },
   edge_changes: {
     text: `${CHANGES_KEPT_DAYS} days`,
     days: CHANGES_KEPT_DAYS,
@@ -136,9 +138,12 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     old: (before) => sql`at < ${before}`,
     appendOnly: true,
   },
-  signing_keys: { forEver: 'a few; one that was rotated out without its private part, until the next rotation' },
+  signing_keys: {
+    forEver: 'no time limit: few rows; a replaced key stays without its private part until the next rotation',
+  },
   billing_accounts: {
-    forEver: 'customer and subscription at the processor, also of a deleted account: its invoices are found by them',
+    forEver:
+      'no time limit: ids of customer and subscription at the payment processor, to find invoices even after the account was deleted',
   },
   cap_notices: {
     text: `${CAP_NOTICES_KEPT_DAYS} days`,
@@ -146,9 +151,9 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     key: 'ctid',
     old: (before) => sql`at < ${before}`,
   },
-  metered_usage: { forEver: 'a row a month, which bills are made of; of a deleted account by its id alone' },
+  metered_usage: { forEver: 'no time limit: one row per month, for bills; with the id of a deleted account only' },
   meter_events: {
-    text: `${METER_EVENTS_KEPT_DAYS} days after it was reported`,
+    text: `${METER_EVENTS_KEPT_DAYS} days after the report to the payment processor`,
     days: METER_EVENTS_KEPT_DAYS,
     key: 'identifier',
     // One that was not taken stays whatever its age.
@@ -166,16 +171,18 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     key: 'ctid',
     old: (before) => sql`created_at < ${before}`,
   },
-  oauth_clients: { forEver: 'a few that an operator registered; a revoked one is what old grants point at' },
+  oauth_clients: {
+    forEver: 'no time limit: few rows, registered by the operator; old grants refer to revoked clients',
+  },
   oauth_requests: {
-    text: 'until its user decides; 10 minutes at most',
+    text: 'until the user decides; at most 10 minutes',
     days: 0,
     key: 'id',
     old: (before) => sql`expires_at < ${before}`,
   },
   // Those that were rotated stay until they expire, as those of sessions.
   oauth_refresh_tokens: {
-    text: 'until they expire',
+    text: 'until expiry',
     days: 0,
     key: 'token_hash',
     old: (before) => sql`expires_at < ${before}`,
@@ -188,20 +195,20 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
       coalesce(last_used_at, created_at) < ${before}
       and not exists (select from oauth_refresh_tokens where grant_id = oauth_grants.id)`,
   },
-  oauth_codes: { forEver: 'one a grant, and goes with it: coming with a used one again ends the grant' },
+  oauth_codes: { forEver: 'one code per grant, deleted with the grant. Using a code twice ends the grant' },
   certificates: {
     forEver:
-      'until its domain is removed, or a name that was given back outlives its certificate; its key goes with it',
+      'until the domain is removed, or until the certificate of a released name has expired. The key is deleted with the certificate',
   },
-  acme_accounts: { forEver: 'one an authority; its key sealed' },
+  acme_accounts: { forEver: 'no time limit: one account per certificate authority, with its key encrypted' },
   acme_challenges: {
-    text: '1 day after it expires, mostly until it was looked at',
+    text: 'until answered; at most 1 day after expiry',
     days: 1,
     key: 'ctid',
     old: (before) => sql`expires_at < ${before}`,
   },
-  acme_budgets: { forEver: 'a few: when orders were made lately' },
-  acme_authority: { forEver: 'one row: which authority is in use' },
+  acme_budgets: { forEver: 'no time limit: few rows, with the times of recent certificate orders' },
+  acme_authority: { forEver: 'no time limit: a single row, the certificate authority in use' },
 };
 
 /** The time before which rows are old; null: none ever is. */
