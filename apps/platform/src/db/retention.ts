@@ -85,7 +85,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   },
   account_deletions: { forEver: 'no time limit: the time of deletion, with the account id only' },
   mail_outbox: {
-    text: `${MAIL_KEPT_DAYS} days after the mail was sent or given up, without the text`,
+    text: `${MAIL_KEPT_DAYS} days after the email was sent or given up, without the text`,
     days: MAIL_KEPT_DAYS,
     key: 'id',
     old: (before) => sql`coalesce(sent_at, given_up_at) < ${before}`,
@@ -97,7 +97,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     old: (before) => sql`at < ${before}`,
   },
   mail_quotas: {
-    text: '1 day after the last mail, with the SHA-256 of the address',
+    text: '1 day after the last email, with the SHA-256 of the address',
     days: 1,
     key: 'recipient_hash',
     old: (before) => sql`last_at < ${before}`,
