@@ -35,25 +35,30 @@ async function measure(options, command) {
   const machine = describeMachine();
   const { ours, nginx, wrk } = describeVersions({ node: process.execPath, nginx: findNginx(), wrk: tools.wrk });
   const run = {
-    ...{ date: new Date().toISOString(), commands: [command], quick: options.quick, seconds: options.seconds, machine },
-    ...{ build: buildId(), versions: { ours, ...peerVersions(), nginx, ...systemVersions(), wrk } },
+    date: new Date().toISOString(),
+    commands: [command],
+    quick: options.quick,
+    seconds: options.seconds,
+    machine,
+    build: buildId(),
+    versions: { ours, ...peerVersions(), nginx, ...systemVersions(), wrk },
     runtimes: runtimes.map(({ version, major, suffix }) => ({ version, major, suffix })),
-    ...{ paths: Object.fromEntries(paths.map(describePath)), missing: lines, failures: [] },
+    paths: Object.fromEntries(paths.map(describePath)),
+    missing: lines,
+    failures: [],
   };
   const earlier = options.add ? lastRecord() : null;
   // Before hours are spent on it: whether it can be added.
   joinRecords(earlier, makeRecord(run, []));
   const progress = new Progress(options.rounds * rows.reduce((sum, row) => sum + pathsOf(row, paths).length, 0));
   const results = await runRounds({
-    ...{
-      scenarios: rows,
-      paths,
-      rounds: options.rounds,
-      quick: options.quick,
-      seconds: options.seconds,
-      tools,
-      progress,
-    },
+    scenarios: rows,
+    paths,
+    rounds: options.rounds,
+    quick: options.quick,
+    seconds: options.seconds,
+    tools,
+    progress,
     groundOf: () => new NativeGround().start(),
     // A run that is cut off goes on with `--add --scenario` for the rows that it did not come to.
     onScenario: (soFar) => keepRecord(joinRecords(earlier, makeRecord(run, soFar))),

@@ -114,7 +114,8 @@ function evaluate(node, constants) {
     case 'ArrayExpression':
       return node.elements.map((element) => evaluate(element, constants));
     case 'BinaryExpression': {
-      const [left, right] = [evaluate(node.left, constants), evaluate(node.right, constants)];
+      const left = evaluate(node.left, constants);
+      const right = evaluate(node.right, constants);
       return left === undefined || right === undefined ? undefined : OPERATIONS[node.operator]?.(left, right);
     }
     default:

@@ -52,7 +52,8 @@ export class PgBouncer {
     const way = new DatabaseProxy(server);
     const target = new URL((await way.reserve()).reveal());
     await way.open();
-    const [dir, port] = [mkdtempSync('/tmp/tunnel-pgbouncer-'), await freePort()];
+    const dir = mkdtempSync('/tmp/tunnel-pgbouncer-');
+    const port = await freePort();
     chmodSync(dir, 0o755);
     const file = join(dir, 'pgbouncer.ini');
     writeFileSync(file, settings(port, target));

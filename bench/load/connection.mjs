@@ -33,7 +33,9 @@ export function openConnection(address, first, onRead) {
 
 const openPlain = ({ host, port }, onRead) =>
   dial({
-    ...{ host, port, noDelay: true },
+    host,
+    port,
+    noDelay: true,
     onread: {
       buffer: readBuffer,
       callback: (length, bytes) => {

@@ -10,7 +10,8 @@ export const COUNT_AT = 5;
 /** `sink` takes datagrams of a run, `count` says how many have come of it. */
 export function serveDatagrams(port) {
   const socket = createSocket({ type: 'udp4', recvBufferSize: 4 * 1024 * 1024 });
-  let [run, count] = [0, 0];
+  let run = 0;
+  let count = 0;
   socket.on('error', () => {});
   socket.on('message', (bytes, from) => {
     if (bytes[0] === DATAGRAM.echo) return socket.send(bytes, from.port, from.address);

@@ -38,7 +38,8 @@ export function serveHttp(socket) {
   const answer = (head) => {
     const asked = /^GET \/(\d{1,9})\/(\d{1,9}) HTTP\/1\.1\r\n/.exec(head);
     if (asked === null) return socket.end('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
-    const [offset, bytes] = [Number(asked[1]), Number(asked[2])];
+    const offset = Number(asked[1]);
+    const bytes = Number(asked[2]);
     const close = /\r\nconnection: close\r\n/i.test(head);
     const done = () => {
       busy = false;

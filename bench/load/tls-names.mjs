@@ -48,7 +48,10 @@ const router = new HttpRouter({
   takesClients: false,
 });
 const ingress = new HttpIngress({
-  ...{ clock, router, gate, report },
+  clock,
+  router,
+  gate,
+  report,
   balancer: new Balancer({ counts: new InFlight({ perKey: 1000 }), random: Math.random }),
   isListed: () => false,
   captures: { begin: () => null, answered: () => {} },

@@ -17,8 +17,12 @@ const TOKEN = 'a-token-of-the-bench-for-one-run-alone';
 const HOST = 'web.localhost';
 const LOGIN_SECRETS = [new Secret('k'.repeat(43))];
 const LOGIN = {
-  ...{ issuer: 'https://login.example', client_id: 'bench', client_secret: 'a-secret-of-the-bench' },
-  ...{ scopes: ['openid', 'email'], session_secs: 28800, trusted_origins: [] },
+  issuer: 'https://login.example',
+  client_id: 'bench',
+  client_secret: 'a-secret-of-the-bench',
+  scopes: ['openid', 'email'],
+  session_secs: 28800,
+  trusted_origins: [],
 };
 
 const driver = new PolicyDriver({
@@ -45,8 +49,16 @@ const deciding = (route, ...lines) => {
     `GET /0/128 HTTP/1.1\r\nHost: ${HOST}\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`,
   );
   const request = {
-    ...{ method, path, headers, host, authority, scheme: 'http', address: '127.0.0.1' },
-    ...{ isUpgrade: false, bodyLength: 0, requestId: 'req_1' },
+    method,
+    path,
+    headers,
+    host,
+    authority,
+    scheme: 'http',
+    address: '127.0.0.1',
+    isUpgrade: false,
+    bodyLength: 0,
+    requestId: 'req_1',
   };
   const asked = {
     request,
@@ -78,7 +90,10 @@ const token = deciding(
 const sealed = new SealedTexts(LOGIN_SECRETS).seal(
   { purpose: 'login', parts: [HOST, 'operator', LOGIN.issuer, LOGIN.client_id] },
   JSON.stringify({
-    ...{ sub: '1', email: 'ann@example.com', emailVerified: true, claims: {} },
+    sub: '1',
+    email: 'ann@example.com',
+    emailVerified: true,
+    claims: {},
     expiresAt: Math.floor(Date.now() / 1000) + LOGIN.session_secs,
   }),
 );

@@ -27,8 +27,16 @@ const lines = [
 const head = parsed(lines);
 const withToken = parsed([...lines, 'X-Tunnel-Token: 0123456789abcdef0123456789abcdef']);
 const requestOf = ({ method, path, headers, host, authority }) => ({
-  ...{ method, path, headers, host, authority },
-  ...{ scheme: 'https', address: '203.0.113.7', isUpgrade: false, bodyLength: 0, requestId: 'req_1' },
+  method,
+  path,
+  headers,
+  host,
+  authority,
+  scheme: 'https',
+  address: '203.0.113.7',
+  isUpgrade: false,
+  bodyLength: 0,
+  requestId: 'req_1',
 });
 const request = requestOf(head);
 

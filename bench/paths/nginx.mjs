@@ -114,7 +114,8 @@ async function startHop(nginx, hop) {
 export const nginxPath = (nginx, { name = 'nginx', tls = false } = {}) => ({
   name,
   async start({ ground, folder, protocol }) {
-    const [outer, inner] = [await freePort(), await freePort()];
+    const outer = await freePort();
+    const inner = await freePort();
     const common = { ground, folder, protocol };
     const inside = { ports: { listen: inner, target: ground.originPort }, ...(tls && { tls: 'accept' }) };
     const client = await startHop(nginx, { ...common, name: 'inner', ...inside });

@@ -154,11 +154,16 @@ export const peersPath = ({ name, root = ROOT, direct }) => ({
     const secret = ['--secret-file', secretFile];
     const publish = ['p2p', 'publish', 'bench', String(settings.ground.originPort), ...secret];
     const { child: client } = await startClient({
-      ...{ ...settings, root, run },
+      ...settings,
+      root,
+      run,
       what: direct ? publish : [...publish, '--no-direct'],
     });
     const { child: subscriber, events } = await startClient({
-      ...{ ...settings, root, run, role: 'subscriber' },
+      ...settings,
+      root,
+      run,
+      role: 'subscriber',
       what: ['p2p', 'connect', 'bench', '--listen', '0', ...secret],
       isUp: ({ event, path }) => (direct ? event === 'path' && path === 'direct' : isReady({ event })),
     });

@@ -23,7 +23,8 @@ const roundsOf = ({ rows }, name) => rows.find((row) => row.name === name)?.roun
 function renderHead(record) {
   const { date, quick, seconds, machine, versions, runtimes } = record;
   const counts = record.rows.map(({ rounds }) => rounds.length);
-  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  const least = Math.min(...counts);
+  const most = Math.max(...counts);
   const said = Object.entries(versions).filter(([, version]) => version !== null);
   const nodes = runtimes.map(({ version }) => version).join(' and ');
   return [

@@ -16,14 +16,20 @@ const PEERS = [
   // Its lock file has a `time` that today's compiler refuses: it gets the dependencies that the registry has now.
   { name: 'rathole', version: '0.5.0', programs: ['rathole'], crates: ['rathole'], locked: false },
   {
-    ...{ name: 'rustunnel', version: '0.7.8', programs: ['rustunnel-server', 'rustunnel'] },
+    name: 'rustunnel',
+    version: '0.7.8',
+    programs: ['rustunnel-server', 'rustunnel'],
     crates: ['rustunnel-server', 'rustunnel-client'],
   },
   { name: 'bore', version: '0.6.0', programs: ['bore'], crates: ['bore-cli'] },
   {
-    ...{ name: 'frp', version: '0.71.0', programs: ['frps', 'frpc'] },
+    name: 'frp',
+    version: '0.71.0',
+    programs: ['frps', 'frpc'],
     // Its pages are made by another build, and are not in the module.
-    ...{ module: 'github.com/fatedier/frp', packages: ['./cmd/frps', './cmd/frpc'], tags: 'noweb' },
+    module: 'github.com/fatedier/frp',
+    packages: ['./cmd/frps', './cmd/frpc'],
+    tags: 'noweb',
   },
   { name: 'chisel', version: '1.12.1', programs: ['chisel'], module: 'github.com/jpillora/chisel' },
   { name: 'piko', version: '0.8.1', programs: ['piko'], module: 'github.com/andydunstall/piko' },

@@ -48,7 +48,9 @@ export const TARGETS = [
     limits: [{ atMost: 1, of: ['rustunnel-https'] }],
   },
   {
-    ...{ row: 'https-connect', path: 'ours-https', figure: CPU_PER_REQUEST },
+    row: 'https-connect',
+    path: 'ours-https',
+    figure: CPU_PER_REQUEST,
     limits: [
       { atMost: 1, of: ['rustunnel-https'] },
       { atMost: 1.2, of: ['bare-tls'] },

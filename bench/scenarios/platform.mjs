@@ -91,8 +91,13 @@ const health = {
     const { email, password } = stage.account;
     const [logins, probes] = await Promise.all([
       stage.beginBeside('paced', {
-        ...{ method: 'POST', path: '/auth/login', body: { email, password }, status: 200, orStatus: 503 },
-        ...{ perSecond: LOGINS_PER_SECOND, seconds },
+        method: 'POST',
+        path: '/auth/login',
+        body: { email, password },
+        status: 200,
+        orStatus: 503,
+        perSecond: LOGINS_PER_SECOND,
+        seconds,
       }),
       stage.begin('paced', { path: '/health', status: 200, perSecond: PROBES_PER_SECOND, seconds }),
     ]);

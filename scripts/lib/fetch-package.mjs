@@ -11,7 +11,8 @@ const FOLDER = join(CACHE_DIR, 'programs');
 const numbers = (version) => version.split(/\D+/).map(Number);
 
 function byVersion(a, b) {
-  const [left, right] = [numbers(a), numbers(b)];
+  const left = numbers(a);
+  const right = numbers(b);
   const index = left.findIndex((number, at) => number !== right[at]);
   return index === -1 ? 0 : left[index] - (right[index] ?? 0);
 }

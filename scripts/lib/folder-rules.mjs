@@ -26,7 +26,8 @@ const isFree = (rows, from, to) =>
 /** Arrows that `rows` forbids, as { file, line, why }. */
 export function forbiddenArrows(rows, arrows) {
   return arrows.flatMap(({ from, to, line }) => {
-    const [source, target] = [rowOf(rows, from), rowOf(rows, to)];
+    const source = rowOf(rows, from);
+    const target = rowOf(rows, to);
     const refuse = (why) => [{ file: from, line, why: `'${to}': ${why}` }];
     if (source === undefined) return refuse(`${posix.dirname(from)} has no row in scripts/lib/import-rules.mjs`);
     if (target === undefined) return refuse(`${posix.dirname(to)} has no row in scripts/lib/import-rules.mjs`);
@@ -55,7 +56,8 @@ export function unusedRules(rows, files, arrows) {
 export function cyclesOf(arrows) {
   const levels = new Map();
   for (const { from, to } of arrows) {
-    const [source, target] = [from.split('/'), to.split('/')];
+    const source = from.split('/');
+    const target = to.split('/');
     let depth = 0;
     while (source[depth] === target[depth] && depth < source.length - 1) depth += 1;
     const parent = source.slice(0, depth).join('/');

@@ -23,7 +23,8 @@ const inSeconds = (seconds) => `${seconds.toFixed(1)} s`;
 
 /** Begins a measurement; the function that it returns ends it: the seconds, and the share of the processor that other programs took. */
 function startMeasuring() {
-  const [start, use] = [performance.now(), readProcessorUse()];
+  const start = performance.now();
+  const use = readProcessorUse();
   const seconds = () => (performance.now() - start) / 1000;
   return { seconds, end: () => ({ seconds: seconds(), othersShare: takenByOthers(use, readProcessorUse()) }) };
 }

@@ -52,7 +52,8 @@ export class ConnectingApp {
   }
 
   #document(name: string): object {
-    const [client_id, redirect_uris] = [this.#clientId, [this.#redirectUri]];
+    const client_id = this.#clientId;
+    const redirect_uris = [this.#redirectUri];
     return { client_id, client_name: name, redirect_uris, token_endpoint_auth_method: 'none' };
   }
 
@@ -60,9 +61,14 @@ export class ConnectingApp {
   async authorizeUrl(scope = ALL_SCOPES): Promise<string> {
     const { resource } = await ask<{ resource: string }>(this.#stack, '/.well-known/oauth-protected-resource/mcp');
     const query = new URLSearchParams({
-      ...{ response_type: 'code', client_id: this.#clientId, redirect_uri: this.#redirectUri, resource, scope },
-      ...{ code_challenge: createHash('sha256').update(this.#verifier).digest('base64url') },
-      ...{ code_challenge_method: 'S256', state: 'as sent' },
+      response_type: 'code',
+      client_id: this.#clientId,
+      redirect_uri: this.#redirectUri,
+      resource,
+      scope,
+      code_challenge: createHash('sha256').update(this.#verifier).digest('base64url'),
+      code_challenge_method: 'S256',
+      state: 'as sent',
     });
     return `${this.#stack.run.platform_url}/oauth/authorize?${query.toString()}`;
   }

@@ -16,7 +16,8 @@ it('an app asks, its user logs in, allows less than was asked, and disconnects i
   profile,
   stack,
 }) => {
-  const [account, app] = [await Account.signUp(stack, 'consent'), await ConnectingApp.start(harness, stack)];
+  const account = await Account.signUp(stack, 'consent');
+  const app = await ConnectingApp.start(harness, stack);
   profile.allowHostOf(`http://${app.host}`);
   const page = await profile.context.newPage();
   await page.goto(await app.authorizeUrl());

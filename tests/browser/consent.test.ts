@@ -10,7 +10,8 @@ it('a no goes back to the app, by another account too, and a request that was an
   profile,
   stack,
 }) => {
-  const [one, other] = [await Account.signUp(stack, 'one'), await Account.signUp(stack, 'other')];
+  const one = await Account.signUp(stack, 'one');
+  const other = await Account.signUp(stack, 'other');
   const app = await ConnectingApp.start(harness, stack);
   profile.allowHostOf(`http://${app.host}`);
   await profile.logIn(one.email);
@@ -31,8 +32,11 @@ it('a no goes back to the app, by another account too, and a request that was an
   await page.route('**/oauth/requests/*', (route) =>
     route.fulfill({
       json: {
-        ...{ id: 'ask_4fK2mQ9xVbT7RsLpZ0aE', ...registered, redirect_host: 'ide.example.com' },
-        ...{ scopes: ['tunnels:read'], expires_at: new Date(Date.now() + 60_000).toISOString() },
+        id: 'ask_4fK2mQ9xVbT7RsLpZ0aE',
+        ...registered,
+        redirect_host: 'ide.example.com',
+        scopes: ['tunnels:read'],
+        expires_at: new Date(Date.now() + 60_000).toISOString(),
       },
     }),
   );

@@ -82,7 +82,10 @@ const SETTINGS_DIALOGS: readonly DashboardPage[] = [
   ['disconnect-app', /^Disconnect/, 'has to ask you again'],
   ['delete-account', 'Delete account', 'Delete your account?'],
 ].map(([name, button = '', whole = '']) => ({
-  ...{ name: String(name), path: '/settings', heading: 'Settings', whole },
+  name: String(name),
+  path: '/settings',
+  heading: 'Settings',
+  whole,
   act: (page) => page.getByRole('button', { name: button }).click(),
 }));
 

@@ -61,8 +61,11 @@ const createProvider = async (issuer: string, callbacks: readonly string[]): Pro
   const provider: Provider = new ProviderOf(issuer, {
     clients: [
       {
-        ...{ client_id: CLIENT_ID, client_secret: CLIENT_SECRET, redirect_uris: callbacks },
-        ...{ grant_types: ['authorization_code'], response_types: ['code'] },
+        client_id: CLIENT_ID,
+        client_secret: CLIENT_SECRET,
+        redirect_uris: callbacks,
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
       },
     ],
     cookies: { keys: ['for this run alone'] },

@@ -38,7 +38,8 @@ it('requests are filtered, copied, replayed and edited; times are those of the r
     env: { TUNNEL_API_KEY: key.token },
   });
   const { public_url: url, inspect_url: inspector } = await program.ready();
-  const [endpoint, address] = [endpointOf(url), String(inspector)];
+  const endpoint = endpointOf(url);
+  const address = String(inspector);
   await askHttp(endpoint, { path: '/missing' });
   const headers = { authorization: 'Bearer of-a-visitor', 'content-type': 'application/json' };
   await askHttp(endpoint, { method: 'POST', path: '/hook?token=s3cret', body: '{"n":1,"token":"t0ken"}', headers });

@@ -59,7 +59,10 @@ const groups: GroupSummary[] = manyPools(1, 3).map((group) => ({
   unhealthy_count: 3,
   members: group.members.map((member) => ({
     ...member,
-    ...{ client_addr: ADDRESS, name: NAME, client_name: 'c'.repeat(64), request_count: 123_456_789_012 },
+    client_addr: ADDRESS,
+    name: NAME,
+    client_name: 'c'.repeat(64),
+    request_count: 123_456_789_012,
     public_url: `http://${LABEL}.example.com:65535`,
     last_failure_reason: `no answer from ${ADDRESS} within 10 s`,
   })),

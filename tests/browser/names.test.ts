@@ -19,7 +19,8 @@ it('a port is reserved by its number or any free one, and what is taken or over 
   profile,
   stack,
 }) => {
-  const [account, other] = [await Account.signUp(stack, 'ports'), await Account.signUp(stack, 'others')];
+  const account = await Account.signUp(stack, 'ports');
+  const other = await Account.signUp(stack, 'others');
   const taken = `taken-${process.pid}`;
   await other.post('/reservations', { kind: 'subdomain', label: taken });
   await profile.logIn(account.email);
@@ -132,16 +133,28 @@ it('where there are several regions a port asks for one', async ({ profile, stac
 const DAY_MS = 86_400_000;
 
 const made = (number: number, some: Partial<Reservation> = {}): Reservation => ({
-  ...{ id: `id-${number}`, kind: 'subdomain', label: `name-${number}`, region_id: null, state: 'reserved' },
-  ...{ assigned: false, active_tunnels: 0, public_address: `http://name-${number}.localhost:8000` },
-  ...{ created_at: '2030-01-01T00:00:00.000Z', last_used_at: null, expires_at: null },
-  ...{ hold_seconds: 2_592_000, grace_seconds: 604_800 },
+  id: `id-${number}`,
+  kind: 'subdomain',
+  label: `name-${number}`,
+  region_id: null,
+  state: 'reserved',
+  assigned: false,
+  active_tunnels: 0,
+  public_address: `http://name-${number}.localhost:8000`,
+  created_at: '2030-01-01T00:00:00.000Z',
+  last_used_at: null,
+  expires_at: null,
+  hold_seconds: 2_592_000,
+  grace_seconds: 604_800,
   ...some,
 });
 
 const random = (number: number): Reservation =>
   made(number, {
-    ...{ label: `brisk-otter-${number}`, state: 'held', assigned: true, hold_seconds: 86_400 },
+    label: `brisk-otter-${number}`,
+    state: 'held',
+    assigned: true,
+    hold_seconds: 86_400,
     expires_at: new Date(Date.now() + DAY_MS).toISOString(),
   });
 

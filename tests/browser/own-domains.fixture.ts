@@ -29,7 +29,12 @@ export const certificate = (some: Partial<DomainCertificate> = {}): DomainCertif
 });
 
 export const NO_CERTIFICATE_YET: DomainCertificate = {
-  ...{ state: 'none', issuer: null, not_before: null, not_after: null, renew_at: null, last_error: null },
+  state: 'none',
+  issuer: null,
+  not_before: null,
+  not_after: null,
+  renew_at: null,
+  last_error: null,
 };
 
 export const ownDomain = (name: string, some: Partial<OwnDomainView> = {}): OwnDomainView => ({

@@ -26,7 +26,8 @@ export interface OwnStack {
 }
 
 export const startOwnStack = async (options: StackOptions = {}): Promise<OwnStack> => {
-  const [folder, ports] = [await temporaryDirectory(), await claimPortBlock()];
+  const folder = await temporaryDirectory();
+  const ports = await claimPortBlock();
   const stack = new Stack(folder.path, ports, { command: 'stack', tables: TABLES, ...options });
   const close = async (): Promise<void> => {
     await stack.close();

@@ -15,7 +15,8 @@ it('a session that a page of a tunnel plants is not taken by the dashboard, and 
   browser,
   harness,
 }) => {
-  const [https, http] = [await freePort(), await freePort()];
+  const https = await freePort();
+  const http = await freePort();
   const dashboard = `https://console.${SITE}:${https}`;
   const env = {
     TUNNEL_SERVER__DOMAIN: SITE,
@@ -24,7 +25,8 @@ it('a session that a page of a tunnel plants is not taken by the dashboard, and 
     TUNNEL_PLATFORM__PUBLIC_URL: dashboard,
   };
   const { stack } = harness.use(await startOwnStack({ command: 'stack', tls: true, env }));
-  const [planter, victim] = [await Account.signUp(stack, 'planter'), await Account.signUp(stack, 'victim')];
+  const planter = await Account.signUp(stack, 'planter');
+  const victim = await Account.signUp(stack, 'victim');
   const login = await fetch(`${stack.run.platform_url}/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

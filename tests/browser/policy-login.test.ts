@@ -6,7 +6,8 @@ import { openGuarded, PERSON, STRANGER, signIn } from './guarded-tunnel.fixture.
 
 it('two tabs log in at once, and each comes back to its own page', async ({ profile, harness, stack }) => {
   const { url, visits } = await openGuarded(harness, stack, profile, 'two-tabs');
-  const [one, two] = [await profile.context.newPage(), await profile.context.newPage()];
+  const one = await profile.context.newPage();
+  const two = await profile.context.newPage();
   await Promise.all([one.goto(`${url}/one?tab=1`), two.goto(`${url}/two?tab=2`)]);
   await signIn(one, PERSON);
   await one.getByRole('heading', { name: '/one' }).waitFor();

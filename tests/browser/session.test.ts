@@ -62,7 +62,8 @@ it('two tabs share one session: out in one is out in both, in again too, and ren
 }) => {
   const account = await Account.signUp(stack, 'tabs');
   await profile.logIn(account.email);
-  const [one, two] = [await profile.tab('/keys'), await profile.tab('/settings')];
+  const one = await profile.tab('/keys');
+  const two = await profile.tab('/settings');
   for (const tab of [one, two]) await tab.getByRole('navigation').waitFor();
   for (let times = 0; times < 3; times += 1) {
     await Promise.all([one.reload(), two.reload()]);

@@ -53,7 +53,8 @@ it('a password is changed in one of two dashboards: the other has to log in agai
   const elsewhere = await Profile.open(browser, stack);
   harness.use(elsewhere);
   await elsewhere.logIn(account.email);
-  const [page, other] = [await profile.tab('/settings'), await elsewhere.tab('/')];
+  const page = await profile.tab('/settings');
+  const other = await elsewhere.tab('/');
   await other.getByRole('navigation').waitFor();
   let tries = 0;
   page.on('request', (request) => {
@@ -88,7 +89,8 @@ it('an address is changed by the link that the new one gets; a taken one is told
   profile,
   stack,
 }) => {
-  const [account, taken] = [await Account.signUp(stack, 'address'), await Account.signUp(stack, 'taken')];
+  const account = await Account.signUp(stack, 'address');
+  const taken = await Account.signUp(stack, 'taken');
   await profile.logIn(account.email);
   const page = await profile.tab('/settings');
   const change = async (address: string): Promise<void> => {
@@ -112,7 +114,8 @@ it('an address is changed by the link that the new one gets; a taken one is told
 it('an account is deleted after a question with its password, in every tab', async ({ profile, stack }) => {
   const account = await Account.signUp(stack, 'gone');
   await profile.logIn(account.email);
-  const [page, other] = [await profile.tab('/settings'), await profile.tab('/keys')];
+  const page = await profile.tab('/settings');
+  const other = await profile.tab('/keys');
   await other.getByText('No keys yet').waitFor();
   await page.getByRole('button', { name: 'Delete account' }).click();
   const question = page.getByRole('dialog', { name: 'Delete your account?' });

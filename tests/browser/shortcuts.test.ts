@@ -127,8 +127,10 @@ it('a hundred tunnels with long names fit a phone, and pages are found while the
     .waitFor();
   expect(await page.getByRole('option').count()).toBe(50);
   for (const _ of Array.from({ length: 30 })) await page.keyboard.press('ArrowDown');
-  const [selected, results] = [page.getByRole('option', { selected: true }), page.getByRole('listbox')];
-  const [row, frame] = [await selected.boundingBox(), await results.boundingBox()];
+  const selected = page.getByRole('option', { selected: true });
+  const results = page.getByRole('listbox');
+  const row = await selected.boundingBox();
+  const frame = await results.boundingBox();
   expect(row?.y).toBeGreaterThanOrEqual(frame?.y ?? 0);
   expect((row?.y ?? 0) + (row?.height ?? 0)).toBeLessThanOrEqual((frame?.y ?? 0) + (frame?.height ?? 0) + 1);
   const overhang = `(() => { const { scrollWidth, clientWidth } = document.querySelector('[role=listbox]'); return scrollWidth - clientWidth; })()`;
@@ -180,7 +182,8 @@ it('before sign-in neither key does anything, and a session that ends takes the 
   await page.keyboard.press('?');
   expect(await page.getByRole('dialog').count()).toBe(0);
   await profile.logIn((await Account.signUp(stack, 'ends')).email);
-  const [one, other] = [await profile.tab('/names'), await profile.tab('/settings')];
+  const one = await profile.tab('/names');
+  const other = await profile.tab('/settings');
   await heading(one, 'Names').waitFor();
   await one.keyboard.press('Control+k');
   await one.getByRole('dialog', { name: 'Search' }).waitFor();

@@ -15,8 +15,8 @@ const [first, second, third, fourth, fifth] = manyTunnels(5) as [
 const shop = { protocol: 'http', label: 'shop', public_url: 'https://shop.example.com' } as const;
 const ALL: readonly TunnelLogEntry[] = [
   { ...first, ...shop, name: 'website', client_name: 'anns-laptop' },
-  { ...second, ...{ protocol: 'tcp', label: 'vault.example.com', public_url: 'tls://vault.example.com:443' } },
-  { ...third, ...{ protocol: 'tcp', label: '20001', public_url: 'tcp://example.com:20001', name: 'database' } },
+  { ...second, protocol: 'tcp', label: 'vault.example.com', public_url: 'tls://vault.example.com:443' },
+  { ...third, protocol: 'tcp', label: '20001', public_url: 'tcp://example.com:20001', name: 'database' },
   { ...fourth, ...shop, name: 'website', client_name: 'bobs-desk' },
   { ...fifth, ...shop, name: 'website', client_name: 'anns-laptop' },
 ];
@@ -88,8 +88,10 @@ it('Stop asks, and ends the tunnel of another computer by keyboard, from the lis
     harness.run(['http', String(web.port), '--json', '--server', stack.control, ...flags], {
       env: { TUNNEL_API_KEY: key.token },
     });
-  const [one, other] = [await open('--client-name', 'anns-laptop'), await open('--client-name', 'bobs-desk')];
-  const [{ public_url: url }, { public_url: otherUrl, tunnel_id: otherId }] = [await one.ready(), await other.ready()];
+  const one = await open('--client-name', 'anns-laptop');
+  const other = await open('--client-name', 'bobs-desk');
+  const { public_url: url } = await one.ready();
+  const { public_url: otherUrl, tunnel_id: otherId } = await other.ready();
   await profile.logIn(account.email);
   const page = await profile.tab('/tunnels');
   const dialog = page.getByRole('dialog');

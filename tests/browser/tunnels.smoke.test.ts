@@ -19,21 +19,20 @@ it('a tunnel appears, ends and moves to the history by itself; the filter is in 
   await profile.context.grantPermissions(['clipboard-read', 'clipboard-write']);
   const page = await profile.tab('/tunnels');
   await page.getByText('No tunnels yet').waitFor();
-  const [http, tcp] = [
-    await open(
-      'http',
-      String(web.port),
-      '--subdomain',
-      label,
-      '--name',
-      'web',
-      '--client-name',
-      `desk of ${process.pid}`,
-    ),
-    await open('tcp', String(web.port)),
-  ];
+  const http = await open(
+    'http',
+    String(web.port),
+    '--subdomain',
+    label,
+    '--name',
+    'web',
+    '--client-name',
+    `desk of ${process.pid}`,
+  );
+  const tcp = await open('tcp', String(web.port));
   const { assigned_port: port } = await tcp.ready();
-  const [url, place] = [(await http.ready()).public_url, `localhost:${port}`];
+  const url = (await http.ready()).public_url;
+  const place = `localhost:${port}`;
   const rowOf = (name: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) });
   await rowOf(url).filter({ hasText: 'Live' }).waitFor();
   await rowOf(place).filter({ hasText: 'Live' }).waitFor();

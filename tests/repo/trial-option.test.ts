@@ -32,7 +32,12 @@ const sourcesWithTrialRow = async (): Promise<typeof Sources> => {
     absWorkingDir: ROOT,
     entryPoints: [join(ROOT, 'tests/repo/trial-option.fixture.ts')],
     outfile,
-    ...{ bundle: true, format: 'esm', platform: 'node', target: 'node20', conditions: ['source'], logLevel: 'warning' },
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    conditions: ['source'],
+    logLevel: 'warning',
     external: ['vitest'],
     banner: {
       js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",

@@ -61,7 +61,8 @@ export class ApiFlood {
     const tables = '[platform.limits]\nauth_per_minute = 100000\n[platform.mcp]\ncalls_per_minute = 100000';
     const limits = 'connections_per_address = 4096';
     const stack = await harness.stack({ command: 'stack', fixedPorts: true, limits, tables });
-    const [attacker, tenant] = [await signUpPayer(stack), await signUpPayer(stack)];
+    const attacker = await signUpPayer(stack);
+    const tenant = await signUpPayer(stack);
     const flooding = await connectAs(stack, attacker);
     for (let count = 0; count < LOG_ENTRIES; count += 1) await flooding.open({ protocol: 'http', localPort: 9 });
     await flooding.close();

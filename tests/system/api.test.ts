@@ -30,7 +30,8 @@ describe.concurrent('DELETE /api/tunnels/:id', () => {
     writeFileSync(join(home, '.tunnel', 'config.yml'), `tunnels:\n${tunnels.join('\n')}\n`);
     const args = ['start', '--json', '--server', own.control, '--token-file', own.tokenFile];
     const program = await harness.run(args, { home });
-    const [one, two] = [await program.ready(1), await program.ready(2)];
+    const one = await program.ready(1);
+    const two = await program.ready(2);
     expect((await own.api(`/api/tunnels/${one.tunnel_id}`, { method: 'DELETE' })).status).toBe(204);
     expect(await program.waitFor('error')).toMatchObject({
       name: one.name,
@@ -83,7 +84,8 @@ describe.concurrent('accounts of [[auth.keys]]', () => {
       const args = ['tcp', String(echo.port), '--json', '--server', stack.control];
       return (await harness.run(args, { env: { TUNNEL_API_KEY: key } })).ready();
     };
-    const [alices, bobs] = [await open(ALICE), await open(BOB)];
+    const alices = await open(ALICE);
+    const bobs = await open(BOB);
     const operators = await (await harness.tcp(stack, echo.port)).ready();
     const idsSeenBy = async (token?: string) => (await stack.tunnels(token)).map((row) => row.tunnel_id).sort();
     expect(await idsSeenBy(ALICE)).toEqual([alices.tunnel_id]);

@@ -37,7 +37,13 @@ export const runClientInProcess = ({ args, home, env, clock: time = systemClock 
     describe: `tunnel ${args.join(' ')}`,
     main: async ({ stdin, stdout, stderr, signals }) => {
       const io: Io = {
-        ...{ stdin, stdout, stderr, signals, clock, home, cwd: home },
+        stdin,
+        stdout,
+        stderr,
+        signals,
+        clock,
+        home,
+        cwd: home,
         // Clients of one process have one pid, so a second client of a home puts its socket into the temporary folder, where other tests would find it.
         env: { TMPDIR: home, ...env, HOME: home },
         hostName: 'test-computer',

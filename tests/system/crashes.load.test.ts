@@ -86,7 +86,8 @@ it('while the edge is away the API answers, and says so where it needs the edge'
   const person = await Person.signUp(stack);
   const { id: keyId } = await person.newKey();
   expect((await person.pools()).warnings).toEqual([]);
-  const [edge, control] = [pidOfPart(stack.dataDir, 'edge'), stack.control];
+  const edge = pidOfPart(stack.dataDir, 'edge');
+  const control = stack.control;
   // Stopped, not killed: it would be back before anybody could ask.
   process.kill(edge, 'SIGSTOP');
   try {

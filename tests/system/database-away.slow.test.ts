@@ -44,7 +44,8 @@ it('killed under load: 503 and back by itself, tunnels carry on, usage of the ga
   const tunnel = await openWith(harness, stack, await person.newKey(), ['tcp', echo.port]);
   const { assigned_port, tunnel_id } = await tunnel.ready();
   const seen: Reply[] = [];
-  let [visits, isOver] = [0, false];
+  let visits = 0;
+  let isOver = false;
   const repeat = async (act: () => Promise<void>) => {
     while (!isOver) await act();
   };

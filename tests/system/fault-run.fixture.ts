@@ -281,7 +281,7 @@ class Tenant {
       const isOver = performance.now() - since > JOURNAL_DELIVER_MS + 1500;
       if (billed < (isOver ? least : whole.length)) throw new Error('usage is still on its way');
     }, SETTLED).catch(() => {});
-    return { ...{ whole: whole.length, served: this.#served(), billed, least, most }, ...longestGap(whole, kills) };
+    return { whole: whole.length, served: this.#served(), billed, least, most, ...longestGap(whole, kills) };
   }
 
   said(): string {
@@ -335,7 +335,8 @@ interface OpenedTenant {
 
 const longestGap = (whole: readonly Visit[], kills: readonly Kill[]): Pick<TenantResult, 'gapMs' | 'killed'> => {
   const ends = whole.map(({ to }) => to).sort((a, b) => a - b);
-  let [gapMs, from] = [0, 0];
+  let gapMs = 0;
+  let from = 0;
   for (const [index, at] of ends.entries()) {
     const before = ends[index - 1] ?? at;
     if (at - before > gapMs) [gapMs, from] = [at - before, before];

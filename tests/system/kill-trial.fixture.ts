@@ -175,7 +175,8 @@ export class KillTrial {
 
   /** What the payment processor was told: once all of it was, or after three minutes. */
   async billed(): Promise<{ readonly charged: number; readonly reported: number }> {
-    let [charged, reported] = [0, 0];
+    let charged = 0;
+    let reported = 0;
     await eventually(async () => {
       charged = await this.#charged();
       reported = (await reportedBytes(this.stack)).get(this.#payer.customerId) ?? 0;
@@ -249,7 +250,8 @@ const openLoad = async (harness: Harness, stack: Stack, payer: Payer): Promise<L
 
 /** The most that came in any stretch of so many milliseconds. */
 const mostWithin = (arrivals: readonly Arrival[], ms: number): number => {
-  let [most, first] = [0, 0];
+  let most = 0;
+  let first = 0;
   for (const { at, total } of arrivals) {
     while (at - (arrivals[first]?.at ?? at) > ms) first += 1;
     most = Math.max(most, total - (arrivals[first - 1]?.total ?? 0));

@@ -87,7 +87,8 @@ it('a published server answers clients of both eras alike, is started again, and
   harness,
 }) => {
   const { program, ready, pid } = await publish(harness);
-  const [modern, old] = [await connectAs2026(ready), await connectAs2025(ready)];
+  const modern = await connectAs2026(ready);
+  const old = await connectAs2025(ready);
   const echo = { name: 'echo', arguments: { text: 'from far' } };
   const { structuredContent } = await modern.callTool(echo);
   expect(structuredContent).toEqual({ text: 'from far' });

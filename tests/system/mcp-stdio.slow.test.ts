@@ -233,7 +233,8 @@ describe('the program', () => {
 
   it('goes also when a shell in between is killed, and the host keeps its end of the pipe', async () => {
     const shell = spawn('sh', ['-c', 'exec 3<&0; "$0" "$@" <&3 & echo $! >&2; wait', process.execPath, ...args()], {
-      ...{ env: environment(), cwd: home },
+      env: environment(),
+      cwd: home,
     });
     children.push(shell);
     let err = '';

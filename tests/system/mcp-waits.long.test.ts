@@ -41,7 +41,9 @@ it('1,000 waiting calls take the platform less than 100 MB, and leave nothing wh
         accept: 'application/json, text/event-stream',
       },
       body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
         params: {
           name: 'wait_for_request',
           arguments: { tunnel, timeout_secs: 300 },

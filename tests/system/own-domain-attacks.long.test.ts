@@ -104,7 +104,8 @@ it('a wildcard and a name below it may be two accounts’, and neither gets the 
 }) => {
   const { dns } = world;
   const visit = visitorOf(world);
-  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  const ann = await Account.of(world);
+  const bob = await Account.of(world);
   await ann.verified(dns, '*.two.example');
   const shop = await bob.verified(dns, 'shop.two.example');
   await (await ann.serve(harness, '*.two.example', 'ann')).ready();
@@ -128,7 +129,8 @@ it('a name that is moved back and forth has one owner at a time, whose tunnels a
   const { dns } = world;
   const visit = visitorOf(world);
   const name = 'moved.example';
-  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  const ann = await Account.of(world);
+  const bob = await Account.of(world);
   const anns = await ann.verified(dns, name);
   const bobs = await bob.add(name);
   const first = await ann.serve(harness, name, 'ann');
@@ -155,7 +157,8 @@ it('a name that is moved back and forth has one owner at a time, whose tunnels a
 
 it('a hundred names whose servers never answer keep nobody else waiting', async ({ world }) => {
   const { dns } = world;
-  const [mallory, bob] = [await Account.of(world), await Account.of(world)];
+  const mallory = await Account.of(world);
+  const bob = await Account.of(world);
   const slow: OwnDomainView[] = [];
   for (let nth = 0; nth < 100; nth += 1) {
     dns.fail(`slow${nth}.example`, 'silent');
@@ -179,7 +182,8 @@ it('a hundred names whose servers never answer keep nobody else waiting', async 
 
 it('a host that is written oddly reaches its tunnel or nobody’s, and never another’s', async ({ harness, world }) => {
   const { stack, dns } = world;
-  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  const ann = await Account.of(world);
+  const bob = await Account.of(world);
   await ann.verified(dns, 'ann.odd.example');
   await bob.verified(dns, 'bob.odd.example');
   const wild = await bob.verified(dns, '*.wild.odd.example');
@@ -227,7 +231,8 @@ it('a host that is written oddly reaches its tunnel or nobody’s, and never ano
 it('an account that is deleted keeps no domain, and its visitors find nothing', async ({ harness, world }) => {
   const { dns } = world;
   const visit = visitorOf(world);
-  const [ann, bob] = [await Account.of(world), await Account.of(world)];
+  const ann = await Account.of(world);
+  const bob = await Account.of(world);
   await ann.verified(dns, 'left.example');
   const program = await ann.serve(harness, 'left.example', 'ann');
   await program.ready();

@@ -33,7 +33,8 @@ const ask = (url: string, { headers = {}, body = '' }: { headers?: Record<string
   });
 
 const startFronted = async (harness: Harness, programs = false) => {
-  const [https, http] = [await freePort(), await freePort()];
+  const https = await freePort();
+  const http = await freePort();
   const url = `https://localhost:${https}`;
   const env = {
     TUNNEL_SERVER__HTTPS_PORT: `${https}`,

@@ -59,7 +59,8 @@ interface Arrival {
 
 /** The most that came in any stretch of so many milliseconds. */
 const mostWithin = (arrivals: readonly Arrival[], ms: number): number => {
-  let [most, first] = [0, 0];
+  let most = 0;
+  let first = 0;
   for (const { at, total } of arrivals) {
     while (at - (arrivals[first]?.at ?? at) > ms) first += 1;
     most = Math.max(most, total - (arrivals[first - 1]?.total ?? 0));
@@ -74,7 +75,8 @@ it('the platform, while traffic flows: the sums are those of all visits once it 
   const { edge, person } = await startOne(harness, platform, 'busy');
   const echo = harness.use(await countedEcho());
   const { assigned_port } = await (await openWith(harness, edge, await person.newKey(), ['tcp', echo.port])).ready();
-  let [visits, isOver] = [0, false];
+  let visits = 0;
+  let isOver = false;
   const traffic = (async () => {
     while (!isOver) {
       await sendAndReadAll(assigned_port, Buffer.alloc(SIZE, 'v'));

@@ -95,7 +95,8 @@ it('`tunnel login` is all that `tunnel http` needs: no address, no key; `tunnel 
 });
 
 it('shows the live pool of two members, and no pool to others', async ({ harness, stack }) => {
-  const [person, other] = [await Person.signUp(stack, 'pool'), await Person.signUp(stack, 'other')];
+  const person = await Person.signUp(stack, 'pool');
+  const other = await Person.signUp(stack, 'other');
   const key = await person.newKey();
   const web = harness.use(await startWeb(hello));
   const args = ['http', web.port, ...(await memberFlags(harness, 'pool'))];
@@ -113,7 +114,8 @@ it('a revoked key closes the sessions that use it within 2 s, with exit 3; anoth
   stack,
 }) => {
   const person = await Person.signUp(stack, 'revoker');
-  const [lost, kept] = [await person.newKey('lost'), await person.newKey('kept')];
+  const lost = await person.newKey('lost');
+  const kept = await person.newKey('kept');
   const web = harness.use(await startWeb(hello));
   const closing = await openWith(harness, stack, lost, ['http', web.port]);
   const staying = await openWith(harness, stack, kept, ['http', web.port]);

@@ -11,7 +11,8 @@ const SOON = { timeoutMs: 20_000 };
 it('known bytes and requests through http and tcp tunnels are charged to the byte', async ({ harness, stack }) => {
   const person = await Person.signUp(stack);
   const key = await person.newKey();
-  const [echo, web] = [harness.use(await countedEcho()), harness.use(await countedWeb())];
+  const echo = harness.use(await countedEcho());
+  const web = harness.use(await countedWeb());
   const tcp = await (await openWith(harness, stack, key, ['tcp', echo.port])).ready();
   const http = await (await openWith(harness, stack, key, ['http', web.port])).ready();
 

@@ -18,7 +18,8 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
   harness,
   stack,
 }) => {
-  const [ann, bob] = [await Computer.of(harness, stack, 'ann'), await Computer.of(harness, stack, 'bob')];
+  const ann = await Computer.of(harness, stack, 'ann');
+  const bob = await Computer.of(harness, stack, 'bob');
   expect((await ann.tunnel(['reservations'])).out).toBe('no reservations\n  Make one: tunnel reserve shop\n');
   const made = await ann.tunnel(['reserve', 'Card']);
   expect([made.code, made.out]).toEqual([

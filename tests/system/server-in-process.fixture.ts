@@ -78,8 +78,15 @@ const hostOf = (streams: InProcessStreams, { workingDir, env, terminal }: Server
   const { stdout, stderr, signals } = streams;
   if (terminal !== undefined) for (const stream of [stdout, stderr]) Object.assign(stream, { isTTY: true });
   return {
-    ...{ env: { ...env }, stdout, stderr, signals, clock, workingDir },
-    ...{ pid: process.pid, platform: process.platform, exit: streams.exit },
+    env: { ...env },
+    stdout,
+    stderr,
+    signals,
+    clock,
+    workingDir,
+    pid: process.pid,
+    platform: process.platform,
+    exit: streams.exit,
     parent: { connected: false, on: () => undefined },
     uptimeMs: () => clock.monotonic() - startedAt,
     // An error that nobody caught fails the test run, which says where it came from.
@@ -99,7 +106,9 @@ class PartInProcess implements PartRun {
   constructor({ part, output, onMessage }: PartLaunch, stackHost: ServerHost) {
     const host: ServerHost = {
       ...stackHost,
-      ...{ stdout: linesTo(output.out), stderr: linesTo(output.log), signals: new EventEmitter() },
+      stdout: linesTo(output.out),
+      stderr: linesTo(output.log),
+      signals: new EventEmitter(),
       exit: (code) => this.#end(code),
       parent: {
         connected: true,

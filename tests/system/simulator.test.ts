@@ -71,11 +71,17 @@ it('sells a month by the official SDK, signs its webhooks, and has everything as
   const card = await fetch(`${ready.simulator_url}/_sim/customers/${customer}/cards`, { method: 'POST' });
   expect(card.status).toBe(200);
   const price = await stripe.prices.create({
-    ...{ currency: 'usd', lookup_key: 'monthly', unit_amount: 700, recurring: { interval: 'month' } },
+    currency: 'usd',
+    lookup_key: 'monthly',
+    unit_amount: 700,
+    recurring: { interval: 'month' },
     product_data: { name: 'A month' },
   });
   await stripe.subscriptions.create({
-    ...{ customer, items: [{ price: price.id }], off_session: true, proration_behavior: 'none' },
+    customer,
+    items: [{ price: price.id }],
+    off_session: true,
+    proration_behavior: 'none',
     billing_cycle_anchor_config: { day_of_month: 1, hour: 0, minute: 0, second: 0 },
   });
   const body = JSON.stringify({ advance_secs: 32 * 86_400 });

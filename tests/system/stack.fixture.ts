@@ -129,7 +129,10 @@ export class Stack {
 
   #startHere(): Program {
     return runServerInProcess({
-      ...{ command: this.#command, config: this.#file, dataDir: this.dataDir, workingDir: this.#dir },
+      command: this.#command,
+      config: this.#file,
+      dataDir: this.dataDir,
+      workingDir: this.#dir,
       env: { ...withoutOurEnvironment(), ...this.#env },
       ...(this.#clock === undefined ? {} : { clock: this.#clock }),
       ...(this.#terminal === undefined ? {} : { terminal: this.#terminal }),

@@ -9,7 +9,8 @@ import { ask } from './visitor.fixture.ts';
 
 it('is an entry of tcp with its host, and stays its account’s when the client has gone', async ({ harness }) => {
   const stack = await startPlatform(harness, { tls: true, fixedPorts: true });
-  const [ann, bob] = [await Person.signUp(stack, 'ann'), await Person.signUp(stack, 'bob')];
+  const ann = await Person.signUp(stack, 'ann');
+  const bob = await Person.signUp(stack, 'bob');
   const service = harness.use(await startTlsService(echo));
   const tls = ['tls', service.port, '--subdomain', 'vault', ...TLS_FLAGS];
   const tunnel = await openWith(harness, stack, await ann.newKey(), tls);

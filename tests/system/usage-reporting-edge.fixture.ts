@@ -65,7 +65,8 @@ export class UsageReportingEdge {
 
   /** A tunnel that was opened without asking, carried so much, and is closed. It is stored when this returns. */
   async tell(account: EdgeAccount, bytes: number): Promise<void> {
-    const [tunnel_id, at] = [randomId('tun'), Date.now()];
+    const tunnel_id = randomId('tun');
+    const at = Date.now();
     await this.#store([
       this.#opened(account, tunnel_id, 'tcp', at),
       { kind: 'usage', tunnel_id, requests: 1, bytes, at },

@@ -35,7 +35,10 @@ const startEdge = async (operatorRules?: string): Promise<void> => {
   const policy = operatorRules === undefined ? {} : { policy: { file } };
   const config = loadServerConfig({ env: {}, overrides: { server, load_balancing: { enabled: true }, ...policy } });
   edge = createEdge(config, {
-    ...{ clock: systemClock, logger, adminToken: new Secret('admin'), dataDir: folder.path },
+    clock: systemClock,
+    logger,
+    adminToken: new Secret('admin'),
+    dataDir: folder.path,
   });
   await edge.start();
 };
@@ -69,7 +72,8 @@ it('turns visitors away before anything else, counts it by rule and as no reques
   expect(await visit()).toEqual([418, 'POLICY_DENIED']);
   expect(await visit('/b?c=1')).toEqual([418, 'POLICY_DENIED']);
   expect(await api(`/api/tunnels/${tunnel_id}`)).toMatchObject({
-    ...{ request_count: 0, bytes_proxied: 0 },
+    request_count: 0,
+    bytes_proxied: 0,
     policy: { rules: 1, actions: ['deny'], revision: 0 },
   });
   const { rules, operator_rules } = (await api(`/api/tunnels/${tunnel_id}/policy`)) as TunnelPolicy;
@@ -81,7 +85,9 @@ it('turns visitors away before anything else, counts it by rule and as no reques
   const { requests } = (await api(`/api/tunnels/${tunnel_id}/requests?answered=true`)) as { requests: object[] };
   expect(requests).toMatchObject([
     {
-      ...{ path: '/b?c=1', status: 418, replayable: false },
+      path: '/b?c=1',
+      status: 418,
+      replayable: false,
       policy: { answered_by: { index: 1, name: 'door', action: 'deny' }, matched: [1], user: null },
     },
     { path: '/' },
@@ -100,7 +106,8 @@ it('a policy that is brought anew is met by the next request', async () => {
 
 it('a group without a healthy member runs its policy first, the highest revision for all', async () => {
   await startEdge();
-  const [first, second] = [await enter(), await enter()];
+  const first = await enter();
+  const second = await enter();
   await first.registered({ ...GROUP, ...SILENT_SERVICE, policy: deny(403), policy_revision: 1 });
   expect(await visit()).toEqual([403, 'POLICY_DENIED']);
   await second.registered({ ...GROUP, ...SILENT_SERVICE, policy: deny(451), policy_revision: 2 });

@@ -89,7 +89,8 @@ class ComposedEdge implements Edge {
     // Who gets a place at all.
     this.#connections = createProcessGate(config.limits, {
       ...deps,
-      ...{ takes: 'visitors, clients and callers', callersMax: API_CONNECTIONS_MAX },
+      takes: 'visitors, clients and callers',
+      callersMax: API_CONNECTIONS_MAX,
       trustedProxies: config.server.trusted_proxies,
     });
     this.#tls = new EdgeTls(config, deps, () => this.#renewTls());
@@ -226,7 +227,12 @@ class ComposedEdge implements Edge {
   #chooseBackend(): Backend {
     const { clock, logger, adminToken, random = Math.random, dataDir, platform } = this.#deps;
     return chooseBackend(this.#config, {
-      ...{ clock, logger, adminToken, random, dataDir, platform },
+      clock,
+      logger,
+      adminToken,
+      random,
+      dataDir,
+      platform,
       version: this.#version,
       apiSecret: this.#platformSecret,
       apiUrl: () => restUrlOf(this.#config, this.#isRestOpen ? this.#rest.address : null),
@@ -301,7 +307,9 @@ class ComposedEdge implements Edge {
   #makeControl(): ControlPlane {
     const { server, limits, region, load_balancing } = this.#config;
     const { clock, logger } = this.#deps;
-    const [tunnels, endpoints, returning] = [this.#tunnels, this.#endpoints, this.#returning];
+    const tunnels = this.#tunnels;
+    const endpoints = this.#endpoints;
+    const returning = this.#returning;
     const { store: policies, loginProviders } = this.#policies;
     const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts), policies];
     return new ControlPlane({
@@ -320,8 +328,12 @@ class ComposedEdge implements Edge {
       failures: this.#failures,
       endpoints,
       groups: new Groups({ domain: server.domain, clock, logger, endpoints, tunnels, policies, returning, watchers }),
-      ...{ peers: this.#ingress.peers, relays: this.#ingress.relays, udp: this.#ingress.ports.udp },
-      ...{ tunnels, policies, loginProviders },
+      peers: this.#ingress.peers,
+      relays: this.#ingress.relays,
+      udp: this.#ingress.ports.udp,
+      tunnels,
+      policies,
+      loginProviders,
       returning,
       loadBalancing: load_balancing.enabled,
       switchedOff: switchedOff(this.#config),

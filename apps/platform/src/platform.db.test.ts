@@ -56,7 +56,8 @@ const post = (body: unknown, headers: Record<string, string> = {}): RequestInit 
 });
 
 it('speaks TLS at its own port with the certificate of its files, and is stopped with it', async () => {
-  const [{ url: databaseUrl }, folder] = [await openDatabase(), await newFolder()];
+  const { url: databaseUrl } = await openDatabase();
+  const folder = await newFolder();
   const { cert, key } = testCertificate();
   const paths = { cert_path: join(folder.path, 'cert.pem'), key_path: join(folder.path, 'key.pem') };
   writeFileSync(paths.cert_path, cert);

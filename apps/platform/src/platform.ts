@@ -185,7 +185,10 @@ class ComposedPlatform implements Platform {
     this.#app = app;
     const { host, port } = config.platform;
     this.#connections = createProcessGate(config.limits, {
-      ...{ takes: 'callers', callersMax: CONNECTIONS_MAX, clock, logger },
+      takes: 'callers',
+      callersMax: CONNECTIONS_MAX,
+      clock,
+      logger,
       // Visitors of the edge in front count there, and with each request: its connections are no address's.
       trustedProxies: [...config.platform.trusted_proxies, ...(deps.localEdge?.visitorSecret ? LOOPBACKS : [])],
     });
@@ -261,7 +264,12 @@ class ComposedPlatform implements Platform {
     const { clock, logger, dataDir, localEdge } = this.#deps;
     const { db } = this.#database;
     return new PlatformCertificates({
-      ...{ config: this.#config, db, dataDir, clock, logger, mailWaits: () => this.#mail.wake() },
+      config: this.#config,
+      db,
+      dataDir,
+      clock,
+      logger,
+      mailWaits: () => this.#mail.wake(),
       ...(localEdge === undefined ? {} : { isEdgeOpen: () => localEdge.url() !== null }),
     });
   }
@@ -352,9 +360,18 @@ class ComposedPlatform implements Platform {
       onDatabaseAway: (error) => this.#watch.noteAway(error),
     });
     addPlatformRoutes(app, {
-      ...{ db, clock, logger, settings, version, adminToken, names: this.#config.names },
+      db,
+      clock,
+      logger,
+      settings,
+      version,
+      adminToken,
+      names: this.#config.names,
       accountShare: this.#config.limits.account_share,
-      ...{ linkDb: this.#linkDatabase.db, admission, signingKeys, accessTokens },
+      linkDb: this.#linkDatabase.db,
+      admission,
+      signingKeys,
+      accessTokens,
       ownCredential: this.#deps.localEdge?.credential,
       platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
       domains: domainSettings(this.#config),
@@ -388,7 +405,11 @@ class ComposedPlatform implements Platform {
     const { clock, logger } = this.#deps;
     const { platform, tls } = this.#config;
     return new PlatformTls({
-      ...{ publicUrl: platform.public_url, files: tls, db: this.#database.db, clock, logger },
+      publicUrl: platform.public_url,
+      files: tls,
+      db: this.#database.db,
+      clock,
+      logger,
       certificates: () => this.#certificates.kept,
       onRenewed: (options) => this.#server.renew(options),
     });

@@ -29,7 +29,10 @@ ${protocol === 'http' ? `customDomains = ["${HTTP_HOST}"]` : `remotePort = ${por
 
 /** TLS is its default, and without is faster. */
 const frp = ({ name, protocol = 'tcp', tls = true }) => ({
-  ...{ name, protocol, carrier: tls ? 'TLS' : 'plain', programs: ['frps', 'frpc'] },
+  name,
+  protocol,
+  carrier: tls ? 'TLS' : 'plain',
+  programs: ['frps', 'frpc'],
   async start({ ground, folder }) {
     const settings = { control: await freePort(), port: await freePort(), target: ground.originPort, protocol, tls };
     const server = writeFileIn(folder, 'frps.toml', frpServer(settings));
@@ -42,9 +45,13 @@ const frp = ({ name, protocol = 'tcp', tls = true }) => ({
 });
 
 const chisel = {
-  ...{ name: 'chisel', protocol: 'tcp', carrier: 'SSH', programs: ['chisel'] },
+  name: 'chisel',
+  protocol: 'tcp',
+  carrier: 'SSH',
+  programs: ['chisel'],
   async start({ ground, folder }) {
-    const [control, port] = [await freePort(), await freePort()];
+    const control = await freePort();
+    const port = await freePort();
     const args = ['server', '--host', HOST, '-p', String(control), '--reverse'];
     const edge = startPeer({ folder, program: 'chisel', args });
     await untilListening(control, edge);
@@ -56,9 +63,13 @@ const chisel = {
 
 /** HTTP alone: for TCP its visitors run a third process. */
 const pikoHttp = {
-  ...{ name: 'piko-http', protocol: 'http', carrier: 'plain', programs: ['piko'] },
+  name: 'piko-http',
+  protocol: 'http',
+  carrier: 'plain',
+  programs: ['piko'],
   async start({ ground, folder }) {
-    const [port, control] = [await freePort(), await freePort()];
+    const port = await freePort();
+    const control = await freePort();
     const free = async () => `${HOST}:${await freePort()}`;
     const quiet = ['--log.level', 'warn'];
     const server = [
@@ -78,9 +89,13 @@ const pikoHttp = {
 };
 
 const gost = ({ name, tls = false }) => ({
-  ...{ name, protocol: 'tcp', carrier: tls ? 'TLS' : 'plain', programs: ['gost'] },
+  name,
+  protocol: 'tcp',
+  carrier: tls ? 'TLS' : 'plain',
+  programs: ['gost'],
   async start({ ground, folder }) {
-    const [control, port] = [await freePort(), await freePort()];
+    const control = await freePort();
+    const port = await freePort();
     const env = { GOST_LOGGER_LEVEL: 'warn' };
     const relay = `${tls ? 'relay+tls' : 'relay'}://${HOST}:${control}`;
     const shown = tls ? `&certFile=${CERTIFICATE}&keyFile=${KEY}` : '';

@@ -19,7 +19,11 @@ import { rustTunnels } from './rust-tunnels.mjs';
 import { sshTunnel } from './ssh.mjs';
 
 const ours = ({ protocol = 'tcp', note, ...options }) => ({
-  ...{ name: options.name, protocol, note, isOurs: true, programs: [] },
+  name: options.name,
+  protocol,
+  note,
+  isOurs: true,
+  programs: [],
   carrier: options.tls ? 'TLS' : 'plain',
   visitorsTls: options.https ?? false,
   start: (settings) => oursPath(options).start({ ...settings, protocol }),
@@ -29,13 +33,22 @@ let found = null;
 const nginxHere = () => (found ??= findNginx());
 
 const nginx = ({ name, protocol = 'tcp', tls = false }) => ({
-  ...{ name, protocol, carrier: tls ? 'TLS' : 'plain', programs: [], note: 'two proxy hops, without a tunnel' },
+  name,
+  protocol,
+  carrier: tls ? 'TLS' : 'plain',
+  programs: [],
+  note: 'two proxy hops, without a tunnel',
   missing: () => nginxHere().missing ?? null,
   start: (settings) => nginxPath(nginxHere(), { name, tls }).start({ ...settings, protocol }),
 });
 
 const bareTls = {
-  ...{ name: 'bare-tls', protocol: 'http', carrier: 'none', visitorsTls: true, isOurs: true, programs: [] },
+  name: 'bare-tls',
+  protocol: 'http',
+  carrier: 'none',
+  visitorsTls: true,
+  isOurs: true,
+  programs: [],
   note: 'a plain node:tls server on the same Node.js, without a tunnel: the lower bound',
   async start({ folder, node }) {
     mkdirSync(folder, { recursive: true });

@@ -37,7 +37,10 @@ local_addr = "${HOST}:${target}"
 `;
 
 const rathole = ({ name, tls = false }) => ({
-  ...{ name, protocol: 'tcp', carrier: tls ? 'TLS' : 'plain', programs: ['rathole'] },
+  name,
+  protocol: 'tcp',
+  carrier: tls ? 'TLS' : 'plain',
+  programs: ['rathole'],
   async start({ ground, folder }) {
     const identity = tls ? makeIdentity(folder) : null;
     const settings = { control: await freePort(), port: await freePort(), target: ground.originPort, identity };
@@ -53,7 +56,10 @@ const rathole = ({ name, tls = false }) => ({
 const BORE_CONTROL_PORT = 7835;
 
 const bore = {
-  ...{ name: 'bore', protocol: 'tcp', carrier: 'plain', programs: ['bore'] },
+  name: 'bore',
+  protocol: 'tcp',
+  carrier: 'plain',
+  programs: ['bore'],
   async start({ ground, folder }) {
     const port = await freePort();
     const server = ['server', '--bind-addr', HOST, '--min-port', '1024'];
@@ -95,7 +101,10 @@ tcp_port_range = [${protocol === 'http' ? `${spare[3]}, ${spare[3]}` : `${port},
 
 /** Its carriers are always TLS, and so are its HTTP visitors: its plain port only redirects. */
 const rustunnel = ({ name, protocol = 'tcp' }) => ({
-  ...{ name, protocol, carrier: 'TLS', programs: ['rustunnel-server', 'rustunnel'] },
+  name,
+  protocol,
+  carrier: 'TLS',
+  programs: ['rustunnel-server', 'rustunnel'],
   visitorsTls: protocol === 'http',
   idleMax: 450,
   note:

@@ -34,13 +34,18 @@ const OPTIONS = [
 ].flatMap((option) => ['-o', option]);
 
 export const sshTunnel = {
-  ...{ name: 'ssh', protocol: 'tcp', carrier: 'SSH', programs: [] },
+  name: 'ssh',
+  protocol: 'tcp',
+  carrier: 'SSH',
+  programs: [],
   idleMax: 500,
   note: 'measured with 500 idle connections, because ssh scans its channels for every connection and 5,000 take minutes',
   missing: () => (existsSync(SERVER) ? null : 'sshd is not installed (Debian: apt install openssh-server)'),
   async start({ ground, folder }) {
-    const [control, port] = [await freePort(), await freePort()];
-    const [hostKey, key] = [makeKey(folder, 'host'), makeKey(folder, 'visitor')];
+    const control = await freePort();
+    const port = await freePort();
+    const hostKey = makeKey(folder, 'host');
+    const key = makeKey(folder, 'visitor');
     const keys = join(folder, 'authorized_keys');
     copyFileSync(`${key}.pub`, keys);
     chmodSync(keys, 0o600);

@@ -38,9 +38,18 @@ it('is a plain tunnel: what it is called, where it is, how it does', async () =>
   expect(JSON.parse(JSON.stringify(opened))).toEqual({
     type: 'tunnel-opened',
     tunnel: {
-      ...{ name: 'web', protocol: 'http', state: 'open', local: '127.0.0.1:3000', group: 'g', health: 'none' },
-      ...{ publicUrl: tunnel.publicUrl, tunnelId: tunnel.tunnelId, label: tunnel.label },
-      ...{ assignedPort: tunnel.assignedPort, warnings: [], counts: { ...tunnel.counts } },
+      name: 'web',
+      protocol: 'http',
+      state: 'open',
+      local: '127.0.0.1:3000',
+      group: 'g',
+      health: 'none',
+      publicUrl: tunnel.publicUrl,
+      tunnelId: tunnel.tunnelId,
+      label: tunnel.label,
+      assignedPort: tunnel.assignedPort,
+      warnings: [],
+      counts: { ...tunnel.counts },
     },
   });
   expect(text).toContain(`publicUrl: '${tunnel.publicUrl}'`);

@@ -54,7 +54,9 @@ describe('a fault that is printed', () => {
   it('is a plain object in JSON', () => {
     expect(JSON.parse(JSON.stringify({ fault }))).toEqual({
       fault: {
-        ...{ code: 'TUNNEL_PORT_IN_USE', message: 'port 7 is already in use', retryable: true },
+        code: 'TUNNEL_PORT_IN_USE',
+        message: 'port 7 is already in use',
+        retryable: true,
         next: 'Choose another port, or let the edge assign a free one.',
       },
     });

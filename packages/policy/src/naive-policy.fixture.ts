@@ -341,7 +341,13 @@ export const naiveRun = (
   const run = new NaiveRun(request, facts);
   const { matched } = run;
   const answered = (verdict: string, rule: string | null): NaiveResult => ({
-    ...{ verdict, rule, matched, path: null, service: null, fields: null, maxBody: null },
+    verdict,
+    rule,
+    matched,
+    path: null,
+    service: null,
+    fields: null,
+    maxBody: null,
     user: run.user?.user ?? null,
   });
   for (const [name, policy] of Object.entries(lists)) {

@@ -34,7 +34,8 @@ describe('a bounded cache', () => {
 
   it('deletes a value only while it is the same', () => {
     const cache = new Cache<string, object>({ max: 2 });
-    const [one, two] = [{}, {}];
+    const one = {};
+    const two = {};
     cache.set('a', one);
     cache.set('a', two);
     cache.deleteValue('a', one);

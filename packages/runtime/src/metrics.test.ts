@@ -18,7 +18,8 @@ test('counters, gauges and histograms come out in the text format', async () => 
 });
 
 test('two registries in one process do not meet, and process figures are opt-in', async () => {
-  const [one, two] = [createMetrics({ processMetrics: true }), createMetrics()];
+  const one = createMetrics({ processMetrics: true });
+  const two = createMetrics();
   one.counter('tunnel_requests_total', 'Requests.').inc();
   two.counter('tunnel_requests_total', 'Requests.');
   expect(await two.text()).toContain('tunnel_requests_total 0');

@@ -247,7 +247,8 @@ describe('control calls', () => {
 
   it('confirm by the id or by the whole client secret, but by no other secret, and once', async () => {
     const customerId = await harness.createCustomer('c@example.com');
-    const [first, second] = [await harness.createSetupIntent(customerId), await harness.createSetupIntent(customerId)];
+    const first = await harness.createSetupIntent(customerId);
+    const second = await harness.createSetupIntent(customerId);
     expect((await harness.control(`/setup_intents/${first}x/confirm`)).status).toBe(404);
     expect((await harness.control(`/setup_intents/${first}/confirm`)).body).toMatchObject({ status: 'succeeded' });
     expect((await harness.control(`/setup_intents/${first}/confirm`)).status).toBe(400);

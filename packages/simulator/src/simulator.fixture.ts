@@ -22,7 +22,8 @@ const ROOM_MS = 30_000;
 
 /** Time that flies: what waits for seconds is over in a moment. */
 export const quickClock = (times = 20): Clock => {
-  const [wall, start] = [Date.now(), performance.now()];
+  const wall = Date.now();
+  const start = performance.now();
   const elapsed = (): number => (performance.now() - start) * times;
   return {
     now: () => wall + elapsed(),
@@ -154,7 +155,10 @@ export class SimulatorHarness {
   /** 300 cents a month, and 10 cents for each GB above the 30 which that pays for. */
   async subscribe(customer: string, idempotencyKey: string): Promise<Stripe.Subscription> {
     const order = {
-      ...{ customer, items: await this.#items(), off_session: true, proration_behavior: 'none' },
+      customer,
+      items: await this.#items(),
+      off_session: true,
+      proration_behavior: 'none',
       billing_cycle_anchor_config: { day_of_month: 1, hour: 0, minute: 0, second: 0 },
     } as const;
     return this.stripe.subscriptions.create(order, { idempotencyKey });
@@ -216,7 +220,8 @@ export class SimulatorHarness {
         ...usd,
         lookup_key: 'metered',
         recurring: { interval: 'month', usage_type: 'metered', meter },
-        ...{ billing_scheme: 'tiered', tiers_mode: 'graduated' },
+        billing_scheme: 'tiered',
+        tiers_mode: 'graduated',
         tiers: [
           { up_to: 30 * GB, unit_amount: 0 },
           { up_to: 'inf', unit_amount_decimal: Stripe.Decimal.from('0.00000001') },

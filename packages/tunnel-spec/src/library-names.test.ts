@@ -50,7 +50,9 @@ describe('the names of the library', () => {
       healthCheck: { intervalSecs: 5, expect2xx: false },
     } as const;
     expect(specOfLibrary(tunnel)).toEqual({
-      ...{ proto: 'http', local_port: 1, services: { some_api: 2 } },
+      proto: 'http',
+      local_port: 1,
+      services: { some_api: 2 },
       health_check: { interval_secs: 5, expect_2xx: false },
     });
   });

@@ -140,7 +140,9 @@ function firstWithin({ from, to }, [start, end]) {
 function countsOf(functions) {
   const ranges = functions.flatMap((one) => one.ranges);
   ranges.sort((a, b) => a.startOffset - b.startOffset || b.endOffset - a.endOffset);
-  const [starts, counts, open] = [[], [], []];
+  const starts = [];
+  const counts = [];
+  const open = [];
   const begin = (offset, count) => {
     starts.push(offset);
     counts.push(count);

@@ -53,7 +53,8 @@ function placed({ operator, start, end, replacement }, lines, starts) {
   const at = starts.findLastIndex((begin) => begin <= start);
   const line = lines[at];
   const indent = line.length - line.trimStart().length;
-  const [from, to] = [start - starts[at] - indent, end - starts[at] - indent];
+  const from = start - starts[at] - indent;
+  const to = end - starts[at] - indent;
   if (to > line.trim().length) return undefined;
   const text = line.trim();
   const nth = lines.slice(0, at + 1).filter((other) => other.trim() === text).length;

@@ -10,7 +10,8 @@ import { statusRows } from './status.rows.ts';
 import { Story } from './story.rows.ts';
 
 const harness = new BillingHarness();
-const [month, story] = [new Month(harness), new Story(harness)];
+const month = new Month(harness);
+const story = new Story(harness);
 /** What all of it takes on a busy machine. */
 const ROOM_MS = 240_000;
 beforeAll(async () => {

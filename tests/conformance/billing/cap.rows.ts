@@ -8,7 +8,8 @@ import { row } from './rows.fixture.ts';
 
 export const capRows = (harness: BillingHarness): void => {
   it(row('Contract', 7), async () => {
-    const [payer, edge] = [await harness.payer(), await harness.edge()];
+    const payer = await harness.payer();
+    const edge = await harness.edge();
     const key = await harness.newKey(payer);
     const fate = async (): Promise<string> => {
       const answer = await edge.open({ accountId: payer.id, keyId: key.id });
@@ -62,7 +63,8 @@ export const capRows = (harness: BillingHarness): void => {
     await Promise.all([near, over].map((payer) => harness.cap(payer, { spend_cap_cents: 1000 })));
     await harness.reportUsage(near, 800 * CENT);
     await harness.reportUsage(over, 1000 * CENT);
-    const [most, all] = ['80 % of your spend cap is used', 'Your spend cap of $10.00 is reached'];
+    const most = '80 % of your spend cap is used';
+    const all = 'Your spend cap of $10.00 is reached';
     const told = async (): Promise<string[][]> => [await mailsAbout(near), await mailsAbout(over)];
     await eventually(async () => expect(await told()).toEqual([[most], [all]]), SOON);
     // Further, and another cap that is reached in the same month.

@@ -181,7 +181,8 @@ export const endpointRows = (harness: BillingHarness): void => {
     const intents = await Promise.all([1, 2, 3].map(() => harness.order('setup-intent', payer, keyed('once'))));
     expect(new Set(intents.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
     expect((await harness.order('setup-intent', payer, keyed('twice'))).text).not.toBe(intents[0]?.text);
-    const [first, same] = [await portal('https://a.example', 'p'), await portal('https://a.example', 'p')];
+    const first = await portal('https://a.example', 'p');
+    const same = await portal('https://a.example', 'p');
     expect([first.status, same.text]).toEqual([200, first.text]);
     const reused = [
       await harness.order('subscribe', payer, keyed('once')),

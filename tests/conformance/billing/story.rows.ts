@@ -32,7 +32,8 @@ export class Story {
       const harness = this.#harness;
       if (this.#people === undefined) throw new Error('the story has no beginning');
       const { below, above } = this.#people;
-      const [small, large] = [await harness.invoiceWhen(below, 'paid'), await harness.invoiceWhen(above, 'paid')];
+      const small = await harness.invoiceWhen(below, 'paid');
+      const large = await harness.invoiceWhen(above, 'paid');
       expect([small.total, small.amount_paid]).toEqual([300, 300]);
       expect([large.total, large.amount_paid]).toEqual([456, 456]);
       expect(await reportedBytes(harness, below)).toBe(TOLD_BYTES + 2 * VISIT_BYTES);

@@ -20,7 +20,8 @@ let operator: WebhookReceiver;
 let web: Alert;
 let db: Alert;
 let dbMember: Registered;
-const [webGroup, dbGroup] = [fresh('web'), fresh('db')];
+const webGroup = fresh('web');
+const dbGroup = fresh('db');
 
 beforeAll(async () => {
   operator = await WebhookReceiver.start(shared);
@@ -69,8 +70,10 @@ describe.concurrent('Alert webhook', () => {
 describe.concurrent('Alert webhook rules', () => {
   it(row('Alert webhook rules', 1), async ({ harness }) => {
     const group = fresh();
-    const [one, two] = [await WebhookReceiver.start(harness), await WebhookReceiver.start(harness)];
-    const [alice, bob] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge, 'bob')];
+    const one = await WebhookReceiver.start(harness);
+    const two = await WebhookReceiver.start(harness);
+    const alice = await RawControl.enter(harness, edge);
+    const bob = await RawControl.enter(harness, edge, 'bob');
     // Two members with the same URL, one with another path, one with another host, one with the operator's own.
     const member = await alice.join(withHook(group, one.url('/a')));
     for (const url of [one.url('/a'), one.url('/b'), two.url('/a'), operator.url('/operator')]) {
@@ -87,7 +90,8 @@ describe.concurrent('Alert webhook rules', () => {
   });
 
   it(row('Alert webhook rules', 2), async ({ harness }) => {
-    const [group, receiver] = [fresh(), await WebhookReceiver.start(harness)];
+    const group = fresh();
+    const receiver = await WebhookReceiver.start(harness);
     const raw = await RawControl.enter(harness, edge);
     const members = [await raw.join(withHook(group, receiver.url())), await raw.join(withHook(group, receiver.url()))];
     const [one, two] = members as [Registered, Registered];
@@ -131,7 +135,8 @@ describe.concurrent('Alert webhook rules', () => {
   });
 
   it(row('Limits', 3), async ({ harness }) => {
-    const [group, silent] = [fresh(), await WebhookReceiver.start(harness, () => {})];
+    const group = fresh();
+    const silent = await WebhookReceiver.start(harness, () => {});
     const raw = await RawControl.enter(harness, edge);
     await goDown(raw, await raw.join(withHook(group, silent.url())));
     await eventually(() => expect(silent.lifetimesMs).toHaveLength(1), { timeoutMs: TIMEOUT_MS * 6 });
@@ -146,7 +151,8 @@ describe.concurrent('Alert webhook rules', () => {
     expect(Object.keys(web.headers).filter((name) => /^webhook-|authorization|signature/.test(name))).toEqual([]);
     const receiver = await WebhookReceiver.start(harness);
     const signing = await GroupEdge.start(harness, { lines: `alert_secret = "${SECRET}"` });
-    const [group, raw] = [fresh(), await RawControl.enter(harness, signing)];
+    const group = fresh();
+    const raw = await RawControl.enter(harness, signing);
     await goDown(raw, await raw.join(withHook(group, receiver.url())));
     const [{ text, headers }] = (await receiver.until(group, 1)) as [Alert];
     expect(new Webhook(SECRET).verify(text, headers as Record<string, string>)).toMatchObject({ group_name: group });

@@ -29,7 +29,8 @@ const chiSquare = (names: readonly string[], kinds: number): number => {
 
 describe.concurrent('Behaviour rules', () => {
   it(row('Behaviour rules', 1), async ({ harness }) => {
-    const [group, services] = [fresh(), await Promise.all([1, 2, 3].map(() => startNamed(harness)))];
+    const group = fresh();
+    const services = await Promise.all([1, 2, 3].map(() => startNamed(harness)));
     const members = [];
     for (const { port } of services) members.push(await join(harness, edge, { group, localPort: port }));
     const down = await (await RawControl.enter(harness, edge)).join(memberRequest(group));
@@ -58,7 +59,8 @@ describe.concurrent('Behaviour rules', () => {
 
   it(row('Behaviour rules', 2), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const [plain, secure] = [fresh(), fresh()];
+    const plain = fresh();
+    const secure = fresh();
     const first = await raw.join(memberRequest(plain));
     await raw.join(memberRequest(secure, { protocol: 'https' }));
     expect((await raw.refusal(memberRequest(plain, { protocol: 'https' }))).message).toMatch(/protocol does not match/);
@@ -68,7 +70,8 @@ describe.concurrent('Behaviour rules', () => {
   });
 
   it(row('Behaviour rules', 3), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamedTcp(harness, 'tcp')];
+    const group = fresh();
+    const service = await startNamedTcp(harness, 'tcp');
     const spec = { protocol: 'tcp', group, localPort: service.port } as const;
     const members = [await join(harness, edge, spec), await join(harness, edge, spec), await join(harness, edge, spec)];
     const ports = distinct(members.map(({ tunnel }) => tunnel.assignedPort));
@@ -80,7 +83,8 @@ describe.concurrent('Behaviour rules', () => {
   });
 
   it(row('Behaviour rules', 4), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { group, localPort: service.port });
     for (const who of ['alice', 'bob'] as const) {
       const solo = join(harness, edge, { subdomain: group, localPort: service.port }, { who });
@@ -91,7 +95,8 @@ describe.concurrent('Behaviour rules', () => {
   });
 
   it(row('Behaviour rules', 5), async ({ harness }) => {
-    const [subdomain, service] = [fresh('solo'), await startNamed(harness)];
+    const subdomain = fresh('solo');
+    const service = await startNamed(harness);
     const solo = await join(harness, edge, { subdomain, localPort: service.port });
     for (const who of ['alice', 'bob'] as const) {
       const grouped = join(harness, edge, { subdomain, group: 'any', localPort: service.port }, { who });
@@ -128,7 +133,8 @@ describe.concurrent('Behaviour rules', () => {
         });
       }),
     );
-    const [http, tcp] = [fresh(), fresh()];
+    const http = fresh();
+    const tcp = fresh();
     const healthCheck = { type: 'http', path: '/ready?deep=1', intervalSecs: 60, timeoutSecs: 5 } as const;
     await join(harness, edge, { group: http, localPort: service.port, healthCheck });
     await untilHealthy(edge, http, 1);
@@ -167,7 +173,8 @@ describe.concurrent('Behaviour rules', () => {
 
   it(row('Behaviour rules', 8), async ({ harness }) => {
     const group = fresh();
-    const [leaving, staying] = [await startNamedTcp(harness, 'old'), await startNamedTcp(harness, 'new')];
+    const leaving = await startNamedTcp(harness, 'old');
+    const staying = await startNamedTcp(harness, 'new');
     const first = await join(harness, edge, { protocol: 'tcp', group, localPort: leaving.port });
     const port = first.tunnel.assignedPort ?? 0;
     const visitor = await visit(port);
@@ -205,7 +212,9 @@ describe.concurrent('Behaviour rules', () => {
       expect((await raw.refusal(memberRequest(fresh(), { protocol }))).code).toMatch(/^TUNNEL_PROTOCOL|^GROUP_/);
     }
     // No cookie, no address ties a visitor to a member.
-    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const group = fresh();
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { group, localPort: one.port });
     const other = await join(harness, edge, { group, localPort: two.port });
     const answer = await askHttp(endpointOf(tunnel.publicUrl));

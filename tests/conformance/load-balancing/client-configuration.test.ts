@@ -31,7 +31,8 @@ const quick = { type: 'http', path: '/healthz', interval_secs: 0.2, max_failed: 
 describe.concurrent('Client tunnel configuration', () => {
   it(row('Client tunnel configuration', 1), async ({ harness }) => {
     const service = await startNamed(harness);
-    const [subdomain, group] = [fresh(), fresh('first')];
+    const subdomain = fresh();
+    const group = fresh('first');
     const first = await startTunnels(harness, edge, { a: { ...memberEntry(group, service.port), subdomain } });
     await first.ready();
     const second = await startTunnels(harness, edge, { b: { ...memberEntry('Anything!', service.port), subdomain } });
@@ -57,7 +58,9 @@ describe.concurrent('Client tunnel configuration', () => {
   });
 
   it(row('Client tunnel configuration', 3), async ({ harness }) => {
-    const [tcp, http, none] = [fresh('tcp'), fresh('http'), fresh('none')];
+    const tcp = fresh('tcp');
+    const http = fresh('http');
+    const none = fresh('none');
     const asked = new Map<string, string[]>();
     const listen = async (name: string) =>
       harness.use(
@@ -70,7 +73,9 @@ describe.concurrent('Client tunnel configuration', () => {
           socket.on('end', () => socket.end());
         }),
       );
-    const [a, b, c] = [await listen(tcp), await listen(http), await listen(none)];
+    const a = await listen(tcp);
+    const b = await listen(http);
+    const c = await listen(none);
     const program = await startTunnels(harness, edge, {
       a: memberEntry(tcp, a.port, { type: 'tcp', interval_secs: 0.2 }),
       b: memberEntry(http, b.port, quick),
@@ -162,7 +167,8 @@ describe.concurrent('Client tunnel configuration', () => {
   it(row('Client tunnel configuration', 8), async ({ harness }) => {
     const service = await startNamed(harness);
     service.up = false;
-    const [any, only2xx] = [fresh('any'), fresh('only')];
+    const any = fresh('any');
+    const only2xx = fresh('only');
     const program = await startTunnels(harness, edge, {
       a: memberEntry(any, service.port, { ...quick, expect_2xx: false }),
       b: memberEntry(only2xx, service.port, quick),
@@ -175,7 +181,8 @@ describe.concurrent('Client tunnel configuration', () => {
   });
 
   it(row('Client tunnel configuration', 9), async ({ harness }) => {
-    const [service, receiver] = [await startNamed(harness), await WebhookReceiver.start(harness)];
+    const service = await startNamed(harness);
+    const receiver = await WebhookReceiver.start(harness);
     const group = fresh();
     const check = { ...quick, alert_webhook: receiver.url('/from-the-file') };
     const program = await startTunnels(harness, edge, { a: memberEntry(group, service.port, check) });
@@ -197,7 +204,8 @@ describe.concurrent('Client tunnel configuration', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.2', resolve));
     harness.use({ close: async () => void server.close() });
     const local_port = (server.address() as AddressInfo).port;
-    const [group, subdomain] = [fresh(), fresh('sub')];
+    const group = fresh();
+    const subdomain = fresh('sub');
     const web = { ...memberEntry(group, local_port, quick), local_host: '127.0.0.2', subdomain };
     const tcp = await startNamedTcp(harness, 'tcp');
     const db = { proto: 'tcp', local_port: tcp.port };

@@ -29,8 +29,10 @@ afterAll(() => shared.close());
 describe.concurrent('Load-balancing concepts', () => {
   it(row('Load-balancing concepts', 1), async ({ harness }) => {
     const tap = await FrameTap.start(harness, edge);
-    const [group, groupKey] = [fresh(), 'the raw key, ключ'];
-    const [one, two] = [await startNamed(harness), await startNamed(harness)];
+    const group = fresh();
+    const groupKey = 'the raw key, ключ';
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
     const first = await join(harness, edge, { group, groupKey, localPort: one.port }, { server: tap.server });
     const second = await join(harness, edge, { group, groupKey, localPort: two.port }, { server: tap.server });
     // One address for both.
@@ -44,7 +46,8 @@ describe.concurrent('Load-balancing concepts', () => {
 
   it(row('Load-balancing concepts', 1, 'tcp'), async ({ harness }) => {
     const group = fresh();
-    const [one, two] = [await startNamedTcp(harness, 'one'), await startNamedTcp(harness, 'two')];
+    const one = await startNamedTcp(harness, 'one');
+    const two = await startNamedTcp(harness, 'two');
     const { tunnel } = await join(harness, edge, { protocol: 'tcp', group, localPort: one.port });
     const other = await join(harness, edge, { protocol: 'tcp', group, localPort: two.port });
     expect(other.tunnel.assignedPort).toBe(tunnel.assignedPort);
@@ -68,7 +71,8 @@ describe.concurrent('Load-balancing concepts', () => {
 
   it(row('Load-balancing concepts', 3), async ({ harness }) => {
     const group = fresh();
-    const [good, bad] = [await startNamed(harness), await startNamed(harness)];
+    const good = await startNamed(harness);
+    const bad = await startNamed(harness);
     bad.up = false;
     const { tunnel } = await join(harness, edge, { group, localPort: good.port, healthCheck: OFTEN });
     await join(harness, edge, { group, localPort: bad.port, healthCheck: OFTEN });
@@ -82,7 +86,8 @@ describe.concurrent('Load-balancing concepts', () => {
 
   it(row('Load-balancing concepts', 4), async ({ harness }) => {
     const receiver = await WebhookReceiver.start(harness);
-    const [subdomain, group] = [fresh(), fresh('first')];
+    const subdomain = fresh();
+    const group = fresh('first');
     const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'tcp' as const, alert_webhook: receiver.url() };
     const first = await raw.join(memberRequest(group, { subdomain, health_check }));

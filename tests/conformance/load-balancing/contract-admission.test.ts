@@ -45,7 +45,8 @@ describe.concurrent('Contract', () => {
 
   it(row('Contract', 8), async ({ harness }) => {
     const group = fresh();
-    const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
+    const alice = await RawControl.enter(harness, edge, 'alice');
+    const bob = await RawControl.enter(harness, edge, 'bob');
     const other = await RawControl.enter(harness, edge, 'alice-2');
     const hers = await alice.join(tcp(group, 'hers'));
     // To her, whichever key she uses, it is a mistake.
@@ -60,7 +61,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 9), async ({ harness }) => {
-    const [group, solo] = [fresh(), fresh('solo')];
+    const group = fresh();
+    const solo = fresh('solo');
     const raw = await RawControl.enter(harness, edge);
     await raw.join(memberRequest(group));
     await raw.join({ protocol: 'http', subdomain: solo });
@@ -119,7 +121,8 @@ describe.concurrent('Contract', () => {
 
   it(row('Contract', 14), async ({ harness }) => {
     const tap = await FrameTap.start(harness, edge);
-    const [service, groupKey] = [await startNamed(harness), 'ключ 🔑 with spaces '];
+    const service = await startNamed(harness);
+    const groupKey = 'ключ 🔑 with spaces ';
     await join(harness, edge, { group: fresh(), groupKey, localPort: service.port }, { server: tap.server });
     expect(tap.of('RegisterTunnel')[0]?.['group_key_hash']).toBe(sha256(groupKey));
     const raw = await RawControl.enter(harness, edge);
@@ -130,7 +133,8 @@ describe.concurrent('Contract', () => {
 
   it(row('Contract', 15), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const [web, db] = [fresh(), fresh()];
+    const web = fresh();
+    const db = fresh();
     const port = new URL(edge.stack.run.http_url).port;
     for (let member = 0; member < 2; member += 1) {
       const named = await raw.join(memberRequest(web));
@@ -143,10 +147,12 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 20), async ({ harness }) => {
-    const [tenant, operator] = [await WebhookReceiver.start(harness), await WebhookReceiver.start(harness)];
+    const tenant = await WebhookReceiver.start(harness);
+    const operator = await WebhookReceiver.start(harness);
     const lines = `alert_webhook_url = "${operator.url('/operator')}"\nalert_allow_private = false`;
     const guarded = await GroupEdge.start(harness, { lines });
-    const [raw, group] = [await RawControl.enter(harness, guarded), fresh()];
+    const raw = await RawControl.enter(harness, guarded);
+    const group = fresh();
     const health_check = { type: 'tcp', alert_webhook: tenant.url('/path-is-secret') } as const;
     const member = await raw.join(memberRequest(group, { health_check }));
     // Said at registration, without what is secret in the URL.

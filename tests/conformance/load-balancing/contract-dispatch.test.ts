@@ -51,7 +51,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 21, 'nobody can be reached'), async ({ harness }) => {
-    const [web, db] = [fresh(), fresh()];
+    const web = fresh();
+    const db = fresh();
     const member = await join(harness, edge, { group: web, localPort: DEAD_PORT });
     await join(harness, edge, { group: web, localPort: DEAD_PORT });
     const { tunnel } = await join(harness, edge, { protocol: 'tcp', group: db, localPort: DEAD_PORT });
@@ -113,7 +114,9 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 24), async ({ harness }) => {
-    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const group = fresh();
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { group, localPort: one.port, healthCheck: OFTEN });
     await join(harness, edge, { group, localPort: two.port, healthCheck: OFTEN });
     await untilHealthy(edge, group, 2);
@@ -137,11 +140,10 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 24, 'another host on the same connection'), async ({ harness }) => {
-    const [one, two] = [await startNamed(harness), await startNamed(harness)];
-    const [here, there] = [
-      await join(harness, edge, { group: fresh(), localPort: one.port }),
-      await join(harness, edge, { group: fresh(), localPort: two.port }),
-    ];
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
+    const here = await join(harness, edge, { group: fresh(), localPort: one.port });
+    const there = await join(harness, edge, { group: fresh(), localPort: two.port });
     const endpoint = endpointOf(here.tunnel.publicUrl);
     const socket = await sendRaw(endpoint, 'GET / HTTP/1.1\r\nhost: {host}\r\n\r\n');
     expect(await readUntil(socket, new RegExp(`${one.name}$`))).toMatch(/^HTTP\/1\.1 200 /);

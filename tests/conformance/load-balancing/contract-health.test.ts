@@ -54,7 +54,9 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 12), async ({ harness }) => {
-    const [group, receiver, service] = [fresh(), await WebhookReceiver.start(harness), await startNamed(harness)];
+    const group = fresh();
+    const receiver = await WebhookReceiver.start(harness);
+    const service = await startNamed(harness);
     const healthCheck = { alertWebhook: receiver.url() };
     const { tunnel } = await join(harness, edge, { group, localPort: service.port, healthCheck });
     const [member] = (await edge.group(group)).members;
@@ -71,7 +73,8 @@ describe.concurrent('Contract', () => {
   it(row('Contract', 16), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const [member, none] = [await raw.join(memberRequest(group)), await raw.join(plain(group))];
+    const member = await raw.join(memberRequest(group));
+    const none = await raw.join(plain(group));
     const feed = await edge.feed(harness, 'http', group);
     const failures = (kind: string) => edge.metric('tunnel_group_health_failures_total', { group, kind });
     // Never healthy: counted, nothing told.
@@ -97,9 +100,12 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 17), async ({ harness }) => {
-    const [group, hers, his] = [fresh(), await WebhookReceiver.start(harness), await WebhookReceiver.start(harness)];
+    const group = fresh();
+    const hers = await WebhookReceiver.start(harness);
+    const his = await WebhookReceiver.start(harness);
     const withHook = (url: string) => memberRequest(group, { health_check: { type: 'tcp', alert_webhook: url } });
-    const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
+    const alice = await RawControl.enter(harness, edge, 'alice');
+    const bob = await RawControl.enter(harness, edge, 'bob');
     const last = await alice.join(withHook(hers.url()));
     await bob.join(withHook(his.url()));
     await bob.join(withHook(his.url()));
@@ -119,8 +125,11 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 18, 'the group is gone, or was never healthy'), async ({ harness }) => {
-    const [gone, lost, never] = [fresh('gone'), fresh('lost'), fresh('never')];
-    const [raw, other] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
+    const gone = fresh('gone');
+    const lost = fresh('lost');
+    const never = fresh('never');
+    const raw = await RawControl.enter(harness, edge);
+    const other = await RawControl.enter(harness, edge);
     const only = await raw.join(memberRequest(gone));
     await raw.healthy(only);
     await raw.leave(only);
@@ -129,7 +138,8 @@ describe.concurrent('Contract', () => {
     for (const member of both) await other.healthy(member);
     await other.cut();
     await eventually(async () => expect(await edge.findGroup(lost)).toBeUndefined());
-    const [one, two] = [await raw.join(memberRequest(never)), await raw.join(memberRequest(never))];
+    const one = await raw.join(memberRequest(never));
+    const two = await raw.join(memberRequest(never));
     await raw.unhealthy(one);
     await raw.unhealthy(two);
     await raw.leave(one);
@@ -141,7 +151,8 @@ describe.concurrent('Contract', () => {
     const lines = `alert_webhook_url = "${receiver.url()}"`;
     const stopping = await GroupEdge.start(harness, { lines, server: 'drain_secs = 1' });
     const group = fresh();
-    const [one, two] = [await RawControl.enter(harness, stopping), await RawControl.enter(harness, stopping)];
+    const one = await RawControl.enter(harness, stopping);
+    const two = await RawControl.enter(harness, stopping);
     await one.healthy(await one.join(memberRequest(group)));
     await two.join(memberRequest(group));
     stopping.stack.program.signal('SIGTERM');

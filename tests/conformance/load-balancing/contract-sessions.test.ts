@@ -23,9 +23,11 @@ const tcp = (group: string) => memberRequest(group, { protocol: 'tcp' });
 
 describe.concurrent('Contract', () => {
   it(row('Contract', 1), async ({ harness }) => {
-    const [web, db] = [fresh(), fresh()];
+    const web = fresh();
+    const db = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const [named, numbered] = [await raw.join(memberRequest(web)), await raw.join(tcp(db))];
+    const named = await raw.join(memberRequest(web));
+    const numbered = await raw.join(tcp(db));
     await raw.cut();
     const other = await RawControl.enter(harness, edge, 'bob');
     await eventually(async () => {
@@ -43,7 +45,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 1, 'others remain'), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { group, localPort: service.port });
     const raw = await RawControl.enter(harness, edge);
     const lost = await raw.join(memberRequest(group));
@@ -55,9 +58,12 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 2), async ({ harness }) => {
-    const [web, db] = [fresh(), fresh()];
-    const [raw, staying] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
-    const [named, numbered] = [await raw.join(memberRequest(web)), await raw.join(tcp(db))];
+    const web = fresh();
+    const db = fresh();
+    const raw = await RawControl.enter(harness, edge);
+    const staying = await RawControl.enter(harness, edge);
+    const named = await raw.join(memberRequest(web));
+    const numbered = await raw.join(tcp(db));
     await staying.join(memberRequest(web));
     await raw.healthy(named);
     await raw.cut();
@@ -81,7 +87,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 2, 'the real client'), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const relay = harness.use(await startRelay({ target: { port: edge.stack.controlPort } }));
     const client = await connect({ server: `127.0.0.1:${relay.port}`, token: edge.token('alice') });
     harness.use({ close: () => client.close() });
@@ -99,7 +106,9 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 2, 'a restart after kill -9'), async ({ harness }) => {
-    const [group, service, home] = [fresh(), await startNamed(harness), await harness.folder()];
+    const group = fresh();
+    const service = await startNamed(harness);
+    const home = await harness.folder();
     const health_check = { type: 'http', path: '/healthz', interval_secs: 0.2 };
     const entry = { proto: 'http', local_port: service.port, group, group_key: 'key', health_check };
     const text = configLines(edge.server, edge.token('alice'), { web: entry });
@@ -119,7 +128,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 3), async ({ harness }) => {
-    const [group, receiver] = [fresh(), await WebhookReceiver.start(harness)];
+    const group = fresh();
+    const receiver = await WebhookReceiver.start(harness);
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
     const old = await RawControl.enter(harness, edge);
     const member = await old.join(memberRequest(group, { health_check }));
@@ -143,7 +153,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 3, 'the real client'), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const relay = harness.use(await startRelay({ target: { port: edge.stack.controlPort } }));
     const healthCheck = { ...OFTEN, intervalSecs: 30 };
     const server = `127.0.0.1:${relay.port}`;
@@ -162,8 +173,10 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 4), async ({ harness }) => {
-    const [web, db] = [fresh(), fresh()];
-    const [service, echo] = [await startNamed(harness), await startNamedTcp(harness, 'db')];
+    const web = fresh();
+    const db = fresh();
+    const service = await startNamed(harness);
+    const echo = await startNamedTcp(harness, 'db');
     const member = await join(harness, edge, { group: web, localPort: service.port });
     const tunnel = await member.client.open({ protocol: 'tcp', group: db, groupKey: 'key', localPort: echo.port });
     const port = tunnel.assignedPort ?? 0;
@@ -174,11 +187,11 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 34), async ({ harness }) => {
-    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
-    const [removed, stays] = [
-      await join(harness, edge, { group, localPort: one.port }),
-      await join(harness, edge, { group, localPort: two.port }),
-    ];
+    const group = fresh();
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
+    const removed = await join(harness, edge, { group, localPort: one.port });
+    const stays = await join(harness, edge, { group, localPort: two.port });
     const path = `/api/tunnels/${removed.tunnel.tunnelId}`;
     expect((await edge.stack.api(path, { method: 'DELETE', token: edge.token('bob') })).status).toBe(404);
     expect((await edge.stack.api(path, { method: 'DELETE', token: edge.token('alice') })).status).toBe(204);

@@ -48,7 +48,8 @@ describe.concurrent('Contract', () => {
 
   it(row('Contract', 24, 'HTTP/2: one dispatch per group and connection'), async ({ harness }) => {
     const secure = await GroupEdge.start(harness, { tls: true });
-    const [one, two] = [await startNamed(harness), await startNamed(harness)];
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
     const group = fresh();
     const open = async (localPort: number) => {
       const client = await connect({
@@ -71,7 +72,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 27), async ({ harness }) => {
-    const [group, echo] = [fresh(), harness.use(await startEchoServer())];
+    const group = fresh();
+    const echo = harness.use(await startEchoServer());
     const { tunnel } = await join(harness, edge, { protocol: 'tcp', group, localPort: echo.port });
     const bytes = deterministicBytes(10_000, 3);
     for (let visits = 0; visits < 3; visits += 1) await sendAndReadAll(tunnel.assignedPort ?? 0, bytes);
@@ -102,12 +104,11 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 29), async ({ harness }) => {
-    const [subdomain, group] = [fresh(), 'Name of it'];
+    const subdomain = fresh();
+    const group = 'Name of it';
     const raw = await RawControl.enter(harness, edge);
-    const [one, two] = [
-      await raw.join(memberRequest(group, { subdomain })),
-      await raw.join(memberRequest('ignored', { subdomain })),
-    ];
+    const one = await raw.join(memberRequest(group, { subdomain }));
+    const two = await raw.join(memberRequest('ignored', { subdomain }));
     const solo = await raw.join({ protocol: 'http' });
     await raw.healthy(one);
     const common = { group, label: subdomain, public_url: one.public_url, protocol: 'http', region_id: REGION };
@@ -119,7 +120,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 30), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const leaving = await join(harness, edge, { group, localPort: service.port });
     const endpoint = endpointOf(leaving.tunnel.publicUrl);
     for (let asked = 0; asked < 4; asked += 1) await askHttp(endpoint);
@@ -138,7 +140,8 @@ describe.concurrent('Contract', () => {
   });
 
   it(row('Contract', 33), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const hers = await join(harness, edge, { group, localPort: service.port });
     const his = await join(harness, edge, { group, localPort: service.port }, { who: 'bob' });
     const endpoint = endpointOf(hers.tunnel.publicUrl);

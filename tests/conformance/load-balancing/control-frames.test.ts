@@ -17,7 +17,8 @@ const tcp = (group: string) => memberRequest(group, { protocol: 'tcp' });
 describe.concurrent('Control-plane frames', () => {
   it(row('Control-plane frames', 1), async ({ harness }) => {
     const group = fresh();
-    const [one, two] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
+    const one = await RawControl.enter(harness, edge);
+    const two = await RawControl.enter(harness, edge);
     const first = await one.join(tcp(group));
     const bound = await one.heard('Registered');
     expect(bound).toEqual({ type: 'Registered', tunnel_id: first.tunnel_id, assigned_port: first.assigned_port });

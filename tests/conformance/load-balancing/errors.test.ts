@@ -37,10 +37,8 @@ const fallbackAnswer = (port: number, words: string): Promise<string> =>
 describe.concurrent('Errors', () => {
   it(row('Errors', 6), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
-    const [web, db] = [
-      await raw.join(memberRequest(fresh())),
-      await raw.join(memberRequest(fresh(), { protocol: 'tcp' })),
-    ];
+    const web = await raw.join(memberRequest(fresh()));
+    const db = await raw.join(memberRequest(fresh(), { protocol: 'tcp' }));
     expect((await askHttp(endpointOf(web.public_url))).status).toBe(502);
     expect(await fallbackAnswer(db.assigned_port ?? 0, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n')).toMatch(
       /^HTTP\/1\.1 502 /,
@@ -48,10 +46,12 @@ describe.concurrent('Errors', () => {
   });
 
   it(row('Errors', 6, 'a connection that was being served'), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { group, localPort: service.port, healthCheck: OFTEN });
     await untilHealthy(edge, group, 1);
-    const [agent, endpoint] = [new Agent({ keepAlive: true, maxSockets: 1 }), endpointOf(tunnel.publicUrl)];
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const endpoint = endpointOf(tunnel.publicUrl);
     expect((await askHttp(endpoint, { agent })).status).toBe(200);
     service.up = false;
     await untilHealthy(edge, group, 0);
@@ -63,7 +63,8 @@ describe.concurrent('Errors', () => {
   });
 
   it(row('Errors', 7), async ({ harness }) => {
-    const [group, solo] = [fresh(), fresh('solo')];
+    const group = fresh();
+    const solo = fresh('solo');
     const raw = await RawControl.enter(harness, edge);
     await raw.join(memberRequest(group));
     await raw.join({ protocol: 'http', subdomain: solo });
@@ -76,7 +77,8 @@ describe.concurrent('Errors', () => {
   });
 
   it(row('Errors', 7, 'the real client is told the same'), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const spec = { group, localPort: service.port };
     await join(harness, edge, spec);
     await expect(join(harness, edge, { ...spec, groupKey: 'other' })).rejects.toThrow('group key does not match');

@@ -21,7 +21,8 @@ const tcp = (group: string) => memberRequest(group, { protocol: 'tcp' });
 
 describe.concurrent('Group lifecycle', () => {
   it(row('Group lifecycle', 1), async ({ harness }) => {
-    const [web, db] = [fresh(), fresh()];
+    const web = fresh();
+    const db = fresh();
     expect(await edge.findGroup(web)).toBeUndefined();
     const raw = await RawControl.enter(harness, edge);
     await raw.join(memberRequest(web));
@@ -34,8 +35,10 @@ describe.concurrent('Group lifecycle', () => {
   });
 
   it(row('Group lifecycle', 2), async ({ harness }) => {
-    const [web, db] = [fresh(), fresh()];
-    const [one, two] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge, 'bob')];
+    const web = fresh();
+    const db = fresh();
+    const one = await RawControl.enter(harness, edge);
+    const two = await RawControl.enter(harness, edge, 'bob');
     const firsts = [await one.join(memberRequest(web)), await one.join(tcp(db))];
     const seconds = [await two.join(memberRequest(web)), await two.join(tcp(db))];
     expect(seconds.map(({ public_url }) => public_url)).toEqual(firsts.map(({ public_url }) => public_url));
@@ -49,7 +52,8 @@ describe.concurrent('Group lifecycle', () => {
     const group = fresh();
     const service = await startNamedTcp(harness, 'hello');
     const spec = { protocol: 'tcp', group, localPort: service.port } as const;
-    const [one, two] = [await join(harness, edge, spec), await join(harness, edge, spec)];
+    const one = await join(harness, edge, spec);
+    const two = await join(harness, edge, spec);
     const port = one.tunnel.assignedPort ?? 0;
     await one.client.close();
     expect(await edge.group(group)).toMatchObject({ member_count: 1 });
@@ -68,7 +72,8 @@ describe.concurrent('Group lifecycle', () => {
   });
 
   it(row('Group lifecycle', 3, 'http'), async ({ harness }) => {
-    const [subdomain, service] = [fresh(), await startNamed(harness)];
+    const subdomain = fresh();
+    const service = await startNamed(harness);
     const first = await join(harness, edge, { subdomain, group: 'before', localPort: service.port });
     await first.client.close();
     expect((await askHttp(endpointOf(first.tunnel.publicUrl))).status).toBe(404);
@@ -79,8 +84,10 @@ describe.concurrent('Group lifecycle', () => {
   });
 
   it(row('Group lifecycle', 4), async ({ harness }) => {
-    const [receiver, group] = [await WebhookReceiver.start(harness), fresh()];
-    const [one, two] = [await startNamed(harness), await startNamed(harness)];
+    const receiver = await WebhookReceiver.start(harness);
+    const group = fresh();
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
     const healthCheck = { ...OFTEN, alertWebhook: receiver.url() };
     const { tunnel } = await join(harness, edge, { group, localPort: one.port, healthCheck });
     await join(harness, edge, { group, localPort: two.port, healthCheck: OFTEN });
@@ -97,10 +104,12 @@ describe.concurrent('Group lifecycle', () => {
   });
 
   it(row('Group lifecycle', 5), async ({ harness }) => {
-    const [receiver, group] = [await WebhookReceiver.start(harness), fresh()];
+    const receiver = await WebhookReceiver.start(harness);
+    const group = fresh();
     const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'http', path: '/', alert_webhook: receiver.url() } as const;
-    const [one, two] = [await raw.join(memberRequest(group, { health_check })), await raw.join(memberRequest(group))];
+    const one = await raw.join(memberRequest(group, { health_check }));
+    const two = await raw.join(memberRequest(group));
     await raw.healthy(one);
     await raw.unhealthy(one);
     await receiver.until(group, 1);
@@ -112,13 +121,12 @@ describe.concurrent('Group lifecycle', () => {
   });
 
   it(row('Group lifecycle', 6), async ({ harness }) => {
-    const [receiver, group] = [await WebhookReceiver.start(harness), fresh()];
+    const receiver = await WebhookReceiver.start(harness);
+    const group = fresh();
     const raw = await RawControl.enter(harness, edge);
     const health_check = { type: 'tcp', alert_webhook: receiver.url() } as const;
-    const [one, two] = [
-      await raw.join(memberRequest(group, { health_check })),
-      await raw.join(memberRequest(group, { health_check })),
-    ];
+    const one = await raw.join(memberRequest(group, { health_check }));
+    const two = await raw.join(memberRequest(group, { health_check }));
     // Any member: the other one, too.
     for (const [round, member] of [one, two, one].entries()) {
       await raw.healthy(member);
@@ -129,7 +137,8 @@ describe.concurrent('Group lifecycle', () => {
   });
 
   it(row('Group lifecycle', 7), async ({ harness }) => {
-    const [web, db] = [fresh(), fresh()];
+    const web = fresh();
+    const db = fresh();
     const clients = await Promise.all(Array.from({ length: 10 }, () => RawControl.enter(harness, edge)));
     const answers = await Promise.all(
       clients.flatMap((client) => [client.join(memberRequest(web)), client.join(tcp(db))]),
@@ -163,7 +172,8 @@ describe.concurrent('Group lifecycle', () => {
 
   it(row('Group lifecycle', 7, 'a join that races the last leave'), async ({ harness }) => {
     const group = fresh();
-    const [leaver, joiner] = [await RawControl.enter(harness, edge), await RawControl.enter(harness, edge)];
+    const leaver = await RawControl.enter(harness, edge);
+    const joiner = await RawControl.enter(harness, edge);
     for (let round = 0; round < 20; round += 1) {
       const last = await leaver.join(tcp(group));
       const [, joined] = await Promise.all([leaver.leave(last), joiner.join(tcp(group))]);

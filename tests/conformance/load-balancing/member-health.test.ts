@@ -20,7 +20,8 @@ const memberOf = async (group: string, tunnelId: string) =>
 describe.concurrent('Member health', () => {
   it(row('Member health', 1), async ({ harness }) => {
     const tap = await FrameTap.start(harness, edge);
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { group, localPort: service.port }, { server: tap.server });
     expect(await edge.group(group)).toMatchObject({ healthy_count: 1, unhealthy_count: 0 });
     // Its service goes: whoever comes gets 502 from it, and the bit stays.
@@ -48,7 +49,9 @@ describe.concurrent('Member health', () => {
   });
 
   it(row('Member health', 3), async ({ harness }) => {
-    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const group = fresh();
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
     one.up = false;
     const { tunnel } = await join(harness, edge, { group, localPort: one.port, healthCheck: OFTEN });
     await join(harness, edge, { group, localPort: two.port });
@@ -60,7 +63,9 @@ describe.concurrent('Member health', () => {
   });
 
   it(row('Member health', 4), async ({ harness }) => {
-    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const group = fresh();
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
     const { tunnel } = await join(harness, edge, {
       group,
       localPort: one.port,
@@ -96,7 +101,8 @@ describe.concurrent('Member health', () => {
   });
 
   it(row('Member health', 5), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const { tunnel, statuses } = await join(harness, edge, { group, localPort: service.port, healthCheck: OFTEN });
     for (let round = 1; round <= 2; round += 1) {
       await untilHealthy(edge, group, 1);
@@ -119,7 +125,8 @@ describe.concurrent('Member health', () => {
 
   it(row('Member health', 6), async ({ harness }) => {
     const tap = await FrameTap.start(harness, edge);
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const { tunnel } = await join(
       harness,
       edge,

@@ -56,7 +56,8 @@ describe('Metrics endpoint', () => {
   });
 
   it(row('Metrics endpoint', 2), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const { tunnel, client } = await join(harness, edge, { group, localPort: service.port });
     await join(harness, edge, { group, localPort: service.port });
     expect(await typeOf(DISPATCHES)).toBe('counter');
@@ -115,7 +116,8 @@ describe('Metrics endpoint', () => {
   it(row('Contract', 32), async ({ harness }) => {
     const name = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const [a, b] = [fresh('a'), fresh('b')];
+    const a = fresh('a');
+    const b = fresh('b');
     const first = await raw.join(memberRequest(name, { subdomain: a }));
     const second = await raw.join(memberRequest(name, { subdomain: b, key: 'other' }));
     const labelled = async () =>

@@ -26,7 +26,9 @@ const statusOf = async (path: string, who: Who): Promise<number> => {
 
 describe.concurrent('Edge REST surfaces', () => {
   it(row('Edge REST surfaces', 1), async ({ harness }) => {
-    const [hers, his, both] = [fresh(), fresh(), fresh()];
+    const hers = fresh();
+    const his = fresh();
+    const both = fresh();
     const alice = await RawControl.enter(harness, edge, 'alice');
     const bob = await RawControl.enter(harness, edge, 'bob');
     for (const group of [hers, both]) await alice.join(memberRequest(group));
@@ -61,7 +63,8 @@ describe.concurrent('Edge REST surfaces', () => {
   it(row('Edge REST surfaces', 3), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const [one, two] = [await raw.join(memberRequest(group)), await raw.join(memberRequest(group))];
+    const one = await raw.join(memberRequest(group));
+    const two = await raw.join(memberRequest(group));
     const elsewhere = await raw.join(memberRequest(fresh()));
     const feed = await edge.feed(harness, 'http', group);
     expect(feed.type).toMatch(/^text\/event-stream/);
@@ -107,7 +110,8 @@ describe.concurrent('Edge REST surfaces', () => {
   });
 
   it(row('Edge REST surfaces', 5), async ({ harness }) => {
-    const [group, service] = [fresh(), await startNamed(harness)];
+    const group = fresh();
+    const service = await startNamed(harness);
     const hers = await join(harness, edge, { group, localPort: service.port });
     const his = await join(harness, edge, { group, localPort: service.port }, { who: 'bob' });
     const bob = await RawControl.enter(harness, edge, 'bob');
@@ -134,9 +138,12 @@ describe.concurrent('Edge REST surfaces', () => {
 
   it(row('Edge REST surfaces', 5, 'events'), async ({ harness }) => {
     const group = fresh();
-    const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
-    const [hers, his] = [await alice.join(memberRequest(group)), await bob.join(memberRequest(group))];
-    const [feed, all] = [await edge.feed(harness, 'http', group, 'alice'), await edge.feed(harness, 'http', group)];
+    const alice = await RawControl.enter(harness, edge, 'alice');
+    const bob = await RawControl.enter(harness, edge, 'bob');
+    const hers = await alice.join(memberRequest(group));
+    const his = await bob.join(memberRequest(group));
+    const feed = await edge.feed(harness, 'http', group, 'alice');
+    const all = await edge.feed(harness, 'http', group);
     await bob.healthy(his);
     await alice.healthy(hers);
     await bob.unhealthy(his);
@@ -160,7 +167,8 @@ describe.concurrent('Edge REST surfaces', () => {
       const missing = await edge.get(path.replace(/tun_\w+|pool-\d+/, 'nothing'), 'bob');
       // What is hidden and what is not there look alike.
       expect([foreign.status, missing.status]).toEqual([404, 404]);
-      const [hidden, absent] = [(await foreign.json()) as object, (await missing.json()) as object];
+      const hidden = (await foreign.json()) as object;
+      const absent = (await missing.json()) as object;
       expect({ ...hidden, request_id: '' }).toEqual({ ...absent, request_id: '' });
       expect(await statusOf(path, 'admin')).toBe(200);
     }
@@ -170,10 +178,8 @@ describe.concurrent('Edge REST surfaces', () => {
 describe.concurrent('Errors', () => {
   it(row('Errors', 5), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge, 'bob');
-    const [web, db] = [
-      await raw.join(memberRequest(fresh())),
-      await raw.join(memberRequest(fresh(), { protocol: 'tcp' })),
-    ];
+    const web = await raw.join(memberRequest(fresh()));
+    const db = await raw.join(memberRequest(fresh(), { protocol: 'tcp' }));
     expect(await statusOf(eventsPath('http', web.label), 'alice')).toBe(404);
     expect(await statusOf(eventsPath('tcp', db.label), 'alice')).toBe(404);
     expect(await statusOf(eventsPath('http', web.label), 'bob')).toBe(200);

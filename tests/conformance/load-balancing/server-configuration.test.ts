@@ -14,7 +14,8 @@ describe.concurrent('Server configuration', () => {
   it(row('Server configuration', 1, 'false by default'), async ({ harness }) => {
     const edge = await GroupEdge.start(harness, { enabled: null });
     const raw = await RawControl.enter(harness, edge);
-    const [one, two] = [await raw.join(tcp('pool')), await raw.join(tcp('pool'))];
+    const one = await raw.join(tcp('pool'));
+    const two = await raw.join(tcp('pool'));
     expect(one.assigned_port).not.toBe(two.assigned_port);
     expect(await edge.groups()).toEqual([]);
     // The fields are accepted; the tunnel stands alone, and serves at once.
@@ -27,7 +28,8 @@ describe.concurrent('Server configuration', () => {
   it(row('Server configuration', 1, 'true: who shares (subdomain, hash) or (name, hash)'), async ({ harness }) => {
     const edge = await GroupEdge.start(harness, { enabled: true });
     const raw = await RawControl.enter(harness, edge);
-    const [a, b] = [fresh(), fresh()];
+    const a = fresh();
+    const b = fresh();
     const joined = [
       await raw.join(memberRequest('x', { subdomain: a })),
       await raw.join(memberRequest('y', { subdomain: a })),

@@ -40,7 +40,8 @@ describe.concurrent('Server-Sent Events', () => {
   it(row('Server-Sent Events', 1), async ({ harness }) => {
     const group = fresh();
     const raw = await RawControl.enter(harness, edge);
-    const [one, two] = [await raw.join(memberRequest(group)), await raw.join(memberRequest(group))];
+    const one = await raw.join(memberRequest(group));
+    const two = await raw.join(memberRequest(group));
     const feeds = [await edge.feed(harness, 'http', group), await edge.feed(harness, 'http', group, 'alice')];
     for (const member of [one, one, two]) await raw.healthy(member);
     await raw.unhealthy(one, 'connection refused');
@@ -102,8 +103,10 @@ describe.concurrent('Server-Sent Events', () => {
 
   it(row('Contract', 31), async ({ harness }) => {
     const group = fresh();
-    const [alice, bob] = [await RawControl.enter(harness, edge, 'alice'), await RawControl.enter(harness, edge, 'bob')];
-    const [hers, his] = [await alice.join(memberRequest(group)), await bob.join(memberRequest(group))];
+    const alice = await RawControl.enter(harness, edge, 'alice');
+    const bob = await RawControl.enter(harness, edge, 'bob');
+    const hers = await alice.join(memberRequest(group));
+    const his = await bob.join(memberRequest(group));
     const all = await edge.feed(harness, 'http', group);
     const own = await edge.feed(harness, 'http', group, 'alice-2');
     const before = clock.now();

@@ -24,7 +24,9 @@ const tcp = (group: string, key = 'key') => memberRequest(group, { protocol: 'tc
 
 describe.concurrent('registrations, switched off', () => {
   it(row('Contract', 10), async ({ harness }) => {
-    const [group, one, two] = [fresh(), await startNamed(harness), await startNamed(harness)];
+    const group = fresh();
+    const one = await startNamed(harness);
+    const two = await startNamed(harness);
     const { tunnel } = await join(harness, edge, { subdomain: group, group, localPort: one.port, healthCheck: OFTEN });
     const second = join(harness, edge, { subdomain: group, group, localPort: two.port });
     await expect(second).rejects.toThrow(`subdomain '${group}' is already in use`);
@@ -46,7 +48,9 @@ describe.concurrent('registrations, switched off', () => {
   });
 
   it(row('Group lifecycle', 2, OFF), async ({ harness }) => {
-    const [group, one, two] = [fresh(), await startNamedTcp(harness, 'one'), await startNamedTcp(harness, 'two')];
+    const group = fresh();
+    const one = await startNamedTcp(harness, 'one');
+    const two = await startNamedTcp(harness, 'two');
     const first = await join(harness, edge, { protocol: 'tcp', group, localPort: one.port });
     const second = await join(harness, edge, { protocol: 'tcp', group, localPort: two.port });
     // Each with a port and a service of its own.
@@ -97,14 +101,16 @@ describe.concurrent('registrations, switched off', () => {
   it(row('Behaviour rules', 6, OFF), async ({ harness }) => {
     const raw = await RawControl.enter(harness, edge);
     const group = fresh();
-    const [one, two] = [await raw.join(tcp(group, 'one')), await raw.join(tcp(group, 'two'))];
+    const one = await raw.join(tcp(group, 'one'));
+    const two = await raw.join(tcp(group, 'two'));
     expect(one.assigned_port).not.toBe(two.assigned_port);
   });
 
   it(row('Contract', 6, OFF), async ({ harness }) => {
     // The edge chooses names, as for any tunnel that asks for none: two of one "group" stand apart.
     const raw = await RawControl.enter(harness, edge);
-    const [one, two] = [await raw.join(memberRequest('shop')), await raw.join(memberRequest('shop'))];
+    const one = await raw.join(memberRequest('shop'));
+    const two = await raw.join(memberRequest('shop'));
     expect(one.label).not.toBe(two.label);
     expect(one.label).not.toBe('shop');
   });

@@ -65,8 +65,13 @@ export const commandRows = (harness: McpHarness): void => {
       name: 'web',
     });
     expect(structuredContent).toEqual({
-      ...{ name: 'web', tunnel_id: expect.stringMatching(/^tun_/), protocol: 'http', local: `127.0.0.1:${localPort}` },
-      ...{ public_url: expect.stringMatching(/^http:/), inspect_url: expect.anything(), warnings: [] },
+      name: 'web',
+      tunnel_id: expect.stringMatching(/^tun_/),
+      protocol: 'http',
+      local: `127.0.0.1:${localPort}`,
+      public_url: expect.stringMatching(/^http:/),
+      inspect_url: expect.anything(),
+      warnings: [],
     });
     const more = await Promise.all(
       Array.from({ length: 10 }, () => local.tool('open_tunnel', { protocol: 'http', local_port: localPort })),
@@ -75,7 +80,8 @@ export const commandRows = (harness: McpHarness): void => {
       expect.stringMatching(/^MCP_TUNNEL_LIMIT: .+ Next: .+$/),
     ]);
     expect((await local.tool('close_tunnel', { tunnel: 'web' })).structuredContent).toEqual({
-      ...{ tunnel_id: structuredContent?.['tunnel_id'], closed: true },
+      tunnel_id: structuredContent?.['tunnel_id'],
+      closed: true,
     });
     expect(await local.failure('close_tunnel', { tunnel: 'web' })).toMatch(/^TUNNEL_UNKNOWN: /);
   });
@@ -94,7 +100,8 @@ export const commandRows = (harness: McpHarness): void => {
     ]);
     const ask = (bearer: Record<string, string>) =>
       askHttp(endpointOf(ready.public_url), {
-        ...{ method: 'POST', path: '/mcp' },
+        method: 'POST',
+        path: '/mcp',
         headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...bearer },
         body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
       });

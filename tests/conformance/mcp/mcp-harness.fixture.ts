@@ -73,14 +73,14 @@ export class McpHarness extends PlatformHarness {
   asking(fields: Record<string, string> = {}): { query: Record<string, string>; verifier: string } {
     const verifier = randomBytes(32).toString('base64url');
     const query = {
-      ...{
-        response_type: 'code',
-        client_id: CLIENT_ID,
-        redirect_uri: RETURNS_TO,
-        state: 'st',
-        resource: this.resource,
-      },
-      ...{ code_challenge: hash('sha256', verifier, 'base64url'), code_challenge_method: 'S256', ...fields },
+      response_type: 'code',
+      client_id: CLIENT_ID,
+      redirect_uri: RETURNS_TO,
+      state: 'st',
+      resource: this.resource,
+      code_challenge: hash('sha256', verifier, 'base64url'),
+      code_challenge_method: 'S256',
+      ...fields,
     };
     return { query, verifier };
   }
@@ -107,8 +107,12 @@ export class McpHarness extends PlatformHarness {
     const back = await this.decide(person, query);
     const code = back.searchParams.get('code') ?? '';
     return {
-      ...{ grant_type: 'authorization_code', code, redirect_uri: RETURNS_TO, client_id: CLIENT_ID },
-      ...{ code_verifier: verifier, resource: this.resource },
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: RETURNS_TO,
+      client_id: CLIENT_ID,
+      code_verifier: verifier,
+      resource: this.resource,
     };
   }
 

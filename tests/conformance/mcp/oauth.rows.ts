@@ -22,8 +22,11 @@ export const oauthRows = (harness: McpHarness): void => {
       const { body, headers } = await harness.get(`/.well-known/oauth-protected-resource${path}`);
       expect(headers.get('access-control-allow-origin')).toBe('*');
       expect(body).toEqual({
-        ...{ resource: `${harness.issuer}/mcp`, authorization_servers: [harness.issuer], scopes_supported: SCOPES },
-        ...{ bearer_methods_supported: ['header'], resource_name: expect.any(String) },
+        resource: `${harness.issuer}/mcp`,
+        authorization_servers: [harness.issuer],
+        scopes_supported: SCOPES,
+        bearer_methods_supported: ['header'],
+        resource_name: expect.any(String),
       });
     }
   });
@@ -33,11 +36,17 @@ export const oauthRows = (harness: McpHarness): void => {
     const { issuer } = harness;
     expect(issuer).not.toMatch(/\/$/);
     expect(body).toEqual({
-      ...{ issuer, authorization_endpoint: `${issuer}/oauth/authorize`, token_endpoint: `${issuer}/oauth/token` },
-      ...{ revocation_endpoint: `${issuer}/oauth/revoke`, jwks_uri: `${issuer}/.well-known/jwks.json` },
-      ...{ response_types_supported: ['code'], grant_types_supported: ['authorization_code', 'refresh_token'] },
-      ...{ code_challenge_methods_supported: ['S256'], token_endpoint_auth_methods_supported: ['none'] },
-      ...{ client_id_metadata_document_supported: true, authorization_response_iss_parameter_supported: true },
+      issuer,
+      authorization_endpoint: `${issuer}/oauth/authorize`,
+      token_endpoint: `${issuer}/oauth/token`,
+      revocation_endpoint: `${issuer}/oauth/revoke`,
+      jwks_uri: `${issuer}/.well-known/jwks.json`,
+      response_types_supported: ['code'],
+      grant_types_supported: ['authorization_code', 'refresh_token'],
+      code_challenge_methods_supported: ['S256'],
+      token_endpoint_auth_methods_supported: ['none'],
+      client_id_metadata_document_supported: true,
+      authorization_response_iss_parameter_supported: true,
       scopes_supported: SCOPES,
     });
     const jwks = await harness.get('/.well-known/jwks.json');
@@ -121,8 +130,12 @@ export const oauthRows = (harness: McpHarness): void => {
     const path = `/oauth/requests/${id}`;
     expect((await harness.get(path)).status).toBe(401);
     expect((await harness.get(path, ann.token)).body).toEqual({
-      ...{ id, client_id: harness.clientId, client_host: expect.any(String), client_name: 'Host' },
-      ...{ redirect_host: '127.0.0.1:33418', scopes: ['tunnels:read', 'requests:read'] },
+      id,
+      client_id: harness.clientId,
+      client_host: expect.any(String),
+      client_name: 'Host',
+      redirect_host: '127.0.0.1:33418',
+      scopes: ['tunnels:read', 'requests:read'],
       expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
     });
     expect((await harness.get('/oauth/requests/ask_unknown', ann.token)).status).toBe(404);
@@ -167,7 +180,10 @@ export const oauthRows = (harness: McpHarness): void => {
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
     const tokens = (await answer.json()) as { access_token: string; refresh_token: string };
     expect(tokens).toEqual({
-      ...{ access_token: expect.any(String), token_type: 'Bearer', expires_in: 900, refresh_token: expect.any(String) },
+      access_token: expect.any(String),
+      token_type: 'Bearer',
+      expires_in: 900,
+      refresh_token: expect.any(String),
       scope: 'tunnels:read requests:read',
     });
     const [, claims] = tokens.access_token.split('.').map((part) => Buffer.from(part, 'base64url').toString());
@@ -198,13 +214,13 @@ export const oauthRows = (harness: McpHarness): void => {
     const { grants } = (await harness.get('/oauth/grants', own.token)).body as { grants: { id: string }[] };
     expect(grants).toEqual([
       {
-        ...{
-          id: expect.any(String),
-          client_id: harness.clientId,
-          client_host: expect.any(String),
-          client_name: 'Host',
-        },
-        ...{ scopes: ['requests:read'], created_at: expect.any(String), last_used_at: expect.any(String) },
+        id: expect.any(String),
+        client_id: harness.clientId,
+        client_host: expect.any(String),
+        client_name: 'Host',
+        scopes: ['requests:read'],
+        created_at: expect.any(String),
+        last_used_at: expect.any(String),
       },
     ]);
     expect((await harness.get('/oauth/grants', bob.token)).body).toEqual({ grants: [] });

@@ -106,7 +106,8 @@ export const platformRows = (harness: McpHarness): void => {
       ((await harness.mcp(bearer, LIST)).result['tools'] as { name: string }[]).map(({ name }) => name);
     const { access_token: reader } = await harness.connected(ann, 'tunnels:read');
     const read = ['get_status', 'get_tunnel', 'get_usage', 'list_keys', 'list_pools', 'list_tunnels'];
-    const [requests, replay] = [['get_request', 'list_requests', 'wait_for_request'], ['replay_request']];
+    const requests = ['get_request', 'list_requests', 'wait_for_request'];
+    const replay = ['replay_request'];
     expect(await tools(reader)).toEqual(read);
     expect(await tools((await harness.connected(ann, 'requests:read')).access_token)).toEqual(requests);
     expect(await tools((await harness.connected(ann, 'requests:replay')).access_token)).toEqual(replay);

@@ -45,7 +45,8 @@ class ModelHost {
     const fetchHere = (url: string | URL, init?: RequestInit): Promise<Response> =>
       fetch(String(url).replace(issuer, here), init);
     const transport = new StreamableHTTPClientTransport(new URL(resource), {
-      ...{ authProvider: this.#provider, fetch: fetchHere },
+      authProvider: this.#provider,
+      fetch: fetchHere,
     });
     const client = new Client({ name: 'host', version: '1' });
     const askedBefore = this.back;

@@ -51,8 +51,11 @@ export const toolRows = (harness: McpHarness): void => {
     expect(tools.map(({ name }) => name)).toEqual(names.split(' '));
     for (const tool of tools) {
       expect(tool).toMatchObject({
-        ...{ title: expect.stringMatching(/./), description: expect.stringMatching(/.{40}/), annotations: {} },
-        ...{ inputSchema: { type: 'object' }, outputSchema: { type: 'object' } },
+        title: expect.stringMatching(/./),
+        description: expect.stringMatching(/.{40}/),
+        annotations: {},
+        inputSchema: { type: 'object' },
+        outputSchema: { type: 'object' },
       });
     }
     const called = await harness.mcp(key, { method: 'tools/call', params: { name: 'open_tunnel', arguments: {} } });

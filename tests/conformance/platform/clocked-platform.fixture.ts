@@ -50,7 +50,8 @@ export class ClockedPlatform {
   /** `settings`: of [platform]. */
   static async start(now: number, settings: object = {}): Promise<ClockedPlatform> {
     const clock = new FakeClock(now);
-    const [database, folder] = [await createTestDatabase(), await temporaryDirectory()];
+    const database = await createTestDatabase();
+    const folder = await temporaryDirectory();
     const limits = { auth_per_minute: 1_000_000, auth_per_account_per_minute: 1_000_000 };
     const config = loadServerConfig({ env: {}, overrides: { platform: { port: 0, limits, ...settings } } });
     const links = new Map<string, string>();

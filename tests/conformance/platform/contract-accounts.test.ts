@@ -95,7 +95,8 @@ describe('Contract', () => {
   });
 
   it(row('Contract', 4), async () => {
-    const [wrong, unknown] = [await harness.login(ann.email, 'something else'), await harness.login(newEmail())];
+    const wrong = await harness.login(ann.email, 'something else');
+    const unknown = await harness.login(newEmail());
     expect([...refusalOf(wrong), wrong.error]).toEqual([...refusalOf(unknown), unknown.error]);
     expect(refusalOf(await harness.login(ann.email, 'a'.repeat(60_000)))).toEqual([401, 'LOGIN_WRONG']);
     const { email } = await harness.register();
@@ -188,7 +189,8 @@ describe('Contract', () => {
     const there = await harness.enter(here.email);
     const change = (current_password: string) =>
       harness.ask('POST', '/auth/password', {
-        ...{ token: here.token, cookie: here.cookie },
+        token: here.token,
+        cookie: here.cookie,
         body: { current_password, new_password: 'another good password' },
       });
     expect(refusalOf(await change('a wrong password'))).toEqual([401, 'PASSWORD_WRONG']);
@@ -202,7 +204,8 @@ describe('Contract', () => {
   });
 
   it(row('Contract', 46), async () => {
-    const [person, taken] = [await harness.person(), await harness.person()];
+    const person = await harness.person();
+    const taken = await harness.person();
     const free = newEmail();
     const change = (new_email: string, password = PASSWORD) =>
       harness.post('/auth/email', { password, new_email }, person.token);

@@ -40,7 +40,9 @@ const release = (who: Person, id: string): Promise<Answer> =>
 const use = async (who: Person, subdomain: string): Promise<void> => {
   const { client } = await openTunnel(harness, who, { subdomain });
   expect((await listOf(who)).find(({ label }) => label === subdomain)).toMatchObject({
-    ...{ state: 'held', active_tunnels: 1, expires_at: null },
+    state: 'held',
+    active_tunnels: 1,
+    expires_at: null,
   });
   await client.close();
 };

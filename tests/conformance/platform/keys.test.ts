@@ -129,7 +129,8 @@ describe('Contract', () => {
   it(row('Contract', 18), async () => {
     const { token } = await harness.newKey(ann);
     expect(token).toMatch(/^tnl_[0-9A-Za-z]{38}$/);
-    const [random, sum] = [token.slice(4, 36), token.slice(36)];
+    const random = token.slice(4, 36);
+    const sum = token.slice(36);
     let rest = crc32(random);
     let digits = '';
     for (let place = 0; place < 6; place += 1) {

@@ -45,7 +45,8 @@ describe('access tokens', () => {
 
 describe('refresh tokens', () => {
   it(row('Limits', 2), async () => {
-    const [early, late] = [await platform.enter(ann.email), await platform.enter(ann.email)];
+    const early = await platform.enter(ann.email);
+    const late = await platform.enter(ann.email);
     platform.pass(30 * DAY - SECOND);
     const renewed = await platform.refresh(early.cookie);
     expect(renewed.status).toBe(200);
@@ -81,7 +82,8 @@ describe('refresh tokens', () => {
 
 describe('links in mails', () => {
   it(row('Contract', 14, 'verification: 24 h'), async () => {
-    const [soon, late] = [await platform.register(), await platform.register()];
+    const soon = await platform.register();
+    const late = await platform.register();
     platform.pass(DAY - SECOND);
     expect(await platform.status(`/auth/verify-email/${soon.verifyToken}`)).toBe(200);
     platform.pass(SECOND);

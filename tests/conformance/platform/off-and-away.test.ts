@@ -64,7 +64,8 @@ describe('with load balancing as it is without a word in the file', () => {
     expect(loadServerConfig({ env: {} }).load_balancing.enabled).toBe(false);
     const ann = await harness.person();
     const member = { protocol: 'tcp', group: 'db', groupKey: 'k', localPort: 9 } as const;
-    const [one, other] = [await openTunnel(harness, ann, member), await openTunnel(harness, ann, member)];
+    const one = await openTunnel(harness, ann, member);
+    const other = await openTunnel(harness, ann, member);
     expect(one.tunnel.assignedPort).not.toBe(other.tunnel.assignedPort);
     expect((await harness.get('/load-balancing/groups', ann.token)).body).toEqual({ groups: [], warnings: [] });
   });

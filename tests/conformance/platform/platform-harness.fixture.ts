@@ -74,7 +74,10 @@ export class PlatformHarness extends Harness {
     const { platform = '', attempts = MANY_ATTEMPTS, loadBalancing = true, tables = '', ...more } = options;
     const enabled = loadBalancing === null ? '' : `enabled = ${loadBalancing}`;
     this.#stack = await this.stack({
-      ...{ command: 'stack', platform, server: 'drain_secs = 0', ...more },
+      command: 'stack',
+      platform,
+      server: 'drain_secs = 0',
+      ...more,
       tables: [
         `[platform.limits]\n${attempts}`,
         `[platform.plans.free]\ntunnel_limit = ${TUNNEL_LIMIT}`,

@@ -31,11 +31,9 @@ it(row('Contract', 44), async () => {
   };
   const refused = [403, 'sign-up is by invitation here'];
   expect(await register('ann@example.com')).toEqual(refused);
-  const [ann, bob, late] = [
-    await invited('ann@example.com'),
-    await invited('bob@example.com'),
-    await invited('late@example.com'),
-  ];
+  const ann = await invited('ann@example.com');
+  const bob = await invited('bob@example.com');
+  const late = await invited('late@example.com');
   expect(await register('ann@example.com', bob)).toEqual(refused);
   expect(await register('ann@example.com', 'a guess')).toEqual(refused);
   byInvite.pass(7 * DAY - SECOND);

@@ -68,7 +68,8 @@ const BROWSERS: readonly Record<string, string>[] = [
 ];
 
 it(row('Contract', 9, 'a browser also shows the cookie that ties it to the session'), async () => {
-  const [own, other] = [await enter('192.0.2.2'), await enter('192.0.2.3')];
+  const own = await enter('192.0.2.2');
+  const other = await enter('192.0.2.3');
   const [, ...attributes] = (own.set[1] ?? '').split('; ');
   expect(own.binding).toMatch(/^__Host-refresh-binding=[\w-]{43}$/);
   expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=2592000', 'Path=/', 'SameSite=Lax', 'Secure']);

@@ -69,7 +69,12 @@ export class AcmeEdge extends CertifiedServer {
         data_dir: this.dataDir,
         ...this.#overrides,
         server: {
-          ...{ control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, https_port: 0, domain: DOMAIN },
+          control_port: 0,
+          api_port: 0,
+          metrics_port: 0,
+          http_port: 0,
+          https_port: 0,
+          domain: DOMAIN,
           ...this.#overrides?.['server'],
         },
       },

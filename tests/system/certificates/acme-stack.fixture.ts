@@ -102,6 +102,7 @@ const addressesOf = ({ dataDir }: Stack): Addresses =>
 /** Where the test's names lead: the edge's ports, or the one of a platform that runs alone. */
 const targetOf = (stack: Stack) => {
   const { http_url, https_url, platform_url } = addressesOf(stack);
-  const [httpPort, tlsPort] = [portOf(http_url ?? platform_url), portOf(https_url ?? platform_url)];
+  const httpPort = portOf(http_url ?? platform_url);
+  const tlsPort = portOf(https_url ?? platform_url);
   return { host: '127.0.0.1', httpPort, tlsPort };
 };

@@ -30,9 +30,11 @@ it('is verified by its record, gets its certificate, serves, moves with its reco
 }) => {
   const outside = await Outside.open(harness);
   const stack = await outside.stack(harness, { tables: '[load_balancing]\nenabled = true' });
-  const [ann, bob] = [await Computer.of(harness, stack, 'ann'), await Computer.of(harness, stack, 'bob')];
+  const ann = await Computer.of(harness, stack, 'ann');
+  const bob = await Computer.of(harness, stack, 'bob');
   const name = (text: string) => startWeb((_, response) => void response.end(text));
-  const [first, second] = [harness.use(await name('one')), harness.use(await name('two'))];
+  const first = harness.use(await name('one'));
+  const second = harness.use(await name('two'));
   const sockets = echoSockets(first);
 
   // An address that leads here proves nothing, and nothing is ordered.

@@ -98,7 +98,8 @@ it('shows the certificates of own domains from its encrypted copies while the pl
   const isLock = (path: string): boolean => /(?:lock|run\.json)$/.test(path);
   cpSync(edge.dataDir, join(folder, 'data'), { recursive: true, filter: (path) => !isLock(path) });
   expect(filesWith(join(folder, 'data'), credential)).toBe('');
-  const [https, http] = [await freePort(), await freePort()];
+  const https = await freePort();
+  const http = await freePort();
   const other = join(folder, 'other-credential');
   writeFileSync(other, credential.replace(/.{8}$/, 'AAAAAAAA'), { mode: 0o600 });
   const thief = harness.use(
@@ -108,12 +109,10 @@ it('shows the certificates of own domains from its encrypted copies while the pl
       server: `platform_url = "${platformUrl}"\nplatform_credential_file = "${other}"`,
       tables: '[region]\nid = "west"\nname = "west"',
       env: {
-        ...{
-          TUNNEL_SERVER__DOMAIN: DOMAIN,
-          TUNNEL_ACME__ENABLED: 'true',
-          TUNNEL_SERVER__HTTPS_PORT: `${https}`,
-          TUNNEL_SERVER__HTTP_PORT: `${http}`,
-        },
+        TUNNEL_SERVER__DOMAIN: DOMAIN,
+        TUNNEL_ACME__ENABLED: 'true',
+        TUNNEL_SERVER__HTTPS_PORT: `${https}`,
+        TUNNEL_SERVER__HTTP_PORT: `${http}`,
       },
     }),
   );

@@ -60,7 +60,8 @@ describe('udp flows', () => {
       };
       return { port, flows };
     };
-    const [greedy, modest] = [await open(KEYS.greedy), await open(KEYS.modest)];
+    const greedy = await open(KEYS.greedy);
+    const modest = await open(KEYS.modest);
     // All flows of the edge, and half of them confirmed: no flood from elsewhere takes them, and they stay for an hour.
     const crowd = await Promise.all(Array.from({ length: FLOWS_MAX }, () => UdpVisitor.of(greedy.port)));
     for (const visitor of crowd) harness.use(visitor);

@@ -40,7 +40,8 @@ describe.concurrent('an edge that was killed', () => {
   });
 
   it('has two clients back, each on the port it had', async ({ harness }) => {
-    const [one, two] = [harness.use(await startEchoServer()), harness.use(await startEchoServer())];
+    const one = harness.use(await startEchoServer());
+    const two = harness.use(await startEchoServer());
     const stack = await harness.stack({ fixedPorts: true });
     const tunnels = [await harness.tcp(stack, one.port), await harness.tcp(stack, two.port)];
     const ports = await Promise.all(tunnels.map(async (tunnel) => (await tunnel.ready()).assigned_port));
@@ -124,10 +125,8 @@ describe.concurrent('an edge that was stopped on purpose', () => {
     const stack = await startEdgeWithStranger(harness);
     const web = harness.use(await startWeb((_, response) => void response.end('well')));
     const flags = ['--subdomain', CHOSEN_NAME];
-    const [chosen, random] = [
-      await openHttp(harness, stack, web.port, flags),
-      await openHttp(harness, stack, web.port),
-    ];
+    const chosen = await openHttp(harness, stack, web.port, flags);
+    const random = await openHttp(harness, stack, web.port);
     random.tunnel.signal('SIGSTOP');
     await stack.stop();
     chosen.tunnel.signal('SIGINT');

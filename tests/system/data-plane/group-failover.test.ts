@@ -143,7 +143,8 @@ it('a killed client and a stopped service cost no request but those that had beg
   const [tunnel] = await stack.tunnels();
   const load = new GroupLoad(endpointOf(tunnel!.public_url));
   for (let round = 0; round < ROUNDS; round += 1) {
-    const [killed, stopped] = [members[round % MEMBERS]!, members[(round + 1) % MEMBERS]!];
+    const killed = members[round % MEMBERS]!;
+    const stopped = members[(round + 1) % MEMBERS]!;
     const answered = load.visits.length;
     await eventually(() => expect(load.visits.length).toBeGreaterThan(answered + 100), { timeoutMs: 30_000 });
     await Promise.all([killed.kill(), stopped.stopService()]);

@@ -47,7 +47,8 @@ let plain: PublicEndpoint;
 let secure: PublicEndpoint;
 beforeAll(async () => {
   const port = await startService(shared);
-  const [http, https] = [await shared.stack({ programs: true }), await shared.stack({ programs: true, tls: true })];
+  const http = await shared.stack({ programs: true });
+  const https = await shared.stack({ programs: true, tls: true });
   plain = (await openHttp(shared, http, port)).endpoint;
   secure = (await openHttp(shared, https, port, TLS_FLAGS)).endpoint;
 });

@@ -29,7 +29,8 @@ describe.concurrent('too many connections', () => {
     const stack = await harness.stack({ limits: 'connections_per_tunnel = 2' });
     const { endpoint } = await openHttp(harness, stack, web.port);
     const other = await openHttp(harness, stack, web.port);
-    const [one, two] = [await stay(endpoint), await stay(endpoint)];
+    const one = await stay(endpoint);
+    const two = await stay(endpoint);
     const refused = await askHttp(endpoint, { headers: JSON_PLEASE });
     expect(problemOf(refused)).toMatchObject({ status: 503, code: 'CONNECTIONS_PER_TUNNEL' });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
@@ -43,7 +44,8 @@ describe.concurrent('too many connections', () => {
     const web = harness.use(await startWeb((_, response) => void response.end('here')));
     const stack = await harness.stack({ limits: 'connections_per_address = 2' });
     const { endpoint } = await openHttp(harness, stack, web.port);
-    const [one, two] = [await stay(endpoint), await stay(endpoint)];
+    const one = await stay(endpoint);
+    const two = await stay(endpoint);
     const refused = await askHttp(endpoint, { headers: JSON_PLEASE });
     expect(problemOf(refused)).toMatchObject({ status: 429, code: 'CONNECTIONS_PER_ADDRESS' });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);

@@ -83,7 +83,8 @@ describe.concurrent('the plain port beside it', () => {
 describe.concurrent('a certificate', () => {
   it('that is replaced on disk is used for new connections, and old ones live on', async ({ harness }) => {
     const folder = await harness.folder();
-    const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+    const cert = join(folder, 'cert.pem');
+    const key = join(folder, 'key.pem');
     const first = testCertificate();
     writeFileSync(cert, first.cert);
     writeFileSync(key, first.key);

@@ -42,7 +42,8 @@ describe.concurrent('[limits]', () => {
     const stack = await harness.stack({ limits: 'connections_per_tunnel = 2' });
     const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
     const { assigned_port: other } = await (await harness.tcp(stack, echo.port)).ready();
-    const [one, two] = [await visit(port), await visit(port)];
+    const one = await visit(port);
+    const two = await visit(port);
     expect([await ask(one, 'one'), await ask(two, 'two')]).toEqual(['one', 'two']);
     expect(await fateOf(port)).toBe('ECONNRESET');
     expect(await echoOf(other, 'another tunnel')).toBe('another tunnel');
@@ -58,7 +59,8 @@ describe.concurrent('[limits]', () => {
     const stack = await harness.stack({ limits: 'connections_per_address = 2' });
     const { assigned_port: port } = await (await harness.tcp(stack, echo.port)).ready();
     const { assigned_port: other } = await (await harness.tcp(stack, echo.port)).ready();
-    const [one, two] = [await visit(port), await visit(other)];
+    const one = await visit(port);
+    const two = await visit(other);
     expect([await ask(one, 'one'), await ask(two, 'two')]).toEqual(['one', 'two']);
     expect([await fateOf(port), await fateOf(other)]).toEqual(['ECONNRESET', 'ECONNRESET']);
     await stack.program.waitForLine(/CONNECTIONS_PER_ADDRESS.*connection limit of 2 reached for this address/);

@@ -33,7 +33,8 @@ const run = (
 const outcomeOf = async (program: TunnelProgram): Promise<string> =>
   eventually(
     () => {
-      const [ready, error] = [program.events('ready')[0], program.events('error')[0]];
+      const ready = program.events('ready')[0];
+      const error = program.events('error')[0];
       if (ready === undefined && error === undefined) throw new Error(program.stderr.join('\n'));
       return ready === undefined ? String(error?.['message']) : 'ready';
     },
@@ -75,7 +76,8 @@ describe.concurrent('a name at an edge that runs alone', () => {
     harness,
   }) => {
     const echo = harness.use(await startEchoServer());
-    const [only, spare] = [0, 1];
+    const only = 0;
+    const spare = 1;
     const stack = await harness.stack({ tcpPorts: 2 });
     await stack.stop();
     const { from } = stack.tcpPorts;
@@ -149,11 +151,9 @@ describe.concurrent('names below a name', () => {
     };
     const users = join(await harness.folder(), 'users');
     writeFileSync(users, 'ann:a secret word\n', { mode: 0o600 });
-    const [shop, wildcard, exact] = [
-      await open('shop'),
-      await open('*.shop'),
-      await open('a.shop', ['--basic-auth-file', users]),
-    ];
+    const shop = await open('shop');
+    const wildcard = await open('*.shop');
+    const exact = await open('a.shop', ['--basic-auth-file', users]);
     const { port } = new URL((await shop.ready()).public_url);
     expect(new URL((await wildcard.ready()).public_url.replace('*', 'any')).hostname).toBe('any.shop.localhost');
     await exact.ready();

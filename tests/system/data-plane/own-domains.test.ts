@@ -89,7 +89,8 @@ describe.concurrent('an own domain', () => {
       if (status === 400) return 'refused';
       return status === 200 ? Buffer.concat(pieces).toString().slice(0, 3) : String(status);
     };
-    const [one, two] = ['one.example.edu', 'two.example.edu'];
+    const one = 'one.example.edu';
+    const two = 'two.example.edu';
     expect([
       await said({ ':authority': one, host: two }),
       await said({ ':authority': 'TWO.example.edu.' }),

@@ -53,10 +53,12 @@ describe.concurrent('a client that was killed', () => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
     const run = (name: string) => harness.tcp(stack, echo.port, { home, flags: ['--name', name] });
-    const [a, b] = [await run('a'), await run('b')];
+    const a = await run('a');
+    const b = await run('b');
     const before = [await a.ready(), await b.ready()];
     await Promise.all([a.kill(), b.kill()]);
-    const [secondB, secondA] = [await run('b'), await run('a')];
+    const secondB = await run('b');
+    const secondA = await run('a');
     const after = [await secondA.ready(), await secondB.ready()];
     expect(after.map(({ tunnel_id, assigned_port }) => [tunnel_id, assigned_port])).toEqual(
       before.map(({ tunnel_id, assigned_port }) => [tunnel_id, assigned_port]),
@@ -66,11 +68,10 @@ describe.concurrent('a client that was killed', () => {
   it('is not mistaken for a second process with the same arguments, which is a second client', async ({ harness }) => {
     const echo = harness.use(await startEchoServer());
     const home = await harness.folder();
-    const [first, second] = [
-      await harness.tcp(stack, echo.port, { home }),
-      await harness.tcp(stack, echo.port, { home }),
-    ];
-    const [one, two] = [await first.ready(), await second.ready()];
+    const first = await harness.tcp(stack, echo.port, { home });
+    const second = await harness.tcp(stack, echo.port, { home });
+    const one = await first.ready();
+    const two = await second.ready();
     expect(two.assigned_port).not.toBe(one.assigned_port);
     expect(two.tunnel_id).not.toBe(one.tunnel_id);
     await second.kill();

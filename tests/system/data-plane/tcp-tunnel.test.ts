@@ -226,7 +226,8 @@ describe.concurrent('tunnel start', () => {
   };
 
   it('opens every tunnel of config.yml', async ({ harness }) => {
-    const [a, b] = [harness.use(await startEchoServer()), harness.use(await startEchoServer())];
+    const a = harness.use(await startEchoServer());
+    const b = harness.use(await startEchoServer());
     const home = await harness.folder();
     writeConfig(home, { a: a.port, b: b.port });
     const program = await harness.run(['start', '--json'], { home });

@@ -154,7 +154,8 @@ const lifeOf = (
   new Promise((resolve) => {
     const begunAt = clock.monotonic();
     const socket = connect({ host: '127.0.0.1', port, noDelay: true });
-    let [heard, nth] = [0, 0];
+    let heard = 0;
+    let nth = 0;
     const timer = clock.setInterval(() => {
       const bytes = sends(nth);
       nth += 1;

@@ -147,7 +147,8 @@ it('holds little of 200 MB for visitors who do not read, half-closed or not', as
   let last = '';
   await eventually(
     () => {
-      const [seen, now] = [last, [...written.values()].join()];
+      const seen = last;
+      const now = [...written.values()].join();
       last = now;
       expect([written.size, seen]).toEqual([10, now]);
     },
@@ -219,7 +220,8 @@ it('refuses http in a group of tls, and tls in one of http', async ({ harness })
 
 it('fails no handshake while certificate files change', async ({ harness }) => {
   const folder = await harness.folder();
-  const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+  const cert = join(folder, 'cert.pem');
+  const key = join(folder, 'key.pem');
   const put = (pair: { cert: string; key: string }): void => {
     writeFileSync(cert, pair.cert);
     writeFileSync(key, pair.key);
@@ -280,7 +282,8 @@ it('does nothing for names that nobody has, however many come', async () => {
     }
   };
   await flood(1000);
-  const [megabytes, lines] = [residentMb(pid), stdout.length + stderr.length];
+  const megabytes = residentMb(pid);
+  const lines = stdout.length + stderr.length;
   await flood(4000);
   expect(residentMb(pid) - megabytes).toBeLessThan(25);
   expect(stdout.length + stderr.length - lines).toBeLessThan(5);

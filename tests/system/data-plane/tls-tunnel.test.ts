@@ -78,7 +78,9 @@ describe.concurrent('a tls tunnel', () => {
     const { cert, key } = testCertificate();
     const service = harness.use(
       await startTlsService((socket) => socket.end(String(socket.getPeerCertificate().subject.CN)), {
-        ...{ requestCert: true, rejectUnauthorized: true, ca: cert },
+        requestCert: true,
+        rejectUnauthorized: true,
+        ca: cert,
       }),
     );
     const { port, host } = await open(harness, 'mutual', service.port);
@@ -112,7 +114,9 @@ describe.concurrent('a tls tunnel', () => {
     const { port, host } = await open(harness, 'drip', service.port);
     const wire = await visit(port);
     const visitor = connectTls({
-      ...{ socket: drip(wire), servername: host, ca: companyCertificate().cert },
+      socket: drip(wire),
+      servername: host,
+      ca: companyCertificate().cert,
       checkServerIdentity: () => undefined,
     });
     await once(visitor, 'secureConnect');
@@ -207,10 +211,8 @@ describe.concurrent('a tls tunnel', () => {
 
 describe.concurrent('nested names', () => {
   it('are found exact before wildcard, each with its own service', async ({ harness }) => {
-    const [exact, any] = [
-      harness.use(await startTlsService((socket) => socket.end('exact'))),
-      harness.use(await startTlsService((socket) => socket.end('any'))),
-    ];
+    const exact = harness.use(await startTlsService((socket) => socket.end('exact')));
+    const any = harness.use(await startTlsService((socket) => socket.end('any')));
     const { port, ready } = await open(harness, '*.nest', any.port);
     expect(ready.public_url).toBe(`tls://*.nest.localhost:${port}`);
     await open(harness, 'a.nest', exact.port);

@@ -20,7 +20,10 @@ const sentByUdp = (stage: UdpPathStage): number =>
 
 /** A visitor who says something every 20 ms of real time; the longest time of the stage's clock without an answer. */
 const chat = async (stage: UdpPathStage, until: () => Promise<boolean>): Promise<number> => {
-  let [said, heard, longestMs, lastAt] = [0, 0, 0, stage.clock.monotonic()];
+  let said = 0;
+  let heard = 0;
+  let longestMs = 0;
+  let lastAt = stage.clock.monotonic();
   while (!(await until())) {
     stage.say(`word ${said}`);
     said += 1;

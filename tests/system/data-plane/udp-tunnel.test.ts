@@ -29,8 +29,13 @@ describe.concurrent('a udp tunnel', () => {
     const counts = { datagrams_in: 2, datagrams_out: 2, bytes_in: 8, bytes_out: 8, dropped: 0 };
     expect(flows).toEqual([expect.objectContaining({ visitor: visitor.name, confirmed: true, ...counts })]);
     expect(await stack.tunnel(id)).toMatchObject({
-      ...{ name: 'dns', protocol: 'udp', label: String(port), assigned_port: port, public_url },
-      ...{ request_count: 1, bytes_proxied: 16 },
+      name: 'dns',
+      protocol: 'udp',
+      label: String(port),
+      assigned_port: port,
+      public_url,
+      request_count: 1,
+      bytes_proxied: 16,
     });
     expect(await stack.metric('tunnel_udp_flows')).toBeGreaterThanOrEqual(1);
   });
@@ -130,7 +135,8 @@ describe.concurrent('an edge', () => {
     );
     const tunnel = await harness.udp(own, service.port);
     const { assigned_port: port } = await tunnel.ready();
-    const [living, late] = [await visit(harness, port), await visit(harness, port)];
+    const living = await visit(harness, port);
+    const late = await visit(harness, port);
     await living.ask('before');
     own.program.signal('SIGTERM');
     await tunnel.waitFor('reconnecting');

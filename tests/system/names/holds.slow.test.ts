@@ -16,7 +16,8 @@ const SPEED = 20;
 describe('a name of a client that was lost', () => {
   it('is not another account’s after 40 s; its own account has it back', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: ROOMY_PLAN });
-    const [ann, ben] = [await Tenant.signUp(stack, 'ann'), await Tenant.signUp(stack, 'ben')];
+    const ann = await Tenant.signUp(stack, 'ann');
+    const ben = await Tenant.signUp(stack, 'ben');
     const name = freshName();
     const lost = await ann.enter(harness, stack);
     expect(await lost.ask({ subdomain: name })).toBe(`ok ${name}`);
@@ -30,7 +31,8 @@ describe('a name of a client that was lost', () => {
 
   it('is anybody’s after 30 s, and not before, where hold_days and grace_days are 0', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\nhold_days = 0\ngrace_days = 0` });
-    const [ann, ben] = [await Tenant.signUp(stack, 'ann'), await Tenant.signUp(stack, 'ben')];
+    const ann = await Tenant.signUp(stack, 'ann');
+    const ben = await Tenant.signUp(stack, 'ben');
     const name = freshName();
     const lost = await ann.enter(harness, stack);
     expect(await lost.ask({ subdomain: name })).toBe(`ok ${name}`);
@@ -50,7 +52,8 @@ describe('a name of a client that was lost', () => {
 describe('a released name', () => {
   it('is anybody’s at once where grace_days is 0, a port too', async ({ harness }) => {
     const stack = await startPlatform(harness, { tables: `${ROOMY_PLAN}\n[names]\ngrace_days = 0` });
-    const [ann, ben] = [await Tenant.signUp(stack, 'ann'), await Tenant.signUp(stack, 'ben')];
+    const ann = await Tenant.signUp(stack, 'ann');
+    const ben = await Tenant.signUp(stack, 'ben');
     const name = freshName();
     const { id } = await reserved(ann, { kind: 'subdomain', label: name });
     expect(await ben.ask(harness, stack, { subdomain: name })).toBe(inUse(name));

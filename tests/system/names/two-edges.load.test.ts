@@ -17,7 +17,10 @@ let ann: Tenant;
 let ben: Tenant;
 beforeAll(async () => {
   platform = await shared.stack({
-    ...{ command: 'platform', programs: true, fixedPorts: true, tables: `${MANY_LOGINS}\n${ROOMY_PLAN}` },
+    command: 'platform',
+    programs: true,
+    fixedPorts: true,
+    tables: `${MANY_LOGINS}\n${ROOMY_PLAN}`,
   });
   [west, east] = await Promise.all([startEdgeOf(shared, platform, 'west'), startEdgeOf(shared, platform, 'east')]);
   [ann, ben] = await Promise.all([Tenant.signUp(platform, 'ann'), Tenant.signUp(platform, 'ben')]);
@@ -81,7 +84,8 @@ it('a group of two accounts on one name restarts in either order, on either edge
     [ben, ann, east],
     [ann, ben, east],
   ] as const) {
-    const [one, two] = [await first.enter(harness, edge), await second.enter(harness, edge)];
+    const one = await first.enter(harness, edge);
+    const two = await second.enter(harness, edge);
     expect(await one.ask(member)).toBe(`ok ${name}`);
     expect(await two.ask(member)).toBe(`ok ${name}`);
     await one.leave();
@@ -105,7 +109,9 @@ it('a reserved name is known to both edges, and forgotten by both when it is rel
 it(
   'while the platform is away, accounts come back to their names, others get none, and assigned ones go on',
   async ({ harness }) => {
-    const [used, kept, unknown] = [freshName('used'), freshName('kept'), freshName('unknown')];
+    const used = freshName('used');
+    const kept = freshName('kept');
+    const unknown = freshName('unknown');
     await reserved(ann, { kind: 'subdomain', label: kept });
     await eventually(async () => expect(await fateOfVisit(east, kept)).toBe('502 TUNNEL_AWAY'), SOON);
     // Both keys are known at both edges from before.

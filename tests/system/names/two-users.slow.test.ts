@@ -180,7 +180,8 @@ describe.concurrent('a name that ann used and left is not given to ben', () => {
   });
 
   it('as a group, by the hash of another name’s group, or alone by a group’s name', async ({ harness }) => {
-    const [name, other] = [freshName('pool'), freshName('pool')];
+    const name = freshName('pool');
+    const other = freshName('pool');
     const asGroup = (group: string, key: string) => ({ group, group_key_hash: keyHash(key), subdomain: group });
     expect(await ann.ask(harness, stack, asGroup(name, 'one'))).toBe(`ok ${name}`);
     expect(await ann.ask(harness, stack, asGroup(other, 'two'))).toBe(`ok ${other}`);
@@ -292,7 +293,8 @@ describe('reservations of others', () => {
     const name = freshName();
     const { id } = await reserved(ann, { kind: 'subdomain', label: name });
     expect(await ben.reservation(name)).toBeUndefined();
-    const [others, unknown] = [await ben.release(id), await ben.release('00000000-0000-4000-8000-000000000000')];
+    const others = await ben.release(id);
+    const unknown = await ben.release('00000000-0000-4000-8000-000000000000');
     expect([others.status, unknown.status]).toEqual([404, 404]);
     expect(others.body?.code).toBe(unknown.body?.code);
     expect((await ben.release('no-id')).status).toBe(404);
@@ -302,7 +304,9 @@ describe('reservations of others', () => {
 
   it('are refused with one text, whether held, reserved, released, or served right now', async ({ harness }) => {
     const held = await usedByAnn(harness);
-    const [kept, released, served] = [freshName(), freshName(), freshName()];
+    const kept = freshName();
+    const released = freshName();
+    const served = freshName();
     await reserved(ann, { kind: 'subdomain', label: kept });
     expect((await ann.release((await reserved(ann, { kind: 'subdomain', label: released })).id)).status).toBe(204);
     const client = await ann.enter(harness, stack);

@@ -145,7 +145,12 @@ const askHttp1 = (
   new Promise((resolve, reject) => {
     const sent = secureRequest({
       ...TRUST,
-      ...{ hostname: '127.0.0.1', port: endpoint.port, servername: nameOf(endpoint), path, method, agent: false },
+      hostname: '127.0.0.1',
+      port: endpoint.port,
+      servername: nameOf(endpoint),
+      path,
+      method,
+      agent: false,
       headers: { host: endpoint.host, ...headers },
     });
     const answer = (told: Awaited<ReturnType<typeof wholeAnswer>>): void =>

@@ -33,7 +33,8 @@ describe.concurrent('no login', () => {
     const stack = await harness.stack();
     const shop = await openLoginTunnel(harness, stack, { name: 'shop' });
     const other = await openLoginTunnel(harness, stack, { name: 'other' });
-    const [ann, eve] = [new Browser(), new Browser()];
+    const ann = new Browser();
+    const eve = new Browser();
     const callback = await ann.toCallback(`${shop.url}/deep?x=1`, ANN);
     // Another browser, without a login of its own and with one.
     expect(verdict(await new Browser().open(callback))).toEqual(STATE);
@@ -94,7 +95,8 @@ describe.concurrent('no login', () => {
     const stack = await harness.stack();
     const shop = await openLoginTunnel(harness, stack, { name: 'mine' });
     const evil = await openLoginTunnel(harness, stack, { name: 'evil' });
-    const [ann, eve] = [new Browser(), new Browser()];
+    const ann = new Browser();
+    const eve = new Browser();
     await ann.logIn(`${shop.url}/`, ANN);
     await eve.logIn(`${evil.url}/`, ANN);
     // As a browser sends them that was told `Domain=localhost` by the sibling: before the own one, or alone.
@@ -123,7 +125,8 @@ describe.concurrent('no login', () => {
     harness,
   }) => {
     const file = join(await harness.folder(), 'secrets');
-    const [first, second] = ['1'.repeat(40), '2'.repeat(40)];
+    const first = '1'.repeat(40);
+    const second = '2'.repeat(40);
     writeFileSync(file, `${first}\n`, { mode: 0o600 });
     const stack = await harness.stack({ fixedPorts: true, tables: `[policy]\nlogin_secret_file = "${file}"` });
     const { url } = await openLoginTunnel(harness, stack, { name: 'rotated' });

@@ -12,11 +12,15 @@ it('no login at a name that one account gave up opens it for the next, nor comes
 }) => {
   // Otherwise it changes hands after weeks.
   const stack = await startPlatform(harness, { fixedPorts: true, tables: '[names]\nhold_days = 0\ngrace_days = 0' });
-  const [first, second] = [await Person.signUp(stack, 'first'), await Person.signUp(stack, 'second')];
-  const [firstKey, secondKey] = [await first.newKey('one'), await second.newKey('two')];
+  const first = await Person.signUp(stack, 'first');
+  const second = await Person.signUp(stack, 'second');
+  const firstKey = await first.newKey('one');
+  const secondKey = await second.newKey('two');
   const open = (key: { readonly token: string }, given?: LoginTunnel): Promise<LoginTunnel> =>
     openLoginTunnel(harness, stack, {
-      ...{ name: 'handed-on', flags: [], env: { TUNNEL_API_KEY: key.token } },
+      name: 'handed-on',
+      flags: [],
+      env: { TUNNEL_API_KEY: key.token },
       ...(given && { provider: given.provider }),
     });
   const end = async ({ program }: Pick<LoginTunnel, 'program'>): Promise<void> => {

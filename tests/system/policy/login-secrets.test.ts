@@ -104,7 +104,8 @@ it('no cookie, token, password or secret of the edge is seen by the service, sho
   const stack = await harness.stack();
   const tunnel = await openLoginTunnel(harness, stack, { name: 'planted', rules: RULES, env: { TUNNEL_DEBUG: '1' } });
   const { program, reached, home } = tunnel;
-  const [ann, eve] = [new Browser(), new Browser()];
+  const ann = new Browser();
+  const eve = new Browser();
   const told = await visitAll(tunnel, ann, eve);
   expect(told.map(({ status }) => status)).toEqual([
     ...[302, 400, 302, 403, 200, 400],

@@ -29,7 +29,11 @@ export const askUrl = (url: string, { method = 'GET', headers, body, trailers }:
     const { protocol, host, hostname, port, pathname, search } = new URL(url);
     const isSecure = protocol === 'https:';
     const sent = (isSecure ? secureRequest : httpRequest)({
-      ...{ hostname: '127.0.0.1', port, path: pathname + search, method, agent: false },
+      hostname: '127.0.0.1',
+      port,
+      path: pathname + search,
+      method,
+      agent: false,
       ...(isSecure && { ...TRUST, servername: hostname }),
       headers: { host, ...headers },
     });

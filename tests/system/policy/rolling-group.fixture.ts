@@ -141,7 +141,8 @@ export class RollVisitors {
 
   /** So many more were served and turned away. */
   async more(count: number): Promise<void> {
-    const [served, denied] = [this.served + count, this.denied + count];
+    const served = this.served + count;
+    const denied = this.denied + count;
     await eventually(
       () => {
         expect(this.served).toBeGreaterThanOrEqual(served);

@@ -59,11 +59,9 @@ describe.concurrent('rules of ports', () => {
     writeFileSync(file, '- rate_limit: { requests: 2, per_secs: 3600 }\n');
     const tunnel = await harness.udp(stack, echo.port, { flags: ['--policy', file] });
     const { assigned_port: port, tunnel_id: id } = await tunnel.ready();
-    const [first, second, third] = [
-      harness.use(await UdpVisitor.of(port)),
-      harness.use(await UdpVisitor.of(port)),
-      harness.use(await UdpVisitor.of(port)),
-    ];
+    const first = harness.use(await UdpVisitor.of(port));
+    const second = harness.use(await UdpVisitor.of(port));
+    const third = harness.use(await UdpVisitor.of(port));
     for (const visitor of [first, second]) expect(String(await visitor.askUntilAnswered('hello'))).toBe('hello');
     third.say('hello');
     await eventually(async () => expect((await flowsOf(stack, id)).dropped).toMatchObject({ denied: 1 }));

@@ -114,7 +114,8 @@ it("the libraries' own check passes behind it, one good signature of several is 
   expect(await post(ask, 'stripe', of('stripe', SECRET))).toBe('taken');
   const event = stripe.webhooks.constructEvent(came[0]!.body, came[0]!.headers['stripe-signature']!, SECRET);
   expect(event.type).toBe('charge.succeeded');
-  const [good, foreign] = [of('standard', SECRET), of('standard', FOREIGN)];
+  const good = of('standard', SECRET);
+  const foreign = of('standard', FOREIGN);
   const both = `v1a,xx ${foreign['webhook-signature']} ${good['webhook-signature']}`;
   expect(await post(ask, 'standard', { ...good, 'webhook-signature': both })).toBe('taken');
   expect(new Webhook(SECRET).verify(came[1]!.body, came[1]!.headers)).toMatchObject({ type: 'charge.succeeded' });

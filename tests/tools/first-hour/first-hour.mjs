@@ -178,7 +178,8 @@ await runScript(
       if (await isTaken(port)) throw new Error(`port ${port} is in use; the README is followed on its usual ports`);
     }
     const folder = mkdtempSync(join(tmpdir(), 'first-hour-'));
-    const [clone, home] = [join(folder, 'tunnel'), join(folder, 'home')];
+    const clone = join(folder, 'tunnel');
+    const home = join(folder, 'home');
     mkdirSync(home);
     const app = await listen(3000);
     try {

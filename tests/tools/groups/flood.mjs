@@ -100,7 +100,8 @@ await runScript(
     const flooder = await startFlood(edge, receiver.url);
     const flooded = await visits(edge, honest.host, seconds);
     say(`under the flood:   ${words(flooded)}`);
-    const [alerts, counted] = [receiver.alerts.length, new Map(lines)];
+    const alerts = receiver.alerts.length;
+    const counted = new Map(lines);
     const answer = once(flooder.process, 'message');
     flooder.process.send('sent');
     say(`sent: ${JSON.stringify((await answer)[0].sent)}`);

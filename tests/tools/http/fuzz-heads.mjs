@@ -309,7 +309,8 @@ await runScript(
     say(`seed ${seed}`);
     const chance = new Chance(seed);
     const stack = await startStack({ server: 'first_byte_timeout_secs = 2\nhead_timeout_secs = 5' });
-    const [web, calls] = [await startOddHttp1Service(chance), await startOddHttp2Service(chance)];
+    const web = await startOddHttp1Service(chance);
+    const calls = await startOddHttp2Service(chance);
     await new Client(stack, ['http', String(web), '--subdomain', 'web']).start();
     await new Client(stack, ['http', String(web), '--subdomain', 'kept', '--host-header', 'rewrite']).start();
     await new Client(stack, ['http', String(calls), '--subdomain', 'calls', '--local-protocol', 'h2c']).start();

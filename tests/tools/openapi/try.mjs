@@ -44,7 +44,8 @@ enabled = true
 /** Starts a stack on free ports in a folder that is gone afterwards. */
 const startStack = async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tunnel-openapi-'));
-  const [config, data] = [join(folder, 'server.toml'), join(folder, 'data')];
+  const config = join(folder, 'server.toml');
+  const data = join(folder, 'data');
   writeFileSync(config, CONFIG);
   const args = ['apps/server/bin/tunnel-server.mjs', 'stack', '--config', config, '--data-dir', data];
   const server = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] });

@@ -35,7 +35,12 @@ async function loadEdge() {
   await build({
     absWorkingDir: ROOT,
     entryPoints: [join(ROOT, 'tests/tools/p2p/lib/swapping-edge.ts')],
-    ...{ outfile, bundle: true, format: 'esm', platform: 'node', target: 'node20', conditions: ['source'] },
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    conditions: ['source'],
     external: ['@node-rs/argon2', 'pg-native', 'udx-native'],
     define: { __TUNNEL_VERSION__: '"0"' },
     banner: { js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);' },
@@ -209,7 +214,8 @@ await runScript({ name: 'hostile edge', usage: USAGE, options: {}, limitSecs: ()
   const { edge, swap } = await begin('a token of the operator');
   const stage = { edge: { control: `127.0.0.1:${edge.addresses.control.port}`, tokenFile, folder }, swap, check };
   for (const way of ['relay', 'direct']) await tryRecording(stage, way);
-  const [one, two] = [secretFile(folder), secretFile(folder)];
+  const one = secretFile(folder);
+  const two = secretFile(folder);
   await tryCrosswise(stage, 'two secrets, relay', [one, two], ['--no-direct']);
   await tryCrosswise(stage, 'one secret, relay', [one, one], ['--no-direct']);
   await tryCrosswise(stage, 'two secrets, direct', [one, two], []);

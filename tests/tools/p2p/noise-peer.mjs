@@ -51,7 +51,8 @@ async function tryRole(ours, { source, peer, check, psk, records }) {
   const prologue = Buffer.from('tunnel-p2p/1office-db');
   await peer.ask(theirs, psk, prologue);
   const handshake = new source.NoiseHandshake({ role: ours, psk, prologue });
-  const [first, second] = [randomBytes(60), randomBytes(61)];
+  const first = randomBytes(60);
+  const second = randomBytes(61);
   let isRight = true;
   const takes = async (payload) => (await peer.ask('read', handshake.write(payload)))?.equals(payload);
   const gives = async (payload) => handshake.read(await peer.ask('write', payload)).equals(payload);
@@ -60,7 +61,8 @@ async function tryRole(ours, { source, peer, check, psk, records }) {
   check(isRight, `as ${ours}: both payloads are read`);
   const { sendKey, receiveKey, handshakeHash } = handshake.result();
   check(handshakeHash.equals(await peer.ask('hash')), `as ${ours}: the handshake hashes are equal`);
-  const [sealer, opener] = [new source.RecordSealer(sendKey), new source.RecordOpener(receiveKey)];
+  const sealer = new source.RecordSealer(sendKey);
+  const opener = new source.RecordOpener(receiveKey);
   const sizes = [0, 1, 1000, source.RECORD_PLAIN_MAX_BYTES];
   let wrong = 0;
   for (let i = 0; i < records; i += 1) {

@@ -48,11 +48,9 @@ await runScript(
         say(`${index === 0 ? 'account' : 'strangers'}: ${JSON.stringify(answers)}`);
       }
       for (const what of MEASURED) {
-        const [before, p50, p99] = [
-          percentile(quiet, what, 0.99),
-          percentile(loud, what, 0.5),
-          percentile(loud, what, 0.99),
-        ];
+        const before = percentile(quiet, what, 0.99);
+        const p50 = percentile(loud, what, 0.5);
+        const p99 = percentile(loud, what, 0.99);
         const bound = Math.max(3 * before, 100);
         const refused = loud.filter((sample) => sample.what === what && !sample.isServed).length;
         const shown = [percentile(quiet, what, 0.5), before, p50, p99].map((ms) => Math.round(ms)).join(', ');

@@ -53,7 +53,8 @@ await runScript(
       const began = performance.now();
       const dueMs = Array.from({ length: kills }, () => chance.next() * seconds * 1000).sort((a, b) => a - b);
       for (const due of dueMs) {
-        const [victim, which] = [chance.of(VICTIMS), chance.next()];
+        const victim = chance.of(VICTIMS);
+        const which = chance.next();
         await pause(Math.max(0, began + due - performance.now()));
         await run.kill(victim, which);
         say(`killed: ${victim}, load ${loadavg()[0].toFixed(1)}`);

@@ -161,9 +161,13 @@ await runScript(
     const stack = await startStack();
     const { first, members } = await startClients(stack);
     const where = {
-      ...{ httpPort: stack.portOf('http_url'), httpsPort: stack.portOf('https_url') },
-      ...{ controlPort: stack.portOf('control'), restPort: stack.portOf('api_url') },
-      ...{ platformPort: stack.portOf('platform_url'), tcpPort: stack.tcpPort, hosts: HOSTS },
+      httpPort: stack.portOf('http_url'),
+      httpsPort: stack.portOf('https_url'),
+      controlPort: stack.portOf('control'),
+      restPort: stack.portOf('api_url'),
+      platformPort: stack.portOf('platform_url'),
+      tcpPort: stack.tcpPort,
+      hosts: HOSTS,
     };
     const before = await look(stack, first);
     say(`before: ${textOf(before)}`);

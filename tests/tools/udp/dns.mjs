@@ -56,7 +56,8 @@ async function dig(folder, port, { from, count, source }) {
     file,
   ];
   const child = spawn('dig', args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  let [right, wrong] = [0, 0];
+  let right = 0;
+  let wrong = 0;
   for await (const line of createInterface({ input: child.stdout })) {
     const found = /^n(\d+)\.test\.\s+\d+\s+IN\s+A\s+(\S+)/.exec(line);
     if (found === null) continue;
@@ -73,7 +74,8 @@ async function sameId(port, rounds) {
     const head = Buffer.from([0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     return Buffer.concat([head, ...labels, Buffer.from([0, 0, 1, 0, 1])]);
   };
-  let [own, foreign] = [0, 0];
+  let own = 0;
+  let foreign = 0;
   const visitors = await Promise.all(
     Array.from({ length: 20 }, async (_, n) => {
       const socket = createSocket('udp4').bind(0, '127.0.0.1');

@@ -7,7 +7,14 @@ import { type NamedSpec, specFromWire, specToWire } from './spec-wire.ts';
 const policyOf = (value: unknown): TunnelPolicy =>
   TunnelPolicy.of([
     new PolicySource({
-      ...{ value, file: null, line: () => 0, key: String, name: 'test', folder: '/', env: {}, home: '/' },
+      value,
+      file: null,
+      line: () => 0,
+      key: String,
+      name: 'test',
+      folder: '/',
+      env: {},
+      home: '/',
     }),
   ]);
 
@@ -64,11 +71,13 @@ describe('a tunnel on its way to a running client', () => {
       '"group":"g","groupKey":"the key of the group","healthCheck":{"type":"http","path":"/up","intervalSecs":5,"expect2xx":false},"services":{"some_name":4000}}';
     const arrived = specFromWire(JSON.parse(text));
     expect(arrived).toMatchObject({
-      ...{ proto: 'https', local_port: 3000, local_host: '10.0.0.1', local_tls_verify: true, host_header: 'keep' },
-      ...{
-        health_check: { type: 'http', path: '/up', interval_secs: 5, expect_2xx: false },
-        services: { some_name: 4000 },
-      },
+      proto: 'https',
+      local_port: 3000,
+      local_host: '10.0.0.1',
+      local_tls_verify: true,
+      host_header: 'keep',
+      health_check: { type: 'http', path: '/up', interval_secs: 5, expect_2xx: false },
+      services: { some_name: 4000 },
     });
     expect(await specToWire(arrived)).toEqual(JSON.parse(text));
     expect(() => specFromWire({ protocol: 'http', name: 'a', local_port: 1 })).toThrow('`local_port` says nothing');

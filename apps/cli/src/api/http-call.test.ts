@@ -17,7 +17,10 @@ const callTo = async (script: (socket: Socket) => void): Promise<HttpAnswer> => 
     new URL(`http://127.0.0.1:${server.port}/`),
     { method: 'POST', headers: {}, body: '{}' },
     {
-      ...{ loopbackOnly: true, caFile: undefined, insecure: false, proxyFor: () => null },
+      loopbackOnly: true,
+      caFile: undefined,
+      insecure: false,
+      proxyFor: () => null,
       refuseClearText: (host) => new Fault('CLIENT_USAGE', { reason: host }),
     },
   );

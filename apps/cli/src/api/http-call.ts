@@ -52,15 +52,21 @@ export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?
   const signal = stop === undefined ? late : AbortSignal.any([stop, late]);
   // First the connection, then the head: a name such as localhost may lead anywhere.
   const socket = await dialSocket(endpoint, {
-    ...{ clock: systemClock, minTlsVersion: 'TLSv1.2', signal },
+    clock: systemClock,
+    minTlsVersion: 'TLSv1.2',
+    signal,
     alpn: ['http/1.1'],
     refuseClearText: trust.refuseClearText,
   });
   const request = requestOver({
     createConnection: () => socket,
-    ...{ host: url.hostname, port: endpoint.address.port, defaultPort: defaultPortOf(url) },
+    host: url.hostname,
+    port: endpoint.address.port,
+    defaultPort: defaultPortOf(url),
     path: `${url.pathname}${url.search}`,
-    ...{ method: call.method, headers: call.headers, signal },
+    method: call.method,
+    headers: call.headers,
+    signal,
   });
   return new Promise((resolve, reject) => {
     request.once('error', reject);

@@ -11,9 +11,18 @@ import { makeTestIo, type TestIoOptions, typing } from '../io/io.fixture.ts';
 import { startEdge } from '../run/edge.fixture.ts';
 
 const tunnel = (id: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({
-  ...{ id: `log-${id}`, tunnel_id: `tun_${id}`, protocol: 'http', label: id, name: id },
-  ...{ public_url: `https://${id}.tunnels.example`, client_name: 'laptop', region_id: 'fra' },
-  ...{ registered_at: '2030-01-01T00:00:00.000Z', unregistered_at: null, request_count: 3, bytes_proxied: 4096 },
+  id: `log-${id}`,
+  tunnel_id: `tun_${id}`,
+  protocol: 'http',
+  label: id,
+  name: id,
+  public_url: `https://${id}.tunnels.example`,
+  client_name: 'laptop',
+  region_id: 'fra',
+  registered_at: '2030-01-01T00:00:00.000Z',
+  unregistered_at: null,
+  request_count: 3,
+  bytes_proxied: 4096,
   ...more,
 });
 

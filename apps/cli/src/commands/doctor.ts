@@ -23,12 +23,17 @@ export const doctorCommand = (io: Io, finish: (code: ExitCode) => void): Command
     .action(async (flags: DoctorFlags) => {
       const stop = new AbortController();
       onSignals({
-        ...{ signals: ['SIGINT', 'SIGTERM'], sameWithinMs: 0, clock: io.clock, source: io.signals },
-        ...{ onFirst: (signal) => stop.abort(signal), onSecond: () => {} },
+        signals: ['SIGINT', 'SIGTERM'],
+        sameWithinMs: 0,
+        clock: io.clock,
+        source: io.signals,
+        onFirst: (signal) => stop.abort(signal),
+        onSecond: () => {},
       });
       const progress = new Progress(io);
       const examined = await collectDiagnostics(flags, io, {
-        ...{ bandwidth: flags.bandwidth, signal: stop.signal },
+        bandwidth: flags.bandwidth,
+        signal: stop.signal,
         onBegin: (id, done, total) => flags.json !== true && progress.show(id, done, total),
       });
       progress.clear();

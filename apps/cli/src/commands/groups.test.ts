@@ -299,7 +299,8 @@ describe('group-key', () => {
   };
 
   it('prints another key each time, alone on stdout, and how to use it beside it', async () => {
-    const [first, second] = [await make(), await make()];
+    const first = await make();
+    const second = await make();
     expect(first.out()).toMatch(/^[\w-]{43}\n$/);
     expect(second.out()).not.toBe(first.out());
     expect(first.err()).toMatch(

@@ -127,14 +127,12 @@ const write = (file: string, { server, key, tunnels }: Answers, flags: InitFlags
   const folder = dirname(file);
   const caFile = flags.caFile === undefined ? undefined : inFolder(folder, pathFrom(io.cwd, flags.caFile, io.home));
   const keys: EntryKeys = {
-    ...{
-      server,
-      tls: flags.tls,
-      ca_file: caFile,
-      insecure: flags.insecure,
-      proxy: flags.proxy,
-      auth_token_file: keyFileOf(key, folder),
-    },
+    server,
+    tls: flags.tls,
+    ca_file: caFile,
+    insecure: flags.insecure,
+    proxy: flags.proxy,
+    auth_token_file: keyFileOf(key, folder),
   };
   const entries = new Map(tunnels.map(({ name, proto, port }) => [name, { proto, local_port: port }]));
   const text = newConfigText(keys, entries);

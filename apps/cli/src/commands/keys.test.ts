@@ -41,7 +41,8 @@ describe('keys list', () => {
   });
 
   it('is what `keys` shows without a word behind it', async () => {
-    const [alone, named] = [await tunnel(['keys']), await tunnel(['keys', 'list'])];
+    const alone = await tunnel(['keys']);
+    const named = await tunnel(['keys', 'list']);
     expect([alone.code, alone.io.out()]).toEqual([0, named.io.out()]);
     expect(JSON.parse((await tunnel(['keys', '--json'])).io.out())).toHaveLength(1);
   });

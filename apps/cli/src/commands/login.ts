@@ -82,7 +82,9 @@ const logIn = async (flags: LoginFlags, io: Io): Promise<string> => {
   const proxyFor = resolveProxy(flags.proxy, config, io);
   const client = platformClient(platform, proxyFor);
   const { body, refreshToken } = await signIn((credentials) => client.logIn(credentials), flags, {
-    ...{ url: platform.url, before, io },
+    url: platform.url,
+    before,
+    io,
   });
   if (refreshToken === null) {
     throw new Fault('CLIENT_NOT_A_PLATFORM', { url: platform.url, reason: 'it sets no refresh_token' });

@@ -93,11 +93,15 @@ const LOCAL_WIDTH = 14;
 const loggedRequest = (event: JsonEvent): LineFacts | null => {
   if (event.event !== 'request' && event.event !== 'edge_answered') return null;
   const aborted = event['aborted'] === true;
-  const [code, rule] = [textOrNull(event['code']), textOrNull(event['rule'])];
+  const code = textOrNull(event['code']);
+  const rule = textOrNull(event['rule']);
   const local = `${durationText(Number(event['duration_ms']))} local`.padStart(LOCAL_WIDTH);
   return {
-    ...{ name: String(event['name']), at: Date.parse(event.at), aborted },
-    ...{ method: String(event['method']), path: String(event['path']) },
+    name: String(event['name']),
+    at: Date.parse(event.at),
+    aborted,
+    method: String(event['method']),
+    path: String(event['path']),
     status: typeof event['status'] === 'number' ? event['status'] : null,
     outcome: event.event === 'request' ? local : oneLine(edgeAnswerText({ code, rule })),
     tail: `${aborted ? ' aborted' : ''}${textOrNull(event['replay_of']) === null ? '' : ' replay'}`,

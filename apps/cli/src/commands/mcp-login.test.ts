@@ -27,7 +27,10 @@ it('what was used, by day, and the labels of keys: never a key', async () => {
   const keys = await session.call('list_keys');
   expect([keys.refusal, JSON.stringify(keys.data)]).toEqual([null, expect.stringContaining(KEY.label)]);
   expect((await session.call('get_status')).data).toMatchObject({
-    ...{ account: { email: EMAIL, problem: null }, plan: 'free', limits: { tunnels: 3 }, active_tunnels: 2 },
+    account: { email: EMAIL, problem: null },
+    plan: 'free',
+    limits: { tunnels: 3 },
+    active_tunnels: 2,
   });
   expect((await session.call('list_tunnels', { state: 'ended', limit: 5 })).refusal).toBeNull();
   expect(platform.paths()).toContain('GET /usage/tunnels?state=closed&limit=6');

@@ -218,7 +218,9 @@ describe('a model', () => {
   });
 
   it('sees and closes what another client of the account has open, and nothing of another account', async () => {
-    const [alice, other, bob] = [await open(), await open(), await open([], { env: { TUNNEL_API_KEY: 'bob' } })];
+    const alice = await open();
+    const other = await open();
+    const bob = await open([], { env: { TUNNEL_API_KEY: 'bob' } });
     const { tunnel_id: id } = await opened(alice, { name: 'mine' });
     for (const tool of ['get_tunnel', 'close_tunnel', 'list_requests']) {
       expect((await bob.call(tool, { tunnel: id })).refusal).toMatch(/^TUNNEL_UNKNOWN: .*list_tunnels/);

@@ -79,8 +79,13 @@ const revocableBackend = (): { backend: Backend; revoke: Revoke } => {
       return () => listeners.delete(listener);
     },
     onDomainsChanged: () => nothing,
-    ...{ admissionEnded: nothing, streamEnded: nothing, ready: nothing, tunnelOpened: nothing, tunnelClosed: nothing },
-    ...{ start: async () => {}, stop: async () => {} },
+    admissionEnded: nothing,
+    streamEnded: nothing,
+    ready: nothing,
+    tunnelOpened: nothing,
+    tunnelClosed: nothing,
+    start: async () => {},
+    stop: async () => {},
   } as unknown as Backend;
   const revoke: Revoke = (revocation) => {
     for (const listener of listeners) listener(revocation);
@@ -109,8 +114,14 @@ describe('tunnel p2p', () => {
   it('publishes and connects: ready with its fields, then direct on this machine, byte for byte', async () => {
     const publisher = publish();
     expect(await eventOf(publisher.io, 'ready')).toMatchObject({
-      ...{ role: 'publish', service: 'tcp', name: 'Office-DB', protocol: 'p2p', public_url: 'p2p://office-db' },
-      ...{ assigned_port: null, local: `127.0.0.1:${echo.port}`, tunnel_id: expect.stringMatching(/^tun_/) },
+      role: 'publish',
+      service: 'tcp',
+      name: 'Office-DB',
+      protocol: 'p2p',
+      public_url: 'p2p://office-db',
+      assigned_port: null,
+      local: `127.0.0.1:${echo.port}`,
+      tunnel_id: expect.stringMatching(/^tun_/),
     });
     const subscriber = connect('--secret-file', 'secret');
     const ready = await eventOf(subscriber.io, 'ready');
@@ -196,7 +207,8 @@ describe('tunnel p2p', () => {
   });
 
   it('secret: 43 characters of base64url, another one each time, and nothing else', async () => {
-    const [one, two] = [start(['p2p', 'secret']), start(['p2p', 'secret'])];
+    const one = start(['p2p', 'secret']);
+    const two = start(['p2p', 'secret']);
     expect([await one.code, await two.code]).toEqual([0, 0]);
     expect(one.io.out()).toMatch(/^[A-Za-z0-9_-]{43}\n$/);
     expect(one.io.out()).not.toBe(two.io.out());

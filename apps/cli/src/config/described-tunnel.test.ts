@@ -38,12 +38,18 @@ const described = (kind: KindName, ...args: string[]): DescribedTunnel => {
 describe('the tunnel of a command line', () => {
   it('has the options that were typed, and a name after its command and target', () => {
     expect(described('http', 'localhost:3000', '--subdomain', 'shop').spec).toMatchObject({
-      ...{ proto: 'http', name: 'http-3000', local_host: 'localhost', local_port: 3000, subdomain: 'shop' },
+      proto: 'http',
+      name: 'http-3000',
+      local_host: 'localhost',
+      local_port: 3000,
+      subdomain: 'shop',
     });
     expect(described('http', 'https://a:1').spec).toMatchObject({ proto: 'https', name: 'http-1' });
     expect(described('udp', '53', '--name', 'dns').spec).toMatchObject({ proto: 'udp', name: 'dns', local_port: 53 });
     expect(described('files', 'dist', '--spa').spec).toMatchObject({
-      ...{ proto: 'http', name: 'files-dist', files: { dir: join(home.path, 'dist'), spa: true } },
+      proto: 'http',
+      name: 'files-dist',
+      files: { dir: join(home.path, 'dist'), spa: true },
     });
   });
 
@@ -74,7 +80,9 @@ describe('the tunnel of a command line', () => {
       files: { dir: join(home.path, 'dist'), listing: true },
     });
     expect(described('http', 'unix:a.sock', '--yes-publish-socket').entry()).toEqual({
-      ...{ proto: 'http', local_socket: join(home.path, 'a.sock'), allow_control_socket: true },
+      proto: 'http',
+      local_socket: join(home.path, 'a.sock'),
+      allow_control_socket: true,
     });
   });
 

@@ -79,7 +79,8 @@ describe('where the lines go', () => {
   });
 
   it('and where it has two kinds of them, every line keeps its own', () => {
-    const [before, after] = ['server: a:1\n', '# end\r\nwatch: true\n'];
+    const before = 'server: a:1\n';
+    const after = '# end\r\nwatch: true\n';
     writeFileSync(file, `${before}tunnels:\r\n  a: { proto: tcp, local_port: 1 }\n${after}`);
     const lines = LINES.replaceAll('\n', '\r\n');
     expect(save()).toBe(`${before}tunnels:\r\n  a: { proto: tcp, local_port: 1 }\n${lines}${after}`);

@@ -46,7 +46,8 @@ describe('-h of a command with many options', () => {
   it.each(PAGES.map((words) => [words.join(' '), words] as const))(
     '%s has the options that --help begins with',
     async (_, words) => {
-      const [brief, whole] = [flagsIn(await printed([...words, '-h'])), flagsIn(await printed([...words, '--help']))];
+      const brief = flagsIn(await printed([...words, '-h']));
+      const whole = flagsIn(await printed([...words, '--help']));
       expect(whole.slice(0, brief.length)).toEqual(brief);
       expect(whole.length).toBeGreaterThan(brief.length);
     },

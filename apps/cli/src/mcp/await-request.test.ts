@@ -8,24 +8,23 @@ import { EdgeTunnels } from '../api/edge-tunnels.ts';
 import { awaitRequest } from './await-request.ts';
 
 const captured = (id: string, more: Partial<CapturedRequest> = {}): CapturedRequest => ({
-  ...{
-    id,
-    tunnel_id: 'tun_a',
-    at: '2030-01-31T12:00:00.000Z',
-    method: 'POST',
-    path: '/hook',
-    status: 200,
-    duration_ms: 1,
-  },
-  ...{
-    request_headers: {},
-    response_headers: {},
-    request_size: 0,
-    response_size: 0,
-    request_body: null,
-    response_body: null,
-  },
-  ...{ aborted: false, error: null, replayable: true, ...more },
+  id,
+  tunnel_id: 'tun_a',
+  at: '2030-01-31T12:00:00.000Z',
+  method: 'POST',
+  path: '/hook',
+  status: 200,
+  duration_ms: 1,
+  request_headers: {},
+  response_headers: {},
+  request_size: 0,
+  response_size: 0,
+  request_body: null,
+  response_body: null,
+  aborted: false,
+  error: null,
+  replayable: true,
+  ...more,
 });
 
 /** Pauses of a second are over at once. */
@@ -56,7 +55,10 @@ afterEach(async () => {
 const edge = (): EdgeTunnels =>
   new EdgeTunnels({
     address: { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`), loopbackOnly: true },
-    ...{ token: new Secret('key'), caFile: undefined, insecure: false, proxyFor: () => null },
+    token: new Secret('key'),
+    caFile: undefined,
+    insecure: false,
+    proxyFor: () => null,
   });
 
 const wait = (filter: object = {}, signal = new AbortController().signal, clock = HASTY) =>
@@ -73,7 +75,9 @@ describe('a wait for a request', () => {
     expect(asked.map(({ pathname }) => pathname)).toEqual(Array(3).fill('/api/tunnels/tun_a/requests/next'));
     expect(asked.map(({ searchParams }) => searchParams.get('after'))).toEqual([null, 'c-1', 'c-2']);
     expect(Object.fromEntries(asked[0]?.searchParams ?? [])).toEqual({
-      ...{ timeout_secs: '30', method: 'POST', path_contains: '/hook?a=1&b' },
+      timeout_secs: '30',
+      method: 'POST',
+      path_contains: '/hook?a=1&b',
     });
   });
 

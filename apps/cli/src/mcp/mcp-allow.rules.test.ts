@@ -117,7 +117,8 @@ describe('what a model may publish', () => {
     const port = fc.integer({ min: 1, max: 65_535 });
     fc.assert(
       fc.property(port, port, port, (one, other, asked) => {
-        const [from, to] = [Math.min(one, other), Math.max(one, other)];
+        const from = Math.min(one, other);
+        const to = Math.max(one, other);
         const allowed = parsed(`127.0.0.1:${from}-${to}`);
         expect(isTargetAllowed(allowed, '::1', asked)).toBe(asked >= from && asked <= to);
       }),

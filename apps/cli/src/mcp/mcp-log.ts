@@ -25,7 +25,11 @@ export const openMcpLog = (flags: { readonly logFile?: string; readonly config?:
     // Which tunnel or request was meant; what was captured is nowhere in it.
     toolCalled: ({ tool, outcome, input, fault }) =>
       file?.write({
-        ...{ event: 'tool_call', at: new Date(io.clock.now()).toISOString(), tool, outcome, input },
+        event: 'tool_call',
+        at: new Date(io.clock.now()).toISOString(),
+        tool,
+        outcome,
+        input,
         error: fault === null ? null : { code: fault.code, message: fault.message },
       }),
     close: () => file?.close(),

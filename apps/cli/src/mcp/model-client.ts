@@ -157,10 +157,7 @@ export class ModelClient {
     const { flags, io, outputs, onStop } = this.#deps;
     const config = loadConfig(flags.config, io);
     const settings = resolveSettings(flags, config, io);
-    const plan: TunnelRun = {
-      ...{ settings, flags: { drainSecs: MCP_DRAIN_MS / 1000 }, stateKey: 'mcp' },
-      ...{ config: config?.path ?? null, source: 'mcp', tunnels: [] },
-    };
+    const plan = planWithoutTunnels(settings, config?.path ?? null);
     const agent = agentHook(plan, io);
     const output = fanOut([
       ...outputs,
@@ -168,13 +165,20 @@ export class ModelClient {
       { onRemoved: () => this.#forgetEndings(running) },
     ]);
     const running: ClientRun = new ClientRun({
-      ...{ plan, output, since: io.clock.now(), stop: onStop },
+      plan,
+      output,
+      since: io.clock.now(),
+      stop: onStop,
       watchRequests: watchRequests(output),
     });
     // Nothing is kept for a later run: with the server all of them end.
     const { stateDir: _, ...where } = settings;
     const client = await io.connect({
-      ...{ ...where, signal, clock: io.clock, logger: chooseLogger(io), ownClients: ownClientsOf(io) },
+      ...where,
+      signal,
+      clock: io.clock,
+      logger: chooseLogger(io),
+      ownClients: ownClientsOf(io),
       agent: `tunnel/${VERSION} mcp node/${process.versions.node}`,
       onStatus: (event) => {
         running.onStatus(event);
@@ -210,6 +214,15 @@ export class ModelClient {
     return connected;
   }
 }
+
+const planWithoutTunnels = (settings: TunnelRun['settings'], config: string | null): TunnelRun => ({
+  settings,
+  flags: { drainSecs: MCP_DRAIN_MS / 1000 },
+  stateKey: 'mcp',
+  config,
+  source: 'mcp',
+  tunnels: [],
+});
 
 /** Two tunnels to one port differ by a number, unless the model gave them names. */
 const freeName = ({ spec, isNamed }: WantedTunnel, running: ClientRun): string => {

@@ -49,9 +49,22 @@ const failed = (text: string): typeof answer =>
   says(200, { result: { isError: true, content: [{ type: 'text', text }] } });
 
 const REQUEST: CapturedRequest = {
-  ...{ id: 'req_a', tunnel_id: 'tun_a', at: '2030-01-31T12:00:00.000Z', method: 'POST', path: '/hook' },
-  ...{ status: 200, duration_ms: 1, request_headers: {}, response_headers: {}, request_size: 0, response_size: 0 },
-  ...{ request_body: null, response_body: null, aborted: false, error: null, replayable: true },
+  id: 'req_a',
+  tunnel_id: 'tun_a',
+  at: '2030-01-31T12:00:00.000Z',
+  method: 'POST',
+  path: '/hook',
+  status: 200,
+  duration_ms: 1,
+  request_headers: {},
+  response_headers: {},
+  request_size: 0,
+  response_size: 0,
+  request_body: null,
+  response_body: null,
+  aborted: false,
+  error: null,
+  replayable: true,
 };
 const never = new AbortController().signal;
 

@@ -124,7 +124,8 @@ export class PlatformTools {
   async #post(message: object, signal: AbortSignal, withinMs: number | undefined) {
     const { token, caFile, insecure, proxyFor } = this.#holder;
     const headers = {
-      ...{ accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
       authorization: `Bearer ${token.reveal()}`,
     };
     const refuseClearText = (host: string): Fault => this.#unreachable(`the API key would go to ${host} in clear`);

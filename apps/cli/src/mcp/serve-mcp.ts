@@ -47,7 +47,9 @@ const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
   const server = serveStdio(
     () =>
       createToolServer(host, {
-        ...{ version: VERSION, clock: io.clock, readOnly: run.readOnly },
+        version: VERSION,
+        clock: io.clock,
+        readOnly: run.readOnly,
         onCall: (outcome) => loaded.tell(outcome),
       }),
     { transport, onerror: ({ message }) => loaded.warn(message) },

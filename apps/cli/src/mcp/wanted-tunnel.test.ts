@@ -41,13 +41,20 @@ describe('what a model asks to open', () => {
     const input = { subdomain: 'shop', host_header: 'rewrite', name: 'web' };
     expect(wanted(input)).toEqual({
       spec: {
-        ...{ proto: 'http', local_host: '127.0.0.1', local_port: 3000 },
-        ...{ subdomain: 'shop', host_header: 'rewrite', name: 'web' },
+        proto: 'http',
+        local_host: '127.0.0.1',
+        local_port: 3000,
+        subdomain: 'shop',
+        host_header: 'rewrite',
+        name: 'web',
       },
       isNamed: true,
     });
     expect(wanted({ protocol: 'tls', domain: 'shop.example.com' }).spec).toEqual({
-      ...{ proto: 'tls', local_host: '127.0.0.1', local_port: 3000, domain: 'shop.example.com' },
+      proto: 'tls',
+      local_host: '127.0.0.1',
+      local_port: 3000,
+      domain: 'shop.example.com',
     });
     expect(wanted({ protocol: 'tcp', remote_port: 20_001, local_host: 'localhost' })).toEqual({
       spec: { proto: 'tcp', local_host: 'localhost', local_port: 3000, remote_port: 20_001 },

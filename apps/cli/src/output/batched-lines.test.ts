@@ -128,8 +128,18 @@ describe('lines in batches', () => {
 });
 
 const finished = (path: string): FinishedRequest => ({
-  ...{ type: 'request-finished', id: 'req_1', tunnel: { name: 'web' } as Tunnel, method: 'GET', path, at: 0 },
-  ...{ replayOf: null, status: 200, durationMs: 3, requestBytes: 0, responseBytes: 2, aborted: false },
+  type: 'request-finished',
+  id: 'req_1',
+  tunnel: { name: 'web' } as Tunnel,
+  method: 'GET',
+  path,
+  at: 0,
+  replayOf: null,
+  status: 200,
+  durationMs: 3,
+  requestBytes: 0,
+  responseBytes: 2,
+  aborted: false,
 });
 
 const pathsOf = (text: string): string[] => text.match(/\/\d+\b/g) ?? [];

@@ -51,7 +51,10 @@ it('a block for each group, a line for each member with its computer', () => {
     [
       group([member('tun_1', { client_name: 'laptop' }), down, unprobed, fresh], { total_health_failures: 1 }),
       group([member('tun_9', { client_name: 'nas', name: 'db' })], {
-        ...{ protocol: 'tcp', label: '20000', name: 'db', total_dispatches: 1 },
+        protocol: 'tcp',
+        label: '20000',
+        name: 'db',
+        total_dispatches: 1,
       }),
     ],
     PLAIN,

@@ -47,14 +47,32 @@ it('tells what the edge answered itself, and how many more', () => {
   const told: JsonEvent[] = [];
   const output = new JsonEvents(new FakeClock(), (event) => told.push(event));
   output.onRequest({
-    ...{ type: 'edge-answered', id: 'req_1', tunnel, method: 'GET', path: '/admin', at: 0, replayOf: null },
-    ...{ status: 403, code: 'POLICY_DENIED', rule: 'office', durationMs: 0.25 },
+    type: 'edge-answered',
+    id: 'req_1',
+    tunnel,
+    method: 'GET',
+    path: '/admin',
+    at: 0,
+    replayOf: null,
+    status: 403,
+    code: 'POLICY_DENIED',
+    rule: 'office',
+    durationMs: 0.25,
   });
   output.onRequest({ type: 'edge-answered-more', tunnel, count: 5 });
   expect(told).toEqual([
     {
-      ...{ event: 'edge_answered', at: '1970-01-01T00:00:00.000Z', id: 'req_1', name: 'web', tunnel_id: 'tun_1' },
-      ...{ method: 'GET', path: '/admin', status: 403, code: 'POLICY_DENIED', rule: 'office', duration_ms: 0.3 },
+      event: 'edge_answered',
+      at: '1970-01-01T00:00:00.000Z',
+      id: 'req_1',
+      name: 'web',
+      tunnel_id: 'tun_1',
+      method: 'GET',
+      path: '/admin',
+      status: 403,
+      code: 'POLICY_DENIED',
+      rule: 'office',
+      duration_ms: 0.3,
     },
     { event: 'edge_answered_more', at: expect.any(String), name: 'web', tunnel_id: 'tun_1', count: 5 },
   ]);

@@ -306,7 +306,8 @@ export const factsLine = (facts: LineFacts, shape: LineShape): string => {
   const { width, named, nameWidth = 0, untimed, colours } = shape;
   const name = named ? paddedName(facts.name, nameWidth) : '';
   const { outcome, tail } = facts;
-  const [path, method] = [oneLine(facts.path), oneLine(facts.method)];
+  const path = oneLine(facts.path);
+  const method = oneLine(facts.method);
   const status = paintStatus(facts, colours);
   const time = untimed === true ? '' : clockText(facts.at);
   const lead = [time, name].filter((part) => part !== '').join(' ');
@@ -327,7 +328,12 @@ const factsOf = (event: FinishedRequest | EdgeAnsweredRequest): LineFacts => {
   const isAnswered = event.type === 'edge-answered';
   const aborted = !isAnswered && event.aborted;
   return {
-    ...{ name: event.tunnel.name, at, method, path, status, aborted },
+    name: event.tunnel.name,
+    at,
+    method,
+    path,
+    status,
+    aborted,
     outcome: isAnswered ? oneLine(edgeAnswerText(event)) : durationText(event.durationMs).padStart(DURATION_WIDTH),
     tail: `${aborted ? ' aborted' : ''}${event.replayOf === null ? '' : ' replay'}`,
   };

@@ -67,7 +67,8 @@ const statusText = ({ state, server, upMs, draining }: BlockFacts, isOpen: boole
 /** No seconds: a block that changes once a second is in the way of whoever resizes the window, copies from it or reads it over a slow line. */
 const minutesText = (ms: number): string => {
   const minutes = Math.floor(ms / 60_000);
-  const [days, hours] = [Math.floor(minutes / 1440), Math.floor(minutes / 60) % 24];
+  const days = Math.floor(minutes / 1440);
+  const hours = Math.floor(minutes / 60) % 24;
   if (minutes === 0) return '';
   if (days > 0) return ` for ${days} d ${hours} h`;
   return hours > 0 ? ` for ${hours} h ${minutes % 60} min` : ` for ${minutes} min`;

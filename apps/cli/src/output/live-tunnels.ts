@@ -89,7 +89,8 @@ interface PipeWidths {
 }
 
 const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLook, pipe: PipeWidths): string => {
-  const [moment, path] = [momentText(request.at), oneLine(request.path)];
+  const moment = momentText(request.at);
+  const path = oneLine(request.path);
   const method = oneLine(request.method);
   const rule = request.policy?.answered_by?.index;
   const marks = [

@@ -319,8 +319,17 @@ describe('a window', () => {
 
   const requestOf = (path: string, tunnel = tunnelOf()): RequestEvent => ({
     type: 'request-finished',
-    ...{ id: 'req_1', tunnel, method: 'GET', path, at: 0, replayOf: null },
-    ...{ status: 500, durationMs: 3.1, requestBytes: 0, responseBytes: 2, aborted: false },
+    id: 'req_1',
+    tunnel,
+    method: 'GET',
+    path,
+    at: 0,
+    replayOf: null,
+    status: 500,
+    durationMs: 3.1,
+    requestBytes: 0,
+    responseBytes: 2,
+    aborted: false,
   });
 
   it('that is made narrower breaks no line of a request in two, nor what was said between them', async () => {

@@ -18,14 +18,12 @@ type Listener = Parameters<Backend['onRevoked']>[0];
 /** One account with any key, that can be closed. */
 class OneAccount implements Backend {
   readonly reserved = {
-    ...{
-      isReserved: () => false,
-      isOthersPort: () => false,
-      isReservedPort: () => false,
-      reservedPorts: () => [],
-      countOf: () => 0,
-      accountOfDomain: () => null,
-    },
+    isReserved: () => false,
+    isOthersPort: () => false,
+    isReservedPort: () => false,
+    reservedPorts: () => [],
+    countOf: () => 0,
+    accountOfDomain: () => null,
   };
   logins = 0;
   readonly asked: string[] = [];

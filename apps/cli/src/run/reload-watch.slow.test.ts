@@ -34,7 +34,8 @@ describe('peers', () => {
   const reach = (port: number): Visitor => dial({ assigned_port: port });
 
   it('stay when they are the same, begin again when they changed, and finish what runs when they are gone', async () => {
-    const [first, second] = [await echo('first'), await echo('second')];
+    const first = await echo('first');
+    const second = await echo('second');
     write([publish('office', first)]);
     const publisher = start();
     const published = await opened(publisher, 'office');
@@ -59,7 +60,8 @@ describe('peers', () => {
     write([connect('desk', there)]);
     expect(await reload(io)).toMatchObject({ changed: ['desk'], unchanged: 0 });
     expect(portOf(await opened(io, 'desk', 2))).toBe(there);
-    const [three, gone] = [reach(there), reach(here)];
+    const three = reach(there);
+    const gone = reach(here);
     await eventually(() => expect([three.said(), gone.ended(), gone.said()]).toEqual(['second', true, '']));
     for (const { socket } of [one, two, three]) socket.write('?');
     await eventually(() =>

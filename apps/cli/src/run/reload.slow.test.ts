@@ -26,7 +26,11 @@ useEdgeAndHome();
 
 describe('SIGHUP', () => {
   it('leaves what is the same alone, moves what only leads elsewhere, opens, reopens and closes the rest', async () => {
-    const [a, b, c, c2, d] = [await echo('a'), await echo('b'), await echo('c'), await echo('C'), await echo('d')];
+    const a = await echo('a');
+    const b = await echo('b');
+    const c = await echo('c');
+    const c2 = await echo('C');
+    const d = await echo('d');
     const same = `a: { proto: tcp, local_port: ${a} } # a comment is no change`;
     write([
       same,
@@ -35,13 +39,14 @@ describe('SIGHUP', () => {
       `r: { proto: tcp, local_port: ${a}, health_check: { type: tcp } }`,
     ]);
     const io = start();
-    const [readyA, readyB, readyC, readyR] = [
-      await opened(io, 'a'),
-      await opened(io, 'b'),
-      await opened(io, 'c'),
-      await opened(io, 'r'),
-    ];
-    const [visitorA, visitorB, visitorC, visitorR] = [dial(readyA), dial(readyB), dial(readyC), dial(readyR)];
+    const readyA = await opened(io, 'a');
+    const readyB = await opened(io, 'b');
+    const readyC = await opened(io, 'c');
+    const readyR = await opened(io, 'r');
+    const visitorA = dial(readyA);
+    const visitorB = dial(readyB);
+    const visitorC = dial(readyC);
+    const visitorR = dial(readyR);
     await eventually(() =>
       expect([visitorA, visitorB, visitorC, visitorR].map(({ said }) => said())).toEqual(['a', 'b', 'c', 'a']),
     );
@@ -82,7 +87,9 @@ describe('SIGHUP', () => {
         'a still here',
       ]),
     );
-    const [newA, newC, newD] = [dial(readyA), dial(readyC), dial(readyD)];
+    const newA = dial(readyA);
+    const newC = dial(readyC);
+    const newD = dial(readyD);
     await eventually(() => expect([newA, newC, newD].map(({ said }) => said())).toEqual(['a', 'C', 'd']));
     const newB = dial(readyB);
     await eventually(() => expect(newB.ended()).toBe(true));
@@ -128,7 +135,8 @@ describe('SIGHUP', () => {
     ['of a member of a group', (port) => `{ proto: http, local_port: ${port}, group: g, group_key: k }`, web],
     ['that is probed', (port) => `{ proto: http, local_port: ${port}, health_check: { type: tcp } }`, web],
   ])('moves the target %s in place', async (_what, entry, serve) => {
-    const [first, second] = [await serve('first'), await serve('second')];
+    const first = await serve('first');
+    const second = await serve('second');
     write([`web: ${entry(first)}`]);
     const io = start();
     const ready = await opened(io, 'web');

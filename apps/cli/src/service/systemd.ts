@@ -76,7 +76,8 @@ export class Systemd {
       stdio: ['ignore', 'pipe', 'pipe'],
       ...(withinMs === undefined ? {} : { timeout: withinMs, killSignal: 'SIGTERM' }),
     });
-    let [out, err] = ['', ''];
+    let out = '';
+    let err = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       if (isShown) this.#io.stdout.write(text);
       else out = (out + text).slice(-SERVICE_OUTPUT_MAX_CHARS);

@@ -35,7 +35,9 @@ export const collectDiagnostics = async (
   const { keyFile, token } = readKey(flags, config, facts, io);
   const server = facts.state === 'invalid' ? null : resolveServer(flags, config, io);
   const diagnosis = await examine({
-    ...{ ...options, config: facts, keyFile },
+    ...options,
+    config: facts,
+    keyFile,
     connect: server === null ? null : { ...server, token, agent: `tunnel/${VERSION} doctor`, clock: io.clock },
     tunnels: tunnelsOf(config),
     platform: () => askPlatform(flags, io),

@@ -10,7 +10,12 @@ import {
 } from './login-region.ts';
 
 const region = (region_id: string, control: string, control_tls = true): UsageRegion => ({
-  ...{ region_id, control, control_tls, name: region_id.toUpperCase(), location: '', http_url: '' },
+  region_id,
+  control,
+  control_tls,
+  name: region_id.toUpperCase(),
+  location: '',
+  http_url: '',
 });
 
 describe('the regions of a computer', () => {

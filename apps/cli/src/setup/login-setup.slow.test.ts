@@ -32,7 +32,12 @@ afterEach(async () => {
 });
 
 const region = (region_id: string, control: string, control_tls = false) => ({
-  ...{ region_id, name: region_id, location: '', control, control_tls, http_url: '' },
+  region_id,
+  name: region_id,
+  location: '',
+  control,
+  control_tls,
+  http_url: '',
 });
 const file = (name: string): string => join(home.path, '.tunnel', name);
 const read = (name: string): string => readFileSync(file(name), 'utf8');

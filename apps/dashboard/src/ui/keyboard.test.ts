@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { moved, moveOf, shortcutOf } from './keyboard.ts';
 
 const press = (key: string, more: { ctrlKey?: boolean; metaKey?: boolean; altKey?: boolean } = {}) => ({
-  ...{ key, ctrlKey: false, metaKey: false, altKey: false },
+  key,
+  ctrlKey: false,
+  metaKey: false,
+  altKey: false,
   ...more,
 });
 

@@ -227,7 +227,8 @@ describe('GET requests, 404', () => {
 
 const replay = (requestId: string, token = ALICE_KEY, body?: string) =>
   rest.request(`/api/tunnels/tun_web/requests/${requestId}/replay`, {
-    ...{ method: 'POST', token },
+    method: 'POST',
+    token,
     ...(body === undefined ? {} : { body, headers: { 'content-type': 'application/json' } }),
   });
 

@@ -135,7 +135,8 @@ export const addCaptureRoutes = (routes: KeyedRoutes, deps: RestDependencies): v
   routes.add(listCapturesRoute, async (context) => {
     const { limit, cursor, answered } = context.req.valid('query');
     const order = {
-      ...{ tunnelId: context.req.valid('param').id, cursor },
+      tunnelId: context.req.valid('param').id,
+      cursor,
       limit: boundedInteger('limit', limit, CAPTURE_LIST_LIMIT),
       isAnswered: answered === undefined ? undefined : answered === 'true',
     };
@@ -145,7 +146,10 @@ export const addCaptureRoutes = (routes: KeyedRoutes, deps: RestDependencies): v
   routes.add(awaitRoute, async (context) => {
     const { method, path_contains, timeout_secs, after } = context.req.valid('query');
     const order = {
-      ...{ tunnelId: context.req.valid('param').id, method, pathContains: path_contains, after },
+      tunnelId: context.req.valid('param').id,
+      method,
+      pathContains: path_contains,
+      after,
       timeoutMs: boundedInteger('timeout_secs', timeout_secs, REQUEST_WAIT_SECS) * 1000,
       signal: context.req.raw.signal,
     };
@@ -159,7 +163,9 @@ export const addCaptureRoutes = (routes: KeyedRoutes, deps: RestDependencies): v
   routes.add(replayRoute, async (context) => {
     const { id, request_id } = context.req.valid('param');
     const order = {
-      ...{ tunnelId: id, requestId: request_id, visitorAddress: visitorAddress(context, deps) },
+      tunnelId: id,
+      requestId: request_id,
+      visitorAddress: visitorAddress(context, deps),
       edit: context.req.valid('json'),
     };
     return context.json(await captures.replay(context.get('caller'), order), 200);

@@ -42,7 +42,8 @@ const ofPair = ({ cert }: CertificatePair, source: ListedCertificate['source']):
     issuer: /^(?:CN|O)=(.+)$/m.exec(read.issuer)?.[1] ?? read.issuer,
     notBefore: Date.parse(read.validFrom),
     notAfter: Date.parse(read.validTo),
-    ...{ renewAt: null, lastError: null },
+    renewAt: null,
+    lastError: null,
   };
 };
 

@@ -13,8 +13,15 @@ const NOW = Date.UTC(2030, 0, 1);
 const DAY = 86_400_000;
 
 const some = (names: string[], more: Partial<KnownCertificate> = {}): KnownCertificate => ({
-  ...{ id: names.join(), names, isOperators: false, state: 'valid', issuer: 'Test CA' },
-  ...{ notBefore: NOW - DAY, notAfter: NOW + DAY, renewAt: NOW, lastError: null },
+  id: names.join(),
+  names,
+  isOperators: false,
+  state: 'valid',
+  issuer: 'Test CA',
+  notBefore: NOW - DAY,
+  notAfter: NOW + DAY,
+  renewAt: NOW,
+  lastError: null,
   ...more,
 });
 
@@ -22,7 +29,12 @@ const KNOWN = [
   some(['tunnels.test'], { isOperators: true }),
   some(['shop.example'], { notAfter: NOW + 2 * DAY }),
   some(['new.example'], {
-    ...{ state: 'failing', issuer: null, notBefore: null, notAfter: null, renewAt: null, lastError: 'no such name' },
+    state: 'failing',
+    issuer: null,
+    notBefore: null,
+    notAfter: null,
+    renewAt: null,
+    lastError: 'no such name',
   }),
 ];
 
@@ -54,9 +66,14 @@ describe('GET /api/certificates', () => {
     const [file, own, , failing] = edgeCertificates.parse(JSON.parse(text));
     expect(file).toMatchObject({ source: 'file', state: 'valid', renew_at: null });
     expect(own).toEqual({
-      ...{ names: ['tunnels.test'], source: 'acme', state: 'valid', issuer: 'Test CA' },
-      ...{ not_before: '2029-12-31T00:00:00.000Z', not_after: '2030-01-02T00:00:00.000Z' },
-      ...{ renew_at: '2030-01-01T00:00:00.000Z', last_error: null },
+      names: ['tunnels.test'],
+      source: 'acme',
+      state: 'valid',
+      issuer: 'Test CA',
+      not_before: '2029-12-31T00:00:00.000Z',
+      not_after: '2030-01-02T00:00:00.000Z',
+      renew_at: '2030-01-01T00:00:00.000Z',
+      last_error: null,
     });
     expect(failing).toMatchObject({ state: 'failing', not_after: null, last_error: 'no such name' });
   });

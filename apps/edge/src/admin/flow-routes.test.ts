@@ -33,7 +33,8 @@ const list = async () => edgeFlows.strict().parse((await ask()).body);
 
 describe('200', () => {
   it('shows each flow with what has passed, the last active first, and the path', async () => {
-    const [first, second] = [await stand.visitor(port), await stand.visitor(port)];
+    const first = await stand.visitor(port);
+    const second = await stand.visitor(port);
     await first.echo('one');
     await first.echo('two!');
     await stand.clock.advance(3000);
@@ -42,12 +43,26 @@ describe('200', () => {
     expect([total, path, reason]).toEqual([2, 'carrier', 'off']);
     expect(flows).toEqual([
       {
-        ...{ visitor: second.name, since: expect.any(String), idle_ms: 0, confirmed: false },
-        ...{ datagrams_in: 1, datagrams_out: 1, bytes_in: 5, bytes_out: 5, dropped: 0 },
+        visitor: second.name,
+        since: expect.any(String),
+        idle_ms: 0,
+        confirmed: false,
+        datagrams_in: 1,
+        datagrams_out: 1,
+        bytes_in: 5,
+        bytes_out: 5,
+        dropped: 0,
       },
       {
-        ...{ visitor: first.name, since: expect.any(String), idle_ms: 3000, confirmed: true },
-        ...{ datagrams_in: 2, datagrams_out: 2, bytes_in: 7, bytes_out: 7, dropped: 0 },
+        visitor: first.name,
+        since: expect.any(String),
+        idle_ms: 3000,
+        confirmed: true,
+        datagrams_in: 2,
+        datagrams_out: 2,
+        bytes_in: 7,
+        bytes_out: 7,
+        dropped: 0,
       },
     ]);
     const began = flows.map(({ since }) => Date.parse(since));

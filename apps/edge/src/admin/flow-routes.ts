@@ -24,7 +24,8 @@ export const addFlowRoutes = (routes: KeyedRoutes, deps: RestDependencies): void
     const port = tunnel.protocol === 'udp' ? tunnel.assignedPort : null;
     const on = port === null ? undefined : deps.udp.at(port);
     if (on === undefined) throw new Fault('TUNNEL_UNKNOWN');
-    const [nowMs, wallMs] = [deps.monotonic(), deps.now()];
+    const nowMs = deps.monotonic();
+    const wallMs = deps.now();
     const flows = on.flows(API_FLOWS_SHOWN).map((flow) => show(flow, nowMs, wallMs));
     const { flowCount: total, dropped } = on;
     return context.json({ flows, total, dropped, ...deps.datagramPathOf(tunnel) }, 200);

@@ -80,7 +80,8 @@ describe('events', () => {
   it('a key gets those of its own members, counted among them', async () => {
     const alice = await rest.groups.join('tun_a', ALICE);
     const bob = await rest.groups.join('tun_b', BOB);
-    const [seenByAlice, seenByAdmin] = [await watch(ALICE_KEY), await watch(ADMIN_TOKEN)];
+    const seenByAlice = await watch(ALICE_KEY);
+    const seenByAdmin = await watch(ADMIN_TOKEN);
     rest.groups.healthy(bob);
     rest.groups.healthy(alice);
     await seenByAdmin.until(3);
@@ -149,7 +150,8 @@ describe('the end of a stream', () => {
     const alice = await rest.groups.join('tun_a', ALICE);
     const second = await rest.groups.join('tun_a2', ALICE);
     const bob = await rest.groups.join('tun_b', BOB);
-    const [own, all] = [await watch(ALICE_KEY), await watch(ADMIN_TOKEN)];
+    const own = await watch(ALICE_KEY);
+    const all = await watch(ADMIN_TOKEN);
     rest.groups.leave(second);
     rest.groups.leave(bob);
     rest.groups.healthy(alice);
@@ -174,7 +176,9 @@ describe('the end of a stream', () => {
   it('with its key, or its account', async () => {
     await rest.groups.join('tun_a', ALICE);
     await rest.groups.join('tun_b', BOB);
-    const [alice, bob, admin] = [await watch(ALICE_KEY), await watch(BOB_KEY), await watch(ADMIN_TOKEN)];
+    const alice = await watch(ALICE_KEY);
+    const bob = await watch(BOB_KEY);
+    const admin = await watch(ADMIN_TOKEN);
     rest.feed.revoked({ accountId: 'alice', fault: new Fault('ACCOUNT_SUSPENDED') });
     await alice.ended;
     rest.feed.revoked({ keyId: 'another', fault: new Fault('AUTH_TOKEN_REVOKED') });

@@ -43,8 +43,11 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     sseConsumers: () => 0,
     admission: openGate().admission,
     policy: {
-      ...{ answers: () => [], passwordChecks: () => ({}), providerRequests: () => ({}) },
-      ...{ limiterKeys: () => 0, heldBytes: () => 0 },
+      answers: () => [],
+      passwordChecks: () => ({}),
+      providerRequests: () => ({}),
+      limiterKeys: () => 0,
+      heldBytes: () => 0,
     },
     loadBalancing: groups === null ? null : { groups, alerts, droppedAlerts: { group: 0, account: 2 } },
   });

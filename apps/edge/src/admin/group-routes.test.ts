@@ -32,7 +32,9 @@ describe('GET /api/groups', () => {
   it('a group has exactly the fields of the contract; a URL is never told, a member without a probe has no kind', async () => {
     rest = await startRest();
     const first = await rest.groups.join('tun_1', ALICE, {
-      ...{ protocol: 'https', alertWebhook: 'https://hooks/secret', clientName: 'laptop' },
+      protocol: 'https',
+      alertWebhook: 'https://hooks/secret',
+      clientName: 'laptop',
     });
     await rest.groups.join('tun_2', ALICE, { protocol: 'https', kind: null });
     rest.groups.healthy(first);

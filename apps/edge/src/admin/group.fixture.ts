@@ -18,7 +18,10 @@ export const ALICE: Owner = { kind: 'account', accountId: 'alice' };
 export const BOB: Owner = { kind: 'account', accountId: 'bob' };
 
 const OPEN_TO_ALL: PolicyKeeper = {
-  ...{ hold: () => NO_POLICY, replace: () => {}, release: () => {}, forget: () => {} },
+  hold: () => NO_POLICY,
+  replace: () => {},
+  release: () => {},
+  forget: () => {},
 };
 
 export const KEY_HASH = '0123abcd'.repeat(8);

@@ -27,7 +27,8 @@ export class MetricsServer extends HttpListener {
     super({
       on: { ...on, key: '[server] metrics_port' },
       onRequest: (request, response) => void answer(request, response, metrics, logger),
-      ...{ gate, kind: 'metrics' },
+      gate,
+      kind: 'metrics',
       bounds: API_BOUNDS,
       refused: (fault) => ({ headers: { 'content-type': 'text/plain' }, body: `${fault.message}\n` }),
     });

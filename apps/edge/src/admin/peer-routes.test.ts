@@ -49,12 +49,22 @@ describe('200', () => {
     expect(await list()).toEqual({
       peers: [
         {
-          ...{ peer_id: first, ...common, path: 'relay', reason: 'punching', rtt_ms: null },
-          ...{ relayed_bytes: 5, direct_bytes: 0 },
+          peer_id: first,
+          ...common,
+          path: 'relay',
+          reason: 'punching',
+          rtt_ms: null,
+          relayed_bytes: 5,
+          direct_bytes: 0,
         },
         {
-          ...{ peer_id: second, ...common, path: 'direct', reason: '', rtt_ms: 12.5 },
-          ...{ relayed_bytes: 0, direct_bytes: 99 },
+          peer_id: second,
+          ...common,
+          path: 'direct',
+          reason: '',
+          rtt_ms: 12.5,
+          relayed_bytes: 0,
+          direct_bytes: 99,
         },
       ],
       total: 2,
@@ -65,7 +75,8 @@ describe('200', () => {
 
 describe('204', () => {
   it('dismisses one peer, and no other', async () => {
-    const [first, second] = [await subscriber.connect(), await subscriber.connect()];
+    const first = await subscriber.connect();
+    const second = await subscriber.connect();
     expect(await ask(`/${first}`, { method: 'DELETE' })).toEqual({ status: 204, body: null });
     expect((await subscriber.told('PeerError')).code).toBe('P2P_DISMISSED');
     expect((await list()).peers.map(({ peer_id }) => peer_id)).toEqual([second]);

@@ -12,8 +12,12 @@ const HASH = `$scrypt$ln=14,r=8,p=1$${PLANTED}AAAAAAAAAAAAAAA$${PLANTED}AAAAAAAA
 
 const POLICY: Policy = {
   login: {
-    ...{ issuer: 'https://id.example', client_id: 'shop', client_secret: `${PLANTED}-client`, scopes: ['openid'] },
-    ...{ session_secs: 600, trusted_origins: [] },
+    issuer: 'https://id.example',
+    client_id: 'shop',
+    client_secret: `${PLANTED}-client`,
+    scopes: ['openid'],
+    session_secs: 600,
+    trusted_origins: [],
   },
   rules: [
     {
@@ -42,7 +46,9 @@ let route: RoutePolicy;
 beforeEach(async () => {
   rest = await startRest();
   route = {
-    ...{ compiled: compilePolicy(POLICY, NODE_DIGESTS), revision: 3, services: [] },
+    compiled: compilePolicy(POLICY, NODE_DIGESTS),
+    revision: 3,
+    services: [],
     hash: policyHash(POLICY, [], sha256Hex),
     counts: { matched: [7, 0, 0, 2], answered: [0, 0, 0, 1] },
   };
@@ -61,17 +67,27 @@ it('shows each rule in words, with what it did, the login, and how many rules of
   const shown = tunnelPolicy.strict().parse(JSON.parse(text));
   expect(status).toBe(200);
   expect(shown).toMatchObject({
-    ...{ revision: 3, hash_short: route.hash.slice(0, 8), operator_rules: 2 },
+    revision: 3,
+    hash_short: route.hash.slice(0, 8),
+    operator_rules: 2,
     login: { issuer: 'https://id.example', client_id: 'shop' },
   });
   expect(shown.rules.map(({ summary: _, ...rule }) => rule)).toEqual([
     {
-      ...{ index: 1, name: 'hooks', action: 'allow', matched: 7, answered: 0 },
+      index: 1,
+      name: 'hooks',
+      action: 'allow',
+      matched: 7,
+      answered: 0,
       match: { path: ['/hooks/**'], not: { header: { authorization: ['[redacted]'] } } },
     },
     { index: 2, name: null, match: null, action: 'auth', matched: 0, answered: 0 },
     {
-      ...{ index: 3, name: null, action: 'verify_webhook', matched: 0, answered: 0 },
+      index: 3,
+      name: null,
+      action: 'verify_webhook',
+      matched: 0,
+      answered: 0,
       match: { header: { 'x-env': true, accept: ['text/*'] } },
     },
     { index: 4, name: null, match: null, action: 'auth', matched: 2, answered: 1 },

@@ -63,7 +63,8 @@ export class RestServer extends HttpListener {
     const options = {
       on: { ...on, key: '[server] api_port' },
       onRequest: (request, response) => void onRequest(request, response),
-      ...{ gate, kind: 'rest' },
+      gate,
+      kind: 'rest',
       bounds: API_BOUNDS,
       refused: refusedAsJson(deps.newRequestId),
     } satisfies HttpListenerOptions;
@@ -181,7 +182,9 @@ const edgeDocument = (app: OpenAPIHono<RestEnv>, version: string) => {
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
-      ...{ title: 'Edge REST', version, description: DESCRIPTION },
+      title: 'Edge REST',
+      version,
+      description: DESCRIPTION,
       license: { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     servers: [{ url: '/' }],

@@ -48,7 +48,12 @@ export const alarmOf = (alerts: AlertSender, lastAlerts: LastAlerts): GroupWatch
   zeroHealthy: ({ group, owner, urls, memberCount, at }) => {
     const { groupId, protocol, label, name: groupName, keyHashShort } = group;
     alerts.send({
-      ...{ groupId, label, groupName, keyHashShort, memberCount, at },
+      groupId,
+      label,
+      groupName,
+      keyHashShort,
+      memberCount,
+      at,
       account: ownerKey(owner),
       protocol: showProtocol(protocol),
       tenantUrls: urls,

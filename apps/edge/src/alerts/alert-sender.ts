@@ -171,9 +171,14 @@ export class AlertSender {
       addresses = verdict.addresses;
     }
     const { status } = await requestOnce({
-      ...{ url, method: 'POST', ...message, addresses, signal },
+      url,
+      method: 'POST',
+      ...message,
+      addresses,
+      signal,
       // The head of the answer says it all.
-      ...{ maxBytes: 0, secureContext: this.#trust },
+      maxBytes: 0,
+      secureContext: this.#trust,
     });
     return { outcome: status >= 200 && status < 300 ? 'delivered' : 'refused-status', fields: { status } };
   }

@@ -31,8 +31,13 @@ it('arrives as a real alert does, signed', async () => {
   expect(received[0]?.headers).toMatchObject({ 'user-agent': 'tunnel-edge/1.2.3' });
   expect(received[0]?.headers['webhook-signature']).toMatch(/^v1,/);
   expect(JSON.parse(received[0]?.body ?? '')).toMatchObject({
-    ...{ event: 'group_zero_healthy', region_id: 'local', protocol: 'http', label: 'alert-test' },
-    ...{ group_name: 'alert test', key_hash_short: '00000000', member_count: 0 },
+    event: 'group_zero_healthy',
+    region_id: 'local',
+    protocol: 'http',
+    label: 'alert-test',
+    group_name: 'alert test',
+    key_hash_short: '00000000',
+    member_count: 0,
   });
 });
 

@@ -32,8 +32,11 @@ export const sendTestAlert = async (
   const url = new URL(load_balancing.alert_webhook_url);
   url.hash = '';
   const stamp = {
-    ...{ id: randomId('msg'), now: clock.now(), secret: load_balancing.alert_secret },
-    ...{ userAgent: `tunnel-edge/${version}`, regionId: region.id },
+    id: randomId('msg'),
+    now: clock.now(),
+    secret: load_balancing.alert_secret,
+    userAgent: `tunnel-edge/${version}`,
+    regionId: region.id,
   };
   const cause = { memberCount: 0, at: clock.now(), account: '', groupId: '', tenantUrls: [] };
   const message = composeAlert({ ...GROUP, ...cause }, stamp);
@@ -41,8 +44,13 @@ export const sendTestAlert = async (
   const timer = clock.setTimeout(() => deadline.abort(), EDGE_LIMITS.ALERT_TIMEOUT_MS);
   const startedAt = clock.monotonic();
   const end = await requestOnce({
-    ...{ url, method: 'POST', ...message, addresses: null, signal: deadline.signal },
-    ...{ maxBytes: 0, secureContext: trustOf(undefined) },
+    url,
+    method: 'POST',
+    ...message,
+    addresses: null,
+    signal: deadline.signal,
+    maxBytes: 0,
+    secureContext: trustOf(undefined),
   }).then(answered, (error: unknown) => unanswered(error, deadline.signal.aborted));
   timer.cancel();
   return { host: url.host, ...end, durationMs: Math.round(clock.monotonic() - startedAt) };

@@ -59,12 +59,16 @@ describe.each(['', '{"half":"of a li', '{"kind":"usage","tun'])(
       expect(await file.read()).toEqual({
         claims: [
           {
-            ...{ tunnelId: 'tun_2', owner: { kind: 'operator' }, secretHash: HASH },
+            tunnelId: 'tun_2',
+            owner: { kind: 'operator' },
+            secretHash: HASH,
             endpoint: { kind: 'port', transport: 'tcp', port: 20001 },
             group: { name: 'g', keyHash: HASH },
           },
           {
-            ...{ tunnelId: 'tun_3', owner: { kind: 'account', accountId: 'bob' }, secretHash: HASH },
+            tunnelId: 'tun_3',
+            owner: { kind: 'account', accountId: 'bob' },
+            secretHash: HASH,
             endpoint: { kind: 'domain', name: 'bücher.example', passesTls: true },
             group: null,
           },

@@ -115,7 +115,10 @@ export class KeyCache {
   kept(): KeptKey[] {
     const { clock } = this.#options;
     return this.all().map((cached) => ({
-      ...{ token_hash: cached.tokenHash, key_id: cached.keyId, unlimited: cached.unlimited, account: cached.account },
+      token_hash: cached.tokenHash,
+      key_id: cached.keyId,
+      unlimited: cached.unlimited,
+      account: cached.account,
       known_at: Math.round(clock.now() - (clock.monotonic() - this.#knownAt(cached))),
     }));
   }

@@ -134,7 +134,9 @@ describe('usage', () => {
     // The time of who is dead stands still; nothing of it writes or says anything more.
     const itsClock = new FakeClock();
     const killed = await makePlatformBackend({
-      ...{ clock: itsClock, platform, folder: fixture.folder },
+      clock: itsClock,
+      platform,
+      folder: fixture.folder,
       fetch: (request) => (isKilled ? Promise.reject(new Error('killed')) : platform.fetch(request)),
     });
     await backend.stop();
@@ -290,7 +292,8 @@ describe('changes', () => {
     const heard = listen();
     await untilOpenLines(1);
     platform.announce({ kind: 'of a later version', account_id: 'bob' } as never);
-    const [code, message] = ['TUNNEL_OVER_PLAN', 'this one is over'];
+    const code = 'TUNNEL_OVER_PLAN';
+    const message = 'this one is over';
     platform.announce({ kind: 'tunnels-closed', account_id: 'bob', tunnel_ids: ['tun_2', 'tun_1'], code, message });
     await eventually(() => expect(heard).toMatchObject([{ tunnelIds: ['tun_2', 'tun_1'], fault: { code, message } }]));
   });

@@ -8,8 +8,14 @@ import { servedText } from './recorder.ts';
 
 const SECRET = 'Basic YW5uYTpzZWNyZXQ=';
 const changes: RequestChanges = {
-  ...{ path: '/v2/x?q=1', service: null, remove: ['authorization'], removeSpellings: ['x-tunnel-user'], cookie: 'b=2' },
-  ...{ set: [['X-Tunnel-User', 'anna']], add: [['X-Env', 'live']], maxBody: null },
+  path: '/v2/x?q=1',
+  service: null,
+  remove: ['authorization'],
+  removeSpellings: ['x-tunnel-user'],
+  cookie: 'b=2',
+  set: [['X-Tunnel-User', 'anna']],
+  add: [['X-Env', 'live']],
+  maxBody: null,
 };
 
 const fromParts = (count: number): RequestHead => {

@@ -115,7 +115,9 @@ it('edited, the service sees what was changed, and the stored secrets where they
     '{"amount":1,"token":"t0ken"}',
   );
   const again = await replays.replay({
-    ...{ tunnel: stand.tunnel, original, visitorAddress: '10.1.2.3' },
+    tunnel: stand.tunnel,
+    original,
+    visitorAddress: '10.1.2.3',
     edit: {
       method: 'PUT',
       path: '/refund?key=[redacted]',
@@ -129,7 +131,10 @@ it('edited, the service sees what was changed, and the stored secrets where they
   });
   expect(seen[1]).toMatchObject({ line: 'PUT /refund?key=k3y', body: '{"amount":25,"token":"t0ken"}' });
   expect(seen[1]?.headers).toMatchObject({
-    ...{ host: 'web.edge.test', authorization: 'Bearer s3cret', 'x-attempt': '2', 'content-length': '29' },
+    host: 'web.edge.test',
+    authorization: 'Bearer s3cret',
+    'x-attempt': '2',
+    'content-length': '29',
   });
   expect(again.info).toMatchObject({ replayOf: store.idOf(original), isEdited: true });
   expect(again).toMatchObject({ hasWholeBody: true, status: 200 });

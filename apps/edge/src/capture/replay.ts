@@ -76,7 +76,8 @@ export class Replays {
     const { head, body, isEdited } = await messageOf(original, ownEditOf(original, edit));
     const owner = ownerKey(tunnel.owner);
     if (this.#underWay.refusal(owner) !== null) {
-      const [limit, seconds] = [this.#underWay.of(owner), REPLAY_TIMEOUT_MS / 1000];
+      const limit = this.#underWay.of(owner);
+      const seconds = REPLAY_TIMEOUT_MS / 1000;
       throw new Fault('CAPTURE_REPLAYS_BUSY', { limit, seconds });
     }
     const { serviceName } = original.info;

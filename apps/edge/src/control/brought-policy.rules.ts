@@ -46,7 +46,12 @@ export const judgePolicy = (
 
 /** What rules are asked about on it; null: it has no public to be asked about. */
 const SHAPES: Readonly<Record<TunnelProtocol, 'http' | 'tcp' | 'udp' | null>> = {
-  ...{ http: 'http', https: 'http', tcp: 'tcp', tls: 'tcp', udp: 'udp', p2p: null },
+  http: 'http',
+  https: 'http',
+  tcp: 'tcp',
+  tls: 'tcp',
+  udp: 'udp',
+  p2p: null,
 };
 
 const invalid = (reason: string): Fault => new Fault('POLICY_INVALID', { reason });

@@ -220,7 +220,10 @@ describe('an authenticated connection', () => {
     let losses = 0;
     const log = new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0);
     const connection = new ControlConnection({
-      ...{ id: 1, ws: ws as unknown as WebSocket, clock, log },
+      id: 1,
+      ws: ws as unknown as WebSocket,
+      clock,
+      log,
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
       handlers: { onAuth: async () => true, onMessage: () => {}, onHeldBack: () => {}, onLost: () => (losses += 1) },
       pace: paceOf(),
@@ -255,7 +258,11 @@ describe('a fault of our own', () => {
     });
     let losses = 0;
     new ControlConnection({
-      ...{ id: 1, ws: ws as unknown as WebSocket, clock, pace: paceOf(), registrationPace: paceOf() },
+      id: 1,
+      ws: ws as unknown as WebSocket,
+      clock,
+      pace: paceOf(),
+      registrationPace: paceOf(),
       log: new LogLimiter(createLogger({ level: 'silent', format: 'json' }), () => 0),
       peer: { address: '127.0.0.1', clientAddr: '127.0.0.1:1' },
       handlers: { onAuth: async () => true, onMessage, onHeldBack: () => {}, onLost: () => (losses += 1) },

@@ -108,7 +108,8 @@ export class ControlConnection implements Guarded {
     this.#pace = pace;
     this.#report = report;
     this.#registrations = new RegistrationTurns({
-      ...{ clock, pace: registrationPace },
+      clock,
+      pace: registrationPace,
       handle: (message) => handlers.onMessage(this, message),
       onRoom: () => this.#goOn(),
       onError: (error) => this.#fail(error),

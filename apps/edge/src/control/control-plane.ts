@@ -110,7 +110,14 @@ export class ControlPlane {
     this.#paths = new DatagramPaths({ ports: options.datagramPorts, clock, report, onRenewed });
     this.#muxes = new SessionMuxes({ clock, log: this.#log, report, paths: this.#paths, relays, onViolation });
     this.#sessions = new Sessions({
-      ...{ clock, log: this.#log, backend, endpoints, groups, peers, tunnels, returning },
+      clock,
+      log: this.#log,
+      backend,
+      endpoints,
+      groups,
+      peers,
+      tunnels,
+      returning,
       policies: options.policies,
       muxes: this.#muxes,
       sessionLimits: options.sessionLimits,
@@ -154,7 +161,8 @@ export class ControlPlane {
     /** How often a connection was not read for a while, since the start. */
     readonly heldBack: number;
   } {
-    const [sessions, muxes] = [this.#sessions, this.#muxes];
+    const sessions = this.#sessions;
+    const muxes = this.#muxes;
     return {
       sessions: sessions.liveCount,
       carriers: muxes.carriers,

@@ -166,12 +166,22 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
   const { udp, limits } = loadServerConfig({ env: {}, overrides: {} });
   const config = { udp, limits: { ...limits, udp_port_range: [range.from, range.to] as [number, number] } };
   const ingresses = makePortIngresses({
-    ...{ host: HOST, tunnels, balancer, flowBalancer, config, gate, clock, logger, report: rethrow },
+    host: HOST,
+    tunnels,
+    balancer,
+    flowBalancer,
+    config,
+    gate,
+    clock,
+    logger,
+    report: rethrow,
     pathPorts: () => [],
   });
   const listeners = ingresses.tcp;
   const peers = new PeerJoins({
-    ...{ tunnels, clock, logger },
+    tunnels,
+    clock,
+    logger,
     peersPerTunnel: options.peersPerTunnel ?? 100,
     tell: (sessionId, message) => control.tell(sessionId, message),
   });

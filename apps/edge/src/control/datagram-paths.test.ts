@@ -65,7 +65,10 @@ const openPath = async ({ offer }: Entered): Promise<UdpPath> => {
   const path = new UdpPath({
     keys: keysOf(offer.path as SealedPath),
     // The edge is always at the same address; what follows here is only the socket that is not connected.
-    ...{ follows: true, clock, onDatagram: () => true, report: rethrow },
+    follows: true,
+    clock,
+    onDatagram: () => true,
+    report: rethrow,
   });
   path.route = { socket, to: { address: '127.0.0.1', port: offer.ports[0] } };
   return path;

@@ -117,7 +117,9 @@ export class DatagramPaths {
     // The table goes by a part of the id; it is the edge that chooses, so the parts differ, too.
     if (this.#byId.has(keyOf(id, 0))) return this.#offer(mux, kind);
     const offer: Offer = {
-      ...{ mux, kind, id },
+      mux,
+      kind,
+      id,
       keyToEdge: secrets.subarray(PATH_ID_BYTES, PATH_ID_BYTES + PATH_KEY_BYTES),
       keyToClient: secrets.subarray(PATH_ID_BYTES + PATH_KEY_BYTES),
       end: null,
@@ -148,7 +150,9 @@ export class DatagramPaths {
     const keys: PathKeys = { id, sealing: keyToClient, opening: keyToEdge };
     if (kind === 'observe') return new ObservingEnd(keys, clock);
     const path = new UdpPath({
-      ...{ keys, clock, report },
+      keys,
+      clock,
+      report,
       follows: true,
       onDatagram: (flow, bytes, start, end) => mux.deliverDatagram(flow, bytes, start, end),
     });

@@ -78,7 +78,8 @@ describe('a tunnel on an own domain', () => {
   });
 
   it('has its host for itself, whichever of http and tls was first, alone or as a group', async () => {
-    const [{ client }, other] = [await enter(), await enter('bob')];
+    const { client } = await enter();
+    const other = await enter('bob');
     const first = await client.registered(tls());
     for (const fields of [web(), web({ protocol: 'https' }), tls()]) {
       expect(await other.client.refused(fields)).toMatchObject({
@@ -123,7 +124,8 @@ describe('a tunnel on an own domain', () => {
 
 describe('a group on an own domain', () => {
   it('is one by its host and key; whoever joins it is let in by the key, whatever the account', async () => {
-    const [first, second] = [await enter(), await enter('bob')];
+    const first = await enter();
+    const second = await enter('bob');
     for (const { client } of [first, second]) {
       expect(await client.registered(web(GROUP))).toMatchObject({ label: DOMAIN });
     }
@@ -172,7 +174,8 @@ describe('a domain that changes hands', () => {
       stream.accept();
       return { near: new RecordingReader(await opening), far: new RecordingReader(stream) };
     };
-    const [held, stays] = [await open(removed.tunnel_id), await open(other.tunnel_id)];
+    const held = await open(removed.tunnel_id);
+    const stays = await open(other.tunnel_id);
     fixture.backend.changeDomains(new Map([[DOMAIN, null]]));
     expect(held.near.reset).toMatchObject({ code: 'cancelled' });
     await eventually(() => expect(held.far.reset).toMatchObject({ code: 'cancelled' }));
@@ -201,7 +204,8 @@ describe('a domain that changes hands', () => {
   });
 
   it('ends all members of a group on it, but none where its new account is in', async () => {
-    const [alice, bob] = [await enter(), await enter('bob')];
+    const alice = await enter();
+    const bob = await enter('bob');
     for (const { client } of [alice, bob]) await client.registered(web(GROUP));
     fixture.backend.changeDomains(new Map([[DOMAIN, 'bob']]));
     expect(fixture.tunnels.size).toBe(2);

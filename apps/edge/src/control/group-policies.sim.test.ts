@@ -67,11 +67,17 @@ class Stage {
     } as unknown as EndpointRegistry;
     this.#groups = new Groups({
       domain: 'edge.test',
-      ...{ clock: this.clock, logger: createLogger({ level: 'silent', format: 'json' }), endpoints },
-      ...{ tunnels: { groups: this.directory } as unknown as Registry, policies: this.store, watchers: [this.store] },
+      clock: this.clock,
+      logger: createLogger({ level: 'silent', format: 'json' }),
+      endpoints,
+      tunnels: { groups: this.directory } as unknown as Registry,
+      policies: this.store,
+      watchers: [this.store],
     });
     this.wanted = {
-      ...{ protocol: kind === 'name' ? 'http' : 'tcp', name: 'pool', keyHash: KEY_HASH },
+      protocol: kind === 'name' ? 'http' : 'tcp',
+      name: 'pool',
+      keyHash: KEY_HASH,
       endpoint: kind === 'name' ? { kind, name: 'web' } : { kind, transport: 'tcp' },
     };
   }
@@ -93,7 +99,9 @@ class Stage {
     };
     try {
       const joined = await this.#groups.join({
-        ...{ wanted: this.wanted as never, owner: { kind: 'operator' }, policy },
+        wanted: this.wanted as never,
+        owner: { kind: 'operator' },
+        policy,
         former: isReturning ? (client.tunnel?.group ?? null) : null,
         isCurrent: () => true,
         makeMember: (group) => memberOf(group, id),
@@ -115,8 +123,12 @@ class Stage {
 
 const memberOf = (group: TunnelGroup<Tunnel>, id: number): Tunnel =>
   ({
-    ...{ tunnelId: `tun_${id}`, owner: { kind: 'operator' }, group, policy: group.policy },
-    ...{ health: new MemberHealth(null), alertWebhook: null },
+    tunnelId: `tun_${id}`,
+    owner: { kind: 'operator' },
+    group,
+    policy: group.policy,
+    health: new MemberHealth(null),
+    alertWebhook: null,
   }) as unknown as Tunnel;
 
 it.each(['name', 'port'] as const)('whatever happens to the members of a group at a %s', async (kind) => {

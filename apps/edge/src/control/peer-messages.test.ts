@@ -72,7 +72,8 @@ describe('a registration', () => {
   });
 
   it('of one name by two accounts is two tunnels, each joined by subscribers of its own account', async () => {
-    const [alices, bobs] = [await enter('alice'), await enter('bob')];
+    const alices = await enter('alice');
+    const bobs = await enter('bob');
     const ofAlice = await alices.publish();
     const ofBob = await bobs.publish();
     const answer = { label: 'office-db', public_url: 'p2p://office-db' };
@@ -94,7 +95,8 @@ describe('a registration', () => {
   });
 
   it('with anyone allowed is one for all accounts, whose name the backend is asked for', async () => {
-    const [publisher, other] = [await enter('alice'), await enter('bob')];
+    const publisher = await enter('alice');
+    const other = await enter('bob');
     const { tunnel_id } = await publisher.publish({ p2p_allow: 'anyone' });
     const inUse = { code: 'TUNNEL_P2P_NAME_IN_USE', message: "p2p name 'office-db' is already in use" };
     expect(await other.client.refused({ ...P2P_TUNNEL, p2p_allow: 'anyone' })).toMatchObject(inUse);
@@ -139,7 +141,8 @@ describe('a registration', () => {
 
 describe('ConnectPeer', () => {
   it('joins, and the publisher is told who comes from where', async () => {
-    const [publisher, subscriber] = [await enter(), await enter('alice-2')];
+    const publisher = await enter();
+    const subscriber = await enter('alice-2');
     const { tunnel_id } = await publisher.publish();
     const peerId = await subscriber.connect();
     expect(peerId).toMatch(/^peer_/);
@@ -150,7 +153,9 @@ describe('ConnectPeer', () => {
   });
 
   it('has one answer for all who may not: no such name, a wrong secret, another account', async () => {
-    const [publisher, subscriber, stranger] = [await enter(), await enter(), await enter('bob')];
+    const publisher = await enter();
+    const subscriber = await enter();
+    const stranger = await enter('bob');
     await publisher.publish();
     expect(await subscriber.connect({ p2p_name: 'nothing' })).toBe(NOT_FOUND.replace('office-db', 'nothing'));
     expect(await subscriber.connect({ p2p_secret_hash: WRONG_HASH, service: 'udp' })).toBe(NOT_FOUND);
@@ -160,17 +165,21 @@ describe('ConnectPeer', () => {
   });
 
   it('is for every valid key where the publisher says so', async () => {
-    const [publisher, stranger] = [await enter(), await enter('bob')];
+    const publisher = await enter();
+    const stranger = await enter('bob');
     await publisher.publish({ p2p_allow: 'anyone' });
     expect(await stranger.connect()).toMatch(/^peer_/);
     expect(await stranger.connect({ p2p_secret_hash: WRONG_HASH })).toBe(NOT_FOUND);
   });
 
   it('says more to those who have the secret: another service, a publisher that is away, too many peers', async () => {
-    const [publisher, subscriber] = [await enter(), await enter()];
+    const publisher = await enter();
+    const subscriber = await enter();
     await publisher.publish();
     expect(await subscriber.ask({ service: 'udp' })).toMatchObject({
-      ...{ code: 'P2P_SERVICE_MISMATCH', message: "'office-db' is a tcp service", retryable: false },
+      code: 'P2P_SERVICE_MISMATCH',
+      message: "'office-db' is a tcp service",
+      retryable: false,
     });
     await subscriber.connect();
     await subscriber.connect();
@@ -180,7 +189,9 @@ describe('ConnectPeer', () => {
   });
 
   it('looks at none of an account that was refused 60 times in a minute', async () => {
-    const [publisher, subscriber, other] = [await enter(), await enter(), await enter('op')];
+    const publisher = await enter();
+    const subscriber = await enter();
+    const other = await enter('op');
     await publisher.publish();
     for (let n = 0; n < 60; n += 1) {
       expect(await subscriber.connect({ p2p_secret_hash: WRONG_HASH })).toBe(NOT_FOUND);

@@ -186,7 +186,8 @@ describe('a group', () => {
       policy: deny(405),
       policy_revision: 2,
     });
-    const [had, brought] = [hashOf(deny(404), ['api']).slice(0, 8), short(deny(405))];
+    const had = hashOf(deny(404), ['api']).slice(0, 8);
+    const brought = short(deny(405));
     expect(refusal.message).toBe(
       `group policy does not match: the group has revision 3 (${had}), this member brings revision 2 (${brought})`,
     );
@@ -249,8 +250,10 @@ describe('a group', () => {
     await member({ policy: deny(404), policy_revision: 2 });
     const back = await enter('alice', waiting.claim);
     await back.client.registered({
-      ...{ ...GROUP, tunnel_id: waiting.tunnel.tunnel_id },
-      ...{ policy: deny(403), policy_revision: 1 },
+      ...GROUP,
+      tunnel_id: waiting.tunnel.tunnel_id,
+      policy: deny(403),
+      policy_revision: 1,
     });
     expect(served()).toBe(404);
   });

@@ -35,7 +35,8 @@ beforeEach(() => {
 });
 
 it('equal policies are compiled and kept once, with counts of their own', () => {
-  const [a, b] = [store.hold(bring('a')), store.hold(bring('a'))];
+  const a = store.hold(bring('a'));
+  const b = store.hold(bring('a'));
   expect(a.current?.compiled).toBe(b.current?.compiled);
   expect([compiled, store.size]).toEqual([['a'], 1]);
   const { bytes } = store;
@@ -98,7 +99,8 @@ it('a tunnel that registers again with an equal policy goes on counting, and is 
 it('a policy that finds no room is refused, and nothing has changed', async () => {
   const bytes = JSON.stringify(policyOf('a')).length;
   store = new PolicyStore({ clock, compile, bytesMax: 2 * WEIGHT });
-  const [a, b] = [store.hold(bring('a')), store.hold(bring('b'))];
+  const a = store.hold(bring('a'));
+  const b = store.hold(bring('b'));
   expect(store.bytes).toBe(2 * bytes);
   const busy = expect.objectContaining({ code: 'POLICY_BUSY', status: 503 });
   expect(() => store.hold(bring('c'))).toThrow(busy);
@@ -116,8 +118,10 @@ it('a policy that finds no room is refused, and nothing has changed', async () =
 });
 
 it('a tunnel that stands alone frees its policy when it goes, a member does not, and a group does', () => {
-  const [alone, shared] = [store.hold(bring('a')), store.hold(bring('b'))];
-  const [ofAlone, ofShared] = [alone.current, shared.current];
+  const alone = store.hold(bring('a'));
+  const shared = store.hold(bring('b'));
+  const ofAlone = alone.current;
+  const ofShared = shared.current;
   store.tunnelRemoved({ group: {} as never, policy: shared });
   expect([store.size, over]).toEqual([2, []]);
   const tunnel = { group: null, policy: alone };

@@ -195,7 +195,12 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     // As JSON is read: objects of a schema's own making have room for more than there is, and hold half as much again.
     const kept: Kept = {
       compiled: compiledBefore ?? this.#given.compile(JSON.parse(text) as Policy),
-      ...{ bytes: Buffer.byteLength(text), weight, payer: owner, owners: new Map(), users: 0, awaited: 0 },
+      bytes: Buffer.byteLength(text),
+      weight,
+      payer: owner,
+      owners: new Map(),
+      users: 0,
+      awaited: 0,
     };
     this.#kept.set(hash, kept);
     this.#shares.take(owner, weight);

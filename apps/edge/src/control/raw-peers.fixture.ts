@@ -12,7 +12,11 @@ export const SECRET_HASH = 'a'.repeat(64);
 export const WRONG_HASH = 'b'.repeat(64);
 
 export const P2P_TUNNEL = {
-  ...{ protocol: 'p2p', name: 'office-db', p2p_name: 'office-db', p2p_secret_hash: SECRET_HASH, p2p_service: 'tcp' },
+  protocol: 'p2p',
+  name: 'office-db',
+  p2p_name: 'office-db',
+  p2p_secret_hash: SECRET_HASH,
+  p2p_service: 'tcp',
 };
 
 interface Offered {

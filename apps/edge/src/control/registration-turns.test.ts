@@ -43,7 +43,9 @@ it('begins no registration while another is under way, also when one comes withi
   const clock = new FakeClock();
   const rooms: number[] = [];
   const turns: RegistrationTurns = new RegistrationTurns({
-    ...{ clock, pace: paceOf(), handle },
+    clock,
+    pace: paceOf(),
+    handle,
     onRoom: () => {
       rooms.push(begun.length);
       turns.add(registration('late'), 100);
@@ -67,7 +69,9 @@ it('begins no registration while another is under way, also when one comes withi
 it('begins nothing after it was stopped, whatever waits or is under way', async () => {
   const clock = new FakeClock();
   const turns = new RegistrationTurns({
-    ...{ clock, pace: paceOf(), handle },
+    clock,
+    pace: paceOf(),
+    handle,
     onRoom: () => {},
     onError: (error) => {
       throw error;

@@ -297,7 +297,17 @@ export class Sessions {
     const fields = { tunnel_id: tunnelId, session_id: sessionId, name, url: publicUrl };
     this.#given.log.log('info', `tunnel-opened ${ownerKey(owner)}`, fields, 'tunnel opened');
     this.#given.backend.tunnelOpened({
-      ...{ tunnelId, sessionId, name, protocol, label, publicUrl, owner, keyId, clientAddr, clientName, counters },
+      tunnelId,
+      sessionId,
+      name,
+      protocol,
+      label,
+      publicUrl,
+      owner,
+      keyId,
+      clientAddr,
+      clientName,
+      counters,
       at: this.#wallTime(at),
     });
   }

@@ -168,7 +168,8 @@ it('something of ours that throws costs the connection, and is reported', async 
   const tests = new SpeedTests({
     backend: { verifyKey: () => Promise.reject(new Error('raised')) },
     failures: new AuthFailures({ clock, perMinute: 3 }),
-    ...{ gate, clock },
+    gate,
+    clock,
     report: (_error, where) => reported.push(where),
   });
   const server = createServer((request, response) => {

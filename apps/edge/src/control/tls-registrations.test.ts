@@ -43,7 +43,8 @@ describe('a tls tunnel', () => {
   });
 
   it('has its host for itself, whichever of http and tls was first, alone or as a group', async () => {
-    const [{ client }, other] = [await enter(), await enter('bob')];
+    const { client } = await enter();
+    const other = await enter('bob');
     const first = await client.registered(tls());
     const inUse = "subdomain 'db' is already in use";
     for (const fields of [web(), web({ protocol: 'https' }), tls()]) {
@@ -94,7 +95,8 @@ describe('a tls tunnel', () => {
 
 describe('a tls group', () => {
   it('is one by its host and key; no member is told that a port is bound', async () => {
-    const [first, second] = [await enter(), await enter('bob')];
+    const first = await enter();
+    const second = await enter('bob');
     const member = { protocol: 'tls', ...GROUP, health_check: { type: 'tcp' } };
     const answers = [await first.client.registered(member), await second.client.registered(member)];
     for (const answer of answers) {
@@ -112,7 +114,8 @@ describe('a tls group', () => {
   });
 
   it('whose members are all away keeps its host: nobody else ends TLS there, and whoever has its key begins it again', async () => {
-    const [first, second] = [await enter(), await enter('bob')];
+    const first = await enter();
+    const second = await enter('bob');
     const { tunnel_id } = await first.client.registered(tls(GROUP));
     const AT = { kind: 'name', name: 'db' } as const;
     const { names } = fixture.endpoints;
@@ -150,7 +153,8 @@ describe('a tls group', () => {
   });
 
   it('with a group of http at its host is refused, in either order', async () => {
-    const [first, second] = [await enter(), await enter('bob')];
+    const first = await enter();
+    const second = await enter('bob');
     const member = { subdomain: 'db', ...GROUP };
     await first.client.registered({ protocol: 'http', ...member });
     expect((await second.client.refused({ protocol: 'tls', ...member })).code).toBe('GROUP_PROTOCOL_MISMATCH');

@@ -49,7 +49,11 @@ describe('a registration of a udp tunnel', () => {
     const answer = await client.registered(udp({ idle_secs: 30 }));
     const port = answer.assigned_port as number;
     expect(answer).toMatchObject({
-      ...{ name: 'dns', protocol: 'udp', label: String(port), public_url: `udp://edge.test:${port}`, warnings: [] },
+      name: 'dns',
+      protocol: 'udp',
+      label: String(port),
+      public_url: `udp://edge.test:${port}`,
+      warnings: [],
     });
     expect(fixture.tunnels.at({ kind: 'port', transport: 'udp', port })).toMatchObject({
       tunnelId: answer.tunnel_id,

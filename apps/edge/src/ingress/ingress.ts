@@ -112,7 +112,12 @@ export class Ingress {
     const { server, tunnels, names, reserved, bounce, platform, platformUrl, coming } = options;
     const shared = {
       domain: server.domain,
-      ...{ tunnels, names, reserved, bounce, platform, platformUrl },
+      tunnels,
+      names,
+      reserved,
+      bounce,
+      platform,
+      platformUrl,
       trustedProxies: server.trusted_proxies,
       takesClients: server.control_on_public,
     };

@@ -10,7 +10,11 @@ export const SHOP_URL = 'https://shop.example.com:8443';
 
 export const driverOf = (clock: Clock, more: Partial<PolicyDriverDeps> = {}): PolicyDriver =>
   new PolicyDriver({
-    ...{ clock, loginSecrets: [SECRET], providers: new Map(), operatorPolicy: null, allowPrivate: true },
+    clock,
+    loginSecrets: [SECRET],
+    providers: new Map(),
+    operatorPolicy: null,
+    allowPrivate: true,
     edgeUrl: () => EDGE_URL,
     ...more,
   });
@@ -22,8 +26,12 @@ interface ProviderFacts {
 }
 
 export const loginAt = ({ issuer, clientId, clientSecret }: ProviderFacts): LoginProvider => ({
-  ...{ issuer, client_id: clientId, client_secret: clientSecret, scopes: ['openid', 'email'] },
-  ...{ session_secs: 3600, trusted_origins: [] },
+  issuer,
+  client_id: clientId,
+  client_secret: clientSecret,
+  scopes: ['openid', 'email'],
+  session_secs: 3600,
+  trusted_origins: [],
 });
 
 export const operatorsAt = ({ issuer, clientId, clientSecret }: ProviderFacts): Map<string, Provider> =>
@@ -61,15 +69,15 @@ export class Browser {
     this.#driver = driver;
     this.#login = login;
     this.about = {
-      ...{
-        served: {},
-        policy: policyWith(login),
-        routeKey: 'shop',
-        owner: 'account 1',
-        tenant: 'account 1',
-        host: 'shop.example.com',
-      },
-      ...{ scheme: 'https', publicUrl: SHOP_URL, address: '192.0.2.1' },
+      served: {},
+      policy: policyWith(login),
+      routeKey: 'shop',
+      owner: 'account 1',
+      tenant: 'account 1',
+      host: 'shop.example.com',
+      scheme: 'https',
+      publicUrl: SHOP_URL,
+      address: '192.0.2.1',
       ...about,
     };
   }

@@ -63,7 +63,8 @@ it('an operator whose edge it is may hold more than a share, and one of its tunn
 
 it('a visitor that takes too long is told so, and frees what was held; one whose body is whole has all the time of its rules', async () => {
   const bodies = new HeldBodies();
-  const [slow, whole] = [bodies.hold(10, 1000, 'account a'), bodies.hold(10, 1000, 'account a')];
+  const slow = bodies.hold(10, 1000, 'account a');
+  const whole = bodies.hold(10, 1000, 'account a');
   slow.writeBody(...piece('half'));
   slow.tick(1000 + POLICY_HELD_BODY_MS - 1);
   expect([slow.isSettled, bodies.bytes]).toEqual([false, 4]);

@@ -4,8 +4,12 @@ import { LIMITER_SWEEP_MS, LimiterTables, type TokenAbout, type TokenNeed } from
 import { LIMITER_KEYS, LimiterBudget } from './request-limiter.rules.ts';
 
 const needOf = (key: string, list: 'operator' | 'tunnel' = 'tunnel', index = 1): TokenNeed => ({
-  ...{ kind: 'take-token', rule: { list, index, name: null, action: 'rate_limit' } },
-  ...{ key, requests: 2, perSecs: 10, burst: 2 },
+  kind: 'take-token',
+  rule: { list, index, name: null, action: 'rate_limit' },
+  key,
+  requests: 2,
+  perSecs: 10,
+  burst: 2,
 });
 
 const aboutOf = (served: object, routeKey: string, tenant = 'account 1'): TokenAbout => ({ served, routeKey, tenant });
@@ -15,7 +19,8 @@ const isTaken = (event: ReturnType<LimiterTables['take']>): boolean =>
 
 it('each route counts for itself, though their policies are equal; each rule, too', () => {
   const tables = new LimiterTables(new FakeClock());
-  const [a, b] = [{}, {}];
+  const a = {};
+  const b = {};
   expect([1, 2, 3].map(() => isTaken(tables.take(needOf('x'), aboutOf(a, 'a'))))).toEqual([true, true, false]);
   expect(isTaken(tables.take(needOf('x'), aboutOf(b, 'b')))).toBe(true);
   expect(isTaken(tables.take(needOf('x', 'tunnel', 2), aboutOf(a, 'a')))).toBe(true);
@@ -34,7 +39,8 @@ it('who is limited is told how long to wait', async () => {
 
 it('a tunnel that brings another policy begins anew with its own limits, never with the operator’s', () => {
   const tables = new LimiterTables(new FakeClock());
-  const [old, next] = [{}, {}];
+  const old = {};
+  const next = {};
   for (const list of ['operator', 'tunnel'] as const) {
     for (let at = 0; at < 2; at += 1) tables.take(needOf('x', list), aboutOf(old, 'shop'));
   }
@@ -79,7 +85,8 @@ it('on an edge that is full a limit is not begun anew with each sweep', async ()
   const clock = new FakeClock();
   const tables = new LimiterTables(clock, new LimiterBudget(1));
   const slow = (key: string): TokenNeed => ({ ...needOf(key), perSecs: 3600 });
-  const [other, served] = [{}, {}];
+  const other = {};
+  const served = {};
   // All the room there is: from here on keys share the bucket of their rule.
   tables.take(slow('x'), aboutOf(other, 'a'));
   expect([1, 2, 3].map((at) => isTaken(tables.take(slow(`y${at}`), aboutOf(served, 'b'))))).toEqual([
@@ -104,7 +111,8 @@ it('a flood at one tunnel fills no table of the operator’s rules for another t
 
 it('one tenant with many rules takes its share of the keys, and another’s are counted one by one as before', () => {
   const tables = new LimiterTables(new FakeClock(), new LimiterBudget(1000, 250));
-  const [evil, shop] = [aboutOf({}, 'evil', 'account 2'), aboutOf({}, 'shop')];
+  const evil = aboutOf({}, 'evil', 'account 2');
+  const shop = aboutOf({}, 'shop');
   tables.take(needOf('known'), shop);
   for (let rule = 1; rule <= 50; rule += 1) {
     for (let at = 0; at < 100; at += 1) tables.take(needOf(`x${at}`, 'tunnel', rule), evil);

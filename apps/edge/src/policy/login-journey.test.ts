@@ -53,16 +53,15 @@ class Visitor {
     const policy = { login: loginAt(provider), rules: [{ auth: { token_header: 'x-tunnel-token', login: people } }] };
     this.#compiled = compilePolicy(policy, DIGESTS);
     this.#about = {
-      ...{
-        served: this.#compiled,
-        policy,
-        routeKey: host,
-        owner: 'operator',
-        tenant: 'operator tun_a',
-        host,
-        scheme: 'https',
-      },
-      ...{ publicUrl: `https://${host}`, address: '192.0.2.1' },
+      served: this.#compiled,
+      policy,
+      routeKey: host,
+      owner: 'operator',
+      tenant: 'operator tun_a',
+      host,
+      scheme: 'https',
+      publicUrl: `https://${host}`,
+      address: '192.0.2.1',
     };
   }
 
@@ -92,8 +91,16 @@ class Visitor {
     const head = parseRequestHead(`${method} ${path} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`);
     if (head.kind !== 'request') throw new Error('not a request');
     return {
-      ...{ method, path, headers: head.headers, host, authority: host, scheme: 'https', address: '192.0.2.1' },
-      ...{ isUpgrade: head.upgrade !== null, bodyLength: 0, requestId: 'req_1' },
+      method,
+      path,
+      headers: head.headers,
+      host,
+      authority: host,
+      scheme: 'https',
+      address: '192.0.2.1',
+      isUpgrade: head.upgrade !== null,
+      bodyLength: 0,
+      requestId: 'req_1',
     };
   }
 

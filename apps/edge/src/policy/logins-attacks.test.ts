@@ -36,7 +36,10 @@ const bounced = (query: string): URL => {
 it('a code that another tunnel has caught opens nothing: not by the state of one and the challenge of the other', async () => {
   const eve = new Browser(driver, COMPANY);
   const evesTunnel = new Browser(driver, COMPANY, {
-    ...{ served: {}, routeKey: 'evil', owner: 'account 2', host: 'evil.example.com' },
+    served: {},
+    routeKey: 'evil',
+    owner: 'account 2',
+    host: 'evil.example.com',
     publicUrl: 'https://evil.example.com',
   });
   // Eve begins a login at the shop, and has Ann sign in for it with the state of her own tunnel.

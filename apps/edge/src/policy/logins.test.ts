@@ -41,8 +41,12 @@ describe('a login', () => {
     const location = new URL(await ann.locationOf('/deep?x=1'));
     expect(location.origin + location.pathname).toBe(`${provider.issuer}/authorize`);
     expect(Object.fromEntries(location.searchParams)).toMatchObject({
-      ...{ from: 'edge', client_id: 'edge', response_type: 'code', scope: 'openid email' },
-      ...{ redirect_uri: `${SHOP_URL}/.tunnel/callback`, code_challenge_method: 'S256' },
+      from: 'edge',
+      client_id: 'edge',
+      response_type: 'code',
+      scope: 'openid email',
+      redirect_uri: `${SHOP_URL}/.tunnel/callback`,
+      code_challenge_method: 'S256',
       state: expect.stringMatching(/^[0-9a-f]{8}\.[\w-]{22}$/),
       nonce: expect.stringMatching(/^[\w-]{32}$/),
       code_challenge: expect.stringMatching(/^[\w-]{43}$/),
@@ -61,7 +65,8 @@ describe('a login', () => {
 
   it('of two tabs at once ends in both', async () => {
     const ann = browser();
-    const [first, second] = [await ann.locationOf('/one'), await ann.locationOf('/two')];
+    const first = await ann.locationOf('/one');
+    const second = await ann.locationOf('/two');
     expect(ann.pending.size).toBe(2);
     expect(await ann.finish(provider.signIn(second).query)).toMatchObject({ returnPath: '/two' });
     expect(await ann.finish(provider.signIn(first).query)).toMatchObject({ returnPath: '/one' });
@@ -148,7 +153,8 @@ describe('the operator’s provider', () => {
 describe('no login by', () => {
   it('the state of another browser', async () => {
     const shared = driver();
-    const [ann, eve] = [new Browser(shared, loginAt(provider)), new Browser(shared, loginAt(provider))];
+    const ann = new Browser(shared, loginAt(provider));
+    const eve = new Browser(shared, loginAt(provider));
     const { query } = provider.signIn(await eve.locationOf());
     await ann.begin();
     expect(await ann.finish(query)).toMatchObject(STATE);
@@ -175,7 +181,8 @@ describe('no login by', () => {
   });
 
   it('a code that was used', async () => {
-    const [ann, eve] = [browser(), browser()];
+    const ann = browser();
+    const eve = browser();
     const { query } = provider.signIn(await ann.locationOf());
     await ann.finish(query);
     const mine = new URLSearchParams(provider.signIn(await eve.locationOf()).query);
@@ -210,7 +217,8 @@ describe('no login by', () => {
 
   it('a code of another login of the same browser: PKCE and nonce are each login’s own', async () => {
     const ann = browser();
-    const [first, second] = [provider.signIn(await ann.locationOf()), provider.signIn(await ann.locationOf())];
+    const first = provider.signIn(await ann.locationOf());
+    const second = provider.signIn(await ann.locationOf());
     const swapped = new URLSearchParams(first.query);
     swapped.set('code', new URLSearchParams(second.query).get('code') ?? '');
     expect(await ann.finish(`?${swapped.toString()}`)).toMatchObject(STATE);
@@ -376,7 +384,8 @@ describe('a session', () => {
   });
 
   it('outlives a restart, and a change of secrets; not the end of its secret', async () => {
-    const [old, next] = [new Secret('o'.repeat(43)), new Secret('n'.repeat(43))];
+    const old = new Secret('o'.repeat(43));
+    const next = new Secret('n'.repeat(43));
     const ann = await loggedIn({ loginSecrets: [old] });
     expect(await browser({ loginSecrets: [old] }).session(ann.logins)).toMatchObject(ANN);
     expect(await browser({ loginSecrets: [next, old] }).session(ann.logins)).toMatchObject(ANN);

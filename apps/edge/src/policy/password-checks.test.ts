@@ -11,8 +11,11 @@ const RIGHT = { kind: 'password-checked', isRight: true };
 const WRONG = { kind: 'password-checked', isRight: false };
 
 const needOf = (password: string, user = 'ann', hash: string | null = HASH): PasswordNeed => ({
-  ...{ kind: 'check-password', auth: { realm: 'tunnel', users: { ann: HASH } } },
-  ...{ user, password, hash },
+  kind: 'check-password',
+  auth: { realm: 'tunnel', users: { ann: HASH } },
+  user,
+  password,
+  hash,
 });
 
 const ABOUT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1', tenant: 'account 1' };

@@ -116,7 +116,10 @@ export class PasswordChecks {
     let settle: (event: PolicyEvent | Promise<PolicyEvent>) => void = () => {};
     const promise = new Promise<PolicyEvent>((resolve) => (settle = resolve));
     const check: Check = {
-      ...{ key, guessers: new Map([[guesser, 0]]), promise, owner: tenant },
+      key,
+      guessers: new Map([[guesser, 0]]),
+      promise,
+      owner: tenant,
       begin: () => settle(this.#run(need, check).finally(() => this.#ended(check))),
       giveWay: () => {
         this.#checks.delete(key);

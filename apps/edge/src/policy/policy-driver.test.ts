@@ -13,15 +13,15 @@ type DriverNeed = Exclude<PolicyNeed, { kind: 'hold-body' }>;
 
 const LOGIN = { provider: 'nobody', session_secs: 3600, trusted_origins: [] };
 const ABOUT: NeedAbout = {
-  ...{
-    served: {},
-    policy: policyWith(LOGIN),
-    routeKey: 'shop',
-    owner: 'operator',
-    tenant: 'operator tun_a',
-    host: 'shop.example.com',
-  },
-  ...{ scheme: 'https', publicUrl: 'https://shop.example.com', address: '192.0.2.1' },
+  served: {},
+  policy: policyWith(LOGIN),
+  routeKey: 'shop',
+  owner: 'operator',
+  tenant: 'operator tun_a',
+  host: 'shop.example.com',
+  scheme: 'https',
+  publicUrl: 'https://shop.example.com',
+  address: '192.0.2.1',
 };
 const forever = (): AbortController => new AbortController();
 
@@ -47,13 +47,20 @@ const perform = (need: DriverNeed, about: Partial<NeedAbout> = {}): PolicyEvent 
   driver.perform(need, { ...ABOUT, ...about }, forever());
 
 const password = (text: string): DriverNeed => ({
-  ...{ kind: 'check-password', auth: { realm: 'tunnel', users: {} } },
-  ...{ user: 'ann', password: text, hash: '$scrypt$' },
+  kind: 'check-password',
+  auth: { realm: 'tunnel', users: {} },
+  user: 'ann',
+  password: text,
+  hash: '$scrypt$',
 });
 
 const token = (): DriverNeed => ({
-  ...{ kind: 'take-token', rule: { list: 'tunnel', index: 1, name: null, action: 'rate_limit' } },
-  ...{ key: 'x', requests: 1, perSecs: 60, burst: 1 },
+  kind: 'take-token',
+  rule: { list: 'tunnel', index: 1, name: null, action: 'rate_limit' },
+  key: 'x',
+  requests: 1,
+  perSecs: 60,
+  burst: 1,
 });
 
 it('a connection remembers a password that was right, counts it as known, and forgets it with its policy', async () => {

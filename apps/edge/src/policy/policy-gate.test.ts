@@ -18,13 +18,25 @@ const routeWith = (policy: PolicyHolder): Route =>
   }) as unknown as Route;
 
 const field = (name: string, value: string): PolicyRequest['headers'][number] => ({
-  ...{ role: 'ordinary', name, lower: name.toLowerCase(), value, nameLength: name.length },
+  role: 'ordinary',
+  name,
+  lower: name.toLowerCase(),
+  value,
+  nameLength: name.length,
   line: `${name}: ${value}\r\n`,
 });
 
 const request = (path: string, ...headers: PolicyRequest['headers']): PolicyRequest => ({
-  ...{ method: 'GET', path, headers, host: 'web.edge.test', authority: 'web.edge.test:8000', scheme: 'http' },
-  ...{ address: '192.0.2.7', isUpgrade: false, bodyLength: 0, requestId: 'req_1' },
+  method: 'GET',
+  path,
+  headers,
+  host: 'web.edge.test',
+  authority: 'web.edge.test:8000',
+  scheme: 'http',
+  address: '192.0.2.7',
+  isUpgrade: false,
+  bodyLength: 0,
+  requestId: 'req_1',
 });
 
 const inForceAt = (gate: PolicyGate, route: Route): PolicyInForce => gate.inForceAt(route) as PolicyInForce;

@@ -31,7 +31,10 @@ export const createPolicyParts = (
 ): PolicyParts => {
   const operatorPolicy = readOperatorPolicy(config.policy.file);
   const driver = new PolicyDriver({
-    ...{ clock, logger, edgeUrl, operatorPolicy },
+    clock,
+    logger,
+    edgeUrl,
+    operatorPolicy,
     loginSecrets: loadLoginSecrets(config.policy.login_secret_file, dataDir),
     providers: readOperatorProviders(config.policy),
     allowPrivate: arePrivateProvidersAllowed(config),

@@ -160,10 +160,8 @@ describe('a full table', () => {
 
   it('the bound of the edge holds for all limiters together, and closing one makes room', () => {
     const budget = new LimiterBudget(20);
-    const [one, other] = [
-      new RequestLimiter(budget, 'account a', 15),
-      new RequestLimiter(budget, 'account b', 15),
-    ] as const;
+    const one = new RequestLimiter(budget, 'account a', 15);
+    const other = new RequestLimiter(budget, 'account b', 15);
     for (let index = 0; index < 50; index += 1) {
       one.take(`key ${index}`, TEN_A_MINUTE, NOW);
       other.take(`key ${index}`, TEN_A_MINUTE, NOW);
@@ -179,7 +177,8 @@ describe('a full table', () => {
 
   it('idle keys of other rules make room, too', () => {
     const budget = new LimiterBudget(20);
-    const [one, other] = [new RequestLimiter(budget, TENANT), new RequestLimiter(budget, TENANT)] as const;
+    const one = new RequestLimiter(budget, TENANT);
+    const other = new RequestLimiter(budget, TENANT);
     for (let index = 0; index < 20; index += 1) one.take(`key ${index}`, TEN_A_MINUTE, NOW);
     other.take('a', TEN_A_MINUTE, NOW + 60_000);
     expect(other.size).toBe(1);

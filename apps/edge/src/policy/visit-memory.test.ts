@@ -8,7 +8,11 @@ const LOGIN = { provider: 'x', session_secs: 60, trusted_origins: [] };
 const ABOUT = { served: {}, host: 'shop.example.com' };
 
 const password = (text: string, user = 'ann', auth = BASIC): PolicyNeed => ({
-  ...{ kind: 'check-password', auth, user, password: text, hash: '$scrypt$' },
+  kind: 'check-password',
+  auth,
+  user,
+  password: text,
+  hash: '$scrypt$',
 });
 const jwt = (token: string): PolicyNeed => ({ kind: 'verify-jwt', auth: JWT, token });
 const cookie = (...sealed: string[]): PolicyNeed => ({ kind: 'open-cookie', login: LOGIN, sealed });

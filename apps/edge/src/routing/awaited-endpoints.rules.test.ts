@@ -10,11 +10,16 @@ const PORT: LeasedEndpoint = { kind: 'port', transport: 'tcp', port: 20_001 };
 const UNTIL = 30_000;
 
 const alone = (tunnelId: string, endpoint: LeasedEndpoint, owner = ALICE, secretHash = 'alices'): EndpointClaim => ({
-  ...{ tunnelId, endpoint, owner, secretHash },
+  tunnelId,
+  endpoint,
+  owner,
+  secretHash,
   group: null,
 });
 const member = (tunnelId: string, endpoint: LeasedEndpoint, owner = ALICE, keyHash = 'key'): EndpointClaim => ({
-  ...{ tunnelId, endpoint, owner },
+  tunnelId,
+  endpoint,
+  owner,
   secretHash: `of ${tunnelId}`,
   group: { name: 'pool', keyHash },
 });

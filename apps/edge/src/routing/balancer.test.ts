@@ -147,7 +147,8 @@ describe('a group', () => {
     const group = newGroup();
     join(group, 'a');
     join(group, 'b');
-    const [one, two] = [new Lease(), new Lease()];
+    const one = new Lease();
+    const two = new Lease();
     balancer.acquire(one, group);
     balancer.acquire(two, group);
     const member = one.member;

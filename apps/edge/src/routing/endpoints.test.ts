@@ -33,7 +33,9 @@ const setUp = (options: { readonly to?: number; readonly outside?: readonly numb
     rangeKey: 'tcp_port_range',
     range: { from: 1, to: options.to ?? 3 },
     accountShare: 1,
-    ...{ listeners, clock, random: () => 0 },
+    listeners,
+    clock,
+    random: () => 0,
   });
   const letGo = (): void => {
     for (const finish of closing.splice(0)) finish();

@@ -22,7 +22,11 @@ const add = (
 ): TunnelGroup<GroupMember> => {
   const { stamp: policyStamp, ...rest } = facts;
   const group = new TunnelGroup<GroupMember>({
-    ...{ groupId: facts.name, keyHash: KEY, label: facts.name, policy: null, policyStamp },
+    groupId: facts.name,
+    keyHash: KEY,
+    label: facts.name,
+    policy: null,
+    policyStamp,
     ...rest,
   });
   const owner = facts.owner ?? ALICE;

@@ -30,7 +30,8 @@ it('each request of a connection goes where its own Host says, whatever the one 
     const decision = router.route(from, headFor(host));
     return 'route' in decision ? decision.route : 'none';
   };
-  const [one, two] = [routes.get('one'), routes.get('two')];
+  const one = routes.get('one');
+  const two = routes.get('two');
   expect(connection).toMatchObject({ address: '203.0.113.7', scheme: 'http', isProxy: false });
   const asked = [
     'one.edge.test',
@@ -240,9 +241,12 @@ describe('an own domain', () => {
 });
 
 it("the platform's host is one route more: before names of tunnels, behind the paths of clients", () => {
-  const [shop, platform] = [{ name: 'shop' } as unknown as Route, { name: 'platform' } as unknown as Route];
+  const shop = { name: 'shop' } as unknown as Route;
+  const platform = { name: 'platform' } as unknown as Route;
   const given = {
-    ...{ domain: 'edge.test', trustedProxies: [], takesClients: true },
+    domain: 'edge.test',
+    trustedProxies: [],
+    takesClients: true,
     tunnels: { at: ({ kind }: { kind: string }) => (kind === 'name' ? shop : undefined) },
     ...nobodyAway,
     platform: { isAt: (host: string) => host === 'console.edge.test', route: platform as never },

@@ -56,7 +56,8 @@ it('tells when an id begins and ends, and nothing when a successor has it', () =
     tunnelRemoved: ({ tunnelId }: Tunnel) => void told.push(`-${tunnelId}`),
   };
   const table = new Registry([watcher]);
-  const [before, after] = [tunnel('a', 1), tunnel('a', 1)];
+  const before = tunnel('a', 1);
+  const after = tunnel('a', 1);
   table.add(before);
   table.add(after);
   table.remove(before);

@@ -151,7 +151,8 @@ describe('a service of this machine', () => {
     });
     const upstream = upstreamTo(port);
     const stream = await open(upstream);
-    const [first, second] = [reader(), reader()];
+    const first = reader();
+    const second = reader();
     stream.read(first);
     write(stream, 'one');
     await eventually(() => expect(first.seen.text).toBe('one'));

@@ -189,7 +189,8 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
 
     it('waits for no carrier for ever, and for none once the stream is reset', async () => {
       await set.loseCarriers();
-      const [waited, left] = [open(), open()];
+      const waited = open();
+      const left = open();
       left.pending?.reset(UNWANTED);
       await set.pass(LONG_MS);
       await eventually(() => expect(waited.answer.refused.map(({ code }) => code)).toEqual(['carrier-lost']));
@@ -202,7 +203,8 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
         offers += 1;
         if (offers === 1) stream.accept();
       };
-      const [first, second] = [open(), open()];
+      const first = open();
+      const second = open();
       await eventually(() => expect([first.answer.count + second.answer.count, offers]).toEqual([1, 2]));
       const joined = first.answer.opened[0] ?? second.answer.opened[0];
       const outcome = readAll(joined as UpstreamStream).then(
@@ -272,7 +274,8 @@ export const clientUpstreamConformance = (name: string, create: () => Promise<Cl
     });
 
     it('gives up on a client that never answers a flow, and says nothing of one that was reset before', async () => {
-      const [waited, left] = [openFlow(), openFlow()];
+      const waited = openFlow();
+      const left = openFlow();
       left.stream?.reset(UNWANTED);
       await set.pass(LONG_MS);
       await eventually(() => expect([waited.answer.refused.length, set.liveStreams]).toEqual([1, 0]));

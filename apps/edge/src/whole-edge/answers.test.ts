@@ -97,8 +97,14 @@ it('a request to a stopped service is told with the id that the edge keeps it un
   const event = await firstAnswered();
   const [kept] = await captures(tunnel.tunnelId);
   expect(event).toMatchObject({
-    ...{ id: kept?.id, tunnel, method: 'POST', path: '/hook?page=1&token=…', replayOf: null },
-    ...{ status: 502, code: 'LOCAL_UNREACHABLE', rule: null },
+    id: kept?.id,
+    tunnel,
+    method: 'POST',
+    path: '/hook?page=1&token=…',
+    replayOf: null,
+    status: 502,
+    code: 'LOCAL_UNREACHABLE',
+    rule: null,
   });
   expect(Math.abs(event.at - Date.parse(kept?.at ?? ''))).toBeLessThan(1000);
   expect([kept?.replayable, kept?.error]).toEqual([true, 'LOCAL_UNREACHABLE']);
@@ -149,7 +155,8 @@ it('the visitor reads the id that captures and client have, on the page, in JSON
         .once('error', reject)
         .end();
     });
-  const [page, json] = [await read('/', 'text/html'), await read('/', 'application/json')];
+  const page = await read('/', 'text/html');
+  const json = await read('/', 'application/json');
   const denied = await read('/admin/x', 'text/html');
   const kept = (await captures(tunnel.tunnelId)).map(({ id }) => id);
   expect([denied.id, json.id, page.id]).toEqual(kept);
@@ -167,7 +174,8 @@ it('in a group every member is told, under one id', async () => {
   const tunnel = await client.open({ ...spec, ...group });
   const member = await other.open({ ...spec, ...group });
   expect(await visit(tunnel, '/admin/x')).toBe(403);
-  const [ours, theirs] = [await firstAnswered(), await firstAnswered(ofOthers)];
+  const ours = await firstAnswered();
+  const theirs = await firstAnswered(ofOthers);
   expect([ours.tunnel, theirs.tunnel]).toEqual([tunnel, member]);
   expect(ours.id).toBe(theirs.id);
   for (const { tunnelId } of [tunnel, member]) expect((await captures(tunnelId))[0]?.id).toBe(ours.id);
@@ -191,7 +199,8 @@ const flood = ({ publicUrl }: Tunnel, count: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connectTcp(edge.addresses.http.port, '127.0.0.1');
     const start = 'HTTP/1.1 403 ';
-    let [heads, rest] = [0, ''];
+    let heads = 0;
+    let rest = '';
     socket.setEncoding('latin1');
     socket.on('data', (piece: string) => {
       const text = rest + piece;

@@ -136,15 +136,21 @@ export class GuardStage {
   private constructor(directory: TemporaryDirectory) {
     this.#directory = directory;
     const { cert, key } = testCertificate();
-    const [cert_path, key_path] = [join(directory.path, 'cert.pem'), join(directory.path, 'key.pem')];
+    const cert_path = join(directory.path, 'cert.pem');
+    const key_path = join(directory.path, 'key.pem');
     writeFileSync(cert_path, cert);
     writeFileSync(key_path, key);
     const config = loadServerConfig({
       env: {},
       overrides: {
         server: {
-          ...{ control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, https_port: 0 },
-          ...{ domain: 'localhost', plain_http: 'proxy' },
+          control_port: 0,
+          api_port: 0,
+          metrics_port: 0,
+          http_port: 0,
+          https_port: 0,
+          domain: 'localhost',
+          plain_http: 'proxy',
         },
         limits: { tcp_port_range: [31_100, 31_999] },
         tls: { cert_path, key_path },
@@ -252,8 +258,11 @@ export class GuardStage {
 
   dialTls(alpn: 'h2' | 'http/1.1', servername = 'web.localhost'): tls.TLSSocket {
     const socket = tls.connect({
-      ...{ host: '127.0.0.1', port: this.edge.addresses.https?.port ?? 0, servername },
-      ...{ ALPNProtocols: [alpn], rejectUnauthorized: false },
+      host: '127.0.0.1',
+      port: this.edge.addresses.https?.port ?? 0,
+      servername,
+      ALPNProtocols: [alpn],
+      rejectUnauthorized: false,
     });
     socket.on('error', () => {});
     return socket;

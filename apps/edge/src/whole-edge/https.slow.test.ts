@@ -33,7 +33,12 @@ const makeEdge = (server: object = {}): Edge => {
     env: {},
     overrides: {
       server: {
-        ...{ control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, https_port: 0, domain: 'edge.test' },
+        control_port: 0,
+        api_port: 0,
+        metrics_port: 0,
+        http_port: 0,
+        https_port: 0,
+        domain: 'edge.test',
         ...server,
       },
       tls: { cert_path: join(directory.path, 'cert.pem'), key_path: join(directory.path, 'key.pem') },

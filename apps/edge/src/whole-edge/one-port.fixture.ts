@@ -35,7 +35,8 @@ export const openOnePort = async ({
   tls = true,
 }: StageOptions = {}): Promise<OnePortStage> => {
   const directory = await temporaryDirectory();
-  const [cert_path, key_path] = [join(directory.path, 'cert.pem'), join(directory.path, 'key.pem')];
+  const cert_path = join(directory.path, 'cert.pem');
+  const key_path = join(directory.path, 'key.pem');
   const { cert, key } = testCertificate();
   await Promise.all([writeFile(cert_path, cert), writeFile(key_path, key)]);
   const ports = { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, https_port: 0 };

@@ -26,7 +26,10 @@ const startEdge = async (): Promise<Edge> => {
   const server = { control_port: 0, api_port: 0, metrics_port: 0, http_port: 0, domain: 'edge.test' };
   const config = loadServerConfig({ env: {}, overrides: { server, auth: { keys } } });
   const edge = createEdge(config, {
-    ...{ clock: systemClock, logger, adminToken: new Secret('admin'), dataDir: folder.path },
+    clock: systemClock,
+    logger,
+    adminToken: new Secret('admin'),
+    dataDir: folder.path,
   });
   edges.push(edge);
   await edge.start();
@@ -44,15 +47,20 @@ const api = async (edge: Edge, path: string, method = 'GET'): Promise<unknown> =
 
 it('shows its p2p tunnels, their peers and what was relayed; DELETE of one ends joins and relays at once', async () => {
   const edge = await startEdge();
-  const [publisher, subscriber] = [await enter(edge), await enter(edge)];
+  const publisher = await enter(edge);
+  const subscriber = await enter(edge);
   const { tunnel_id } = await publisher.publish();
   const peerId = await subscriber.connect();
   const { near, nearReads, farReads } = await openRelay(subscriber, publisher, peerId);
   near.write(Buffer.from('hello'), 0, 5, false);
   await eventually(() => expect(farReads.bytes).toBe(5));
   expect(await api(edge, `/api/tunnels/${tunnel_id}`)).toMatchObject({
-    ...{ protocol: 'p2p', label: 'office-db', public_url: 'p2p://office-db', assigned_port: null },
-    ...{ request_count: 1, bytes_proxied: 5 },
+    protocol: 'p2p',
+    label: 'office-db',
+    public_url: 'p2p://office-db',
+    assigned_port: null,
+    request_count: 1,
+    bytes_proxied: 5,
   });
   expect(await api(edge, `/api/tunnels/${tunnel_id}/peers`)).toMatchObject({ peers: [{ relayed_bytes: 5 }], total: 1 });
   const metrics = await (await fetch(`http://127.0.0.1:${edge.addresses.metrics.port}/metrics`)).text();
@@ -74,7 +82,8 @@ it('shows its p2p tunnels, their peers and what was relayed; DELETE of one ends 
 
 it('ends without a word on joins; after its restart the publisher has its name, and the subscriber is listed again', async () => {
   const first = await startEdge();
-  const [publisher, subscriber] = [await enter(first), await enter(first)];
+  const publisher = await enter(first);
+  const subscriber = await enter(first);
   await publisher.publish();
   const peerId = await subscriber.connect();
   const { nearReads } = await openRelay(subscriber, publisher, peerId);

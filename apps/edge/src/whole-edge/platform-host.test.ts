@@ -55,7 +55,9 @@ const start = async (server: object, more: object): Promise<Edge> => {
   });
   const { port } = platform.address() as AddressInfo;
   const edge = createEdge(config, {
-    ...{ clock: systemClock, logger, adminToken: new Secret('admin') },
+    clock: systemClock,
+    logger,
+    adminToken: new Secret('admin'),
     platformAt: { host: '127.0.0.1', port, secret: new Secret(SECRET) },
   });
   edges.push(edge);
@@ -159,7 +161,8 @@ describe("the platform's host", () => {
 
 describe("the platform's host over TLS", () => {
   const startSecure = async (): Promise<{ https: number; http: number }> => {
-    const [https, http] = [await freePort(), await freePort()];
+    const https = await freePort();
+    const http = await freePort();
     const tls = { cert_path: tlsFile('cert.pem'), key_path: tlsFile('key.pem') };
     const public_url = `https://localhost:${https}`;
     await start({ https_port: https, http_port: http, domain: 'localhost' }, { tls, platform: { public_url } });

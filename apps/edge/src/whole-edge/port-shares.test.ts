@@ -28,7 +28,10 @@ const startEdge = async (reserved: readonly string[]): Promise<void> => {
   const limits = { tcp_port_range: [from, from + SIZE - 1] as [number, number] };
   const config = loadServerConfig({ env: {}, overrides: { server, auth: { keys }, limits } });
   edge = createEdge(config, {
-    ...{ clock: systemClock, logger, adminToken: new Secret('admin'), dataDir: folder.path },
+    clock: systemClock,
+    logger,
+    adminToken: new Secret('admin'),
+    dataDir: folder.path,
   });
   await edge.start();
 };

@@ -50,7 +50,8 @@ it('says so when the tables are of a newer version, and leaves them as they are'
 });
 
 it('gives each test a database of its own', async () => {
-  const [one, two] = [await open(), await open()];
+  const one = await open();
+  const two = await open();
   await one.db.insertInto('audit_log').values({ actor: 'operator', action: 'tried' }).execute();
   expect(await one.db.selectFrom('audit_log').select('action').execute()).toEqual([{ action: 'tried' }]);
   expect(await two.db.selectFrom('audit_log').select('action').execute()).toEqual([]);

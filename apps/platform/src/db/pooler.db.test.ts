@@ -53,7 +53,8 @@ it('limits of statements hold in each transaction, and stay behind with no conne
 });
 
 it('is noticed with the first connection', async () => {
-  const [pooled, direct] = [open(), open({ url: database.directUrl })];
+  const pooled = open();
+  const direct = open({ url: database.directUrl });
   expect([pooled.isPooled, direct.isPooled]).toEqual([false, false]);
   await Promise.all([limits.execute(pooled.db), limits.execute(direct.db)]);
   expect([pooled.isPooled, direct.isPooled]).toEqual([true, false]);

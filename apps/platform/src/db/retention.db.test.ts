@@ -228,7 +228,8 @@ describe('connected apps', () => {
   };
   const left = async () => {
     const { db } = fixture;
-    const [requests, tokens] = [db.selectFrom('oauth_requests'), db.selectFrom('oauth_refresh_tokens')];
+    const requests = db.selectFrom('oauth_requests');
+    const tokens = db.selectFrom('oauth_refresh_tokens');
     return {
       requests: (await requests.select('id').execute()).map(({ id }) => id),
       tokens: (await tokens.select('token_hash').execute()).map(({ token_hash }) => token_hash),

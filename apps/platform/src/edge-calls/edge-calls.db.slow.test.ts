@@ -184,18 +184,27 @@ describe('asking all regions for pools', () => {
 
 it('asks for living tunnels only where the account has one, and goes without an edge that fails', async () => {
   const tunnel: EdgeTunnel = {
-    ...{ tunnel_id: 'tun_1', session_id: 'ses_1', name: 'web', protocol: 'http', label: 'web', region_id: 'eu' },
-    ...{ public_url: 'http://web.t.example', assigned_port: null, group: null, healthy: true, client_addr: '::1:5' },
-    ...{ request_count: 0, bytes_proxied: 0, connected_since: new Date(0).toISOString() },
+    tunnel_id: 'tun_1',
+    session_id: 'ses_1',
+    name: 'web',
+    protocol: 'http',
+    label: 'web',
+    region_id: 'eu',
+    public_url: 'http://web.t.example',
+    assigned_port: null,
+    group: null,
+    healthy: true,
+    client_addr: '::1:5',
+    request_count: 0,
+    bytes_proxied: 0,
+    connected_since: new Date(0).toISOString(),
   };
   const asked: unknown[] = [];
-  const [here, broken] = [
-    await startEdge('eu', (request, response) => {
-      asked.push([request.url, request.headers['x-tunnel-account']]);
-      json([tunnel])(request, response);
-    }),
-    await startEdge('us', json({ error: 'no' }, 500)),
-  ];
+  const here = await startEdge('eu', (request, response) => {
+    asked.push([request.url, request.headers['x-tunnel-account']]);
+    json([tunnel])(request, response);
+  });
+  const broken = await startEdge('us', json({ error: 'no' }, 500));
   await startEdge('asia', () => asked.push('asia'));
   for (const [index, edge] of [here, broken].entries()) {
     const question = questionOf(edge, account, { tunnel_id: `tun_${index + 1}` });

@@ -45,7 +45,9 @@ describe('a name that is over', () => {
     expect(await nameOf(fixture, 'shop')).toMatchObject({ state: 'held' });
     await runAt(32 * DAY_MS);
     expect(await nameOf(fixture, 'shop')).toMatchObject({
-      ...{ state: 'released', group_key_hash: null, released_at: new Date(NOON + 30 * DAY_MS) },
+      state: 'released',
+      group_key_hash: null,
+      released_at: new Date(NOON + 30 * DAY_MS),
     });
     await runAt(37 * DAY_MS - 1);
     expect(await nameOf(fixture, 'shop')).toBeDefined();
@@ -60,7 +62,8 @@ describe('a name that is over', () => {
     expect(await nameOf(fixture, 'brisk-otter')).toMatchObject({ state: 'held' });
     await runAt(3 * DAY_MS);
     expect(await nameOf(fixture, 'brisk-otter')).toMatchObject({
-      ...{ state: 'released', released_at: new Date(NOON + DAY_MS) },
+      state: 'released',
+      released_at: new Date(NOON + DAY_MS),
     });
   });
 

@@ -40,7 +40,8 @@ let journals = 0;
 /** Opens a tunnel that has carried so much, as an edge tells it. */
 const carry = async (account: Account, bytes: number, at = NOON): Promise<string> => {
   journals += 1;
-  const [journal_id, id] = [`jrn_${journals}`, `tun_${journals}`];
+  const journal_id = `jrn_${journals}`;
+  const id = `tun_${journals}`;
   const usage = { kind: 'usage', tunnel_id: id, requests: 1, bytes, at } as const;
   const records = [openedOf(edge, account, id, at), usage];
   await storeRecords(fixture, edge.actor, { run_id: edge.runId, journal_id, first: 1, records });
@@ -115,11 +116,9 @@ describe('tunnels of an account over its cap', () => {
   });
 
   it('are left alone when there are none, when the cap is above, and in the next month', async () => {
-    const [idle, under, next] = [
-      await addBilledAccount(fixture.db, { capCents: 1 }),
-      await addBilledAccount(fixture.db, { capCents: 101 }),
-      await addBilledAccount(fixture.db, { capCents: 1 }),
-    ];
+    const idle = await addBilledAccount(fixture.db, { capCents: 1 });
+    const under = await addBilledAccount(fixture.db, { capCents: 101 });
+    const next = await addBilledAccount(fixture.db, { capCents: 1 });
     await setMetered(fixture.db, idle.accountId, 5 * CENT);
     await carry(under, 100 * CENT);
     await carry(next, CENT);

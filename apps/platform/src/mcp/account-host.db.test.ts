@@ -58,21 +58,39 @@ const connectOld = async (bearer: string): Promise<OldClient> => {
 };
 
 const LIVING: EdgeTunnel = {
-  ...{ tunnel_id: 'tun_a', session_id: 'ses_1', name: 'web', protocol: 'http', label: 'web', region_id: 'local' },
-  ...{
-    public_url: 'http://web.localhost:8000',
-    assigned_port: null,
-    group: null,
-    healthy: true,
-    client_addr: '127.0.0.1:5',
-  },
-  ...{ request_count: 3, bytes_proxied: 99, connected_since: '2030-06-15T12:00:00.000Z' },
+  tunnel_id: 'tun_a',
+  session_id: 'ses_1',
+  name: 'web',
+  protocol: 'http',
+  label: 'web',
+  region_id: 'local',
+  public_url: 'http://web.localhost:8000',
+  assigned_port: null,
+  group: null,
+  healthy: true,
+  client_addr: '127.0.0.1:5',
+  request_count: 3,
+  bytes_proxied: 99,
+  connected_since: '2030-06-15T12:00:00.000Z',
 };
 
 const CAPTURED: CapturedRequest = {
-  ...{ id: 'req_1', tunnel_id: 'tun_a', at: '2030-06-15T12:00:00.000Z', method: 'POST', path: '/hook', status: 200 },
-  ...{ duration_ms: 3, request_headers: {}, response_headers: {}, request_size: 2, response_size: 0 },
-  ...{ request_body: '{}', response_body: null, aborted: false, error: null, replayable: true },
+  id: 'req_1',
+  tunnel_id: 'tun_a',
+  at: '2030-06-15T12:00:00.000Z',
+  method: 'POST',
+  path: '/hook',
+  status: 200,
+  duration_ms: 3,
+  request_headers: {},
+  response_headers: {},
+  request_size: 2,
+  response_size: 0,
+  request_body: '{}',
+  response_body: null,
+  aborted: false,
+  error: null,
+  replayable: true,
 };
 
 interface Told {
@@ -89,14 +107,17 @@ const told = async (tool: string, args: Record<string, unknown> = {}, bearer = m
 
 describe('clients', () => {
   it('of 2026 and of 2025 see the same tools and get the same results, by key', async () => {
-    const [modern, old] = [await connectModern(mcp.keys.alice), await connectOld(mcp.keys.alice)];
+    const modern = await connectModern(mcp.keys.alice);
+    const old = await connectOld(mcp.keys.alice);
     expect([modern.getNegotiatedProtocolVersion()]).toEqual(['2026-07-28']);
-    const [listed, listedToOld] = [await modern.listTools(), await old.listTools()];
+    const listed = await modern.listTools();
+    const listedToOld = await old.listTools();
     expect(listed.tools.map(({ name }) => name)).toEqual(NAMES);
     expect(listedToOld.tools).toEqual(listed.tools);
     mcp.edges.answer = [LIVING];
     const call = { name: 'list_tunnels', arguments: {} };
-    const [shown, shownToOld] = [await modern.callTool(call), await old.callTool(call)];
+    const shown = await modern.callTool(call);
+    const shownToOld = await old.callTool(call);
     expect(shown.structuredContent).toEqual({ tunnels: [LIVING], truncated: false });
     expect([shownToOld.structuredContent, shownToOld.content]).toEqual([shown.structuredContent, shown.content]);
   });
@@ -173,7 +194,10 @@ describe('tools', () => {
     const { structuredContent } = await told('get_status');
     expect(structuredContent).toMatchObject({
       account: { email: 'alice@example.com', status: 'active' },
-      ...{ plan: 'free', limits: { tunnels: 3, calls_per_minute: 120 }, active_tunnels: 1, regions: [] },
+      plan: 'free',
+      limits: { tunnels: 3, calls_per_minute: 120 },
+      active_tunnels: 1,
+      regions: [],
       access: { kind: 'api_key', scopes: [...SCOPES] },
     });
     const keys = await told('list_keys');
@@ -205,8 +229,12 @@ describe('tools', () => {
       {
         actor,
         details: {
-          ...{ tool: 'replay_request', tunnel_id: 'tun_a', request_id: 'req_1' },
-          ...{ by: 'connected_app', grant_id: 'grant', client_id: 'https://host.example/app' },
+          tool: 'replay_request',
+          tunnel_id: 'tun_a',
+          request_id: 'req_1',
+          by: 'connected_app',
+          grant_id: 'grant',
+          client_id: 'https://host.example/app',
         },
       },
       { actor, details: { tool: 'close_tunnel', tunnel_id: 'tun_a', by: 'api_key' } },

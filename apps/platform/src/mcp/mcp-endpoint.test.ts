@@ -35,13 +35,12 @@ const open = () => {
     },
   } as Partial<ToolHost> as ToolHost;
   const endpoint = new McpEndpoint({
-    ...{
-      clock,
-      logger: createLogger({ format: 'json', level: 'silent' }),
-      version: '1.0.0',
-      callsPerMinute: 1000,
-    },
-    ...{ hostFor: () => host, onCall: () => {} },
+    clock,
+    logger: createLogger({ format: 'json', level: 'silent' }),
+    version: '1.0.0',
+    callsPerMinute: 1000,
+    hostFor: () => host,
+    onCall: () => {},
   });
   const ask = (method: string, params: object, { leaves = false } = {}): Promise<Response> => {
     const message = { jsonrpc: '2.0', id: 1, method, params };
@@ -56,7 +55,10 @@ const open = () => {
     if (leaves) gone.abort();
     const request = new Request('http://127.0.0.1/mcp', {
       // Read already.
-      ...{ method: 'POST', headers, body: '{}', signal: gone.signal },
+      method: 'POST',
+      headers,
+      body: '{}',
+      signal: gone.signal,
     });
     const onOver = (run: () => void): void => {
       if (leaves) run();

@@ -127,7 +127,9 @@ export class McpEndpoint {
     const { clock, version, hostFor, onCall } = this.#deps;
     const caller = authInfo?.extra?.['caller'] as McpCaller;
     return createToolServer(hostFor(caller), {
-      ...{ version, clock, scopes: caller.scopes },
+      version,
+      clock,
+      scopes: caller.scopes,
       onCall: ({ tool, outcome }) => onCall(tool, outcome),
     });
   }

@@ -57,12 +57,17 @@ export const openMcp = async (): Promise<McpFixture> => {
     metrics = new PlatformMetrics({ db, clock, admission, ordering: null });
     const counts = metrics;
     const endpoint = new McpEndpoint({
-      ...{ clock, logger, version, callsPerMinute: CALLS_PER_MINUTE },
+      clock,
+      logger,
+      version,
+      callsPerMinute: CALLS_PER_MINUTE,
       hostFor: (caller) => new AccountHost({ ...deps, users: new UserCache(deps) }, caller),
       onCall: (tool, outcome) => counts.countMcpCall(tool, outcome),
     });
     addMcpRoutes(app, {
-      ...{ settings, endpoint, port: () => port() },
+      settings,
+      endpoint,
+      port: () => port(),
       keys: new KnownKeys({ ...deps, keyUses: new KeyUses({ db, clock, logger }) }),
       admission: {
         networkOf: (address) => ({ kind: 'network', id: address }),
@@ -95,7 +100,10 @@ export const openMcp = async (): Promise<McpFixture> => {
     });
   return {
     ...fixture,
-    ...{ url, tokens, post, lookUps },
+    url,
+    tokens,
+    post,
+    lookUps,
     metrics: metrics as unknown as PlatformMetrics,
     keys: { alice: (await newKey(alice)).token, bob: (await newKey(bob)).token },
     giveToken: (token, scopes, actor = alice) => {

@@ -9,16 +9,32 @@ const NOW = Date.UTC(2030, 0, 1);
 const HOUR = 3_600_000;
 const iso = (ms: number): string => new Date(NOW + ms).toISOString();
 const VALID = {
-  ...{ names: ['tunnels.test', '*.tunnels.test'], source: 'acme' as const, state: 'valid' as const, issuer: 'Test CA' },
-  ...{ not_before: iso(-24 * HOUR), not_after: iso(89 * 24 * HOUR), renew_at: iso(30 * HOUR), last_error: null },
+  names: ['tunnels.test', '*.tunnels.test'],
+  source: 'acme' as const,
+  state: 'valid' as const,
+  issuer: 'Test CA',
+  not_before: iso(-24 * HOUR),
+  not_after: iso(89 * 24 * HOUR),
+  renew_at: iso(30 * HOUR),
+  last_error: null,
 };
 const FAILING = {
-  ...{ ...VALID, names: ['shop.example'], state: 'failing' as const, last_error: 'shop.example was not validated' },
-  ...{ not_after: iso(90 * 60_000), renew_at: iso(-1) },
+  ...VALID,
+  names: ['shop.example'],
+  state: 'failing' as const,
+  last_error: 'shop.example was not validated',
+  not_after: iso(90 * 60_000),
+  renew_at: iso(-1),
 };
 const NONE = {
-  ...{ names: ['new.example'], source: 'acme' as const, state: 'none' as const, issuer: null, last_error: null },
-  ...{ not_before: null, not_after: null, renew_at: null },
+  names: ['new.example'],
+  source: 'acme' as const,
+  state: 'none' as const,
+  issuer: null,
+  last_error: null,
+  not_before: null,
+  not_after: null,
+  renew_at: null,
 };
 
 it('is a table for people', () => {

@@ -47,8 +47,11 @@ describe('--public', () => {
   it('stands for the keys of a public installation, with or without a file', () => {
     const config = load(['--public', 'Tunnels.Example.COM.', '--acme-email', 'admin@example.com']);
     expect(config.server).toMatchObject({
-      ...{ host: '0.0.0.0', api_host: '127.0.0.1', domain: 'tunnels.example.com' },
-      ...{ http_port: 80, https_port: 443 },
+      host: '0.0.0.0',
+      api_host: '127.0.0.1',
+      domain: 'tunnels.example.com',
+      http_port: 80,
+      https_port: 443,
     });
     expect(config.acme).toMatchObject({ enabled: true, email: 'admin@example.com', dns: 'builtin' });
     expect(config.platform).toMatchObject({ public_url: 'https://tunnels.example.com', host: '127.0.0.1' });

@@ -31,7 +31,8 @@ type PortRange = readonly [from: number, to: number];
 const udpPorts = ({ limits }: ServerConfig, systemPorts: PortRange | null): string[] => {
   const [from, to] = limits.udp_port_range;
   if (systemPorts === null || to < systemPorts[0] || from > systemPorts[1]) return [];
-  const [own, system] = [`${from}-${to}`, systemPorts.join('-')];
+  const own = `${from}-${to}`;
+  const system = systemPorts.join('-');
   return [
     `warning: limits.udp_port_range (${own}) overlaps the ports that the system gives to outgoing connections (${system}, net.ipv4.ip_local_port_range): datagrams can be lost; set one of them apart`,
   ];

@@ -12,7 +12,12 @@ afterEach(() => dir.close());
 
 const NOON = Date.UTC(2030, 0, 1, 12);
 const crash: Crash = {
-  ...{ part: 'edge', version: '1.2.3', uptimeMs: 61_500, error: null, exitCode: null, signal: 'SIGKILL' },
+  part: 'edge',
+  version: '1.2.3',
+  uptimeMs: 61_500,
+  error: null,
+  exitCode: null,
+  signal: 'SIGKILL',
   counters: { sessions: 3 },
 };
 const read = (file: string | null): Record<string, unknown> =>
@@ -22,8 +27,15 @@ it('says which part ended, how, after how long, and how busy it was', () => {
   const file = writeCrash(dir.path, crash, NOON);
   expect(file).toBe(join(dir.path, 'crashes', '2030-01-01T12-00-00.000Z.json'));
   expect(read(file)).toEqual({
-    ...{ time: '2030-01-01T12:00:00.000Z', part: 'edge', version: '1.2.3', uptime_secs: 61.5 },
-    ...{ exit_code: null, signal: 'SIGKILL', error: null, counters: { sessions: 3 }, output: null },
+    time: '2030-01-01T12:00:00.000Z',
+    part: 'edge',
+    version: '1.2.3',
+    uptime_secs: 61.5,
+    exit_code: null,
+    signal: 'SIGKILL',
+    error: null,
+    counters: { sessions: 3 },
+    output: null,
   });
   expect(statSync(file ?? '').mode & 0o777).toBe(0o600);
 });

@@ -51,7 +51,8 @@ export const closeSocketFolder = (folder: string, preferred: string): void => {
 
 /** In the form that both our driver and the tools of PostgreSQL understand. */
 export const socketUrl = (socketFolder: string, password: Secret): Secret => {
-  const [host, secret] = [encodeURIComponent(socketFolder), encodeURIComponent(password.reveal())];
+  const host = encodeURIComponent(socketFolder);
+  const secret = encodeURIComponent(password.reveal());
   return new Secret(`postgres:///${DATABASE_NAME}?user=${DATABASE_USER}&password=${secret}&host=${host}`);
 };
 

@@ -34,8 +34,14 @@ class Parent {
 
   constructor({ isThere = true } = {}) {
     const host: ServerHost = {
-      ...{ env: {}, stdout: new PassThrough(), stderr: new PassThrough().resume(), pid: process.pid },
-      ...{ platform: process.platform, workingDir: directory.path, clock: this.clock, signals: new EventEmitter() },
+      env: {},
+      stdout: new PassThrough(),
+      stderr: new PassThrough().resume(),
+      pid: process.pid,
+      platform: process.platform,
+      workingDir: directory.path,
+      clock: this.clock,
+      signals: new EventEmitter(),
       parent: {
         connected: isThere,
         on: (event: string, listener: (message: unknown) => void) => this.#channel.on(event, listener),
@@ -83,9 +89,16 @@ const startMessage = (ports: object = {}): StartPart => {
   const server = { control_port: 0, http_port: 0, api_port: 0, metrics_port: 0, ...ports };
   const config = loadServerConfig({ env: {}, overrides: { server, udp: { ports: [] } } });
   return {
-    ...{ kind: 'start', settings: settingsOf(config), dataDir: directory.path, adminToken: 'token' },
-    ...{ edgeCredential: 'tne_credential', databaseUrl: '', linkPort: 0, platformUrl: 'http://127.0.0.1:1' },
-    ...{ visitorSecret: null, platformAt: null },
+    kind: 'start',
+    settings: settingsOf(config),
+    dataDir: directory.path,
+    adminToken: 'token',
+    edgeCredential: 'tne_credential',
+    databaseUrl: '',
+    linkPort: 0,
+    platformUrl: 'http://127.0.0.1:1',
+    visitorSecret: null,
+    platformAt: null,
   };
 };
 

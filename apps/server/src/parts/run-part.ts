@@ -42,7 +42,10 @@ export const runPart = async (part: PartName, host: ServerHost): Promise<number>
   };
   const config = loadServerConfig({ env: {}, overrides: start.settings });
   const parts = new ServerParts(part, config, {
-    ...{ clock: host.clock, logger, version: VERSION, dataDir: start.dataDir },
+    clock: host.clock,
+    logger,
+    version: VERSION,
+    dataDir: start.dataDir,
     adminToken: new Secret(start.adminToken),
     onMail: (notice) => host.stdout.write(mailText(notice)),
     onMakingDatabase: () => {},
@@ -147,8 +150,10 @@ const describe = ({ edge, platform, simulator }: ServerParts): PartReady => {
     kind: 'ready',
     platform: platform?.stackAddress
       ? {
-          ...{ api: platform.address, link: platform.stackAddress },
-          ...{ simulatorUrl: simulator?.url ?? null, dns: platform.dnsAddress },
+          api: platform.address,
+          link: platform.stackAddress,
+          simulatorUrl: simulator?.url ?? null,
+          dns: platform.dnsAddress,
         }
       : null,
     edge: addresses?.stackApi ? { ...addresses, stackApi: addresses.stackApi } : null,
@@ -167,7 +172,8 @@ class ParentChannel {
     const end = (): void => host.exit(EXIT_UNEXPECTED);
     if (!host.parent.connected) end();
     host.parent.on('disconnect', end);
-    let [toldToStart, toldToStop] = [(_: StartPart): void => {}, (_: Extract<ToPart, { kind: 'stop' }>): void => {}];
+    let toldToStart = (_: StartPart): void => {};
+    let toldToStop = (_: Extract<ToPart, { kind: 'stop' }>): void => {};
     this.start = new Promise((resolve) => {
       toldToStart = resolve;
     });

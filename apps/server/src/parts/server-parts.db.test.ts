@@ -24,7 +24,11 @@ const makeParts = async (billing: object = {}) => {
   const overrides = { database: { url: database.url.reveal() }, platform: { port: 0, billing } };
   const config = loadServerConfig({ env: {}, overrides });
   const parts = new ServerParts('platform', config, {
-    ...{ clock: systemClock, logger, version: '1', dataDir: folder.path, adminToken: new Secret('admin') },
+    clock: systemClock,
+    logger,
+    version: '1',
+    dataDir: folder.path,
+    adminToken: new Secret('admin'),
     onMail: () => {},
     onMakingDatabase: () => {},
   });

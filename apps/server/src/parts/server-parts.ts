@@ -144,7 +144,11 @@ export class ServerParts {
     const { Simulator } = await import('@tunnel/simulator');
     const simulator = new Simulator({
       folder: join(dataDir, 'simulator'),
-      ...{ host: '127.0.0.1', port, portKey: isAlone ? '--port' : 'platform.billing.simulator_port', clock, logger },
+      host: '127.0.0.1',
+      port,
+      portKey: isAlone ? '--port' : 'platform.billing.simulator_port',
+      clock,
+      logger,
       webhookUrl: () => (isAlone ? webhookUrl : (this.#platform?.webhookUrl ?? null)),
     });
     await simulator.start();
@@ -156,8 +160,15 @@ export class ServerParts {
     const simulator = this.#simulator;
     const { createPlatform } = await import('@tunnel/platform');
     const platform = createPlatform(this.#config, {
-      ...{ clock, logger, version, dataDir, adminToken, databaseUrl, onMail },
-      ...{ dashboardFolder: DASHBOARD_FOLDER, viewerFolder: VIEWER_FOLDER },
+      clock,
+      logger,
+      version,
+      dataDir,
+      adminToken,
+      databaseUrl,
+      onMail,
+      dashboardFolder: DASHBOARD_FOLDER,
+      viewerFolder: VIEWER_FOLDER,
       ...(stack === undefined ? {} : { localEdge: localEdgeOf(stack) }),
       ...(simulator === null ? {} : { simulator: accessTo(simulator) }),
     });
@@ -171,11 +182,16 @@ export class ServerParts {
     const { clock, logger, version, dataDir, adminToken, stack } = this.#deps;
     const { createEdge } = await import('@tunnel/edge');
     const edge = createEdge(this.#config, {
-      ...{ clock, logger, version, dataDir, adminToken },
+      clock,
+      logger,
+      version,
+      dataDir,
+      adminToken,
       ...(stack === undefined
         ? {}
         : {
-            ...{ platform: { url: stack.platformUrl, credential: stack.edgeCredential }, restarts: stack.restarts },
+            platform: { url: stack.platformUrl, credential: stack.edgeCredential },
+            restarts: stack.restarts,
             ...platformAtOf(stack),
           }),
     });
@@ -202,7 +218,9 @@ const localEdgeOf = ({
   linkPort,
   visitorSecret,
 }: StackLinks): NonNullable<PlatformDeps['localEdge']> => ({
-  ...{ credential: edgeCredential, url: edgeUrl, callsAtPort: linkPort },
+  credential: edgeCredential,
+  url: edgeUrl,
+  callsAtPort: linkPort,
   ...(visitorSecret === null ? {} : { visitorSecret }),
 });
 

@@ -3,7 +3,8 @@ import { expect, it } from 'vitest';
 import { isBrief, logFormatOf, thisProcess } from './host.ts';
 
 it('log lines are for people at a terminal and JSON elsewhere, unless TUNNEL_LOG says otherwise', () => {
-  const [elsewhere, terminal] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
+  const elsewhere = new PassThrough();
+  const terminal = Object.assign(new PassThrough(), { isTTY: true });
   expect(logFormatOf({ env: {}, stderr: elsewhere })).toBe('json');
   expect(logFormatOf({ env: {}, stderr: terminal })).toBe('human');
   expect(logFormatOf({ env: { TUNNEL_LOG: 'human' }, stderr: elsewhere })).toBe('human');
@@ -12,7 +13,8 @@ it('log lines are for people at a terminal and JSON elsewhere, unless TUNNEL_LOG
 });
 
 it('the first screen is brief only where both outputs are a terminal and nobody asked for more', () => {
-  const [elsewhere, terminal] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })];
+  const elsewhere = new PassThrough();
+  const terminal = Object.assign(new PassThrough(), { isTTY: true });
   expect(isBrief({ stdout: terminal, stderr: terminal }, false)).toBe(true);
   expect(isBrief({ stdout: terminal, stderr: terminal }, true)).toBe(false);
   expect(isBrief({ stdout: elsewhere, stderr: terminal }, false)).toBe(false);

@@ -120,12 +120,10 @@ export const termsLine = async ({ directory, ca_file }: ServerConfig['acme']): P
   const url = new URL(directory);
   try {
     const { status, body } = await requestOnce({
-      ...{
-        url,
-        method: 'GET',
-        headers: { accept: 'application/json', 'user-agent': `tunnel-server/${VERSION}` },
-        addresses: null,
-      },
+      url,
+      method: 'GET',
+      headers: { accept: 'application/json', 'user-agent': `tunnel-server/${VERSION}` },
+      addresses: null,
       maxBytes: WATCH_BOUNDS.DIRECTORY_MAX_BYTES,
       secureContext: () =>
         createSecureContext(ca_file === '' ? {} : { ca: [...rootCertificates, readFileSync(ca_file)] }),

@@ -86,7 +86,11 @@ export const runServer = async (
   try {
     const admin = kind === 'simulator' ? NO_ADMIN : loadAdminToken(config.auth.admin_token, dataDir);
     const running = make({
-      ...{ clock: host.clock, logger, version: VERSION, dataDir, adminToken: admin.token },
+      clock: host.clock,
+      logger,
+      version: VERSION,
+      dataDir,
+      adminToken: admin.token,
       onMail: (notice) => host.stdout.write(mailText(notice)),
       onMakingDatabase: () => (brief ? undefined : logger.info({}, 'starting the embedded database')),
       output: () => {
@@ -96,13 +100,7 @@ export const runServer = async (
     });
     const stop = waitForStop({ kind, running, logger, host, dataDir });
     if (brief) host.stdout.write('Starting the database, the platform and the edge ...\n');
-    try {
-      await running.start();
-    } catch (error) {
-      // Ctrl-C reaches every process of the terminal: a part may die of it before it has learnt to leave that to us.
-      if (stop.isAsked()) return EXIT_OK;
-      throw error;
-    }
+    if (!(await startParts(running, stop))) return EXIT_OK;
     const run = describeRun(running.reach, admin.file, host.pid);
     writeRunFile(dataDir, run);
     const facts = readyFacts(kind, config, { run, dataDir, host, notes });
@@ -128,6 +126,18 @@ export const runServer = async (
   }
 };
 
+/** Returns false if the parts failed because a stop was requested during the start. */
+const startParts = async (running: Running, stop: ReturnType<typeof waitForStop>): Promise<boolean> => {
+  try {
+    await running.start();
+    return true;
+  } catch (error) {
+    // Ctrl-C reaches every process of the terminal: a part may die of it before it has learnt to leave that to us.
+    if (stop.isAsked()) return false;
+    throw error;
+  }
+};
+
 interface Started {
   readonly run: RunFile;
   readonly dataDir: string;
@@ -141,7 +151,9 @@ const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: S
   const here = { dataDir, workingDir: host.workingDir };
   const trust = kind === 'platform' ? [] : trustNotes(config, { ...here, system: host.platform });
   return {
-    ...{ ...here, run, domain: config.server.domain },
+    ...here,
+    run,
+    domain: config.server.domain,
     tcpPortRange: config.limits.tcp_port_range,
     signUp: config.platform.sign_up,
     firstAccount: run.platform_url === null ? null : readFirstAccountLink(dataDir),
@@ -216,7 +228,8 @@ const waitForStop = ({
 };
 
 const simulatorFacts = ({ simulator }: Running, { pid, simulator_url }: RunFile): object => ({
-  ...{ pid, simulator_url },
+  pid,
+  simulator_url,
   secret_key: simulator?.secretKey.reveal(),
   webhook_secret: simulator?.webhookSecret.reveal(),
 });

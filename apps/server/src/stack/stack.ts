@@ -92,7 +92,10 @@ export class Stack {
     const { clock, logger, dataDir, launch = (run) => new PartProcess(run) } = this.#deps;
     const output = this.#deps.output(part);
     return new SupervisedPart({
-      ...{ part, clock, logger, onReady },
+      part,
+      clock,
+      logger,
+      onReady,
       launch: (onMessage) => launch({ part, dataDir, output, onMessage }),
       startMessage: () => this.#startMessage(),
       onEnded: (end) => this.#ended(end),

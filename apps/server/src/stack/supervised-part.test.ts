@@ -128,7 +128,8 @@ it('what cannot start at all says why, and is not tried again', async () => {
 });
 
 it('a first start that ends without a word is told by what it printed, or by how it ended', async () => {
-  const [one, two] = [supervise(), supervise()];
+  const one = supervise();
+  const two = supervise();
   for (const { part } of [one, two]) part.load();
   const starts = [one.part.start(), two.part.start()];
   for (const start of starts) start.catch(() => {});

@@ -6,7 +6,13 @@ import { expect, it } from 'vitest';
 it('the entry loads the library for certificates only when one is needed', async () => {
   const { metafile } = await build({
     entryPoints: [fileURLToPath(new URL('index.ts', import.meta.url))],
-    ...{ bundle: true, write: false, metafile: true, splitting: true, outdir: 'out', format: 'esm', platform: 'node' },
+    bundle: true,
+    write: false,
+    metafile: true,
+    splitting: true,
+    outdir: 'out',
+    format: 'esm',
+    platform: 'node',
     conditions: ['source'],
     external: ['jose', 'zod', 'pino', 'prom-client'],
   });

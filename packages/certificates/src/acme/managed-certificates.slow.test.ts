@@ -82,11 +82,18 @@ const manage = (
     },
   });
   const managed = new ManagedCertificates({
-    ...{ acme: config.acme, dns: config.dns, domain: DOMAIN, host: '127.0.0.1', dataDir: folder.path, store },
+    acme: config.acme,
+    dns: config.dns,
+    domain: DOMAIN,
+    host: '127.0.0.1',
+    dataDir: folder.path,
+    store,
     challengeTargetOf: async (name) => (name === 'shop.example' ? `token7.${ZONE}` : null),
     isPassedThrough: () => false,
     // Between two looks at an order are half a second and more of it.
-    ...{ clock: new FastClock(20), random: Math.random, logger: createLogger({ format: 'json', stream: output() }) },
+    clock: new FastClock(20),
+    random: Math.random,
+    logger: createLogger({ format: 'json', stream: output() }),
     listener: { onIssued: () => {}, onOrder: () => {}, onEnding: () => {} },
     ...options,
   });

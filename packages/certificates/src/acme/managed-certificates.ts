@@ -60,8 +60,18 @@ export class ManagedCertificates {
       acme.dns === 'builtin' ? new DnsResponder({ ...at, domain, lookups: this.#lookups, clock }) : null;
     const eab = acme.eab_kid === '' ? undefined : { kid: acme.eab_kid, hmacKey: acme.eab_hmac_key.reveal() };
     this.#keeper = new CertificateKeeper({
-      ...{ client, store, keys: this.keys, solvers: this.#solvers(), profile: acme.profile, email: acme.email, eab },
-      ...{ clock, random, logger, listener, canTakeWildcards: () => this.canWildcard },
+      client,
+      store,
+      keys: this.keys,
+      solvers: this.#solvers(),
+      profile: acme.profile,
+      email: acme.email,
+      eab,
+      clock,
+      random,
+      logger,
+      listener,
+      canTakeWildcards: () => this.canWildcard,
     });
   }
 
@@ -133,7 +143,11 @@ export class ManagedCertificates {
     if (acme.dns === 'none') return stored;
     const challenges = this.#responder ?? this.#makeHook();
     const dns = createDnsSolver({
-      ...{ challenges, domain, challengeTargetOf, clock, isOpen: () => this.canWildcard },
+      challenges,
+      domain,
+      challengeTargetOf,
+      clock,
+      isOpen: () => this.canWildcard,
       sets: acme.dns === 'exec' ? 'anywhere' : 'zone',
     });
     return [...stored, dns];

@@ -25,7 +25,10 @@ const namesOf = (facts: Partial<CertificateFacts>, keeping = 'ordered'): string[
     .map(({ name }) => name);
 
 const ownDomain = (name: string, given: Partial<CertificateFacts['domains'][number]> = {}) => ({
-  ...{ name, accountId: 'a', wantsCertificate: true, state: 'verified' as const },
+  name,
+  accountId: 'a',
+  wantsCertificate: true,
+  state: 'verified' as const,
   ...given,
 });
 

@@ -33,7 +33,10 @@ beforeEach(async () => {
   const handlers = { onCarrierLost: () => {}, report: rethrow };
   mux = new MuxSession({ role: 'client', budget: processBudget(), clock, capabilities: CAPABILITIES, handlers });
   path = new DatagramPath({
-    ...{ mux, address: '127.0.0.1', clock, report: rethrow },
+    mux,
+    address: '127.0.0.1',
+    clock,
+    report: rethrow,
     onWay: (way) => ways.push(way),
     ownAddresses: () => addresses,
   });
@@ -50,7 +53,9 @@ type Offer = MessageOf<'DatagramPath'>;
 
 /** What an edge with a path says, and that edge's end of it. */
 const makeOffer = (): Offer => {
-  const [id, toEdge, toClient] = [randomBytes(8), randomBytes(32), randomBytes(32)];
+  const id = randomBytes(8);
+  const toEdge = randomBytes(32);
+  const toClient = randomBytes(32);
   const keys = { id, sealing: toClient, opening: toEdge };
   const end = new UdpPath({ keys, follows: true, clock, onDatagram: () => true, report: rethrow });
   edgeEnds.set(id.toString('hex'), end);

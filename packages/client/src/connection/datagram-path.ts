@@ -80,7 +80,10 @@ export class DatagramPath {
     const sealed = this.#offer?.path ?? null;
     if (sealed === null) return onWay(DATAGRAMS_OFF);
     const path: UdpPath = new UdpPath({
-      ...{ keys: keysOf(sealed), follows: false, clock, report },
+      keys: keysOf(sealed),
+      follows: false,
+      clock,
+      report,
       onDatagram: (flow, bytes, start, end) => mux.deliverDatagram(flow, bytes, start, end),
       onChange: () => path === this.#path && onWay(path.way),
       // A NAT that lost its way keeps losing it for the same port.

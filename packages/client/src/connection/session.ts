@@ -118,7 +118,10 @@ export class Session {
     });
     this.#keeper = this.#makeKeeper();
     this.#datagramPath = new DatagramPath({
-      ...{ mux: this.#mux, address: deps.link.remoteAddress, clock, report: deps.report },
+      mux: this.#mux,
+      address: deps.link.remoteAddress,
+      clock,
+      report: deps.report,
       onWay: (way) => deps.handlers.onDatagramWay(way),
     });
   }

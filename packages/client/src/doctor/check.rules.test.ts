@@ -13,7 +13,12 @@ import {
 } from './check.rules.ts';
 
 const check = (id: CheckId, status: Finding['status']): Check => ({
-  ...{ id, title: titleOf(id), status, detail: '', hint: '', ms: 0 },
+  id,
+  title: titleOf(id),
+  status,
+  detail: '',
+  hint: '',
+  ms: 0,
 });
 
 describe('the checks of the doctor', () => {

@@ -53,7 +53,10 @@ export const examine = async (options: DoctorOptions): Promise<Diagnosis> => {
   const way = settings === null ? null : new ServerWay(settings, hasKey);
   try {
     return await runChecks(way === null ? localProbes(options) : allProbes(options, way), {
-      ...{ clock, withinMs: DOCTOR_WITHIN_MS, stop: signal, wordsOf: reasonOf },
+      clock,
+      withinMs: DOCTOR_WITHIN_MS,
+      stop: signal,
+      wordsOf: reasonOf,
       onBegin: options.onBegin ?? (() => {}),
     });
   } finally {
@@ -103,7 +106,8 @@ const allProbes = (options: DoctorOptions, way: ServerWay): Probes => [
 const lookAtTargets = (tunnels: readonly ClientSpec[], clock: Clock, signal: AbortSignal): Promise<TargetFacts[]> =>
   Promise.all(
     tunnels.filter(canBeAsked).map(async (spec) => ({
-      ...{ name: spec.name ?? spec.proto, target: localText(spec) },
+      name: spec.name ?? spec.proto,
+      target: localText(spec),
       problem:
         spec.files === undefined ? await problemOfService(spec, clock, signal) : await problemOfFolder(spec.files.dir),
     })),

@@ -63,7 +63,8 @@ export const judgeBandwidth = (facts: BandwidthFacts): Finding => {
         hint: 'Small messages pass and a large transfer does not: look for a proxy or a firewall that cuts long answers.',
       };
     case 'measured': {
-      const [down, up] = [megabits(facts.down), megabits(facts.up)];
+      const down = megabits(facts.down);
+      const up = megabits(facts.up);
       const detail = `${shown(down)} Mbit/s down, ${shown(up)} Mbit/s up`;
       if (Math.min(down, up) >= DOCTOR_BANDWIDTH_WARN_MBITS) return { status: 'ok', detail, hint: '' };
       return { status: 'warn', detail, hint: 'Your line is the bound: visitors get no more than this.' };

@@ -12,8 +12,13 @@ import { judgeBandwidth, judgeLatency, judgeNat, judgeUdp } from './judge-qualit
 import { judgeClock, judgeConfig, judgeKeyFile, judgePlatform, judgeTargets } from './judge-settings.rules.ts';
 
 const SECURED: TlsFacts = {
-  ...{ state: 'secured', version: 'TLSv1.3', alpn: 'tunnel/1', issuer: 'Example CA', daysLeft: 60 },
-  ...{ verified: true, edgeIssuer: null },
+  state: 'secured',
+  version: 'TLSv1.3',
+  alpn: 'tunnel/1',
+  issuer: 'Example CA',
+  daysLeft: 60,
+  verified: true,
+  edgeIssuer: null,
 };
 
 describe('what the doctor says', () => {
@@ -93,7 +98,9 @@ describe('what the doctor says', () => {
 
   it('of the delay: the median judges, the worst is told', () => {
     expect(judgeLatency({ control: [1, 900, 2], carrier: [3] })).toEqual({
-      ...{ status: 'ok', detail: 'control 2.0 ms, worst 900 ms, carrier 3.0 ms, worst 3.0 ms', hint: '' },
+      status: 'ok',
+      detail: 'control 2.0 ms, worst 900 ms, carrier 3.0 ms, worst 3.0 ms',
+      hint: '',
     });
     expect(judgeLatency({ control: [300], carrier: [1] }).status).toBe('warn');
     expect(judgeLatency({ control: [], carrier: [] }).status).toBe('warn');

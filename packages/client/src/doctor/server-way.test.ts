@@ -43,7 +43,8 @@ it('a name is looked up, unless a proxy does that; an address needs no look-up',
 });
 
 it('a server that says no time, or none that can be read, is no clock', async () => {
-  const [silent, odd] = [await startClock(null), await startClock('yesterday')];
+  const silent = await startClock(null);
+  const odd = await startClock('yesterday');
   expect(await wayTo(silent).askTime(never)).toEqual({ aheadMs: null });
   expect(await wayTo(odd).askTime(never)).toEqual({ aheadMs: null });
   const exact = await startClock(new Date().toUTCString());

@@ -127,12 +127,13 @@ export class ServerWay {
       const certificate = socket.getPeerCertificate();
       if (security.verify && !socket.authorized) return { state: 'failed', problem: this.#certificateProblem(socket) };
       return {
-        ...{ state: 'secured', version: socket.getProtocol() ?? 'TLS', alpn: socket.alpnProtocol || '' },
-        ...{ issuer: issuerOf(certificate), daysLeft: daysLeftOf(certificate, this.#settings.clock.now()) },
-        ...{
-          verified: security.verify,
-          edgeIssuer: security.verify && this.#hasKey ? await this.#askIssuer(socket, signal) : null,
-        },
+        state: 'secured',
+        version: socket.getProtocol() ?? 'TLS',
+        alpn: socket.alpnProtocol || '',
+        issuer: issuerOf(certificate),
+        daysLeft: daysLeftOf(certificate, this.#settings.clock.now()),
+        verified: security.verify,
+        edgeIssuer: security.verify && this.#hasKey ? await this.#askIssuer(socket, signal) : null,
       };
     } catch (error) {
       return { state: 'failed', problem: problemOf(await explain(endpoint, this.#settings.clock, error)) };
@@ -216,7 +217,8 @@ export class ServerWay {
 
   async ping(signal: AbortSignal): Promise<LatencyFacts> {
     const { clock } = this.#settings;
-    const [link, [carrier]] = [this.#link, this.#carriers];
+    const link = this.#link;
+    const [carrier] = this.#carriers;
     const pings = (take: (within: AbortSignal) => Promise<number[]>): Promise<number[]> =>
       withinTime(clock, DOCTOR_PINGS_WITHIN_MS, new NoAnswer(), (late) => take(AbortSignal.any([signal, late])));
     return {
@@ -283,7 +285,9 @@ export class ServerWay {
     const shake = (within: AbortSignal): Promise<TLSSocket> =>
       new Promise((resolve, reject) => {
         const socket = connectTls({
-          ...{ socket: raw, ALPNProtocols: [...ALPN_NAMES], rejectUnauthorized: false },
+          socket: raw,
+          ALPNProtocols: [...ALPN_NAMES],
+          rejectUnauthorized: false,
           ...(isIP(address.host) === 0 ? { servername: address.host } : { host: address.host }),
           ...(ca === undefined ? {} : { ca }),
         });

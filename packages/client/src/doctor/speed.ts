@@ -52,7 +52,10 @@ const transfer = async (options: SpeedOptions, signal: AbortSignal, way: Way): P
   const since = clock.monotonic();
   const begin: Begin = (method, path) =>
     request({
-      ...{ createConnection: () => socket, method, path, setHost: false },
+      createConnection: () => socket,
+      method,
+      path,
+      setHost: false,
       headers: { host: server, authorization: `Bearer ${token.reveal()}`, connection: 'close' },
     });
   const over = new Promise<void>((resolve) => {

@@ -159,8 +159,16 @@ describe('the page', () => {
 describe('requests that the edge answered itself', () => {
   const answer = (more: object): void =>
     edge.session.send({
-      ...{ type: 'EdgeAnswered', tunnel_id: tunnel.tunnelId, request_id: 'req_run1', at: '2030-01-01T00:00:00.000Z' },
-      ...{ method: 'POST', path: '/hook', status: 502, code: 'LOCAL_UNREACHABLE', rule: null, duration_ms: 2 },
+      type: 'EdgeAnswered',
+      tunnel_id: tunnel.tunnelId,
+      request_id: 'req_run1',
+      at: '2030-01-01T00:00:00.000Z',
+      method: 'POST',
+      path: '/hook',
+      status: 502,
+      code: 'LOCAL_UNREACHABLE',
+      rule: null,
+      duration_ms: 2,
       ...more,
     } as never);
 
@@ -168,15 +176,13 @@ describe('requests that the edge answered itself', () => {
     answer({});
     const [summary] = await whenListed(1);
     expect(summary).toMatchObject({
-      ...{
-        id: 'req_run1',
-        tunnel: 'web',
-        method: 'POST',
-        path: '/hook',
-        status: 502,
-        state: 'complete',
-        duration_ms: 2,
-      },
+      id: 'req_run1',
+      tunnel: 'web',
+      method: 'POST',
+      path: '/hook',
+      status: 502,
+      state: 'complete',
+      duration_ms: 2,
       answered_by: { code: 'LOCAL_UNREACHABLE', rule: null, reason: 'service not running' },
     });
     const detail = (await ask('/api/requests/req_run1')).json();
@@ -297,7 +303,9 @@ describe('a replay', () => {
     expect(detail).toMatchObject({ path: '/in?page=1&code=[redacted]', edited: false });
     const { request } = detail as { request: { headers: [string, string][]; body: { text: string } } };
     const edit = {
-      ...{ method: 'PUT', path: '/in?page=2&code=[redacted]', headers: [...request.headers, ['X-New', '1']] },
+      method: 'PUT',
+      path: '/in?page=2&code=[redacted]',
+      headers: [...request.headers, ['X-New', '1']],
       body: request.body.text.replace('a=1', 'a=22'),
     };
     expect((await replay(id, {}, JSON.stringify(edit))).status).toBe(202);
@@ -305,7 +313,11 @@ describe('a replay', () => {
     expect(again).toMatchObject({ method: 'PUT', replay_of: id, edited: true });
     expect(served[1]).toMatchObject({ method: 'PUT', url: '/in?page=2&code=SECRET', body: 'a=22&password=SECRET' });
     expect(served[1]?.headers).toMatchObject({
-      ...{ host: 'x', authorization: 'Bearer SECRET', cookie: 'a=SECRET', 'x-api-key': 'SECRET', 'x-new': '1' },
+      host: 'x',
+      authorization: 'Bearer SECRET',
+      cookie: 'a=SECRET',
+      'x-api-key': 'SECRET',
+      'x-new': '1',
     });
     for (const [body, status, reason] of [
       ['{', 400, /another form/],

@@ -119,8 +119,12 @@ const respond = async (request: IncomingMessage, response: ServerResponse, insid
   const { host, origin } = headers;
   const refusal = refusalOf(
     {
-      ...{ method, host, origin, fieldNames: Object.keys(headers) },
-      ...{ fetchSite: single(headers['sec-fetch-site']), token: single(headers['x-inspector-token']) },
+      method,
+      host,
+      origin,
+      fieldNames: Object.keys(headers),
+      fetchSite: single(headers['sec-fetch-site']),
+      token: single(headers['x-inspector-token']),
     },
     { port: inside.port, token: inside.routes.token },
   );

@@ -17,7 +17,9 @@ it('a plain visit is a plain command', () => {
 
 it('method, headers and body are as they were, quoted for a shell, without what edge and curl add', () => {
   const command = curlCommand({
-    ...{ method: 'PUT', origin: 'http://web.localhost:8000', path: "/it's?a=1&token=[redacted]" },
+    method: 'PUT',
+    origin: 'http://web.localhost:8000',
+    path: "/it's?a=1&token=[redacted]",
     headers: [
       ['Host', 'web.localhost:8000'],
       ['X-Forwarded-For', '10.0.0.1'],

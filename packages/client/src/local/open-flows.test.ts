@@ -41,7 +41,8 @@ const tickUntil = (ms: number): void => {
 
 describe('a silent flow', () => {
   it('is ended some time after the edge would have, and not before', () => {
-    const [short, long] = [new Flow(table, 5000), new Flow(table, 60_000)];
+    const short = new Flow(table, 5000);
+    const long = new Flow(table, 60_000);
     tickUntil(5000 + FLOW_IDLE_GRACE_MS - FLOW_LOOK_EVERY_MS);
     expect([short.ends, long.ends]).toEqual([[], []]);
     tickUntil(5000 + FLOW_IDLE_GRACE_MS + FLOW_LOOK_EVERY_MS);
@@ -58,7 +59,8 @@ describe('a silent flow', () => {
   });
 
   it('is not waited for when the client ends; one that speaks is', () => {
-    const [silent, busy] = [new Flow(table, 3_600_000), new Flow(table, 3_600_000)];
+    const silent = new Flow(table, 3_600_000);
+    const busy = new Flow(table, 3_600_000);
     silent.lastAt = 10_000;
     busy.lastAt = 10_000;
     table.tick(10_000);

@@ -72,12 +72,10 @@ export class Traffic {
       bytesIn += joined.bytesAToB;
       bytesOut += joined.bytesBToA;
     }
-    const [connections, open, requests, edgeAnswered] = [
-      this.#connections,
-      this.#open,
-      this.#requests,
-      this.#edgeAnswered,
-    ];
+    const connections = this.#connections;
+    const open = this.#open;
+    const requests = this.#requests;
+    const edgeAnswered = this.#edgeAnswered;
     return { connections, open, requests, edgeAnswered, bytesIn, bytesOut };
   }
 }

@@ -129,7 +129,10 @@ describe('publish and connect', () => {
     const service = await startUdpEcho();
     await publish(service.port, 'udp');
     const connection = await subscriber.connectPeer({
-      ...{ p2pName: NAME, secret: SECRET, service: 'udp', listenPort: 0 },
+      p2pName: NAME,
+      secret: SECRET,
+      service: 'udp',
+      listenPort: 0,
     });
     const answers = ['one', 'two'].map(async (word) => {
       const socket = createSocket('udp4');

@@ -121,7 +121,9 @@ export class Peers {
       identity: { p2pName: checkP2pName(p2p_publish), service, direct },
       secret: p2pSecretOf(p2p_secret),
       network: new ClientPeerNetwork(loaded, clock, () => this.#edge),
-      ...{ clock, report, emit },
+      clock,
+      report,
+      emit,
       tell: (message) => {
         if (tunnel.state === 'open') this.#session?.send(message);
       },
@@ -155,7 +157,11 @@ export class Peers {
       listen: port === undefined ? null : { host, port },
       wait: options.wait ?? settings.wait,
       network: new ClientPeerNetwork(loaded, clock, () => this.#edge),
-      ...{ clock, random, report, emit, oneMore },
+      clock,
+      random,
+      report,
+      emit,
+      oneMore,
       newRequestId: () => {
         this.#lastRequest += 1;
         return `p${this.#lastRequest}`;

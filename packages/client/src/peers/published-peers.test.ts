@@ -16,7 +16,8 @@ it('the edge is told about a peer only while it knows the tunnel, and only what 
   const network = new MemoryNetwork(clock);
   network.delayMs = 10;
   const handlers = { onDatagram: () => {}, abandon: rethrow };
-  const [there, here] = [network.transport('there').open(handlers), network.transport('here').open(handlers)];
+  const there = network.transport('there').open(handlers);
+  const here = network.transport('here').open(handlers);
   const relay = here.connect({ own: 1, theirs: 1 }, { host: 'there', port: there.port });
   const reports: ControlMessageInput[] = [];
   const told: { published?: TunnelPeers } = {};
@@ -33,8 +34,13 @@ it('the edge is told about a peer only while it knows the tunnel, and only what 
   told.published?.accept(Object.assign(relay, { accept: () => {} }) as unknown as MuxStream, 'peer_1');
   const subscriber = new PeerSubscriber(
     {
-      ...{ name: 'office-db', secret: new Secret(SECRET), service: 'tcp', direct: false, clock },
-      ...{ budget: new MemoryBudget(1e9), report: rethrow },
+      name: 'office-db',
+      secret: new Secret(SECRET),
+      service: 'tcp',
+      direct: false,
+      clock,
+      budget: new MemoryBudget(1e9),
+      report: rethrow,
       network: { loadTransport: async () => null, observer: () => null, ownAddresses: () => [] },
     },
     { onReady: () => {}, onPath: () => {}, onRelayLost: () => {}, onFailed: rethrow },

@@ -204,7 +204,10 @@ const verdictOf = (
   if (step.kind === 'pass') {
     return {
       outcome: 'pass',
-      ...{ status: null, code: null, rule: null, location: null },
+      status: null,
+      code: null,
+      rule: null,
+      location: null,
       service: step.changes?.service ?? null,
       request: passedRequest(step.changes === null ? tested.head : changedHead(tested.head, step.changes), tested),
       trace,

@@ -88,7 +88,8 @@ describe('a file of rules', () => {
 
   it('has one line for one password in a group', async () => {
     const policy = read('- auth: { basic: { users: { anna: secret } } }\n');
-    const [one, other] = [await policy.sent(new Secret('k'), []), await policy.sent(new Secret('k'), [])];
+    const one = await policy.sent(new Secret('k'), []);
+    const other = await policy.sent(new Secret('k'), []);
     expect(one.hash).toBe(other.hash);
     expect((await policy.sent(new Secret('another'), [])).hash).not.toBe(one.hash);
   });

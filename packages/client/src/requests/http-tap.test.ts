@@ -272,7 +272,8 @@ const requestAt = (index: number, random: () => number, upTo: (most: number) => 
     }
     return `${text}0\r\n${random() < 0.2 ? 'X-Sum: 1\r\n' : ''}\r\n`;
   };
-  const [requestBody, responseBody] = [bytes(), bytes()];
+  const requestBody = bytes();
+  const responseBody = bytes();
   const interim = random() < 0.2 ? 'HTTP/1.1 103 Early Hints\r\n\r\n' : '';
   return {
     request: `POST /${index} HTTP/1.1\r\nHost: x\r\n${framed(requestBody)}`,

@@ -172,8 +172,14 @@ describe('an https tunnel', () => {
 describe('requests that the edge answered itself', () => {
   const MESSAGE = {
     type: 'EdgeAnswered',
-    ...{ request_id: 'req_run000001', at: '2030-01-01T00:00:00.000Z', method: 'GET' },
-    ...{ path: '/x?token=[redacted]', status: 403, code: 'POLICY_DENIED', rule: 'office', duration_ms: 1.5 },
+    request_id: 'req_run000001',
+    at: '2030-01-01T00:00:00.000Z',
+    method: 'GET',
+    path: '/x?token=[redacted]',
+    status: 403,
+    code: 'POLICY_DENIED',
+    rule: 'office',
+    duration_ms: 1.5,
   } as const;
 
   it('are told as events, counted apart, and those of a tunnel that is not known are left out', async () => {
@@ -185,8 +191,17 @@ describe('requests that the edge answered itself', () => {
     await eventually(() => expect(events).toHaveLength(2));
     expect(events).toEqual([
       {
-        ...{ type: 'edge-answered', id: 'req_run000001', tunnel, method: 'GET', path: '/x?token=…', replayOf: null },
-        ...{ at: Date.parse(MESSAGE.at), status: 403, code: 'POLICY_DENIED', rule: 'office', durationMs: 1.5 },
+        type: 'edge-answered',
+        id: 'req_run000001',
+        tunnel,
+        method: 'GET',
+        path: '/x?token=…',
+        replayOf: null,
+        at: Date.parse(MESSAGE.at),
+        status: 403,
+        code: 'POLICY_DENIED',
+        rule: 'office',
+        durationMs: 1.5,
       },
       { type: 'edge-answered-more', tunnel, count: 7 },
     ]);

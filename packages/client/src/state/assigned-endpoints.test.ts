@@ -14,7 +14,11 @@ import {
 } from './assigned-endpoints.ts';
 
 const endpoint = (value: string, usedAt: number, more: Partial<RememberedEndpoint> = {}): RememberedEndpoint => ({
-  ...{ key: 'k', value, name: 'web', usedAt, holder: null },
+  key: 'k',
+  value,
+  name: 'web',
+  usedAt,
+  holder: null,
   ...more,
 });
 

@@ -58,7 +58,8 @@ const visitor = '203.0.113.9:50000';
 
 describe('a service by name', () => {
   it('is dialled as the owner’s table says, and the tunnel’s own without a name', async () => {
-    const [own, api] = [await listening(), await listening()];
+    const own = await listening();
+    const api = await listening();
     const { tunnelId } = await client.open({ protocol: 'http', localPort: own.port, services: { api: api.port } });
     await say({ tunnelId, visitor, service: 'api' }, 'to api');
     await say({ tunnelId, visitor }, 'to own');
@@ -81,7 +82,8 @@ describe('a service that comes with another policy', () => {
   const policy = [{ match: { path: '/beta/**' }, route: 'beta' }];
 
   it('serves a visitor who is there before the answer of the edge is', async () => {
-    const [own, beta] = [await listening(), await listening()];
+    const own = await listening();
+    const beta = await listening();
     const tunnel = await client.open({ protocol: 'http', localPort: own.port });
     let answer: () => void = () => {};
     edge.script = {
@@ -99,7 +101,8 @@ describe('a service that comes with another policy', () => {
   });
 
   it('and is refused is dialled for nobody', async () => {
-    const [own, beta] = [await listening(), await listening()];
+    const own = await listening();
+    const beta = await listening();
     const tunnel = await client.open({ protocol: 'http', localPort: own.port });
     edge.script = {
       RegisterTunnel: ({ request_id }, session) => {

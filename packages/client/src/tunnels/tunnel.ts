@@ -362,7 +362,8 @@ export class TunnelEntry implements Tunnel {
     const spec = 'proto' in guard ? acceptTunnel(guard) : this.#changed(guard, target);
     const checking = this.#owner.checkTarget(spec);
     if (checking !== null) await checking;
-    const [before, after] = [tunnelFields(this.#spec), tunnelFields(spec)];
+    const before = tunnelFields(this.#spec);
+    const after = tunnelFields(spec);
     if (!isUpdate(before, after)) throw this.#mustReopen();
     const next = { spec, sent: await sentOf(spec, this.#owner.passwords), isElsewhere: hasOtherTarget(before, after) };
     this.#nextServices = servicesOf(spec);

@@ -261,24 +261,23 @@ const MOST_CENTS = 1_000_000_000;
 /** Plans that exist without being written down; the file's plans are laid over them. */
 export const BUILT_IN_PLANS = {
   free: {
-    ...{
-      /** @limit accounts: Tunnels in plan `free` | `TUNNEL_PLAN_LIMIT` */
-      tunnel_limit: 3,
-      /** @limit accounts: Reserved names and ports in plan `free` | 403 `RESERVATION_LIMIT` */
-      reserved_limit: 3,
-      /** @limit accounts: Own domains in plan `free` | 403 `DOMAIN_LIMIT` */
-      domain_limit: 3,
-    },
-    ...{ allow_custom_subdomains: true, monthly_minimum_cents: 0 },
+    /** @limit accounts: Tunnels in plan `free` | `TUNNEL_PLAN_LIMIT` */
+    tunnel_limit: 3,
+    /** @limit accounts: Reserved names and ports in plan `free` | 403 `RESERVATION_LIMIT` */
+    reserved_limit: 3,
+    /** @limit accounts: Own domains in plan `free` | 403 `DOMAIN_LIMIT` */
+    domain_limit: 3,
+    allow_custom_subdomains: true,
+    monthly_minimum_cents: 0,
   },
   payg: {
-    ...{
-      /** @limit accounts: Reserved names and ports in plan `payg` | 403 `RESERVATION_LIMIT` */
-      reserved_limit: 100,
-      /** @limit accounts: Own domains in plan `payg` | 403 `DOMAIN_LIMIT` */
-      domain_limit: 100,
-    },
-    ...{ allow_custom_subdomains: true, monthly_minimum_cents: 300, price_cents_per_gb: 10 },
+    /** @limit accounts: Reserved names and ports in plan `payg` | 403 `RESERVATION_LIMIT` */
+    reserved_limit: 100,
+    /** @limit accounts: Own domains in plan `payg` | 403 `DOMAIN_LIMIT` */
+    domain_limit: 100,
+    allow_custom_subdomains: true,
+    monthly_minimum_cents: 300,
+    price_cents_per_gb: 10,
   },
 } as const;
 

@@ -196,7 +196,8 @@ describe('an HTTP listener behind it', () => {
     const opened = openGate({ api });
     const listener = new HttpListener({
       on: { host: '127.0.0.1', port: 0, key: 'port' },
-      ...{ gate: opened.gate, kind: 'rest' },
+      gate: opened.gate,
+      kind: 'rest',
       onRequest: (request, response) => {
         if (request.url !== '/hold') response.end('here');
       },

@@ -351,7 +351,8 @@ export class ConnectionGate {
   }
 
   #warnWhenNearlyFull(share: ConnectionShare): void {
-    const [used, limit] = [this.admission.used[share], this.admission.limits[share]];
+    const used = this.admission.used[share];
+    const limit = this.admission.limits[share];
     if (used < limit * WARN_AGAIN_BELOW) this.#isNearlyFull[share] = false;
     if (used < limit * WARN_ABOVE || this.#isNearlyFull[share]) return;
     this.#isNearlyFull[share] = true;

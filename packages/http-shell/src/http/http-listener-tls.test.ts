@@ -30,7 +30,9 @@ beforeEach(async () => {
   gate = new ConnectionGate({ admission: new Admission(LIMITS), trustedProxies: [], clock: systemClock, logger });
   listener = new HttpListener({
     on: { host: '127.0.0.1', port: 0, key: 'port' },
-    ...{ gate, kind: 'platform', tls: true },
+    gate,
+    kind: 'platform',
+    tls: true,
     onRequest: ({ url }, response) => void response.end(`secure ${url}`),
     bounds: { headTimeoutMs: 400, requestTimeoutMs: 60_000 },
     refused: refusedAsJson(() => 'req_1'),

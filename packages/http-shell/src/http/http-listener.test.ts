@@ -21,7 +21,9 @@ const start = async () => {
     on: { host: '127.0.0.1', port: 0, key: 'port' },
     gate: new ConnectionGate({
       admission: new Admission({ limits: { visitors: 0, control: 0, api: 100 }, perNetwork: 100 }),
-      ...{ trustedProxies: [], clock: systemClock, logger: createLogger({ level: 'silent', format: 'json' }) },
+      trustedProxies: [],
+      clock: systemClock,
+      logger: createLogger({ level: 'silent', format: 'json' }),
     }),
     kind: 'rest',
     onRequest: ({ url }, response) => {

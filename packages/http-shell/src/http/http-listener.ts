@@ -107,7 +107,8 @@ export class HttpListener {
     const server = this.#server;
     const [handshake] = server.listeners('connection');
     const door = new HelloDoor({
-      ...{ clock, timeoutMs: bounds.headTimeoutMs },
+      clock,
+      timeoutMs: bounds.headTimeoutMs,
       onHello: (socket, { sni, alpn }) => {
         if (alpn.includes(ALPN_CHALLENGE)) void this.#showChallenge(socket, challengeFor(sni));
         else {

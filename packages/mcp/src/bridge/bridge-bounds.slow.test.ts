@@ -193,7 +193,8 @@ describe('a server', () => {
     await eventually(() => expect(restarts).toHaveLength(2));
     await clock.advance(RESTART_FORGET_AFTER_MS);
     await crash();
-    const [first, second] = ['exited with code 3', 'exited with code 9'];
+    const first = 'exited with code 3';
+    const second = 'exited with code 9';
     expect(ends).toEqual([`${first}, 1000`, `${second}, 2000`, `${first}, 4000`, `${first}, 1000`]);
     await bridge.close();
     expect(clock.pendingTimers).toBe(0);

@@ -191,7 +191,8 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
     });
 
     it('has the tools that were added, and those of the next run after its end', async () => {
-      const [[old, other], [caller]] = [two('2025'), two('2026')];
+      const [old, other] = two('2025');
+      const [caller] = two('2026');
       const names = async (who: Caller): Promise<string[]> => (await who.listTools()).tools.map((tool) => tool.name);
       await caller.call('grow');
       await eventually(async () => expect(await names(caller)).toContain('grown'));

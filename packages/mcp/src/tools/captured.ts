@@ -18,6 +18,10 @@ export const requestLine = z.object({
 });
 
 export const lineOfRequest = ({ id, method, path, status, duration_ms, at }: RequestLine) => ({
-  ...{ id, method, path, status, duration_ms },
+  id,
+  method,
+  path,
+  status,
+  duration_ms,
   time: at,
 });

@@ -37,7 +37,8 @@ const ROWS: Readonly<Record<ToolName, readonly [scope: Scope | null, effect: Eff
 export const factsOf = (name: ToolName): ToolFacts => {
   const [scope, effect] = ROWS[name];
   return {
-    ...{ name, scope },
+    name,
+    scope,
     readOnly: effect === 'reads',
     destructive: effect === 'closes' || effect === 'sends',
     openWorld: effect === 'publishes' || effect === 'sends',

@@ -84,7 +84,8 @@ describe('the listing', () => {
 
   it('is the same for both eras', async () => {
     const host = new ScriptedHost();
-    const [modern, old] = [await start(host, 'modern'), await start(host, 'old')];
+    const modern = await start(host, 'modern');
+    const old = await start(host, 'old');
     expect((await old.listTools()).tools).toEqual((await modern.listTools()).tools);
     expect((await old.listPrompts()).prompts).toEqual((await modern.listPrompts()).prompts);
     expect((await old.listResourceTemplates()).resourceTemplates).toEqual(
@@ -135,7 +136,8 @@ describe('what a caller may not use does not exist', () => {
 describe('a call', () => {
   it('gives the same to both eras: data by the schema of the tool, and the same as text', async () => {
     const host = readyHost();
-    const [modern, old] = [await start(host, 'modern'), await start(host, 'old')];
+    const modern = await start(host, 'modern');
+    const old = await start(host, 'old');
     // A client that knows the listing checks the data against it.
     await Promise.all([modern.listTools(), old.listTools()]);
     for (const name of TOOLS.keys()) {

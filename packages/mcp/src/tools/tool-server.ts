@@ -96,7 +96,9 @@ const protocolErrorOf = (fault: Fault): ProtocolError =>
   );
 
 const shownKind = ({ name, title, description }: { name: string; title: string; description: string }) => ({
-  ...{ name, title, description },
+  name,
+  title,
+  description,
   mimeType: 'application/json',
 });
 
@@ -105,7 +107,9 @@ const contentsOf = (uri: string, output: Readonly<Record<string, unknown>>) => (
 });
 
 const shownPrompt = ({ name, title, description, arguments: args }: Prompt) => ({
-  ...{ name, title, description },
+  name,
+  title,
+  description,
   arguments: args.map((argument) => ({ ...argument, required: true })),
 });
 

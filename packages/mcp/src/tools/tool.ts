@@ -69,7 +69,9 @@ export const defineTool = <Input extends z.ZodType<Record<string, unknown>>, Out
     name,
     list,
     listing: {
-      ...{ name, title, description },
+      name,
+      title,
+      description,
       inputSchema: jsonSchemaOf(input, 'input'),
       outputSchema: jsonSchemaOf(shown, 'output'),
       annotations: {

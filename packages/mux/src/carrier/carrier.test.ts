@@ -55,7 +55,8 @@ it.each(['plain', 'tls'] as const)('an end behind a write under way loses nothin
   sending.end();
   // As the answer to a ping that came too late: it is not sent, and breaks nothing.
   sending.send(SMALL);
-  let [got, last] = [0, 0];
+  let got = 0;
+  let last = 0;
   const onBytes = (bytes: Buffer, start: number, end: number): boolean => {
     got += end - start;
     last = bytes[end - 1] as number;
@@ -68,7 +69,9 @@ it.each(['plain', 'tls'] as const)('an end behind a write under way loses nothin
 
 it('a slow peer is not left behind while it takes what waits', async () => {
   const [socket, peer] = await socketPair('plain');
-  const [clock, carrier, closed] = [new FakeClock(), createCarrier(socket), [] as string[]];
+  const clock = new FakeClock();
+  const carrier = createCarrier(socket);
+  const closed = [] as string[];
   const onClosed = (reason: string): void => void closed.push(reason);
   carrier.start({ onBytes: () => false, onReady: () => {}, onClosed, report: rethrow, clock });
   carrier.send(LARGE);

@@ -170,7 +170,8 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
   });
 
   it('cost their own stream when a reader throws, and no other', async () => {
-    const [first, second] = [await opened(), await opened()];
+    const first = await opened();
+    const second = await opened();
     (readers[0] as RecordingDatagrams).onEach = () => {
       throw new Error('mine');
     };

@@ -150,7 +150,8 @@ describe('replays', () => {
       fc.property(steps, (jumps) => {
         const opening = new OpeningKey(PATH_ID, KEY);
         const taken = new Set<number>();
-        let [counter, highest] = [1, 0];
+        let counter = 1;
+        let highest = 0;
         for (const jump of jumps) {
           counter = Math.min(Math.max(1, counter + jump), packets.length);
           const isFresh = counter > highest - window && !taken.has(counter);

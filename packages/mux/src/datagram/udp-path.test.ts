@@ -30,7 +30,10 @@ let toClient: Buffer;
 const makeEnd = (keys: PathKeys, given: Partial<UdpPathOptions>): End => {
   const [datagrams, ways, refused, arrivals]: [string[], string[], string[], Buffer[]] = [[], [], [], []];
   const path: UdpPath = new UdpPath({
-    ...{ keys, clock, follows: false, report: rethrow },
+    keys,
+    clock,
+    follows: false,
+    report: rethrow,
     onDatagram: (flow, bytes, start, end) => {
       datagrams.push(`${flow}: ${bytes.toString('latin1', start, end)}`);
       return flow !== 404;
@@ -125,7 +128,9 @@ describe('a path is up', () => {
 
   it('and stays so through hours of quiet, by a PING before any NAT forgets it', async () => {
     await bothUp();
-    let [quietMs, last, longest] = [0, relay.sent.length, 0];
+    let quietMs = 0;
+    let last = relay.sent.length;
+    let longest = 0;
     await run(120_000, () => {
       quietMs = relay.sent.length > last ? 0 : quietMs + 100;
       last = relay.sent.length;

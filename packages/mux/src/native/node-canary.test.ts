@@ -97,7 +97,8 @@ describe('reads into memory of our own', () => {
   it.each(PAIRS)('%s: bytes come into the memory that the symbols and useUserBuffer() name', async (_, pair) => {
     const { accepted, peer } = await pair();
     const { kBuffer, kBufferCb, kBufferGen } = onreadSymbols();
-    const [first, second] = [Buffer.alloc(64), Buffer.alloc(64)];
+    const first = Buffer.alloc(64);
+    const second = Buffer.alloc(64);
     const nexts: (Buffer | null)[] = [second, null];
     const read: string[] = [];
     let present: Buffer = first;
@@ -184,7 +185,8 @@ describe('reads into memory of our own', () => {
 
 describe('an end, or a reset that looks like one', () => {
   it('_handle.getpeername() is 0 after an end of the peer, and not 0 after its reset', async () => {
-    const [ended, reset] = [await plainPair(), await plainPair()];
+    const ended = await plainPair();
+    const reset = await plainPair();
     for (const { accepted } of [ended, reset]) expect(handleOf(accepted).getpeername({})).toBe(0);
     const handle = handleOf(reset.accepted);
     ended.peer.end();

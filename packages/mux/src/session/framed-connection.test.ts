@@ -167,7 +167,8 @@ describe('a client session that meets a raw peer', () => {
       onReset: () => {},
       abandon: rethrow,
     });
-    const [first, second] = [reading(), reading()];
+    const first = reading();
+    const second = reading();
     const half = MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES / 2;
     const frames = half / (64 * 1024);
     const send = (): void => {

@@ -3,7 +3,11 @@ import { PEER_LIMITS } from '../limits.ts';
 import { candidatesOf, ownAddresses } from './candidates.ts';
 
 const address = (text: string, internal = false) => ({
-  ...{ address: text, internal, netmask: '', mac: '', cidr: null },
+  address: text,
+  internal,
+  netmask: '',
+  mac: '',
+  cidr: null,
   ...(text.includes(':') ? { family: 'IPv6' as const, scopeid: 0 } : { family: 'IPv4' as const }),
 });
 

@@ -266,9 +266,16 @@ export class DirectLink {
     if (this.#driver.isUsed) this.#driver.feed({ kind: 'switched-off' });
     const ownConnection = randomInt(1, 2 ** 32 - 1);
     const round: Round = {
-      ...{ number, ownConnection, socket: own.socket, ownPorts: own.ports, relayHash: this.#relayHash },
+      number,
+      ownConnection,
+      socket: own.socket,
+      ownPorts: own.ports,
+      relayHash: this.#relayHash,
       path: this.#newPath(own.socket, keys),
-      ...{ theirConnection: null, isListening: false, isCounted: false, carrier: null },
+      theirConnection: null,
+      isListening: false,
+      isCounted: false,
+      carrier: null,
     };
     this.#round = round;
     return { round, said: { round: number, connection: ownConnection, candidates: own.candidates, ports: own.ports } };

@@ -90,7 +90,8 @@ type Fields = Readonly<Record<string, unknown>>;
 const DECODERS: Readonly<Record<string, ((value: Fields) => PeerMessage | null) | undefined>> = {
   hello: ({ session }) => (isId(session) ? { type: 'hello', session } : null),
   offer: (value) => {
-    const [offered, keys] = [decodeOffered(value), decodeKeys(value['keys'])];
+    const offered = decodeOffered(value);
+    const keys = decodeKeys(value['keys']);
     return offered === null || keys === null ? null : { type: 'offer', keys, ...offered };
   },
   answer: (value) => {

@@ -45,7 +45,8 @@ beforeEach(() => {
   clock = new FakeClock();
   network = new MemoryNetwork(clock);
   network.delayMs = 5;
-  const [one, other] = [randomBytes(32), randomBytes(32)];
+  const one = randomBytes(32);
+  const other = randomBytes(32);
   a = makeEnd('10.0.0.1', one, other);
   b = makeEnd('10.0.0.2', other, one);
 });
@@ -79,7 +80,8 @@ describe('probes', () => {
     a.path.tryAt([b.address]);
     a.path.probeAll();
     await clock.advance(20);
-    const [heard, packets] = [b.heard.length, a.packets.length];
+    const heard = b.heard.length;
+    const packets = a.packets.length;
     const probe = b.packets[0] as Buffer;
     const stranger = { host: '10.0.0.66', port: 6 };
     expect(b.path.receive(probe, stranger)).toBe(false);

@@ -33,11 +33,13 @@ describe('the handshake', () => {
   it.each(vectors)('gives the bytes of the published vectors, in both roles', (vector) => {
     const common = { psk: hex(vector.init_psks[0]), prologue: hex(vector.init_prologue) };
     const initiator = new NoiseHandshake({
-      ...{ role: 'initiator', ephemeral: hex(vector.init_ephemeral) },
+      role: 'initiator',
+      ephemeral: hex(vector.init_ephemeral),
       ...common,
     } as NoiseOptions);
     const responder = new NoiseHandshake({
-      ...{ role: 'responder', ephemeral: hex(vector.resp_ephemeral) },
+      role: 'responder',
+      ephemeral: hex(vector.resp_ephemeral),
       ...common,
     } as NoiseOptions);
     const [first, second, ...records] = vector.messages;
@@ -90,7 +92,8 @@ describe('the handshake', () => {
   });
 
   it('an answer to another handshake does not open', () => {
-    const [initiator, other] = [party('initiator'), party('initiator')];
+    const initiator = party('initiator');
+    const other = party('initiator');
     const responder = party('responder');
     initiator.write(Buffer.alloc(0));
     responder.read(other.write(Buffer.alloc(0)));

@@ -40,7 +40,8 @@ export class OpenedFrames {
     const block = this.#block;
     const bytes = block ?? this.#first;
     if (bytes === null) return;
-    const [start, end] = [this.#start, this.#end];
+    const start = this.#start;
+    const end = this.#end;
     this.forget();
     const isKept = receiver.onBytes(bytes, start, end, true);
     if (block !== null && !isKept && freeBlocks.length < KEPT_FREE_BLOCKS) freeBlocks.push(block);

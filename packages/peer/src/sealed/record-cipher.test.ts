@@ -23,7 +23,8 @@ const open = (opener: RecordOpener, record: Buffer): Buffer => opener.open(recor
 describe('records', () => {
   it.each([0, 1, 1000, RECORD_PLAIN_MAX_BYTES])('of %i bytes open as what they were', (bytes) => {
     const plain = Buffer.from(deterministicBytes(bytes, 2));
-    const [sealer, opener] = [new RecordSealer(KEY), new RecordOpener(KEY)];
+    const sealer = new RecordSealer(KEY);
+    const opener = new RecordOpener(KEY);
     for (let round = 0; round < 3; round += 1) expect(open(opener, sealed(sealer, plain)).equals(plain)).toBe(true);
   });
 
@@ -39,7 +40,8 @@ describe('records', () => {
   });
 
   it('one byte over the bound is refused before a nonce is used', () => {
-    const [sealer, opener] = [new RecordSealer(KEY), new RecordOpener(KEY)];
+    const sealer = new RecordSealer(KEY);
+    const opener = new RecordOpener(KEY);
     const target = Buffer.alloc(70_000);
     expect(() => sealer.seal(NOTHING, target, 0, RECORD_PLAIN_MAX_BYTES + 1, target, 0)).toThrow(RangeError);
     expect(open(opener, sealed(sealer, Buffer.from('well'))).toString()).toBe('well');
@@ -47,7 +49,8 @@ describe('records', () => {
 
   it('a repeated, a missing and a moved record do not open', () => {
     const sealer = new RecordSealer(KEY);
-    const [first, second] = [sealed(sealer, Buffer.from('one')), sealed(sealer, Buffer.from('two'))];
+    const first = sealed(sealer, Buffer.from('one'));
+    const second = sealed(sealer, Buffer.from('two'));
     const opener = new RecordOpener(KEY);
     open(opener, first);
     expect(() => open(opener, first)).toThrow(NoiseFailure);

@@ -100,7 +100,8 @@ describe.each<EndKind>(['stream-plain', 'stream-tls', 'socket'])('a sealed carri
       reader.stalled = readers.length === 0;
       readers.push(reader);
     });
-    const [stalled, moving] = [await open(pair), await open(pair)];
+    const stalled = await open(pair);
+    const moving = await open(pair);
     new RecordingReader(stalled);
     const bytes = Buffer.alloc(64 * 1024);
     let written = 0;
@@ -129,7 +130,8 @@ describe('the handshake over a duplex', () => {
 
   it('another secret fails at both ends, and the wrong side learns nothing but that', async () => {
     const { a, b } = await ends();
-    const [one, two] = [new RecordingOwner(), new RecordingOwner()];
+    const one = new RecordingOwner();
+    const two = new RecordingOwner();
     sealedEnd(b, 'responder', two);
     sealedEnd(a, 'initiator', one, { psk: pskOf('another secret of tests', 'office-db') });
     await eventually(() => expect([one.failed, two.failed]).toEqual(['proof', 'proof']));
@@ -138,7 +140,8 @@ describe('the handshake over a duplex', () => {
 
   it('an answer that was altered fails at both ends', async () => {
     const { a, b } = await ends();
-    const [one, two] = [new RecordingOwner(), new RecordingOwner()];
+    const one = new RecordingOwner();
+    const two = new RecordingOwner();
     sealedEnd(b, 'responder', two);
     sealedEnd(altering(a, 40), 'initiator', one);
     await eventually(() => expect([one.failed, two.failed]).toEqual(['proof', 'proof']));

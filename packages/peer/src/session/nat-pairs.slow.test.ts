@@ -109,7 +109,9 @@ const pairAt = async (one: Location, other: Location): Promise<Pair> => {
   subscriber.attachRelay(relay.a);
   const textOf = ({ path, reason }: { path: string; reason: string }): string => [path, reason].join(' ').trim();
   return {
-    ...{ subscriber, publisher, networks },
+    subscriber,
+    publisher,
+    networks,
     paths: () => [textOf(subscriber.path), ...publisher.peers.map(({ path }) => textOf(path))],
     open: () =>
       new Promise((resolve, reject) => {

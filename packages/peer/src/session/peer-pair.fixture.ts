@@ -49,7 +49,8 @@ export class Harness {
   /** Both ends of one relay stream, joined as an edge does. */
   relay(): { readonly subscriber: ByteDuplex; readonly publisher: ByteDuplex } {
     const quiet = { onDatagram: () => {}, abandon: rethrow };
-    const [one, other] = [this.relays.transport('s').open(quiet), this.relays.transport('p').open(quiet)];
+    const one = this.relays.transport('s').open(quiet);
+    const other = this.relays.transport('p').open(quiet);
     this.#streams += 1;
     return {
       subscriber: one.connect({ own: this.#streams, theirs: this.#streams }, { host: 'p', port: other.port }),

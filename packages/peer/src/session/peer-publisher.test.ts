@@ -50,7 +50,8 @@ describe('who is at the other end', () => {
   it('bytes that came before anybody reads them are read all the same: garbage is refused', async () => {
     subscriber = harness.subscriber();
     publisher = harness.publisher();
-    const [one, other] = [harness.relay(), harness.relay()];
+    const one = harness.relay();
+    const other = harness.relay();
     one.subscriber.write(Buffer.from([0, 3, 1, 2, 3]), 0, 5, false);
     other.publisher.write(Buffer.from([0, 0]), 0, 2, false);
     await harness.clock.advance(100);

@@ -142,7 +142,11 @@ export class PeerPublisher {
       onRelayLost: () => this.#watch(entry),
     });
     const entry: PeerEntry = {
-      ...{ sessionId, session, peerId, relay: null, absent: null },
+      sessionId,
+      session,
+      peerId,
+      relay: null,
+      absent: null,
       get path() {
         return session.path;
       },

@@ -72,7 +72,8 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
 
   it('a connection carries bytes both ways, whole and in order, with half-close', async () => {
     const [one, two] = connected();
-    const [atOne, atTwo] = [new RecordingReader(one), new RecordingReader(two)];
+    const atOne = new RecordingReader(one);
+    const atTwo = new RecordingReader(two);
     const bytes = Buffer.from(deterministicBytes(8 * MiB, 1));
     let flushed = false;
     for (let at = 0; at < bytes.length; at += 100_000)
@@ -109,7 +110,8 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
 
   it('tells a fast writer to wait, and then to go on', async () => {
     const [one, two] = connected();
-    const [atOne, atTwo] = [new RecordingReader(one), new RecordingReader(two)];
+    const atOne = new RecordingReader(one);
+    const atTwo = new RecordingReader(two);
     const bytes = Buffer.alloc(256 * 1024);
     let written = 0;
     while (one.write(bytes, 0, bytes.length, false) && written < 64 * MiB) written += bytes.length;
@@ -136,7 +138,8 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
 
   it('a reader that never goes on is cut off at a bound', async () => {
     const [one, two] = connected();
-    const [atOne, atTwo] = [new RecordingReader(one), new RecordingReader(two)];
+    const atOne = new RecordingReader(one);
+    const atTwo = new RecordingReader(two);
     atTwo.stalled = true;
     const bytes = Buffer.alloc(1 * MiB);
     for (let i = 0; i < 16; i += 1) one.write(bytes, 0, bytes.length, false);
@@ -156,7 +159,8 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
 
   it('a reset is seen as a reset at the other side', async () => {
     const [one, two] = connected();
-    const [atOne, atTwo] = [new RecordingReader(one), new RecordingReader(two)];
+    const atOne = new RecordingReader(one);
+    const atTwo = new RecordingReader(two);
     one.write(Buffer.from('x'), 0, 1, false);
     await eventually(() => expect(atTwo.bytes).toBe(1));
     one.reset({ code: 'cancelled', text: 'enough' });
@@ -166,7 +170,8 @@ export const peerTransportConformance = (begin: () => Promise<TransportUnderTest
 
   it('what a socket has goes with it, and nothing is told of it', async () => {
     const [one, two] = connected();
-    const [atOne, atTwo] = [new RecordingReader(one), new RecordingReader(two)];
+    const atOne = new RecordingReader(one);
+    const atTwo = new RecordingReader(two);
     one.write(Buffer.from('x'), 0, 1, false);
     await eventually(() => expect(atTwo.bytes).toBe(1));
     a.socket.close();

@@ -13,7 +13,11 @@ const loadIn = async (prepare: (folder: string) => void): Promise<string> => {
     await build({
       entryPoints: [fileURLToPath(new URL('udx-transport.ts', import.meta.url))],
       outfile: join(folder.path, 'transport.mjs'),
-      ...{ bundle: true, format: 'esm', platform: 'node', conditions: ['source'], external: ['udx-native'] },
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      conditions: ['source'],
+      external: ['udx-native'],
     });
     prepare(folder.path);
     const script = "import('./transport.mjs').then(({ loadUdxTransport }) => loadUdxTransport()).then(console.log)";

@@ -46,7 +46,8 @@ it('requests that pass while one waits change nothing of its rules', () => {
 });
 
 it('requests that are alike share one list', () => {
-  const [one, two] = [asked('/a/b'), asked('/a/b')];
+  const one = asked('/a/b');
+  const two = asked('/a/b');
   if (one.kind === 'need' || two.kind === 'need') throw new Error('they wait');
   expect(two.matched).toBe(one.matched);
 });

@@ -22,7 +22,14 @@ export const withoutEdgeCookies = (head: RequestHead): RequestHead => {
 };
 
 const NOTHING: RequestChanges = {
-  ...{ path: null, service: null, remove: [], removeSpellings: [], cookie: null, set: [], add: [], maxBody: null },
+  path: null,
+  service: null,
+  remove: [],
+  removeSpellings: [],
+  cookie: null,
+  set: [],
+  add: [],
+  maxBody: null,
 };
 
 /** A class, as a getter of each head's own would give each a shape of its own, and make all that reads it slow. */

@@ -75,10 +75,8 @@ describe('a match', () => {
         ),
       );
     };
-    const [YES, NO] = [
-      [true, true, false, false],
-      [false, false, true, true],
-    ];
+    const YES = [true, true, false, false];
+    const NO = [false, false, true, true];
     for (const authority of [
       'admin.example.com',
       'ADMIN.example.com',

@@ -220,7 +220,8 @@ describe('control connections', () => {
   it('through a trusted proxy count for the network it speaks for', () => {
     const admission = newAdmission();
     fill(admission, 'control', 'a', UNAUTHENTICATED_PER_NETWORK - 1);
-    const [one, two] = [admitted(admission.enter('control', null, 0)), admitted(admission.enter('control', null, 0))];
+    const one = admitted(admission.enter('control', null, 0));
+    const two = admitted(admission.enter('control', null, 0));
     expect(admission.speaksFor(one, 'a')).toBeNull();
     expect(admission.speaksFor(two, 'a')?.reason).toBe('unauthenticated-limit');
     expect(reasonOf(admission.enter('control', 'a', 0))).toBe('unauthenticated-limit');

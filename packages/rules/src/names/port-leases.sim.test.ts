@@ -119,7 +119,8 @@ it('an account beyond its share gets a port only while more than a quarter is fr
   });
   fc.assert(
     fc.property(fc.array(accountStep, { minLength: 30, maxLength: 200, size: 'max' }), (steps) => {
-      const [size, share] = [20, 5];
+      const size = 20;
+      const share = 5;
       const leases = new PortLeases({ from: 1, to: size, accountShare: share / size }, () => 0);
       let held: { owner: string; account: string | null; port: number; until: number }[] = [];
       let now = 0;

@@ -140,7 +140,8 @@ describe('the share of an account', () => {
     const beyond = Array.from({ length: 40 }, (_, index) => exact(20060 + index, 'greedy'));
     expect(beyond.filter((kind) => kind === 'leased')).toHaveLength(15);
     expect(leases.lease('x', { kind: 'exact', port: 20099 }, now, request('greedy'))).toEqual({
-      ...{ kind: 'share', held: 75 },
+      kind: 'share',
+      held: 75,
     });
     // What it has reserved is its own.
     expect(exact(20000, 'greedy')).toBe('leased');

@@ -48,7 +48,9 @@ describe('a connection that is tried again', () => {
         fc.integer({ min: 0, max: 600_000 }),
         fc.array(fc.double({ min: 0, max: ALMOST_ONE, noNaN: true }), { minLength: 5, maxLength: 50 }),
         (awayMs, randoms) => {
-          let [state, now, tries] = [CALM, 0, 0];
+          let state = CALM;
+          let now = 0;
+          let tries = 0;
           while (now <= awayMs) {
             const next = afterFailure(state, now, randoms[tries % randoms.length] ?? 0, RULES);
             state = next.state;
@@ -73,7 +75,10 @@ describe('a connection that is tried again', () => {
     });
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), (events) => {
-        let [state, now, failures, downMs] = [CALM, 0, 0, 0];
+        let state = CALM;
+        let now = 0;
+        let failures = 0;
+        let downMs = 0;
         for (const { attemptMs, upMs, random } of events) {
           now += attemptMs;
           if (failures > 0) downMs += attemptMs;
@@ -123,7 +128,8 @@ describe('a mail that could not be sent', () => {
   });
 
   it('ends, whatever chance says', () => {
-    let [now, attempts] = [0, 0];
+    let now = 0;
+    let attempts = 0;
     for (;;) {
       attempts += 1;
       const retry = after(attempts, now, (attempts * 0.37) % 1);

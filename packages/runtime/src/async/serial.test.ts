@@ -26,7 +26,8 @@ const settle = async (): Promise<void> => {
 describe('a serial queue', () => {
   it('runs one task at a time, in order, and gives each its result', async () => {
     const queue = queueOf();
-    const [first, second] = [held('a'), held('b')];
+    const first = held('a');
+    const second = held('b');
     const results = [queue.run(first.task), queue.run(second.task), queue.run(() => 'c')];
     await settle();
     expect([first.begun(), second.begun()]).toEqual([1, 0]);
@@ -104,7 +105,8 @@ describe('a serial queue', () => {
   it('is settled when all tasks before have ended, also those behind a task that left', async () => {
     const queue = queueOf();
     await queue.settled();
-    const [first, later] = [held('a'), held('b')];
+    const first = held('a');
+    const later = held('b');
     void queue.run(first.task);
     const leaving = new AbortController();
     const left = queue.run(() => 'left', leaving.signal).catch(() => 'left');

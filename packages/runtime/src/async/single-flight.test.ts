@@ -26,7 +26,8 @@ describe('an attempt that several wait for', () => {
 
   it('goes on without the one that leaves, and ends with the last', async () => {
     const { made, shared } = attempts();
-    const [first, last] = [new AbortController(), new AbortController()];
+    const first = new AbortController();
+    const last = new AbortController();
     const taken = [shared.run(first.signal), shared.run(last.signal)];
     first.abort(new Error('left'));
     await expect(taken[0]).rejects.toThrow('left');

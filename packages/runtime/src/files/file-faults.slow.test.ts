@@ -86,7 +86,12 @@ beforeAll(async () => {
   program = join(root.path, 'writer.cjs');
   await build({
     stdin: { contents: SOURCE, resolveDir: fileURLToPath(new URL('.', import.meta.url)), loader: 'ts' },
-    ...{ bundle: true, platform: 'node', format: 'cjs', conditions: ['source'], outfile: program, logLevel: 'error' },
+    bundle: true,
+    platform: 'node',
+    format: 'cjs',
+    conditions: ['source'],
+    outfile: program,
+    logLevel: 'error',
     nodePaths: [fileURLToPath(new URL('../../../../node_modules', import.meta.url))],
   });
 });

@@ -124,7 +124,9 @@ const parseLock = (json: string): LockText => {
 const BEGAN = /^([\da-f-]{36}) (\d+)$/;
 
 const earlierLock = (pid: number, began: string): LockText => ({
-  ...{ host: hostname(), pid, started: began.replace(BEGAN, '$1/$2') },
+  host: hostname(),
+  pid,
+  started: began.replace(BEGAN, '$1/$2'),
   nonce: `${pid}-${began.replaceAll(/\W/g, '-')}`.slice(0, 64),
 });
 
@@ -170,7 +172,8 @@ const startByProc = (pid: number): string | null => {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
     // The second field is the program's name in parentheses and may hold anything, so count from its end.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const [state, startTicks] = [fields[0], fields[19]];
+    const state = fields[0];
+    const startTicks = fields[19];
     if (state === undefined || startTicks === undefined) return null;
     // A zombie is only waiting for its parent to read its exit code: it holds nothing any more.
     if (state === 'Z' || state === 'X') return 'gone';

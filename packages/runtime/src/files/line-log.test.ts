@@ -34,7 +34,11 @@ const startFacts = (options: Partial<LineLogOptions> = {}) => {
   const facts = new Set<number>();
   const onFailed = vi.fn();
   const log = new LineLog({
-    ...{ path, maxBytes: 1 << 20, queueChars: 1 << 20, tailChars: 1 << 20, onFailed },
+    path,
+    maxBytes: 1 << 20,
+    queueChars: 1 << 20,
+    tailChars: 1 << 20,
+    onFailed,
     *lines() {
       yield HEAD;
       for (const fact of facts) yield lineOf({ fact });

@@ -27,7 +27,10 @@ const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(
 const open = (path: string, { clock = new FakeClock(), fileBytes = 1000 } = {}) => {
   const problems: string[] = [];
   const file = openLogFile({
-    ...{ path, clock, fileBytes, onProblem: (reason) => problems.push(reason) },
+    path,
+    clock,
+    fileBytes,
+    onProblem: (reason) => problems.push(reason),
     droppedLine: (count) => `dropped ${count}\n`,
   });
   return { file, problems, clock };
@@ -83,7 +86,8 @@ describe('a log file', () => {
 
   it('writes on in a new file when somebody moves or removes it, and beside a second writer', async () => {
     const path = join(folder.path, 'tunnel.log');
-    const [a, b] = [open(path), open(path)];
+    const a = open(path);
+    const b = open(path);
     a.file.write('one\n');
     await settled();
     renameSync(path, join(folder.path, 'moved'));

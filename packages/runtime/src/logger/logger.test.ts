@@ -191,7 +191,8 @@ describe('lines of another process', () => {
 
   test('cost a bounded room while nobody reads, and those that were dropped are told of', async () => {
     const stream = new PassThrough({ highWaterMark: 1024 });
-    const [flooding, other] = [relayTo(stream, 'json'), relayTo(stream, 'json')];
+    const flooding = relayTo(stream, 'json');
+    const other = relayTo(stream, 'json');
     const long = `${'x'.repeat(9999)}\n`;
     for (let lines = 0; lines < 1000; lines += 1) flooding.push(long);
     other.push('of another\n');

@@ -87,7 +87,8 @@ export class BillingCycle {
   /** Many accounts take their time: only nothing at all for so long is too long. */
   #silence(): { readonly isLong: Promise<void>; readonly heard: () => void } {
     const { clock } = this.#deps;
-    let [end, isOver] = [(): void => {}, false];
+    let end = (): void => {};
+    let isOver = false;
     const isLong = new Promise<void>((resolve) => {
       end = resolve;
     });
@@ -217,8 +218,12 @@ const endNow = (sandbox: Sandbox, id: string): Subscription => {
   sandbox.emit('invoice.created', draft);
   const now = sandbox.now();
   const ended = changeSubscription(sandbox, before, {
-    ...{ status: 'canceled', canceled_at: now, ended_at: now, latest_invoice: draft.id },
-    ...{ cancel_at_period_end: false, cancel_at: null },
+    status: 'canceled',
+    canceled_at: now,
+    ended_at: now,
+    latest_invoice: draft.id,
+    cancel_at_period_end: false,
+    cancel_at: null,
   });
   payInvoice(sandbox, finalizeInvoice(sandbox, draft).id);
   return ended;

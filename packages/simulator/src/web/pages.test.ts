@@ -61,7 +61,8 @@ describe('the pages of the simulator', () => {
     const customer = await harness.createCustomer('cyd@example.com');
     const return_url = 'http://localhost:8080/app/billing';
     const { url } = await harness.stripe.billingPortal.sessions.create({
-      ...{ customer, return_url },
+      customer,
+      return_url,
       flow_data: {
         type: 'payment_method_update',
         after_completion: { type: 'redirect', redirect: { return_url: `${return_url}?card` } },

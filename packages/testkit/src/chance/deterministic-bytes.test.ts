@@ -18,7 +18,8 @@ describe('deterministic bytes', () => {
 
 describe('seeded random', () => {
   it('repeats, and stays in [0, 1)', () => {
-    const [a, b] = [seededRandom(42), seededRandom(42)];
+    const a = seededRandom(42);
+    const b = seededRandom(42);
     const numbers = Array.from({ length: 1000 }, () => a());
     expect(Array.from({ length: 1000 }, () => b())).toEqual(numbers);
     expect(numbers.every((n) => n >= 0 && n < 1)).toBe(true);

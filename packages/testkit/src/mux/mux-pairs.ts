@@ -44,8 +44,11 @@ export const socketPair = async (kind: PairKind): Promise<[net.Socket, net.Socke
         ? tls.connect(
             // `allowHalfOpen` is documented for tls.connect and missing in its types.
             {
-              ...{ port, host: '127.0.0.1', ca: testCertificate().cert, minVersion: 'TLSv1.3' },
-              ...{ allowHalfOpen: true },
+              port,
+              host: '127.0.0.1',
+              ca: testCertificate().cert,
+              minVersion: 'TLSv1.3',
+              allowHalfOpen: true,
             } as tls.ConnectionOptions,
             () => resolve(socket),
           )

@@ -24,7 +24,8 @@ const TO_CLIENT = Buffer.alloc(32, 2);
 
 /** For one client: the counters under its keys are its own. */
 export const startObservingPorts = async (): Promise<ObservingPorts> => {
-  const [opening, sealing] = [new OpeningKey(ID, TO_EDGE), new SealingKey(ID, TO_CLIENT)];
+  const opening = new OpeningKey(ID, TO_EDGE);
+  const sealing = new SealingKey(ID, TO_CLIENT);
   const listen = async (): Promise<Socket> => {
     const socket = createSocket('udp4');
     socket.on('error', () => {});

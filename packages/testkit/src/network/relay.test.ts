@@ -92,7 +92,8 @@ describe('relay', () => {
   });
 
   it('tells connections apart by their first bytes, and can reset one of them alone', async () => {
-    const [first, second] = [await dial(relay.port), await dial(relay.port)];
+    const first = await dial(relay.port);
+    const second = await dial(relay.port);
     for (const [socket, text] of [
       [first, 'GET /a'],
       [second, 'GET /b'],
@@ -137,7 +138,8 @@ describe('source and sink', () => {
   it('the source sends the seed’s bytes, the sink knows their count and hash', async () => {
     const source = await startSourceServer(1_000_000, 9);
     const sink = await startSinkServer();
-    const [from, to] = [await dial(source.port), await dial(sink.port)];
+    const from = await dial(source.port);
+    const to = await dial(sink.port);
     from.pipe(to);
     const expected = hashOf(deterministicBytes(1_000_000, 9));
     await eventually(() => expect(sink.connections).toEqual([{ bytes: 1_000_000, hash: expected, ended: 'finished' }]));

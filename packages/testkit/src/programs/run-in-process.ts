@@ -65,7 +65,11 @@ export const runInProcess = ({ describe, main, endNow, kill, freeze }: InProcess
     }
   };
   return programOf({
-    ...{ describe, lines, exited, signal, signalGroup: signal },
+    describe,
+    lines,
+    exited,
+    signal,
+    signalGroup: signal,
     pid: null,
     write: (text) => void stdin.write(text),
     close: async () => {

@@ -37,7 +37,10 @@ export const spawnProgram = async (options: ProgramOptions): Promise<Program> =>
   const describe = `${options.command} ${(options.args ?? []).join(' ')}`;
 
   return programOf({
-    ...{ describe, pid, lines, exited },
+    describe,
+    pid,
+    lines,
+    exited,
     signal: (signal) => void child.kill(signal),
     signalGroup: (signal) => signalGroup(pid, signal),
     write: (text) => void child.stdin.write(text),

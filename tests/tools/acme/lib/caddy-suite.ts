@@ -42,7 +42,8 @@ it('gets its own certificate by tls-alpn-01 and serves with it', async ({ harnes
   });
   const pebble = await startPebble({ dnsServer: dns.address, tlsPort: port, noncesRefused: 5, folder, programs });
   writeFileSync(join(folder, 'directory-ca.pem'), pebble.ca);
-  const [https, http] = [await freePort(), await freePort()];
+  const https = await freePort();
+  const http = await freePort();
   const issuer = `issuer acme {\n      dir ${pebble.directory}\n      trusted_roots ${folder}/directory-ca.pem\n      disable_http_challenge\n    }`;
   const general = `admin off\n  https_port ${https}\n  http_port ${http}\n  storage file_system ${folder}/caddy`;
   writeFileSync(

@@ -23,7 +23,8 @@ afterEach(async () => {
 
 acmeConformance(async ({ httpPort, tlsPort }) => {
   folder = await temporaryDirectory();
-  const [dns, dnsManagement] = [await freePort(), await freePort()];
+  const dns = await freePort();
+  const dnsManagement = await freePort();
   const dnsServer = `127.0.0.1:${dns}`;
   const dnsArgs = [
     ...['-defaultIPv4', '127.0.0.1', '-defaultIPv6', '', '-dnsserver', dnsServer],

@@ -40,7 +40,8 @@ export const startPebble = async ({
     writeFileSync(path, text);
     return path;
   };
-  const [port, management] = [await freePort(), await freePort()];
+  const port = await freePort();
+  const management = await freePort();
   const config = inFolder(
     'pebble.json',
     JSON.stringify({
@@ -49,7 +50,10 @@ export const startPebble = async ({
         managementListenAddress: `127.0.0.1:${management}`,
         certificate: inFolder('pebble-cert.pem', cert),
         privateKey: inFolder('pebble-key.pem', key),
-        ...{ httpPort, tlsPort, ocspResponderURL: '', externalAccountBindingRequired: false },
+        httpPort,
+        tlsPort,
+        ocspResponderURL: '',
+        externalAccountBindingRequired: false,
         profiles: { default: { description: 'the one there is', validityPeriod: 7_776_000 } },
       },
     }),

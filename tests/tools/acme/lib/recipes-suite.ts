@@ -107,8 +107,12 @@ it('a wildcard is issued by records that nsupdate sets in BIND', async (context)
     overrides: {
       server: { domain: 'example.test' },
       acme: {
-        ...{ enabled: true, directory: pebble.directory, ca_file: written('ca.pem', pebble.ca) },
-        ...{ profile: 'default', dns: 'exec', dns_exec: hook },
+        enabled: true,
+        directory: pebble.directory,
+        ca_file: written('ca.pem', pebble.ca),
+        profile: 'default',
+        dns: 'exec',
+        dns_exec: hook,
       },
       dns: { resolvers: [`127.0.0.1:${port}`] },
     },
@@ -116,9 +120,17 @@ it('a wildcard is issued by records that nsupdate sets in BIND', async (context)
   const store = new FileCertificateStore(join(dataDir, 'certificates'), pebble.directory);
   const { id } = await store.want(['*.example.test']);
   const certificates = new ManagedCertificates({
-    ...{ acme: config.acme, dns: config.dns, domain: 'example.test', host: '127.0.0.1', dataDir, store },
-    ...{ challengeTargetOf: async () => null, isPassedThrough: () => false },
-    ...{ clock: systemClock, random: Math.random, logger: createLogger({ format: 'json', level: 'silent' }) },
+    acme: config.acme,
+    dns: config.dns,
+    domain: 'example.test',
+    host: '127.0.0.1',
+    dataDir,
+    store,
+    challengeTargetOf: async () => null,
+    isPassedThrough: () => false,
+    clock: systemClock,
+    random: Math.random,
+    logger: createLogger({ format: 'json', level: 'silent' }),
     listener: { onIssued: () => {}, onOrder: () => {}, onEnding: () => {} },
   });
   await certificates.start();

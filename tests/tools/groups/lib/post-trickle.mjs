@@ -50,7 +50,10 @@ export class PostTrickle {
   #send(id, body, { isKept, isChunked }) {
     return new Promise((resolve) => {
       const asked = request({
-        ...{ method: 'POST', path: '/take', host: '127.0.0.1', port: this.#place.port },
+        method: 'POST',
+        path: '/take',
+        host: '127.0.0.1',
+        port: this.#place.port,
         agent: isKept ? this.#agent : false,
         headers: {
           host: this.#place.host,

@@ -12,8 +12,15 @@ const REQUIRE =
 export async function roomyEdge() {
   const outfile = join(throwAwayFolder(), 'roomy-edge.mjs');
   await build({
-    ...{ entryPoints: [PROGRAM], outfile, bundle: true, format: 'esm', platform: 'node', target: 'node20' },
-    ...{ conditions: ['source'], banner: { js: REQUIRE }, logLevel: 'warning' },
+    entryPoints: [PROGRAM],
+    outfile,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    conditions: ['source'],
+    banner: { js: REQUIRE },
+    logLevel: 'warning',
   });
   return outfile;
 }

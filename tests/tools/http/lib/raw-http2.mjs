@@ -77,7 +77,9 @@ export class FrameReader {
     while (rest.length >= HEAD_BYTES) {
       const length = rest.readUIntBE(0, 3);
       if (rest.length < HEAD_BYTES + length) break;
-      const [type, flags, streamId] = [rest[3], rest[4], rest.readUInt32BE(5) & 0x7fffffff];
+      const type = rest[3];
+      const flags = rest[4];
+      const streamId = rest.readUInt32BE(5) & 0x7fffffff;
       const payload = rest.subarray(HEAD_BYTES, HEAD_BYTES + length);
       rest = rest.subarray(HEAD_BYTES + length);
       if (type === TYPE.settings && (flags & ACK) === 0) this.#socket.write(frame(TYPE.settings, ACK, 0));

@@ -23,7 +23,8 @@ export class P2pEdge {
 
   static async start(tables = '') {
     const edge = new P2pEdge();
-    const [control, api] = [await freePort(), await freePort()];
+    const control = await freePort();
+    const api = await freePort();
     edge.control = `127.0.0.1:${control}`;
     const server = `[server]\ncontrol_port = ${control}\napi_port = ${api}\nmetrics_port = 0\nhttp_port = 0\nhttps_port = 0\n`;
     writeFileSync(join(edge.folder, 'server.toml'), `${server}[limits]\nudp_port_range = [62100, 62199]\n${tables}`);

@@ -25,8 +25,11 @@ async function openServer() {
   const dataDir = mkdtempSync(join(tmpdir(), 'tunnel-usage-'));
   // The file is thrown away: nothing of it has to survive a power cut. The memory is that of a small machine.
   const settings = {
-    ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' },
-    ...{ maintenance_work_mem: '512MB', max_wal_size: '4GB' },
+    fsync: 'off',
+    synchronous_commit: 'off',
+    full_page_writes: 'off',
+    maintenance_work_mem: '512MB',
+    max_wal_size: '4GB',
     hba_file: openToAll(dataDir),
   };
   const postgres = new EmbeddedPostgres({ dataDir, logger, clock: systemClock, settings });

@@ -10,7 +10,8 @@ const OPEN_MAX = 400;
 const addressOf = (n) => `10.${64 + ((n >> 16) & 63)}.${(n >> 8) & 255}.${n & 255}`;
 const open = [];
 const got = new Map();
-let [sent, heard] = [0, 0];
+let sent = 0;
+let heard = 0;
 
 function sendFrom(n) {
   const address = addressOf(n);

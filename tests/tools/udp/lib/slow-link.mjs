@@ -48,7 +48,8 @@ export class SlowLink {
     this.#sockets.add(from);
     from.once('close', () => this.#sockets.delete(from));
     const queue = [];
-    let [queued, budget] = [0, 0];
+    let queued = 0;
+    let budget = 0;
     const bufferBytes = (bytesPerSecond * (BUFFER_MS + delayMs)) / 1000;
     from.on('data', (bytes) => {
       queue.push({ bytes, at: performance.now() + delayMs });

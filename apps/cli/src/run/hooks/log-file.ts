@@ -18,7 +18,8 @@ export const openEventLog = (
   onProblem: (text: string) => void,
 ): EventLog => {
   const file = openLogFile({
-    ...{ path, clock },
+    path,
+    clock,
     onProblem: (reason) => onProblem(problemLines(new Fault('CLIENT_LOG_FILE', { file: path, reason })).join('\n')),
     droppedLine: (lines) => jsonLine(droppedEvent(lines, clock)),
   });

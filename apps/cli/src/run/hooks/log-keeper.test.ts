@@ -10,8 +10,18 @@ const tunnel = { name: 'web', tunnelId: 'tun_1' } as unknown as Tunnel;
 
 const request = (id: string): RequestEvent =>
   ({
-    ...{ type: 'request-finished', id, tunnel, at: 1000, method: 'GET', path: '/', status: 200, durationMs: 5 },
-    ...{ requestBytes: 0, responseBytes: 2, aborted: false, replayOf: null },
+    type: 'request-finished',
+    id,
+    tunnel,
+    at: 1000,
+    method: 'GET',
+    path: '/',
+    status: 200,
+    durationMs: 5,
+    requestBytes: 0,
+    responseBytes: 2,
+    aborted: false,
+    replayOf: null,
   }) as unknown as RequestEvent;
 
 const keeper = (): LogKeeper => new LogKeeper(new FakeClock());

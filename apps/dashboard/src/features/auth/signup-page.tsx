@@ -88,7 +88,9 @@ const SignupForm = ({ invite, invited }: SignupFormProps) => {
         pending={signup.isPending || signup.isSuccess}
         onSubmit={(field) =>
           signup.mutate({
-            ...{ email: invited ?? field('email'), password: field('password'), display_name: field('name') },
+            email: invited ?? field('email'),
+            password: field('password'),
+            display_name: field('name'),
             ...(invite === '' ? {} : { invite }),
           })
         }

@@ -13,8 +13,12 @@ it('a cap is reached with its amount; one of zero at once', () => {
 });
 
 const payg = (more: Partial<CostStatus>): CostStatus => ({
-  ...{ billing_model: 'payg', estimated_mtd_cents: 300, spend_cap_cents: null, monthly_minimum_cents: 300 },
-  ...{ subscription_status: 'active', ...more },
+  billing_model: 'payg',
+  estimated_mtd_cents: 300,
+  spend_cap_cents: null,
+  monthly_minimum_cents: 300,
+  subscription_status: 'active',
+  ...more,
 });
 const used = (usage_cents: number) => ({ usage_cents });
 

@@ -189,7 +189,10 @@ const dnsHop = ({ records, state }: OwnDomainView): Said => {
 };
 
 const MISSING: Readonly<Record<OwnDomainView['state'], Tone>> = {
-  ...{ pending: 'accent', verified: 'warn', failed: 'bad', lapsed: 'bad' },
+  pending: 'accent',
+  verified: 'warn',
+  failed: 'bad',
+  lapsed: 'bad',
 };
 
 const edgeHop = (domain: OwnDomainView, now: number): Said => {

@@ -106,11 +106,10 @@ it.each([
 });
 
 describe('what keeps the address of a tunnel', () => {
-  const [shop, nested] = [
-    make(),
-    make({ id: 'nested', label: '*.shop', public_address: 'https://*.shop.example.com' }),
-  ];
-  const [fra, nyc] = [port('tcp', '20042', 'fra'), port('tcp', '20042', 'nyc')];
+  const shop = make();
+  const nested = make({ id: 'nested', label: '*.shop', public_address: 'https://*.shop.example.com' });
+  const fra = port('tcp', '20042', 'fra');
+  const nyc = port('tcp', '20042', 'nyc');
   const list = [shop, nested, fra, nyc, port('udp', '20153', 'fra')];
   it.each([
     ['http', 'shop', 'fra', shop.id],
@@ -139,10 +138,15 @@ it.each([
 
 it('a command names the server only for a port of one of several regions', () => {
   const region = (region_id: string): UsageRegion => ({
-    ...{ region_id, name: region_id, location: '', http_url: '', control_tls: true },
+    region_id,
+    name: region_id,
+    location: '',
+    http_url: '',
+    control_tls: true,
     control: `${region_id}.example.com:4040`,
   });
-  const [fra, nyc] = [region('fra'), region('nyc')];
+  const fra = region('fra');
+  const nyc = region('nyc');
   expect(serverOf(port('tcp', '20042', 'nyc'), [fra, nyc])).toBe(nyc);
   expect(serverOf(port('tcp', '20042', 'fra'), [fra])).toBeUndefined();
   expect(serverOf(make(), [fra, nyc])).toBeUndefined();

@@ -4,17 +4,47 @@ import { type FirstRunData, isNewAccount, readFirstRun } from './first-run.ts';
 
 const AT = '2030-01-01T00:00:00.000Z';
 const key = (last_used_at: string | null): ApiToken => ({
-  ...{ id: 'k', label: 'first', token_hash: '', created_at: AT, last_used_at, scope: null, tier: 'free' },
-  ...{ tunnel_limit: 3, status: 'active', unlimited: false, tunnel_count: 0 },
+  id: 'k',
+  label: 'first',
+  token_hash: '',
+  created_at: AT,
+  last_used_at,
+  scope: null,
+  tier: 'free',
+  tunnel_limit: 3,
+  status: 'active',
+  unlimited: false,
+  tunnel_count: 0,
 });
 const tunnel = (more: Partial<TunnelLogEntry> = {}): TunnelLogEntry => ({
-  ...{ id: 't', tunnel_id: 'tun_1', protocol: 'http', label: 'web', registered_at: AT, unregistered_at: null },
-  ...{ region_id: 'local', request_count: 0, bytes_proxied: 0, ...more },
+  id: 't',
+  tunnel_id: 'tun_1',
+  protocol: 'http',
+  label: 'web',
+  registered_at: AT,
+  unregistered_at: null,
+  region_id: 'local',
+  request_count: 0,
+  bytes_proxied: 0,
+  ...more,
 });
 const request = (status: number | null, error: string | null): CapturedRequest => ({
-  ...{ id: 'r', tunnel_id: 'tun_1', at: AT, method: 'GET', path: '/', status, duration_ms: 1, error },
-  ...{ request_headers: {}, response_headers: {}, request_size: 0, response_size: 0, request_body: null },
-  ...{ response_body: null, aborted: false, replayable: true },
+  id: 'r',
+  tunnel_id: 'tun_1',
+  at: AT,
+  method: 'GET',
+  path: '/',
+  status,
+  duration_ms: 1,
+  error,
+  request_headers: {},
+  response_headers: {},
+  request_size: 0,
+  response_size: 0,
+  request_body: null,
+  response_body: null,
+  aborted: false,
+  replayable: true,
 });
 const read = (data: Partial<FirstRunData>) =>
   readFirstRun({ keys: [], tunnel: undefined, requests: [], ...data }, 8080);

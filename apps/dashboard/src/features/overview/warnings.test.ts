@@ -3,12 +3,24 @@ import { expect, it } from 'vitest';
 import { warningsOf } from './warnings.ts';
 
 const usage = (active: number, limit: number | null): UsageSummary => ({
-  ...{ active_tunnels: active, total_tunnels_30d: 0, total_requests_30d: 0, total_bytes_30d: 0 },
-  ...{ plan: 'free', tunnel_limit: limit },
+  active_tunnels: active,
+  total_tunnels_30d: 0,
+  total_requests_30d: 0,
+  total_bytes_30d: 0,
+  plan: 'free',
+  tunnel_limit: limit,
 });
 const pool = (name: string, healthy: number): GroupSummary => ({
-  ...{ protocol: 'http', label: name, name, key_hash_short: '00000000', region_id: 'local', member_count: 2 },
-  ...{ healthy_count: healthy, unhealthy_count: 2 - healthy, total_dispatches: 0, total_health_failures: 0 },
+  protocol: 'http',
+  label: name,
+  name,
+  key_hash_short: '00000000',
+  region_id: 'local',
+  member_count: 2,
+  healthy_count: healthy,
+  unhealthy_count: 2 - healthy,
+  total_dispatches: 0,
+  total_health_failures: 0,
   members: [],
 });
 const cost = { billing_model: 'payg', estimated_mtd_cents: 900, monthly_minimum_cents: 300 } as const;

@@ -7,7 +7,8 @@ const poolOf = (count: number) =>
   makePool({ members: Array.from({ length: count }, (_, index) => makeMember({ tunnel_id: `tun_${index}` })) });
 
 it('small pools are open, large ones closed, until somebody chooses', () => {
-  const [small, large] = [poolOf(FEW_MEMBERS), poolOf(FEW_MEMBERS + 1)];
+  const small = poolOf(FEW_MEMBERS);
+  const large = poolOf(FEW_MEMBERS + 1);
   expect([isOpen(small, new Map()), isOpen(large, new Map())]).toEqual([true, false]);
   const key = poolKey(small);
   expect([isOpen(small, new Map([[key, false]])), isOpen(large, new Map([[key, true]]))]).toEqual([false, true]);

@@ -21,7 +21,8 @@ const namesOf = ({ groups }: { readonly groups: readonly { readonly name: string
 it('pools and members have one order, whatever the order of the answer', () => {
   const early = makeMember({ tunnel_id: 'tun_z', connected_since: '2030-01-01T00:00:00.000Z' });
   const late = makeMember({ tunnel_id: 'tun_a', connected_since: '2030-01-02T00:00:00.000Z' });
-  const [b, a] = [makePool({ name: 'b', members: [late, early] }), makePool({ name: 'a' })];
+  const b = makePool({ name: 'b', members: [late, early] });
+  const a = makePool({ name: 'a' });
   const snapshot = readPools({ groups: [b, a], warnings: [] }, 1500);
   expect(namesOf(snapshot)).toEqual(['a', 'b']);
   expect(snapshot.groups[1]?.members).toEqual([early, late]);

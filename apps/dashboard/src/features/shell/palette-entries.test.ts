@@ -4,9 +4,16 @@ import { NAV_PAGES } from './nav-pages.ts';
 import { paletteEntries, rankEntries, selectedIndex } from './palette-entries.ts';
 
 const tunnel = (label: string, some: Partial<TunnelLogEntry> = {}): TunnelLogEntry => ({
-  ...{ id: label, tunnel_id: `tun_${label}`, protocol: 'http', label, public_url: `http://${label}.localhost:8000` },
-  ...{ registered_at: '2030-01-01T00:00:00.000Z', unregistered_at: null, region_id: 'local' },
-  ...{ request_count: 0, bytes_proxied: 0 },
+  id: label,
+  tunnel_id: `tun_${label}`,
+  protocol: 'http',
+  label,
+  public_url: `http://${label}.localhost:8000`,
+  registered_at: '2030-01-01T00:00:00.000Z',
+  unregistered_at: null,
+  region_id: 'local',
+  request_count: 0,
+  bytes_proxied: 0,
   ...some,
 });
 const domain = (name: string): OwnDomainView => ({ id: name, name }) as OwnDomainView;

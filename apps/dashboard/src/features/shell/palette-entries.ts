@@ -33,7 +33,10 @@ export const paletteEntries = (
     target: { to: '/tunnels/$id' as const, params: { id: entry.id } },
   })),
   ...domains.map(({ id, name }) => ({
-    ...{ id: `domain ${id}`, label: name, detail: 'Domain', words: [] },
+    id: `domain ${id}`,
+    label: name,
+    detail: 'Domain',
+    words: [],
     target: { to: '/domains/$id' as const, params: { id } },
   })),
 ];

@@ -50,14 +50,22 @@ const addressLine = ({ key, lead, entries }: AddressRow): ListRow => {
   const live = entries.filter(isLive);
   const counted = live.length === 0 ? [lead] : live;
   return {
-    ...{ key, entry: lead, isPart: false, count: entries.length, liveCount: live.length },
+    key,
+    entry: lead,
+    isPart: false,
+    count: entries.length,
+    liveCount: live.length,
     requests: sumOf(counted, ({ request_count }) => request_count),
     bytes: sumOf(counted, ({ bytes_proxied }) => bytes_proxied),
   };
 };
 
 const partLine = (entry: TunnelLogEntry): ListRow => ({
-  ...{ key: entry.id, entry, isPart: true, count: 1, liveCount: isLive(entry) ? 1 : 0 },
+  key: entry.id,
+  entry,
+  isPart: true,
+  count: 1,
+  liveCount: isLive(entry) ? 1 : 0,
   requests: entry.request_count,
   bytes: entry.bytes_proxied,
 });

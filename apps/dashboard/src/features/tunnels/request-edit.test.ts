@@ -3,21 +3,27 @@ import { expect, it } from 'vitest';
 import { draftOf, editOf, type RequestDraft } from './request-edit.ts';
 
 const request: CapturedRequest = {
-  ...{
-    id: 'req_1',
-    tunnel_id: 'tun_1',
-    at: '2030-01-01T00:00:00.000Z',
-    method: 'POST',
-    path: '/hook?token=[redacted]',
-  },
-  ...{ status: 200, duration_ms: 1, response_headers: {}, response_size: 0, response_body: null },
+  id: 'req_1',
+  tunnel_id: 'tun_1',
+  at: '2030-01-01T00:00:00.000Z',
+  method: 'POST',
+  path: '/hook?token=[redacted]',
+  status: 200,
+  duration_ms: 1,
+  response_headers: {},
+  response_size: 0,
+  response_body: null,
   request_headers: {
     host: 'web.test',
     'content-length': '7',
     'content-type': 'application/json',
     cookie: '[redacted]',
   },
-  ...{ request_size: 7, request_body: '{"a":1}', aborted: false, error: null, replayable: true },
+  request_size: 7,
+  request_body: '{"a":1}',
+  aborted: false,
+  error: null,
+  replayable: true,
 };
 
 const edit = (change: Partial<RequestDraft>, of: CapturedRequest = request) =>
@@ -25,7 +31,8 @@ const edit = (change: Partial<RequestDraft>, of: CapturedRequest = request) =>
 
 it('is laid out for editing, without what is set for each request', () => {
   expect(draftOf(request)).toEqual({
-    ...{ method: 'POST', path: '/hook?token=[redacted]' },
+    method: 'POST',
+    path: '/hook?token=[redacted]',
     headers: 'host: web.test\ncontent-type: application/json\ncookie: [redacted]',
     body: '{\n  "a": 1\n}',
   });

@@ -7,7 +7,10 @@ const requests = [
   { id: 'req_3', method: 'GET', path: '/gone', status: 404 },
   { id: 'req_4', method: 'GET', path: '/slow', status: null },
   {
-    ...{ id: 'req_5', method: 'GET', path: '/admin', status: 403 },
+    id: 'req_5',
+    method: 'GET',
+    path: '/admin',
+    status: 403,
     policy: { answered_by: { index: 1, name: null, action: 'deny' }, matched: [1], user: 'ann@example.com' },
   },
 ];

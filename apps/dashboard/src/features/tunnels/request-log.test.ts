@@ -3,14 +3,30 @@ import { expect, it } from 'vitest';
 import { type RequestLog, shownText, withNewestRequests, withOlderRequests, withRequest } from './request-log.ts';
 
 const request = (n: number, status = 200): CapturedRequest => ({
-  ...{ id: `req_${n}`, tunnel_id: 'tun_1', at: new Date(n).toISOString(), method: 'GET', path: `/${n}`, status },
-  ...{ duration_ms: 1, error: null, request_headers: {}, response_headers: {}, request_size: 0, response_size: 0 },
-  ...{ request_body: null, response_body: null, aborted: false, replayable: true },
+  id: `req_${n}`,
+  tunnel_id: 'tun_1',
+  at: new Date(n).toISOString(),
+  method: 'GET',
+  path: `/${n}`,
+  status,
+  duration_ms: 1,
+  error: null,
+  request_headers: {},
+  response_headers: {},
+  request_size: 0,
+  response_size: 0,
+  request_body: null,
+  response_body: null,
+  aborted: false,
+  replayable: true,
 });
 const span = (from: number, down: number): CapturedRequest[] =>
   Array.from({ length: down }, (_, index) => request(from - index));
 const page = (requests: CapturedRequest[], next_cursor: string | null): CaptureList => ({
-  ...{ tunnel_id: 'tun_1', requests, truncated: next_cursor !== null, next_cursor },
+  tunnel_id: 'tun_1',
+  requests,
+  truncated: next_cursor !== null,
+  next_cursor,
 });
 const numbers = ({ requests }: RequestLog): number[] => requests.map(({ id }) => Number(id.slice(4)));
 const down = (from: number, count: number): number[] => Array.from({ length: count }, (_, index) => from - index);

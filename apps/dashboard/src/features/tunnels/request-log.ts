@@ -15,7 +15,10 @@ export interface RequestLog {
 /** The first page, loaded again. A page that shares no request with a deep log replaces the log, because requests between them are missing. */
 export const withNewestRequests = (log: RequestLog | undefined, page: CaptureList): RequestLog => {
   const newest: RequestLog = {
-    ...{ requests: page.requests, cursor: page.next_cursor ?? null, isCut: page.truncated, isDeep: false },
+    requests: page.requests,
+    cursor: page.next_cursor ?? null,
+    isCut: page.truncated,
+    isDeep: false,
   };
   if (log?.isDeep !== true || newest.cursor === null) return newest;
   const known = new Set(log.requests.map(({ id }) => id));
@@ -26,12 +29,10 @@ export const withNewestRequests = (log: RequestLog | undefined, page: CaptureLis
 /** The page that begins where the log ends. */
 export const withOlderRequests = (log: RequestLog, page: CaptureList): RequestLog =>
   bounded({
-    ...{
-      requests: joined(log.requests, page.requests),
-      cursor: page.next_cursor ?? null,
-      isCut: page.truncated,
-      isDeep: true,
-    },
+    requests: joined(log.requests, page.requests),
+    cursor: page.next_cursor ?? null,
+    isCut: page.truncated,
+    isDeep: true,
   });
 
 /** A replay, which is newer than all others. */

@@ -3,9 +3,22 @@ import { describe, expect, it } from 'vitest';
 import { noReplayText, previewBody, replayedText, statusText, statusTone, troubleText } from './request-text.ts';
 
 const request = (more: Partial<CapturedRequest> = {}): CapturedRequest => ({
-  ...{ id: 'req_1', tunnel_id: 'tun_1', at: '2030-01-01T00:00:00.000Z', method: 'GET', path: '/', status: 200 },
-  ...{ duration_ms: 4, request_headers: {}, response_headers: {}, request_size: 0, response_size: 2 },
-  ...{ request_body: null, response_body: 'ok', aborted: false, error: null, replayable: true },
+  id: 'req_1',
+  tunnel_id: 'tun_1',
+  at: '2030-01-01T00:00:00.000Z',
+  method: 'GET',
+  path: '/',
+  status: 200,
+  duration_ms: 4,
+  request_headers: {},
+  response_headers: {},
+  request_size: 0,
+  response_size: 2,
+  request_body: null,
+  response_body: 'ok',
+  aborted: false,
+  error: null,
+  replayable: true,
   ...more,
 });
 

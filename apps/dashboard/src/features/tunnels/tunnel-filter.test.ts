@@ -14,7 +14,9 @@ it('reads the fields that it knows from a URL and ignores the rest', () => {
 
 it('changes one part and keeps the others', () => {
   expect(changeFilter({ protocol: 'tcp', q: 'a' }, { state: 'active' })).toEqual({
-    ...{ protocol: 'tcp', state: 'active', q: 'a' },
+    protocol: 'tcp',
+    state: 'active',
+    q: 'a',
   });
   expect(changeFilter({ protocol: 'tcp', state: 'active' }, { protocol: 'all' })).toEqual({ state: 'active' });
   expect(changeFilter({ state: 'active', q: 'a' }, { state: 'all', q: '' })).toEqual({});

@@ -25,8 +25,15 @@ it('1,000 copies cost less than a second of the processor, and are shown', async
   const write = (index: number): Promise<void> => {
     const id = `crt_${index}`;
     return sealed.write(join(copies.folder, `${sha256Hex(id).slice(0, 32)}.jwe`), {
-      ...{ id, names: [`n${index}.example`], is_operators: false, state: 'valid', issuer: 'Test CA' },
-      ...{ not_before: 1, not_after: 2, renew_at: null, last_error: null },
+      id,
+      names: [`n${index}.example`],
+      is_operators: false,
+      state: 'valid',
+      issuer: 'Test CA',
+      not_before: 1,
+      not_after: 2,
+      renew_at: null,
+      last_error: null,
       pair: { chain: cert.toString().repeat(3), key: key.toString() },
     });
   };

@@ -33,8 +33,13 @@ const openPlatform = async (): Promise<CertificatesStage> => {
     const now = Date.now();
     const life = isIssued ? { not_before: now, not_after: now + HOUR_MS, renew_at: null } : NO_LIFE;
     rows.set(name, {
-      ...{ id: `crt_${name}`, names: [name], is_operators: name === DOMAIN, state: isIssued ? 'valid' : 'ordering' },
-      ...{ issuer: isIssued ? 'Test CA' : null, last_error: null, ...life },
+      id: `crt_${name}`,
+      names: [name],
+      is_operators: name === DOMAIN,
+      state: isIssued ? 'valid' : 'ordering',
+      issuer: isIssued ? 'Test CA' : null,
+      last_error: null,
+      ...life,
       pair: isIssued ? { chain: cert.toString(), key: key.toString() } : null,
     });
     edge?.changed({ kind: 'certificate-changed', id: 1, certificate_id: `crt_${name}` });
@@ -56,7 +61,8 @@ const openPlatform = async (): Promise<CertificatesStage> => {
   };
   for (const name of [DOMAIN, OWN]) put(name);
   return {
-    ...{ domain: DOMAIN, own: OWN },
+    domain: DOMAIN,
+    own: OWN,
     open: () => {
       const copies = { folder: join(folder.path, 'copies'), credential: new Secret('credential') };
       const opened = new PlatformCertificates({ clock: systemClock, logger, link, copies });
@@ -109,7 +115,8 @@ const openStandalone = async (): Promise<CertificatesStage> => {
   await writeFile(ca_file, authority.ca);
   const sha256 = createHash('sha256').update('key').digest('hex');
   return {
-    ...{ domain: DOMAIN, own: OWN },
+    domain: DOMAIN,
+    own: OWN,
     open: () => {
       const config = loadServerConfig({
         env: {},
@@ -120,8 +127,12 @@ const openStandalone = async (): Promise<CertificatesStage> => {
         },
       });
       const opened = new StandaloneCertificates({
-        ...{ config, dataDir: folder.path, isPassedThrough: () => false },
-        ...{ clock: systemClock, random: Math.random, logger },
+        config,
+        dataDir: folder.path,
+        isPassedThrough: () => false,
+        clock: systemClock,
+        random: Math.random,
+        logger,
       });
       const start = async (): Promise<void> => {
         await opened.start();

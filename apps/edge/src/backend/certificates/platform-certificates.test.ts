@@ -17,8 +17,15 @@ import { RecordingListener } from './recording-listener.fixture.ts';
 const KEY = '-----BEGIN PRIVATE KEY-----\nof the test\n-----END PRIVATE KEY-----\n';
 
 const certificate = (id: string, version = 1, more: Partial<EdgeCertificate> = {}): EdgeCertificate => ({
-  ...{ id, names: [`${id}.example`], is_operators: false, state: 'valid', issuer: 'Test CA' },
-  ...{ not_before: 1, not_after: 2, renew_at: null, last_error: null },
+  id,
+  names: [`${id}.example`],
+  is_operators: false,
+  state: 'valid',
+  issuer: 'Test CA',
+  not_before: 1,
+  not_after: 2,
+  renew_at: null,
+  last_error: null,
   pair: { chain: `chain ${id} ${version}`, key: KEY },
   ...more,
 });

@@ -308,8 +308,15 @@ export class PlatformCertificates implements EdgeCertificates {
     if (row === undefined || row.pair === null) return null;
     const { names, isOperators, issuer, notBefore, notAfter } = row.known;
     return {
-      ...{ id, names: [...names], is_operators: isOperators, state: 'valid', issuer },
-      ...{ not_before: notBefore, not_after: notAfter, renew_at: null, last_error: null },
+      id,
+      names: [...names],
+      is_operators: isOperators,
+      state: 'valid',
+      issuer,
+      not_before: notBefore,
+      not_after: notAfter,
+      renew_at: null,
+      last_error: null,
       pair: { chain: row.pair.cert.toString(), key: row.pair.key.toString() },
     };
   }

@@ -90,10 +90,18 @@ export class StandaloneCertificates implements EdgeCertificates {
     const { FileCertificateStore, ManagedCertificates } = await import('@tunnel/certificates/acme');
     const store = new FileCertificateStore(join(dataDir, FOLDER), acme.directory);
     this.#managed = new ManagedCertificates({
-      ...{ acme, dns, domain: server.domain, host: server.host, dataDir, store },
+      acme,
+      dns,
+      domain: server.domain,
+      host: server.host,
+      dataDir,
+      store,
       // There are no accounts with tokens here: the label is the name's own.
       challengeTargetOf: async (name) => challengeTarget(sha256Hex(name).slice(0, TARGET_CHARS), server.domain),
-      ...{ isPassedThrough, clock, random, logger },
+      isPassedThrough,
+      clock,
+      random,
+      logger,
       listener: {
         onIssued: (record) => void this.#show(record),
         onOrder: (result) => {
@@ -177,7 +185,10 @@ export class StandaloneCertificates implements EdgeCertificates {
     const record = records.get(`*.${domain}`);
     const isValid = (record?.certificate?.notAfter ?? 0) > this.#options.clock.now();
     return {
-      ...{ domain, platformHost: null, hasLogin: policy.login.length > 0, dns: acme.dns },
+      domain,
+      platformHost: null,
+      hasLogin: policy.login.length > 0,
+      dns: acme.dns,
       canWildcard: this.#managed?.canWildcard ?? false,
       wildcard: record === undefined ? null : { isValid, hasFailed: record.life.failures > 0 },
       // By the operator's word: nobody looks for a proof.
@@ -206,12 +217,15 @@ export class StandaloneCertificates implements EdgeCertificates {
 
   #known({ id, names, life, certificate }: CertificateRecord): KnownCertificate {
     return {
-      ...{ id, names, isOperators: this.#operators.has(id) },
+      id,
+      names,
+      isOperators: this.#operators.has(id),
       state: certificateState(life, this.#options.clock.now()),
       issuer: certificate?.issuer ?? null,
       notBefore: certificate?.notBefore ?? null,
       notAfter: certificate?.notAfter ?? null,
-      ...{ renewAt: life.renewAt, lastError: life.lastError },
+      renewAt: life.renewAt,
+      lastError: life.lastError,
     };
   }
 }

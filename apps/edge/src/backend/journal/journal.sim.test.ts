@@ -36,7 +36,8 @@ const step = fc.oneof(
 const play = async (steps: readonly unknown[]): Promise<void> => {
   const folder = await temporaryDirectory();
   const store = new Store();
-  let [ids, appended] = [0, 0];
+  let ids = 0;
+  let appended = 0;
   const newId = (): string => `jrn_${(ids += 1)}`;
   const batch = { records: 2, bytes: 1 << 20 };
   const options = {

@@ -23,10 +23,17 @@ afterEach(async () => {
 });
 
 const usage = (tunnel: number, bytes: number): JournalRecord => ({
-  ...{ kind: 'usage', tunnel_id: `tun_${tunnel}`, requests: 1, bytes, at: 1 },
+  kind: 'usage',
+  tunnel_id: `tun_${tunnel}`,
+  requests: 1,
+  bytes,
+  at: 1,
 });
 const closed = (tunnel: number): JournalRecord => ({
-  ...{ kind: 'closed', tunnel_id: `tun_${tunnel}`, at: 1, abandoned: false },
+  kind: 'closed',
+  tunnel_id: `tun_${tunnel}`,
+  at: 1,
+  abandoned: false,
 });
 
 const startJournal = async (queueBytes = 1 << 20): Promise<Journal> => {

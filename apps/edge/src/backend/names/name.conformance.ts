@@ -42,7 +42,10 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       tunnels += 1;
       const tunnelId = `tun_name-${tunnels}`;
       const endpoint: EndpointAsked = {
-        ...{ kind: 'subdomain', choice: 'asked', groupKeyHash: null, joinsGroup: false },
+        kind: 'subdomain',
+        choice: 'asked',
+        groupKeyHash: null,
+        joinsGroup: false,
         ...wanted,
       };
       const owner = ownerOf(who);

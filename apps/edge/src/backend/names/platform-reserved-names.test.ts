@@ -17,7 +17,9 @@ type Name = {
 };
 
 const name = (label: string, account_id: string | null, kind: Name['kind'] = 'subdomain'): Name => ({
-  ...{ kind, label, account_id },
+  kind,
+  label,
+  account_id,
   group_key_hash: null,
 });
 

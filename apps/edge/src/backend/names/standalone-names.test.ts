@@ -200,8 +200,14 @@ it.each(['{', '{"version":2,"names":[]}', '{"version":1,"names":[{"kind":"subdom
 it('one who opens names without end loses its own released ones, and takes none of another account’s', async () => {
   const released_at = new Date(clock.now()).toISOString();
   const row = (account: string, label: string) => ({
-    ...{ kind: 'subdomain', label, state: 'released', account, group_key_hash: null },
-    ...{ in_use: false, last_used_at: released_at, released_at },
+    kind: 'subdomain',
+    label,
+    state: 'released',
+    account,
+    group_key_hash: null,
+    in_use: false,
+    last_used_at: released_at,
+    released_at,
   });
   const his = Array.from({ length: STANDALONE_NAMES_MAX - 1 }, (_, at) => row('bob', `his-${at}`));
   const path = join(folder.path, 'names.json');

@@ -126,7 +126,10 @@ const accountOf = (owner: Owner): string | null => (owner.kind === 'operator' ? 
 
 /** `account_id` null: the operator's. */
 const rowOf = (label: string, { owner, groupKeyHash, at }: Use): object => ({
-  ...{ label, account_id: accountOf(owner), group_key_hash: groupKeyHash, at },
+  label,
+  account_id: accountOf(owner),
+  group_key_hash: groupKeyHash,
+  at,
 });
 
 function* usesIn(text: string): Generator<readonly [string, Use]> {

@@ -123,7 +123,8 @@ it('carries WebSockets over HTTP/1.1, large and fragmented messages too', async 
   });
   const { port } = stand.port.address;
   const visitor = new WebSocket(`wss://127.0.0.1:${port}/echo`, {
-    ...{ rejectUnauthorized: false, headers: { host: 'web.localhost' } },
+    rejectUnauthorized: false,
+    headers: { host: 'web.localhost' },
   });
   cleanups.push(() => visitor.terminate());
   await once(visitor, 'open');
@@ -159,12 +160,18 @@ it('tells people to come by https where a certificate covers the host, and nobod
   const server = { host: '127.0.0.1', http_port: 0, https_port: 0, plain_http: 'redirect' } as const;
   const { ingress, gate } = stand.http;
   const listeners = new HttpListeners({
-    ...{ server, ingress, gate, certificates, clock: systemClock },
-    ...{ passthrough: null, challenges: null },
+    server,
+    ingress,
+    gate,
+    certificates,
+    clock: systemClock,
+    passthrough: null,
+    challenges: null,
   });
   cleanups.push(() => listeners.stop());
   await listeners.start({ isSecure: true });
-  const [plain, secure] = [listeners.http.port, listeners.https?.port];
+  const plain = listeners.http.port;
+  const secure = listeners.https?.port;
   const toldOf = (host: string) => [listeners.redirectPort(host), listeners.publicHttp(host)];
   expect(toldOf('shop.test')).toEqual([null, { scheme: 'http', port: plain }]);
   expect(certificates.set(['shop.test'], pairOf(testCertificate()))).toBeNull();

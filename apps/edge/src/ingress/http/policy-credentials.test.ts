@@ -46,7 +46,10 @@ const post = (stand: PolicyStand, version: Version, headers: Fields, trailers: F
 const postHttp1 = (stand: PolicyStand, headers: Fields, trailers: Fields): Promise<number> =>
   new Promise((resolve, reject) => {
     const request = http.request({
-      ...{ host: '127.0.0.1', port: stand.https.http.port, method: 'POST', agent: false },
+      host: '127.0.0.1',
+      port: stand.https.http.port,
+      method: 'POST',
+      agent: false,
       headers: { host: 'web.localhost', 'transfer-encoding': 'chunked', ...headers },
     });
     request.on('response', (response) => resolve(response.resume().statusCode ?? 0)).on('error', reject);

@@ -197,7 +197,10 @@ it('HTTP/2: the same: 100 from the edge before its service hears of it, and the 
   cleanups.push(() => session.destroy());
   const body = '{"b":2}';
   const stream = session.request({
-    ...{ ':method': 'POST', ':path': '/', 'content-length': String(body.length), expect: '100-continue' },
+    ':method': 'POST',
+    ':path': '/',
+    'content-length': String(body.length),
+    expect: '100-continue',
     'x-hub-signature-256': signatureOf(body),
   });
   await once(stream, 'continue');
@@ -259,7 +262,9 @@ it('HTTP/2: a stream that is reset, and one that stalls, free what was held of t
   cleanups.push(() => session.destroy());
   const open = (): ReturnType<typeof session.request> => {
     const stream = session.request({
-      ...{ ':method': 'POST', ':path': '/', 'content-length': '1000' },
+      ':method': 'POST',
+      ':path': '/',
+      'content-length': '1000',
       'x-hub-signature-256': signatureOf('whatever'),
     });
     stream.on('error', () => {});

@@ -115,7 +115,8 @@ const routed: readonly Rule[] = [{ match: { path: ['/api/**'] }, route: 'api' }]
 it.each(VERSIONS)(
   '%s: OPEN names the service that a rule chose, and idle streams are kept for each by itself',
   async (version) => {
-    const [own, api] = [await startRecordingService('own'), await startRecordingService('api')];
+    const own = await startRecordingService('own');
+    const api = await startRecordingService('api');
     cleanups.push(
       () => own.close(),
       () => api.close(),
@@ -139,7 +140,8 @@ it.each(VERSIONS)(
 );
 
 it('a service of HTTP/2 has connections of its own, too', async () => {
-  const [own, api] = [await startRecordingH2c('own'), await startRecordingH2c('api')];
+  const own = await startRecordingH2c('own');
+  const api = await startRecordingH2c('api');
   cleanups.push(
     () => own.close(),
     () => api.close(),
@@ -161,7 +163,8 @@ it('a service of HTTP/2 has connections of its own, too', async () => {
 });
 
 it('a member whose client is older than policies gets no visitor of a named service: it would take it to its own', async () => {
-  const [own, api] = [await startRecordingService('own'), await startRecordingService('api')];
+  const own = await startRecordingService('own');
+  const api = await startRecordingService('api');
   cleanups.push(
     () => own.close(),
     () => api.close(),

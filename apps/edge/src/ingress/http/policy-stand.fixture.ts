@@ -79,7 +79,11 @@ export const visitHttp1 = (port: number, path: string, { method = 'GET', headers
         ? { 'transfer-encoding': 'chunked' }
         : { ...(body !== undefined && { 'content-length': String(Buffer.byteLength(body)) }) };
     const request = http.request({
-      ...{ host: '127.0.0.1', port, path, method, agent: false },
+      host: '127.0.0.1',
+      port,
+      path,
+      method,
+      agent: false,
       headers: { host: 'web.localhost', ...length, ...headers },
     });
     request.on('response', (response) => {

@@ -195,7 +195,8 @@ export class ProxiedRequest {
 
   /** Returns the id of the request. Of a request that no tunnel was found for, no client is told: undefined. */
   #reportAnswer(fault: Fault, recorder: RequestRecorder | null): string | undefined {
-    const [route, head] = [this.#route, this.#askedHead];
+    const route = this.#route;
+    const head = this.#askedHead;
     if (route === null || head === null || this.#policy?.isOfLogin === true) return undefined;
     return this.#owner.onFaultAnswered(route, head, this.startedMs, fault, recorder);
   }
@@ -327,7 +328,8 @@ export class ProxiedRequest {
 
   /** More has come of its body than its rules allow: that is the answer, or a cut where one has begun. */
   refuseBody(isAnswered: boolean): void {
-    const [upstream, { policies }] = [this.#upstream, this.#owner];
+    const upstream = this.#upstream;
+    const { policies } = this.#owner;
     this.#upstream = null;
     const fault = new Fault('POLICY_BODY_TOO_LARGE');
     if (!isAnswered && policies !== null) this.#policy?.answeredLate(policies, fault.status);

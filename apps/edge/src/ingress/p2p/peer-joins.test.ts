@@ -44,7 +44,7 @@ beforeEach(() => {
 
 const join = (fields: object = {}) =>
   joins.join(
-    { ...{ name: 'office-db', secretHash: HASH, service: 'tcp', owner: ALICE, clientId: 'ses_1' }, ...fields },
+    { name: 'office-db', secretHash: HASH, service: 'tcp', owner: ALICE, clientId: 'ses_1', ...fields },
     '127.0.0.1:5000',
   );
 

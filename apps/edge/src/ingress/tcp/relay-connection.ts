@@ -94,7 +94,8 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
   }
 
   #headFor({ tunnelId, proxyProtocol }: Tunnel): StreamHead {
-    const [visitor, publicAddress] = [this.#visitorName, this.#publicAddress];
+    const visitor = this.#visitorName;
+    const publicAddress = this.#publicAddress;
     return proxyProtocol === null || publicAddress === ''
       ? { tunnelId, visitor }
       : { tunnelId, visitor, publicAddress };

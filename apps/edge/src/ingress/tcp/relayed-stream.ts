@@ -109,7 +109,8 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
 
   /** Bytes are cut off, whichever side they came from: half of them would look whole. */
   abandon(error: unknown, where: string): void {
-    const [opening, joined] = [this.#opening, this.#splice];
+    const opening = this.#opening;
+    const joined = this.#splice;
     try {
       this.owner.report(error, where);
       opening?.reset(BROKEN);

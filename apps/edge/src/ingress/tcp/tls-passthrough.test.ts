@@ -57,7 +57,8 @@ describe('a host', () => {
     });
 
   it('is passed on where a tls tunnel or group has its name, and nowhere else', () => {
-    const [tunnel, group] = [{ protocol: 'tls' }, { protocol: 'tls', members: 2 }];
+    const tunnel = { protocol: 'tls' };
+    const group = { protocol: 'tls', members: 2 };
     const passthrough = passthroughTo({
       db: tunnel,
       pool: group,
@@ -77,7 +78,8 @@ describe('a host', () => {
   });
 
   it('of an owner’s own is passed on likewise, the wildcard’s but for what is somebody’s own', () => {
-    const [tunnel, wildcard] = [{ protocol: 'tls' }, { protocol: 'tls', label: '*' }];
+    const tunnel = { protocol: 'tls' };
+    const wildcard = { protocol: 'tls', label: '*' };
     const passthrough = passthroughTo({ 'own db.other.test': tunnel, 'own *.other.test': wildcard });
     expect(passthrough.routeFor('db.other.test')).toBe(tunnel);
     expect(passthrough.routeFor('any.other.test')).toBe(wildcard);

@@ -125,7 +125,8 @@ it('makes nothing for those who have left, and one for all who wait for the same
   const told: string[] = [];
   for (const name of ['a', 'b', 'c']) store.set([`${name}.test`], one);
   store.contextOf(find('a.test'));
-  const [b, c] = [find('b.test'), find('c.test')];
+  const b = find('b.test');
+  const c = find('c.test');
   const left = waiter(told, 'left');
   store.wait(b, left);
   store.wait(c, waiter(told, 'first'));

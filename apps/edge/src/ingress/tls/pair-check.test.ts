@@ -57,7 +57,8 @@ it('refuses a certificate that ends before its public key, or whose key reaches 
 });
 
 it('throws at nothing, whichever byte is another', () => {
-  const [certificate, key] = [one.cert.length, one.key.length];
+  const certificate = one.cert.length;
+  const key = one.key.length;
   for (let at = 0; at < certificate; at += 3) problemOf({ ...one, cert: damaged(one.cert, at) });
   const numbers = { from: 28 + Math.ceil(36 / 3) * 4, to: 28 + Math.floor((36 + 32) / 3) * 4 };
   for (let at = 0; at < key; at += 3) {

@@ -138,7 +138,8 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   }
 
   onContext(context: SecureContext): void {
-    const [certificate, hello] = [this.#certificate, this.#hello];
+    const certificate = this.#certificate;
+    const hello = this.#hello;
     this.#certificate = null;
     if (certificate === null || hello === null) return;
     try {

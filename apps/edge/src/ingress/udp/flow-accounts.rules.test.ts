@@ -86,7 +86,8 @@ describe('a full edge', () => {
   });
 
   it('looks at a bounded number of flows when all of them were active', () => {
-    const [limit, looks] = [3 * FLOWS_LOOKED_AT, FLOWS_LOOKED_AT];
+    const limit = 3 * FLOWS_LOOKED_AT;
+    const looks = FLOWS_LOOKED_AT;
     const visitors = new Visitors(limit, 0.25);
     const flows = some(visitors, 'greedy', limit);
     for (const flow of flows) visitors.confirm(flow);

@@ -100,7 +100,8 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
 
   /** What the client has not answered for is lost with the stream. */
   #letGo(reason: DropReason): DatagramStream | null {
-    const [stream, unanswered] = [this.#stream, this.#unansweredDatagrams];
+    const stream = this.#stream;
+    const unanswered = this.#unansweredDatagrams;
     this.#stream = null;
     this.#unansweredDatagrams = 0;
     this.#unansweredBytes = 0;
@@ -111,7 +112,8 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
 
   onOpened(stream: DatagramStream): void {
     if (stream !== this.#stream || this.#isOver) return;
-    const [datagrams, bytes] = [this.#unansweredDatagrams, this.#unansweredBytes];
+    const datagrams = this.#unansweredDatagrams;
+    const bytes = this.#unansweredBytes;
     this.#unansweredDatagrams = 0;
     this.#unansweredBytes = 0;
     if (!this.#isServed) this.#port.onServed(this);

@@ -74,7 +74,8 @@ describe('a flow', () => {
   it('is over when nothing passes for its time, and sooner when it asked once and was answered', async () => {
     const stand = await stage.start();
     const port = await stand.open();
-    const [asked, talked] = [await stand.visitor(port), await stand.visitor(port)];
+    const asked = await stand.visitor(port);
+    const talked = await stand.visitor(port);
     await asked.echo('one question');
     await talked.echo('one');
     await talked.echo('two');
@@ -189,7 +190,9 @@ describe('a datagram that is not passed is counted under one reason', () => {
   it('limit: all flows are confirmed; one that is not makes room instead', async () => {
     const stand = await stage.start({ perTunnel: 2 });
     const port = await stand.open();
-    const [first, second, third] = [await stand.visitor(port), await stand.visitor(port), await stand.visitor(port)];
+    const first = await stand.visitor(port);
+    const second = await stand.visitor(port);
+    const third = await stand.visitor(port);
     for (const visitor of [first, second]) {
       await visitor.echo('one');
       await visitor.echo('two');
@@ -204,7 +207,8 @@ describe('a datagram that is not passed is counted under one reason', () => {
     let isBusy = false;
     const stand = await stage.start({
       onFlow: (stream, head) => (isBusy ? undefined : echoing(stream, head)),
-      ...{ perTunnel: 1000, perAddress: 1000 },
+      perTunnel: 1000,
+      perAddress: 1000,
     });
     const port = await stand.open();
     const living = await stand.visitor(port);
@@ -239,7 +243,8 @@ describe('a datagram that is not passed is counted under one reason', () => {
       stand.routes.set(port, tunnel);
       return port;
     };
-    const [first, second] = [await portOf(greedy), await portOf(modest)];
+    const first = await portOf(greedy);
+    const second = await portOf(modest);
     const crowd = await Promise.all(Array.from({ length: 8 }, () => stand.visitor(first)));
     for (const visitor of crowd) await visitor.echo('one');
     for (const visitor of crowd.slice(1)) {
@@ -277,7 +282,8 @@ describe('a datagram that is not passed is counted under one reason', () => {
   it('behind: a client that is about to be behind is not offered new flows; those that are confirmed go on, and open anew', async () => {
     const stand = await stage.start();
     const port = await stand.open();
-    const [talking, newcomer] = [await stand.visitor(port), await stand.visitor(port)];
+    const talking = await stand.visitor(port);
+    const newcomer = await stand.visitor(port);
     await talking.echo('one');
     await talking.echo('two');
     const behind = vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(false);

@@ -51,7 +51,8 @@ describe('a port', () => {
   it('of `::` takes visitors of IPv4 and IPv6, and calls them by their plain addresses', async () => {
     const stand = await stage.start({ host: '::' });
     const port = await stand.open();
-    const [four, six] = [await stand.visitor(port), await stand.visitor(port, '::1')];
+    const four = await stand.visitor(port);
+    const six = await stand.visitor(port, '::1');
     await four.echo('over IPv4');
     await six.echo('over IPv6');
     expect(stand.heads.map(({ visitor }) => visitor)).toEqual([four.name, six.name]);
@@ -170,7 +171,8 @@ describe('the end of the edge', () => {
   it('lets no flow begin, and those that live go on until they are cut', async () => {
     const stand = await stage.start();
     const port = await stand.open();
-    const [living, late] = [await stand.visitor(port), await stand.visitor(port)];
+    const living = await stand.visitor(port);
+    const late = await stand.visitor(port);
     await living.echo('one');
     await stand.listeners.closeAll();
     late.say('too late');
@@ -186,7 +188,8 @@ describe('the end of the edge', () => {
 
   it('waits for no flow whose client is away, or goes away meanwhile', async () => {
     const stand = await stage.start();
-    const [away, going] = [await stand.open(), await stand.open()];
+    const away = await stand.open();
+    const going = await stand.open();
     for (const port of [away, going]) await (await stand.visitor(port)).echo('hello');
     await stand.listeners.close(away);
     await stand.listeners.closeAll();

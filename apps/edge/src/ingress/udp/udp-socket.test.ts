@@ -38,7 +38,8 @@ it('is bound where a name leads, too', async () => {
 });
 
 it('what was sent is what the memory held at that moment, whatever becomes of it', async () => {
-  const [bound, { heard, port }] = [await start(), await receiver()];
+  const bound = await start();
+  const { heard, port } = await receiver();
   const bytes = Buffer.alloc(1000);
   for (let n = 0; n < 50; n += 1) {
     bytes.fill(n);
@@ -51,7 +52,9 @@ it('what was sent is what the memory held at that moment, whatever becomes of it
 
 it('what waits behind the kernel’s buffer is not written over, also not by another port, and is bounded', async () => {
   const blocks = new SendBlocks();
-  const [behind, other, { port }] = [await start(HOST, blocks), await start(HOST, blocks), await receiver()];
+  const behind = await start(HOST, blocks);
+  const other = await start(HOST, blocks);
+  const { port } = await receiver();
   const given: Buffer[] = [];
   const queue = { bytes: 0 };
   // A kernel that takes nothing: what it is given waits, and is read later.

@@ -188,17 +188,24 @@ export class UdpStage {
       this.use(() => made.close());
       return made;
     };
-    const [pair, clock, gate, totals] = [await connect(), new FakeClock(), openGate(), new UdpTotals()];
+    const pair = await connect();
+    const clock = new FakeClock();
+    const gate = openGate();
+    const totals = new UdpTotals();
     const upstream = new MuxUpstream(pair.edge);
-    const [tunnel, routes, reported, ended] = [
-      tunnelOn(upstream),
-      new Map<number, Tunnel>(),
-      [] as string[],
-      { count: 0 },
-    ];
+    const tunnel = tunnelOn(upstream);
+    const routes = new Map<number, Tunnel>();
+    const reported = [] as string[];
+    const ended = { count: 0 };
     const counts = new InFlight({ perKey: perTunnel });
     const listeners = new UdpListeners({
-      ...{ host, range, clock, gate, totals, decide, deniedMax },
+      host,
+      range,
+      clock,
+      gate,
+      totals,
+      decide,
+      deniedMax,
       logger: options.logger ?? createLogger({ level: 'silent', format: 'json' }),
       pathPorts: () => [],
       routeOn: (port) => routes.get(port),
@@ -215,7 +222,18 @@ export class UdpStage {
       listeners.resetConnections();
     });
     const stand: UdpStand = {
-      ...{ listeners, clock, gate, counts, totals, tunnel, upstream, heads, reported, routes, ended, pair },
+      listeners,
+      clock,
+      gate,
+      counts,
+      totals,
+      tunnel,
+      upstream,
+      heads,
+      reported,
+      routes,
+      ended,
+      pair,
       lose: () => {
         upstream.mux = null;
         stand.pair.close();

@@ -73,8 +73,14 @@ describe('a service of HTTP/2 behind a visitor of HTTP/2', () => {
     expect(answers[0]).toMatchObject({ status: 203, body: 'hello' });
     expect(answers[0]?.headers).toMatchObject({ 'set-cookie': ['a', 'b'], 'x-private': 'kept' });
     expect(seen).toMatchObject({
-      ...{ ':method': 'GET', ':path': '/a?b', ':scheme': 'http', ':authority': 'web.localhost', te: 'trailers' },
-      ...{ 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'web.localhost' },
+      ':method': 'GET',
+      ':path': '/a?b',
+      ':scheme': 'http',
+      ':authority': 'web.localhost',
+      te: 'trailers',
+      'x-forwarded-for': '127.0.0.1',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'web.localhost',
     });
     expect([stand.http.dials, sessions.size]).toEqual([1, 1]);
     expect(stand.http.tunnel.counters.bytes).toBeGreaterThan(1000);

@@ -75,10 +75,18 @@ describe('a local service of HTTP/2', () => {
         'Connection: Upgrade, TE\r\nUpgrade: websocket\r\nTE: trailers\r\n\r\n',
     ) as RequestHead;
     expect({ ...serviceFieldsOf(head, { visitorAddress: '5.6.7.8', proto: 'https', hostHeader: 'keep' }) }).toEqual({
-      ...{ ':method': 'POST', ':path': '/a?b', ':scheme': 'http', ':authority': 'web.test' },
-      ...{ 'x-forwarded-for': '1.2.3.4, 5.6.7.8', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'web.test' },
-      ...{ 'x-forwarded-port': '443', 'x-real-ip': '5.6.7.8' },
-      ...{ x: 'y', 'content-length': '3', te: 'trailers' },
+      ':method': 'POST',
+      ':path': '/a?b',
+      ':scheme': 'http',
+      ':authority': 'web.test',
+      'x-forwarded-for': '1.2.3.4, 5.6.7.8',
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'web.test',
+      'x-forwarded-port': '443',
+      'x-real-ip': '5.6.7.8',
+      x: 'y',
+      'content-length': '3',
+      te: 'trailers',
     });
   });
 

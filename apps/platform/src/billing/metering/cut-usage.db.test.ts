@@ -62,7 +62,8 @@ it('leaves whoever is no customer at the processor', async () => {
 });
 
 it('cuts one account alone when it is told to', async () => {
-  const [one, other] = [await fixture.addAccount(), await fixture.addAccount()];
+  const one = await fixture.addAccount();
+  const other = await fixture.addAccount();
   await fixture.use(one, 1);
   await fixture.use(other, 2);
   expect(await cutUsage(fixture.db, { now: NOON, userId: other.userId })).toBe(1);

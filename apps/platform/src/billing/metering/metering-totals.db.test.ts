@@ -16,12 +16,18 @@ const HOUR = 3_600_000;
 const ROUNDS = 12;
 
 it('are equal to the byte, though answers are lost and three processes report at once', async () => {
-  const [fixture, folder] = [await MeteringFixture.create(), await temporaryDirectory()];
+  const fixture = await MeteringFixture.create();
+  const folder = await temporaryDirectory();
   const { db } = fixture;
   const { logger } = fixture.fixture;
   const simulator = new Simulator({
-    ...{ folder: join(folder.path, 'simulator'), host: '127.0.0.1', port: 0, clock: systemClock, logger },
-    ...{ portKey: 'port', webhookUrl: () => null },
+    folder: join(folder.path, 'simulator'),
+    host: '127.0.0.1',
+    port: 0,
+    clock: systemClock,
+    logger,
+    portKey: 'port',
+    webhookUrl: () => null,
   });
   await simulator.start();
   onTestFinished(async () => {

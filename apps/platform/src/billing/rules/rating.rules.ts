@@ -18,7 +18,8 @@ export const monthEnd = (month: string): number => {
  * later than `lateMs` after its month's end, or from a clock that is ahead by a month, counts in the month of now.
  */
 export const billingMonth = (at: number, now: number, lateMs: number): string => {
-  const [month, present] = [monthOf(at), monthOf(now)];
+  const month = monthOf(at);
+  const present = monthOf(now);
   const isOpen = month <= present && now < monthEnd(month) + lateMs;
   return isOpen ? month : present;
 };

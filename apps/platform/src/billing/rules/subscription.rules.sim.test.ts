@@ -101,10 +101,12 @@ class AccountDriver {
 it('holds what holds there, whenever and however often it is looked at', () => {
   fc.assert(
     fc.property(steps, (drawn) => {
-      const [often, once] = [new AccountDriver(), new AccountDriver()];
+      const often = new AccountDriver();
+      const once = new AccountDriver();
       let facts = null as SubscriptionFacts | null;
       let now = START;
-      let [count, spells] = [0, 0];
+      let count = 0;
+      let spells = 0;
       for (const { move, looks, elapsedMs } of drawn) {
         now += elapsedMs;
         const before = facts;
@@ -129,7 +131,11 @@ it('does not mind looking many times at the same facts in any mixture', () => {
   const some = fc.constantFrom<SubscriptionFacts>(
     ...(['active', 'past_due', 'canceled'] as const).flatMap((status) =>
       [true, false].map((cancelsAtPeriodEnd) => ({
-        ...{ id: 'sub_1', status, cancelsAtPeriodEnd, periodEnd: START + MONTH_MS, startedAt: START },
+        id: 'sub_1',
+        status,
+        cancelsAtPeriodEnd,
+        periodEnd: START + MONTH_MS,
+        startedAt: START,
       })),
     ),
   );

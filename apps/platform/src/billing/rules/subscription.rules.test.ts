@@ -22,12 +22,10 @@ const facts = (more: Partial<SubscriptionFacts> = {}): SubscriptionFacts => ({ .
 const after = (...all: (SubscriptionFacts | null)[]): SubscriptionState =>
   all.reduce<SubscriptionState>((held, one) => nextSubscription(held, one, NOW).state, NO_SUBSCRIPTION);
 
-const [ACTIVE, ENDING, PAST_DUE, ENDED] = [
-  after(facts()),
-  after(facts({ cancelsAtPeriodEnd: true })),
-  after(facts({ status: 'past_due' })),
-  after(facts(), facts({ status: 'canceled' })),
-];
+const ACTIVE = after(facts());
+const ENDING = after(facts({ cancelsAtPeriodEnd: true }));
+const PAST_DUE = after(facts({ status: 'past_due' }));
+const ENDED = after(facts(), facts({ status: 'canceled' }));
 
 const kindsOf = (held: SubscriptionState, told: SubscriptionFacts): string[] =>
   nextSubscription(held, told, NOW).effects.map(({ kind }) => kind);

@@ -49,7 +49,10 @@ class Trial {
     const stream = new Writable({ write: (chunk, _encoding, done) => done(void this.lines.push(String(chunk))) });
     const logger = createLogger({ level: 'warn', format: 'json', stream });
     this.admission = new ApiAdmission({
-      ...{ clock: this.clock, logger, settings: all, adminToken: new Secret(ADMIN_TOKEN) },
+      clock: this.clock,
+      logger,
+      settings: all,
+      adminToken: new Secret(ADMIN_TOKEN),
       accounts: {
         known: (token) => /^known-(.+)$/.exec(token)?.[1] ?? null,
         lookForKey: (token) => (token === 'of-no-key' ? new Promise((resolve) => void this.looks.push(resolve)) : null),
@@ -71,7 +74,13 @@ class Trial {
       app.post(path, (context) => context.text('served'));
     app.post('/keys', async (context) => context.text(`made ${(await context.req.text()).length}`));
     this.#server = new HttpServer({
-      ...{ host: '127.0.0.1', port: 0, app, gate: openGate(), clock: systemClock, logger, admission: this.admission },
+      host: '127.0.0.1',
+      port: 0,
+      app,
+      gate: openGate(),
+      clock: systemClock,
+      logger,
+      admission: this.admission,
     });
   }
 

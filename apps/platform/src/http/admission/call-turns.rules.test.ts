@@ -196,7 +196,8 @@ describe('calls beside a flood', () => {
   it('calls that cannot begin in time are refused a few at a time: thousands that came together are not refused, and do not come again, together', () => {
     const trial = new Trial({ waitingMax: 3000 });
     const flood = trial.many(2000, 'account', 'flood');
-    let [refused, most] = [0, 0];
+    let refused = 0;
+    let most = 0;
     for (let passed = 0; passed < TIMES.waitMs; passed += 10) {
       trial.enter('unbounded', '10.0.0.1');
       trial.serve(10, 10);

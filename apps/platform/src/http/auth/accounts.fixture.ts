@@ -74,7 +74,10 @@ export class AccountsFixture {
     this.context = { ...accounts, requireUser: requireUser(accounts) };
     addAuthRoutes(this.app, {
       ...this.context,
-      ...{ signingKeys: this.signingKeys, masterKey: () => MASTER_KEY, port: () => 8080, admission },
+      signingKeys: this.signingKeys,
+      masterKey: () => MASTER_KEY,
+      port: () => 8080,
+      admission,
     });
   }
 

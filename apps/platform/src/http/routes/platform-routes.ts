@@ -80,7 +80,8 @@ export interface AccountTokens {
 export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): void => {
   const { db, clock, settings, signingKeys, accessTokens, linkDb, admission } = deps;
   const accounts = {
-    ...{ passwords: new PasswordHasher(), accessTokens },
+    passwords: new PasswordHasher(),
+    accessTokens,
     users: new UserCache({ db, clock }),
   };
   const withUser = { ...deps, requireUser: requireUser(accounts) };
@@ -113,7 +114,10 @@ interface McpParts extends PlatformRouteDeps, Pick<McpRouteDeps, 'tokens'> {
 const addMcp = (app: PlatformApp, parts: McpParts): void => {
   const { clock, logger, version, settings, port, tokens, metrics, admission } = parts;
   const endpoint = new McpEndpoint({
-    ...{ clock, logger, version, callsPerMinute: settings.mcp.calls_per_minute },
+    clock,
+    logger,
+    version,
+    callsPerMinute: settings.mcp.calls_per_minute,
     hostFor: (caller) => new AccountHost(parts, caller),
     onCall: (tool, outcome) => metrics.countMcpCall(tool, outcome),
   });
@@ -128,7 +132,9 @@ const makeOauth = (
   const addresses = oauthAddresses(settings.public_url);
   const grants = new GrantCache({ db, clock });
   return {
-    ...{ addresses, grants, mcpTokens: new SignedMcpTokens({ keys, clock, addresses, users, grants }) },
+    addresses,
+    grants,
+    mcpTokens: new SignedMcpTokens({ keys, clock, addresses, users, grants }),
     limits: new AttemptLimits(settings.limits, () => clock.monotonic()),
   };
 };

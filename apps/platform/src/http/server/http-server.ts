@@ -64,7 +64,8 @@ export class HttpServer extends HttpListener {
         if (request.url?.startsWith(onlyBelow) === true) onRequest(request, response);
         else response.writeHead(404).end();
       },
-      ...{ gate, kind: 'platform' },
+      gate,
+      kind: 'platform',
       bounds: { headTimeoutMs: HEAD_TIMEOUT_MS, requestTimeoutMs: REQUEST_TIMEOUT_MS },
       takesOddRequests: true,
       refused,

@@ -68,7 +68,12 @@ const start = async (paths = NO_FILES): Promise<void> => {
   const context = { db, clock: systemClock, logger, settings: settings as unknown as RouteContext['settings'] };
   addChallengeRoutes(app, { ...context, version: '0', certificates });
   tls = new PlatformTls({
-    ...{ publicUrl: settings.public_url, files: paths, db, certificates, clock: systemClock, logger },
+    publicUrl: settings.public_url,
+    files: paths,
+    db,
+    certificates,
+    clock: systemClock,
+    logger,
     onRenewed: (options) => server.renew(options),
   });
   server = new HttpServer({ host: '127.0.0.1', port: 0, app, gate: openGate(), tls, clock: systemClock, logger });
@@ -84,7 +89,12 @@ const start = async (paths = NO_FILES): Promise<void> => {
 const keep = async (pair: { cert: string; key: string }, names = HOST): Promise<void> => {
   const { serialNumber } = new X509Certificate(pair.cert);
   const stored = {
-    ...{ chain: pair.cert, issuer: 'Test CA', serial: serialNumber, notBefore: 0, notAfter: 4e12, renewalId: null },
+    chain: pair.cert,
+    issuer: 'Test CA',
+    serial: serialNumber,
+    notBefore: 0,
+    notAfter: 4e12,
+    renewalId: null,
     key: await keys.seal(pair.key),
   };
   await sql`

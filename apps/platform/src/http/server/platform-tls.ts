@@ -49,7 +49,10 @@ export class PlatformTls {
     this.#host = new URL(publicUrl).hostname;
     this.#terms = new TlsTerms(new Secret(randomToken()), clock);
     this.#files = new CertificateFiles({
-      ...{ paths: files, clock, logger, lookEveryMs: OWN_CERTIFICATE_LOOK_MS },
+      paths: files,
+      clock,
+      logger,
+      lookEveryMs: OWN_CERTIFICATE_LOOK_MS,
       onRenewed: () => this.#show(),
     });
   }

@@ -128,9 +128,16 @@ export const openPlatformFixture = async (
     const { id } = await row.returning('id').executeTakeFirstOrThrow();
     return { kind: 'user', userId: id };
   };
-  const [alice, bob] = [await addUser('alice@example.com'), await addUser('bob@example.com')];
+  const alice = await addUser('alice@example.com');
+  const bob = await addUser('bob@example.com');
   return {
-    ...{ database, clock, edges, deps, app, alice, bob },
+    database,
+    clock,
+    edges,
+    deps,
+    app,
+    alice,
+    bob,
     ask: async (user, method, path, body) =>
       app.request(path, {
         method,

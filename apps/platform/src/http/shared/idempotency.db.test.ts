@@ -110,7 +110,8 @@ describe('an order with an Idempotency-Key', () => {
     work = async () => {
       throw new Fault('BILLING_NO_PAYMENT_METHOD');
     };
-    const [first, second] = [await order('k'), await order('k')];
+    const first = await order('k');
+    const second = await order('k');
     expect([first.status, first.body['code']]).toEqual([400, 'BILLING_NO_PAYMENT_METHOD']);
     expect(second).toMatchObject({ status: 400, body: { code: first.body['code'], error: first.body['error'] } });
     expect(second.body['request_id']).not.toBe(first.body['request_id']);

@@ -43,8 +43,11 @@ export const register = async (context: RegisterContext, input: Registration): P
     if (invite === null && context.settings.sign_up !== 'open') throw new Fault('SIGN_UP_BY_INVITATION');
     const proven = invite !== null && invite.email !== null;
     const id = await insertUser(trx, {
-      ...{ email, password_hash, display_name: input.display_name ?? null },
-      ...{ created_at: new Date(now), email_verified_at: proven ? new Date(now) : null },
+      email,
+      password_hash,
+      display_name: input.display_name ?? null,
+      created_at: new Date(now),
+      email_verified_at: proven ? new Date(now) : null,
     });
     await writeAudit(trx, { actor: `user:${id}`, action: 'user.registered', userId: id });
     if (!proven) await sendVerification(context, trx, { userId: id, email, now });

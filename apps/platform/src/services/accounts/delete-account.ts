@@ -61,8 +61,12 @@ const begin = async (trx: Transaction<Schema>, { userId, actor, check }: Deletio
     .set((row) => ({
       // No address: nobody can type it, and none is compared with it.
       email: `deleted:${userId}`,
-      ...{ display_name: null, password_hash: null, email_verified_at: null },
-      ...{ status: 'suspended' as const, deleted_at: now, epoch: row('epoch', '+', 1) },
+      display_name: null,
+      password_hash: null,
+      email_verified_at: null,
+      status: 'suspended' as const,
+      deleted_at: now,
+      epoch: row('epoch', '+', 1),
     }))
     .where('id', '=', userId)
     .execute();

@@ -263,7 +263,9 @@ describe('a deletion', () => {
     for (let page = 0; page < 3; page += 1) {
       const rows = Array.from({ length: 2000 }, (_, index) => ({
         ...ended,
-        ...{ tunnel_id: `old-${page}-${index}`, registered_at: at, unregistered_at: at },
+        tunnel_id: `old-${page}-${index}`,
+        registered_at: at,
+        unregistered_at: at,
       }));
       await fixture.database.db.insertInto('tunnel_log').values(rows).execute();
     }

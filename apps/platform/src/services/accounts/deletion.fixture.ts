@@ -39,7 +39,11 @@ export class DeletionFixture extends BillingFixture {
     const { db } = this.database;
     const { clock, context } = this;
     return {
-      ...{ database: this.database, db, clock, logger: context.logger, masterKey: () => MASTER_KEY },
+      database: this.database,
+      db,
+      clock,
+      logger: context.logger,
+      masterKey: () => MASTER_KEY,
       names: { hold_days: 30, assigned_hold_hours: 24, grace_days: 7 },
       accountShare: 0.25,
       settings: context.settings,
@@ -56,7 +60,9 @@ export class DeletionFixture extends BillingFixture {
   async addOwner({ subscribed = true }: { readonly subscribed?: boolean } = {}): Promise<Owner> {
     const { db } = this.database;
     const mark = `${(this.#owners += 1)}-`;
-    const [email, before, next] = [`ann-${mark}now@x.test`, `ann-${mark}before@x.test`, `ann-${mark}next@x.test`];
+    const email = `ann-${mark}now@x.test`;
+    const before = `ann-${mark}before@x.test`;
+    const next = `ann-${mark}next@x.test`;
     const personal = [email, before, next, `Ann${mark}`, `203.0.113.${mark}`, `Browser${mark}`, `laptop-${mark}`];
     const tunnelName = `shop-${mark}`;
     const user = subscribed ? (await this.addSubscriber(randomId('u'))).user : await this.addUser(randomId('u'));

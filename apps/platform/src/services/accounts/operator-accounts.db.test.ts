@@ -14,7 +14,9 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 const context = () => ({
-  ...{ db: fixture.database.db, clock: fixture.clock, publicUrl: 'https://tunnel.example/' },
+  db: fixture.database.db,
+  clock: fixture.clock,
+  publicUrl: 'https://tunnel.example/',
   passwords: new PasswordHasher({ cost: { memoryKib: 64, passes: 1, lanes: 1 }, slots: 1 }),
 });
 const create = (email: string, password: string | null) => createUser(context(), OPERATOR, { email, password });

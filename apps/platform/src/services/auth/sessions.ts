@@ -89,7 +89,8 @@ export const describeAttempt = async (
   { address }: Caller,
   shown: string | null,
 ): Promise<LoginAttempt> => {
-  const [email, network] = [normalizeAddress(typed), networkOf(address)];
+  const email = normalizeAddress(typed);
+  const network = networkOf(address);
   const { rows } = await sql<{ device: string | null; is_known: boolean }>`
     select
       (

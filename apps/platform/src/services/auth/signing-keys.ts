@@ -92,7 +92,10 @@ export class SigningKeys {
     const { keys } = await this.#fresh();
     return {
       keys: keys.map(({ kid, publicJwk: { kty = '', crv = '', x = '' } }) => ({
-        ...{ kty, crv, x, kid },
+        kty,
+        crv,
+        x,
+        kid,
         alg: SIGNING_ALGORITHM,
         use: 'sig',
       })),

@@ -28,7 +28,9 @@ export class BillingFixture {
     const { db } = database;
     const { clock, processor } = this;
     this.context = {
-      ...{ db, clock, processor },
+      db,
+      clock,
+      processor,
       logger: createLogger({ level: 'silent', format: 'json' }),
       settings: loadServerConfig({ env: {} }).platform,
       locks: new AccountLocks({ db, clock }),

@@ -60,7 +60,8 @@ describe("an account's customer", () => {
 
 describe('a setup intent', () => {
   it('is the same for the same order, another one for another, and never shared between accounts', async () => {
-    const [one, other] = [await fixture.addUser('fred'), await fixture.addUser('gina')];
+    const one = await fixture.addUser('fred');
+    const other = await fixture.addUser('gina');
     const secret = async (user: typeof one, order: string): Promise<string> =>
       (await createSetupIntent(fixture.context, user, order)).client_secret;
     expect(await secret(one, 'a')).toBe(await secret(one, 'a'));

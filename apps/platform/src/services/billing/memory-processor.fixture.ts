@@ -13,8 +13,11 @@ import type {
 type Mood = 'well' | 'away' | 'refuses';
 
 const NOTHING: CustomerFacts = {
-  ...{ email: null, defaultPaymentMethod: null },
-  ...{ paymentMethods: [], card: null, subscription: null },
+  email: null,
+  defaultPaymentMethod: null,
+  paymentMethods: [],
+  card: null,
+  subscription: null,
 };
 
 export const PERIOD_END = Date.UTC(2030, 6, 1);

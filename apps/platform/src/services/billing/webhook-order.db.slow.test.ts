@@ -44,7 +44,10 @@ afterAll(async () => {
 });
 
 const contextOf = (processor: BillingContext['processor']): BillingContext => ({
-  ...{ db: database.db, clock, settings, processor },
+  db: database.db,
+  clock,
+  settings,
+  processor,
   logger: createLogger({ level: 'silent', format: 'json' }),
   locks: new AccountLocks({ db: database.db, clock }),
   metering: { flush: async () => {} },

@@ -22,7 +22,11 @@ const insert = async (names: string, directory: string, issued: boolean): Promis
   await database.db
     .insertInto('certificates')
     .values({
-      ...{ directory, names, has_wildcard: false, life: JSON.stringify(life), due_at: new Date(NOW) },
+      directory,
+      names,
+      has_wildcard: false,
+      life: JSON.stringify(life),
+      due_at: new Date(NOW),
       certificate: issued ? JSON.stringify({ issuer: 'Test', key: 'sealed' }) : null,
     })
     .execute();

@@ -38,7 +38,8 @@ const rowsOf = async (db: Db): Promise<readonly Row[]> => {
 /** The operator's own first, then those of tenants by name. */
 export const listCertificates = async ({ db, clock }: OperatorContext): Promise<readonly ListedCertificate[]> =>
   (await rowsOf(db)).map((row) => ({
-    ...{ names: row.names.split(' '), source: 'acme' as const },
+    names: row.names.split(' '),
+    source: 'acme' as const,
     ...certificateView(row, clock.now()),
   }));
 

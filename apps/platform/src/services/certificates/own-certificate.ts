@@ -19,7 +19,10 @@ export const operatorsIssued = async (db: Db): Promise<readonly IssuedFor[]> => 
     where kept.user_id is null and kept.certificate is not null
   `.execute(db);
   return rows.map(({ id, names, serial, not_after }) => ({
-    ...{ id, serial, names: names.split(' '), notAfter: Number(not_after) },
+    id,
+    serial,
+    names: names.split(' '),
+    notAfter: Number(not_after),
   }));
 };
 

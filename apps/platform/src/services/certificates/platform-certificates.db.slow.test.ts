@@ -95,7 +95,8 @@ describe('what is ordered', () => {
 
   it('one that moved and is removed is destroyed, although it lapsed for another account', async () => {
     fixture = await openCertificates(await openChallengeDoors());
-    const [before, after] = [await fixture.addUser(), await fixture.addUser()];
+    const before = await fixture.addUser();
+    const after = await fixture.addUser();
     await fixture.addDomain(before, 'shop.example');
     fixture.start();
     await fixture.issued('shop.example');
@@ -136,7 +137,8 @@ describe('names that accounts reserve and release', () => {
 
   it('one account has a quarter of the week, and another one its certificate at once', async () => {
     fixture = await openCertificates(await openChallengeDoors());
-    const [greedy, modest] = [await fixture.addUser(), await fixture.addUser()];
+    const greedy = await fixture.addUser();
+    const modest = await fixture.addUser();
     for (let index = 0; index < 8; index += 1) {
       await fixture.store.takeFromBudget('names below the domain', week, Date.now(), greedy);
     }
@@ -150,7 +152,8 @@ describe('names that accounts reserve and release', () => {
 
   it('a certificate outlives the release of its name, is not renewed, and serves the next reservation without an order', async () => {
     fixture = await openCertificates(await openChallengeDoors());
-    const [first, second] = [await fixture.addUser(), await fixture.addUser()];
+    const first = await fixture.addUser();
+    const second = await fixture.addUser();
     await fixture.reserve(first, 'shop');
     await fixture.addDomain(first, 'shop.example');
     fixture.start();

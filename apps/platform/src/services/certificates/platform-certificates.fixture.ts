@@ -95,7 +95,13 @@ export const openCertificates = async (
   const of: CertificatesFixture['of'] = async (name) =>
     (await store.page(null, 1000)).find(({ names }) => names.join() === name);
   return {
-    ...{ database, authority, folder, store, lines, settings, of },
+    database,
+    authority,
+    folder,
+    store,
+    lines,
+    settings,
+    of,
     start: (overrides = {}) => {
       const { clock = fastClock(), dataDir = folder.path } = overrides;
       const config = loadServerConfig({ env: {}, overrides: settings(overrides) });

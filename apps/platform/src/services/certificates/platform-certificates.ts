@@ -140,8 +140,15 @@ export class PlatformCertificates {
     const { ManagedCertificates: Managed } = await import('@tunnel/certificates/acme');
     const { domain, host } = config.server;
     const managed = new Managed({
-      ...{ acme: config.acme, dns: config.dns, domain, host, dataDir, store: this.#store, logger },
-      ...{ clock: this.#clock, random: Math.random },
+      acme: config.acme,
+      dns: config.dns,
+      domain,
+      host,
+      dataDir,
+      store: this.#store,
+      logger,
+      clock: this.#clock,
+      random: Math.random,
       challengeTargetOf: (name) => challengeTargetOf(db, name, domain),
       isPassedThrough: (name) => isPassedThrough(db, name),
       listener: {

@@ -100,8 +100,11 @@ it('a claim is found by its index', async () => {
     .insertInto('certificates')
     .values(
       Array.from({ length: 5000 }, (_, index) => ({
-        ...{ directory: DIRECTORY, names: `n${index}.example`, has_wildcard: false },
-        ...{ life: JSON.stringify(NEW_CERTIFICATE), due_at: new Date(NOW + index) },
+        directory: DIRECTORY,
+        names: `n${index}.example`,
+        has_wildcard: false,
+        life: JSON.stringify(NEW_CERTIFICATE),
+        due_at: new Date(NOW + index),
       })),
     )
     .execute();

@@ -61,7 +61,11 @@ export class PostgresCertificateStore implements CertificateStore {
     await this.#db
       .insertInto('certificates')
       .values({
-        ...{ directory: this.#directory, names: key, has_wildcard, user_id: userId, due_at },
+        directory: this.#directory,
+        names: key,
+        has_wildcard,
+        user_id: userId,
+        due_at,
         life: JSON.stringify(NEW_CERTIFICATE),
       })
       .onConflict((conflict) => conflict.columns(['directory', 'names']).doNothing())
@@ -296,7 +300,9 @@ export class PostgresCertificateStore implements CertificateStore {
       await trx
         .updateTable('certificates')
         .set({
-          ...{ life: JSON.stringify(after.life), due_at: dueAt(after.life), order_key: after.orderKey },
+          life: JSON.stringify(after.life),
+          due_at: dueAt(after.life),
+          order_key: after.orderKey,
           certificate: after.certificate === null ? null : JSON.stringify(after.certificate),
         })
         .where('id', '=', id)

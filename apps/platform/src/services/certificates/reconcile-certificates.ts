@@ -126,7 +126,10 @@ const knownRows = async ({ db, directory, now }: ReconcileOptions): Promise<read
   return rows.map((row) => {
     const life = lifeOf(row);
     return {
-      ...{ id: row.id, names: row.names, userId: row.user_id, isSuspended: row.suspended },
+      id: row.id,
+      names: row.names,
+      userId: row.user_id,
+      isSuspended: row.suspended,
       isValid: life.issued !== null && life.issued.notAfter > now,
       hasFailed: life.failures > 0,
     };

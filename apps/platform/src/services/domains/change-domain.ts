@@ -74,9 +74,12 @@ const tellOf = async (
   if (row === undefined || effect.kind === 'failed') return [];
   const to = effect.kind === 'moved' ? byId.get(effect.to) : undefined;
   await writeAudit(trx, {
-    ...{ actor, action: `domain.${effect.kind}`, userId: row.user_id },
+    actor,
+    action: `domain.${effect.kind}`,
+    userId: row.user_id,
     details: {
-      ...{ domain_id: row.id, name: row.name },
+      domain_id: row.id,
+      name: row.name,
       ...(to === undefined ? {} : { to_domain_id: to.id, to_user_id: to.user_id }),
     },
   });

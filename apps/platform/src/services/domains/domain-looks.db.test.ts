@@ -82,7 +82,9 @@ describe('a domain that was added', () => {
     later(5000);
     await look();
     expect(await readDomain(domains, ann, id)).toMatchObject({
-      ...{ state: 'verified', verified_at: new Date(NOON + 5000).toISOString(), last_error: null },
+      state: 'verified',
+      verified_at: new Date(NOON + 5000).toISOString(),
+      last_error: null,
       records: [{ found: true }],
     });
     expect(await changes()).toEqual([[SHOP, true]]);
@@ -158,7 +160,9 @@ describe('a domain that was verified', () => {
       await look();
     }
     expect(await readDomain(domains, ann, id)).toMatchObject({
-      ...{ state: 'verified', records, last_error: 'DNS gave no answer: ESERVFAIL' },
+      state: 'verified',
+      records,
+      last_error: 'DNS gave no answer: ESERVFAIL',
     });
     expect([await mailsTo(ann), await changes()]).toEqual([[], [[SHOP, true]]]);
   });
@@ -177,7 +181,8 @@ describe('a domain that was verified', () => {
 
 describe('a name of two accounts', () => {
   it('moves to whoever’s token stands there alone, back and forth, and one has it at a time', async () => {
-    const [anns, bobs] = [await add(ann), await add(bob)];
+    const anns = await add(ann);
+    const bobs = await add(bob);
     domains.dns.point(SHOP, anns.token);
     await look();
     for (const [nth, [to, from]] of [
@@ -204,7 +209,8 @@ describe('a name of two accounts', () => {
   });
 
   it('stays with the holder while its token stands there too, and while nobody can tell', async () => {
-    const [anns, bobs] = [await add(ann), await add(bob)];
+    const anns = await add(ann);
+    const bobs = await add(bob);
     domains.dns.point(SHOP, anns.token);
     await look();
     domains.dns.set(SHOP, {
@@ -213,7 +219,8 @@ describe('a name of two accounts', () => {
     await look();
     expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['verified', 'pending']);
     domains.dns.set(SHOP, {
-      ...{ chain: { kind: 'no-answer', reason: 'ETIMEOUT' }, texts: found(`tunnel-verify=${bobs.token}`) },
+      chain: { kind: 'no-answer', reason: 'ETIMEOUT' },
+      texts: found(`tunnel-verify=${bobs.token}`),
     });
     await look();
     expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['verified', 'pending']);
@@ -232,7 +239,8 @@ describe('a name of two accounts', () => {
   });
 
   it('is not looked at for one account by the look of another, which shows nothing of that and holds up nobody', async () => {
-    const [anns, bobs] = [await add(ann), await add(bob)];
+    const anns = await add(ann);
+    const bobs = await add(bob);
     const before = await readDomain(domains, ann, anns.id);
     later(1000);
     await checkDomain(domains, bob, bobs.id);
@@ -256,7 +264,8 @@ describe('a name of two accounts', () => {
   });
 
   it('is not given back by an older answer that comes later', async () => {
-    const [anns, bobs] = [await add(ann), await add(bob)];
+    const anns = await add(ann);
+    const bobs = await add(bob);
     const slow = createDomains(fixture, {}, domains.dns);
     domains.dns.point(SHOP, anns.token);
     await look();

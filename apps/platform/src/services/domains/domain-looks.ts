@@ -163,11 +163,15 @@ export class DomainLooks {
       const rows = await lockDomains(trx, name);
       if (rows.some(({ checked_at: checkedAt }) => (checkedAt?.getTime() ?? 0) > begunAt)) return null;
       return changeDomain(trx, {
-        ...{ rows, now: clock.now(), publicUrl: settings.publicUrl, actor: 'system' },
+        rows,
+        now: clock.now(),
+        publicUrl: settings.publicUrl,
+        actor: 'system',
         event: {
           kind: 'looked',
           ...(ids === null ? {} : { ids: [...ids] }),
-          ...{ findings: look.findings, problem: look.problem },
+          findings: look.findings,
+          problem: look.problem,
         },
         found: this.#kept(rows, look),
       });

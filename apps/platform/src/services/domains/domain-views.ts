@@ -51,7 +51,10 @@ interface Shown {
 const viewOf = (row: ShownRow, { domains, edgeAddresses }: Shown): Omit<OwnDomainView, 'certificate'> => {
   const look = keptLookOf(row);
   const facts = {
-    ...{ token: row.token, domain: domains.serverDomain, edgeAddresses, isApex: look?.isApex ?? null },
+    token: row.token,
+    domain: domains.serverDomain,
+    edgeAddresses,
+    isApex: look?.isApex ?? null,
     wantsChallenge: row.wants_certificate && domains.hasWildcardCertificates,
   };
   return {

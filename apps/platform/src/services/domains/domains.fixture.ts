@@ -107,7 +107,11 @@ export const createDomains = (
   const news: DomainNews[] = [];
   const onDomainNews = (told: DomainNews): void => void news.push(told);
   const looks = new DomainLooks({
-    ...{ db, clock, logger, settings: domains, onNews: onDomainNews },
+    db,
+    clock,
+    logger,
+    settings: domains,
+    onNews: onDomainNews,
     openDns: async () => dns,
   });
   const { platform } = loadServerConfig({ env: {} });

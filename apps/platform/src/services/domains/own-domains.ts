@@ -96,19 +96,30 @@ const insertDomain = async (
   await countCreation(trx, context, userId);
   const { clock, masterKey } = context;
   const { name, wildcard } = domain;
-  const [id, token, now] = [randomUUID(), tokenOf(masterKey(), userId, name), clock.now()];
+  const id = randomUUID();
+  const token = tokenOf(masterKey(), userId, name);
+  const now = clock.now();
   const [after] = transitionDomain(domainsOf(rows), { kind: 'added', id, token }, now);
   const made = after.find((one) => one.id === id);
   if (made === undefined) throw new Error('a domain that was just added is not there');
   await trx
     .insertInto('own_domains')
     .values({
-      ...{ id, user_id: userId, name, wildcard, token, wants_certificate: certificate ?? true },
-      ...{ ...columnsOf(made), mailed_at: JSON.stringify(made.mailedAt), created_at: new Date(now) },
+      id,
+      user_id: userId,
+      name,
+      wildcard,
+      token,
+      wants_certificate: certificate ?? true,
+      ...columnsOf(made),
+      mailed_at: JSON.stringify(made.mailedAt),
+      created_at: new Date(now),
     })
     .execute();
   await writeAudit(trx, {
-    ...{ actor: `user:${userId}`, action: 'domain.added', userId },
+    actor: `user:${userId}`,
+    action: 'domain.added',
+    userId,
     details: { domain_id: id, name },
   });
   return { id, isNew: true, certificates: false };
@@ -167,7 +178,10 @@ export const removeDomain = async (context: DomainsContext, actor: UserActor, id
   const news = await db.transaction().execute(async (trx) => {
     const { rows } = await lockOwn(trx, actor, id);
     return changeDomain(trx, {
-      ...{ rows, now: clock.now(), publicUrl: domains.publicUrl, actor: `user:${actor.userId}` },
+      rows,
+      now: clock.now(),
+      publicUrl: domains.publicUrl,
+      actor: `user:${actor.userId}`,
       event: { kind: 'removed', id },
     });
   });

@@ -105,7 +105,8 @@ describe('the line of changes', () => {
       select 'key-revoked', ${account.accountId}::uuid, ${account.keyId}::uuid from generate_series(1, 700)
     `.execute(fixture.db);
     const other = await startLinkServer(fixture);
-    const [here, there] = [await listen(told!.id), await listen(told!.id, other)];
+    const here = await listen(told!.id);
+    const there = await listen(told!.id, other);
     await announce(account.keyId);
     for (const heard of [here, there]) {
       const news = await heard.until(701);
@@ -174,7 +175,8 @@ describe('the line of changes', () => {
 
   it('ends when the credential is revoked', async () => {
     const other = await addEdge(fixture);
-    const [mine, theirs] = [await listen(0), await listen(0, server, other.credential)];
+    const mine = await listen(0);
+    const theirs = await listen(0, server, other.credential);
     await alive(mine);
     await revokeCredential(fixture, OPERATOR, edge.actor.edgeId);
     await eventually(() => expect(mine.ended).toBe(true));

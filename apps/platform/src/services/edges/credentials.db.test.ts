@@ -55,7 +55,8 @@ describe('credentials of edges', () => {
 
 describe('what lets the platform in at an edge', () => {
   it('was kept in clear before, and is encrypted at the next start, also of an edge that is never heard again', async () => {
-    const [{ actor }, heard] = [await addEdge(fixture, 'eu', 'silent'), await addEdge(fixture, 'eu', 'heard')];
+    const { actor } = await addEdge(fixture, 'eu', 'silent');
+    const heard = await addEdge(fixture, 'eu', 'heard');
     const secretOf = async ({ edgeId: id }: typeof actor) =>
       (await fixture.db.selectFrom('edges').select('api_secret').where('id', '=', id).executeTakeFirstOrThrow())
         .api_secret;
@@ -72,7 +73,8 @@ describe('what lets the platform in at an edge', () => {
 
 describe('the stack’s own edge', () => {
   it('is one row over restarts, with the credential of the last one', async () => {
-    const [first, second] = [newEdgeCredential(), newEdgeCredential()];
+    const first = newEdgeCredential();
+    const second = newEdgeCredential();
     const edgeId = await ensureLocalEdge(fixture.db, 'local', first);
     expect(await ensureLocalEdge(fixture.db, 'local', first)).toBe(edgeId);
     expect(await ensureLocalEdge(fixture.db, 'local', second)).toBe(edgeId);

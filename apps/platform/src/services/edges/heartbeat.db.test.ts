@@ -91,7 +91,8 @@ describe('a heartbeat', () => {
 describe('an edge that is silent', () => {
   it('has its entries closed at its last heartbeat, within 60 s of it; those of living edges stay', async () => {
     const living = await addEdge(fixture);
-    const [lost, stays] = [await open(), await open(living)];
+    const lost = await open();
+    const stays = await open(living);
     for (let second = 10; second <= 40; second += 10) {
       await fixture.clock.advance(10_000);
       await heartbeat(fixture, living.actor, beatOf(living.runId));
@@ -105,7 +106,8 @@ describe('an edge that is silent', () => {
   });
 
   it('has them opened again when the same run is heard again', async () => {
-    const [lost, ended] = [await open(), await open()];
+    const lost = await open();
+    const ended = await open();
     await fixture.db
       .updateTable('tunnel_log')
       .set({ unregistered_at: new Date(NOON) })

@@ -34,7 +34,8 @@ it('says whose key it is and what the account may do, or why not', async () => {
 
 it('writes the last use of a key at most once a minute, in two processes too', async () => {
   const { keyId, tokenHash } = await addAccount(fixture.db);
-  const [uses, others] = [new KeyUses(fixture), new KeyUses(fixture)];
+  const uses = new KeyUses(fixture);
+  const others = new KeyUses(fixture);
   await verifyKey({ db: fixture.db, settings, keyUses: uses }, tokenHash);
   expect(await lastUse(keyId)).toBeNull();
   await uses.flush();

@@ -114,7 +114,8 @@ export interface CapNews {
 
 /** The mails about a spend cap: most of it is used, or all of it. */
 export const capMail = (publicUrl: string, recipient: string, { percent, capCents, usedCents }: CapNews): Mail => {
-  const [cap, used] = [showDollars(capCents), showDollars(usedCents)];
+  const cap = showDollars(capCents);
+  const used = showDollars(usedCents);
   const link = linkTo(publicUrl, BILLING_PAGE);
   if (percent === 100) {
     return renderMail({

@@ -79,10 +79,15 @@ describe('a p2p name that is open to everyone', () => {
   it('is held for its account as a subdomain is, in its region, and is not among the reservations', async () => {
     await use(fixture, eu, ann, 'office-db', P2P);
     expect(await nameOf(fixture, 'office-db')).toMatchObject({
-      ...{ kind: 'p2p', region_id: 'eu', user_id: ann.accountId, state: 'held' },
+      kind: 'p2p',
+      region_id: 'eu',
+      user_id: ann.accountId,
+      state: 'held',
     });
     const inUse = {
-      ...{ ok: false, code: 'TUNNEL_P2P_NAME_IN_USE', message: "p2p name 'office-db' is already in use" },
+      ok: false,
+      code: 'TUNNEL_P2P_NAME_IN_USE',
+      message: "p2p name 'office-db' is already in use",
     };
     later(36 * DAY_MS);
     expect(await answerTo(bob, 'office-db', P2P, eu)).toEqual(inUse);
@@ -125,7 +130,10 @@ describe('a name by use', () => {
   it('is its account’s, on every edge, until its time after the last tunnel is over', async () => {
     await use(fixture, eu, ann, 'shop');
     expect(await nameOf(fixture, 'shop')).toMatchObject({
-      ...{ kind: 'subdomain', region_id: '', user_id: ann.accountId, state: 'held' },
+      kind: 'subdomain',
+      region_id: '',
+      user_id: ann.accountId,
+      state: 'held',
       last_used_at: new Date(NOON),
     });
     later(40_000);
@@ -164,8 +172,12 @@ describe('a name by use', () => {
     await ask(fixture, edge, ann, endpointOf('shop'));
     later(5000);
     await heartbeat(fixture, edge.actor, {
-      ...{ run_id: 'run_next', region: { id: 'eu', name: 'eu', location: '' }, api_url: '' },
-      ...{ api_secret: 'a-secret-of-this-run', version: '0', open_tunnels: 0 },
+      run_id: 'run_next',
+      region: { id: 'eu', name: 'eu', location: '' },
+      api_url: '',
+      api_secret: 'a-secret-of-this-run',
+      version: '0',
+      open_tunnels: 0,
     });
     expect(await nameOf(fixture, 'shop')).toMatchObject({ state: 'held', last_used_at: new Date(NOON) });
   });
@@ -266,7 +278,9 @@ describe('a group’s name', () => {
     expect(await nameOf(fixture, 'pool')).toMatchObject({ user_id: ann.accountId });
     expect(await answerTo(ann, 'pool', { ...key, joins_group: true })).toEqual({ ok: true });
     expect(await answerTo(bob, 'pool', { group_key_hash: 'blue' })).toEqual({
-      ...{ ok: false, code: 'GROUP_KEY_MISMATCH', message: 'group key does not match' },
+      ok: false,
+      code: 'GROUP_KEY_MISMATCH',
+      message: 'group key does not match',
     });
     expect(await answerTo(bob, 'pool')).toMatchObject({ code: 'TUNNEL_SUBDOMAIN_IN_USE' });
   });
@@ -322,7 +336,9 @@ it('keeps a reserved port from others in its region, and holds none by use', asy
     .values({ kind: 'tcp', region_id: 'eu', label: '20042', user_id: ann.accountId, state: 'reserved' })
     .execute();
   expect(await asked(bob, eu)).toEqual({
-    ...{ ok: false, code: 'TUNNEL_PORT_IN_USE', message: 'port 20042 is already in use' },
+    ok: false,
+    code: 'TUNNEL_PORT_IN_USE',
+    message: 'port 20042 is already in use',
   });
   expect(await asked(bob, us)).toEqual({ ok: true });
   expect(await asked(ann, eu)).toEqual({ ok: true });

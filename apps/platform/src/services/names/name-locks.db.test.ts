@@ -51,8 +51,10 @@ it('what ended and what began is taken in one order', async () => {
       );
       return ids;
     };
-    const [first, second] = [names.slice(0, 4), names.slice(4)];
-    const [hers, theirs] = [await open(eu, first), await open(us, second)];
+    const first = names.slice(0, 4);
+    const second = names.slice(4);
+    const hers = await open(eu, first);
+    const theirs = await open(us, second);
     fixture.clock.setWallClock(NOON + round * 1000);
     // Each ends what the other begins.
     await expect(

@@ -73,7 +73,8 @@ export const lockNameKey = async (trx: Trx, key: NameKey): Promise<NameRow | und
 export const NAME_ORDER = sql`names.kind, names.region_id, names.label collate "C"`;
 
 export const inNameOrder = (a: NameKey, b: NameKey): number => {
-  const [first, second] = [textOfKey(a), textOfKey(b)];
+  const first = textOfKey(a);
+  const second = textOfKey(b);
   if (first === second) return 0;
   return first < second ? -1 : 1;
 };

@@ -68,7 +68,8 @@ it('who takes any port at once gets one each, until there are none', async () =>
 });
 
 it('an account that is deleted while it claims and reserves leaves nothing that is in use or reserved', async () => {
-  const [ann, bob] = [pick(accounts, 0), pick(accounts, 1)];
+  const ann = pick(accounts, 0);
+  const bob = pick(accounts, 1);
   const labels = Array.from({ length: 20 }, (_, index) => `del-${index}`);
   const deletion = async () => {
     await fixture.db
@@ -104,7 +105,9 @@ it('everything at once fails nowhere but with its words, and leaves each name on
     return Math.floor((seed / 2_147_483_648) * below);
   };
   const step = async (): Promise<void> => {
-    const [account, edge, label] = [pick(accounts, next(5)), pick(edges, next(2)), pick(labels, next(8))];
+    const account = pick(accounts, next(5));
+    const edge = pick(edges, next(2));
+    const label = pick(labels, next(8));
     const what = next(6);
     if (what === 0) {
       const said = await outcome(() => reserve(fixture, actorOf(account), { kind: 'subdomain', label }));

@@ -107,7 +107,9 @@ export const releaseReservation = async (
     if (released.done) {
       await boundReleased(trx, userId, row.kind);
       await writeAudit(trx, {
-        ...{ actor: `user:${userId}`, action: 'name.released', userId },
+        actor: `user:${userId}`,
+        action: 'name.released',
+        userId,
         details: { reservation_id: id, kind: row.kind, label: row.label },
       });
     }

@@ -88,7 +88,9 @@ const lockAccount = async (trx: Trx, userId: string): Promise<AccountRow> => {
 
 const tellOf = async (trx: Trx, row: NameRow, userId: string): Promise<void> => {
   await writeAudit(trx, {
-    ...{ actor: `user:${userId}`, action: 'name.reserved', userId },
+    actor: `user:${userId}`,
+    action: 'name.reserved',
+    userId,
     details: { reservation_id: row.id, kind: row.kind, label: row.label },
   });
   await announceChange(trx, { kind: 'name-changed', name: keyOf(row) });

@@ -48,7 +48,10 @@ export class SignedMcpTokens implements McpTokens {
     const { keys, clock, addresses } = options;
     this.#options = options;
     this.#signed = new SignedTokens({
-      ...{ keys, clock, issuer: addresses.issuer, audience: addresses.resource },
+      keys,
+      clock,
+      issuer: addresses.issuer,
+      audience: addresses.resource,
       typ: 'at+jwt',
       maxCharacters: TOKEN_MAX_CHARACTERS,
       read: ({ sub: userId, epoch, grant_id: grantId, client_id: clientId, scope }) => {

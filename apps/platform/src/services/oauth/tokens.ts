@@ -59,7 +59,8 @@ export const redeemCode = (context: TokenContext, request: CodeRequest): Promise
 
 /** S256 of RFC 7636. */
 const isVerifierOf = (challenge: string, verifier: string): boolean => {
-  const [expected, made] = [Buffer.from(challenge), Buffer.from(hash('sha256', verifier, 'base64url'))];
+  const expected = Buffer.from(challenge);
+  const made = Buffer.from(hash('sha256', verifier, 'base64url'));
   return expected.length === made.length && timingSafeEqual(expected, made);
 };
 

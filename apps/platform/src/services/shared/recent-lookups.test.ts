@@ -5,7 +5,8 @@ import { KNOWN_USER_MS, RecentLookups } from './recent-lookups.ts';
 it('a query that failed fails those that wait for it, and is asked again by the next request', async () => {
   const answers = [Promise.reject<string>(new Error('away')), Promise.resolve('row')];
   const lookups = new RecentLookups<string>({ clock: new FakeClock(), max: 8, read: () => answers.shift()! });
-  const [first, second] = [lookups.find('a'), lookups.find('a')];
+  const first = lookups.find('a');
+  const second = lookups.find('a');
   await expect(first).rejects.toThrow('away');
   await expect(second).rejects.toThrow('away');
   expect(await lookups.find('a')).toBe('row');

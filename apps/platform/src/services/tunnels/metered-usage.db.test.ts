@@ -70,7 +70,8 @@ describe('metered usage', () => {
   });
 
   it('is none for plans without a price, nor for those who never subscribed', async () => {
-    const [free, given] = [await addAccount(fixture.db), await addAccount(fixture.db, 'payg')];
+    const free = await addAccount(fixture.db);
+    const given = await addAccount(fixture.db, 'payg');
     const ended = await addBilledAccount(fixture.db);
     await fixture.db.updateTable('users').set({ plan: 'free' }).where('id', '=', ended.accountId).execute();
     for (const account of [free, given, ended]) {

@@ -30,7 +30,10 @@ export const nameEntries = async (
   for (const { entry, record, key } of asked) {
     const { kind, asked: wasAsked, group_key_hash, joins_group } = record.endpoint;
     const claimed = await claimName(trx, {
-      ...{ accountId: entry.userId, regionId: entry.regionId, now, settings },
+      accountId: entry.userId,
+      regionId: entry.regionId,
+      now,
+      settings,
       // What it got, not what it asked for.
       endpoint: { kind, label: key.label, asked: wasAsked, group_key_hash, joins_group },
     });

@@ -68,7 +68,8 @@ describe('opening a tunnel', () => {
     const listed = async (keyId: string) =>
       (await listKeys(fixture, { kind: 'user', userId: account.accountId })).find(({ id }) => id === keyId);
     expect(await listed(account.keyId)).toMatchObject({ last_used_at: null, tunnel_count: 0, active_tunnels: 0 });
-    const [first, second] = [questionOf(edge, account), questionOf(edge, account)];
+    const first = questionOf(edge, account);
+    const second = questionOf(edge, account);
     for (const question of [first, second]) await openTunnel(fixture, edge.actor, question);
     const used = { last_used_at: new Date(fixture.clock.now()).toISOString(), tunnel_count: 2 };
     expect(await listed(account.keyId)).toMatchObject({ ...used, active_tunnels: 2 });
@@ -149,11 +150,9 @@ describe('opening a tunnel', () => {
 
   it('refuses who may not: revoked, suspended, unknown, somebody else’s key, ids that are none', async () => {
     const edge = await addEdge(fixture);
-    const [account, other, suspended] = [
-      await addAccount(fixture.db),
-      await addAccount(fixture.db),
-      await addAccount(fixture.db),
-    ];
+    const account = await addAccount(fixture.db);
+    const other = await addAccount(fixture.db);
+    const suspended = await addAccount(fixture.db);
     const revoked = { ...account, ...(await addKey(fixture.db, account.accountId)) };
     await fixture.db.updateTable('api_keys').set({ status: 'revoked' }).where('id', '=', revoked.keyId).execute();
     await fixture.db.updateTable('users').set({ status: 'suspended' }).where('id', '=', suspended.accountId).execute();
@@ -170,7 +169,8 @@ describe('opening a tunnel', () => {
 
   it('refuses a question of a run that is over, and a tunnel id of another edge', async () => {
     const account = await addAccount(fixture.db);
-    const [edge, stranger] = [await addEdge(fixture), await addEdge(fixture)];
+    const edge = await addEdge(fixture);
+    const stranger = await addEdge(fixture);
     const question = questionOf(edge, account);
     await openTunnel(fixture, edge.actor, question);
     await expect(openTunnel(fixture, stranger.actor, { ...question, run_id: stranger.runId })).rejects.toMatchObject({

@@ -56,7 +56,8 @@ interface Step {
 const recordsOf = (ids: readonly string[], edge: Edge, account: Account, drawn: readonly Step[]) => [
   ...ids.map((id) => openedOf(edge, account, id)),
   ...drawn.map(({ tunnel, requests, bytes, days, closes }): JournalRecord => {
-    const [tunnel_id, at] = [ids[tunnel] ?? '', NOON + days * DAY_MS];
+    const tunnel_id = ids[tunnel] ?? '';
+    const at = NOON + days * DAY_MS;
     return closes
       ? { kind: 'closed', tunnel_id, at, abandoned: false }
       : { kind: 'usage', tunnel_id, requests, bytes, at };

@@ -138,7 +138,8 @@ describe('what records do to the log', () => {
   });
 
   it('keeps the earlier of two ends, and no end before the beginning', async () => {
-    const [a, b] = [randomId('tun'), randomId('tun')];
+    const a = randomId('tun');
+    const b = randomId('tun');
     await send([openedOf(edge, account, a), closed(a, NOON + 5), closed(a, NOON + 9)]);
     expect(await entryOf(fixture.db, a)).toMatchObject({ unregistered_at: new Date(NOON + 5) });
     await send([openedOf(edge, account, b), closed(b, NOON - 5)]);
@@ -147,7 +148,8 @@ describe('what records do to the log', () => {
 
   it('ignores what is not of this edge, of nobody, or unknown, and stores the rest', async () => {
     const stranger = await addEdge(fixture);
-    const [mine, theirs] = [randomId('tun'), randomId('tun')];
+    const mine = randomId('tun');
+    const theirs = randomId('tun');
     await send([openedOf(stranger, account, theirs)], stranger);
     const nobody = { accountId: crypto.randomUUID(), keyId: account.keyId };
     const answer = await send([
@@ -192,7 +194,8 @@ describe('what records do to the log', () => {
 describe('how often a record is stored', () => {
   const prepare = async () => {
     const own = await addAccount(fixture.db);
-    const [journal, id] = [randomId('jrn'), randomId('tun')];
+    const journal = randomId('jrn');
+    const id = randomId('tun');
     const records = [openedOf(edge, own, id), ...Array.from({ length: 9 }, (_, i) => usage(id, 1, 10 ** i))];
     const sums = async () => {
       const entry = await entryOf(fixture.db, id);

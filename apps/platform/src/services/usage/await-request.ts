@@ -61,7 +61,11 @@ const pollNext = async (context: AwaitRequestContext, wait: Wait): Promise<Captu
     const leftSecs = Math.ceil((untilMs - clock.monotonic()) / 1000);
     const withinSecs = Math.max(REQUEST_WAIT_SECS.min, Math.min(REQUEST_WAIT_SECS.max, leftSecs));
     const answer = await edges.nextRequest(regionId, tunnelId, accountId, {
-      ...{ method, pathContains, after, withinSecs, signal },
+      method,
+      pathContains,
+      after,
+      withinSecs,
+      signal,
     });
     if (answer.request !== null || clock.monotonic() >= untilMs) return answer.request;
     after = answer.cursor ?? undefined;

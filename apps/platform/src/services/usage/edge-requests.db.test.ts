@@ -11,7 +11,11 @@ let fixture: PlatformFixture;
 beforeAll(async () => {
   fixture = await openPlatformFixture(() => {});
   const entry = (tunnel_id: string, protocol: string, isEnded = false) => ({
-    ...{ user_id: fixture.alice.userId, tunnel_id, protocol, label: 'web', region_id: 'eu' },
+    user_id: fixture.alice.userId,
+    tunnel_id,
+    protocol,
+    label: 'web',
+    region_id: 'eu',
     registered_at: new Date(Date.UTC(2030, 5, 15)),
     ...(isEnded ? { unregistered_at: new Date() } : {}),
   });
@@ -21,9 +25,22 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 const requestOf = (id: string, more: Partial<CapturedRequest> = {}): CapturedRequest => ({
-  ...{ id, tunnel_id: 'tun_web', at: '2030-06-15T12:00:00.000Z', method: 'POST', path: '/hook' },
-  ...{ status: 200, duration_ms: 1, request_headers: {}, response_headers: {}, request_size: 0, response_size: 0 },
-  ...{ request_body: null, response_body: null, aborted: false, error: null, replayable: true },
+  id,
+  tunnel_id: 'tun_web',
+  at: '2030-06-15T12:00:00.000Z',
+  method: 'POST',
+  path: '/hook',
+  status: 200,
+  duration_ms: 1,
+  request_headers: {},
+  response_headers: {},
+  request_size: 0,
+  response_size: 0,
+  request_body: null,
+  response_body: null,
+  aborted: false,
+  error: null,
+  replayable: true,
   ...more,
 });
 
@@ -32,8 +49,16 @@ const never = (): Promise<never> => Promise.reject(new Error('not expected'));
 let edges: TunnelEdges;
 beforeEach(() => {
   edges = {
-    ...{ requests: never, request: never, nextRequest: never, closeTunnel: never, replay: never },
-    ...{ healthEvents: never, policy: never, flows: never, peers: never, dismissPeer: never },
+    requests: never,
+    request: never,
+    nextRequest: never,
+    closeTunnel: never,
+    replay: never,
+    healthEvents: never,
+    policy: never,
+    flows: never,
+    peers: never,
+    dismissPeer: never,
   };
 });
 const context = () => ({ ...fixture.deps, edges });

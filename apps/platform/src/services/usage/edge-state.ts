@@ -116,7 +116,9 @@ export const closeTunnel = async (
   if (regionId === null) throw new Fault('TUNNEL_CLOSED');
   await context.edges.closeTunnel(regionId, tunnel_id, actor.userId);
   await writeAudit(context.db, {
-    ...{ actor: actorName(actor), action: 'tunnel.closed', userId: actor.userId },
+    actor: actorName(actor),
+    action: 'tunnel.closed',
+    userId: actor.userId,
     details: { tunnel_id },
   });
   return { tunnel_id };

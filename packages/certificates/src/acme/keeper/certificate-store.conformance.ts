@@ -16,7 +16,12 @@ const ACCOUNT = '3f0a7c52-90b1-4c6e-9d0e-5f1b2a8c7d64';
 const LEASE = 60_000;
 
 const CERTIFICATE: StoredCertificate = {
-  ...{ chain: 'chain', issuer: 'Test', serial: 'a5', notBefore: NOW, notAfter: NOW + 1000, renewalId: 'a.b' },
+  chain: 'chain',
+  issuer: 'Test',
+  serial: 'a5',
+  notBefore: NOW,
+  notAfter: NOW + 1000,
+  renewalId: 'a.b',
   key: 'sealed',
 };
 

@@ -31,16 +31,19 @@ const ask = (zone: ChallengeZone, bytes: Buffer, over: 'udp' | 'tcp' = 'udp') =>
   const { id, type, flags = 0, answers, authorities, additionals, questions, ...rest } = packet.decode(outcome.bytes);
   const texts = answers?.flatMap((answer) => (answer.type === 'TXT' ? [String(answer.data)] : []));
   return {
-    ...{ kind: outcome.kind, id, type, rcode: flags & 15, texts, bytes: outcome.bytes.length },
-    ...{
-      answers,
-      authorities,
-      additionals,
-      questions,
-      flag_aa: rest.flag_aa,
-      flag_tc: rest.flag_tc,
-      flag_ra: rest.flag_ra,
-    },
+    kind: outcome.kind,
+    id,
+    type,
+    rcode: flags & 15,
+    texts,
+    bytes: outcome.bytes.length,
+    answers,
+    authorities,
+    additionals,
+    questions,
+    flag_aa: rest.flag_aa,
+    flag_tc: rest.flag_tc,
+    flag_ra: rest.flag_ra,
   };
 };
 
@@ -48,8 +51,16 @@ describe('a question', () => {
   it('for a TXT record in the zone is answered with authority, for a second, in the letters of who asked', () => {
     const zone = zoneWith([ORIGIN, 'one'], [ORIGIN, 'two'], [`Token.${ORIGIN}`, 'three']);
     expect(ask(zone, query(ORIGIN, 'TXT'))).toMatchObject({
-      ...{ kind: 'answered', id: 4711, type: 'response', rcode: 0, texts: ['one', 'two'] },
-      ...{ flag_aa: true, flag_tc: false, flag_ra: false, authorities: [], additionals: [] },
+      kind: 'answered',
+      id: 4711,
+      type: 'response',
+      rcode: 0,
+      texts: ['one', 'two'],
+      flag_aa: true,
+      flag_tc: false,
+      flag_ra: false,
+      authorities: [],
+      additionals: [],
     });
     const odd = `toKEN._ACME-challenge.Tunnels.TEST`;
     const answer = ask(zone, query(odd, 'TXT'));
@@ -69,7 +80,10 @@ describe('a question', () => {
     ];
     for (const [name, type] of empty) {
       expect(ask(zone, query(name, type)), `${name} ${type}`).toMatchObject({
-        ...{ kind: 'answered', rcode: 0, answers: [], authorities: [{ type: 'SOA', name: ORIGIN, ttl: 1 }] },
+        kind: 'answered',
+        rcode: 0,
+        answers: [],
+        authorities: [{ type: 'SOA', name: ORIGIN, ttl: 1 }],
       });
     }
   });

@@ -289,7 +289,9 @@ describe('a proxy that is none, or not there', () => {
     const proxy = closing(await startConnectProxy({ tls: testCertificate() }));
     const url = `https://ann:sesame@127.0.0.1:${proxy.port}`;
     const dialled = dialThrough(parseProxy(url, { source: 'test' }), parseServerAddress('edge.test:443'), {
-      ...{ clock: systemClock, signal: new AbortController().signal, security: PLAIN },
+      clock: systemClock,
+      signal: new AbortController().signal,
+      security: PLAIN,
     });
     const fault = await failure(dialled);
     expect(fault.code).toBe('CLIENT_CERTIFICATE');

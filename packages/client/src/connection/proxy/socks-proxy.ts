@@ -17,7 +17,9 @@ export const socksThrough = async (socket: Socket, proxy: Proxy, target: ServerA
     command: 'connect',
     destination: { host: await hostFor(proxy, target), port: target.port },
     proxy: {
-      ...{ host: proxy.host, port: proxy.port, type: 5 },
+      host: proxy.host,
+      port: proxy.port,
+      type: 5,
       ...(credentials === null ? {} : { userId: credentials.user.reveal(), password: credentials.password.reveal() }),
     },
     // Ours ends it first; theirs would be 30 s, by a clock of its own.

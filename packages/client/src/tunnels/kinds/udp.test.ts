@@ -363,7 +363,8 @@ describe('the end of a flow', () => {
 
   it('is not waited for at the end of the client when it is silent, and is while it speaks', async () => {
     const tunnel = openTunnel(echo.port);
-    const [silent, busy] = [new Visitor(tunnel), new Visitor(tunnel)];
+    const silent = new Visitor(tunnel);
+    const busy = new Visitor(tunnel);
     silent.say('a');
     busy.say('a');
     await eventually(() => expect([silent.heard.length, busy.heard.length]).toEqual([1, 1]));

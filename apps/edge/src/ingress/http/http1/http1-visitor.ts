@@ -228,7 +228,8 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   #handOver(): void {
     if (this.#isClosed()) return;
-    const [first, socket] = [this.input.takeAll(Buffer.from(this.#head.text, 'latin1')), this.#end.release()];
+    const first = this.input.takeAll(Buffer.from(this.#head.text, 'latin1'));
+    const socket = this.#end.release();
     this.#closed();
     if (socket !== null && this.#accepted) this.#owner.clients?.takeOver(socket, this.#accepted, first);
   }

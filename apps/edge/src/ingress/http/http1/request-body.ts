@@ -65,7 +65,8 @@ export class IncomingBody {
   }
 
   take(bytes: Buffer, start: number, end: number, borrowed: boolean): IncomingStep {
-    const [body, held] = [this.#body, this.#held];
+    const body = this.#body;
+    const held = this.#held;
     if (body === null) return DROPPED;
     // What is held is copied.
     const step = body.push(bytes, start, end, borrowed && held === null);

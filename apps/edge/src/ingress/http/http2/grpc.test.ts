@@ -18,9 +18,13 @@ import { type HttpsStand, startHttpsStand } from '../https.fixture.ts';
 
 const text = { to: (value: string): Buffer => Buffer.from(value), from: (bytes: Buffer): string => bytes.toString() };
 const method = (path: string, requestStream: boolean, responseStream: boolean) => ({
-  ...{ path, requestStream, responseStream },
-  ...{ requestSerialize: text.to, requestDeserialize: text.from },
-  ...{ responseSerialize: text.to, responseDeserialize: text.from },
+  path,
+  requestStream,
+  responseStream,
+  requestSerialize: text.to,
+  requestDeserialize: text.from,
+  responseSerialize: text.to,
+  responseDeserialize: text.from,
 });
 const SERVICE = {
   unary: method('/test.Echo/Unary', false, false),

@@ -347,7 +347,8 @@ describe('the end of an HTTP/2 connection', () => {
     const used = visit(stand);
     await ask(used, { ':path': '/' });
     await eventually(() => expect(stand.http.ingress.connections).toBe(2));
-    const [silentGone, usedGone] = [goawayOf(silent), goawayOf(used)];
+    const silentGone = goawayOf(silent);
+    const usedGone = goawayOf(used);
     await stand.http.clock.advance(20_000);
     expect(await silentGone).toBe(constants.NGHTTP2_NO_ERROR);
     await eventually(() => expect(stand.http.ingress.connections).toBe(1));

@@ -3,11 +3,17 @@ import * as http2 from 'node:http2';
 import * as net from 'node:net';
 
 /** Types of frames. */
-export const [DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE] = [
-  0, 1, 2, 3, 4, 6, 7, 8,
-] as const;
+export const DATA = 0;
+export const HEADERS = 1;
+export const PRIORITY = 2;
+export const RST_STREAM = 3;
+export const SETTINGS = 4;
+export const PING = 6;
+export const GOAWAY = 7;
+export const WINDOW_UPDATE = 8;
 /** Flags. */
-export const [END_STREAM, END_HEADERS] = [1, 4] as const;
+export const END_STREAM = 1;
+export const END_HEADERS = 4;
 
 export const frame = (
   type: number,

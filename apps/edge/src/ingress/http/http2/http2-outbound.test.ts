@@ -31,7 +31,8 @@ it('is full above its first bound until the requests that fill it are over, and 
 
 it('forgets all when everything is out, and a share of before releases nothing of what came since', () => {
   const { outbound, session, seen } = setUp();
-  const [before, since] = [new OutboundShare(), new OutboundShare()];
+  const before = new OutboundShare();
+  const since = new OutboundShare();
   outbound.add(before, HTTP2_OUTBOUND_MAX_BYTES);
   session.allOut = true;
   expect([outbound.isFull, outbound.queuedBytes]).toEqual([false, 0]);

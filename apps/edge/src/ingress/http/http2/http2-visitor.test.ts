@@ -93,8 +93,11 @@ describe('requests and responses of HTTP/2', () => {
     const session = visit(stand);
     const cookie = ['a=1', 'b=2'];
     const answer = await ask(session, {
-      ...{ ':path': '/a?b=c', ':authority': 'web.localhost', te: 'trailers' },
-      ...{ cookie, 'x-forwarded-for': '9.9.9.9' },
+      ':path': '/a?b=c',
+      ':authority': 'web.localhost',
+      te: 'trailers',
+      cookie,
+      'x-forwarded-for': '9.9.9.9',
     });
     expect(answer).toMatchObject({ status: 200, body: 'hello' });
     expect(answer.headers).toMatchObject({ 'set-cookie': ['a=1', 'b=2'], 'x-text': 'caf\xe9', 'content-length': '5' });

@@ -122,17 +122,25 @@ describe('GET /auth/sign-up', () => {
     const { email, token } = await invited();
     expect(await terms(open)).toEqual({ sign_up: 'open', invite_valid: false, invited_email: null });
     expect(await terms(byInvite, `?invite=${token}`)).toEqual({
-      ...{ sign_up: 'invite', invite_valid: true, invited_email: email },
+      sign_up: 'invite',
+      invite_valid: true,
+      invited_email: email,
     });
     expect(await terms(byInvite, '?invite=nonsense')).toEqual({
-      ...{ sign_up: 'invite', invite_valid: false, invited_email: null },
+      sign_up: 'invite',
+      invite_valid: false,
+      invited_email: null,
     });
     expect(await terms(closed, `?invite=${token}`)).toEqual({
-      ...{ sign_up: 'closed', invite_valid: false, invited_email: null },
+      sign_up: 'closed',
+      invite_valid: false,
+      invited_email: null,
     });
     await register(byInvite, email, token);
     expect(await terms(byInvite, `?invite=${token}`)).toEqual({
-      ...{ sign_up: 'invite', invite_valid: false, invited_email: null },
+      sign_up: 'invite',
+      invite_valid: false,
+      invited_email: null,
     });
   });
 

@@ -70,7 +70,8 @@ describe('POST /auth/refresh', () => {
   });
 
   it('401: the old token after 10 s, and the whole family is revoked; other logins stay', async () => {
-    const [stolen, other] = [await fixture.logIn(email), await fixture.logIn(email)];
+    const stolen = await fixture.logIn(email);
+    const other = await fixture.logIn(email);
     const successor = cookieOf(await fixture.refresh(stolen.cookie));
     await fixture.clock.advance(10_001);
     expect(await codeOf(await fixture.refresh(stolen.cookie))).toEqual([401, 'REFRESH_INVALID']);
@@ -98,7 +99,8 @@ describe('POST /auth/refresh', () => {
   });
 
   it('401: with two of them: one was set by a page below our domain, and nobody says which', async () => {
-    const [own, planted] = [(await fixture.logIn(email)).cookie, (await fixture.logIn(email)).cookie];
+    const own = (await fixture.logIn(email)).cookie;
+    const planted = (await fixture.logIn(email)).cookie;
     for (const both of [`${own}; ${planted}`, `${planted};a=b;${own}`, `${own}; ${own}`, `refresh_token=; ${own}`]) {
       expect(await codeOf(await fixture.refresh(both))).toEqual([401, 'REFRESH_INVALID']);
     }
@@ -177,7 +179,8 @@ it('at http no second cookie is set, and none is asked for', async () => {
 
 describe('POST /auth/logout', () => {
   it('204: with two cookies both sessions end', async () => {
-    const [own, planted] = [(await fixture.logIn(email)).cookie, (await fixture.logIn(email)).cookie];
+    const own = (await fixture.logIn(email)).cookie;
+    const planted = (await fixture.logIn(email)).cookie;
     expect((await fixture.post('/auth/logout', undefined, { cookie: `${own}; ${planted}` })).status).toBe(204);
     for (const cookie of [own, planted]) expect((await fixture.refresh(cookie)).status).toBe(401);
   });

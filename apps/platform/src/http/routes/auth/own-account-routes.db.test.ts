@@ -34,7 +34,9 @@ const loginStatus = async (address: string, password: string): Promise<number> =
 
 describe('POST /auth/password', () => {
   it('200: this session goes on with a new token, the others end at once, and only the new password logs in', async () => {
-    const [here, there, third] = [await fixture.logIn(email), await fixture.logIn(email), await fixture.logIn(email)];
+    const here = await fixture.logIn(email);
+    const there = await fixture.logIn(email);
+    const third = await fixture.logIn(email);
     const answer = await change(here);
     const { access_token, ended_sessions } = (await answer.json()) as PasswordChanged;
     expect([answer.status, ended_sessions]).toEqual([200, 2]);
@@ -78,7 +80,8 @@ describe('POST /auth/password', () => {
   });
 
   it('200 for one of two that come at once: the other one’s password is not the password any more', async () => {
-    const [one, two] = [await fixture.logIn(email), await fixture.logIn(email)];
+    const one = await fixture.logIn(email);
+    const two = await fixture.logIn(email);
     const answers = await Promise.all([change(one), change(two, PASSWORD, 'a third good password')]);
     expect(sortedStatuses(answers)).toEqual([200, 401]);
   });
@@ -189,7 +192,8 @@ describe('POST /auth/email', () => {
 
   it('ends with a new password: whoever knew the one of before does not get the account by a link', async () => {
     await ask(`changed-${email}`);
-    const [mailed, noted] = [await linkFor(`changed-${email}`), `noted-late-${email}`];
+    const mailed = await linkFor(`changed-${email}`);
+    const noted = `noted-late-${email}`;
     await ask(noted);
     await change(await fixture.logIn(email));
     expect([(await open(mailed)).status, await fixture.mailedTokens(noted)]).toEqual([400, []]);
@@ -237,7 +241,8 @@ describe('POST /auth/email', () => {
 
 describe('DELETE /auth/me', () => {
   it('204: nobody can use it any more, and the address is free', async () => {
-    const [here, there] = [await fixture.logIn(email), await fixture.logIn(email)];
+    const here = await fixture.logIn(email);
+    const there = await fixture.logIn(email);
     const beside = await openAccounts({ beside: fixture });
     const answer = await fixture.ask('DELETE', '/auth/me', { password: PASSWORD }, here.bearer);
     expect([answer.status, answer.headers.get('set-cookie')]).toEqual([204, expect.stringContaining('Max-Age=0')]);

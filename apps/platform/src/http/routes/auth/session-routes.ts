@@ -166,7 +166,8 @@ export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie
     if (!isOurs(context.req.header('origin'))) throw new Fault('ORIGIN_REFUSED');
     const refreshToken = cookie.read(context);
     if (refreshToken === null) throw new Fault('REFRESH_INVALID');
-    const [address, mayUse] = [context.get('address'), cookie.familyCheck(context)];
+    const address = context.get('address');
+    const mayUse = cookie.familyCheck(context);
     const refreshed = await refresh(deps, { refreshToken, address, mayUse });
     cookie.write(context, refreshed);
     return context.json(refreshed.body, 200);

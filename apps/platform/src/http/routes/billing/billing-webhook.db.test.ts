@@ -12,13 +12,17 @@ afterAll(() => fixture.close());
 
 const signed = (payload: string, { secret = fixture.simulator.webhookSecret.reveal(), ageSecs = 0 } = {}) => ({
   'stripe-signature': Stripe.webhooks.generateTestHeaderString({
-    ...{ payload, secret },
+    payload,
+    secret,
     timestamp: Math.floor(Date.now() / 1000) - ageSecs,
   }),
 });
 const eventText = (id: string, customer: string, type = 'customer.updated'): string =>
   JSON.stringify({
-    ...{ id, object: 'event', type, created: 1_893_456_000 },
+    id,
+    object: 'event',
+    type,
+    created: 1_893_456_000,
     data: { object: { id: customer, object: 'customer' } },
   });
 const deliver = (raw: string | Uint8Array, headers: Record<string, string>): Promise<Reply> =>

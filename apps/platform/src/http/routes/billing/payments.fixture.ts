@@ -59,14 +59,22 @@ export class PaymentsFixture {
     const settings = this.#settings;
     const app = createPlatformApp({ logger, settings });
     this.simulator = new Simulator({
-      ...{ folder: folder.path, host: '127.0.0.1', port: 0, portKey: 'port', clock: systemClock, logger },
+      folder: folder.path,
+      host: '127.0.0.1',
+      port: 0,
+      portKey: 'port',
+      clock: systemClock,
+      logger,
       webhookUrl: () => (this.#server.isOpen ? this.#url(BILLING_WEBHOOK_PATH) : null),
     });
     const simulator = accessOf(this);
     const context = { settings, db: database.db, clock: systemClock, logger };
     const { processor, locks, metering } = new Billing({ ...context, simulator });
     addBillingRoutes(app, {
-      ...{ ...context, processor, locks, metering },
+      ...context,
+      processor,
+      locks,
+      metering,
       requireUser: async (call, next) => {
         const userId = call.req.header('x-user');
         if (userId === undefined) throw new Fault('ACCESS_TOKEN_MISSING');

@@ -54,23 +54,35 @@ describe('POST /domains', () => {
     const made = await add(fixture.alice, 'Shop.Example.COM.');
     expect(made).toEqual({
       id: made.id,
-      ...{ name: 'shop.example.com', wildcard: false, state: 'pending', token: made.token },
+      name: 'shop.example.com',
+      wildcard: false,
+      state: 'pending',
+      token: made.token,
       cname_target: `${made.token}.${SERVER_DOMAIN}`,
       records: [
         {
-          ...{ type: 'CNAME', name: 'shop.example.com', value: `${made.token}.${SERVER_DOMAIN}` },
-          ...{ purpose: 'proof', found: false },
+          type: 'CNAME',
+          name: 'shop.example.com',
+          value: `${made.token}.${SERVER_DOMAIN}`,
+          purpose: 'proof',
+          found: false,
         },
       ],
-      ...{ certificate: null, active_tunnels: 0, created_at: '2030-06-15T12:00:00.000Z' },
-      ...{ verified_at: null, checked_at: null, last_error: null },
+      certificate: null,
+      active_tunnels: 0,
+      created_at: '2030-06-15T12:00:00.000Z',
+      verified_at: null,
+      checked_at: null,
+      last_error: null,
     });
     expect(made.token).toMatch(/^[a-z2-7]{20}$/);
     expect(await post(fixture.alice, { name: 'shop.example.com' })).toEqual([200, made]);
     expect(await list(fixture.alice)).toEqual([made]);
     expect(await read(fixture.alice, made.id)).toEqual(made);
     expect((await audits()).at(-1)).toEqual({
-      ...{ actor: `user:${fixture.alice.userId}`, action: 'domain.added', user_id: fixture.alice.userId },
+      actor: `user:${fixture.alice.userId}`,
+      action: 'domain.added',
+      user_id: fixture.alice.userId,
       details: { domain_id: made.id, name: 'shop.example.com' },
     });
     expect(await fixture.database.db.selectFrom('edge_changes').selectAll().execute()).toEqual([]);
@@ -100,8 +112,11 @@ describe('POST /domains', () => {
     expect(made.records).toEqual([
       { type: 'A', name: 'example.com', value: '192.0.2.1', purpose: 'route', found: false },
       {
-        ...{ type: 'TXT', name: '_tunnel.example.com', value: `tunnel-verify=${made.token}` },
-        ...{ purpose: 'proof', found: false },
+        type: 'TXT',
+        name: '_tunnel.example.com',
+        value: `tunnel-verify=${made.token}`,
+        purpose: 'proof',
+        found: false,
       },
     ]);
   });
@@ -204,11 +219,15 @@ describe('POST /domains/{id}/check', () => {
     domains.dns.point('shop.example.com', made.token);
     const second = ownDomain.parse(await (await check(fixture.alice, made.id)).json());
     expect(second).toMatchObject({
-      ...{ state: 'verified', verified_at: '2030-06-15T12:00:05.000Z', last_error: null },
+      state: 'verified',
+      verified_at: '2030-06-15T12:00:05.000Z',
+      last_error: null,
       records: [{ found: true }],
     });
     expect((await audits()).at(-1)).toMatchObject({
-      ...{ actor: 'system', action: 'domain.verified', user_id: fixture.alice.userId },
+      actor: 'system',
+      action: 'domain.verified',
+      user_id: fixture.alice.userId,
       details: { domain_id: made.id, name: 'shop.example.com' },
     });
   });
@@ -252,7 +271,8 @@ describe('DELETE /domains/{id}', () => {
     ]);
     expect(domains.news).toEqual([{ certificates: true, mails: false }]);
     expect((await audits()).at(-1)).toMatchObject({
-      ...{ actor: `user:${fixture.alice.userId}`, action: 'domain.removed' },
+      actor: `user:${fixture.alice.userId}`,
+      action: 'domain.removed',
     });
   });
 

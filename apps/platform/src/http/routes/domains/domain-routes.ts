@@ -37,7 +37,8 @@ const addRoute = userRoute('post', '/domains', {
       'Not a name that can be yours: no host name, an address, one label, or one of this server.',
       'DOMAIN_INVALID',
       {
-        ...{ domain: 'localhost', reason: 'it has one label: there is no domain that it could be a name of' },
+        domain: 'localhost',
+        reason: 'it has one label: there is no domain that it could be a name of',
       },
     ),
     403: refused('The plan allows no more; or the account is suspended.', 'DOMAIN_LIMIT', { limit: 3 }),

@@ -127,12 +127,21 @@ describe('GET /certificates', () => {
     const told = Object.fromEntries(rest.map((line) => [edgeCertificate.parse(line).names.join(' '), line]));
     expect(Object.keys(told).sort()).toEqual(['shop.example', 'tunnels.test *.tunnels.test']);
     expect(told['tunnels.test *.tunnels.test']).toMatchObject({
-      ...{ is_operators: true, state: 'valid', issuer: 'Test CA', last_error: null },
-      ...{ not_before: now - DAY_MS, not_after: now + 89 * DAY_MS, renew_at: now + 59 * DAY_MS },
+      is_operators: true,
+      state: 'valid',
+      issuer: 'Test CA',
+      last_error: null,
+      not_before: now - DAY_MS,
+      not_after: now + 89 * DAY_MS,
+      renew_at: now + 59 * DAY_MS,
       pair: { chain: CHAIN, key: KEY },
     });
     expect(told['shop.example']).toMatchObject({
-      ...{ is_operators: false, state: 'failing', issuer: null, not_after: null, last_error: 'not validated' },
+      is_operators: false,
+      state: 'failing',
+      issuer: null,
+      not_after: null,
+      last_error: 'not validated',
       pair: null,
     });
   });
@@ -273,7 +282,8 @@ describe('POST /challenges', () => {
   });
 
   it('429: more often than an edge may; others are not held up by it', async () => {
-    const [eager, calm] = [await addEdge(fixture, 'eager'), await addEdge(fixture, 'calm')];
+    const eager = await addEdge(fixture, 'eager');
+    const calm = await addEdge(fixture, 'calm');
     const answers = await Promise.all(
       Array.from({ length: CHALLENGES.burst + 5 }, () => ask({ token: 'x' }, server.url, eager)),
     );

@@ -173,7 +173,9 @@ describe('the turns of edges', () => {
     const own = await startLinkServer(fixture, { strangers: { db: fixture.db, admission }, ownCredential });
     const beat = (credential: string) =>
       fetch(`${own.url}/heartbeat`, {
-        ...{ method: 'POST', headers: bearer(credential), body: JSON.stringify(beatOf(edge.runId)) },
+        method: 'POST',
+        headers: bearer(credential),
+        body: JSON.stringify(beatOf(edge.runId)),
       });
     try {
       expect((await beat(edge.credential)).status).toBe(200);
@@ -189,7 +191,8 @@ describe('the turns of edges', () => {
   });
 
   it('are by account for registrations: tunnels of an account that is held up delay no other', async () => {
-    const [stuck, other] = [await addAccount(fixture.db), await addAccount(fixture.db)];
+    const stuck = await addAccount(fixture.db);
+    const other = await addAccount(fixture.db);
     const register = (of: Account) => post('/tunnels', questionOf(edge, of));
     let waiting: Promise<unknown>[] = [];
     await fixture.db.transaction().execute(async (trx) => {

@@ -92,10 +92,8 @@ describe('GET /names', () => {
 
 it('tells edges what was reserved and released, of ports those of the region alone', async () => {
   const since = (await snapshotOf(eu))[0] as { readonly at: number };
-  const [inEu, inUs] = [
-    await HeardChanges.from(server.url, eu.credential, since.at),
-    await HeardChanges.from(server.url, us.credential, since.at),
-  ];
+  const inEu = await HeardChanges.from(server.url, eu.credential, since.at);
+  const inUs = await HeardChanges.from(server.url, us.credential, since.at);
   try {
     await reserve(fixture, user, port('20001', 'eu'));
     await reserve(fixture, user, subdomain('shop'));

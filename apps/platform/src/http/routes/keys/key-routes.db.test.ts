@@ -114,7 +114,10 @@ describe('API keys', () => {
     const userId = fixture.alice.userId;
     const revoked_at = (n: number) => new Date(Date.UTC(2029, 0, 1) + n * 1000);
     const rows = Array.from({ length: 150 }, (_, n) => ({
-      ...{ user_id: userId, label: `old ${n}`, token_hash: `revoked-${n}`, revoked_at: revoked_at(n) },
+      user_id: userId,
+      label: `old ${n}`,
+      token_hash: `revoked-${n}`,
+      revoked_at: revoked_at(n),
       status: 'revoked' as const,
     }));
     await db.insertInto('api_keys').values(rows).execute();

@@ -186,9 +186,22 @@ describe('429', () => {
 
 describe('a wait that is under way', () => {
   const REQUEST = {
-    ...{ id: 'req_1', tunnel_id: 'tun_a', at: '2026-01-01T00:00:00.000Z', method: 'POST', path: '/hook', status: 200 },
-    ...{ duration_ms: 1, request_headers: {}, response_headers: {}, request_size: 0, response_size: 0 },
-    ...{ request_body: null, response_body: null, aborted: false, error: null, replayable: true },
+    id: 'req_1',
+    tunnel_id: 'tun_a',
+    at: '2026-01-01T00:00:00.000Z',
+    method: 'POST',
+    path: '/hook',
+    status: 200,
+    duration_ms: 1,
+    request_headers: {},
+    response_headers: {},
+    request_size: 0,
+    response_size: 0,
+    request_body: null,
+    response_body: null,
+    aborted: false,
+    error: null,
+    replayable: true,
   };
 
   /** What the caller is told when a request comes after `end`. */

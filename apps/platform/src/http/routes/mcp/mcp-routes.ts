@@ -38,7 +38,9 @@ export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
       const message = readMessage(await context.req.arrayBuffer());
       if (message instanceof Response) return message;
       return await deps.endpoint.answer(caller, {
-        ...{ request: context.req.raw, message, onOver: whenOver(context) },
+        request: context.req.raw,
+        message,
+        onOver: whenOver(context),
         header: (name) => headerOf(context, name),
         cut: () => socketOf(context).incoming?.socket.destroy(),
       });

@@ -26,8 +26,14 @@ const addEdge = (region_id: string, more: Record<string, unknown> = {}) =>
   fixture.database.db
     .insertInto('edges')
     .values({
-      ...{ name: region_id, credential_hash: region_id, region_id, http_url: `http://${region_id}.test:8000` },
-      ...{ tcp_from: 20_000, tcp_to: 20_002, udp_from: 20_100, udp_to: 20_199 },
+      name: region_id,
+      credential_hash: region_id,
+      region_id,
+      http_url: `http://${region_id}.test:8000`,
+      tcp_from: 20_000,
+      tcp_to: 20_002,
+      udp_from: 20_100,
+      udp_to: 20_199,
       last_heartbeat_at: new Date(NOON),
       ...more,
     })
@@ -78,10 +84,18 @@ describe('POST /reservations', () => {
     const made = await reserve(fixture.alice, { kind: 'subdomain', label: 'Shop' });
     expect(made).toEqual({
       id: made.id,
-      ...{ kind: 'subdomain', label: 'shop', region_id: null, state: 'reserved', assigned: false, active_tunnels: 0 },
+      kind: 'subdomain',
+      label: 'shop',
+      region_id: null,
+      state: 'reserved',
+      assigned: false,
+      active_tunnels: 0,
       public_address: 'http://shop.eu.test:8000',
-      ...{ created_at: '2030-06-15T12:00:00.000Z', last_used_at: null, expires_at: null },
-      ...{ hold_seconds: 30 * 86_400, grace_seconds: 7 * 86_400 },
+      created_at: '2030-06-15T12:00:00.000Z',
+      last_used_at: null,
+      expires_at: null,
+      hold_seconds: 30 * 86_400,
+      grace_seconds: 7 * 86_400,
     });
     expect(await post(fixture.alice, shop)).toEqual([200, made]);
     expect(await list(fixture.alice)).toEqual([made]);
@@ -216,7 +230,8 @@ describe('POST /reservations', () => {
     const answers = await Promise.all(bodies.map((body) => post(fixture.alice, body)));
     expect(answers.map(([status]) => status).sort((a, b) => a - b)).toEqual([201, 201, 201, 403, 403]);
     expect(answers.find(([status]) => status === 403)?.[1]).toMatchObject({
-      ...{ error: 'reservation limit of 3 reached', code: 'RESERVATION_LIMIT' },
+      error: 'reservation limit of 3 reached',
+      code: 'RESERVATION_LIMIT',
     });
     await fixture.database.db.updateTable('plans').set({ reserved_limit: 1 }).execute();
     const kept = await list(fixture.alice);
@@ -258,7 +273,9 @@ describe('GET /reservations', () => {
     await release(fixture.alice, id);
     await serve(fixture.alice, 'held', { name_id: held, registered_at: new Date(NOON + 500) });
     expect((await list(fixture.alice))[0]).toMatchObject({
-      ...{ active_tunnels: 1, expires_at: null, last_used_at: '2030-06-15T12:00:00.500Z' },
+      active_tunnels: 1,
+      expires_at: null,
+      last_used_at: '2030-06-15T12:00:00.500Z',
     });
     expect((await shown())[1]).toEqual(['shop', 'released', new Date(NOON + 1000 + 7 * DAY_MS).toISOString()]);
     fixture.clock.setWallClock(NOON + 1000 + 7 * DAY_MS);

@@ -44,7 +44,9 @@ beforeAll(async () => {
   const { app, context, clock } = fixture.accounts;
   const fetch = createGuardedFetch({ problemOfAddress: (each) => problemOfAddress(each, true), clock });
   addOauthConsentRoutes(app, {
-    ...{ ...context, version: '1', addresses: oauthAddresses(ISSUER) },
+    ...context,
+    version: '1',
+    addresses: oauthAddresses(ISSUER),
     clientDocuments: new ClientDocuments({ fetch, allowHttp: true, operator: null, clock }),
     limits: new AttemptLimits({ auth_per_minute: 50, auth_per_account_per_minute: 1 }, () => clock.monotonic()),
   });
@@ -325,7 +327,10 @@ describe('POST /oauth/requests/{id}/decision', () => {
     const row = { user_id, client_id: 'many', client_host: '', client_name: '', scope: 'tunnels:read', epoch: 0 };
     await db.deleteFrom('oauth_grants').where('user_id', '=', user_id).execute();
     const many = Array.from({ length: OAUTH_GRANTS_PER_ACCOUNT_MAX }, (_, nr) => ({
-      ...{ ...row, resource: RESOURCE, created_at: at, last_used_at: at },
+      ...row,
+      resource: RESOURCE,
+      created_at: at,
+      last_used_at: at,
       // Lower than any that the database gives: by their ids it would be the new one.
       id: `00000000-0000-0000-0000-${`${nr}`.padStart(12, '0')}`,
     }));
@@ -345,7 +350,10 @@ describe('a client that the operator registered', () => {
     const change = { client_id: id, redirect_uri: 'https://ide.example/cb' };
     const request = await asked(change);
     expect(await (await show(request)).json()).toMatchObject({
-      ...{ client_id: id, client_host: 'Acme IDE', client_name: 'Acme IDE', redirect_host: 'ide.example' },
+      client_id: id,
+      client_host: 'Acme IDE',
+      client_name: 'Acme IDE',
+      redirect_host: 'ide.example',
     });
     const to = await landing(await decide(request, { allow: true }));
     const form = { grant_type: 'authorization_code', code: to.searchParams.get('code') ?? '', client_id: id };

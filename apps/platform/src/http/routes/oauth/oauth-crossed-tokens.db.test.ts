@@ -31,8 +31,16 @@ const forge = async (changes: Record<string, unknown>): Promise<string> => {
   const now = Math.floor(accounts.clock.now() / 1000);
   const { grantId } = await fixture.allow(email);
   const claims = {
-    ...{ iss: 'http://localhost:8080', aud: RESOURCE, sub: await fixture.userId(email), iat: now, exp: now + 900 },
-    ...{ jti: 'jwt_1', epoch: 0, grant_id: grantId, client_id: CLIENT_ID, scope: 'tunnels:read' },
+    iss: 'http://localhost:8080',
+    aud: RESOURCE,
+    sub: await fixture.userId(email),
+    iat: now,
+    exp: now + 900,
+    jti: 'jwt_1',
+    epoch: 0,
+    grant_id: grantId,
+    client_id: CLIENT_ID,
+    scope: 'tunnels:read',
     ...changes,
   };
   const key = await importJWK(openPrivateKey(MASTER_KEY, row!), 'EdDSA');
@@ -199,8 +207,12 @@ describe('connected apps', () => {
     const { grants } = await list(bearer);
     expect(grants.map(({ id }) => id)).toEqual([second.grantId, first.grantId]);
     expect(grants[0]).toEqual({
-      ...{ id: second.grantId, client_id: 'https://other.example/c', client_host: 'app.example', client_name: 'App' },
-      ...{ scopes: ['tunnels:close'], created_at: expect.any(String) },
+      id: second.grantId,
+      client_id: 'https://other.example/c',
+      client_host: 'app.example',
+      client_name: 'App',
+      scopes: ['tunnels:close'],
+      created_at: expect.any(String),
       last_used_at: new Date(fixture.accounts.clock.now()).toISOString(),
     });
     await fixture.accounts.clock.advance(1000);

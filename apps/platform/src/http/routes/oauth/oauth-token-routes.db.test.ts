@@ -41,11 +41,17 @@ describe('POST /oauth/token with a code', () => {
     expect(decodeProtectedHeader(token)).toMatchObject({ alg: 'EdDSA', typ: 'at+jwt' });
     const keys = (await (await fixture.accounts.ask('GET', '/.well-known/jwks.json')).json()) as JSONWebKeySet;
     const { payload } = await jwtVerify(token, createLocalJWKSet(keys), {
-      ...{ issuer: 'http://localhost:8080', audience: RESOURCE, currentDate: new Date(fixture.accounts.clock.now()) },
+      issuer: 'http://localhost:8080',
+      audience: RESOURCE,
+      currentDate: new Date(fixture.accounts.clock.now()),
     });
     expect(payload).toMatchObject({
-      ...{ sub: await fixture.userId(email), grant_id: grantId, client_id: CLIENT_ID, epoch: 0 },
-      ...{ scope: 'tunnels:read requests:read', exp: (payload.iat ?? 0) + 900 },
+      sub: await fixture.userId(email),
+      grant_id: grantId,
+      client_id: CLIENT_ID,
+      epoch: 0,
+      scope: 'tunnels:read requests:read',
+      exp: (payload.iat ?? 0) + 900,
     });
     expect(await fixture.scopesAtMcp(token)).toEqual(['tunnels:read', 'requests:read']);
   });

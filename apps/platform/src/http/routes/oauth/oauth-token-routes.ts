@@ -133,7 +133,9 @@ const answerForm = async (context: TokenContext, fields: FormFields): Promise<To
   const field = (name: string): string => fields.get(name) ?? '';
   const shared = { clientId: field('client_id'), resource: fields.get('resource') ?? null };
   if (grantType === 'authorization_code') {
-    const [code, redirectUri, verifier] = [field('code'), field('redirect_uri'), field('code_verifier')];
+    const code = field('code');
+    const redirectUri = field('redirect_uri');
+    const verifier = field('code_verifier');
     return redeemCode(context, { ...shared, code, redirectUri, verifier });
   }
   const words = field('scope').split(' ').filter(Boolean);

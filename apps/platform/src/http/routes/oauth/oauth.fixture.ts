@@ -40,8 +40,11 @@ export class OauthFixture {
     const limits = new AttemptLimits(settings.limits, () => clock.monotonic());
     addOauthMetadataRoutes(app, { addresses, hasMcp: true });
     addOauthTokenRoutes(app, {
-      ...{ ...context, settings: { ...settings, mcp: this.mcp } },
-      ...{ grants, mcpTokens: this.mcpTokens, limits },
+      ...context,
+      settings: { ...settings, mcp: this.mcp },
+      grants,
+      mcpTokens: this.mcpTokens,
+      limits,
     });
   }
 
@@ -60,7 +63,8 @@ export class OauthFixture {
     { scope = 'tunnels:read requests:read', clientId = CLIENT_ID }: { scope?: string; clientId?: string } = {},
   ): Promise<GivenCode> {
     const { context, clock, database } = this.accounts;
-    const [id, verifier] = [newRequestId(), randomToken(32)];
+    const id = newRequestId();
+    const verifier = randomToken(32);
     const client = { client_id: clientId, client_host: 'app.example', client_name: 'App' };
     const asked = { redirect_uri: REDIRECT_URI, code_challenge: hash('sha256', verifier, 'base64url') };
     await database.db

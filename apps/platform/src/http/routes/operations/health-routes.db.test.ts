@@ -66,8 +66,17 @@ describe('health', () => {
 describe('GET /load-balancing/groups', () => {
   it('tells of pools in order, and of regions that did not answer', async () => {
     const pool = (region_id: string, label: string) => ({
-      ...{ protocol: 'http', label, name: label, key_hash_short: '01234567', region_id, members: [] },
-      ...{ member_count: 0, healthy_count: 0, unhealthy_count: 0, total_dispatches: 0, total_health_failures: 0 },
+      protocol: 'http',
+      label,
+      name: label,
+      key_hash_short: '01234567',
+      region_id,
+      members: [],
+      member_count: 0,
+      healthy_count: 0,
+      unhealthy_count: 0,
+      total_dispatches: 0,
+      total_health_failures: 0,
     });
     fixture.edges.answer = {
       groups: [pool('eu', 'b'), pool('us', 'a'), pool('eu', 'a')],

@@ -23,7 +23,12 @@ const config = loadServerConfig({ env: {}, overrides: { platform: { public_url: 
 const settings = config.platform;
 const { db } = new Database({ url: config.database.url, logger });
 const deps = {
-  ...{ db, clock: systemClock, logger, settings, version: '1', edges: new ScriptedEdges() },
+  db,
+  clock: systemClock,
+  logger,
+  settings,
+  version: '1',
+  edges: new ScriptedEdges(),
   requireUser: (_: unknown, next: () => Promise<void>) => next(),
 };
 const folder = mkdtempSync(join(tmpdir(), 'viewer-'));

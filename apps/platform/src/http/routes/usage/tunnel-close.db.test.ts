@@ -9,8 +9,13 @@ beforeAll(async () => {
   fixture = await openPlatformFixture(addTunnelCloseRoute);
   const registered_at = new Date(fixture.clock.now());
   const entry = (tunnel_id: string, more: object = {}) => ({
-    ...{ user_id: fixture.alice.userId, tunnel_id, protocol: 'http', label: 'shop', region_id: 'local' },
-    ...{ registered_at, ...more },
+    user_id: fixture.alice.userId,
+    tunnel_id,
+    protocol: 'http',
+    label: 'shop',
+    region_id: 'local',
+    registered_at,
+    ...more,
   });
   await fixture.database.db
     .insertInto('tunnel_log')

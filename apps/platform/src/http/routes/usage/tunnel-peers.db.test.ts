@@ -9,8 +9,13 @@ let fixture: PlatformFixture;
 beforeAll(async () => {
   fixture = await openPlatformFixture(addUsageRoutes);
   const entry = (tunnel_id: string, protocol: string, more: object = {}) => ({
-    ...{ user_id: fixture.alice.userId, tunnel_id, protocol, label: 'label', region_id: 'local' },
-    ...{ registered_at: new Date(fixture.clock.now()), ...more },
+    user_id: fixture.alice.userId,
+    tunnel_id,
+    protocol,
+    label: 'label',
+    region_id: 'local',
+    registered_at: new Date(fixture.clock.now()),
+    ...more,
   });
   const ended = { unregistered_at: new Date(fixture.clock.now()) };
   await fixture.database.db
@@ -35,8 +40,15 @@ const ask = async (method: string, path: string, user = fixture.alice): Promise<
 const PEERS = {
   peers: [
     {
-      ...{ peer_id: 'peer_1', client_addr: '198.51.100.7:4711', service: 'tcp', path: 'relay', reason: 'random-ports' },
-      ...{ rtt_ms: null, connected_since: '2030-01-01T00:00:00.000Z', relayed_bytes: 7, direct_bytes: 0 },
+      peer_id: 'peer_1',
+      client_addr: '198.51.100.7:4711',
+      service: 'tcp',
+      path: 'relay',
+      reason: 'random-ports',
+      rtt_ms: null,
+      connected_since: '2030-01-01T00:00:00.000Z',
+      relayed_bytes: 7,
+      direct_bytes: 0,
     },
   ],
   total: 1,

@@ -9,8 +9,13 @@ let fixture: PlatformFixture;
 beforeAll(async () => {
   fixture = await openPlatformFixture(addUsageRoutes);
   const entry = (tunnel_id: string, protocol: string, more: object = {}) => ({
-    ...{ user_id: fixture.alice.userId, tunnel_id, protocol, label: 'label', region_id: 'local' },
-    ...{ registered_at: new Date(fixture.clock.now()), ...more },
+    user_id: fixture.alice.userId,
+    tunnel_id,
+    protocol,
+    label: 'label',
+    region_id: 'local',
+    registered_at: new Date(fixture.clock.now()),
+    ...more,
   });
   const ended = { unregistered_at: new Date(fixture.clock.now()) };
   await fixture.database.db
@@ -26,11 +31,19 @@ const ask = async (id: string, user = fixture.alice): Promise<{ status: number; 
 };
 
 const POLICY: TunnelPolicy = {
-  ...{ revision: 3, hash_short: '1f3a9c02', login: { provider: 'company' }, operator_rules: 2 },
+  revision: 3,
+  hash_short: '1f3a9c02',
+  login: { provider: 'company' },
+  operator_rules: 2,
   rules: [
     {
-      ...{ index: 1, name: 'office', match: { path: ['/admin/**'] }, action: 'auth' },
-      ...{ summary: 'login', matched: 7, answered: 4 },
+      index: 1,
+      name: 'office',
+      match: { path: ['/admin/**'] },
+      action: 'auth',
+      summary: 'login',
+      matched: 7,
+      answered: 4,
     },
   ],
 };

@@ -38,7 +38,11 @@ beforeAll(async () => {
   entries = await db.insertInto('tunnel_log').values(logOf(fixture.alice, 25)).returning(['id', 'tunnel_id']).execute();
   await db.insertInto('tunnel_log').values(logOf(fixture.bob, 2)).execute();
   const day = (date: string, n: number, user = fixture.alice) => ({
-    ...{ user_id: user.userId, day: date, tunnels: n, requests: n * 10, bytes: n * 5_000_000_000 },
+    user_id: user.userId,
+    day: date,
+    tunnels: n,
+    requests: n * 10,
+    bytes: n * 5_000_000_000,
   });
   await db
     .insertInto('usage_daily')
@@ -99,7 +103,9 @@ describe('GET /usage/tunnels', () => {
     const newest = entries.find(({ id }) => id === entry?.id);
     expect(entry).toEqual({
       ...newest,
-      ...{ name: 'web-24', public_url: 'https://label-24.t.example', client_name: 'laptop' },
+      name: 'web-24',
+      public_url: 'https://label-24.t.example',
+      client_name: 'laptop',
       protocol: 'http',
       label: 'label-24',
       registered_at: '2030-06-15T00:12:00.000Z',
@@ -166,8 +172,15 @@ describe('GET /usage/regions', () => {
   it('lists regions that were heard in the last minute, and how to come to them', async () => {
     const now = fixture.clock.now();
     const edge = (name: string, region_id: string | null, ago: number) => ({
-      ...{ name, region_id, region_name: name, location: '', credential_hash: name, control: `${name}:4040` },
-      ...{ control_tls: true, http_url: `https://${name}`, last_heartbeat_at: new Date(now - ago) },
+      name,
+      region_id,
+      region_name: name,
+      location: '',
+      credential_hash: name,
+      control: `${name}:4040`,
+      control_tls: true,
+      http_url: `https://${name}`,
+      last_heartbeat_at: new Date(now - ago),
     });
     await fixture.database.db
       .insertInto('edges')
@@ -186,7 +199,12 @@ describe('GET /usage/regions', () => {
       ['eu', 'eu-2'],
     ]);
     expect(regions[0]).toEqual({
-      ...{ region_id: 'ap', name: 'ap', location: '', control: 'ap:4040', control_tls: true, http_url: 'https://ap' },
+      region_id: 'ap',
+      name: 'ap',
+      location: '',
+      control: 'ap:4040',
+      control_tls: true,
+      http_url: 'https://ap',
     });
   });
 });
@@ -210,7 +228,9 @@ describe('GET /usage/tunnels/{id}', () => {
   it('tells name, address and computer; what an edge of before did not tell is left out', async () => {
     const [old, second] = entries;
     expect(await read(`/usage/tunnels/${second?.id}`)).toMatchObject({
-      ...{ name: 'web-1', public_url: 'https://label-1.t.example', client_name: 'laptop' },
+      name: 'web-1',
+      public_url: 'https://label-1.t.example',
+      client_name: 'laptop',
     });
     const told = Object.keys((await read(`/usage/tunnels/${old?.id}`)) as object);
     expect(told.filter((field) => ['name', 'public_url', 'client_name'].includes(field))).toEqual([]);
