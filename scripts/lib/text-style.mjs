@@ -91,8 +91,9 @@ const plain = (text) =>
   text
     .replace(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replace(/<[^>]+>/g, ' ')
-    .replace(/\*\*|__/g, '')
+    // Placeholders in code, such as `<data_dir>/run.json`, are no HTML.
+    .replace(/(`[^`]*`)|<[^>]+>/g, (_, code) => code ?? ' ')
+    .replace(/(`[^`]*`)|\*\*|__/g, (_, code) => code ?? '')
     .replace(/\s+/g, ' ')
     .trim();
 

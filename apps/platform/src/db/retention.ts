@@ -48,7 +48,7 @@ const SILENT_KEPT_DAYS = 62;
 export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
   plans: { forEver: 'no time limit: accounts refer to plans, which come from server.toml' },
   users: {
-    text: 'no time limit; only the id of a deleted account. Unverified accounts: `unverified_user_days`',
+    text: 'no time limit. Of a deleted account, only the id is kept. Unverified accounts: `unverified_user_days`',
     days: 'unverified_user_days',
     key: 'id',
     // Suspended ones stay: an operator has a reason. One with keys or a bill is in use, however it came to be.
