@@ -12,7 +12,7 @@ const UPDATE = 'UPDATE_DOCS=1 npx vitest run tests/repo/cli-doc.test.ts';
 const COLUMNS = 100;
 
 const INTRODUCTION = `${HEADING}
-Every command with its \`--help\`. The short help, \`-h\`, ends after the common options. (\`${UPDATE}\` writes this part.)
+The \`--help\` of every command. \`-h\` shows only the common options. To regenerate this section: \`${UPDATE}\`.
 `;
 
 type Command = ReturnType<typeof buildProgram>;

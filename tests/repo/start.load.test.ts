@@ -47,7 +47,7 @@ it('when ready it has written run.json, and prints the addresses and the next co
     udp_ports: expect.any(Array),
     admin_token_file: join(at.dataDir, 'admin-token'),
   });
-  await program.waitForLine(/npx tunnel http 3000 --token-file data\/admin-token --server localhost:\d+/);
+  await program.waitForLine(/(?:npx hatchway|tunnel) http 3000 --token-file data\/admin-token --server localhost:\d+/);
   expect((await fetch(run.metrics_url)).status).toBe(200);
   await program.waitForLine(/payments +http:\/\/localhost:\d+ \(test mode/);
   expect((await fetch(run.simulator_url)).status).toBe(200);
@@ -130,7 +130,7 @@ it('a data directory that cannot be used stops the start in one line', async () 
   writeFileSync(at.dataDir, 'a file');
   const program = await start(at);
   expect(await program.waitForExit()).toMatchObject({ code: 2 });
-  expect(program.stderr[0]).toMatch(/^tunnel-server: data directory .* it is not a directory/);
+  expect(program.stderr[0]).toMatch(/^tunnel-server: data directory .* not a directory/);
 });
 
 it('a closed standard output does not stop the server', async () => {

@@ -114,7 +114,7 @@ describe('an option that is one row more', () => {
     expect(specFromWire(json)).toMatchObject({ trial_mode: 'bold' });
     expect(() => specFromWire({ ...(json as object), trialMode: 'wild' })).toThrow('must be one of "careful", "bold"');
     const foreign = { protocol: 'tcp', name: 'shop', localPort: 1, trialMode: 'bold' };
-    expect(() => specFromWire(foreign)).toThrow('says nothing about a tcp tunnel');
+    expect(() => specFromWire(foreign)).toThrow('is not an option of a tcp tunnel');
   });
 
   it('has a name in the library', () => {

@@ -27,7 +27,7 @@ const loadedWith = (words: string): string => {
 };
 
 const PROTOCOL = 'Server does not support completions';
-const CLIENT = 'the edge has to know of this change of';
+const CLIENT = 'this change needs the edge: close tunnel';
 const INSPECTOR = 'back to the list';
 
 describe('the bundle of the client', () => {

@@ -38,7 +38,7 @@ plainIt('in a part of a stack: a report with its stack and without secrets, and 
       const pid = pidOfPart(at.dataDir, part);
       await throwIn(program, pid, `broken by ${SECRET}`);
       await eventually(() => expect(pidOfPart(at.dataDir, part)).not.toBe(pid), SOON);
-      const line = new RegExp(`"part":"${part}","msg":"a part runs again"`);
+      const line = new RegExp(`"part":"${part}","msg":"a process is running again"`);
       await program.waitForLine(line, SOON);
       // Others would be of tries to come back.
       const report = crashesIn(at).find((one) => one.part === part);

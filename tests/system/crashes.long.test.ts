@@ -20,7 +20,7 @@ it('a part is back also when its files cannot be written', () =>
       else mkdirSync(path);
     }
     process.kill(edge, 'SIGKILL');
-    await program.waitForLine(/"part":"edge","msg":"a part runs again"/, SOON);
+    await program.waitForLine(/"part":"edge","msg":"a process is running again"/, SOON);
     program.signal('SIGTERM');
     expect(await program.waitForExit()).toEqual({ code: 0, signal: null });
   }));

@@ -76,7 +76,7 @@ describe('a place that is not made for it', () => {
     writeFileSync(join(dataDir, 'postgres/PG_VERSION'), '17\n');
     const start = harness.embedded(dataDir).start();
     await expect(start).rejects.toMatchObject({ code: 'CONFIG_DATABASE_EMBEDDED' });
-    await expect(start).rejects.toThrow(`${dataDir}/postgres: it was made by PostgreSQL 17`);
+    await expect(start).rejects.toThrow(`${dataDir}/postgres: the database was created by PostgreSQL 17`);
   });
 
   it('is refused with what PostgreSQL says of it, and left without a process', async () => {

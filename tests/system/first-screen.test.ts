@@ -8,12 +8,12 @@ it('the first screen has at most twelve lines of 80 columns: the dashboard, the 
   harness,
 }) => {
   const { program } = await harness.stack({ ...DEMO, terminal: 'plain' });
-  await program.waitForLine(/^Ctrl-C stops it/);
+  await program.waitForLine(/^Press Ctrl-C to stop/);
   const { stdout, stderr } = program;
   expect(stdout.length).toBeLessThanOrEqual(12);
   for (const line of stdout) expect(line.length, line).toBeLessThanOrEqual(80);
   expect(stdout.join('\n')).toMatch(/dashboard +http:\/\/localhost:\d+\/app\/\n/);
-  expect(stdout.join('\n')).toMatch(/\n {2}npx tunnel http 3000 --token-file data\/admin-token/);
+  expect(stdout.join('\n')).toMatch(/\n {2}tunnel http 3000 --token-file data\/admin-token/);
   expect(stdout.join('\n')).not.toContain('payments');
   expect(stderr).toEqual([]);
 });

@@ -116,7 +116,7 @@ it('a published server answers clients of both eras alike, is started again, and
     },
     { timeoutMs: 20_000 },
   );
-  expect(program.stderr.join('\n')).toContain('the MCP server is gone: killed by SIGKILL; started again in 1 s');
+  expect(program.stderr.join('\n')).toContain('the MCP server stopped: killed by SIGKILL; restarting in 1 s');
 
   program.signal('SIGTERM');
   expect(await program.exitCode()).toBe(0);

@@ -20,7 +20,7 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
 }) => {
   const ann = await Computer.of(harness, stack, 'ann');
   const bob = await Computer.of(harness, stack, 'bob');
-  expect((await ann.tunnel(['reservations'])).out).toBe('no reservations\n  Make one: tunnel reserve shop\n');
+  expect((await ann.tunnel(['reservations'])).out).toBe('no reservations\n  Reserve a name: tunnel reserve shop\n');
   const made = await ann.tunnel(['reserve', 'Card']);
   expect([made.code, made.out]).toEqual([
     0,
@@ -55,10 +55,10 @@ it('a name is one account’s: reserved, refused to another, used, listed, and r
   }, SOON);
 
   const asked = await ann.tunnel(['release', 'card']);
-  expect([asked.code, asked.err]).toEqual([2, 'tunnel: this needs a terminal. Add --yes to confirm.\n']);
+  expect([asked.code, asked.err]).toEqual([2, 'tunnel: this command needs a terminal. Add --yes to confirm.\n']);
   expect(await bob.tunnel(['release', 'card', '--yes'])).toMatchObject({
     code: 2,
-    err: "tunnel: you have no reservation 'card'. List yours: `tunnel reservations`.\n",
+    err: "tunnel: you have no reservation 'card'. List your reservations: `tunnel reservations`.\n",
   });
   expect((await ann.tunnel(['release', 'card', '--yes'])).out).toMatch(
     /^Released card\. You can take it back until 20\S+ \S+: tunnel reserve card\n$/,
@@ -88,7 +88,7 @@ it('a port, of the platform’s choice or one’s own; words that are wrong, and
   expect((await ann.tunnel(['reserve', `one-of-${process.pid}`])).code).toBe(0);
   expect(await ann.tunnel(['reserve', `more-of-${process.pid}`])).toMatchObject({
     code: 2,
-    err: expect.stringMatching(/^tunnel: reservation limit of 3 reached\n {2}Release one that you no longer use/),
+    err: expect.stringMatching(/^tunnel: reservation limit of 3 reached\n {2}Release an unused name or port/),
   });
   expect((await ann.tunnel(['release', `udp/${any.label}`, '--yes'])).code).toBe(0);
   expect((await ann.tunnel(['reserve', `more-of-${process.pid}`])).code).toBe(0);

@@ -41,7 +41,7 @@ const COMMAND_GROUPS: CommandGroups = [
       ...[statusCommand, logsCommand, groupsCommand, doctorCommand],
     ],
   ],
-  ['Models:', [mcpCommand, mcpPublishCommand]],
+  ['AI agents (MCP):', [mcpCommand, mcpPublishCommand]],
   ['Change a running client:', [addTunnelCommand, removeCommand, reloadCommand, readyCommand, stopCommand]],
   ['Account:', [loginCommand, logoutCommand, keysCommand, usageCommand, billingCommand]],
   ['Names and ports:', [reserveCommand, reservationsCommand, releaseCommand, domainsCommand]],

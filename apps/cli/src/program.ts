@@ -10,10 +10,10 @@ import { Interrupted } from './io/terminal-prompt.ts';
 const PAGE = {
   common: [],
   examples: ['tunnel login', 'tunnel http 3000'],
-  note: `Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration, 3 key, password or session
-refused, 4 every tunnel refused, 5 server not reached within 30 s of the first start, 6 account
-closed to traffic; 130 and 143 ended at once by a second signal.
-TUNNEL_API_KEY holds the API key. TUNNEL_DEBUG=1 logs what the client does.`,
+  note: `Exit codes: 0 success, 1 unexpected error, 2 usage or configuration error, 3 key, password or
+session refused, 4 every tunnel refused, 5 server not reached within 30 s of the first start,
+6 account closed to traffic, 130 and 143 stopped by a second signal.
+Environment: TUNNEL_API_KEY sets the API key; TUNNEL_DEBUG=1 turns on debug logs.`,
 };
 
 /** The commands that `tunnel -h` lists, so that it fits a screen. */
@@ -31,7 +31,7 @@ export interface ProgramOptions {
 }
 
 export const makeProgram = (io: Io, finish: (code: ExitCode) => void, options: ProgramOptions): Command => {
-  const program = addPage(new Command('tunnel').description('Put local services online.'), PAGE)
+  const program = addPage(new Command('tunnel').description('Hatchway: put local services online.'), PAGE)
     .version(VERSION, '-V, --version', 'Show the version')
     .addHelpCommand(helpCommand().helpGroup('Set up:'))
     .configureHelp(helpConfiguration(options.isBrief, COMMON_COMMANDS))
@@ -50,7 +50,7 @@ export const makeProgram = (io: Io, finish: (code: ExitCode) => void, options: P
   return program;
 };
 
-const helpCommand = (): Command => new Command('help').argument('[command]').description('Show the help of a command');
+const helpCommand = (): Command => new Command('help').argument('[command]').description('Show help for a command');
 
 /** Copies settings to all commands below, which were made without a parent. An error of a command points to its own help. */
 const inheritSettings = (command: Command, path: string, isBrief: boolean): void => {

@@ -20,8 +20,8 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { certificates } = await import('./commands/certificates.ts');
   const groups: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
     ['Run:', [stack, edge, platform, simulator]],
-    ['People and apps:', [admin, oauthClient]],
-    ['Look after it:', [checkConfig, certificates, edgeCredential, signingKeys, migrate, alert]],
+    ['Accounts and apps:', [admin, oauthClient]],
+    ['Maintain:', [checkConfig, certificates, edgeCredential, signingKeys, migrate, alert]],
   ];
   return groups.flatMap(([heading, commands]) => commands.map((make) => inGroup(heading, make)));
 };

@@ -10,11 +10,11 @@ Examples:
   $ tunnel-server stack
   $ tunnel-server admin invite alice@example.com
 
-Exit codes: 0 ended as asked, 1 unexpected, 2 usage or configuration; 130 and 143 ended at once by a
+Exit codes: 0 success, 1 unexpected error, 2 usage or configuration error, 130 and 143 stopped by a
 second signal.
-Every key of server.toml can be set by a variable: TUNNEL_SERVER__CONTROL_PORT=4440 sets [server]
-control_port. TUNNEL_LOG=json|human chooses the form of the log lines; TUNNEL_DEBUG=1 shows the
-stack of an unexpected error.`;
+Environment: variables override server.toml, for example TUNNEL_SERVER__CONTROL_PORT=4440 sets
+[server] control_port. TUNNEL_LOG=json or TUNNEL_LOG=human sets the log format. TUNNEL_DEBUG=1 adds
+stack traces to unexpected errors.`;
 
 /** The widest line of any help, as that of the client. */
 const HELP_COLUMNS = 100;
@@ -24,14 +24,14 @@ const helpWidth = ({ isTTY, columns }: Pick<NodeJS.WriteStream, 'isTTY' | 'colum
 
 const helpOption = (): Option => new Option('-h, --help', 'Show this help').helpGroup('Options:');
 
-const helpCommand = (): Command => new Command('help').argument('[command]').description('Show the help of a command');
+const helpCommand = (): Command => new Command('help').argument('[command]').description('Show help for a command');
 
 const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) => void): Command => {
   const program = new Command('tunnel-server')
-    .description('Run the server of tunnels: the edge that visitors reach, and the platform with accounts and keys.')
+    .description('Hatchway: run your own tunnel server (edge, platform and database).')
     .version(VERSION, '-V, --version', 'Show the version')
     .addHelpOption(helpOption())
-    .addHelpCommand(helpCommand().helpGroup('Look after it:'))
+    .addHelpCommand(helpCommand().helpGroup('Maintain:'))
     .configureOutput({
       getOutHelpWidth: () => helpWidth(process.stdout),
       getErrHelpWidth: () => helpWidth(process.stderr),

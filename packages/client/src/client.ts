@@ -186,7 +186,7 @@ class TunnelClient implements Client {
       this.#inspectorPort = inspector === null ? null : Number(new URL(inspector.url).port);
       return inspector;
     } catch (error) {
-      logger.warn({ reason: reasonOf(error) }, 'the inspector could not be started');
+      logger.warn({ reason: reasonOf(error) }, 'cannot start the inspector');
       return null;
     }
   }
@@ -199,7 +199,7 @@ class TunnelClient implements Client {
     const deadline = wait
       ? null
       : clock.setTimeout(() => {
-          this.#finish(this.#lastFault ?? unreachable(server, `no answer within ${seconds} s`));
+          this.#finish(this.#lastFault ?? unreachable(server, `no response within ${seconds} s`));
         }, FIRST_CONNECT_TIMEOUT_MS);
     this.#status.emit({ type: 'connecting', server });
     const up = new Promise<'up'>((resolve) => {

@@ -18,7 +18,7 @@ const PROBE_PATH = /^\/[^\s\p{Cc}]*$/u;
 
 /** Returns null for valid fields. */
 export const refuseGroupFields = ({ group, group_key_hash, health_check }: GroupFields): Fault | null => {
-  if (group === undefined && group_key_hash !== undefined) return invalid('a group key goes with a group');
+  if (group === undefined && group_key_hash !== undefined) return invalid('a group key needs a group');
   if (group !== undefined && group_key_hash === undefined) return invalid('a group needs a group key');
   if (group_key_hash !== undefined && !KEY_HASH.test(group_key_hash)) {
     return invalid('group_key_hash must be 64 lower-case hex digits');
@@ -29,7 +29,7 @@ export const refuseGroupFields = ({ group, group_key_hash, health_check }: Group
     return invalid('a health check of type http needs a path');
   }
   if (health_check?.path !== undefined && !PROBE_PATH.test(health_check.path)) {
-    return invalid('the path of a health check begins with / and has no spaces or control characters');
+    return invalid('the path of a health check must begin with / and contain no spaces or control characters');
   }
   return null;
 };
@@ -41,7 +41,7 @@ export const refuseGroupsOf = (
 ): Fault | null => {
   // A service behind tls cannot answer an unencrypted GET.
   if (protocol === 'tls' && health_check?.type === 'http')
-    return invalid('a health check of a tls tunnel is of type tcp');
+    return invalid('tls tunnels support only health checks of type tcp');
   if (isGroupProtocol(protocol)) return null;
   if (group !== undefined || group_key_hash !== undefined) return invalid('groups exist for http and tcp tunnels only');
   return health_check === undefined ? null : invalid('health_check exists for http and tcp tunnels only');
@@ -57,7 +57,9 @@ export const groupSubdomain = (
   const reason = problemOfSubdomain(wanted, platformLabel);
   if (reason === null) return foldSubdomain(wanted);
   if (subdomain !== undefined) return new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(wanted), reason });
-  return invalid(`group \`${shownText(group)}\` needs a subdomain, because its name cannot be one: ${reason}`);
+  return invalid(
+    `group \`${shownText(group)}\` needs a subdomain, because its name is not a valid subdomain: ${reason}`,
+  );
 };
 
 const invalid = (reason: string): Fault => new Fault('GROUP_FIELDS_INVALID', { reason });

@@ -7,7 +7,7 @@ import * as z from 'zod';
 
 /** Says why a text cannot be the name of a group, or null. Metrics write name@label when two groups share a name, so `@` is not allowed. */
 export const problemOfGroupName = (name: string): string | null =>
-  problemOfText(name, RULE_LIMITS.GROUP_NAME_MAX_CHARS) ?? (name.includes('@') ? 'it has an @' : null);
+  problemOfText(name, RULE_LIMITS.GROUP_NAME_MAX_CHARS) ?? (name.includes('@') ? '@ is not allowed' : null);
 
 export const groupName = () => {
   const error = `1 to ${RULE_LIMITS.GROUP_NAME_MAX_CHARS} printable characters without @`;
@@ -32,7 +32,7 @@ const SERVICE_NAME_WORDS = '1 to 32 letters, digits, `.`, `_` and `-`';
 
 /** Says why a text cannot be the name of a service that a policy routes to, or null. The wire has the same bound. */
 export const problemOfServiceName = (name: string): string | null =>
-  SERVICE_NAME.test(name) ? null : `it has ${SERVICE_NAME_WORDS}`;
+  SERVICE_NAME.test(name) ? null : `use ${SERVICE_NAME_WORDS}`;
 
 export const serviceName = () => z.string().regex(SERVICE_NAME);
 

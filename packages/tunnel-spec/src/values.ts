@@ -20,7 +20,7 @@ export const wholeNumber = (from: number, to: number) => {
 };
 
 export const seconds = (to: number) => {
-  const error = `a number of seconds above 0, at most ${to}`;
+  const error = `a number of seconds above 0, up to ${to}`;
   return z.number({ error }).positive({ error }).max(to, { error });
 };
 

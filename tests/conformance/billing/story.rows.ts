@@ -55,7 +55,7 @@ export class Story {
       return out;
     };
     await tunnel(['login', '--platform', harness.url, '--email', email, '--password-stdin', '--no-key'], PASSWORD);
-    expect(await tunnel(['billing'])).toContain('plan free: nothing is charged');
+    expect(await tunnel(['billing'])).toContain('plan free: free of charge');
 
     // A payment method: the browser's part is the simulator's.
     expect((await harness.order('subscribe', person)).status).toBe(400);

@@ -12,7 +12,7 @@ it('certificates are listed and renewed beside an edge that runs alone', async (
   const listed = await edge.certificates('list');
   expect([listed.code, listed.err]).toEqual([0, '']);
   expect(listed.out).toMatch(
-    /^NAMES +STATE +ISSUER +ENDS IN +RENEWS +LAST ERROR\n *tunnels\.test +valid +.* +\d+ days +in /,
+    /^NAMES +STATE +ISSUER +EXPIRES IN +RENEWS +LAST ERROR\n *tunnels\.test +valid +.* +\d+ days +in /,
   );
   expect(await edge.list()).toMatchObject([{ names: [DOMAIN], source: 'acme', state: 'valid', last_error: null }]);
   const byProgram = (await spawnedServerCommand(edge.stack, 'certificates', 'list', '--json')).join('\n');
@@ -20,14 +20,14 @@ it('certificates are listed and renewed beside an edge that runs alone', async (
   expect(byProgram).not.toContain('PRIVATE');
 
   const renewed = await edge.certificates('renew', 'Tunnels.Test.');
-  expect([renewed.code, renewed.out]).toEqual([0, expect.stringContaining(`${DOMAIN}: the order begins`)]);
+  expect([renewed.code, renewed.out]).toEqual([0, expect.stringContaining(`${DOMAIN}: renewal starts`)]);
   await eventually(async () => expect(await edge.serialOf(DOMAIN)).not.toBe(first), SOON);
   expect(edge.authority.orders.at(-1)?.replaces).toEqual(expect.stringContaining('.'));
 
   const unknown = await edge.certificates('renew', 'tunnel.test');
   expect([unknown.code, unknown.err]).toEqual([
     expect.any(Number),
-    expect.stringContaining(`there is no certificate for tunnel.test; near it: ${DOMAIN}`),
+    expect.stringContaining(`there is no certificate for tunnel.test; similar names: ${DOMAIN}`),
   ]);
   expect(unknown.code).not.toBe(0);
   for (const bad of ['', 'x'.repeat(300), '../../etc/passwd', 'a\nb']) {

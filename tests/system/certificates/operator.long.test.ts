@@ -27,7 +27,7 @@ it('certificates of a stack are listed and renewed beside it; a lost key file is
   const unknown = await stage.certificates('renew', `www.${DOMAIN}`);
   expect([unknown.code === 0, unknown.err]).toEqual([
     false,
-    expect.stringContaining(`there is no certificate for www.${DOMAIN}; near it: ${DOMAIN}`),
+    expect.stringContaining(`there is no certificate for www.${DOMAIN}; similar names: ${DOMAIN}`),
   ]);
 
   await stage.stack.stop();

@@ -142,7 +142,7 @@ describe('tunnel files', () => {
   it('is refused for what is no folder, and with a health check', async ({ harness }) => {
     const site = await makeSite(harness);
     const trials: [string[], RegExp][] = [
-      [[join(site, 'nowhere')], /there is no folder .*nowhere/],
+      [[join(site, 'nowhere')], /the folder .*nowhere does not exist/],
       [[join(site, 'index.html')], /is not a folder/],
       [[site, '--health', 'tcp'], /unknown option '--health'/],
     ];

@@ -77,7 +77,7 @@ describe.concurrent('a client behind a proxy', () => {
     expect(await program.exitCode()).toBe(5);
     expect(program.events('error')).toMatchObject([{ code: 'CLIENT_PROXY_AUTH', fatal: true }]);
     expect(program.stderr.filter((line) => line.startsWith('tunnel: '))).toEqual([
-      `tunnel: authentication at the proxy ${kind}://127.0.0.1:${proxy.port} failed: it does not accept the user name and the password`,
+      `tunnel: authentication at the proxy ${kind}://127.0.0.1:${proxy.port} failed: the proxy rejected the user name and password`,
     ]);
     expect([...program.stdout, ...program.stderr].join('\n')).not.toContain('wrong-word');
     expect(proxy.requests).toHaveLength(1);

@@ -57,7 +57,7 @@ describe.concurrent('a server that cannot be reached', () => {
     const args = ['tcp', '9', '--server', `127.0.0.1:${silent.port}`, '--token', 'any'];
     const program = await harness.run(args, { clock: fastClock() });
     expect(await program.exitCode()).toBe(5);
-    expectComplaint(program, /^tunnel: cannot reach 127\.0\.0\.1:\d+: no answer within \d+ s$/, '--server');
+    expectComplaint(program, /^tunnel: cannot reach 127\.0\.0\.1:\d+: no response within \d+ s$/, '--server');
   });
 
   it('is waited for with --wait', async ({ harness }) => {
@@ -80,7 +80,7 @@ describe.concurrent('a server that cannot be reached', () => {
     );
     const program = await harness.run(['tcp', '9', '--server', `127.0.0.1:${web.port}`, '--token', 'any']);
     expect(await program.exitCode()).toBe(2);
-    expectComplaint(program, `127.0.0.1:${web.port} is not a tunnel edge: it answered HTTP 200`, '--server');
+    expectComplaint(program, `127.0.0.1:${web.port} is not a tunnel edge: the response was HTTP 200`, '--server');
   });
 });
 

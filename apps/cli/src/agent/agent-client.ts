@@ -95,7 +95,7 @@ const send = (socketPath: string, call: AgentCall, clock: Clock): Promise<Incomi
       headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
       ...(call.signal === undefined ? {} : { signal: call.signal }),
     });
-    const late = clock.setTimeout(() => sent.destroy(new Error('it does not answer')), timeout);
+    const late = clock.setTimeout(() => sent.destroy(new Error('no response in time')), timeout);
     sent.once('error', (error) => {
       late.cancel();
       reject(error);
@@ -112,7 +112,7 @@ const readJson = async (response: IncomingMessage): Promise<unknown> => {
   let bytes = 0;
   for await (const part of response as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > AGENT_ANSWER_MAX_BYTES) throw new Error('the answer is too long');
+    if (bytes > AGENT_ANSWER_MAX_BYTES) throw new Error('the response is too long');
     parts.push(part);
   }
   return JSON.parse(Buffer.concat(parts).toString('utf8')) as unknown;
@@ -121,7 +121,7 @@ const readJson = async (response: IncomingMessage): Promise<unknown> => {
 const refusalOf = ({ status, json }: AgentReply): Fault => {
   const {
     code = '',
-    error = `it answers with ${status}`,
+    error = `the client responded with HTTP ${status}`,
     values = {},
   } = json as Partial<{
     code: string;

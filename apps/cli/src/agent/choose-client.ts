@@ -14,7 +14,7 @@ export interface ClientFlags {
 }
 
 export const addClientFlag = (command: Command): Command =>
-  command.addOption(new Option('--client <pid|config>', 'Which running client, when there are several'));
+  command.addOption(new Option('--client <pid|config>', 'Client to use, if several are running'));
 
 export interface FoundClients {
   /** Oldest first. */
@@ -65,7 +65,7 @@ export class FoundClient {
   #fail(error: unknown): never {
     // It ended since it was found: somebody else may have stopped it.
     if (error instanceof NoAnswer && error.isDead) {
-      throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `client ${this.pid} is not running any more` });
+      throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `client ${this.pid} has stopped` });
     }
     if (error instanceof NoAnswer) throw new Fault('CLIENT_NO_ANSWER', { pid: this.pid, reason: error.message });
     throw error;
@@ -98,14 +98,14 @@ export const chooseClient = async ({ client: wanted }: ClientFlags, io: Io): Pro
     const [pid] = silent;
     throw pid === undefined
       ? new Fault('CLIENT_NOT_RUNNING')
-      : new Fault('CLIENT_NO_ANSWER', { pid, reason: 'it does not answer' });
+      : new Fault('CLIENT_NO_ANSWER', { pid, reason: 'no response in time' });
   }
   const meant = wanted === undefined ? clients : mostMeant(clients.filter((client) => isMeant(client, wanted, io)));
   const [only, ...more] = meant;
   if (only !== undefined && more.length === 0) return only;
   const list = (only === undefined ? clients : meant).map(({ text }) => text).join(', ');
   if (only !== undefined) throw new Fault('CLIENT_AMBIGUOUS', { count: meant.length, clients: list });
-  throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `no running client is \`${wanted}\`; these run: ${list}` });
+  throw new Fault('CLIENT_NOT_RUNNING', {}, { message: `no running client matches \`${wanted}\`; running: ${list}` });
 };
 
 /** A file is meant for the client that opens its tunnels, rather than for those that have but their key from it. */

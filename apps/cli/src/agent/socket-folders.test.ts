@@ -75,7 +75,7 @@ describe('a client listens', () => {
     mkdirSync(home);
     const { paths, problems } = choosePaths({ ...around, home }, 42);
     expect(paths[0]).toBe(join(around.env['XDG_RUNTIME_DIR'] ?? '', 'tunnel', '42.sock'));
-    expect(problems).toEqual([expect.stringContaining('too long a path')]);
+    expect(problems).toEqual([expect.stringContaining('too long for a socket')]);
     expect(existsSync(join(home, '.tunnel'))).toBe(false);
   });
 

@@ -41,9 +41,9 @@ const prepare = ({ path, above, isShared }: Folder): void => {
   if (!statSync(above).isDirectory()) throw new Error(`${above} is not a folder`);
   mkdirSync(path, { recursive: true, mode: 0o700 });
   const { uid, mode } = ownFolder(path);
-  if (uid !== ownUid()) throw new Error(`${path} is another user's`);
+  if (uid !== ownUid()) throw new Error(`${path} belongs to another user`);
   if ((mode & 0o077) === 0) return;
-  if (isShared) throw new Error(`others may enter ${path}`);
+  if (isShared) throw new Error(`other users can access ${path}`);
   chmodSync(path, 0o700);
 };
 
@@ -69,7 +69,7 @@ export const choosePaths = (around: Surroundings, owner: number | string): Socke
     const path = join(folder.path, `${owner}.sock`);
     try {
       if (Buffer.byteLength(path) > AGENT_SOCKET_PATH_MAX_BYTES) {
-        throw new Error(`${folder.path} is too long a path for a socket`);
+        throw new Error(`the path ${folder.path} is too long for a socket`);
       }
       prepare(folder);
       paths.push(path);

@@ -58,10 +58,10 @@ describe('a tunnel on its way to a running client', () => {
   it('is taken by the keys of config.yml, too', () => {
     const arrived = { proto: 'http', name: 'shop', local_port: 3000, health_check: { type: 'http', path: '/up' } };
     expect(specFromWire(arrived)).toEqual(arrived);
-    expect(() => specFromWire({ ...arrived, localPort: 1 })).toThrow('`localPort` says nothing about a tunnel');
+    expect(() => specFromWire({ ...arrived, localPort: 1 })).toThrow('unknown key `localPort` for a tunnel');
     expect(() => specFromWire({ ...arrived, local_port: 'x' })).toThrow('`local_port` must be a whole number');
     expect(() => specFromWire({ ...arrived, remote_port: 1 })).toThrow(
-      '`remote_port` says nothing about a http tunnel',
+      '`remote_port` is not an option of a http tunnel',
     );
   });
 
@@ -80,7 +80,7 @@ describe('a tunnel on its way to a running client', () => {
       services: { some_name: 4000 },
     });
     expect(await specToWire(arrived)).toEqual(JSON.parse(text));
-    expect(() => specFromWire({ protocol: 'http', name: 'a', local_port: 1 })).toThrow('`local_port` says nothing');
+    expect(() => specFromWire({ protocol: 'http', name: 'a', local_port: 1 })).toThrow('unknown key `local_port`');
     expect(() => specFromWire({ ...JSON.parse(text), healthCheck: [] })).toThrow('`healthCheck` must be');
   });
 

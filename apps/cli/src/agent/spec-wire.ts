@@ -31,16 +31,17 @@ export const specToWire = async (spec: NamedSpec): Promise<object> => {
 
 /** Throws a Fault for JSON that is no tunnel. */
 export const specFromWire = (json: unknown): NamedSpec => {
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw misuse('a tunnel is a JSON object');
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    throw misuse('the tunnel must be a JSON object');
   const nameOf = 'proto' in json ? (key: SpecKey): string => key : libraryNameOf;
   const known = new Set(['proto' in json ? 'proto' : 'protocol', 'name', ...SPEC_KEYS.map(nameOf)]);
   const foreign = Object.keys(json).find((key) => !known.has(key));
-  if (foreign !== undefined) throw misuse(`\`${foreign}\` says nothing about a tunnel that is added`);
+  if (foreign !== undefined) throw misuse(`unknown key \`${foreign}\` for a tunnel`);
   const { proto, name, ...options } = 'proto' in json ? (json as NamedSpec) : specOfLibrary(json as LibraryTunnel);
   for (const [key, value] of Object.entries(options)) checkOption(key as SpecKey, value, nameOf);
-  if (typeof name !== 'string' || name === '') throw misuse('a tunnel that is added has a `name`');
+  if (typeof name !== 'string' || name === '') throw misuse('the tunnel needs a `name`');
   // p2p has secrets of its own, and commands of its own.
-  if (proto === 'p2p') throw misuse('p2p tunnels are published with `tunnel p2p publish`');
+  if (proto === 'p2p') throw misuse('publish p2p tunnels with `tunnel p2p publish`');
   const spec = { proto, name, ...options } as NamedSpec;
   checkTunnelSpec(spec, nameOf);
   return spec;

@@ -53,7 +53,7 @@ export interface AccountFlags extends ServerFlags {
 export const addAccountFlags = (command: Command): Command =>
   addServerFlags(command)
     .optionsGroup(FLAG_GROUPS.connection)
-    .option('--api <url>', 'REST of the edge, to ask one edge by API key (default: by `tunnel login`)');
+    .option('--api <url>', 'REST API of one edge, with the API key (default: the platform, with your sign-in)');
 
 /** Who names an edge or a key means them; else the login, and without one the key. */
 export const openAccountTunnels = (flags: AccountFlags, io: Io): AccountTunnels => {

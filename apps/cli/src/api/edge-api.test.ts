@@ -23,16 +23,16 @@ it('a key goes to this machine, over TLS, or where clear text is allowed; nowher
     'localhost.example.com',
     '127.0.0.1.example.com',
   ]) {
-    for (const tls of [undefined, true]) expect(() => at(`http://${host}:1`, LOCAL, tls)).toThrow('in clear');
+    for (const tls of [undefined, true]) expect(() => at(`http://${host}:1`, LOCAL, tls)).toThrow('unencrypted');
     expect(apiAddress({ api: `http://${host}:1`, server: LOCAL, tls: false }).loopbackOnly).toBe(false);
     expect(apiAddress({ api: `https://${host}:1`, server: LOCAL, tls: undefined }).loopbackOnly).toBe(false);
   }
-  expect(() => at(undefined, 'edge.example.com:4040')).toThrow('edge.example.com:4041 in clear');
+  expect(() => at(undefined, 'edge.example.com:4040')).toThrow('edge.example.com:4041 unencrypted');
   expect(at(undefined, 'edge.example.com:4040', false)).toBe('http://edge.example.com:4041/');
 });
 
 it('what is no address is refused', () => {
   for (const api of ['edge:4041', 'ftp://edge', 'http://', 'http://a b'])
     expect(() => at(api)).toThrow('http or https');
-  expect(() => at('http://key@127.0.0.1')).toThrow('no user and password');
+  expect(() => at('http://key@127.0.0.1')).toThrow('without user name and password');
 });

@@ -33,7 +33,7 @@ export const apiAddress = ({ api, server, tls }: ApiOptions): ApiAddress => {
 
 const clearText = (host: string): Fault =>
   misuse(
-    `the API key would go to ${host} in clear. Use an https:// address with --api, or --no-tls if the network is yours.`,
+    `the API key would be sent to ${host} unencrypted. Use an https:// URL with --api, or --no-tls on a network you trust.`,
   );
 
 const besideServer = (server: string): URL => {
@@ -123,7 +123,7 @@ const understand = <T>(
   if (status !== 200 && refusal.success) throw Fault.fromWire(refusal.data.code, refusal.data.error);
   const parsed = answer.safeParse(json);
   if (status === 200 && parsed.success) return { value: parsed.data, json };
-  const reason = status === 200 ? `its answer is no ${what}` : `it answers with ${status}`;
+  const reason = status === 200 ? `the response is not a ${what}` : `the response was HTTP ${status}`;
   // A proxy in front of an edge that is away.
   throw new Fault(status >= 500 ? 'CLIENT_API_UNREACHABLE' : 'CLIENT_NOT_AN_API', { url: url.origin, reason });
 };

@@ -35,7 +35,7 @@ export const parseHttpUrl = (text: string, flag: string, example: string): URL =
   const url = /^https?:\/\//i.test(text) && URL.canParse(text) ? new URL(text) : null;
   if (url === null) throw refuse('must be an http or https URL');
   // A password in a URL would end in files, in logs and on the screen; keys and passwords have ways of their own.
-  if (url.username !== '' || url.password !== '') throw refuse('must have no user and password');
+  if (url.username !== '' || url.password !== '') throw refuse('must be a URL without user name and password');
   return url;
 };
 
@@ -73,7 +73,7 @@ export const callHttp = async (url: URL, call: HttpCall, trust: HttpTrust, stop?
     // Without a listener node closes the connection, and says nothing more.
     request.once('upgrade', (response, upgraded) => {
       upgraded.destroy();
-      reject(new Error(`it answered HTTP ${response.statusCode}`));
+      reject(new Error(`the response was HTTP ${response.statusCode}`));
     });
     request.once('response', (response) => void readAnswer(response).then(resolve, reject));
     request.end(call.body);
@@ -99,7 +99,7 @@ const readAnswer = async (response: IncomingMessage): Promise<HttpAnswer> => {
   let bytes = 0;
   for await (const part of response as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > ANSWER_MAX_BYTES) throw new Error('the answer is too long');
+    if (bytes > ANSWER_MAX_BYTES) throw new Error('the response is too long');
     parts.push(part);
   }
   return {
@@ -114,7 +114,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ECONNRESET: 'the connection was reset',
   ENOTFOUND: 'host not found',
   EHOSTUNREACH: 'no route to the host',
-  ETIMEDOUT: 'no answer',
+  ETIMEDOUT: 'no response',
 };
 
 /** What tells that the other side speaks no TLS, or no HTTP. */
@@ -134,11 +134,11 @@ export const faultOfCall = (error: unknown, url: URL, shown: string, codes: Fail
   const fault = (errorCode: ErrorCode, reason: string): Fault =>
     new Fault(errorCode, { url: shown, reason }, { cause: error });
   if (WRONG_KIND.test(code)) {
-    return fault(codes.wrongKind, `it does not speak ${url.protocol === 'https:' ? 'TLS' : 'plain HTTP'}`);
+    return fault(codes.wrongKind, `the server does not speak ${url.protocol === 'https:' ? 'TLS' : 'plain HTTP'}`);
   }
   if (CERTIFICATE.test(code)) {
     return new Fault('CLIENT_CERTIFICATE', { server: url.host, reason: message }, { cause: error });
   }
   const isLate = name === 'AbortError' || name === 'TimeoutError';
-  return fault(codes.unreachable, isLate ? 'no answer' : (REASONS[code] ?? (message || code || 'unknown error')));
+  return fault(codes.unreachable, isLate ? 'no response' : (REASONS[code] ?? (message || code || 'unknown error')));
 };

@@ -29,7 +29,7 @@ const isClearTextElsewhere = (url: URL, { clearTextAllowed }: PlatformEndpoint):
 
 const clearText = (host: string): Fault =>
   misuse(
-    `your password would go to ${host} in clear. Use an https:// address with --platform, or --no-tls if the network is yours.`,
+    `your password would be sent to ${host} unencrypted. Use an https:// URL with --platform, or --no-tls on a network you trust.`,
   );
 
 export const platformClient = (

@@ -94,7 +94,7 @@ export class PlatformLogin {
 }
 
 const known = (saved: SavedLogin | null): SavedLogin => {
-  if (saved === null) throw new Fault('CLIENT_LOGIN_NEEDED', { reason: 'not logged in.' });
+  if (saved === null) throw new Fault('CLIENT_LOGIN_NEEDED', { reason: 'not signed in.' });
   return saved;
 };
 

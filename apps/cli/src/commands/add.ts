@@ -21,13 +21,13 @@ type Finish = (code: ExitCode) => void;
 const EXAMPLES = `
 Examples:
   $ tunnel add http 3000 --subdomain shop
-  $ tunnel add tcp 22 --name ssh --save            # and in config.yml for the next start
+  $ tunnel add tcp 22 --name ssh --save            # also save the tunnel to config.yml
 
-Each takes the argument and the options of the command of the same name, such as \`tunnel http\`,
-without those of the connection, and --client, --save and --json.`;
+\`tunnel add http\` takes the argument and options of \`tunnel http\`, except the connection options,
+plus --client, --save and --json. The same applies to files, tcp, tls and udp.`;
 
 export const addTunnelCommand = (io: Io, finish: Finish): Command => {
-  const command = new Command('add').description('Open one more tunnel').addHelpText('after', EXAMPLES);
+  const command = new Command('add').description('Add a tunnel to a running client').addHelpText('after', EXAMPLES);
   for (const kind of KIND_NAMES) {
     command.addCommand(
       addKindCommand(kind).action(async (target: Target, flags: AddFlags) =>
@@ -44,11 +44,11 @@ const addKindCommand = (kind: KindName): Command => {
   const flags = command.options.map(({ long }) => long ?? '');
   for (const option of command.options) option.hideHelp();
   return addClientFlag(command)
-    .option('--save', "Also write it into the client's config.yml")
+    .option('--save', "Also save the tunnel to the client's config.yml")
     .option('--json', 'Print the `ready` event instead of the public URL')
     .addHelpText(
       'after',
-      `\nOptions of \`tunnel ${kind}\`, see its --help:\n${filled(flags)}\n\nExamples:\n${examplesOf(kind)}`,
+      `\nAlso takes these options of \`tunnel ${kind}\` (see \`tunnel ${kind} --help\`):\n${filled(flags)}\n\nExamples:\n${examplesOf(kind)}`,
     );
 };
 

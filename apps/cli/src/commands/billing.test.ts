@@ -34,7 +34,7 @@ describe('the state', () => {
   it('tells how much of a cap below the minimum is used', async () => {
     Object.assign(platform.billing, { estimated_mtd_cents: 300, spend_cap_cents: 100 });
     platform.usedCents = 123;
-    expect((await billing()).io.out()).toContain('123 %: reached, no tunnels\n');
+    expect((await billing()).io.out()).toContain('123 %: reached, tunnels are stopped\n');
   });
 
   it.each([[['--json']], [['status', '--json']]])('is the answer itself with %j', async (args) => {
@@ -76,7 +76,7 @@ describe('the cap', () => {
 
   it('needs an amount', async () => {
     const { code, io } = await billing(['cap']);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('which amount?')]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('missing argument: amount.')]);
   });
 
   it('is told in the words of the platform when the plan is free', async () => {

@@ -24,7 +24,7 @@ Examples:
 
 export const billingCommand = (io: Io, finish: Finish): Command =>
   new Command('billing')
-    .description('Show what the account pays, set a spend cap')
+    .description('Show plan and costs, or set a spend cap')
     .addHelpText('after', EXAMPLES)
     .addCommand(statusCommand(io, finish), { isDefault: true })
     .addCommand(capCommand(io, finish))
@@ -32,9 +32,9 @@ export const billingCommand = (io: Io, finish: Finish): Command =>
 
 const statusCommand = (io: Io, finish: Finish): Command =>
   new Command('status')
-    .description('Show plan, this month so far, spend cap and payment method')
+    .description('Show the plan, costs this month, spend cap and payment method')
     .option(...PROXY_FLAG)
-    .option('--json', 'Print the answer as JSON')
+    .option('--json', 'Print the response as JSON')
     .addHelpText('after', '\nExamples:\n  $ tunnel billing --json')
     .action(async ({ json, ...flags }: AccountFlags) => {
       const login = PlatformLogin.open(io, flags);
@@ -57,15 +57,15 @@ Examples:
   $ tunnel billing cap 20.50
   $ tunnel billing cap none
 
-The usage of a calendar month (UTC) counts, without the minimum. At the cap, tunnels stop until you
-raise it or the month ends. 0 allows no usage at all.`;
+The cap applies to metered usage per calendar month (UTC); the monthly minimum does not count. When
+the cap is reached, tunnels stop until you raise the cap or the month ends. 0 allows no usage.`;
 
 const capCommand = (io: Io, finish: Finish): Command =>
   new Command('cap')
     .description('Set or remove the monthly spend cap')
     .argument('<amount>', 'US dollars (20, 20.50), or none', parseCap)
     .option(...PROXY_FLAG)
-    .option('--json', 'Print the answer as JSON')
+    .option('--json', 'Print the response as JSON')
     .addHelpText('after', CAP_EXAMPLES)
     .action(async (cap: Cap, { json, ...flags }: AccountFlags) => {
       const login = PlatformLogin.open(io, flags);
@@ -90,13 +90,13 @@ const parseCap = (text: string): Cap => {
 
 const portalCommand = (io: Io, finish: Finish): Command =>
   new Command('portal')
-    .description('Print a link to the billing portal: invoices, payment method, cancelling')
-    .option('--return-url <url>', 'Where the portal leads back to (default: the dashboard)')
+    .description('Print a link to the billing portal (invoices, payment method, cancellation)')
+    .option('--return-url <url>', 'Page to return to from the portal (default: the dashboard)')
     .option(...PROXY_FLAG)
-    .option('--json', 'Print the answer as JSON')
+    .option('--json', 'Print the response as JSON')
     .addHelpText(
       'after',
-      '\nExamples:\n  $ tunnel billing portal\n\nKeep the link to yourself: it logs in whoever has it.',
+      '\nExamples:\n  $ tunnel billing portal\n\nKeep the link secret: it opens the portal without a password.',
     )
     .action(async ({ returnUrl, json, ...flags }: AccountFlags & { returnUrl?: string }) => {
       const login = PlatformLogin.open(io, flags);

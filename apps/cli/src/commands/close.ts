@@ -24,22 +24,22 @@ interface CloseFlags extends AccountFlags {
 }
 
 const EXAMPLES = `
-<tunnel> is an id, a name, a label or a URL of \`tunnel list\`. A name that several computers use
-closes the tunnel on each of them; to close one of them, give its id.
+<tunnel> is an id, name, label or URL from \`tunnel list\`. If several computers have a tunnel with
+the same name, all of them are closed; use an id to close only one.
 
 Examples:
   $ tunnel close web
   $ tunnel close tun_0Zk3nQ7pXw9LbR5tYc2e --yes
 
-The client of a closed tunnel does not open it again. Connections that are open may finish. A client
-without another tunnel ends with exit code 4. Exit code 1: no live tunnel matched.`;
+Open connections can finish. The client does not reopen a closed tunnel; if it was the last one, the
+client exits with code 4. \`tunnel close\` exits with code 1 if no open tunnel matched.`;
 
 export const closeCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addAccountFlags(
     new Command('close')
-      .description('Close live tunnels of your account, on any computer')
+      .description('Close tunnels of your account on any computer')
       .argument('<tunnel...>', 'Ids, names, labels or URLs of tunnels')
-      .option('--yes', 'Do not ask')
+      .option('--yes', 'Skip the confirmation')
       .optionsGroup(FLAG_GROUPS.output)
       .option('--json', 'Print the closed tunnels as a JSON array'),
   )

@@ -21,7 +21,7 @@ Examples:
 export const completionCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('completion')
     .description('Print a shell completion script')
-    .addArgument(new Argument('<shell>', 'The shell').choices(Object.keys(SCRIPTS)))
+    .addArgument(new Argument('<shell>', 'Shell to complete commands in').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)
     .action(async (shell: Shell, _flags: object, command: Command) => {
       const [{ commandWords }, script] = await Promise.all([

@@ -13,7 +13,7 @@ type Finish = (code: ExitCode) => void;
 export const removeCommand = (io: Io, finish: Finish): Command =>
   addClientFlag(
     new Command('remove')
-      .description('Close a tunnel; its visitors may finish')
+      .description('Close a tunnel of a running client; open connections can finish')
       .argument('<name>', 'Name of the tunnel (see `tunnel status`)'),
   )
     .addHelpText('after', '\nExamples:\n  $ tunnel remove http-3000')
@@ -22,14 +22,14 @@ export const removeCommand = (io: Io, finish: Finish): Command =>
       const path = `/tunnels/${encodeURIComponent(name)}`;
       const { json } = await client.ask({ method: 'DELETE', path, isSlow: true });
       const { open_connections: open } = json as { readonly open_connections: number };
-      const rest = open === 0 ? '' : `, ${counted(open, 'connection', 'connections')} may finish`;
+      const rest = open === 0 ? '' : `, ${counted(open, 'connection', 'connections')} can finish`;
       io.stdout.write(`${oneLine(name)}: removed${rest}\n`);
       finish(EXIT.endedAsAsked);
     });
 
 export const reloadCommand = (io: Io, finish: Finish): Command =>
-  addClientFlag(new Command('reload').description('Read config.yml again'))
-    .option('--json', 'Print the outcome as JSON')
+  addClientFlag(new Command('reload').description('Reload config.yml in a running client'))
+    .option('--json', 'Print the result as JSON')
     .addHelpText('after', '\nExamples:\n  $ tunnel check && tunnel reload')
     .action(async (flags: ClientFlags & { readonly json?: boolean }) => {
       const client = await chooseClient(flags, io);
@@ -41,7 +41,7 @@ export const reloadCommand = (io: Io, finish: Finish): Command =>
     });
 
 export const stopCommand = (io: Io, finish: Finish): Command =>
-  addClientFlag(new Command('stop').description('Stop the client; open connections may finish'))
+  addClientFlag(new Command('stop').description('Stop a running client; open connections can finish'))
     .addHelpText('after', '\nExamples:\n  $ tunnel stop --client ~/.tunnel/config.yml')
     .action(async (flags: ClientFlags) => {
       const client = await chooseClient(flags, io);

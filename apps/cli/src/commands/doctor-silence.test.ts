@@ -56,14 +56,14 @@ describe.concurrent('tunnel doctor, with nobody who answers', () => {
   ])('names a server that says %s', async (_what, first) => {
     const server = await silentServer(first);
     const [failure, ...others] = await failuresOf('--server', server);
-    expect(failure).toEqual({ id: 'edge', detail: `cannot reach ${server}: no answer within 5 s` });
+    expect(failure).toEqual({ id: 'edge', detail: `cannot reach ${server}: no response within 5 s` });
     expect(others).toEqual([]);
   });
 
   it('names a handshake that does not end', async () => {
     const server = await silentServer();
     expect(await failuresOf('--server', server, '--tls')).toEqual([
-      { id: 'tls', detail: `cannot reach ${server}: no answer within 5 s` },
+      { id: 'tls', detail: `cannot reach ${server}: no response within 5 s` },
     ]);
   });
 
@@ -73,7 +73,7 @@ describe.concurrent('tunnel doctor, with nobody who answers', () => {
     closing.push(() => server.close());
     const { port } = server.address() as AddressInfo;
     expect(await failuresOf('--server', `127.0.0.1:${port}`, '--tls', '--insecure')).toEqual([
-      { id: 'edge', detail: `cannot reach 127.0.0.1:${port}: no answer within 5 s` },
+      { id: 'edge', detail: `cannot reach 127.0.0.1:${port}: no response within 5 s` },
     ]);
   });
 
@@ -91,14 +91,14 @@ describe.concurrent('tunnel doctor, with nobody who answers', () => {
     closing.push(() => server.close());
     const { port } = server.address() as AddressInfo;
     expect(await failuresOf('--server', `127.0.0.1:${port}`)).toEqual([
-      { id: 'key', detail: `cannot reach 127.0.0.1:${port}: no answer within 5 s` },
+      { id: 'key', detail: `cannot reach 127.0.0.1:${port}: no response within 5 s` },
     ]);
   });
 
   it('names a proxy', async () => {
     const proxy = await silentServer();
     expect(await failuresOf('--server', '127.0.0.1:1', '--proxy', `http://me:password@${proxy}`)).toEqual([
-      { id: 'proxy', detail: `cannot reach the proxy http://${proxy}: no answer within 5 s` },
+      { id: 'proxy', detail: `cannot reach the proxy http://${proxy}: no response within 5 s` },
     ]);
   });
 
@@ -110,8 +110,8 @@ describe.concurrent('tunnel doctor, with nobody who answers', () => {
     });
     closing.push(() => server.close());
     expect(await run(['doctor', '--server', `127.0.0.1:${server.port}`, '--token', 'admin'], io)).toBe(130);
-    expect(io.out()).toContain('Stopped before all was looked at.');
-    expect(io.out()).toContain('not looked at: stopped');
+    expect(io.out()).toContain('Stopped before all checks were done.');
+    expect(io.out()).toContain('skipped: stopped');
     expect(io.out()).not.toMatch(/no time|is well/);
   });
 });

@@ -104,7 +104,7 @@ describe('tunnel doctor', () => {
     expect(found).toMatchObject({ ok: false, code: 1, server: `127.0.0.1:${gone.port}` });
     expect(withStatus(found, 'fail')).toEqual(['tcp']);
     expect(checkOf(found, 'tcp').detail).toContain('connection refused');
-    expect(checkOf(found, 'edge')).toMatchObject({ status: 'skip', detail: 'not looked at: connection comes first' });
+    expect(checkOf(found, 'edge')).toMatchObject({ status: 'skip', detail: 'skipped: fix connection first' });
   });
 
   it('names a wrong key, and never shows it', async () => {
@@ -159,7 +159,7 @@ describe('tunnel doctor', () => {
     const liar = await lyingServer(edge.addresses.control.port, 10 * 60_000);
     const found = await diagnosed(['--server', `127.0.0.1:${liar.port}`, '--token', 'admin']);
     expect(withStatus(found, 'fail')).toEqual(['clock']);
-    expect(checkOf(found, 'clock').detail).toBe('this machine is 10 min behind the server');
+    expect(checkOf(found, 'clock').detail).toBe('this computer is 10 min behind the server');
     expect(checkOf(found, 'carriers').status).toBe('ok');
   });
 
@@ -201,9 +201,7 @@ describe('tunnel doctor', () => {
     ]);
     expect(checkOf(found, 'tls').detail).toContain('issued by Company Proxy, 3');
     expect(checkOf(found, 'tls')).toMatchObject({ status: 'warn' });
-    expect(checkOf(found, 'tls').detail).toContain(
-      "the edge's own is issued by localhost: something in between opens TLS",
-    );
+    expect(checkOf(found, 'tls').detail).toContain("the edge's certificate is issued by localhost: TLS is intercepted");
     expect(withStatus(found, 'fail')).toEqual([]);
   });
 
@@ -253,8 +251,8 @@ describe('tunnel doctor', () => {
     await gone.close();
     const io = makeTestIo({ home: home.path, env: { LANG: 'de_DE.UTF-8', NO_COLOR: '1' } });
     await run(['doctor', '--server', `127.0.0.1:${gone.port}`, '--token', 'admin'], io);
-    expect(io.out()).toContain('local services · ── this machine ✓ ── network ✗ ── edge · ── visitors');
-    expect(io.out()).toContain(`First: connection: 127.0.0.1:${gone.port}: connection refused`);
+    expect(io.out()).toContain('local services · ── this computer ✓ ── network ✗ ── edge · ── visitors');
+    expect(io.out()).toContain(`Fix this first: connection: 127.0.0.1:${gone.port}: connection refused`);
     expect(io.out()).not.toContain('\u001b');
   });
 
@@ -263,7 +261,7 @@ describe('tunnel doctor', () => {
     await gone.close();
     const io = makeTestIo({ home: home.path, env: { LC_ALL: 'C' } });
     await run(['doctor', '--server', `127.0.0.1:${gone.port}`, '--token', 'admin'], io);
-    expect(io.out()).toContain('this machine ok -- network FAIL -- edge - -- visitors');
+    expect(io.out()).toContain('this computer ok -- network FAIL -- edge - -- visitors');
     // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is what it is about
     expect(io.out()).toMatch(/^[\x00-\x7f]*$/);
   });

@@ -16,8 +16,8 @@ export const doctorCommand = (io: Io, finish: (code: ExitCode) => void): Command
   addServerFlags(
     new Command('doctor')
       .description('Find out why tunnels do not work')
-      .option('--no-bandwidth', 'Do not measure the bandwidth')
-      .option('--json', 'Print one JSON object'),
+      .option('--no-bandwidth', 'Skip the bandwidth test')
+      .option('--json', 'Print the report as JSON'),
   )
     .addHelpText('after', '\nExamples:\n  $ tunnel doctor --server tunnels.example.com:443 --no-bandwidth')
     .action(async (flags: DoctorFlags) => {

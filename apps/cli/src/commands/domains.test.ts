@@ -56,10 +56,12 @@ describe('domains', () => {
           /^shop\.example\.com +verified {2}certificate valid until 2030-0\S+ \S+ +in use by 2 tunnels$/,
         ),
         expect.stringMatching(/^\*\.b \[2Jg\.example +pending +0 of 1 record found$/),
-        expect.stringMatching(/^plain\.example\.com +verified +no certificate wanted$/),
-        expect.stringMatching(/^old\.example\.com +verified +certificate failing; the old one is valid until 2030-0/),
+        expect.stringMatching(/^plain\.example\.com +verified +certificate off$/),
+        expect.stringMatching(
+          /^old\.example\.com +verified +certificate failing; the current certificate is valid until 2030-0/,
+        ),
         '4 of 3 domains',
-        "  Its records: tunnel domains show '*.b [2Jg.example'",
+        "  Show the DNS records: tunnel domains show '*.b [2Jg.example'",
         '',
       ]);
     }
@@ -73,14 +75,14 @@ describe('domains', () => {
   });
 
   it('says what to do when there is none', async () => {
-    expect((await domains([])).io.out()).toBe('no domains\n  Add one: tunnel domains add shop.example.com\n');
+    expect((await domains([])).io.out()).toBe('no domains\n  Add a domain: tunnel domains add shop.example.com\n');
   });
 
   it('needs a login', async () => {
     await run(['logout'], makeTestIo({ home: login.home.path }));
     for (const args of [[], ['add', 'a.b'], ['check', 'a.b'], ['show', 'a.b'], ['remove', 'a.b', '--yes']]) {
       const { code, io } = await domains(args);
-      expect([code, io.err()]).toEqual([3, expect.stringContaining('not logged in.')]);
+      expect([code, io.err()]).toEqual([3, expect.stringContaining('not signed in.')]);
     }
   });
 });
@@ -93,12 +95,12 @@ describe('domains add', () => {
       [
         'shop.example.com: pending',
         '',
-        'Records to set where its DNS is managed:',
+        'Create these records at your DNS provider:',
         '  TYPE   NAME              VALUE                                     FOR',
         '  CNAME  shop.example.com  k3v7q2m5x4n6p7r2t3wa.tunnels.example.net  proof and route  missing',
         '',
-        'It is looked for by itself, often at first; new records can take minutes to be seen.',
-        '  Look now: tunnel domains check shop.example.com',
+        'The server checks automatically. New records can take a few minutes to appear.',
+        '  Check now: tunnel domains check shop.example.com',
         '',
       ],
     ]);
@@ -125,7 +127,7 @@ describe('domains add', () => {
 
   it.each([
     [400, 'DOMAIN_INVALID', "domain 'localhost' is not valid: it has one label", 'Use a host name that you own'],
-    [403, 'DOMAIN_LIMIT', 'domain limit of 3 reached', 'Remove one that you no longer use: `tunnel domains remove'],
+    [403, 'DOMAIN_LIMIT', 'domain limit of 3 reached', 'Remove an unused domain (`tunnel domains remove'],
   ])('%i %s: the words of the platform, what to do next, and exit 2', async (status, code, error, next) => {
     platform.trap('/domains', status, refusal(code, error));
     const ran = await domains(['add', 'shop.example.com']);
@@ -155,11 +157,11 @@ describe('domains add --wait', () => {
     expect(code).toBe(0);
     expect(io.out().split('\n').slice(8)).toEqual([
       '',
-      'Waiting for shop.example.com. Ctrl-C ends the wait; the domain stays.',
+      'Waiting for shop.example.com. Press Ctrl-C to stop waiting; the domain stays added.',
       '  pending: no record with the token was found',
       '  found: CNAME shop.example.com',
       '  verified',
-      '  certificate on its way',
+      '  issuing certificate',
       expect.stringMatching(/^ {2}certificate valid until 2030-0/),
       '  Use it: tunnel http 3000 --domain shop.example.com',
       '',
@@ -235,7 +237,7 @@ describe('domains show and check', () => {
 
   it('show the certificate and its problem of one that is verified', async () => {
     const { io } = await domains(['show', 'SHOP.example.com.']);
-    expect(io.out()).toMatch(/^shop\.example\.com: verified, looked at 2030-01-0/);
+    expect(io.out()).toMatch(/^shop\.example\.com: verified, checked 2030-01-0/);
     expect(io.out()).toMatch(
       / proof and route {2}✓ found\n\nCertificate: .*failing; .*\n {2}the CA said no\n {2}Use it: /,
     );
@@ -254,7 +256,7 @@ describe('domains show and check', () => {
 
   it('say how one that has lapsed comes back', async () => {
     const { io } = await domains(['show', '*.shop.example.com']);
-    expect(io.out()).toContain("  When the records are set: tunnel domains check '*.shop.example.com'\n");
+    expect(io.out()).toContain("  Once the records exist: tunnel domains check '*.shop.example.com'\n");
   });
 
   it('check looks now, and shows what it found', async () => {
@@ -271,7 +273,7 @@ describe('domains show and check', () => {
     const soon = refusal('DOMAIN_CHECK_TOO_SOON', 'looked at a moment ago: try again in 5 s');
     for (let times = 0; times < 2; times += 1) platform.trap('/domains/dom-2/check', 429, soon);
     const { code, io } = await domains(['check', 'example.com']);
-    expect([code, io.err()]).toEqual([0, 'It was looked at a moment ago; once more in some seconds.\n']);
+    expect([code, io.err()]).toEqual([0, 'The domain was checked a moment ago. Checking again in a few seconds.\n']);
     for (let times = 0; times < 4; times += 1) platform.trap('/domains/dom-2/check', 429, soon);
     const given = await domains(['check', 'example.com']);
     expect([given.code, given.io.err()]).toEqual([2, expect.stringContaining('try again in 5 s')]);
@@ -302,19 +304,25 @@ describe('domains remove', () => {
   const left = (): unknown[] => platform.domains.map(({ id }) => id);
 
   it.each([
-    ['shop.example.com', 'shop.example.com\r', 'Removed shop.example.com. Take its records out of the DNS', ['dom-2']],
+    ['shop.example.com', 'shop.example.com\r', 'Removed shop.example.com. Also delete its DNS records', ['dom-2']],
     ['Shop.Example.com', ' SHOP.example.com. \r', 'Removed shop.example.com.', ['dom-2']],
     ['bücher.example', 'Bücher.example\r', 'Removed xn--bcher-kva.example.', ['dom-1']],
     ['shop.example.com', 'y\r', 'Nothing removed.\n', ['dom-1', 'dom-2']],
   ])('%s asks for the name at a terminal: %j', async (typed, answer, out, ids) => {
     const { code, io } = await domains(['remove', typed], { stdin: typing(answer) });
     expect([code, io.out(), left()]).toEqual([0, expect.stringContaining(out), ids]);
-    expect(io.err()).toMatch(/^Remove \S+\? (1 open tunnel closes\. )?Its key and its certificate are destroyed\.\n/);
+    expect(io.err()).toMatch(
+      /^Remove \S+\? (1 open tunnel closes\. )?The certificate and its private key are destroyed\.\n/,
+    );
   });
 
   it('needs --yes where nobody can be asked', async () => {
     const { code, io } = await domains(['remove', 'shop.example.com']);
-    expect([code, io.err(), platform.asks]).toEqual([2, 'tunnel: this needs a terminal. Add --yes to confirm.\n', []]);
+    expect([code, io.err(), platform.asks]).toEqual([
+      2,
+      'tunnel: this command needs a terminal. Add --yes to confirm.\n',
+      [],
+    ]);
     expect((await domains(['remove', 'shop.example.com', '--yes'])).code).toBe(0);
     expect(left()).toEqual(['dom-2']);
   });

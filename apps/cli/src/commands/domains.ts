@@ -35,7 +35,7 @@ Examples:
 
 export const domainsCommand = (io: Io, finish: Finish): Command =>
   new Command('domains')
-    .description('Use domains of your own')
+    .description('List, add, check and remove your own domains')
     .addHelpText('after', EXAMPLES)
     .addCommand(listCommand(io, finish), { isDefault: true })
     .addCommand(addCommand(io, finish))
@@ -45,7 +45,7 @@ export const domainsCommand = (io: Io, finish: Finish): Command =>
 
 const listCommand = (io: Io, finish: Finish): Command =>
   new Command('list')
-    .description('List your domains, their state and their certificates')
+    .description('List your domains with their state and certificates')
     .option(...PROXY_FLAG)
     .option('--json', 'Print the list as JSON')
     .addHelpText('after', LIST_EXAMPLES)
@@ -63,8 +63,11 @@ Examples:
   $ tunnel domains
   $ tunnel domains list --json
 
-pending: its records are looked for. verified: tunnels may use it. failed: nothing was found for
-three days. lapsed: its proof is gone, or another account has proven it since.`;
+States:
+  pending    Waiting for the DNS records
+  verified   Ready for tunnels
+  failed     No DNS records found for three days
+  lapsed     The records are gone, or another account has verified the domain since`;
 
 interface AddFlags extends ShowFlags {
   readonly certificate: boolean;
@@ -77,15 +80,15 @@ Examples:
   $ tunnel domains add shop.example.com --wait
   $ tunnel domains add '*.shop.example.com'
 
-It prints the records to set where the domain's DNS is managed. With --wait it ends with 0 when the
-domain is verified and its certificate is valid, and with 1 when the domain has failed.`;
+Prints the DNS records to create at your DNS provider. With --wait, the exit code is 0 once the
+domain is verified and has a valid certificate, or 1 if verification failed.`;
 
 const addCommand = (io: Io, finish: Finish): Command =>
   new Command('add')
-    .description('Add a domain, and show the DNS records that it needs')
-    .argument('<host>', 'Host name of yours, or *. and one')
-    .option('--no-certificate', 'Order no certificate for it')
-    .option('--wait', 'Wait until it is verified and has its certificate')
+    .description('Add a domain and show its DNS records')
+    .argument('<host>', 'Your host name, or a wildcard such as *.shop.example.com')
+    .option('--no-certificate', 'Do not issue a certificate')
+    .option('--wait', 'Wait until the domain is verified and has a certificate')
     .option('--json', 'Print the domain as JSON')
     .option(...PROXY_FLAG)
     .addHelpText('after', ADD_EXAMPLES)
@@ -117,7 +120,7 @@ const waitFor = async (
   const tell = (lines: readonly string[]): void => {
     if (json !== true && lines.length > 0) io.stdout.write(`${lines.join('\n')}\n`);
   };
-  tell(['', `Waiting for ${oneLine(added.name)}. Ctrl-C ends the wait; the domain stays.`]);
+  tell(['', `Waiting for ${oneLine(added.name)}. Press Ctrl-C to stop waiting; the domain stays added.`]);
   // What has failed is looked for again because somebody asks, and what is new need not wait for its first look.
   let now = isReady(added) ? added : await lookNow(added, login);
   tell(progressLines(added, now));
@@ -156,11 +159,11 @@ const lookNow = (domain: OwnDomainView, login: PlatformLogin): Promise<OwnDomain
 
 const isTooSoon = (error: unknown): boolean => error instanceof Fault && error.status === 429;
 
-const HOST = ['<host>', 'Domain of yours (see `tunnel domains`)'] as const;
+const HOST = ['<host>', 'One of your domains (see `tunnel domains`)'] as const;
 
 const checkCommand = (io: Io, finish: Finish): Command =>
   new Command('check')
-    .description('Look for the records of a domain now')
+    .description("Check a domain's DNS records now")
     .argument(...HOST)
     .option('--json', 'Print the domain as JSON')
     .option(...PROXY_FLAG)
@@ -183,7 +186,7 @@ const look = async (id: string, login: PlatformLogin, io: Io): Promise<OwnDomain
     } catch (error) {
       if (!isTooSoon(error) || tries === DOMAIN_CHECK_TRIES) throw error;
     }
-    if (tries === 1) io.stderr.write('It was looked at a moment ago; once more in some seconds.\n');
+    if (tries === 1) io.stderr.write('The domain was checked a moment ago. Checking again in a few seconds.\n');
     await pause(DOMAIN_CHECK_AGAIN_MS, stop, io);
     if (stop.aborted) return null;
   }
@@ -191,7 +194,7 @@ const look = async (id: string, login: PlatformLogin, io: Io): Promise<OwnDomain
 
 const showCommand = (io: Io, finish: Finish): Command =>
   new Command('show')
-    .description('Show the records and the certificate of a domain')
+    .description("Show a domain's DNS records and certificate")
     .argument(...HOST)
     .option('--json', 'Print the domain as JSON')
     .option(...PROXY_FLAG)
@@ -206,14 +209,14 @@ Examples:
   $ tunnel domains remove shop.example.com
   $ tunnel domains remove shop.example.com --yes
 
-Its tunnels close within 2 seconds; its key and its certificate are destroyed. Take its records out
-of the DNS, too: they lead here.`;
+The domain's tunnels close within 2 seconds, and its certificate and private key are destroyed.
+Also delete the DNS records: they still point to this server.`;
 
 const removeCommand = (io: Io, finish: Finish): Command =>
   new Command('remove')
-    .description('Give up a domain; its tunnels close within 2 seconds')
+    .description('Remove a domain; its tunnels close within 2 seconds')
     .argument(...HOST)
-    .option('--yes', 'Do not ask')
+    .option('--yes', 'Skip the confirmation')
     .option(...PROXY_FLAG)
     .addHelpText('after', REMOVE_EXAMPLES)
     .action(async (host: string, { yes, ...flags }: { yes?: boolean; proxy?: string }) => {
@@ -225,7 +228,7 @@ const removeCommand = (io: Io, finish: Finish): Command =>
         return finish(EXIT.endedAsAsked);
       }
       await login.call((client) => client.removeDomain(found.id));
-      io.stdout.write(`Removed ${oneLine(found.name)}. Take its records out of the DNS, too.\n`);
+      io.stdout.write(`Removed ${oneLine(found.name)}. Also delete its DNS records.\n`);
       finish(EXIT.endedAsAsked);
     });
 
@@ -233,7 +236,7 @@ const confirm = async (found: OwnDomainView, io: Io): Promise<boolean> => {
   const name = oneLine(found.name);
   const { active_tunnels: active } = found;
   const open = active === 0 ? '' : `${counted(active, 'open tunnel closes', 'open tunnels close')}. `;
-  io.stderr.write(`Remove ${name}? ${open}Its key and its certificate are destroyed.\n`);
+  io.stderr.write(`Remove ${name}? ${open}The certificate and its private key are destroyed.\n`);
   const answer = await withPrompt(io, ADD_YES, (prompt) => prompt.ask(`Type ${name} to confirm: `));
   return asciiDomain(answer.trim()) === found.name;
 };

@@ -165,10 +165,10 @@ describe('what goes wrong', () => {
   });
 
   it.each([
-    ['no list', { status: 200, body: '{}' }, 'no list of groups'],
-    ['no JSON', { status: 200, body: 'hello' }, 'no list of groups'],
-    ['another server', { status: 404, body: 'nothing here' }, 'it answers with 404'],
-    ['a redirect, which would take the key along', { status: 302, body: '' }, 'it answers with 302'],
+    ['no list', { status: 200, body: '{}' }, 'not a list of groups'],
+    ['no JSON', { status: 200, body: 'hello' }, 'not a list of groups'],
+    ['another server', { status: 404, body: 'nothing here' }, 'the response was HTTP 404'],
+    ['a redirect, which would take the key along', { status: 302, body: '' }, 'the response was HTTP 302'],
   ])('ends with 2 for %s', async (_, given, words) => {
     answer = given;
     const { io, code } = groupsOf();
@@ -250,7 +250,7 @@ describe('--watch', () => {
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     await close();
     await clock.advance(1000);
-    await eventually(() => expect(io.err()).toMatch(/^tunnel: cannot reach .*: connection refused; trying again\n$/));
+    await eventually(() => expect(io.err()).toMatch(/^tunnel: cannot reach .*: connection refused; retrying\n$/));
     await eventually(() => expect(clock.pendingTimers).toBe(1));
     await clock.advance(1000);
     await eventually(() => expect(clock.pendingTimers).toBe(1));
@@ -258,7 +258,10 @@ describe('--watch', () => {
     say(groups(5));
     await clock.advance(1000);
     await eventually(() => expect(io.out()).toContain('5 connections'));
-    expect(io.err().trim().split('\n')).toEqual([expect.stringContaining('trying again'), 'tunnel: the edge is back']);
+    expect(io.err().trim().split('\n')).toEqual([
+      expect.stringContaining('retrying'),
+      'tunnel: the edge is reachable again',
+    ]);
     io.signal('SIGINT');
     expect(await code).toBe(0);
   });
@@ -304,7 +307,7 @@ describe('group-key', () => {
     expect(first.out()).toMatch(/^[\w-]{43}\n$/);
     expect(second.out()).not.toBe(first.out());
     expect(first.err()).toMatch(
-      /^On every computer of the group:\n.*\n {2}tunnel http 3000 --group shop --group-key-file /,
+      /^On every computer in the group:\n.*\n {2}tunnel http 3000 --group shop --group-key-file /,
     );
     // A key that goes into a file is not on the screen as well.
     expect(first.err()).not.toContain(first.out().trim());

@@ -23,11 +23,15 @@ Examples:
   $ tunnel groups --json --api https://edge.example.com/rest`;
 
 export const groupsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addServerFlags(new Command('groups').alias('pools').description('Show groups of tunnels and their members'))
-    .option('--api <url>', 'REST API of the edge (default: config.yml, else port 4041 of the server)')
+  addServerFlags(new Command('groups').alias('pools').description('Show load-balanced groups and their members'))
+    .option('--api <url>', 'REST API of the edge (default: from config.yml, or port 4041 of the server)')
     .option('--watch', 'Refresh until Ctrl-C')
-    .addOption(new Option('--interval <seconds>', 'With --watch: how often').default(1).argParser(wholeNumber(1, 3600)))
-    .option('--json', 'Print JSON; with --watch one line per change')
+    .addOption(
+      new Option('--interval <seconds>', 'Seconds between refreshes with --watch')
+        .default(1)
+        .argParser(wholeNumber(1, 3600)),
+    )
+    .option('--json', 'Print JSON (with --watch, one line per change)')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: GroupFlags) => {
       const source = edgeSource(flags, io);
@@ -67,12 +71,12 @@ const isPassing = (fault: Fault): boolean =>
 
 const KEY_EXAMPLES = `
 Examples:
-  $ tunnel group-key > group-key        # once; copy the file to every computer of the group
+  $ tunnel group-key > group-key        # run once, then copy the file to every computer
   $ tunnel http 3000 --group shop --group-key-file group-key`;
 
 export const groupKeyCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('group-key')
-    .description('Print a new key for the members of a group')
+    .description('Generate the shared key of a group')
     .option('--json', 'Print the key as JSON')
     .addHelpText('after', KEY_EXAMPLES)
     .action(({ json }: { json?: boolean }) => {
@@ -86,9 +90,7 @@ const GROUP_KEY_BYTES = 32;
 
 /** Beside the key, and not with it: the output is the key alone, so that it can go into a file. There it is not shown a second time. */
 const useLines = (key: string, { stdout }: Io): string[] => [
-  'On every computer of the group:',
-  ...(stdout.isTTY === true
-    ? [`  (umask 077 && echo ${key} > group-key)`]
-    : ['  (put the key into the file group-key)']),
+  'On every computer in the group:',
+  ...(stdout.isTTY === true ? [`  (umask 077 && echo ${key} > group-key)`] : ['  (save the key as group-key)']),
   '  tunnel http 3000 --group shop --group-key-file group-key',
 ];

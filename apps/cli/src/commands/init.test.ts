@@ -73,7 +73,7 @@ describe('without questions', () => {
     const io = testIo();
     const args = ['init', '--yes', '--server', server, '--token-file', 'token'];
     expect(await run(args, io)).toBe(2);
-    expect(io.err()).toContain('exists. Edit it, or add --force');
+    expect(io.err()).toContain('exists. Edit the file, or replace it with --force');
     expect(text()).toBe('# mine\n');
     expect(await run([...args, '--force'], testIo())).toBe(0);
     expect(readFileSync(`${config}.old`, 'utf8')).toBe('# mine\n');
@@ -96,16 +96,16 @@ describe('without questions', () => {
   });
 
   it.each([
-    [['--server', 'x'], 'add --yes, and flags for what you would be asked.'],
+    [['--server', 'x'], 'this is not a terminal: add --yes, and flags for the values to set.'],
     [['--yes'], 'no API key. Run `tunnel login`'],
     [['--yes', '--token-file', 'none'], 'cannot read the token from'],
-    [['--yes', '--token-file', '/dev/null'], 'it is empty'],
+    [['--yes', '--token-file', '/dev/null'], 'the file is empty'],
     [['--yes', '--token-file', '.'], 'cannot read the token from'],
     [['--yes', '--token', 'x', '--server', 'http://x'], 'http://x'],
     [['--yes', '--token', 'x', '--tunnel', 'web:ftp:1'], 'NAME:PROTO:PORT'],
     [['--yes', '--token', 'x', '--tunnel', 'web:http:0'], '1 to 65535'],
-    [['--yes', '--token', 'x', '--tunnel', 'a:http:1', '--tunnel', 'a:tcp:2'], 'Two tunnels are called a.'],
-    [['--yes', '--token', 'x', '--tunnel', '__proto__:http:1'], 'make no valid config.yml'],
+    [['--yes', '--token', 'x', '--tunnel', 'a:http:1', '--tunnel', 'a:tcp:2'], 'Two tunnels are named a.'],
+    [['--yes', '--token', 'x', '--tunnel', '__proto__:http:1'], 'do not make a valid config.yml'],
   ])('%j: 2, one line, and no file', async (args, words) => {
     const io = testIo();
     expect(await run(['init', ...args], io)).toBe(2);
@@ -132,13 +132,13 @@ describe('at a terminal', () => {
     const { io, stdin } = terminal();
     const code = run(['init'], io);
     await type(io, stdin, [
-      ['Which server?', `${server}\r`],
-      ['Your API key', 'admin\r'],
+      ['Server address', `${server}\r`],
+      ['API key (from', 'admin\r'],
       ['Add a tunnel now?', '\r'],
-      ['What does the service speak?', '\r'],
-      ['On which local port?', '3000\r'],
-      ['What do you call it?', 'web\r'],
-      ['Another one?', '\r'],
+      ['Protocol of the local service', '\r'],
+      ['Local port', '3000\r'],
+      ['Name of the tunnel', 'web\r'],
+      ['Add another tunnel?', '\r'],
     ]);
     expect(await code).toBe(0);
     expect(text()).toBe(
@@ -151,7 +151,7 @@ describe('at a terminal', () => {
     const { io, stdin } = terminal();
     Object.assign(io.stderr, { isTTY: true, columns: 0, rows: 0 });
     const code = run(['init'], io);
-    await type(io, stdin, [['Which server? (host:port of its control port)', '\u0003']]);
+    await type(io, stdin, [['Server address (host:port of the control port)', '\u0003']]);
     expect(await code).toBe(130);
   });
 
@@ -162,7 +162,7 @@ describe('at a terminal', () => {
   ])('%s at a question ends it, and nothing is written', async (_, act) => {
     const { io, stdin } = terminal();
     const code = run(['init', '--server', server], io);
-    await eventually(() => expect(io.err()).toContain('Your API key'));
+    await eventually(() => expect(io.err()).toContain('API key (from'));
     act(stdin);
     expect(await code).toBe(130);
     expect(existsSync(config)).toBe(false);

@@ -27,22 +27,22 @@ Examples:
   $ tunnel init
   $ tunnel init --server edge.example.com:443 --token-file ./key --tunnel web:http:3000 --yes
 
-\`tunnel login\` does this for an account; \`tunnel init\` is for a server and a key that you have.
-At a terminal it asks for what is missing.`;
+With an account, use \`tunnel login\` instead. \`tunnel init\` is for a server address and API key that
+you already have. In a terminal, it asks for missing values.`;
 
 const DEFAULT_SERVER = '127.0.0.1:4040';
 
 export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addServerFlags(new Command('init').description('Write config.yml for a server and key that you have'))
-    .option('--tunnel <name:proto:port>', 'Add this tunnel (repeatable)', oneMore)
-    .option('--force', 'Replace config.yml; the old one stays as config.yml.old')
-    .option('--yes', 'Do not ask')
+  addServerFlags(new Command('init').description('Create config.yml from a server address and API key'))
+    .option('--tunnel <name:proto:port>', 'Tunnel to add (repeatable)', oneMore)
+    .option('--force', 'Replace config.yml; the old file is kept as config.yml.old')
+    .option('--yes', 'Use flags and defaults; ask nothing')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: InitFlags) => {
       const file = flags.config === undefined ? defaultConfigPath(io) : pathFrom(io.cwd, flags.config, io.home);
       if (existsSync(file) && flags.force !== true) {
         throw misuse(
-          `${shownPath(file, io)} exists. Edit it, or add --force (the old one stays as ${shownPath(file, io)}.old).`,
+          `${shownPath(file, io)} exists. Edit the file, or replace it with --force (the old file is kept as ${shownPath(file, io)}.old).`,
         );
       }
       const answers = await answersOf(flags, file, io);
@@ -54,12 +54,12 @@ export const initCommand = (io: Io, finish: (code: ExitCode) => void): Command =
 const oneMore = (text: string, before: readonly WantedTunnel[] = []): readonly WantedTunnel[] => {
   const [, name = '', proto, port] = /^(.+):([a-z]+):(\d{1,5})$/.exec(text) ?? [];
   if (!TUNNEL_WORDS.includes(proto as TunnelWord)) {
-    throw new InvalidArgumentError(`Use NAME:PROTO:PORT, with a PROTO of ${TUNNEL_WORDS.join(', ')}.`);
+    throw new InvalidArgumentError(`Use NAME:PROTO:PORT, where PROTO is ${TUNNEL_WORDS.join(', ')}.`);
   }
   const tunnel = { name, proto: proto as TunnelWord, port: Number(port) };
   const refusal = refusalOf(tunnel);
   if (refusal !== null) throw new InvalidArgumentError(refusal);
-  if (before.some((one) => one.name === name)) throw new InvalidArgumentError(`Two tunnels are called ${name}.`);
+  if (before.some((one) => one.name === name)) throw new InvalidArgumentError(`Two tunnels are named ${name}.`);
   return [...before, tunnel];
 };
 
@@ -93,7 +93,7 @@ const answersOf = async (flags: InitFlags, file: string, io: Io): Promise<Answer
   if (flags.server !== undefined) parseServerAddress(flags.server);
   const asks = flags.yes !== true;
   if (asks && io.stdin.isTTY !== true) {
-    throw misuse('add --yes, and flags for what you would be asked.');
+    throw misuse('this is not a terminal: add --yes, and flags for the values to set.');
   }
   const questions = asks ? await InitQuestions.open(io) : null;
   const server = flags.server ?? (await questions?.server(DEFAULT_SERVER, serverRefusal)) ?? DEFAULT_SERVER;
@@ -137,7 +137,7 @@ const write = (file: string, { server, key, tunnels }: Answers, flags: InitFlags
   const entries = new Map(tunnels.map(({ name, proto, port }) => [name, { proto, local_port: port }]));
   const text = newConfigText(keys, entries);
   if (tryConfig(file, text, io) === null) {
-    throw misuse('these settings make no valid config.yml. Check names and server.');
+    throw misuse('these settings do not make a valid config.yml. Check the server and the tunnel names.');
   }
   if (key !== null && 'text' in key) writeKey(join(folder, 'key'), key.text);
   if (existsSync(file)) keepOld(file);
@@ -180,7 +180,7 @@ const tryIt = async (file: string, { tunnels }: Answers, io: Io): Promise<ExitCo
   if (tried.state !== 'accepted') {
     const isLate = tried.state === 'unreachable' && tried.reason !== '';
     io.stderr.write(`${(isLate ? [`tunnel: ${tried.reason}`] : problemLines(tried.fault)).join('\n')}\n`);
-    io.stderr.write('  The file stays. Edit it, or run `tunnel init --force`.\n');
+    io.stderr.write('  config.yml was saved. Edit it, or run `tunnel init --force`.\n');
     return tried.state === 'refused' ? EXIT.keyRefused : EXIT.notReached;
   }
   const next = tunnels.length > 0 ? 'tunnel start' : 'tunnel http 3000';

@@ -34,8 +34,8 @@ describe('keys list', () => {
     const { code, io } = await tunnel(['keys', 'list']);
     expect(code).toBe(0);
     expect(io.out().split('\n')).toEqual([
-      expect.stringMatching(/^key-1 {2}laptop {3,}used 20\S+ \d\d:\d\d {2}7 tunnels {2}made 20\S+$/),
-      expect.stringMatching(/^key-2 {2}a \[2Jb c {2}never used +1 tunnel +made 20\S+$/),
+      expect.stringMatching(/^key-1 {2}laptop {3,}used 20\S+ \d\d:\d\d {2}7 tunnels {2}created 20\S+$/),
+      expect.stringMatching(/^key-2 {2}a \[2Jb c {2}never used +1 tunnel +created 20\S+$/),
       '',
     ]);
   });
@@ -56,7 +56,7 @@ describe('keys list', () => {
     const { io } = await tunnel(['keys'], { env });
     expect(io.out().split('\n')).toEqual([
       expect.stringMatching(/^key-1 {2}laptop {17}used 20/),
-      expect.stringMatching(/^key-2 {2}ci {6}this computer {2}in use, 2 live +7 tunnels/),
+      expect.stringMatching(/^key-2 {2}ci {6}this computer {2}in use by 2 tunnels +7 tunnels/),
       '',
     ]);
   });
@@ -79,7 +79,7 @@ describe('keys list', () => {
 
   it('says what to do when there is none', async () => {
     platform.keys = [];
-    expect((await tunnel(['keys', 'list'])).io.out()).toMatch(/^no keys\n {2}Make one: tunnel keys create/);
+    expect((await tunnel(['keys', 'list'])).io.out()).toMatch(/^no keys\n {2}Create a key: tunnel keys create/);
   });
 
   it('refuses an answer of another form', async () => {
@@ -146,7 +146,7 @@ describe('keys create --save', () => {
     writeFileSync(config(), '{ auth_token_file: ./key }');
     writeFileSync(join(folder(), 'key'), 'tnl_before\n');
     const { io } = await create();
-    expect(io.out()).toContain('The key before it is in ~/.tunnel/key.old.');
+    expect(io.out()).toContain('The previous key is in ~/.tunnel/key.old.');
     expect([read('config.yml'), read('key'), read('key.old')]).toEqual([
       '{ auth_token_file: ./key }',
       'tnl_new\n',
@@ -205,14 +205,14 @@ describe('keys revoke', () => {
   ])('asks first at a terminal: %j', async (typed, code, out, left) => {
     const ran = await tunnel(['keys', 'revoke', 'key-1'], { stdin: typing(typed) });
     expect([ran.code, ran.io.out(), platform.keys.length]).toEqual([code, out, left]);
-    expect(ran.io.err()).toContain('Revoke the key "laptop" (key-1)? Its tunnels close. [y/N] ');
+    expect(ran.io.err()).toContain('Revoke the key "laptop" (key-1)? Its tunnels will close. [y/N] ');
   });
 
   it('needs --yes where nobody can be asked', async () => {
     const { code, io } = await tunnel(['keys', 'revoke', 'key-1']);
     expect([code, io.err(), platform.keys.length]).toEqual([
       2,
-      expect.stringContaining('tunnel: this needs a terminal. Add --yes to confirm.\n'),
+      expect.stringContaining('tunnel: this command needs a terminal. Add --yes to confirm.\n'),
       1,
     ]);
     expect((await tunnel(['keys', 'revoke', 'key-1', '--yes'])).code).toBe(0);

@@ -35,11 +35,11 @@ Examples:
   $ tunnel keys
   $ tunnel keys list --json
 
-"this computer" marks the key that tunnels use here.`;
+"this computer" marks the key used by tunnels on this computer.`;
 
 const listCommand = (io: Io, finish: Finish): Command =>
   new Command('list')
-    .description('List the API keys of the account')
+    .description("List the account's API keys")
     .option(...PROXY_FLAG)
     .option('--json', 'Print the list as JSON')
     .addHelpText('after', LIST_EXAMPLES)
@@ -78,14 +78,14 @@ Examples:
   $ tunnel keys create --label laptop --save
   $ tunnel keys create --label ci > key.txt
 
-The key is shown once. With --save it goes into the file \`key\` beside config.yml instead.`;
+The key is shown only once. With --save, it is saved to the file \`key\` next to config.yml instead.`;
 
 const createCommand = (io: Io, finish: Finish): Command =>
   new Command('create')
     .description('Create an API key')
-    .requiredOption('--label <text>', 'Name of the key, such as the device (1-100 characters)')
-    .option('--save', 'Save it for this computer instead of printing it')
-    .option('--json', 'Print id and key as JSON')
+    .requiredOption('--label <text>', 'Label for the key, such as a computer name (1-100 characters)')
+    .option('--save', 'Save the key for this computer instead of printing it')
+    .option('--json', 'Print the id and the key as JSON')
     .option(...PROXY_FLAG)
     .option('--config <file>', 'With --save: config file (default: ~/.tunnel/config.yml)')
     .addHelpText('after', CREATE_EXAMPLES)
@@ -106,7 +106,7 @@ const revokeCommand = (io: Io, finish: Finish): Command =>
   new Command('revoke')
     .description('Revoke an API key; its tunnels close within 2 seconds')
     .argument('<id>', 'Id of the key (see `tunnel keys list`)')
-    .option('--yes', 'Do not ask')
+    .option('--yes', 'Skip the confirmation')
     .option(...PROXY_FLAG)
     .addHelpText('after', '\nExamples:\n  $ tunnel keys revoke 0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11')
     .action(async (id: string, { yes, ...flags }: { yes?: boolean; proxy?: string }) => {
@@ -124,5 +124,5 @@ const confirm = async (login: PlatformLogin, id: string, io: Io): Promise<boolea
   requireTerminal(io, ADD_YES);
   const key = (await login.call((client) => client.keys())).find((one) => one.id === id);
   if (key === undefined) throw new Fault('KEY_UNKNOWN');
-  return askYesOrNo(io, `Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? Its tunnels close.`);
+  return askYesOrNo(io, `Revoke the key "${oneLine(key.label)}" (${oneLine(id)})? Its tunnels will close.`);
 };

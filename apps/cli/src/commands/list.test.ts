@@ -90,7 +90,7 @@ describe('tunnel list', () => {
   });
 
   it('says what to do without one, and as JSON is an empty list', async () => {
-    expect((await outcome(['list'])).out).toBe('No live tunnels.\n  Start one: tunnel http 3000\n');
+    expect((await outcome(['list'])).out).toBe('No open tunnels.\n  Open a tunnel: tunnel http 3000\n');
     expect((await outcome(['list', '--json'])).out).toBe('[]\n');
   });
 
@@ -142,7 +142,7 @@ describe('tunnel requests', () => {
     const { out } = await outcome(['requests', 'web']);
     expect(out.split('\n').map((line) => line.replace(/^.*ms {2}/, ''))).toEqual([
       'req_1',
-      'req_2 rule of the operator',
+      "req_2 operator's rule",
       'req_3 rule 2',
       '',
     ]);
@@ -169,7 +169,7 @@ describe('tunnel requests', () => {
       "tunnel: you have no open tunnel 'shop'\n  List your tunnels with `tunnel list`.\n",
     ]);
     const other = await outcome(['requests', 'db']);
-    expect([other.code, other.err]).toEqual([2, "tunnel: 'db' is a tcp tunnel: only http tunnels have requests.\n"]);
+    expect([other.code, other.err]).toEqual([2, "tunnel: 'db' is a tcp tunnel: only http tunnels capture requests.\n"]);
   });
 
   it('says when there was none', async () => {
@@ -222,7 +222,7 @@ describe('tunnel requests', () => {
       await clock.advance(1000);
       expect(ids()).toHaveLength(361);
     });
-    expect(io.err()).toBe('tunnel: note: more requests came than the edge keeps; some are not shown.\n');
+    expect(io.err()).toBe('tunnel: note: some requests are not shown, because the edge keeps only the latest.\n');
     io.signal('SIGINT');
     await clock.advance(1000);
     expect(await code).toBe(0);
@@ -243,13 +243,13 @@ describe('tunnel requests', () => {
     expect([most.length, most.at(0), most.at(-1)]).toEqual([130, 'req_71', 'req_200']);
     const more = await outcome(['requests', 'web', '-n', '201']);
     expect([more.code, more.err]).toEqual([2, expect.stringContaining('Use 0-200.')]);
-    expect((await outcome(['requests', '--help'])).out).toMatch(/up\s+to\s+the\s+200\s+that\s+are\s+kept/);
+    expect((await outcome(['requests', '--help'])).out).toMatch(/up\s+to\s+200/);
   });
 
   it('of a tunnel that keeps none says so', async () => {
     platform.tunnels = [tunnel('web', { request_count: 5 })];
     platform.captures.clear();
-    expect((await outcome(['requests', 'web'])).out).toBe('This tunnel keeps no requests.\n');
+    expect((await outcome(['requests', 'web'])).out).toBe('Capture is off for this tunnel.\n');
   });
 
   it('-f says once that the region is away, and goes on', async () => {
@@ -260,14 +260,14 @@ describe('tunnel requests', () => {
     for (let times = 0; times < 2; times += 1) platform.trap('/usage/tunnels/tun_web/requests', 502, away);
     await eventually(async () => {
       await clock.advance(1000);
-      expect(io.err()).toContain('region fra does not answer; trying again\n');
+      expect(io.err()).toContain('region fra does not answer; retrying\n');
     });
     platform.captures.get('tun_web')?.unshift(request('req_3'));
     await eventually(async () => {
       await clock.advance(1000);
       expect(io.out()).toContain('req_3');
     });
-    expect(io.err().match(/trying again/g)).toHaveLength(1);
+    expect(io.err().match(/retrying/g)).toHaveLength(1);
     io.signal('SIGINT');
     await clock.advance(1000);
     expect(await code).toBe(0);

@@ -19,7 +19,7 @@ Examples:
 export const listCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addAccountFlags(
     new Command('list')
-      .description('List the live tunnels of your account')
+      .description('List open tunnels of your account')
       .optionsGroup(FLAG_GROUPS.output)
       .option('--json', 'Print a JSON array'),
   )

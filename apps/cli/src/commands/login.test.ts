@@ -36,7 +36,7 @@ const logIn = (args: string[] = [], stdin = piping(`${PASSWORD}\n`)) =>
 describe('login', () => {
   it('keeps the session for its owner alone, and says where and who', async () => {
     const { code, io } = await logIn();
-    expect([code, io.out(), io.err()]).toEqual([0, `Logged in to ${platform.url} as ${EMAIL}.\n`, '']);
+    expect([code, io.out(), io.err()]).toEqual([0, `Signed in to ${platform.url} as ${EMAIL}.\n`, '']);
     expect(saved()).toMatchObject({
       version: 1,
       platform_url: platform.url,
@@ -54,7 +54,7 @@ describe('login', () => {
       stdin: typing(`${EMAIL}\r${PASSWORD}\r`),
     });
     expect(code).toBe(0);
-    expect(io.err()).toMatch(new RegExp(`^Log in to ${platform.url}\n`));
+    expect(io.err()).toMatch(new RegExp(`^Sign in to ${platform.url}\n`));
     expect(io.err()).toContain('Email: ');
     expect(io.err()).toContain('Password: ');
     expect(io.err()).not.toContain('correct');
@@ -106,20 +106,17 @@ describe('login', () => {
     const asked = ['login', '--platform', platform.url];
     expect((await tunnel(asked, { stdin: typing('\u0003') })).code).toBe(130);
     const { code, io } = await tunnel(asked, { stdin: typing('') });
-    expect([code, io.err()]).toEqual([
-      2,
-      expect.stringContaining('nothing was typed. Add --email and --password-stdin.'),
-    ]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('no input. Add --email and --password-stdin.')]);
     expect(platform.asks).toEqual([]);
   });
 
   it.each([
-    [[], 'tunnel: this needs a terminal. Add --email and --password-stdin.\n'],
+    [[], 'tunnel: this command needs a terminal. Add --email and --password-stdin.\n'],
     [['--password-stdin'], '--password-stdin needs --email.'],
-    [['--email', EMAIL, '--password-stdin'], 'there is no password on standard input.'],
+    [['--email', EMAIL, '--password-stdin'], 'no password on standard input.'],
     [['--platform', 'platform:8080'], '--platform must be an http or https URL'],
-    [['--platform', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
-    [['--platform', 'http://192.0.2.1:8080'], 'your password would go to 192.0.2.1:8080 in clear'],
+    [['--platform', 'http://me:pw@127.0.0.1'], 'must be a URL without user name and password'],
+    [['--platform', 'http://192.0.2.1:8080'], 'your password would be sent to 192.0.2.1:8080 unencrypted'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const { code, io } = await tunnel(['login', ...args]);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(words)]);
@@ -129,7 +126,7 @@ describe('login', () => {
     const wrong = await logIn([], piping('guess'));
     expect([wrong.code, wrong.io.err()]).toEqual([
       3,
-      expect.stringMatching(/^tunnel: incorrect email or password\. Check both/),
+      expect.stringMatching(/^tunnel: incorrect email or password\. Also check/),
     ]);
     platform.suspended = true;
     expect((await logIn()).code).toBe(6);
@@ -165,18 +162,18 @@ describe('login', () => {
 describe('logout', () => {
   it('ends the session there and here; 0 also when there is none', async () => {
     await logIn();
-    expect((await tunnel(['logout'])).io.out()).toBe(`Logged out of ${platform.url}.\n`);
+    expect((await tunnel(['logout'])).io.out()).toBe(`Signed out of ${platform.url}.\n`);
     expect(platform.refreshTokens.size).toBe(0);
     expect(() => saved()).toThrow('ENOENT');
     const again = await tunnel(['logout']);
-    expect([again.code, again.io.out()]).toEqual([0, 'Not logged in.\n']);
+    expect([again.code, again.io.out()]).toEqual([0, 'Not signed in.\n']);
   });
 
   it('forgets the session also when the platform is away, and says so with 5', async () => {
     await logIn();
     await platform.stop();
     const { code, io } = await tunnel(['logout']);
-    expect([code, io.err()]).toEqual([5, expect.stringContaining('the platform was not told: cannot reach')]);
+    expect([code, io.err()]).toEqual([5, expect.stringContaining('the platform could not be reached: cannot reach')]);
     expect(() => saved()).toThrow('ENOENT');
   });
 });
@@ -216,9 +213,9 @@ describe('the session', () => {
   });
 
   it.each([
-    ['none', () => {}, 'not logged in\\.'],
+    ['none', () => {}, 'not signed in\\.'],
     ['an ended one', () => platform.refreshTokens.clear(), 'has ended\\.'],
-    ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'not logged in\\.'],
+    ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'not signed in\\.'],
   ])('%s gives 3 and the hint to log in', async (name, change, words) => {
     if (name !== 'none') {
       await logIn();
@@ -239,6 +236,6 @@ describe('the session', () => {
     await logIn();
     save({ platform_url: 'http://192.0.2.1:8080' });
     const { code, io } = await tunnel(LIST);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('in clear')]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('unencrypted')]);
   });
 });

@@ -38,30 +38,30 @@ Examples:
   $ tunnel login --platform https://tunnels.example.com
   $ tunnel login --email ann@example.com --password-stdin < password.txt
 
-This computer gets an API key (~/.tunnel/key) and the server in config.yml, unless it has them.
-The session lasts until \`tunnel logout\`, or for 30 days without use.`;
+Signing in also creates an API key (~/.tunnel/key) and sets the server in config.yml, unless this
+computer already has them. The session lasts until \`tunnel logout\` or 30 days without use.`;
 
 export const loginCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('login')
-    .description('Log in and set up this computer')
-    .option('--platform <url>', `Platform URL (default: config.yml, the last login, or ${DEFAULT_PLATFORM})`)
-    .option('--email <address>', 'Your email (default: ask)')
+    .description('Sign in and set up this computer')
+    .option('--platform <url>', `Platform URL (default: from config.yml, the last sign-in, or ${DEFAULT_PLATFORM})`)
+    .option('--email <address>', 'Email of your account (default: ask)')
     .option('--password-stdin', 'Read the password from standard input')
     .optionsGroup('This computer:')
-    .option('--region <id>', 'Region to use (default: the only one, or ask)')
-    .option('--no-key', 'Only log in; leave the API key and config.yml alone')
+    .option('--region <id>', 'Region to use (default: ask if there are several)')
+    .option('--no-key', 'Only sign in; do not change the API key or config.yml')
     .option('--replace', 'Switch config.yml from another account to this one')
-    .option('--config <file>', 'Config file to use and write (default: ~/.tunnel/config.yml)')
+    .option('--config <file>', 'Config file to read and update (default: ~/.tunnel/config.yml)')
     .optionsGroup(FLAG_GROUPS.connection)
     .option(...PROXY_FLAG)
-    .option('--no-tls', 'Allow http:// to another machine: the password goes in clear')
-    .option('--ca-file <file>', 'Trust the authorities in this PEM file')
+    .option('--no-tls', 'Allow http:// to other hosts; the password is sent unencrypted')
+    .option('--ca-file <file>', 'Trust the CA certificates in this PEM file')
     .option('--insecure', 'Accept any certificate (test servers only)')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: LoginFlags) => {
       const email = await logIn(flags, io);
       const login = PlatformLogin.open(io, flags);
-      io.stdout.write(`Logged in to ${login.platformUrl} as ${oneLine(email)}.\n`);
+      io.stdout.write(`Signed in to ${login.platformUrl} as ${oneLine(email)}.\n`);
       if (flags.key) {
         await setUpComputer(login, flags, io);
         io.stdout.write(`Next: tunnel http 3000${flags.config === undefined ? '' : ` --config ${flags.config}`}\n`);
@@ -87,7 +87,7 @@ const logIn = async (flags: LoginFlags, io: Io): Promise<string> => {
     io,
   });
   if (refreshToken === null) {
-    throw new Fault('CLIENT_NOT_A_PLATFORM', { url: platform.url, reason: 'it sets no refresh_token' });
+    throw new Fault('CLIENT_NOT_A_PLATFORM', { url: platform.url, reason: 'no refresh_token cookie in the response' });
   }
   const { access_token: accessToken, user } = body;
   const accessUntil = accessUntilFrom(io.clock.now());
@@ -142,7 +142,7 @@ const signIn = async <T>(
     return logInWith({ email: given, password: await readPassword(io) });
   }
   let typed = await withPrompt(io, INSTEAD, async (prompt) => {
-    io.stderr.write(`Log in to ${oneLine(url)}\n`);
+    io.stderr.write(`Sign in to ${oneLine(url)}\n`);
     const known = before === null ? '' : oneLine(before.email);
     const answer = given ?? (await prompt.ask(known === '' ? 'Email: ' : `Email [${known}]: `));
     return { email: answer.trim() === '' ? known : answer, password: await prompt.askSecret('Password: ') };
@@ -172,7 +172,7 @@ const readPassword = async ({ stdin }: Io): Promise<string> => {
   const password = Buffer.concat(parts)
     .toString('utf8')
     .replace(/\r?\n$/, '');
-  if (password === '') throw misuse('there is no password on standard input.');
+  if (password === '') throw misuse('no password on standard input.');
   return password;
 };
 
@@ -198,10 +198,10 @@ interface LogoutFlags {
 
 export const logoutCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('logout')
-    .description('Log out; tunnels and the API key go on')
-    .option('--revoke-key', "Also revoke this computer's API key: its tunnels close within 2 seconds")
+    .description('Sign out (tunnels and the API key keep working)')
+    .option('--revoke-key', "Also revoke this computer's API key; its tunnels close within 2 seconds")
     .option(...PROXY_FLAG)
-    .option('--config <file>', 'Config file that names the key (default: ~/.tunnel/config.yml)')
+    .option('--config <file>', 'Config file with the API key (default: ~/.tunnel/config.yml)')
     .addHelpText('after', '\nExamples:\n  $ tunnel logout\n  $ tunnel logout --revoke-key')
     .action(async (flags: LogoutFlags) => {
       // First, while there is a session to do it with; when it fails, one is still logged in and can try again.
@@ -210,16 +210,16 @@ export const logoutCommand = (io: Io, finish: (code: ExitCode) => void): Command
       // Also what is no session any more may hold a token.
       const ended = file.exists() ? await file.exclusively(() => endLogin(file, proxyOfAccount(flags, io))) : null;
       if (ended === null) {
-        io.stdout.write('Not logged in.\n');
+        io.stdout.write('Not signed in.\n');
         return finish(EXIT.endedAsAsked);
       }
       const { login, problem } = ended;
       if (problem === null) {
-        io.stdout.write(`Logged out of ${login.platform.url}.\n`);
+        io.stdout.write(`Signed out of ${login.platform.url}.\n`);
         return finish(EXIT.endedAsAsked);
       }
       io.stderr.write(
-        `tunnel: logged out here, but the platform was not told: ${oneLine(problem.message)}\n  Its side of the session ends after 30 days without use.\n`,
+        `tunnel: signed out on this computer, but the platform could not be reached: ${oneLine(problem.message)}\n  The session on the platform expires after 30 days without use.\n`,
       );
       finish(exitCodeOf(problem));
     });

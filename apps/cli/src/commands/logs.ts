@@ -20,8 +20,8 @@ interface LogFlags extends ClientFlags {
 }
 
 const EXAMPLES = `
-The time of a request, \`local\`, is how long your service took; \`tunnel requests\` shows the whole
-time at the edge.
+Request times marked \`local\` measure your service only. For the total time at the edge, see
+\`tunnel requests\`.
 
 Examples:
   $ tunnel logs -f
@@ -30,12 +30,12 @@ Examples:
 export const logsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addClientFlag(new Command('logs').description('Show the log of a running client'))
     .addOption(
-      new Option('-n, --lines <n>', 'How many lines')
+      new Option('-n, --lines <n>', 'Number of lines to show')
         .default(100)
         .argParser(wholeNumber(0, CLI_LIMITS.AGENT_LOG_LINES_MAX)),
     )
-    .option('-f, --follow', 'Follow until Ctrl-C')
-    .option('--json', 'Print JSON events')
+    .option('-f, --follow', 'Keep printing new lines until Ctrl-C')
+    .option('--json', 'Print events as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: LogFlags) => {
       const client = await chooseClient(flags, io);

@@ -14,8 +14,8 @@ const PAGE: Page = {
     'tunnel mcp-publish --subdomain notes --token-file token -- python notes.py',
     'tunnel mcp-publish --allow-tool search --allow-tool read -- ./server --root /srv/docs',
   ],
-  note: `The server is at <public URL>/mcp, for clients of all revisions since 2025-06-18. It is started
-again when it ends. The API key comes from config.yml, TUNNEL_API_KEY or --token.`,
+  note: `The MCP server is available at <public URL>/mcp for MCP clients of revision 2025-06-18 and later. If
+the command exits, it is restarted. The API key comes from config.yml, TUNNEL_API_KEY or --token.`,
 };
 
 const HOST_FLAGS = ['--subdomain', '--domain'];
@@ -30,12 +30,12 @@ export const mcpPublishCommand = (io: Io, finish: (code: ExitCode) => void): Com
     addConnectionFlags(
       addHostOptions(
         new Command('mcp-publish')
-          .description('Publish a stdio MCP server as a URL')
-          .argument('<command...>', 'The server and its arguments, after --'),
+          .description('Publish a stdio MCP server at a public URL')
+          .argument('<command...>', 'Command that runs the MCP server, after --'),
       )
         .optionsGroup('Callers:')
-        .option('--token-file <file>', 'File with the bearer token (default: a new one)')
-        .option('--no-auth', 'Allow anyone who has the address to call')
+        .option('--token-file <file>', 'File with the bearer token (default: generate)')
+        .option('--no-auth', 'Allow calls without a token')
         .option('--allow-tool <name...>', 'Publish only these tools')
         .optionsGroup(FLAG_GROUPS.output)
         .option('--capture', 'Record requests with their bodies'),

@@ -12,9 +12,9 @@ interface McpFlags extends LocalHostFlags {
 }
 
 const EXAMPLES = `
-stdout carries the protocol alone: a program starts this command and speaks to it. Tunnels run in
-this process and end with it. Without --allow and \`mcp.allow\` a model may open ports of this
-machine from 1024 on.
+An MCP client starts this command and talks to it over stdin and stdout. Tunnels run in this process
+and close when it exits. Without --allow or \`mcp.allow\`, an agent can publish any port of this
+computer from 1024 up.
 
 Examples:
   $ tunnel mcp
@@ -24,14 +24,17 @@ Examples:
 export const mcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addServerFlags(
     new Command('mcp')
-      .description('Let a model open tunnels and read requests (MCP on stdio)')
-      .option('--read-only', 'Only tools that change nothing')
-      .option('--allow <target...>', 'What a model may open: host:port, host:from-to, host:* (default: config.yml)')
+      .description('Let an AI agent open tunnels and read requests (MCP on stdio)')
+      .option('--read-only', 'Offer only tools that change nothing')
+      .option(
+        '--allow <target...>',
+        'Targets an agent can publish: host:port, host:from-to, host:* (default: config.yml)',
+      )
       .optionsGroup(FLAG_GROUPS.output)
-      .option('--log-file <file>', 'Write events and calls to this file as JSON (5 files of 10 MiB)'),
+      .option('--log-file <file>', 'Also write events and calls to this file as JSON (5 files of 10 MiB)'),
   )
-    .option('--client-name <name>', 'Name of this computer (default: its host name)')
-    .option('--api <url>', 'REST API of the edge (default: config.yml, else port 4041 of the server)')
+    .option('--client-name <name>', 'Name of this computer in lists (default: the host name)')
+    .option('--api <url>', 'REST API of the edge (default: from config.yml, or port 4041 of the server)')
     .addHelpText('after', EXAMPLES)
     .action(async ({ readOnly, allow, ...flags }: McpFlags) => {
       const { serveMcp } = await import('../mcp/serve-mcp.ts');

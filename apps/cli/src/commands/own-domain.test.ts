@@ -43,7 +43,7 @@ describe('--domain', () => {
     const { io, code } = start([...typed, '--domain', 'Other.Example.com.']);
     expect(await code).toBe(4);
     expect(io.err()).toContain("domain 'other.example.com' is not verified for this account\n");
-    expect(io.err()).toContain('  Prove that it is yours: `tunnel domains add other.example.com`.\n');
+    expect(io.err()).toContain('  Verify the domain first: `tunnel domains add other.example.com`.\n');
   });
 
   it('of a wildcard is quoted in that command', async () => {
@@ -56,7 +56,7 @@ describe('--domain', () => {
     expect(await code).toBe(4);
     expect(io.events().find(({ event }) => event === 'error')).toMatchObject({
       code: 'TUNNEL_DOMAIN_UNVERIFIED',
-      next: 'Prove that it is yours: `tunnel domains add other.example.com`.',
+      next: 'Verify the domain first: `tunnel domains add other.example.com`.',
     });
   });
 

@@ -29,7 +29,7 @@ const EXAMPLES = `
 Examples:
   $ tunnel p2p secret > secret
   $ tunnel p2p publish office-db 5432 --secret-file secret
-  $ tunnel p2p connect office-db --listen 15432 --secret-file secret   # on the other machine
+  $ tunnel p2p connect office-db --listen 15432 --secret-file secret   # on the other computer
   $ psql -h 127.0.0.1 -p 15432`;
 
 const COMMON = ['--json', '--server', '--config'];
@@ -54,7 +54,7 @@ type Finish = (code: ExitCode) => void;
 
 export const p2pCommand = (io: Io, finish: Finish): Command =>
   new Command('p2p')
-    .description('Connect two computers, directly where possible')
+    .description('Connect two computers, directly if possible')
     .addHelpText('after', EXAMPLES)
     .addCommand(publishCommand(io, finish))
     .addCommand(connectCommand(io, finish))
@@ -62,8 +62,8 @@ export const p2pCommand = (io: Io, finish: Finish): Command =>
 
 const publishCommand = (io: Io, finish: Finish): Command => {
   const command = new Command('publish')
-    .description('Offer a local service to clients that have the secret')
-    .argument('<name>', 'Name that they ask for')
+    .description('Publish a local service to clients with the same secret')
+    .argument('<name>', 'Name to publish under')
     .argument('<port>', 'Port or host:port of the local service', typedAddress);
   return addPage(addPeerFlags(command, 'p2p publish'), PUBLISH_PAGE).action(
     async (name: string, target: TypedTarget, flags: PeerFlags) => {
@@ -77,8 +77,8 @@ const publishCommand = (io: Io, finish: Finish): Command => {
 
 const connectCommand = (io: Io, finish: Finish): Command => {
   const command = new Command('connect')
-    .description('Reach what another client offers, at a port of this computer')
-    .argument('<name>', 'Name that it is published under');
+    .description("Make another client's service available on a local port")
+    .argument('<name>', 'Name the service is published under');
   return addPage(addPeerFlags(command, 'p2p connect'), CONNECT_PAGE).action(async (name: string, flags: PeerFlags) => {
     const entry = filledEntry('p2p', { p2p_connect: name, ...peerEntry('p2p connect', flags, io) });
     const { peers } = planOf([[name, entry]], io, flags.wait);
@@ -110,7 +110,7 @@ const runPeer = (
 
 const secretCommand = (io: Io, finish: Finish): Command =>
   new Command('secret')
-    .description('Print a new secret for both ends')
+    .description('Generate a secret for both ends')
     .addHelpText('after', '\nExamples:\n  $ tunnel p2p secret > secret')
     .action(() => {
       io.stdout.write(`${randomToken(32)}\n`);

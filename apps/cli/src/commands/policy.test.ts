@@ -58,7 +58,7 @@ describe('tunnel policy check', () => {
       /shop\.yml:6: `route` is for http tunnels/,
     ],
     ['a file that is not there', ['nowhere.yml'], /cannot read nowhere\.yml: no such file/],
-    ['no file', [], /which file\?/],
+    ['no file', [], /missing argument: file\./],
     ['a protocol that is none', ['shop.yml', '--proto', 'p2p'], /Use http, tcp, udp/],
   ])('refuses %s with exit code 2', async (_, args, says) => {
     const { code, out, err } = await type(['check', ...args]);

@@ -15,7 +15,7 @@ type Finish = (code: ExitCode) => void;
 
 export const policyCommand = (io: Io, finish: Finish): Command => {
   const policy = new Command('policy')
-    .description('Try the rules of a tunnel without a server')
+    .description('Check and test policy files offline')
     .addHelpText('after', '\nExamples:\n  $ tunnel policy check shop-policy.yml');
   for (const command of [checkPolicyCommand, testCommand, hashCommand]) policy.addCommand(command(io, finish));
   return policy;
@@ -24,7 +24,9 @@ export const policyCommand = (io: Io, finish: Finish): Command => {
 const names = (text: string): readonly string[] => text.split(',').map((name) => name.trim());
 
 const servicesOption = (): Option =>
-  new Option('--services <names>', 'What `route` may name, separated by commas').default([], 'none').argParser(names);
+  new Option('--services <names>', 'Services that `route` can name, separated by commas')
+    .default([], 'none')
+    .argParser(names);
 
 // ---- check ----
 
@@ -35,12 +37,10 @@ interface CheckFlags {
 
 const checkPolicyCommand = (io: Io, finish: Finish): Command =>
   new Command('check')
-    .description('Check a file of rules')
-    .argument('<file>', 'The file')
+    .description('Check a policy file for errors')
+    .argument('<file>', 'Policy file')
     .addOption(
-      new Option('--proto <protocol>', 'Protocol of the tunnel it is for')
-        .choices(['http', 'tcp', 'udp'])
-        .default('http'),
+      new Option('--proto <protocol>', 'Protocol of the tunnel').choices(['http', 'tcp', 'udp']).default('http'),
     )
     .addOption(servicesOption())
     .addHelpText('after', '\nExamples:\n  $ tunnel policy check shop-policy.yml --services api,admin')
@@ -90,7 +90,7 @@ const visitorAddress = (text: string): string => {
 const expected = (text: string): 'pass' | number => {
   if (text === 'pass') return text;
   const status = /^[1-5]\d\d$/.test(text) ? Number(text) : Number.NaN;
-  if (Number.isNaN(status)) throw new InvalidArgumentError('Use pass, or the status of an answer.');
+  if (Number.isNaN(status)) throw new InvalidArgumentError('Use pass or an HTTP status.');
   return status;
 };
 
@@ -100,25 +100,25 @@ Examples:
   $ tunnel policy test shop-policy.yml --request 'GET /' --user anna@example.com --expect pass
   $ tunnel policy test hooks.yml --request 'POST /hook' --body-file hook.json --expect 403
 
-Passwords, tokens and webhook signatures of the request are really checked. --user stands for a
-finished login or a valid JWT. Exit code 1: it did not come out as --expect says.`;
+Passwords, tokens and webhook signatures in the request are checked as on a server. --user simulates
+a visitor who has signed in or sent a valid JWT. The exit code is 1 if the result is not --expect.`;
 
 const testCommand = (io: Io, finish: Finish): Command =>
   new Command('test')
-    .description('Show what becomes of a request, rule by rule')
-    .argument('<file>', 'File with the rules')
+    .description('Show how a policy handles a request, rule by rule')
+    .argument('<file>', 'Policy file')
     .addOption(
-      new Option('--request <method path>', "The request, such as 'GET /admin'")
+      new Option('--request <method path>', "Method and path, such as 'GET /admin'")
         .argParser(askedRequest)
         .makeOptionMandatory(),
     )
-    .option('--header <name: value>', 'Header of the request (repeatable)', repeated)
-    .option('--address <ip>', 'Address of the visitor', visitorAddress, '192.0.2.1')
-    .option('--user <name>', 'Somebody who has logged in, or sends a valid JWT')
-    .option('--body-file <file>', 'File with the body of the request')
+    .option('--header <name: value>', 'Request header (repeatable)', repeated)
+    .option('--address <ip>', 'IP address of the visitor', visitorAddress, '192.0.2.1')
+    .option('--user <name>', 'Visitor who has signed in or sent a valid JWT')
+    .option('--body-file <file>', 'File with the request body')
     .addOption(servicesOption())
-    .option('--expect <pass|status>', 'Exit with 1 unless it comes out so', expected)
-    .option('--json', 'Print the outcome as JSON')
+    .option('--expect <pass|status>', 'Expected result; exit with 1 if it differs', expected)
+    .option('--json', 'Print the result as JSON')
     .addHelpText('after', TEST_EXAMPLES)
     .action(async (file: string, flags: TestFlags) => {
       const verdict = await testPolicy(
@@ -191,7 +191,7 @@ Examples:
 
 const hashCommand = (io: Io, finish: Finish): Command =>
   new Command('hash')
-    .description('Hash a password for `users`')
+    .description('Hash a password for `users` in a policy')
     .addHelpText('after', HASH_EXAMPLES)
     .action(async () => {
       const password = io.stdin.isTTY === true ? await typedPassword(io) : await pipedPassword(io);
@@ -211,7 +211,7 @@ const pipedPassword = async (io: Io): Promise<string> => {
   for await (const part of io.stdin) {
     parts.push(Buffer.from(part));
     bytes += Buffer.byteLength(part);
-    if (bytes > PASSWORD_MAX_BYTES) throw misuse(`a password has at most ${PASSWORD_MAX_BYTES} bytes.`);
+    if (bytes > PASSWORD_MAX_BYTES) throw misuse(`the password is longer than ${PASSWORD_MAX_BYTES} bytes.`);
   }
   return textOf(Buffer.concat(parts)).replace(/\r?\n$/, '');
 };

@@ -58,8 +58,8 @@ const KINDS: Readonly<Record<KindName, TunnelKind>> = {
     },
   },
   files: {
-    description: 'Publish a folder',
-    argument: ['<dir>', 'The folder', (text) => text],
+    description: 'Publish a folder as a website',
+    argument: ['<dir>', 'Folder to publish', (text) => text],
     runFlags: HTTP_RUN_FLAGS,
     page: {
       common: HTTP_COMMON,
@@ -68,11 +68,11 @@ const KINDS: Readonly<Record<KindName, TunnelKind>> = {
         'tunnel files ./dist --domain docs.example.com',
         'tunnel files ~/share --listing',
       ],
-      note: 'Dotfiles and links that lead out of the folder are not served.',
+      note: 'Dotfiles and symbolic links to files outside the folder are not served.',
     },
   },
   tcp: {
-    description: 'Publish a local TCP service: SSH, a database',
+    description: 'Publish a local TCP service, such as SSH or a database',
     argument: ['<port>', 'Port, host:port or unix:PATH of the local service', typedAddressOrSocket],
     runFlags: [addNewNameFlag, addComfortFlags],
     page: {
@@ -87,7 +87,7 @@ const KINDS: Readonly<Record<KindName, TunnelKind>> = {
     },
   },
   tls: {
-    description: 'Publish a local service that speaks TLS itself: the edge cannot read it',
+    description: 'Publish a local TLS service, encrypted end to end',
     argument: ['<port>', 'Port, host:port or unix:PATH of the local service', typedAddressOrSocket],
     runFlags: [addComfortFlags],
     page: {
@@ -98,11 +98,11 @@ const KINDS: Readonly<Record<KindName, TunnelKind>> = {
         'tunnel tls db.internal:5432 --subdomain db --allow-cidr 203.0.113.0/24',
         'tunnel tls 8443 --group shop --group-key-file shop-key --health tcp',
       ],
-      note: "Visitors come to the edge's https port and see the certificate of the local service.",
+      note: "Visitors connect to the edge's https port and see the local service's own certificate. The edge\ncannot decrypt the traffic.",
     },
   },
   udp: {
-    description: 'Publish a local UDP service: DNS, a game, WireGuard',
+    description: 'Publish a local UDP service, such as DNS, a game or WireGuard',
     argument: ['<port>', 'Port or host:port of the local service', typedAddress],
     runFlags: [addNewNameFlag],
     page: {

@@ -20,8 +20,10 @@ Examples:
 const LOOK_EVERY_MS = 200;
 
 export const readyCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addClientFlag(new Command('ready').description('Exit 0 when the client is connected and its tunnels are open'))
-    .addOption(new Option('--timeout <seconds>', 'How long to wait').default(0).argParser(wholeNumber(0, 86_400)))
+  addClientFlag(new Command('ready').description('Check that a client is connected and its tunnels are open'))
+    .addOption(
+      new Option('--timeout <seconds>', 'Seconds to wait until ready').default(0).argParser(wholeNumber(0, 86_400)),
+    )
     .addHelpText('after', EXAMPLES)
     .action(async (flags: ReadyFlags) => {
       const reason = await waitUntilReady(flags, io);
@@ -46,7 +48,7 @@ const whyNotReady = async (flags: ReadyFlags, io: Io): Promise<string | null> =>
     const client = await chooseClient(flags, io);
     const { json } = await client.ask({ path: '/ready' });
     const answer = json as { readonly ready: boolean; readonly reason?: string };
-    return answer.ready ? null : (answer.reason ?? 'it does not say why');
+    return answer.ready ? null : (answer.reason ?? 'the client gave no reason');
   } catch (error) {
     if (error instanceof Fault && ABSENT.has(error.code)) return error.message;
     throw error;

@@ -12,7 +12,7 @@ interface ReplayFlags extends AccountFlags {
 }
 
 const EXAMPLES = `
-The ids are in \`tunnel requests\`, the inspector and the dashboard.
+Request ids are shown by \`tunnel requests\`, the inspector and the dashboard.
 
 Examples:
   $ tunnel requests web
@@ -21,7 +21,7 @@ Examples:
 export const replayCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addAccountFlags(
     new Command('replay')
-      .description('Send a captured request again')
+      .description('Send a captured request to the local service again')
       .argument('<id>', 'Id of the request')
       .optionsGroup(FLAG_GROUPS.output)
       .option('--json', 'Print the new request as JSON'),
@@ -30,7 +30,7 @@ export const replayCommand = (io: Io, finish: (code: ExitCode) => void): Command
     .action(async (id: string, { json, ...flags }: ReplayFlags) => {
       const request = await replayAnywhere(openAccountTunnels(flags, io), id);
       const { status, duration_ms: ms } = request;
-      const outcome = `${status ?? 'no answer'}${ms === null ? '' : ` in ${durationText(ms)}`}`;
+      const outcome = `${status ?? 'no response'}${ms === null ? '' : ` in ${durationText(ms)}`}`;
       const text = json === true ? JSON.stringify(request) : `Replayed: ${outcome}. New id: ${oneLine(request.id)}`;
       io.stdout.write(`${text}\n`);
       finish(EXIT.endedAsAsked);

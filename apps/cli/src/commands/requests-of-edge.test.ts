@@ -79,7 +79,7 @@ it('lists, shows and replays what belongs to the key, and nothing of others', as
   await eventually(() => expect(running.io.events()).toContainEqual(expect.objectContaining({ replay_of: id })));
   expect((await ask(['requests', 'shop', '--json'])).out.split('\n')).toHaveLength(3);
 
-  expect((await ask(['list'], 'bob')).out).toContain('No live tunnels.');
+  expect((await ask(['list'], 'bob')).out).toContain('No open tunnels.');
   expect((await ask(['requests', 'web'], 'bob')).code).toBe(2);
   expect((await ask(['replay', String(id)], 'bob')).code).toBe(2);
   expect(visits).toHaveLength(2);

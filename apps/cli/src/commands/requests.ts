@@ -29,10 +29,10 @@ interface RequestListFlags extends AccountFlags {
 }
 
 const EXAMPLES = `
-<tunnel> is an id, a name, a label or a URL of \`tunnel list\`.
+<tunnel> is an id, name, label or URL from \`tunnel list\`.
 
-The time of a request is the whole time at the edge, from the visitor's first bytes to the last ones
-of the answer; \`tunnel logs\` shows how long your service took.
+Times are measured at the edge, from the first byte of the request to the last byte of the response.
+\`tunnel logs\` shows the time your service took.
 
 Examples:
   $ tunnel requests web
@@ -42,15 +42,15 @@ Examples:
 export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addAccountFlags(
     new Command('requests')
-      .description('Show the captured requests of a live tunnel, oldest first')
+      .description('Show captured requests of an open tunnel, oldest first')
       .argument('<tunnel>', 'Id, name, label or URL of the tunnel')
       .optionsGroup(FLAG_GROUPS.output)
       .addOption(
-        new Option('-n, --lines <n>', `How many of the last requests, up to the ${CAPTURES_KEPT_MAX} that are kept`)
+        new Option('-n, --lines <n>', `Number of recent requests to show, up to ${CAPTURES_KEPT_MAX}`)
           .default(20)
           .argParser(wholeNumber(0, CAPTURES_KEPT_MAX)),
       )
-      .option('-f, --follow', 'Follow until Ctrl-C')
+      .option('-f, --follow', 'Keep printing new requests until Ctrl-C')
       .option('--json', 'Print one JSON object per line'),
   )
     .addHelpText('after', EXAMPLES)
@@ -64,7 +64,7 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
       }
       const { tunnel_id: id, protocol } = choice.tunnel;
       if (protocol !== 'http') {
-        throw misuse(`'${wanted}' is a ${protocol} tunnel: only http tunnels have requests.`);
+        throw misuse(`'${wanted}' is a ${protocol} tunnel: only http tunnels capture requests.`);
       }
       const columns = new CapturedLines();
       const print = (requests: readonly CapturedRequest[]): void => {
@@ -81,11 +81,11 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
       finish(EXIT.endedAsAsked);
     });
 
-const TOO_MANY = 'tunnel: note: more requests came than the edge keeps; some are not shown.';
+const TOO_MANY = 'tunnel: note: some requests are not shown, because the edge keeps only the latest.';
 
 /** With --no-capture requests pass, and none is kept. */
 const nothingText = ({ request_count: count }: LiveTunnel): string =>
-  count === 0 ? 'No requests yet' : 'This tunnel keeps no requests.';
+  count === 0 ? 'No requests yet' : 'Capture is off for this tunnel.';
 
 /** Ends when it is told to, or for a reason that waiting cannot heal. */
 const followRequests = async (source: AccountTunnels, id: string, shown: ShownRequests, io: Io): Promise<void> => {
@@ -104,7 +104,7 @@ const followRequests = async (source: AccountTunnels, id: string, shown: ShownRe
     } catch (error) {
       const fault = Fault.from(error);
       if (!fault.retryable || (fault.code === 'INTERNAL' && fault.cause !== undefined)) throw error;
-      if (!isLost && !stop.aborted) io.stderr.write(`${problemLines(fault)[0]}; trying again\n`);
+      if (!isLost && !stop.aborted) io.stderr.write(`${problemLines(fault)[0]}; retrying\n`);
       isLost = true;
     }
     await pause(CLI_LIMITS.REQUESTS_LOOK_EVERY_MS, stop, io);

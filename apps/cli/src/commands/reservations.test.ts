@@ -48,12 +48,12 @@ describe('reserve', () => {
   });
 
   it.each([
-    [[], 'which name? For a port: --tcp or --udp.'],
+    [[], 'give a name to reserve, or --tcp or --udp for a port.'],
     [['shop', '--tcp'], 'reserve one at a time: a name, --tcp or --udp.'],
     [['--tcp', '20042', '--udp', '20042'], 'reserve one at a time: a name, --tcp or --udp.'],
     [['--tcp', 'shop'], "invalid --tcp 'shop'. Use 1-65535."],
     [['tcp/20042'], "'tcp/20042' is a port. Use --tcp 20042."],
-    [['shop', '--region', 'fra'], '--region is for ports: a name is yours in every region.'],
+    [['shop', '--region', 'fra'], '--region is only for ports: names are reserved in every region.'],
   ])('refuses %j in words, and asks nobody', async (args, words) => {
     const { code, io } = await tunnel(['reserve', ...args]);
     expect([code, io.err(), platform.asks]).toEqual([2, expect.stringContaining(`tunnel: ${words}`), []]);
@@ -61,8 +61,8 @@ describe('reserve', () => {
 
   it.each([
     [409, 'TUNNEL_SUBDOMAIN_IN_USE', "subdomain 'shop' is already in use", 'Choose another name.'],
-    [409, 'TUNNEL_PORT_IN_USE', 'port 20042 is already in use', 'Choose another port, or leave it out'],
-    [403, 'RESERVATION_LIMIT', 'reservation limit of 3 reached', 'Release one that you no longer use'],
+    [409, 'TUNNEL_PORT_IN_USE', 'port 20042 is already in use', 'Choose another port, or leave out'],
+    [403, 'RESERVATION_LIMIT', 'reservation limit of 3 reached', 'Release an unused name or port'],
     [400, 'TUNNEL_SUBDOMAIN_INVALID', "subdomain 'www' is not valid: it is reserved", 'Use 1 to 63 lowercase letters'],
     [403, 'TUNNEL_CUSTOM_SUBDOMAIN', 'the plan `free` does not include custom subdomains', 'switch to a plan'],
   ])('%i %s: the words of the platform, what to do next, and exit 2', async (status, code, error, next) => {
@@ -85,7 +85,7 @@ describe('reserve', () => {
     await tunnel(['logout']);
     for (const args of [['reserve', 'shop'], ['reservations'], ['release', 'shop', '--yes']]) {
       const { code, io } = await tunnel(args);
-      expect([code, io.err()]).toEqual([3, expect.stringContaining('not logged in.')]);
+      expect([code, io.err()]).toEqual([3, expect.stringContaining('not signed in.')]);
     }
   });
 });
@@ -106,7 +106,7 @@ describe('reservations', () => {
       expect.stringMatching(/^b \[2Jg +held +http.* never used +yours until 2030-0/),
       expect.stringMatching(/^udp\/20042 +released .*yours until 2030-0.* {2}fra$/),
       '2 of 3 reserved',
-      '  Keep one for good: tunnel reserve b [2Jg',
+      '  To reserve permanently: tunnel reserve b [2Jg',
       '',
     ]);
   });
@@ -123,14 +123,14 @@ describe('reservations', () => {
     platform.reservations = [{ ...RESERVATION }, held, { ...held, id: 'res-6', label: 'calm-fox' }];
     expect((await tunnel(['reservations'])).io.out().split('\n')).toEqual([
       expect.stringMatching(/^shop +reserved /),
-      '2 names that the edge chose (--all lists them)',
+      '2 random names not shown (use --all)',
       '1 of 3 reserved',
       '',
     ]);
     expect((await tunnel(['reservations', '--all'])).io.out()).toMatch(/^shop .*\nbrisk-otter .*\ncalm-fox .*\n1 of 3/);
     platform.reservations = [held];
     expect((await tunnel(['reservations'])).io.out()).toBe(
-      'no reservations\n1 name that the edge chose (--all lists it)\n  Make one: tunnel reserve shop\n',
+      'no reservations\n1 random name not shown (use --all)\n  Reserve a name: tunnel reserve shop\n',
     );
   });
 
@@ -142,7 +142,7 @@ describe('reservations', () => {
   });
 
   it('says what to do when there is none', async () => {
-    expect((await tunnel(['reservations'])).io.out()).toBe('no reservations\n  Make one: tunnel reserve shop\n');
+    expect((await tunnel(['reservations'])).io.out()).toBe('no reservations\n  Reserve a name: tunnel reserve shop\n');
   });
 
   it('refuses an answer of another form', async () => {
@@ -174,7 +174,7 @@ describe('release', () => {
     const { code, io } = await tunnel(['release', 'shop']);
     expect([code, io.err(), states()]).toEqual([
       2,
-      'tunnel: this needs a terminal. Add --yes to confirm.\n',
+      'tunnel: this command needs a terminal. Add --yes to confirm.\n',
       ['reserved', 'reserved'],
     ]);
     expect((await tunnel(['release', 'shop', '--yes'])).code).toBe(0);
@@ -187,7 +187,9 @@ describe('release', () => {
       { ...PORT, label: 'gone' },
     ];
     const out = async (name: string): Promise<string> => (await tunnel(['release', name, '--yes'])).io.out();
-    expect(await out('shop')).toBe('Released shop. It stays yours until its open tunnels end, and 7 days after.\n');
+    expect(await out('shop')).toBe(
+      'Released shop. The name stays yours until its open tunnels close, and 7 days after.\n',
+    );
     expect(await out('tcp/gone')).toBe('Released tcp/gone.\n');
   });
 
@@ -203,10 +205,10 @@ describe('release', () => {
     [['shpo'], "you have no reservation 'shpo'. Did you mean shop?"],
     [['20042'], "you have no reservation '20042'. Did you mean tcp/20042?"],
     [['udp/20042'], "you have no reservation 'udp/20042'. Did you mean tcp/20042?"],
-    [['tcp/20043'], "you have no reservation 'tcp/20043'. List yours: `tunnel reservations`."],
-    [['elsewhere'], "you have no reservation 'elsewhere'. List yours: `tunnel reservations`."],
+    [['tcp/20043'], "you have no reservation 'tcp/20043'. List your reservations: `tunnel reservations`."],
+    [['elsewhere'], "you have no reservation 'elsewhere'. List your reservations: `tunnel reservations`."],
     [['tcp/20042', '--region', 'nyc'], "you do not have tcp/20042 in the region 'nyc'. Use --region fra."],
-    [['shop', '--region', 'nyc'], "you do not have shop in the region 'nyc'. A name is yours in every region"],
+    [['shop', '--region', 'nyc'], "you do not have shop in the region 'nyc'. Names are reserved in every region"],
   ])('%j: says what there is', async (args, words) => {
     const { code, io } = await tunnel(['release', ...args, '--yes']);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(`tunnel: ${words}`)]);

@@ -28,15 +28,15 @@ Examples:
   $ tunnel reserve --tcp
   $ tunnel reserve --udp 20153 --region fra
 
-A reserved name or port is yours until you release it, also while no tunnel is open.`;
+A reserved name or port stays yours until you release it, even while no tunnel is open.`;
 
 export const reserveCommand = (io: Io, finish: Finish): Command =>
   new Command('reserve')
-    .description('Keep a name or a port for good')
-    .argument('[name]', 'Subdomain to keep')
-    .option('--tcp [port]', 'Keep this TCP port, or a free one', portNumber)
-    .option('--udp [port]', 'Keep this UDP port, or a free one', portNumber)
-    .option('--region <id>', 'Region of the port, where there are several')
+    .description('Reserve a name or port permanently')
+    .argument('[name]', 'Subdomain to reserve')
+    .option('--tcp [port]', 'Reserve this TCP port, or any free port', portNumber)
+    .option('--udp [port]', 'Reserve this UDP port, or any free port', portNumber)
+    .option('--region <id>', 'Region of the port, if there are several')
     .option('--json', 'Print the reservation as JSON')
     .option(...PROXY_FLAG)
     .addHelpText('after', RESERVE_EXAMPLES)
@@ -56,7 +56,7 @@ const wantedOf = (name: string | undefined, { tcp, udp, region }: ReserveFlags):
   if (name !== undefined) return wantedName(name, region);
   const kind = tcp === undefined ? 'udp' : 'tcp';
   const port = tcp ?? udp;
-  if (port === undefined) throw misuse('which name? For a port: --tcp or --udp.');
+  if (port === undefined) throw misuse('give a name to reserve, or --tcp or --udp for a port.');
   const label = port === true ? {} : { label: String(port) };
   return { kind, ...label, ...(region === undefined ? {} : { region_id: region }) };
 };
@@ -64,7 +64,7 @@ const wantedOf = (name: string | undefined, { tcp, udp, region }: ReserveFlags):
 const wantedName = (name: string, region: string | undefined): NewReservation => {
   const [, kind, port] = PORT_NAME.exec(name) ?? [];
   if (kind !== undefined) throw misuse(`'${name}' is a port. Use --${kind} ${port}.`);
-  if (region !== undefined) throw misuse('--region is for ports: a name is yours in every region.');
+  if (region !== undefined) throw misuse('--region is only for ports: names are reserved in every region.');
   return { kind: 'subdomain', label: name };
 };
 
@@ -85,14 +85,14 @@ const flagWords = (text: string): string =>
 
 const IN_USE: Readonly<Record<string, string>> = {
   TUNNEL_SUBDOMAIN_IN_USE: 'Choose another name.',
-  TUNNEL_PORT_IN_USE: 'Choose another port, or leave it out to get a free one.',
+  TUNNEL_PORT_IN_USE: 'Choose another port, or leave out the number to get a free port.',
 };
 
 export const reservationsCommand = (io: Io, finish: Finish): Command =>
   new Command('reservations')
-    .description('List the names and ports that are yours')
+    .description('List your reserved and held names and ports')
     .option(...PROXY_FLAG)
-    .option('--all', 'List names that the edge chose, too')
+    .option('--all', 'Include random names assigned by the edge')
     .option('--json', 'Print the list as JSON')
     .addHelpText('after', LIST_EXAMPLES)
     .action(async ({ json, all, ...flags }: { json?: boolean; all?: boolean; proxy?: string }) => {
@@ -112,9 +112,12 @@ Examples:
   $ tunnel reservations
   $ tunnel reservations --json
 
-reserved: yours until you release it. held: yours by use, until 30 days after its last tunnel; a
-name that the edge chose, for a tunnel without --subdomain, until 24 hours after it. released: given
-up; for 7 days you can still take it back with \`tunnel reserve\`. A server can set other times.`;
+States:
+  reserved   Yours until you release it
+  held       Used by your tunnels: yours for 30 days after the last tunnel closed, or 24 hours for
+             a random name
+  released   For 7 days, only you can take it back, with \`tunnel reserve\`
+These are the default times; the operator of the server can change them.`;
 
 interface ReleaseFlags {
   readonly region?: string;
@@ -127,16 +130,16 @@ Examples:
   $ tunnel release shop
   $ tunnel release tcp/20042 --yes
 
-Open tunnels go on; what they use is released when they end. You can take it back with
-\`tunnel reserve\` for 7 days, unless the server sets another time. After that anybody can have it,
-and whatever is still sent there.`;
+A name or port in use is released when its tunnels close. For 7 days (by default), you can take it
+back with \`tunnel reserve\`. After that, any account can use the name or port, and receives the
+traffic that is still sent to it.`;
 
 export const releaseCommand = (io: Io, finish: Finish): Command =>
   new Command('release')
-    .description('Give up a name or a port')
+    .description('Release a reserved or held name or port')
     .argument('<name>', 'Name, tcp/PORT or udp/PORT (see `tunnel reservations`)')
-    .option('--region <id>', 'Region of the port, where you have it in several')
-    .option('--yes', 'Do not ask')
+    .option('--region <id>', 'Region of the port, if you have it in several')
+    .option('--yes', 'Skip the confirmation')
     .option(...PROXY_FLAG)
     .addHelpText('after', RELEASE_EXAMPLES)
     .action(async (name: string, { region, yes, ...flags }: ReleaseFlags) => {
@@ -159,7 +162,7 @@ export const releaseCommand = (io: Io, finish: Finish): Command =>
 
 const confirm = async (found: Reservation, io: Io): Promise<boolean> => {
   const name = oneLine(nameOf(found));
-  io.stderr.write(`Release ${addressOf(found)}? After a few days anybody can have it.\n`);
+  io.stderr.write(`Release ${addressOf(found)}? After a few days, any account can use it.\n`);
   const answer = await withPrompt(io, ADD_YES, (prompt) => prompt.ask(`Type ${name} to confirm: `));
   return answer.trim().toLowerCase() === nameOf(found);
 };
@@ -182,7 +185,9 @@ const unknown = (
 ): Fault => {
   if (elsewhere.length > 0 && region !== undefined) {
     const isName = elsewhere[0]?.kind === 'subdomain';
-    const instead = isName ? 'A name is yours in every region: leave --region out.' : `Use ${regionFlags(elsewhere)}.`;
+    const instead = isName
+      ? 'Names are reserved in every region: leave out --region.'
+      : `Use ${regionFlags(elsewhere)}.`;
     return misuse(`you do not have ${wanted} in the region '${region}'. ${instead}`);
   }
   // A number that is nearly another's is no slip of typing: only the same port is meant, or a name that is alike.
@@ -190,7 +195,7 @@ const unknown = (
   const port = list.find(({ kind, label }) => kind !== 'subdomain' && label === number);
   const names = list.filter(({ kind }) => kind === 'subdomain').map(nameOf);
   const near = port === undefined ? nearestWord(wanted, names) : nameOf(port);
-  const next = near === undefined ? 'List yours: `tunnel reservations`.' : `Did you mean ${near}?`;
+  const next = near === undefined ? 'List your reservations: `tunnel reservations`.' : `Did you mean ${near}?`;
   return misuse(`you have no reservation '${wanted}'. ${next}`);
 };
 

@@ -18,15 +18,17 @@ Examples:
 export const serviceCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('service')
     .description('Run `tunnel start` as a systemd service')
-    .addArgument(new Argument('<action>', 'What to do').choices(ACTIONS))
-    .option('--system', 'System service, as root (default: of this user)')
-    .option('--name <name>', 'One of several: tunnel-<name>.service', serviceName)
+    .addArgument(new Argument('<action>', 'Action').choices(ACTIONS))
+    .option('--system', 'Use a system service, as root (default: a user service)')
+    .option('--name <name>', 'Name the unit tunnel-<name>.service, to run several', serviceName)
     .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)')
-    .option('--print', 'Print the unit and change nothing')
+    .option('--print', 'Print the unit file without installing')
     .addOption(
-      new Option('-n, --lines <count>', 'logs: How many lines').default(100).argParser(wholeNumber(0, 1_000_000)),
+      new Option('-n, --lines <count>', 'logs: Number of lines to show')
+        .default(100)
+        .argParser(wholeNumber(0, 1_000_000)),
     )
-    .option('-f, --follow', 'logs: Follow until Ctrl-C')
+    .option('-f, --follow', 'logs: Keep printing new lines until Ctrl-C')
     .addHelpText('after', EXAMPLES)
     .action(async (action: ServiceAction, flags: ServiceFlags) => {
       const { runService } = await import('../service/service.ts');

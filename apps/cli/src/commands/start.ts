@@ -33,7 +33,7 @@ type StartFlags = ConnectionFlags & RequestFlags & ComfortFlags & { readonly wat
 const PAGE: Page = {
   common: ['--watch', '--open', '--json', '--server', '--config'],
   examples: ['tunnel start db cache --config ./tunnel.yml --json', 'tunnel start --watch'],
-  note: `SIGHUP and \`tunnel reload\` read the file again: tunnels that did not change stay open.`,
+  note: `SIGHUP and \`tunnel reload\` reload the file. Unchanged tunnels stay open.`,
 };
 
 export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
@@ -43,10 +43,10 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
         addOpenFlag(
           addRequestFlags(
             new Command('start')
-              .description('Open the tunnels of config.yml')
-              .argument('[name...]', 'Which ones (default: all)')
+              .description('Open the tunnels in config.yml')
+              .argument('[name...]', 'Tunnels to open (default: all)')
               .option('--watch', 'Reload when the file changes')
-              .option('--new-name', 'Get new random names and ports, not the last ones'),
+              .option('--new-name', 'Use new random names and ports'),
           ),
         ),
       ),
@@ -83,7 +83,9 @@ const reloading = (
       // The outputs report the result of the reload.
       onChange: () => void running?.reload?.().catch(() => {}),
       onTrouble: ({ code, message }) =>
-        io.stderr.write(`tunnel: cannot watch ${file}: ${code ?? message}\n  Reload it with \`tunnel reload\`.\n`),
+        io.stderr.write(
+          `tunnel: cannot watch ${file}: ${code ?? message}\n  Reload the file with \`tunnel reload\`.\n`,
+        ),
     });
   const watched = new WatchedFiles(config, watchOf);
   const filesIn = (values: ClientConfig): string[] => policyFilesOf(chosenOf(values, names));
@@ -142,13 +144,13 @@ const chooseTunnels = ({ path, values }: LoadedConfig, names: readonly string[],
   return chosen.map((name) => {
     const entry = Object.hasOwn(values.tunnels, name) ? values.tunnels[name] : undefined;
     if (entry !== undefined) return [name, entry];
-    throw misuse(`no tunnel '${name}' in ${shown}. It has ${known.join(', ')}.`);
+    throw misuse(`no tunnel '${name}' in ${shown}. Available: ${known.join(', ')}.`);
   });
 };
 
 export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('check')
-    .description('Check config.yml without connecting')
+    .description('Check config.yml for errors')
     .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)')
     .addHelpText('after', '\nExamples:\n  $ tunnel check --config ./tunnel.yml')
     .action((flags: { config?: string }) => {

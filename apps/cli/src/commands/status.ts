@@ -24,8 +24,8 @@ const WATCH_EVERY_MS = 1000;
 
 export const statusCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('status')
-    .description('Show running clients and their tunnels on this computer')
-    .option('--json', 'Print JSON; with --watch one line per change')
+    .description('Show the clients running on this computer')
+    .option('--json', 'Print JSON (with --watch, one line per change)')
     .option('--watch', 'Refresh until Ctrl-C')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: StatusFlags) => {
@@ -63,7 +63,7 @@ export const isAlone = (args: readonly string[], io: Io): boolean => args.length
 const nextOf = (io: Io): string => {
   const config = loadConfig(undefined, io);
   const isEmpty = Object.keys(config?.values.tunnels ?? {}).length === 0;
-  return isEmpty ? 'Publish a local port: tunnel http 3000' : 'Open the tunnels of config.yml: tunnel start';
+  return isEmpty ? 'Publish a local port: tunnel http 3000' : 'Open the tunnels in config.yml: tunnel start';
 };
 
 /** What whoever types `tunnel` alone may want next. */
@@ -73,7 +73,7 @@ export const showNextStep = async (io: Io): Promise<ExitCode> => {
   if (clients.length > 0) await showStatus({}, io);
   else if (existsSync(config)) io.stdout.write(`${NO_CLIENT}\n  ${nextOf(io)}\n`);
   else {
-    io.stdout.write('  Log in: tunnel login\n  Publish a local port: tunnel http 3000\n');
+    io.stdout.write('  Sign in: tunnel login\n  Publish a local port: tunnel http 3000\n');
   }
   io.stdout.write('  All commands: tunnel --help\n');
   return EXIT.endedAsAsked;

@@ -76,7 +76,7 @@ describe('tunnel tls', () => {
   it.each([
     [[], 'a tls tunnel needs --subdomain or --domain'],
     [['--subdomain', 'a', '--domain', 'a.example.net'], 'use --domain or --subdomain, not both.'],
-    [['--subdomain', 'a', '--health', 'http:/'], 'the health check of a tls tunnel is `--health tcp`.'],
+    [['--subdomain', 'a', '--health', 'http:/'], 'tls tunnels support only `--health tcp`.'],
     [['--subdomain', 'a', '--remote-port', '1'], "unknown option '--remote-port'"],
   ])('with %j is a mistake: exit 2', async (typed, words) => {
     const { io, code } = start(['tls', '8443', ...typed, ...flags]);
@@ -89,7 +89,7 @@ describe('tunnel tls', () => {
     const { io, code } = start(['tls', '8443', '--domain', 'db.example.net', ...token]);
     expect(await code).toBe(4);
     expect(io.err()).toContain("domain 'db.example.net' is not verified for this account");
-    expect(io.err()).toContain('  Prove that it is yours: `tunnel domains add db.example.net`.\n');
+    expect(io.err()).toContain('  Verify the domain first: `tunnel domains add db.example.net`.\n');
   });
 });
 

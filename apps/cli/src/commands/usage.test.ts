@@ -33,7 +33,7 @@ it('draws with colours on a terminal, unless NO_COLOR is set', async () => {
   const plain = await usage([], { isTTY: true, env: { NO_COLOR: '1' } });
   expect(coloured.io.out()).toContain('\u001b[');
   expect(plain.io.out()).not.toContain('\u001b[');
-  expect(plain.io.out()).toContain('requests a day, last day\n  31 │███');
+  expect(plain.io.out()).toContain('requests per day, last day\n  31 │███');
 });
 
 it('--json prints everything as one object', async () => {

@@ -18,14 +18,14 @@ const LAST_TUNNELS = 10;
 
 export const usageCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('usage')
-    .description('Show what the account has used')
+    .description("Show the account's usage")
     .addOption(
-      new Option('--days <count>', `Days to show, ${CHART_DAYS.min}-${CHART_DAYS.max}`)
+      new Option('--days <count>', `Number of days to show, ${CHART_DAYS.min}-${CHART_DAYS.max}`)
         .default(CHART_DAYS.default)
         .argParser(wholeNumber(CHART_DAYS.min, CHART_DAYS.max)),
     )
     .option(...PROXY_FLAG)
-    .option('--json', 'Print one JSON object')
+    .option('--json', 'Print the usage as JSON')
     .addHelpText('after', '\nExamples:\n  $ tunnel usage --days 7')
     .action(async ({ days, json, ...flags }: UsageFlags) => {
       const [summary, chart, tunnels] = await PlatformLogin.open(io, flags).call((client) =>

@@ -21,7 +21,7 @@ const SYNTAX: ShellSyntax = {
   values: (pattern, values) => `    ${pattern}) ${replyOf(values)}; return ;;`,
 };
 
-const UNQUOTING = `# As it is typed, quotes and backslashes included: without them.
+const UNQUOTING = `# Removes the quotes and backslashes of a typed word.
 _tunnel_plain() {
   case $1 in
     \\"*\\" | "'"*"'") config=\${1:1:\${#1}-2} ;;
@@ -32,7 +32,7 @@ _tunnel_plain() {
 
 export const bashScript = (all: readonly CommandWords[]): string => {
   const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
-  return `# Completion of tunnel for bash. Now: source <(tunnel completion bash); for good: that line in ~/.bashrc.
+  return `# bash completion for tunnel. To use it now: source <(tunnel completion bash). To keep it, add the same line to ~/.bashrc.
 _tunnel_ask() { "\${COMP_WORDS[0]/#\\~/$HOME}" __complete "$@" 2>/dev/null; }
 
 _tunnel_reply() {
@@ -50,7 +50,7 @@ _tunnel() {
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
-    # --flag=value comes as three words.
+    # bash splits --flag=value into three words.
     [[ $word == = ]] && continue
     if [[ -n $flag ]]; then
       [[ $flag == --config ]] && _tunnel_plain "$word"

@@ -27,7 +27,7 @@ const SYNTAX: ShellSyntax = {
 
 export const fishScript = (all: readonly CommandWords[]): string => {
   const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
-  return `# Completion of tunnel for fish. Now: tunnel completion fish | source; for good: > ~/.config/fish/completions/tunnel.fish
+  return `# fish completion for tunnel. To use it now: tunnel completion fish | source. To keep it: tunnel completion fish > ~/.config/fish/completions/tunnel.fish
 function __tunnel_values --argument-names at flag cur config program
     switch "$at|$flag"
 ${values}

@@ -28,7 +28,7 @@ const SYNTAX: ShellSyntax = {
 export const zshScript = (all: readonly CommandWords[]): string => {
   const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
   return `#compdef tunnel
-# Completion of tunnel for zsh. Now: source <(tunnel completion zsh), after compinit; for good: as _tunnel in a folder of $fpath.
+# zsh completion for tunnel. To use it now: source <(tunnel completion zsh), after compinit. To keep it, save it as _tunnel in a folder of $fpath.
 _tunnel_ask() { "\${(Q)words[1]/#\\~/$HOME}" __complete "$@" 2>/dev/null }
 
 _tunnel() {
@@ -73,7 +73,7 @@ ${commands}
   esac
 }
 
-# Read from a file of $fpath this is the completion itself; read by source it has to be made known.
+# From a file in $fpath, this script is the completion function itself. After \`source\`, compdef registers the function.
 if [[ $funcstack[1] == _tunnel ]]; then _tunnel "$@"; else compdef _tunnel tunnel; fi
 `;
 };

@@ -89,9 +89,9 @@ describe('the tunnel of a command line', () => {
   it.each<[KindName, string[], string]>([
     ['http', ['1', '--subdomain', 'a', '--domain', 'a.example.com'], 'use --domain or --subdomain, not both.'],
     ['http', ['http://a', '--https'], 'use an https:// URL, or leave out --https.'],
-    ['tcp', ['a:1', '--local-host', 'b'], 'which host, a or b? Leave out --local-host.'],
+    ['tcp', ['a:1', '--local-host', 'b'], 'two local hosts given, a and b. Leave out --local-host.'],
     ['tls', ['1'], 'a tls tunnel needs --subdomain or --domain'],
-    ['tls', ['1', '--subdomain', 'a', '--health', 'http:/'], 'the health check of a tls tunnel is `--health tcp`.'],
+    ['tls', ['1', '--subdomain', 'a', '--health', 'http:/'], 'tls tunnels support only `--health tcp`.'],
     ['tcp', ['1', '--group', 'g'], '--group needs --group-key-file or --group-key-env.'],
     ['tcp', ['1', '--group-key-env', 'KEY'], 'a group key needs --group.'],
     ['tcp', ['1', '--group', 'g', '--group-key-env', 'KEY', '--group-key-file', 'key'], 'not both.'],
@@ -101,7 +101,7 @@ describe('the tunnel of a command line', () => {
     ['tcp', ['1', '--health-timeout', '5'], '--health-timeout needs --health.'],
     ['tcp', ['1', '--health-max-failed', '5'], '--health-max-failed needs --health.'],
     ['tcp', ['1', '--health', 'tcp', '--health-any-status'], '--health-any-status needs --health http:/path.'],
-    ['files', ['none'], 'there is no folder'],
+    ['files', ['none'], 'does not exist'],
     ['files', ['key'], 'is not a folder.'],
   ])('%s %j is refused in the words of the command line', (kind, args, words) => {
     expect(() => described(kind, ...args)).toThrow(words);

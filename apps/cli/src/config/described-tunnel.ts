@@ -83,7 +83,7 @@ const protoOf = (kind: KindName, target: Target, { https = false }: TunnelFlags)
 const folderOf = (given: string, io: TunnelIo): string => {
   const dir = pathFrom(io.cwd, given, io.home);
   const stat = statSync(dir, { throwIfNoEntry: false });
-  if (stat === undefined) throw misuse(`there is no folder ${dir}.`);
+  if (stat === undefined) throw misuse(`the folder ${dir} does not exist.`);
   if (!stat.isDirectory()) throw misuse(`${dir} is not a folder.`);
   return dir;
 };
@@ -115,9 +115,9 @@ const withoutDefaults = (proto: Proto, entry: FlagEntry): FlagEntry =>
 const checkTlsFlags = ({ domain, subdomain, group, health }: TunnelFlags): void => {
   // A group's name is its subdomain where no other is given.
   if (domain === undefined && subdomain === undefined && group === undefined) {
-    throw misuse('a tls tunnel needs --subdomain or --domain: visitors are told apart by their host.');
+    throw misuse('a tls tunnel needs --subdomain or --domain, because visitors are routed by host name.');
   }
-  if (health?.type === 'http') throw misuse('the health check of a tls tunnel is `--health tcp`.');
+  if (health?.type === 'http') throw misuse('tls tunnels support only `--health tcp`.');
 };
 
 /** Throws a Fault for two public hosts of one tunnel. */

@@ -99,7 +99,7 @@ describe('where the lines go', () => {
 
 describe('what is refused, and nothing is written', () => {
   it.each([
-    ['tunnels on one line', 'tunnels: { db: { proto: tcp, local_port: 1 } }\n', 'Put this below `tunnels:` by hand'],
+    ['tunnels on one line', 'tunnels: { db: { proto: tcp, local_port: 1 } }\n', 'Add this under `tunnels:` by hand'],
     ['an entry that says something else', 'tunnels:\n  web: { proto: tcp, local_port: 1 }\n', 'already'],
     ['a file that is not good', 'tunnels:\n  db: { proto: tcp }\n', 'local_port'],
   ])('%s', (_what, before, words) => {

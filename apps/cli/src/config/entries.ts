@@ -42,12 +42,12 @@ const addEntry = (
   const known = before !== null && Object.hasOwn(before.tunnels, name) ? before.tunnels[name] : undefined;
   if (known !== undefined) {
     if (isSaidBy(known, entry)) return;
-    throw misuse(`${file} already has a tunnel '${name}'. Change it there, or choose another --name.`);
+    throw misuse(`${file} already has a tunnel '${name}'. Edit it there, or choose another --name.`);
   }
   const text = withEntry(before === null ? '' : readFileSync(real, 'utf8'), entryLines(name, entry));
   const after = text === null ? null : tryConfig(real, text, io);
   if (text === null || after === null || !isAddition(before, after, name, entry)) {
-    throw misuse(`cannot edit ${file}. Put this below \`tunnels:\` by hand: ${flow({ [name]: entry })}.`);
+    throw misuse(`cannot edit ${file}. Add this under \`tunnels:\` by hand: ${flow({ [name]: entry })}.`);
   }
   writePrivateFile(real, text, { mode: before === null ? 0o600 : statSync(real).mode & 0o777 });
 };

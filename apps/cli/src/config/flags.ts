@@ -40,34 +40,34 @@ export interface ServerFlagOptions {
 export const addServerFlags = (command: Command, { hasTokenFile = true }: ServerFlagOptions = {}): Command => {
   command
     .optionsGroup(FLAG_GROUPS.connection)
-    .option('--server <host:port>', 'The edge (default: config.yml or 127.0.0.1:4040)')
+    .option('--server <host:port>', 'Edge (default: config.yml or 127.0.0.1:4040)')
     .option('--token <key>', `API key (visible in \`ps\`; prefer ${hasTokenFile ? '--token-file' : 'TUNNEL_API_KEY'})`);
   if (hasTokenFile) command.option('--token-file <file>', 'File with the API key');
   return command
-    .option('--tls', 'Use TLS even to this machine')
-    .option('--no-tls', 'Send everything unencrypted, even the API key')
-    .option('--ca-file <file>', 'Trust the authorities in this PEM file')
+    .option('--tls', 'Use TLS even for a server on this computer')
+    .option('--no-tls', 'Disable TLS; the API key is sent unencrypted')
+    .option('--ca-file <file>', 'Trust the CA certificates in this PEM file')
     .option('--insecure', 'Accept any certificate (test servers only)')
     .option(...PROXY_FLAG)
     .option('--config <file>', 'Config file (default: ~/.tunnel/config.yml)');
 };
 
 /** The URL is checked when a connection is made: commander would print it in its error, with a password that it contains. */
-export const PROXY_FLAG = ['--proxy <url>', 'HTTP or SOCKS5 proxy to go through; none: go direct'] as const;
+export const PROXY_FLAG = ['--proxy <url>', 'Connect through this HTTP or SOCKS5 proxy, or none'] as const;
 
 export const addConnectionFlags = (command: Command, options: ServerFlagOptions = {}): Command =>
   addServerFlags(addJsonFlag(command), options)
-    .option('--client-name <name>', 'Name of this computer (default: its host name)')
-    .option('--wait', 'Retry until the server is reachable')
+    .option('--client-name <name>', 'Name of this computer in lists (default: the host name)')
+    .option('--wait', 'Keep retrying until the server is reachable')
     .addOption(
-      new Option('--drain-secs <seconds>', 'Time for open connections to finish at the end')
+      new Option('--drain-secs <seconds>', 'Time for open connections to finish on shutdown')
         .default(30)
         .argParser(wholeNumber(0, 86_400)),
     );
 
 /** For commands whose tunnels get a random name or port from the edge. */
 export const addNewNameFlag = (command: Command): Command =>
-  command.optionsGroup(FLAG_GROUPS.address).option('--new-name', 'Get a new random name or port, not the last one');
+  command.optionsGroup(FLAG_GROUPS.address).option('--new-name', 'Use a new random name or port');
 
 const addJsonFlag = (command: Command): Command =>
   command.optionsGroup(FLAG_GROUPS.output).option('--json', 'Print one JSON event per line');
@@ -92,7 +92,7 @@ export interface RequestFlags {
 export const addRequestFlags = (command: Command): Command =>
   command
     .optionsGroup(FLAG_GROUPS.output)
-    .option('--no-inspect', 'No local inspector page')
+    .option('--no-inspect', 'Turn off the local inspector')
     .option('--quiet', 'Hide request logs');
 
 /** Flags for extra output of a run. */

@@ -60,7 +60,7 @@ describe('what people type', () => {
     'http://localhost:3000#top',
     'http://localhost:3000/app/',
   ])('%s has what a tunnel has not, and reads what to type instead', (text) =>
-    expect(() => typedUrl(text)).toThrow('A tunnel has no path or query. Leave it out: http://localhost:3000'),
+    expect(() => typedUrl(text)).toThrow('Leave out the path and query: http://localhost:3000'),
   );
 
   it('a password in a URL is not repeated', () => {
@@ -81,6 +81,8 @@ describe('the keys of config.yml for a target', () => {
   });
 
   it('two hosts are a question', () => {
-    expect(() => targetEntry({ port: 1, host: 'a' }, 'b', IO)).toThrow('which host, a or b? Leave out --local-host.');
+    expect(() => targetEntry({ port: 1, host: 'a' }, 'b', IO)).toThrow(
+      'two local hosts given, a and b. Leave out --local-host.',
+    );
   });
 });

@@ -30,7 +30,7 @@ export const typedUrl = (text: string): TypedTarget => {
     throw new InvalidArgumentError(`Leave out user and password: ${alone}`);
   }
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
-    throw new InvalidArgumentError(`A tunnel has no path or query. Leave it out: ${alone}`);
+    throw new InvalidArgumentError(`Leave out the path and query: ${alone}`);
   }
   return { scheme, host: bare(hostname), port: port === '' ? DEFAULT_PORTS[scheme] : Number(port) };
 };
@@ -58,7 +58,7 @@ export const targetEntry = (
   io: Pick<Io, 'cwd' | 'home'>,
 ): { readonly local_port?: number; readonly local_host?: string; readonly local_socket?: string } => {
   if (host !== undefined && hostFlag !== undefined && host !== hostFlag) {
-    throw misuse(`which host, ${host} or ${hostFlag}? Leave out --local-host.`);
+    throw misuse(`two local hosts given, ${host} and ${hostFlag}. Leave out --local-host.`);
   }
   return {
     ...(port === undefined ? {} : { local_port: port }),

@@ -52,14 +52,14 @@ const connectionRules = (): Option[] => [
 ];
 
 const requestRules = (): Option[] => [
-  ruleFlag('--basic-auth-file <file>', 'Ask for a password (file of name:password lines)'),
-  ruleFlag('--service-token-file <file>', 'Allow programs that send the token in this file as X-Tunnel-Token'),
-  ruleFlag('--login <provider>', 'Require sign-in with a provider of the edge'),
-  ruleFlag('--login-email <address>', 'With --login: only this person (repeatable)', several),
-  ruleFlag('--login-domain <domain>', 'With --login: people of this e-mail domain (repeatable)', several),
-  ruleFlag('--rate-limit <requests/seconds>', 'Maximum requests per address, such as 100/60', rate),
-  ruleFlag('--request-header <name: value>', 'Header that the service gets (repeatable)', repeated),
-  ruleFlag('--response-header <name: value>', 'Header that visitors get (repeatable)', repeated),
+  ruleFlag('--basic-auth-file <file>', 'Require a password (file of name:password lines)'),
+  ruleFlag('--service-token-file <file>', 'Let programs in with the token in this file (X-Tunnel-Token header)'),
+  ruleFlag('--login <provider>', 'Require sign-in with this identity provider'),
+  ruleFlag('--login-email <address>', 'With --login: allow only this person (repeatable)', several),
+  ruleFlag('--login-domain <domain>', 'With --login: allow only this email domain (repeatable)', several),
+  ruleFlag('--rate-limit <requests/seconds>', 'Maximum requests per address, e.g. 100/60 (100 per 60 s)', rate),
+  ruleFlag('--request-header <name: value>', 'Set a request header for the service (repeatable)', repeated),
+  ruleFlag('--response-header <name: value>', 'Set a response header for visitors (repeatable)', repeated),
 ];
 
 const ruleFlag = <T>(flags: string, help: string, read?: (text: string, before: T) => T): Option => {
@@ -182,6 +182,6 @@ export const guardEntryOf = (flags: HttpGuardFlags, io: PolicyIo): { readonly po
   const made = flagRules(flags, io);
   if (made.rules.length === 0)
     return flags.policy === undefined ? {} : { policy: pathFrom(io.cwd, flags.policy, io.home) };
-  if (flags.policy !== undefined) throw misuse('--save takes --policy, or flags that make rules, not both.');
+  if (flags.policy !== undefined) throw misuse('--save takes either --policy or flags that add rules, not both.');
   return { policy: new OneLine(policyOfFlags(made)) };
 };

@@ -161,8 +161,8 @@ describe('commands of the account and of the edge', () => {
   });
 
   it.each([
-    ['http://ann:wrong@127.0.0.1', 'does not accept the user name and the password'],
-    ['http://127.0.0.1', 'asks for a user name and a password'],
+    ['http://ann:wrong@127.0.0.1', 'rejected the user name and password'],
+    ['http://127.0.0.1', 'requires a user name and password'],
   ])('%s: one clear line and exit code 5, without a second try', async (start, words) => {
     const { code, io } = await tunnel(['usage', '--proxy', `${start}:${proxy.port}`]);
     expect(code).toBe(5);
@@ -174,8 +174,11 @@ describe('commands of the account and of the edge', () => {
 
   it('logout forgets the session also when the proxy lets nobody through', async () => {
     const { code, io } = await tunnel(['logout', '--proxy', `http://127.0.0.1:${proxy.port}`]);
-    expect([code, io.err()]).toEqual([5, expect.stringContaining('logged out here, but the platform was not told')]);
-    expect((await tunnel(['logout'])).io.out()).toBe('Not logged in.\n');
+    expect([code, io.err()]).toEqual([
+      5,
+      expect.stringContaining('signed out on this computer, but the platform could not be reached'),
+    ]);
+    expect((await tunnel(['logout'])).io.out()).toBe('Not signed in.\n');
   });
 
   it('groups asks the REST of the edge by it', async () => {
@@ -193,7 +196,10 @@ describe('commands of the account and of the edge', () => {
   it('clear text does not leave this machine because a proxy is on it', async () => {
     const args = ['groups', '--token', 't', '--api', 'http://edge.example.com:4041', '--proxy', url()];
     const { code, io } = await tunnel(args);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('would go to edge.example.com:4041 in clear')]);
+    expect([code, io.err()]).toEqual([
+      2,
+      expect.stringContaining('would be sent to edge.example.com:4041 unencrypted'),
+    ]);
     expect(proxy.requests).toEqual([]);
   });
 });

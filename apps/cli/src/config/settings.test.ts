@@ -42,7 +42,7 @@ describe('bad usage', () => {
   it.each([
     [[], 'Usage: tunnel'],
     [['nonsense'], "tunnel: unknown command 'nonsense'."],
-    [['tcp'], 'tunnel: which port?\n  See `tunnel tcp --help`.\n'],
+    [['tcp'], 'tunnel: missing argument: port.\n  See `tunnel tcp --help`.\n'],
     [['tcp', '0'], "tunnel: invalid port '0'. Use 1-65535, host:port or unix:PATH.\n"],
     [['tcp', '70000'], "invalid port '70000'."],
     [['tcp', '80', '--remote-port', 'x'], "tunnel: invalid --remote-port 'x'. Use 1-65535.\n"],
@@ -51,7 +51,7 @@ describe('bad usage', () => {
     [['tcp', '80'], 'tunnel: no API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n'],
     [['tcp', '80', '--token-file', 'missing'], 'cannot read the token from'],
     [['tcp', '80', '--config', 'missing.yml', '--token', 't'], 'missing.yml'],
-    [['http'], 'tunnel: which port?'],
+    [['http'], 'tunnel: missing argument: port.'],
     [['http', 'x'], "tunnel: invalid port 'x'. Use 1-65535, host:port or a URL.\n"],
     [['http', '80', '--local-protocol', 'h3'], "tunnel: invalid --local-protocol 'h3'. Use http1, h2c.\n"],
     [['http', '80', '--host-header', 'a b', '--token', 't'], 'the Host header must be'],
@@ -69,15 +69,18 @@ describe('bad usage', () => {
     [['http', '80', '--name'], 'tunnel: --name needs a value.\n'],
     [['groups', '--token', 't', '--interval', '0'], 'Use 1-3600.'],
     [['groups', '--token', 't', '--api', 'edge:4041'], 'must be an http or https URL'],
-    [['groups', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'must have no user and password'],
-    [['groups', '--token', 't', '--api', 'http://192.0.2.1:4041'], 'the API key would go to 192.0.2.1:4041 in clear'],
+    [['groups', '--token', 't', '--api', 'http://me:pw@127.0.0.1'], 'must be a URL without user name and password'],
+    [
+      ['groups', '--token', 't', '--api', 'http://192.0.2.1:4041'],
+      'the API key would be sent to 192.0.2.1:4041 unencrypted',
+    ],
     [
       ['groups', '--token', 't', '--server', 'edge.example.com'],
-      'the API key would go to edge.example.com:4041 in clear',
+      'the API key would be sent to edge.example.com:4041 unencrypted',
     ],
-    [['groups', 'more'], 'tunnel: too many arguments: it takes 0.\n'],
-    [['keys', 'revoke'], 'tunnel: which id?\n  See `tunnel keys revoke --help`.\n'],
-    [['keys', 'create'], 'tunnel: --label is missing.\n'],
+    [['groups', 'more'], 'tunnel: too many arguments: expected 0.\n'],
+    [['keys', 'revoke'], 'tunnel: missing argument: id.\n  See `tunnel keys revoke --help`.\n'],
+    [['keys', 'create'], 'tunnel: --label is required.\n'],
     [['logout', 'more'], 'too many arguments'],
   ])('%j ends with 2 and says why', async (args, words) => {
     const io = testIo();
@@ -214,7 +217,9 @@ describe('a connection that fails', () => {
     const surprise = new TypeError('cannot read x of undefined') as unknown as Fault;
     const quiet = testIo({}, surprise);
     expect(await run(['tcp', '80', '--token', 't'], quiet)).toBe(1);
-    expect(quiet.err()).toBe('tunnel: unexpected: cannot read x of undefined\n  Set TUNNEL_DEBUG=1 to see where.\n');
+    expect(quiet.err()).toBe(
+      'tunnel: unexpected error: cannot read x of undefined\n  Set TUNNEL_DEBUG=1 to see a stack trace.\n',
+    );
     const loud = testIo({ TUNNEL_DEBUG: '1' }, surprise);
     await run(['tcp', '80', '--token', 't'], loud);
     expect(loud.err()).toMatch(/\n\s+at /);

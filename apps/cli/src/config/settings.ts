@@ -141,7 +141,7 @@ export const readToken = (file: string, source: string): FoundToken => {
   } catch (error) {
     throw new Fault('CLIENT_TOKEN_FILE', { file, reason: readFailure(error) }, { cause: error });
   }
-  if (text === '') throw new Fault('CLIENT_TOKEN_FILE', { file, reason: 'it is empty' });
+  if (text === '') throw new Fault('CLIENT_TOKEN_FILE', { file, reason: 'the file is empty' });
   return { token: new Secret(text), source, file };
 };
 
@@ -153,7 +153,7 @@ const readFailure = (error: unknown): string => {
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',
   EACCES: 'permission denied',
-  EISDIR: 'it is a folder',
+  EISDIR: 'the path is a folder',
 };
 
 /** Paths in config.yml are seen from its folder, those of flags from where one stands. */

@@ -97,13 +97,13 @@ const seconds =
   (text: string): number => {
     const value = /^\d{1,6}(\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
     if (value > 0 && value <= most) return value;
-    throw new InvalidArgumentError(`Use seconds above 0, at most ${most}.`);
+    throw new InvalidArgumentError(`Use a number of seconds above 0, up to ${most}.`);
   };
 
 const probe = (text: string): { type: 'tcp' } | { type: 'http'; path: string } => {
   if (text === 'tcp') return { type: 'tcp' };
   if (text.startsWith('http:/')) return { type: 'http', path: text.slice('http:'.length) };
-  throw new InvalidArgumentError('Use tcp, or http:/ and the rest of a path.');
+  throw new InvalidArgumentError('Use tcp or http:/path.');
 };
 
 const LISTEN = /^(?:(?<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@[\]]+):)?(?<port>\d{1,5})$/;
@@ -148,7 +148,7 @@ const servicesOf = (given: readonly string[]): Record<string, string> => {
   const services: Record<string, string> = {};
   for (const text of given) {
     const [, name = '', address = ''] = /^([^=]+)=(.+)$/.exec(text) ?? [];
-    if (name === '') throw misuse(`'${text}' is no service. Use --service name=port or name=host:port.`);
+    if (name === '') throw misuse(`'${text}' is not a service. Use --service name=port or name=host:port.`);
     if (Object.hasOwn(services, name)) throw misuse(`--service names ${name} twice.`);
     services[name] = address;
   }

@@ -72,7 +72,7 @@ describe('--help', () => {
       const listed = flagsIn(help.replaceAll(/^ {2}--\S+(?: --\S+)+$/gm, ''));
       expect([...listed].sort()).toEqual([...visible, '--help'].sort());
       for (const { long } of command.options) expect(help).toMatch(new RegExp(`^ {2}(?:\\S+ )*${long}(?:\\s|$)`, 'm'));
-      const [, count] = /all (\d+) with --help/.exec(help) ?? [];
+      const [, count] = /all (\d+) \(--help\)/.exec(help) ?? [];
       if (count !== undefined) expect(Number(count)).toBe(visible.length);
     },
   );
@@ -85,7 +85,7 @@ describe('--help', () => {
     const lines = (await printed(['start', '--help'], columns)).split('\n');
     for (const line of lines)
       if (!line.includes('$ tunnel') && !/^\S/.test(line)) expect(line.length, line).toBeLessThanOrEqual(columns);
-    expect(lines.join(' ').replaceAll(/\s+/g, ' ')).toContain('Get new random names and ports, not the last ones');
+    expect(lines.join(' ').replaceAll(/\s+/g, ' ')).toContain('Use new random names and ports');
   });
 
   it('wins over -h, and `tunnel help` shows the same', async () => {

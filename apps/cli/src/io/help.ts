@@ -60,8 +60,8 @@ export const helpOption = (command: Command): Option =>
 
 const helpText = (command: Command): string => {
   if (!hasPage(command)) return 'Show this help';
-  if (command.commands.length > 0) return 'Common commands with -h, all with --help';
-  return `Common options with -h, all ${command.options.length} with --help`;
+  if (command.commands.length > 0) return 'Show common commands (-h) or all (--help)';
+  return `Show common options (-h) or all ${command.options.length} (--help)`;
 };
 
 /** Which commands and options the help lists, and how. `common`: names of the commands that the short help of the program lists. */

@@ -28,7 +28,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EPERM: 'permission denied',
   EROFS: 'the file system is read-only',
   ENOSPC: 'the disk is full',
-  EISDIR: 'it is a folder',
-  ENOTDIR: 'a part of the path is not a folder',
-  EEXIST: 'a part of the path is not a folder',
+  EISDIR: 'the path is a folder',
+  ENOTDIR: 'part of the path is not a folder',
+  EEXIST: 'part of the path is not a folder',
 };

@@ -8,9 +8,9 @@ const inUse = (values = {}): string[] =>
 it('a name that an own tunnel has: the message to the letter, then which tunnel, on which computer, and what to do', () => {
   expect(inUse({ held_by: 'web', held_by_client: 'laptop' })).toEqual([
     "tunnel: subdomain 'shop' is already in use",
-    "  Your tunnel 'web' on laptop has it. To end that one: `tunnel close shop`. To serve both under this name, start both with --group (see `tunnel group-key`).",
+    "  Your tunnel 'web' on laptop uses it. To close that tunnel: `tunnel close shop`. To balance visitors between both tunnels, start both with --group (see `tunnel group-key`).",
   ]);
-  expect(inUse({ held_by: 'a\u001b[2Jb' })[1]).toMatch(/^ {2}Your tunnel 'a \[2Jb' has it\. To end/);
+  expect(inUse({ held_by: 'a\u001b[2Jb' })[1]).toMatch(/^ {2}Your tunnel 'a \[2Jb' uses it\. To close/);
 });
 
 it('a name of which the edge says nothing: nothing is said of a holder', () => {
@@ -22,5 +22,5 @@ it('a name of which the edge says nothing: nothing is said of a holder', () => {
 
 it('a p2p name that an own tunnel has: groups are no way there', () => {
   const fault = Fault.fromWire('TUNNEL_P2P_NAME_IN_USE', "p2p name 'db' is already in use", { held_by: 'office' });
-  expect(problemLines(fault)[1]).toBe("  Your tunnel 'office' has it. To end that one: `tunnel close db`.");
+  expect(problemLines(fault)[1]).toBe("  Your tunnel 'office' uses it. To close that tunnel: `tunnel close db`.");
 });

@@ -25,40 +25,43 @@ const COMMAND_WORDS: Partial<Record<ErrorCode, CommandWords>> = {
   AUTH_TOKEN_REVOKED: { message: 'this API key was revoked.', hint: 'Run `tunnel login`, or set TUNNEL_API_KEY.' },
   LOGIN_WRONG: {
     message: 'incorrect email or password.',
-    hint: 'Check both, and the platform: `tunnel login --platform <url>`.',
+    hint: 'Also check the platform URL: `tunnel login --platform <url>`.',
   },
   LOGIN_THROTTLED: { hint: 'Wait, then try again.' },
   LOGIN_BUSY: { hint: 'Try again in a moment.' },
   DATABASE_AWAY: { hint: 'Try again in a moment.' },
-  ACCOUNT_UNVERIFIED: { message: 'verify your email first.', hint: 'Open the link in the mail, then try again.' },
-  KEY_UNKNOWN: { hint: 'List your keys: `tunnel keys list`.' },
-  KEY_LIMIT: { hint: 'Revoke one that you no longer use: `tunnel keys revoke <id>`.' },
-  RESERVATION_UNKNOWN: { hint: 'List yours: `tunnel reservations`.' },
-  RESERVATION_LIMIT: { hint: 'Release one that you no longer use: `tunnel release <name>`.' },
-  DOMAIN_UNKNOWN: { hint: 'List yours: `tunnel domains`.' },
-  DOMAIN_LIMIT: {
-    hint: 'Remove one that you no longer use: `tunnel domains remove <host>`, or change to a plan with more.',
+  ACCOUNT_UNVERIFIED: {
+    message: 'verify your email first.',
+    hint: 'Open the link in the verification mail, then try again.',
   },
-  DOMAIN_CHECK_TOO_SOON: { hint: 'It is looked at by itself, too.' },
+  KEY_UNKNOWN: { hint: 'List your keys: `tunnel keys list`.' },
+  KEY_LIMIT: { hint: 'Revoke an unused key: `tunnel keys revoke <id>`.' },
+  RESERVATION_UNKNOWN: { hint: 'List your reservations: `tunnel reservations`.' },
+  RESERVATION_LIMIT: { hint: 'Release an unused name or port: `tunnel release <name>`.' },
+  DOMAIN_UNKNOWN: { hint: 'List your domains: `tunnel domains`.' },
+  DOMAIN_LIMIT: {
+    hint: 'Remove an unused domain (`tunnel domains remove <host>`), or change to a larger plan.',
+  },
+  DOMAIN_CHECK_TOO_SOON: { hint: 'Domains are also checked automatically.' },
   TUNNEL_DOMAIN_UNVERIFIED: {
-    hint: ({ message }) => `Prove that it is yours: \`tunnel domains add ${namedIn(message)}\`.`,
+    hint: ({ message }) => `Verify the domain first: \`tunnel domains add ${namedIn(message)}\`.`,
   },
   TUNNEL_SUBDOMAIN_IN_USE: { hint: (fault) => heldNameHint(fault, SHARE_HINT) },
   TUNNEL_DOMAIN_IN_USE: { hint: (fault) => heldNameHint(fault, SHARE_HINT) },
   TUNNEL_P2P_NAME_IN_USE: { hint: (fault) => heldNameHint(fault, '') },
   BILLING_CAP_NOT_PAYG: { hint: 'Subscribe first, in the dashboard.' },
   BILLING_PROCESSOR_AWAY: { hint: 'Try again in a moment.' },
-  SPEND_CAP_REACHED: { hint: 'Raise it: `tunnel billing cap <dollars>`. Remove it: `tunnel billing cap none`.' },
+  SPEND_CAP_REACHED: { hint: 'Raise the cap: `tunnel billing cap <dollars>`. Remove it: `tunnel billing cap none`.' },
 };
 
-const SHARE_HINT = ' To serve both under this name, start both with --group (see `tunnel group-key`).';
+const SHARE_HINT = ' To balance visitors between both tunnels, start both with --group (see `tunnel group-key`).';
 
 /** Which tunnel of the own account has the name, and what to do about it; undefined: the edge names none, so it may be anybody's. */
 const heldNameHint = ({ message, values }: Fault, share: string): string | undefined => {
   const { held_by: tunnel, held_by_client: computer } = values;
   if (tunnel === undefined) return undefined;
   const where = computer === undefined ? '' : ` on ${computer}`;
-  return `Your tunnel '${tunnel}'${where} has it. To end that one: \`tunnel close ${namedIn(message)}\`.${share}`;
+  return `Your tunnel '${tunnel}'${where} uses it. To close that tunnel: \`tunnel close ${namedIn(message)}\`.${share}`;
 };
 
 /** The first name in quotes, to be typed again; what a shell would read otherwise is left for people to fill in. */
@@ -103,7 +106,7 @@ export const reportProblem = (error: unknown, io: Pick<Io, 'stderr' | 'env'>, pa
   const fault = faultOf(error);
   const lines =
     fault === undefined
-      ? [`tunnel: unexpected: ${oneLine(textOf(error))}`, '  Set TUNNEL_DEBUG=1 to see where.']
+      ? [`tunnel: unexpected error: ${oneLine(textOf(error))}`, '  Set TUNNEL_DEBUG=1 to see a stack trace.']
       : problemLines(fault, path);
   if (io.env['TUNNEL_DEBUG'] === '1' && error instanceof Error) lines.push(error.stack ?? '');
   io.stderr.write(`${lines.join('\n')}\n`);
@@ -119,11 +122,11 @@ const REWORDED: readonly (readonly [RegExp, string])[] = [
   [/^invalid port '(?=https?:\/\/)/i, "invalid URL '"],
   [/^option '(?:-\w, )?(--\S+)[^']*' argument '(.*)' is invalid\./, "invalid $1 '$2'."],
   [/^option '(?:-\w, )?(--\S+)[^']*' argument missing$/, '$1 needs a value.'],
-  [/^required option '(--\S+)[^']*' not specified$/, '$1 is missing.'],
-  [/^missing required argument '(\S+)'$/, 'which $1?'],
+  [/^required option '(--\S+)[^']*' not specified$/, '$1 is required.'],
+  [/^missing required argument '(\S+)'$/, 'missing argument: $1.'],
   [/^unknown option '(.*?)'/, "unknown option '$1'."],
   [/^unknown command '(.*?)'/, "unknown command '$1'."],
-  [/^too many arguments.*?\. Expected (\d+) arguments?.*$/, 'too many arguments: it takes $1.'],
+  [/^too many arguments.*?\. Expected (\d+) arguments?.*$/, 'too many arguments: expected $1.'],
   [/ Allowed choices are (.*)\.$/, ' Use $1.'],
 ];
 

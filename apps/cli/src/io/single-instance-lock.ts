@@ -23,7 +23,7 @@ export const withSingleInstanceLock = async <T>(
   let lock = take(lockFile);
   while (lock === null) {
     if (clock.monotonic() >= giveUpAt) {
-      throw new Fault('CLIENT_FILE', { file: lockFile, reason: 'another tunnel process holds it' });
+      throw new Fault('CLIENT_FILE', { file: lockFile, reason: 'another tunnel process holds the lock' });
     }
     await new Promise<void>((resolve) => void clock.setTimeout(resolve, LOCK_LOOK_MS));
     lock = take(lockFile);

@@ -33,7 +33,7 @@ export class TerminalPrompt {
     this.#lines = createInterface({ input: io.stdin, output: echo, terminal: true, historySize: 0 });
     this.#lines.on('line', (line) => this.#take(line));
     this.#lines.on('SIGINT', () => this.#fail(new Interrupted()));
-    this.#lines.on('close', () => this.#fail(misuse(`nothing was typed. ${instead}`)));
+    this.#lines.on('close', () => this.#fail(misuse(`no input. ${instead}`)));
   }
 
   ask(question: string): Promise<string> {
@@ -91,7 +91,7 @@ export const ADD_YES = 'Add --yes to confirm.';
 
 export const requireTerminal = ({ stdin }: Pick<Io, 'stdin'>, instead: string): void => {
   if (stdin.isTTY === true) return;
-  throw misuse(`this needs a terminal. ${instead}`);
+  throw misuse(`this command needs a terminal. ${instead}`);
 };
 
 /** With one prompt that is closed in any case: an open one keeps the terminal in its own mode. */

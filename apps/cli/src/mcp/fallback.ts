@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 /** Of an edge that belongs to none. */
 export const noPlatform = (): Fault => new Fault('CLIENT_PLATFORM_UNREACHABLE', NO_PLATFORM);
 
-const NO_PLATFORM = { url: 'the platform', reason: 'the edge names none' };
+const NO_PLATFORM = { url: 'the platform', reason: 'the edge does not report one' };
 
 const UNREACHABLE: ReadonlySet<string> = new Set([
   ...['CLIENT_API_UNREACHABLE', 'CLIENT_NOT_AN_API', 'CLIENT_PLATFORM_UNREACHABLE', 'CLIENT_NOT_A_PLATFORM'],

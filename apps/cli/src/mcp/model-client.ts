@@ -119,7 +119,7 @@ export class ModelClient {
       wasRefused = true;
     });
     const givenUp = new Promise<never>((_resolve, reject) => {
-      const reason = `no answer within ${withinMs / 1000} s`;
+      const reason = `no response within ${withinMs / 1000} s`;
       const late = (): void => reject(new Fault('CLIENT_SERVER_UNREACHABLE', { server, reason }));
       timer = this.#deps.io.clock.setTimeout(late, withinMs);
       leave = () => reject(signal.reason as Error);

@@ -100,7 +100,7 @@ export class PlatformTools {
   #read<T>(reader: Reader<T>, value: unknown): T {
     const read = reader.safeParse(value);
     if (read.success) return read.data;
-    throw this.#unreachable('its answer is none of a platform');
+    throw this.#unreachable('the response is not from a platform');
   }
 
   async #call(tool: string, args: object, signal: AbortSignal, withinMs?: number): Promise<Fields> {
@@ -114,10 +114,10 @@ export class PlatformTools {
     const refusal = apiError.safeParse(answer);
     if (status !== 200 && refusal.success) throw Fault.fromWire(refusal.data.code, refusal.data.error);
     const result = isFields(answer) ? answer['result'] : undefined;
-    if (status !== 200 || !isFields(result)) throw this.#unreachable(`it answers with ${status}`);
+    if (status !== 200 || !isFields(result)) throw this.#unreachable(`the response was HTTP ${status}`);
     const { isError, content, structuredContent } = result;
     if (isError === true) throw faultOfLine(textOf(content));
-    if (!isFields(structuredContent)) throw this.#unreachable('its answer is none of a platform');
+    if (!isFields(structuredContent)) throw this.#unreachable('the response is not from a platform');
     return structuredContent;
   }
 
@@ -128,7 +128,8 @@ export class PlatformTools {
       'content-type': 'application/json',
       authorization: `Bearer ${token.reveal()}`,
     };
-    const refuseClearText = (host: string): Fault => this.#unreachable(`the API key would go to ${host} in clear`);
+    const refuseClearText = (host: string): Fault =>
+      this.#unreachable(`the API key would be sent to ${host} unencrypted`);
     const trust = { loopbackOnly: true, refuseClearText, caFile, insecure, proxyFor };
     try {
       const call = { method: 'POST', headers, body: JSON.stringify(message), withinMs };

@@ -55,7 +55,7 @@ const serve = async (run: McpRun, io: Io): Promise<ExitCode> => {
     { transport, onerror: ({ message }) => loaded.warn(message) },
   );
   const parent = watchParent(io, () => {
-    io.stderr.write('tunnel: the program that started this server is gone\n');
+    io.stderr.write('tunnel: the program that started this server has exited\n');
     stop.ask();
   });
   void transport.ended.then(() => stop.ask());

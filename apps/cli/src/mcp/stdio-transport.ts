@@ -121,7 +121,7 @@ export class StdioTransport implements Transport {
     this.#parts = [];
     this.#bytes = 0;
     this.#isSkipping = false;
-    if (isTooLong) return this.#refuse(CODE.invalid, `a line has at most ${MCP_LINE_MAX_BYTES} bytes`);
+    if (isTooLong) return this.#refuse(CODE.invalid, `the line is longer than ${MCP_LINE_MAX_BYTES} bytes`);
     if (text === '') return;
     let json: unknown;
     try {
@@ -137,15 +137,15 @@ export class StdioTransport implements Transport {
     try {
       message = parseJSONRPCMessage(json);
     } catch {
-      return this.#refuse(CODE.invalid, 'the line is no message of JSON-RPC 2.0', idOf(json));
+      return this.#refuse(CODE.invalid, 'the line is not a JSON-RPC 2.0 message', idOf(json));
     }
     if ('method' in message && 'id' in message) {
       // Two of one id would count as one, and their answers could not be told apart.
       if (this.#underWay.has(message.id)) {
-        return this.#refuse(CODE.invalid, 'a call with this id is under way', message.id);
+        return this.#refuse(CODE.invalid, 'a call with this id is in progress', message.id);
       }
       if (this.#underWay.size >= MCP_CALLS_MAX) {
-        const reason = `${MCP_CALLS_MAX} calls are under way; wait for some of them`;
+        const reason = `${MCP_CALLS_MAX} calls are in progress; wait for some to finish`;
         return this.#refuse(CODE.busy, reason, message.id);
       }
       this.#underWay.add(message.id);
@@ -158,7 +158,7 @@ export class StdioTransport implements Transport {
   }
 
   #refuse(code: number, message: string, id: string | number | null = null): void {
-    this.onerror?.(new Error(`a line was refused: ${message}`));
+    this.onerror?.(new Error(`line rejected: ${message}`));
     this.#write({ jsonrpc: '2.0', id, error: { code, message } });
   }
 

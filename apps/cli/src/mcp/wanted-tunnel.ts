@@ -41,7 +41,7 @@ export const allowedTargets = (texts: readonly string[]): AllowedTarget[] =>
   texts.map((text) => {
     const target = parseAllowedTarget(text);
     if (target !== null) return target;
-    throw misuse(`'${text}' cannot be allowed. Use host:port, host:from-to or host:*, such as 127.0.0.1:3000.`);
+    throw misuse(`'${text}' is not a valid target. Use host:port, host:from-to or host:*, such as 127.0.0.1:3000.`);
   });
 
 /** The secret comes only from the server's own environment: a model neither knows it nor chooses it. */

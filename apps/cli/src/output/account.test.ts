@@ -10,8 +10,8 @@ const days = (values: number[]) =>
 
 describe('a chart', () => {
   it('has a column for each day, as high as its share of the highest', () => {
-    expect(chartLines('requests a day', days([0, 8, 16, 32, 1]), { width: 18, colours: PLAIN })).toEqual([
-      'requests a day, last 5 days',
+    expect(chartLines('requests per day', days([0, 8, 16, 32, 1]), { width: 18, colours: PLAIN })).toEqual([
+      'requests per day, last 5 days',
       '  32 │      █',
       '     │      █',
       '     │    █ █',
@@ -73,7 +73,7 @@ describe('usage', () => {
     const lines = usageLines(USAGE, { width: null, colours: PLAIN });
     expect(lines.slice(0, 6)).toEqual([
       'plan free: 1 of 3 tunnels open',
-      'in 30 days: 17 tunnels, 1204 requests, 48.2 MB',
+      'last 30 days: 17 tunnels, 1204 requests, 48.2 MB',
       '',
       'days (UTC)',
       '  2030-01-01  0 requests    1 tunnel',
@@ -96,8 +96,8 @@ describe('usage', () => {
   it('has two charts on a terminal, and no line is wider', () => {
     for (const width of [30, 60, 200]) {
       const lines = usageLines(USAGE, { width, colours: PLAIN });
-      expect(lines).toContain('requests a day, last 2 days');
-      expect(lines).toContain('tunnels a day, last 2 days');
+      expect(lines).toContain('requests per day, last 2 days');
+      expect(lines).toContain('tunnels per day, last 2 days');
       expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(width);
     }
   });
@@ -142,28 +142,28 @@ it('says little of a plan that is free', () => {
     subscription_status: null,
     has_payment_method: false,
   } as const;
-  expect(linesOf(free)).toEqual(['plan free: nothing is charged', '  payment method  none']);
+  expect(linesOf(free)).toEqual(['plan free: free of charge', '  payment method  none']);
   expect(linesOf({ ...free, subscription_status: 'canceled' })).toContain('  subscription    canceled');
 });
 
 describe('the cap', () => {
   it.each([
     [null, 1240, 'none'],
-    [0, 0, '$0.00: no usage is allowed'],
+    [0, 0, '$0.00: no usage allowed'],
     [200, 0, '$2.00  ░░░░░░░░░░░░░░░░░░░░ 0 % ($0.00 of usage)'],
     [200, 123, '$2.00  ████████████░░░░░░░░ 61 % ($1.23 of usage)'],
-    [200, 200, '$2.00  ████████████████████ 100 %: reached, no tunnels'],
+    [200, 200, '$2.00  ████████████████████ 100 %: reached, tunnels are stopped'],
     [100_000, 301, '$1000.00  █░░░░░░░░░░░░░░░░░░░ 0 % ($3.01 of usage)'],
     [2000, 1999, '$20.00  ███████████████████░ 99 % ($19.99 of usage)'],
-    [2000, 9000, '$20.00  ████████████████████ 450 %: reached, no tunnels'],
+    [2000, 9000, '$20.00  ████████████████████ 450 %: reached, tunnels are stopped'],
   ])('of %j with %j used is %s', (spend_cap_cents, used, text) => {
     expect(rowOf('spend cap', { spend_cap_cents }, used)).toBe(text);
   });
 });
 
 it.each([
-  ['past_due', 'past due: the last payment failed; see `tunnel billing portal`'],
-  ['canceled', 'canceled: the plan is free after the end of the period'],
+  ['past_due', 'past due: the last payment failed (see `tunnel billing portal`)'],
+  ['canceled', 'canceled: changes to the free plan when the period ends'],
   [null, 'none'],
 ] as const)('a subscription that is %s is said in words', (subscription_status, text) => {
   expect(rowOf('subscription', { subscription_status })).toBe(text);

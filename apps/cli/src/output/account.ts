@@ -20,7 +20,7 @@ export interface KeyLook {
 }
 
 export const keyLines = (keys: readonly ApiToken[], { usedHash, width, colours }: KeyLook): string[] => {
-  if (keys.length === 0) return ['no keys', '  Make one: tunnel keys create --label laptop --save'];
+  if (keys.length === 0) return ['no keys', '  Create a key: tunnel keys create --label laptop --save'];
   const hasOwn = keys.some(({ token_hash: hash }) => hash === usedHash);
   const cells = keys.map((key) => keyCells(key, hasOwn ? [key.token_hash === usedHash ? 'this computer' : ''] : []));
   return columns(cells).map((line, at) => {
@@ -37,7 +37,7 @@ const keyCells = (key: ApiToken, own: readonly string[]): string[] => [
   ...own,
   useText(key),
   counted(key.tunnel_count, 'tunnel', 'tunnels'),
-  `made ${momentText(key.created_at).slice(0, DAY_CHARS)}`,
+  `created ${momentText(key.created_at).slice(0, DAY_CHARS)}`,
   ...(key.unlimited ? ['unlimited'] : []),
 ];
 
@@ -46,7 +46,7 @@ const DAY_CHARS = 'YYYY-MM-DD'.length;
 const MINUTE_CHARS = 'YYYY-MM-DD hh:mm'.length;
 
 const useText = ({ active_tunnels: live = 0, last_used_at: used }: ApiToken): string => {
-  if (live > 0) return `in use, ${live} live`;
+  if (live > 0) return `in use by ${counted(live, 'tunnel', 'tunnels')}`;
   return used === null ? 'never used' : `used ${momentText(used).slice(0, MINUTE_CHARS)}`;
 };
 
@@ -74,7 +74,7 @@ const summaryLines = (summary: UsageSummary, colours: Colours): string[] => {
   const isFull = limit !== null && open >= limit;
   return [
     `${colours.bold(`plan ${oneLine(summary.plan)}`)}: ${isFull ? colours.yellow(tunnels) : tunnels}`,
-    `in ${SUMMARY_DAYS} days: ${[
+    `last ${SUMMARY_DAYS} days: ${[
       counted(summary.total_tunnels_30d, 'tunnel', 'tunnels'),
       counted(summary.total_requests_30d, 'request', 'requests'),
       bytesText(summary.total_bytes_30d),
@@ -85,9 +85,9 @@ const summaryLines = (summary: UsageSummary, colours: Colours): string[] => {
 const dayCharts = (chart: readonly UsageChartPoint[], width: number, colours: Colours): string[] => {
   const valuesOf = (key: 'requests' | 'tunnels') => chart.map((point) => ({ date: point.date, value: point[key] }));
   return [
-    ...chartLines('requests a day', valuesOf('requests'), { width, colours }),
+    ...chartLines('requests per day', valuesOf('requests'), { width, colours }),
     '',
-    ...chartLines('tunnels a day', valuesOf('tunnels'), { width, colours }),
+    ...chartLines('tunnels per day', valuesOf('tunnels'), { width, colours }),
   ];
 };
 
@@ -108,7 +108,7 @@ const dayList = (chart: readonly UsageChartPoint[]): string[] => {
 const tunnelLines = (tunnels: readonly TunnelLogEntry[], colours: Colours): string[] => {
   if (tunnels.length === 0) return ['No tunnels yet'];
   const lines = columns(tunnels.map(tunnelCells));
-  return ['last tunnels', ...lines.map((line, at) => (isOpen(tunnels[at]) ? colours.green(line) : line))];
+  return ['recent tunnels', ...lines.map((line, at) => (isOpen(tunnels[at]) ? colours.green(line) : line))];
 };
 
 const isOpen = (tunnel: TunnelLogEntry | undefined): boolean => tunnel?.unregistered_at === null;
@@ -153,7 +153,7 @@ export const billingLines = (facts: BillingFacts, { width, colours }: BillingLoo
 };
 
 const titleOf = ({ plan_name, billing_model, test_mode }: BillingStatus, colours: Colours): string => {
-  const price = billing_model === 'free' ? 'nothing is charged' : 'pay as you go';
+  const price = billing_model === 'free' ? 'free of charge' : 'pay as you go';
   return `${colours.bold(`plan ${oneLine(plan_name)}`)}: ${price}${test_mode === true ? ' (test mode, no real charges)' : ''}`;
 };
 
@@ -182,8 +182,8 @@ const paygRows = ({ status, usedCents }: BillingFacts, colours: Colours): Row[] 
 
 const SUBSCRIPTION_WORDS = {
   active: 'active',
-  past_due: 'past due: the last payment failed; see `tunnel billing portal`',
-  canceled: 'canceled: the plan is free after the end of the period',
+  past_due: 'past due: the last payment failed (see `tunnel billing portal`)',
+  canceled: 'canceled: changes to the free plan when the period ends',
 } as const;
 
 const subscriptionText = ({ subscription_status: state }: BillingStatus, colours: Colours): string => {
@@ -194,9 +194,9 @@ const subscriptionText = ({ subscription_status: state }: BillingStatus, colours
 
 const capText = (cap: number | null, used: number, colours: Colours): string => {
   if (cap === null) return 'none';
-  if (cap === 0) return `${dollarsText(0)}: no usage is allowed`;
+  if (cap === 0) return `${dollarsText(0)}: no usage allowed`;
   const percent = Math.floor((used * 100) / cap);
-  const end = used >= cap ? ': reached, no tunnels' : ` (${dollarsText(used)} of usage)`;
+  const end = used >= cap ? ': reached, tunnels are stopped' : ` (${dollarsText(used)} of usage)`;
   return `${dollarsText(cap)}  ${paintOf(percent, colours)(barOf(percent, used))} ${percent} %${end}`;
 };
 

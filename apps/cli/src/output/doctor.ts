@@ -29,7 +29,7 @@ const COLOUR_OF: Readonly<Record<CheckStatus, 'green' | 'yellow' | 'red' | 'dim'
 
 const HOPS: readonly (readonly [hop: Hop, name: string])[] = [
   ['service', 'local services'],
-  ['machine', 'this machine'],
+  ['machine', 'this computer'],
   ['proxy', 'proxy'],
   ['network', 'network'],
   ['edge', 'edge'],
@@ -65,8 +65,11 @@ export const diagnosisText = (
     ...table(checks, signs, mark, colours),
     '',
     ...(first === null
-      ? [isStopped ? 'Stopped before all was looked at.' : `Everything is well on the way to ${server}.`]
-      : [`${ok ? 'Could be better' : 'First'}: ${first.title}: ${first.detail}`, `  ${colours.bold(first.hint)}`]),
+      ? [isStopped ? 'Stopped before all checks were done.' : `No problems found on the path to ${server}.`]
+      : [
+          `${ok ? 'Can be improved' : 'Fix this first'}: ${first.title}: ${first.detail}`,
+          `  ${colours.bold(first.hint)}`,
+        ]),
   ];
   return `${lines.join('\n')}\n`;
 };

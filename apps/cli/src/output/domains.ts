@@ -12,13 +12,13 @@ export const typedName = ({ name }: Pick<OwnDomainView, 'name'>): string => {
 
 /** `limit` null: as many as one likes. */
 export const domainLines = (list: readonly OwnDomainView[], limit: number | null, colours: Colours): string[] => {
-  if (list.length === 0) return ['no domains', '  Add one: tunnel domains add shop.example.com'];
+  if (list.length === 0) return ['no domains', '  Add a domain: tunnel domains add shop.example.com'];
   const lines = columns(list.map(cellsOf)).map((line) => line.replace(/^ {2}/, ''));
   const open = list.find(({ state }) => state !== 'verified');
   return [
     ...lines.map((line, at) => (list[at]?.state === 'verified' ? line : colours.dim(line))),
     ...(limit === null ? [] : [`${list.length} of ${limit} domains`]),
-    ...(open === undefined ? [] : [`  Its records: tunnel domains show ${typedName(open)}`]),
+    ...(open === undefined ? [] : [`  Show the DNS records: tunnel domains show ${typedName(open)}`]),
   ];
 };
 
@@ -34,7 +34,7 @@ const recordsText = (records: readonly DomainRecord[]): string =>
 
 /** null: none is wanted. */
 export const certificateText = (certificate: DomainCertificate | null): string => {
-  if (certificate === null) return 'no certificate wanted';
+  if (certificate === null) return 'certificate off';
   const { state, not_after: end } = certificate;
   const until = end === null ? '' : ` until ${momentText(end)}`;
   return CERTIFICATE_TEXTS[state](until);
@@ -42,10 +42,10 @@ export const certificateText = (certificate: DomainCertificate | null): string =
 
 const CERTIFICATE_TEXTS: Readonly<Record<DomainCertificate['state'], (until: string) => string>> = {
   none: () => 'no certificate yet',
-  ordering: () => 'certificate on its way',
+  ordering: () => 'issuing certificate',
   valid: (until) => `certificate valid${until}`,
-  renewing: (until) => `certificate valid${until}, its renewal is on its way`,
-  failing: (until) => `certificate failing${until === '' ? '' : `; the old one is valid${until}`}`,
+  renewing: (until) => `certificate valid${until}, renewing`,
+  failing: (until) => `certificate failing${until === '' ? '' : `; the current certificate is valid${until}`}`,
 };
 
 /** One domain with all that there is to know of it. */
@@ -68,7 +68,7 @@ const titleOf = ({ name }: OwnDomainView): string => {
   return spelled === plain ? plain : `${plain} (${oneLine(spelled)})`;
 };
 
-const checkedText = ({ checked_at: at }: OwnDomainView): string => (at === null ? '' : `, looked at ${momentText(at)}`);
+const checkedText = ({ checked_at: at }: OwnDomainView): string => (at === null ? '' : `, checked ${momentText(at)}`);
 
 const problem = (text: string | null): string[] => (text === null ? [] : [`  ${oneLine(text)}`]);
 
@@ -88,7 +88,7 @@ const recordLines = ({ records }: OwnDomainView, colours: Colours): string[] => 
     const mark = records[at]?.found === true ? colours.green : colours.yellow;
     return row.replace(/(\u2713 found|missing)$/, (text) => mark(text));
   };
-  return ['Records to set where its DNS is managed:', colours.dim(head), ...rows.map(paint)];
+  return ['Create these records at your DNS provider:', colours.dim(head), ...rows.map(paint)];
 };
 
 /** A CNAME is both: who asks for the name is led to the edge, past the token. */
@@ -106,14 +106,11 @@ const nextLines = (domain: OwnDomainView): string[] => {
     case 'verified':
       return [useLine(domain)];
     case 'pending':
-      return [
-        'It is looked for by itself, often at first; new records can take minutes to be seen.',
-        `  Look now: ${look}`,
-      ];
+      return ['The server checks automatically. New records can take a few minutes to appear.', `  Check now: ${look}`];
     case 'failed':
-      return ['Nobody looks for it any more.', `  When the records are set: ${look}`];
+      return ['Automatic checks have stopped.', `  Once the records exist: ${look}`];
     case 'lapsed':
-      return ['It takes no new tunnels until its proof is back.', `  When the records are set: ${look}`];
+      return ['New tunnels cannot use the domain until it is verified again.', `  Once the records exist: ${look}`];
   }
 };
 

@@ -63,7 +63,7 @@ it('a block for each group, a line for each member with its computer', () => {
     'shop  http web  ●●○○ 2 of 4 healthy  1204 connections  1 failure',
     '  laptop (192.0.2.7:5000)  web           healthy                1 request    1.5 MB  since 2030-01-02 03:04:05',
     '  server                   web           unhealthy, 3 failures  20 requests  1.5 MB  since 2030-01-02 03:04:05',
-    '  192.0.2.7:5000           tun_unprobed  no probe               1 request    1.5 MB  since 2030-01-02 03:04:05',
+    '  192.0.2.7:5000           tun_unprobed  no health check        1 request    1.5 MB  since 2030-01-02 03:04:05',
     '  laptop (192.0.2.8:6000)  web           not healthy yet        1 request    1.5 MB  since 2030-01-02 03:04:05',
     '',
     'db  tcp 20000  ● 1 of 1 healthy  1 connection',

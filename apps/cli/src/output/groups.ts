@@ -25,8 +25,8 @@ export const chooseGroupOutput = (
   return options.watch && io.stdout.isTTY === true ? new LiveGroups(io) : new PlainGroups(io);
 };
 
-const lostText = (fault: Fault): string => `${problemLines(fault)[0]}; trying again`;
-const BACK = 'tunnel: the edge is back';
+const lostText = (fault: Fault): string => `${problemLines(fault)[0]}; retrying`;
+const BACK = 'tunnel: the edge is reachable again';
 
 /** One line for each list that differs from the one before. */
 class JsonGroups implements GroupOutput {
@@ -110,8 +110,8 @@ export const groupLines = (groups: readonly GroupSummary[], colours: Colours): s
 
 const NO_GROUPS = [
   'no groups',
-  '  Start a tunnel with --group <name> --group-key-file <file> on two computers: they share one address.',
-  '  The key is the same on both: `tunnel group-key` makes one. In config.yml: `group`, `group_key_file`.',
+  '  To share one address, start tunnels on two computers with the same --group and --group-key-file.',
+  '  Create the key with `tunnel group-key`. Keys in config.yml: `group`, `group_key_file`.',
   '  The edge needs `[load_balancing] enabled = true`.',
 ];
 
@@ -167,7 +167,7 @@ const healthText = ({
   health_check_kind: kind,
   consecutive_failures: failures,
 }: GroupMemberSummary): string => {
-  if (healthy) return kind === undefined ? 'no probe' : 'healthy';
+  if (healthy) return kind === undefined ? 'no health check' : 'healthy';
   return failures === 0 ? 'not healthy yet' : `unhealthy, ${counted(failures, 'failure', 'failures')}`;
 };
 

@@ -25,11 +25,11 @@ it('an address that the edge made up moves no cursor and begins no line', () => 
 
 it.each([
   ['udp', '', 'web: datagrams over UDP'],
-  ['carrier', 'probing', 'web: datagrams on carriers (trying UDP)'],
-  ['carrier', 'udp-blocked', 'web: datagrams on carriers (no UDP gets through to the edge and back)'],
-  ['carrier', 'went-silent', 'web: datagrams on carriers (the UDP path went silent; tried again later)'],
-  ['carrier', 'off', 'web: datagrams on carriers (this edge offers no UDP path)'],
-  ['carrier', 'of-a-newer\u001bversion', 'web: datagrams on carriers (of-a-newer version)'],
+  ['carrier', 'probing', 'web: datagrams over TCP (trying UDP)'],
+  ['carrier', 'udp-blocked', 'web: datagrams over TCP (UDP does not reach the edge and back)'],
+  ['carrier', 'went-silent', 'web: datagrams over TCP (the UDP path went silent; the client retries later)'],
+  ['carrier', 'off', 'web: datagrams over TCP (this edge offers no UDP path)'],
+  ['carrier', 'of-a-newer\u001bversion', 'web: datagrams over TCP (of-a-newer version)'],
 ] as const)('the way of datagrams, and why: %s %s', (path, reason, line) => {
   expect(eventLine({ type: 'datagrams', tunnel, path, reason })).toBe(line);
 });

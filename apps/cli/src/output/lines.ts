@@ -111,7 +111,7 @@ export class LineOutput implements Output {
 export const drainText = (open: number, seconds: number): string => {
   if (open === 0) return '';
   const who = `${counted(open, 'connection', 'connections')} ${open === 1 ? 'has' : 'have'}`;
-  return `Stopping: ${who} ${seconds} s to finish. Ctrl-C again ends now.`;
+  return `Stopping: ${who} ${seconds} s to finish. Press Ctrl-C again to stop now.`;
 };
 
 export const uptimeText = (ms: number): string => {
@@ -158,14 +158,14 @@ const NO_VISITS: Readonly<Record<Tunnel['protocol'], string>> = {
 
 const CARRIER_REASONS: Readonly<Record<string, string>> = {
   probing: 'trying UDP',
-  'udp-blocked': 'no UDP gets through to the edge and back',
-  'went-silent': 'the UDP path went silent; tried again later',
+  'udp-blocked': 'UDP does not reach the edge and back',
+  'went-silent': 'the UDP path went silent; the client retries later',
   off: 'this edge offers no UDP path',
 };
 
 /** How datagrams travel between here and the edge: behind the word `datagrams`. */
 export const wayText = ({ path, reason }: DatagramWay): string =>
-  path === 'udp' ? 'over UDP' : `on carriers (${CARRIER_REASONS[reason] ?? oneLine(reason)})`;
+  path === 'udp' ? 'over UDP' : `over TCP (${CARRIER_REASONS[reason] ?? oneLine(reason)})`;
 
 /** Names of one kind that a reload prints. */
 const RELOADED_NAMES_MAX = 20;
@@ -182,7 +182,7 @@ export const reloadLines = ({
   ...namesLine('added', added),
   ...namesLine('removed', removed),
   ...namesLine('changed', changed),
-  ...(keys.length === 0 ? [] : [`not before a restart: ${keys.join(', ')}`]),
+  ...(keys.length === 0 ? [] : [`restart the client to apply: ${keys.join(', ')}`]),
 ];
 
 const namesLine = (what: string, names: readonly string[]): string[] => {
@@ -197,7 +197,7 @@ type HealthEvent = Extract<StatusEvent, { type: 'health' }>;
 const healthText = ({ healthy, reason, consecutiveFailures }: HealthEvent): string =>
   healthy ? 'healthy' : `unhealthy: ${oneLine(reason)} (${consecutiveFailures} in a row)`;
 
-const HEALTH_WORDS = { none: '', unknown: 'not probed yet', healthy: 'healthy', unhealthy: 'unhealthy' } as const;
+const HEALTH_WORDS = { none: '', unknown: 'not checked yet', healthy: 'healthy', unhealthy: 'unhealthy' } as const;
 
 /** Empty where nothing is probed. */
 export const healthWord = ({ health }: Tunnel): string => HEALTH_WORDS[health];
@@ -206,7 +206,7 @@ export const healthWord = ({ health }: Tunnel): string => HEALTH_WORDS[health];
 export const groupText = ({ group }: Tunnel): string => (group === null ? '' : ` (group ${oneLine(group)})`);
 
 export const inspectorText = (url: string | null): string =>
-  url === null ? 'inspector: off, all ports 4300 to 4399 of 127.0.0.1 are taken' : `inspector: ${url}`;
+  url === null ? 'inspector: off, because ports 4300 to 4399 on 127.0.0.1 are all in use' : `inspector: ${url}`;
 
 /** What is worth a line when it happens; undefined for the rest. */
 export const eventLine = (event: StatusEvent): string | undefined => {

@@ -85,7 +85,7 @@ const addSession = (rows: Rows, { session, state, server, inspector, tunnels }: 
   if (pages !== null) rows.addLink('Dashboard', pages);
   // It ends with the run.
   if (inspector === null || state === 'stopped') return;
-  if (inspector.url === null) rows.add('Inspector', 'off: all ports 4300 to 4399 of 127.0.0.1 are taken');
+  if (inspector.url === null) rows.add('Inspector', 'off: ports 4300 to 4399 on 127.0.0.1 are all in use');
   else rows.addLink('Inspector', inspector.url);
 };
 

@@ -13,7 +13,7 @@ export interface ListLook {
   readonly colours: Colours;
 }
 
-const NO_TUNNELS = ['No live tunnels.', '  Start one: tunnel http 3000'];
+const NO_TUNNELS = ['No open tunnels.', '  Open a tunnel: tunnel http 3000'];
 const HEADINGS = ['NAME', 'URL', 'COMPUTER', 'USED', 'SINCE', 'ID'];
 
 /** A table where it fits; else two lines for each, so that no address is cut. */
@@ -95,7 +95,7 @@ const capturedLine = (request: CapturedRequest, { width, colours, now }: ListLoo
   const rule = request.policy?.answered_by?.index;
   const marks = [
     // Which rule answered it, so that the service never saw it.
-    ...(rule === undefined ? [] : [rule === 0 ? 'rule of the operator' : `rule ${rule}`]),
+    ...(rule === undefined ? [] : [rule === 0 ? "operator's rule" : `rule ${rule}`]),
     ...(request.aborted ? ['aborted'] : []),
     ...(request.edited === true ? ['edited'] : []),
     ...(request.replay_of === undefined ? [] : ['replay']),

@@ -247,7 +247,7 @@ describe('several tunnels', () => {
       'TIME reloaded: added 1, removed 0, changed 2, unchanged 3',
       '  added: api',
       '  changed: web, db',
-      '  not before a restart: server',
+      '  restart the client to apply: server',
     ]);
   });
 });

@@ -7,13 +7,13 @@ type PeerEvent = Extract<StatusEvent, { type: 'peer' }>;
 
 /** docs/p2p.md says of each what can be done. */
 const RELAY_REASONS: Readonly<Record<string, string>> = {
-  punching: 'trying to go direct',
+  punching: 'trying a direct path',
   'udp-blocked': 'UDP is blocked in one of the networks',
   'random-ports': 'both networks use random ports',
-  'no-answer': 'the networks let nothing through',
-  'went-silent': 'the direct path went silent; tried again later',
+  'no-answer': 'the networks block direct traffic',
+  'went-silent': 'the direct path went silent; the client retries later',
   off: 'direct paths are switched off',
-  'no-transport': 'no direct transport on this machine',
+  'no-transport': 'direct paths are not supported on this computer',
 };
 
 /** Where new connections go: `direct (12 ms)`, or `relay` and why. */
@@ -31,7 +31,7 @@ export const connectionText = ({ p2pName, listen }: PeerConnection): string =>
 
 export const peerEventText = ({ state, clientAddr, peerId, reason }: PeerEvent): string => {
   const who = oneLine(clientAddr === '' ? peerId : clientAddr);
-  return state === 'joined' ? `${who} joined` : `${who} is gone (${oneLine(reason)})`;
+  return state === 'joined' ? `${who} joined` : `${who} left (${oneLine(reason)})`;
 };
 
 /** Of a p2p tunnel, one for each subscriber. */

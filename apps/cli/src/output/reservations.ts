@@ -28,11 +28,8 @@ export const reservationLines = (
   const shown = isWhole ? all : all.filter(({ assigned }) => assigned !== true);
   const folded = all.length - shown.length;
   const list = shown.toSorted((one, other) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state));
-  const foldedLine =
-    folded === 0
-      ? []
-      : [`${counted(folded, 'name', 'names')} that the edge chose (--all lists ${folded === 1 ? 'it' : 'them'})`];
-  if (list.length === 0) return ['no reservations', ...foldedLine, '  Make one: tunnel reserve shop'];
+  const foldedLine = folded === 0 ? [] : [`${counted(folded, 'random name', 'random names')} not shown (use --all)`];
+  if (list.length === 0) return ['no reservations', ...foldedLine, '  Reserve a name: tunnel reserve shop'];
   const lines = columns(list.map(cellsOf)).map((line) => line.replace(/^ {2}/, ''));
   const reserved = list.filter(({ state }) => state === 'reserved').length;
   const held = list.find(({ state, assigned }) => state === 'held' && assigned !== true);
@@ -40,7 +37,7 @@ export const reservationLines = (
     ...lines.map((line, at) => (list[at]?.state === 'reserved' ? line : colours.dim(line))),
     ...foldedLine,
     ...(limit === null ? [] : [`${reserved} of ${limit} reserved`]),
-    ...(held === undefined ? [] : [`  Keep one for good: ${reserveCommand(held)}`]),
+    ...(held === undefined ? [] : [`  To reserve permanently: ${reserveCommand(held)}`]),
   ];
 };
 
@@ -79,7 +76,7 @@ const USES: Readonly<Record<Reservation['kind'], (label: string) => string>> = {
 export const releasedLine = (released: Reservation, left: Reservation | undefined): string => {
   const done = `Released ${oneLine(nameOf(released))}.`;
   if (left === undefined) return done;
-  if (left.expires_at === null) return `${done} It stays yours until its open tunnels end${afterwards(left)}.`;
+  if (left.expires_at === null) return `${done} The name stays yours until its open tunnels close${afterwards(left)}.`;
   return `${done} You can take it back until ${momentText(left.expires_at)}: ${reserveCommand(left)}`;
 };
 

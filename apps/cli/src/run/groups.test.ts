@@ -132,13 +132,13 @@ describe('flags', () => {
     ],
     [['--group', 'web', '--group-key-env', 'NO_SUCH'], 'tunnel: the variable NO_SUCH is not set (--group-key-env).\n'],
     [['--group', 'web', '--group-key-file', 'no'], 'tunnel: cannot read the group key from no: no such file.\n'],
-    [['--group', 'a@b', '--group-key-env', 'GROUP_KEY'], 'tunnel: group name `a@b` is not valid: it has an @\n'],
+    [['--group', 'a@b', '--group-key-env', 'GROUP_KEY'], 'tunnel: group name `a@b` is not valid: @ is not allowed\n'],
     [['--group-key', 'secret'], "tunnel: unknown option '--group-key'."],
-    [['--health', 'https'], 'Use tcp, or http:/ and the rest of a path.'],
-    [['--health', 'http:healthz'], 'Use tcp, or http:/ and the rest of a path.'],
-    [['--health', 'http:/a b'], 'has no spaces or control characters\n'],
-    [['--health', 'tcp', '--health-interval', '0'], 'Use seconds above 0, at most 86400.'],
-    [['--health', 'tcp', '--health-timeout', '1h'], 'Use seconds above 0, at most 3600.'],
+    [['--health', 'https'], 'Use tcp or http:/path.'],
+    [['--health', 'http:healthz'], 'Use tcp or http:/path.'],
+    [['--health', 'http:/a b'], 'contain no spaces or control characters\n'],
+    [['--health', 'tcp', '--health-interval', '0'], 'Use a number of seconds above 0, up to 86400.'],
+    [['--health', 'tcp', '--health-timeout', '1h'], 'Use a number of seconds above 0, up to 3600.'],
     [['--health', 'tcp', '--health-max-failed', '0'], 'Use 1-1000.'],
     [['--health', 'tcp', '--health-any-status'], 'tunnel: --health-any-status needs --health http:/path.\n'],
     [['--health-interval', '5'], 'tunnel: --health-interval needs --health.\n'],
@@ -276,7 +276,7 @@ describe('what is shown', () => {
     await clock.advance(250);
     expect(io.out()).toContain('  warning: alert webhook refused\n');
     expect(io.out()).toContain(
-      'Forwarding  http://web.test/ -> 127.0.0.1:3000 (group shop)\nHealth      not probed yet\nRequests    No requests yet',
+      'Forwarding  http://web.test/ -> 127.0.0.1:3000 (group shop)\nHealth      not checked yet\nRequests    No requests yet',
     );
     shown.health = 'unhealthy';
     emit({ ...down(), tunnel: shown } as StatusEvent);

@@ -93,7 +93,7 @@ describe('tunnel service', () => {
     const { code, io } = await service('install', '--print', '--system', '--config', 'file/config.yml');
     expect(code).toBe(2);
     expect(io.err()).toContain(`${home.path}/file/config.yml`);
-    expect(io.err()).toContain('a part of the path is not a folder');
+    expect(io.err()).toContain('part of the path is not a folder');
   });
 
   it.each(['install', 'uninstall', 'start', 'stop', 'status', 'logs'])(
@@ -101,7 +101,7 @@ describe('tunnel service', () => {
     async (verb) => {
       const io = makeTestIo({ home: home.path, env: { PATH: home.path } });
       expect(await run(['service', verb], io)).toBe(2);
-      expect(io.err()).toMatch(/^tunnel: there is no systemd here: systemctl was not found\. [^\n]+\n$/);
+      expect(io.err()).toMatch(/^tunnel: systemd is not installed: systemctl was not found\. [^\n]+\n$/);
       expect(io.out()).toBe('');
     },
   );
@@ -111,7 +111,7 @@ describe('tunnel service', () => {
     const { code, io } = await service('install');
     expect(code).toBe(2);
     expect(io.err()).toMatch(
-      /^tunnel: no service manager of this user is running \(Failed to connect to bus: No medium found\)\. [^\n]+\n$/,
+      /^tunnel: the systemd user manager is not running \(Failed to connect to bus: No medium found\)\. [^\n]+\n$/,
     );
     expect(existsSync(unit)).toBe(false);
   });
@@ -120,7 +120,7 @@ describe('tunnel service', () => {
     [
       'has no key',
       'tunnels:\n  web: { proto: http, local_port: 3000 }\n',
-      '(a service does not see TUNNEL_API_KEY). Run `tunnel login`',
+      '(services do not inherit TUNNEL_API_KEY). Run `tunnel login`',
     ],
     ['has no tunnels', 'auth_token_file: key\n', 'no tunnels in'],
     ['is not good', 'auth_token_file: key\ntunnel: {}\n', 'unknown key `tunnel`'],
@@ -137,7 +137,7 @@ describe('tunnel service', () => {
     systemctl();
     write('.config/systemd/user/tunnel.service', '[Service]\nExecStart=/bin/true\n');
     expect((await service('install')).code).toBe(2);
-    expect((await service('uninstall')).io.err()).toContain('was not made by tunnel');
+    expect((await service('uninstall')).io.err()).toContain('was not created by tunnel');
     expect(readFileSync(unit, 'utf8')).toBe('[Service]\nExecStart=/bin/true\n');
   });
 

@@ -80,9 +80,9 @@ const install = async (service: Service, io: Io): Promise<ExitCode> => {
   writePrivateFile(path, textOf(service, owner, io), { mode: 0o644 });
   await manager.call('daemon-reload');
   await manager.call('enable', '--quiet', unit);
-  io.stdout.write(`Saved ${path}. It starts with ${kind === 'system' ? 'the system' : 'your session'}.\n`);
+  io.stdout.write(`Saved ${path}. The service starts with ${kind === 'system' ? 'the system' : 'your session'}.\n`);
   if (kind === 'user' && !existsSync(join('/var/lib/systemd/linger', owner.name ?? ''))) {
-    io.stdout.write('  It ends when you log out. To keep it running: loginctl enable-linger\n');
+    io.stdout.write('  The service stops when you log out. To keep it running: loginctl enable-linger\n');
   }
   // One that ran before runs by the new unit now.
   return start(service, io, 'restart');
@@ -94,7 +94,7 @@ const start = async ({ unit, kind, manager }: Service, io: Io, verb: 'start' | '
     io.stdout.write(`${unit} is ready: all tunnels are open.\n`);
     return EXIT.endedAsAsked;
   }
-  const what = outcome === 'failed' ? 'did not start' : 'runs, but not all tunnels are open yet';
+  const what = outcome === 'failed' ? 'did not start' : 'is running, but not all tunnels are open yet';
   const also = kind === 'system' ? ' --system' : '';
   const name = unit === 'tunnel.service' ? '' : ` --name ${unit.slice('tunnel-'.length, -'.service'.length)}`;
   io.stderr.write(`tunnel: ${unit} ${what}\n  See why: tunnel service logs${also}${name}\n`);
@@ -128,7 +128,9 @@ const unitFolder = (kind: ServiceKind, io: Io): string => {
 /** What somebody wrote by hand is not ours to replace or to remove. */
 const refuseForeign = (path: string): void => {
   if (!existsSync(path) || readFileSync(path, 'utf8').startsWith(UNIT_MARK)) return;
-  throw new Fault('CLIENT_SERVICE', { reason: `${path} was not made by tunnel: take another --name, or remove it` });
+  throw new Fault('CLIENT_SERVICE', {
+    reason: `${path} was not created by tunnel: choose another --name, or remove the file`,
+  });
 };
 
 interface Owner {
@@ -203,7 +205,7 @@ const checkConfig = (config: string, owner: Owner, io: Io): void => {
   const values: ClientConfig = loadClientConfig({ file: config, env: {}, home: owner.home });
   if (Object.keys(values.tunnels).length === 0) throw misuse(`no tunnels in ${config}. Add one under \`tunnels:\`.`);
   if (values.auth_token !== undefined || values.auth_token_file !== undefined) return;
-  const seen = (io.env['TUNNEL_API_KEY'] ?? '') === '' ? '' : ' (a service does not see TUNNEL_API_KEY)';
+  const seen = (io.env['TUNNEL_API_KEY'] ?? '') === '' ? '' : ' (services do not inherit TUNNEL_API_KEY)';
   throw misuse(`no API key in ${config}${seen}. Run \`tunnel login\`, or set \`auth_token_file\` there.`);
 };
 

@@ -28,7 +28,7 @@ export class Systemd {
   async ensureRunning(): Promise<void> {
     const { code, err } = await this.#run('systemctl', ['show', '--property=Version']);
     if (code === 0) return;
-    const whose = this.#kind === 'user' ? 'no service manager of this user is running' : 'systemd is not running here';
+    const whose = this.#kind === 'user' ? 'the systemd user manager is not running' : 'systemd is not running';
     throw refused(`${whose} (${firstLine(err)})`);
   }
 
@@ -87,7 +87,7 @@ export class Systemd {
     });
     return new Promise((resolve, reject) => {
       child.once('error', ({ code, message }: NodeJS.ErrnoException) =>
-        reject(refused(code === 'ENOENT' ? `there is no systemd here: ${program} was not found` : message)),
+        reject(refused(code === 'ENOENT' ? `systemd is not installed: ${program} was not found` : message)),
       );
       child.once('close', (code) => resolve({ code: code ?? LATE, out, err }));
     });

@@ -64,7 +64,7 @@ describe('the unit of a client', () => {
       'ExecStart="/opt/a $b/100%%/node" ',
     );
     for (const path of ['/opt/a"b/node', "/opt/a'b/node", '/opt/a\\b/node']) {
-      expect(() => unitText(facts({ program: [path, program] }))).toThrow('no program of a unit');
+      expect(() => unitText(facts({ program: [path, program] }))).toThrow('the program path in a unit file');
     }
   });
 

@@ -22,11 +22,11 @@ export const unitText = (facts: UnitFacts): string => {
   const systemctl = isSystem ? 'systemctl' : 'systemctl --user';
   return [
     UNIT_MARK,
-    `# Changes of your own go beside it: ${systemctl} edit ${facts.unit}`,
+    `# Put your own changes into a drop-in file: ${systemctl} edit ${facts.unit}`,
     '[Unit]',
     `Description=Tunnel client (${escaped(facts.config)})`,
     ...(isSystem ? ['Wants=network-online.target', 'After=network-online.target'] : []),
-    '# A network that is away for days is no reason to give up.',
+    '# Keep restarting, even if the network is down for days.',
     'StartLimitIntervalSec=0',
     '',
     '[Service]',
@@ -35,7 +35,7 @@ export const unitText = (facts: UnitFacts): string => {
     'ExecReload=/bin/kill -HUP $MAINPID',
     ...(facts.user === null ? [] : [`User=${escaped(facts.user)}`]),
     '',
-    '# It reads its files, talks to the network, and needs nothing else.',
+    '# Sandbox: the client only reads its files and uses the network.',
     ...CONFINED,
     ...(isSystem ? [...CONFINED_BY_ROOT, ...facts.writable.map((path) => `ReadWritePaths=${pathList(path)}`)] : []),
     '',
@@ -49,12 +49,12 @@ const SERVICE_LINES: readonly string[] = [
   'Type=notify',
   'NotifyAccess=all',
   'WatchdogSec=60',
-  '# Back after every end but those that a second start cannot change: wrong settings (2), key refused (3), every tunnel refused (4),',
+  '# Restart after every exit, except where a restart cannot help: wrong settings (2), key refused (3), every tunnel refused (4),',
   '# account closed (6).',
   'Restart=always',
   'RestartSec=5',
   'RestartPreventExitStatus=2 3 4 6',
-  '# Ready is: every tunnel is open. One that is not must not end the others; a server that is not reached ends the client by itself.',
+  '# The service is ready once every tunnel is open. There is no start timeout: one failing tunnel must not stop the others.',
   'TimeoutStartSec=infinity',
   '# Open connections have 30 s to finish.',
   'TimeoutStopSec=40',
@@ -97,7 +97,7 @@ const CONFINED_BY_ROOT: readonly string[] = [
 
 const oneLineOf = (text: string): string => {
   if (!/[\p{Cc}]/u.test(text)) return text;
-  throw misuse(`a path with control characters cannot stand in a unit: ${JSON.stringify(text)}`);
+  throw misuse(`a path in a unit file cannot contain control characters: ${JSON.stringify(text)}`);
 };
 
 /** `%` begins a specifier everywhere in a unit. */
@@ -106,7 +106,7 @@ const escaped = (text: string): string => oneLineOf(text).replaceAll('%', '%%');
 const commandLine = ([program = '', ...args]: readonly string[]): string => {
   // Its path is taken as it is, but for specifiers; quotes and backslashes in it are refused by systemd however they are written.
   if (/["'\\]/.test(program)) {
-    throw misuse(`a path with quotes or backslashes is no program of a unit: ${program}`);
+    throw misuse(`the program path in a unit file cannot contain quotes or backslashes: ${program}`);
   }
   return [inQuotes(escaped(program)), ...args.map((word) => inQuotes(unexpanded(word).replaceAll('$', '$$$$')))].join(
     ' ',

@@ -37,7 +37,7 @@ export class InitQuestions {
     const { text } = this.#prompts;
     const answer = await text({
       ...this.#streams,
-      message: 'Which server? (host:port of its control port)',
+      message: 'Server address (host:port of the control port)',
       placeholder: usual,
       defaultValue: usual,
       validate: (typed) => check(typed || usual) ?? undefined,
@@ -49,8 +49,8 @@ export class InitQuestions {
     const { password } = this.#prompts;
     const answer = await password({
       ...this.#streams,
-      message: 'Your API key (`tunnel keys create`, or the page of the platform)',
-      validate: (typed) => ((typed ?? '').trim() === '' ? 'A key is needed.' : undefined),
+      message: 'API key (from `tunnel keys create` or the dashboard)',
+      validate: (typed) => ((typed ?? '').trim() === '' ? 'An API key is required.' : undefined),
     });
     return this.#taken(answer).trim();
   }
@@ -60,7 +60,7 @@ export class InitQuestions {
     const { confirm } = this.#prompts;
     const wanted: WantedTunnel[] = [];
     for (;;) {
-      const message = wanted.length === 0 ? 'Add a tunnel now?' : 'Another one?';
+      const message = wanted.length === 0 ? 'Add a tunnel now?' : 'Add another tunnel?';
       const isMore = await confirm({ ...this.#streams, message, initialValue: wanted.length === 0 });
       if (!this.#taken(isMore)) return wanted;
       wanted.push(await this.#tunnel(wanted, check));
@@ -70,23 +70,23 @@ export class InitQuestions {
   async #tunnel(known: readonly WantedTunnel[], check: (tunnel: WantedTunnel) => string | null): Promise<WantedTunnel> {
     const { select, text } = this.#prompts;
     const options = TUNNEL_WORDS.map((value) => ({ value, label: value, hint: HINTS[value] }));
-    const proto = this.#taken(await select({ ...this.#streams, message: 'What does the service speak?', options }));
+    const proto = this.#taken(await select({ ...this.#streams, message: 'Protocol of the local service', options }));
     const isPort = (typed = ''): boolean => /^\d{1,5}$/.test(typed) && Number(typed) >= 1 && Number(typed) <= 65_535;
     const typedPort = await text({
       ...this.#streams,
-      message: 'On which local port?',
-      validate: (typed) => (isPort(typed) ? undefined : 'A whole number from 1 to 65535.'),
+      message: 'Local port',
+      validate: (typed) => (isPort(typed) ? undefined : 'Use a whole number from 1 to 65535.'),
     });
     const port = Number(this.#taken(typedPort));
     const usual = `${proto}-${port}`;
     const name = await text({
       ...this.#streams,
-      message: 'What do you call it?',
+      message: 'Name of the tunnel',
       placeholder: usual,
       defaultValue: usual,
       validate: (typed) => {
         const wished = typed || usual;
-        if (known.some((one) => one.name === wished)) return 'There is one of that name.';
+        if (known.some((one) => one.name === wished)) return 'This name is already used.';
         return check({ name: wished, proto, port }) ?? undefined;
       },
     });
@@ -101,8 +101,8 @@ export class InitQuestions {
 
 const HINTS: Readonly<Record<TunnelWord, string>> = {
   http: 'a web application, an API, a webhook',
-  https: 'the same, and the local service speaks TLS',
-  tcp: 'a database, SSH, anything else on a port',
+  https: 'the same, for a local service with TLS',
+  tcp: 'a database, SSH, any other TCP service',
   udp: 'DNS, a game, WireGuard',
 };
 

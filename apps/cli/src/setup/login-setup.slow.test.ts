@@ -74,7 +74,7 @@ describe('a new computer', () => {
     expect([code, io.err()]).toEqual([0, '']);
     expect(io.out()).toBe(
       [
-        `Logged in to ${platform.url} as ${EMAIL}.`,
+        `Signed in to ${platform.url} as ${EMAIL}.`,
         'API key saved to ~/.tunnel/key.',
         `Server set to ${server} (region local).`,
         'Next: tunnel http 3000',
@@ -90,7 +90,7 @@ describe('a new computer', () => {
 
   it('has neither with --no-key', async () => {
     const { code, io } = await logIn('--no-key');
-    expect([code, io.out()]).toEqual([0, `Logged in to ${platform.url} as ${EMAIL}.\n`]);
+    expect([code, io.out()]).toEqual([0, `Signed in to ${platform.url} as ${EMAIL}.\n`]);
     expect([existsSync(file('key')), existsSync(file('config.yml'))]).toEqual([false, false]);
   });
 
@@ -130,14 +130,14 @@ describe('a new computer', () => {
     write('config.yml', 'auth_token: theirs\nserver: "127.0.0.1:1"\n');
     const { code, io } = await logIn('--replace');
     expect([code, existsSync(file('key'))]).toEqual([2, false]);
-    expect(io.err()).toContain('its answer is no API key');
+    expect(io.err()).toContain('the response contains no API key');
   });
 
   it('starts no session where it could not be kept', async () => {
     writeFileSync(join(home.path, '.tunnel'), 'a file');
     const { code, io } = await logIn();
     expect([code, platform.paths()]).toEqual([2, []]);
-    expect(io.err()).toContain('a part of the path is not a folder');
+    expect(io.err()).toContain('part of the path is not a folder');
   });
 
   it('prints a key that could not be kept, for it cannot be shown again', async () => {
@@ -189,7 +189,7 @@ describe('a second login', () => {
     write('key', 'tnl_revoked\n');
     platform.keys = [];
     const { io } = await logIn();
-    expect(io.out()).toContain('The key before it is in ~/.tunnel/key.old.');
+    expect(io.out()).toContain('The previous key is in ~/.tunnel/key.old.');
     expect([read('key'), read('key.old'), keysMade()]).toEqual(['tnl_new\n', 'tnl_revoked\n', 2]);
   });
 
@@ -249,7 +249,7 @@ describe('a computer that uses another account or platform', () => {
     const { code, io } = await logIn('--region', 'eu');
     expect([code, keysMade(), read('config.yml')]).toEqual([2, 0, OTHER()]);
     expect(io.err()).toBe(
-      'tunnel: ~/.tunnel/config.yml keeps the API key of another account, and its server. To switch both: `tunnel login --replace --region eu`.\n',
+      'tunnel: ~/.tunnel/config.yml keeps the API key and the server of another account. To switch both: `tunnel login --replace --region eu`.\n',
     );
   });
 
@@ -265,7 +265,7 @@ describe('a computer that uses another account or platform', () => {
     const { code, io } = await logIn();
     expect([code, read('config.yml')]).toEqual([0, `server: "${server}"\nauth_token_file: key\n`]);
     expect(io.err()).toBe(
-      `tunnel: note: config.yml keeps its server ${server}. This platform does not name it. To use eu.example.com:443: \`tunnel login --region eu\`.\n`,
+      `tunnel: note: config.yml keeps the server ${server}, which does not belong to this platform. To use eu.example.com:443: \`tunnel login --region eu\`.\n`,
     );
   });
 });
@@ -287,7 +287,7 @@ describe('several regions', () => {
   it('the first by its id where nobody can be asked, and a line says so', async () => {
     const { io } = await logIn();
     expect(io.out()).toContain(
-      'Server set to eu.example.com:443 (region eu). There are eu, us: choose with --region.\n',
+      'Server set to eu.example.com:443 (region eu). Regions: eu, us. Choose another with --region.\n',
     );
   });
 
@@ -304,7 +304,7 @@ describe('several regions', () => {
     const { io } = await logIn();
     // The platform is on this machine, the edge is not.
     expect(io.err()).toContain(
-      'eu.example.com:4040 takes no TLS. If the network is yours, set `tls: false` in config.yml.',
+      'eu.example.com:4040 does not use TLS. On a network you trust, set `tls: false` in config.yml.',
     );
     expect(read('config.yml')).not.toContain('tls');
     await logIn('--region', 'eu', '--no-tls');
@@ -319,7 +319,7 @@ describe('logout', () => {
     expect([platform.keys.length, read('key')]).toEqual([1, 'tnl_new\n']);
     await logIn();
     const { code, io } = await tunnel(['logout', '--revoke-key']);
-    expect([code, io.out()]).toEqual([0, `API key revoked.\nLogged out of ${platform.url}.\n`]);
+    expect([code, io.out()]).toEqual([0, `API key revoked.\nSigned out of ${platform.url}.\n`]);
     expect([platform.keys, existsSync(file('key')), read('config.yml')]).toEqual([[], false, `server: "${server}"\n`]);
     expect((await tunnel(['http', '3000'])).io.err()).toBe(
       'tunnel: no API key. Run `tunnel login`, or set TUNNEL_API_KEY.\n',
@@ -327,7 +327,7 @@ describe('logout', () => {
   });
 
   it('--revoke-key without a session, without a key, or with the key of another account changes nothing', async () => {
-    expect((await tunnel(['logout', '--revoke-key'])).io.err()).toBe('tunnel: not logged in. Run `tunnel login`.\n');
+    expect((await tunnel(['logout', '--revoke-key'])).io.err()).toBe('tunnel: not signed in. Run `tunnel login`.\n');
     await logIn('--no-key');
     expect((await tunnel(['logout', '--revoke-key'])).io.err()).toContain('config.yml names no API key.');
     platform.keys = [{ ...KEY }];

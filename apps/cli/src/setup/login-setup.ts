@@ -57,7 +57,7 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
   }
   if (region !== null) say(serverText(region, wanted === undefined && io.stdin.isTTY !== true ? regions : []));
   if (server?.isClearTextRefused === true) {
-    note(`${region?.control} takes no TLS. If the network is yours, set \`tls: false\` in config.yml.`, io);
+    note(`${region?.control} does not use TLS. On a network you trust, set \`tls: false\` in config.yml.`, io);
   }
   if (region === null && isOpen) noteServerKept(serverIn(config), regions, io);
 };
@@ -65,10 +65,10 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
 const noteServerKept = (server: string | undefined, regions: readonly UsageRegion[], io: Io): void => {
   const [first] = regions;
   if (server === undefined) {
-    note('no edge is online that this computer can reach. Set `server` in config.yml, or log in again later.', io);
+    note('no reachable edge is online. Set `server` in config.yml, or sign in again later.', io);
   } else if (first !== undefined && !isServerOf(server, regions)) {
     const hint = `To use ${first.control}: \`tunnel login --region ${first.region_id}\`.`;
-    note(`config.yml keeps its server ${server}. This platform does not name it. ${hint}`, io);
+    note(`config.yml keeps the server ${server}, which does not belong to this platform. ${hint}`, io);
   }
 };
 
@@ -157,7 +157,7 @@ const IS_KEY = new RegExp(`^[\\x21-\\x7e]{1,${NEW_KEY_MAX_CHARS}}$`);
 export const createKey = async (login: PlatformLogin, label: string): Promise<CreatedKey> => {
   const created = await login.call((client) => client.createKey({ label }));
   if (IS_KEY.test(created.token)) return created;
-  throw new Fault('CLIENT_NOT_A_PLATFORM', { url: login.platformUrl, reason: 'its answer is no API key' });
+  throw new Fault('CLIENT_NOT_A_PLATFORM', { url: login.platformUrl, reason: 'the response contains no API key' });
 };
 
 export const saveNewKey = (store: KeyStore, key: string, io: Io): void => {
@@ -168,12 +168,12 @@ export const saveNewKey = (store: KeyStore, key: string, io: Io): void => {
     io.stdout.write(`${key}\n`);
     throw error;
   }
-  if ((io.env['TUNNEL_API_KEY'] ?? '') !== '') note('TUNNEL_API_KEY is set and wins over the saved key.', io);
+  if ((io.env['TUNNEL_API_KEY'] ?? '') !== '') note('TUNNEL_API_KEY is set and overrides the saved key.', io);
 };
 
 export const savedKeyLines = ({ keyFile, oldKeyFile }: KeyStore, io: Io): string[] => [
   `API key saved to ${shownPath(keyFile, io)}.`,
-  ...(oldKeyFile === null ? [] : [`The key before it is in ${shownPath(oldKeyFile, io)}.`]),
+  ...(oldKeyFile === null ? [] : [`The previous key is in ${shownPath(oldKeyFile, io)}.`]),
 ];
 
 const otherKeyText = (config: LoadedConfig | null, io: Io): string =>
@@ -181,7 +181,7 @@ const otherKeyText = (config: LoadedConfig | null, io: Io): string =>
 
 const keptKey = ({ region_id }: UsageRegion, config: LoadedConfig | null, io: Io): Fault =>
   misuse(
-    `${shownPath(config?.path ?? '', io)} keeps the API key of another account, and its server. To switch both: \`tunnel login --replace --region ${region_id}\`.`,
+    `${shownPath(config?.path ?? '', io)} keeps the API key and the server of another account. To switch both: \`tunnel login --replace --region ${region_id}\`.`,
   );
 
 const note = (text: string, io: Io): void => void io.stderr.write(`tunnel: note: ${text}\n`);
@@ -219,7 +219,9 @@ const chooseRegion = async ({ regions, config, startsOver }: RegionChoice, io: I
 const serverText = ({ control, region_id }: UsageRegion, others: readonly UsageRegion[]): string =>
   [
     `Server set to ${oneLine(control)} (region ${region_id}).`,
-    ...(others.length < 2 ? [] : [`There are ${others.map((one) => one.region_id).join(', ')}: choose with --region.`]),
+    ...(others.length < 2
+      ? []
+      : [`Regions: ${others.map((one) => one.region_id).join(', ')}. Choose another with --region.`]),
   ].join(' ');
 
 /** Nothing in the file leads to the other platform any more: the new key would be shown there. */
@@ -232,8 +234,8 @@ const otherAddresses = (config: LoadedConfig | null, login: PlatformLogin, isSer
 export const savedKeyId = async (login: PlatformLogin, configFlag: string | undefined, io: Io): Promise<string> => {
   const config = loadConfig(configFlag, io);
   const key = keyIn(config, io);
-  if (key === null) throw misuse('config.yml names no API key. Run `tunnel logout` alone.');
+  if (key === null) throw misuse('config.yml has no API key. Run `tunnel logout` without --revoke-key.');
   const id = await keyIdOf(login, key);
   if (id !== null) return id;
-  throw misuse('the API key of config.yml is not one of this account. See `tunnel keys list`.');
+  throw misuse('the API key in config.yml does not belong to this account. See `tunnel keys list`.');
 };

@@ -132,7 +132,7 @@ describe('what is refused', () => {
     expect(refusal({ protocol: 'tls' })).toBe('a tls tunnel needs a domain or a subdomain');
     expect(refusal({ protocol: 'tls' }, { heldEndpoint: { kind: 'name', name: 'old' } })).toContain('needs a domain');
     expect(refusal({ ...tls, health_check: { type: 'http', path: '/' } })).toBe(
-      'a health check of a tls tunnel is of type tcp',
+      'tls tunnels support only health checks of type tcp',
     );
     expect(refusal(tls, { capabilities: ['datagram'] })).toBe('this edge does not support `tls` tunnels');
   });
@@ -269,11 +269,11 @@ describe('a tunnel that wants into a group', () => {
 
   it.each([
     ['a group without a key', { group_key_hash: undefined }, 'a group needs a group key'],
-    ['a key without a group', { group: undefined }, 'a group key goes with a group'],
+    ['a key without a group', { group: undefined }, 'a group key needs a group'],
     ['a hash in upper case', { group_key_hash: 'A'.repeat(64) }, 'group_key_hash must be 64 lower-case hex digits'],
     ['a short hash', { group_key_hash: 'a'.repeat(63) }, 'group_key_hash must be 64 lower-case hex digits'],
     ['an empty name', { group: '' }, 'group name `` is not valid: it is empty'],
-    ['a name with @', { group: 'a@b' }, 'group name `a@b` is not valid: it has an @'],
+    ['a name with @', { group: 'a@b' }, 'group name `a@b` is not valid: @ is not allowed'],
     [
       'a name with a line break',
       { group: 'a\nb' },
@@ -288,12 +288,12 @@ describe('a tunnel that wants into a group', () => {
     [
       'a path without its slash',
       { health_check: { type: 'http', path: 'health' } },
-      'the path of a health check begins with / and has no spaces or control characters',
+      'the path of a health check must begin with / and contain no spaces or control characters',
     ],
     [
       'a path that would end the request line',
       { health_check: { type: 'http', path: '/a HTTP/1.1\r\nx: y' } },
-      'the path of a health check begins with / and has no spaces or control characters',
+      'the path of a health check must begin with / and contain no spaces or control characters',
     ],
   ] as const)('is refused for %s', (_, request, message) => {
     expect(wantedOf({ protocol: 'tcp', ...request } as Partial<TunnelRequest>)).toBe(message);

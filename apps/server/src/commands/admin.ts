@@ -26,13 +26,13 @@ interface UsersFlags extends JsonFlags {
 export const admin = (finish: (code: number) => void): Command => {
   const say = sayTo(finish);
   const sayChange = (flags: JsonFlags, done: string, { changed }: { readonly changed: boolean }): void =>
-    say(flags, changed ? done : `nothing to do: ${done}`, { changed });
-  const command = new Command('admin').description('Invite people, list accounts, change what they can do');
+    say(flags, changed ? done : `nothing changed: ${done}`, { changed });
+  const command = new Command('admin').description('Invite people and manage accounts');
   for (const each of peopleCommands(say)) command.addCommand(each);
   return command
     .addCommand(
-      subcommand('users', 'List the accounts by email', 'admin users')
-        .option('--after <email>', 'Start after this email; a page has 1000')
+      subcommand('users', 'List accounts, sorted by email', 'admin users')
+        .option('--after <email>', 'Start after this email (at most 1000 accounts are listed)')
         .action(async (flags: UsersFlags) => {
           const page = flags.after === undefined ? {} : { after: flags.after };
           const users = await open(flags, ({ db }) => listUsers({ db }, page));
@@ -40,7 +40,11 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('suspend', 'Suspend an account: its sessions and tunnels end', 'admin suspend alice@example.com')
+      subcommand(
+        'suspend',
+        'Suspend an account; its sessions end and its tunnels close',
+        'admin suspend alice@example.com',
+      )
         .argument('<email>')
         .action(async (email: string, flags: JsonFlags) => {
           const result = await open(flags, ({ db }) => suspend({ db, clock }, consoleOperator(), email));
@@ -56,7 +60,7 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('set-plan', 'Give an account another plan', 'admin set-plan alice@example.com payg')
+      subcommand('set-plan', 'Change the plan of an account', 'admin set-plan alice@example.com payg')
         .argument('<email>')
         .argument('<plan>')
         .action(async (email: string, plan: string, flags: JsonFlags) => {
@@ -65,13 +69,17 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('set-unlimited', 'Free one key from the tunnel limit of its plan', 'admin set-unlimited KEY_ID on')
+      subcommand('set-unlimited', 'Turn the tunnel limit off or on for an API key', 'admin set-unlimited KEY_ID on')
         .argument('<key-id>')
         .addArgument(new Argument('<state>').choices(['on', 'off']))
         .action(async (keyId: string, state: 'on' | 'off', flags: JsonFlags) => {
           const unlimited = state === 'on';
           const result = await open(flags, ({ db }) => setUnlimited({ db }, consoleOperator(), { keyId, unlimited }));
-          sayChange(flags, `key ${keyId} has ${unlimited ? 'no limit' : 'the limit of its plan'}`, result);
+          sayChange(
+            flags,
+            `key ${keyId} has ${unlimited ? 'no tunnel limit' : 'the tunnel limit of its plan'}`,
+            result,
+          );
         }),
     );
 };
@@ -86,11 +94,11 @@ interface DeleteFlags extends JsonFlags {
   readonly yes?: boolean;
 }
 
-const MAIL_NOTE = 'The mail goes out as soon as the server runs. Or hand the link over yourself.\n';
+const MAIL_NOTE = 'The running server also sends the link by mail.\n';
 
 /** Who comes in, and who goes. A link is all that standard output has, so that a script can take it. */
 const peopleCommands = (say: Say): Command[] => [
-  subcommand('invite', 'Invite somebody to sign up; the link works once, for 7 days', 'admin invite alice@example.com')
+  subcommand('invite', 'Invite a person to sign up; the link works once, for 7 days', 'admin invite alice@example.com')
     .argument('<email>')
     .action(async (email: string, flags: JsonFlags) => {
       const { sent, signUp } = await open(flags, async ({ db }, { platform }) => ({
@@ -103,11 +111,11 @@ const peopleCommands = (say: Say): Command[] => [
     }),
   subcommand(
     'create-user',
-    'Create an account; its owner gets a link to choose a password',
+    'Create an account and send a link to choose a password',
     'admin create-user alice@example.com',
   )
     .argument('<email>')
-    .option('--password-stdin', 'Read the password from standard input, and send no link')
+    .option('--password-stdin', 'Read the password from standard input; send no link')
     .action(async (email: string, flags: CreateFlags) => {
       const password = flags.passwordStdin === true ? await readLine(process.stdin) : null;
       const made = await open(flags, ({ db }, { platform }) =>
@@ -117,11 +125,11 @@ const peopleCommands = (say: Say): Command[] => [
         }),
       );
       if (made.link !== null) process.stderr.write(MAIL_NOTE);
-      say(flags, made.link ?? `${made.email} can log in now`, made);
+      say(flags, made.link ?? `${made.email} can sign in now`, made);
     }),
   subcommand(
     'reset-password',
-    'Send a link to choose a new password; it works for one hour',
+    'Send a link to choose a new password, valid for one hour',
     'admin reset-password alice@example.com',
   )
     .argument('<email>')
@@ -134,15 +142,15 @@ const peopleCommands = (say: Say): Command[] => [
     }),
   subcommand(
     'delete-user',
-    'Delete an account permanently: tunnels, keys, subscription, data',
+    'Delete an account permanently, with tunnels, keys, subscription and data',
     'admin delete-user alice@example.com --yes',
   )
     .argument('<email>')
-    .option('--yes', 'Confirm it')
+    .option('--yes', 'Confirm the deletion')
     .action(async (email: string, flags: DeleteFlags, command: Command) => {
       if (flags.yes !== true) command.error('error: Add --yes to confirm.');
       await open(flags, ({ db }) => deleteUser({ db, clock }, consoleOperator(), email));
-      say(flags, `${email} is deleted; the server ends its tunnels and its subscription`, { deleted: true });
+      say(flags, `${email} is deleted; the server closes its tunnels and ends its subscription`, { deleted: true });
     }),
 ];
 

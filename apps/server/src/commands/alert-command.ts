@@ -7,8 +7,8 @@ import { EXIT_OK, EXIT_UNEXPECTED } from '../process/problem-report.ts';
 import { JSON_OPTION, type JsonFlags, loadConfig, serverCommand } from './shared.ts';
 
 export const alert = (finish: (code: number) => void): Command =>
-  new Command('alert').description("Try the operator's alert webhook").addCommand(
-    serverCommand('test', 'Send a test alert to `[load_balancing] alert_webhook_url`; exit 1 if it fails')
+  new Command('alert').description("Test the operator's alert webhook").addCommand(
+    serverCommand('test', 'Send a test alert to `[load_balancing] alert_webhook_url`; exit with 1 if delivery fails')
       .option(...JSON_OPTION)
       .addHelpText('after', '\nExample:\n  $ tunnel-server alert test --config server.toml')
       .action(async (flags: JsonFlags) => {
@@ -24,9 +24,9 @@ export const alert = (finish: (code: number) => void): Command =>
   );
 
 export const endText = ({ host, outcome, status, reason, durationMs }: TestAlertEnd): string => {
-  if (outcome === 'delivered') return `${host} took the test alert: status ${status} in ${durationMs} ms`;
-  if (outcome === 'refused-status') return `${host} refused the test alert: status ${status} in ${durationMs} ms`;
-  return `${host} did not take the test alert: ${reason}`;
+  if (outcome === 'delivered') return `${host} accepted the test alert: status ${status} in ${durationMs} ms`;
+  if (outcome === 'refused-status') return `${host} rejected the test alert: status ${status} in ${durationMs} ms`;
+  return `cannot deliver the test alert to ${host}: ${reason}`;
 };
 
 const jsonOf = ({ durationMs, ...end }: TestAlertEnd): object => ({ ...end, duration_ms: durationMs });

@@ -39,13 +39,13 @@ const NONE = {
 
 it('is a table for people', () => {
   expect(certificatesText([VALID, FAILING, NONE], NOW).split('\n')).toEqual([
-    'NAMES                         STATE    ISSUER   ENDS IN     RENEWS       LAST ERROR',
+    'NAMES                         STATE    ISSUER   EXPIRES IN  RENEWS       LAST ERROR',
     'tunnels.test, *.tunnels.test  valid    Test CA  89 days     in 30 hours  -',
     'shop.example                  failing  Test CA  90 minutes  now          shop.example was not validated',
     'new.example                   none     -        -           -            -',
   ]);
-  expect(certificatesText([{ ...VALID, not_after: iso(-1) }], NOW)).toContain('ended');
-  expect(certificatesText([], NOW)).toBe('no certificates: `[acme] enabled = true` orders them');
+  expect(certificatesText([{ ...VALID, not_after: iso(-1) }], NOW)).toContain('expired');
+  expect(certificatesText([], NOW)).toBe('no certificates; to issue certificates, set `[acme] enabled = true`');
 });
 
 const problem = (name: string): string => {
@@ -60,9 +60,9 @@ const problem = (name: string): string => {
 it('names those near one that nobody has', () => {
   expect([problem('shop.example'), problem('*.tunnels.test')]).toEqual(['known', 'known']);
   expect(problem('shpo.example')).toBe(
-    'CERTIFICATE_UNKNOWN there is no certificate for shpo.example; near it: shop.example',
+    'CERTIFICATE_UNKNOWN there is no certificate for shpo.example; similar names: shop.example',
   );
-  expect(problem('a.tunnels.test')).toMatch(/near it: .*tunnels.test/);
+  expect(problem('a.tunnels.test')).toMatch(/similar names: .*tunnels.test/);
   expect(problem('quite-another.org')).toBe('CERTIFICATE_UNKNOWN there is no certificate for quite-another.org');
 });
 

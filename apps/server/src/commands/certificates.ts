@@ -30,9 +30,9 @@ interface CertificateList {
 export const certificates = (finish: (code: number) => void): Command => {
   const say = sayTo(finish);
   return new Command('certificates')
-    .description('List the automatic certificates, or renew one now')
+    .description('List and renew automatic certificates')
     .addCommand(
-      subcommand('list', 'List names, state, issuer, expiry and renewal', 'certificates list').action(
+      subcommand('list', 'List certificates with state, issuer, expiry and renewal', 'certificates list').action(
         async (flags: JsonFlags) => {
           const all = await (await openList(loadConfig(flags, process.env))).list();
           say(flags, certificatesText(all, clock.now()), all);
@@ -40,15 +40,15 @@ export const certificates = (finish: (code: number) => void): Command => {
       ),
     )
     .addCommand(
-      subcommand('renew', 'Renew the certificate of a name now', 'certificates renew tunnels.example.com')
-        .argument('<name>', 'One of its names')
+      subcommand('renew', 'Renew a certificate now', 'certificates renew tunnels.example.com')
+        .argument('<name>', 'Any host name of the certificate')
         .action(async (given: string, flags: JsonFlags) => {
           const name = given.toLowerCase().replace(/\.$/, '');
           const kept = await openList(loadConfig(flags, process.env));
           refuseUnknown(name, await kept.list());
           const isBegun = await kept.renew(name);
-          const text = isBegun ? `${name}: the order begins within seconds` : `${name} is being ordered right now`;
-          say(flags, `${text}; see: tunnel-server certificates list`, { name, begun: isBegun });
+          const text = isBegun ? `${name}: renewal starts within seconds` : `${name}: renewal is already in progress`;
+          say(flags, `${text}. To follow it: tunnel-server certificates list`, { name, begun: isBegun });
         }),
     );
 };
@@ -60,7 +60,7 @@ export const refuseUnknown = (name: string, all: readonly ShownCertificate[]): v
   const near = [...new Set([nearestWord(name, known), ...known.filter((one) => isRelated(one, name))])]
     .filter((one) => one !== undefined)
     .slice(0, NEAR_SHOWN);
-  const hint = near.length === 0 ? '' : `; near it: ${near.join(', ')}`;
+  const hint = near.length === 0 ? '' : `; similar names: ${near.join(', ')}`;
   throw new Fault('CERTIFICATE_UNKNOWN', { name: `${name}${hint}` });
 };
 
@@ -129,7 +129,7 @@ export const callRest = (
     call.on('response', (response) => {
       readText(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), reject);
     });
-    call.on('timeout', () => call.destroy(new Error(`no answer within ${CALL_TIMEOUT_MS / 1000} s`)));
+    call.on('timeout', () => call.destroy(new Error(`no response within ${CALL_TIMEOUT_MS / 1000} s`)));
     call.on('error', (error) => reject(refusalOf(url.origin, error.message)));
     call.end(body === undefined ? undefined : JSON.stringify(body));
   });
@@ -148,9 +148,9 @@ const REASON_SHOWN_CHARACTERS = 300;
 
 export const certificatesText = (all: readonly ShownCertificate[], now: number): string =>
   all.length === 0
-    ? 'no certificates: `[acme] enabled = true` orders them'
+    ? 'no certificates; to issue certificates, set `[acme] enabled = true`'
     : tableText(
-        ['NAMES', 'STATE', 'ISSUER', 'ENDS IN', 'RENEWS', 'LAST ERROR'],
+        ['NAMES', 'STATE', 'ISSUER', 'EXPIRES IN', 'RENEWS', 'LAST ERROR'],
         all.map((one) => [
           one.names.join(', '),
           one.state,
@@ -169,7 +169,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** In the largest unit that says enough. */
 const timeTo = (at: number, now: number): string => {
   const leftMs = at - now;
-  if (leftMs <= 0) return 'ended';
+  if (leftMs <= 0) return 'expired';
   if (leftMs >= 2 * DAY_MS) return `${Math.floor(leftMs / DAY_MS)} days`;
   if (leftMs >= 2 * HOUR_MS) return `${Math.floor(leftMs / HOUR_MS)} hours`;
   return `${Math.ceil(leftMs / 60_000)} minutes`;

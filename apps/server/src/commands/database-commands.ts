@@ -25,8 +25,8 @@ interface MigrateFlags extends JsonFlags {
 }
 
 export const migrate = (finish: (code: number) => void): Command =>
-  serverCommand('migrate', 'Bring the tables of the database up to date')
-    .option('--check', 'Change nothing; exit 1 when steps are missing')
+  serverCommand('migrate', 'Run database migrations')
+    .option('--check', 'Only check; exit with 1 if migrations are pending')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample:\n  $ tunnel-server migrate --config server.toml --check')
     .action(async (flags: MigrateFlags) => {
@@ -43,33 +43,33 @@ export const migrate = (finish: (code: number) => void): Command =>
     });
 
 const checkText = (missing: readonly string[]): string =>
-  missing.length === 0 ? 'ok: the tables are up to date' : `missing: ${missing.join(', ')}`;
+  missing.length === 0 ? 'ok: the database is up to date' : `pending: ${missing.join(', ')}`;
 
 const appliedText = (applied: readonly string[]): string =>
-  applied.length === 0 ? 'ok: the tables were up to date' : `applied: ${applied.join(', ')}`;
+  applied.length === 0 ? 'ok: the database was already up to date' : `applied: ${applied.join(', ')}`;
 
 // `tunnel-server edge-credential`: which edges may connect to the platform.
 
 export const edgeCredential = (finish: (code: number) => void): Command => {
-  const command = new Command('edge-credential').description('Create, list and revoke the credentials of edges');
+  const command = new Command('edge-credential').description('Create, list and revoke edge credentials');
   const say = sayTo(finish);
 
   command
     .addCommand(
-      subcommand('create', 'Create the credential of an edge', 'edge-credential create fra-1 > /etc/tunnel/credential')
-        .argument('<name>', 'Name of the edge, for people')
+      subcommand('create', 'Create a credential for an edge', 'edge-credential create fra-1 > /etc/tunnel/credential')
+        .argument('<name>', 'Name of the edge')
         .action(async (name: string, flags: JsonFlags) => {
           const { edgeId, credential } = await open(flags, ({ db }) =>
             createCredential({ db, clock: systemClock }, consoleOperator(), name),
           );
           process.stderr.write(
-            'Shown once. Put it into a file and name that in `[server] platform_credential_file`.\n',
+            'The credential is shown only once. Save it to a file, and set `[server] platform_credential_file` to that file.\n',
           );
           say(flags, credential.reveal(), { edge_id: edgeId, name, credential: credential.reveal() });
         }),
     )
     .addCommand(
-      subcommand('list', 'List the edges and their credentials', 'edge-credential list').action(
+      subcommand('list', 'List edges and their credentials', 'edge-credential list').action(
         async (flags: JsonFlags) => {
           const edges = await open(flags, ({ db }) => listCredentials({ db }));
           say(flags, edgesText(edges), edges);
@@ -77,8 +77,8 @@ export const edgeCredential = (finish: (code: number) => void): Command => {
       ),
     )
     .addCommand(
-      subcommand('revoke', 'Revoke the credential of an edge', 'edge-credential revoke fra-1')
-        .argument('<edge>', 'Its name or id')
+      subcommand('revoke', "Revoke an edge's credential", 'edge-credential revoke fra-1')
+        .argument('<edge>', 'Name or id of the edge')
         .action(async (edge: string, flags: JsonFlags) => {
           const revoked = await open(flags, ({ db }) =>
             revokeCredential({ db, clock: systemClock }, consoleOperator(), edge),
@@ -93,7 +93,7 @@ const edgesText = (edges: readonly ListedEdge[]): string =>
   edges.length === 0
     ? 'no edges yet: tunnel-server edge-credential create <name>'
     : tableText(
-        ['NAME', 'REGION', 'STATUS', 'LAST HEARD', 'ID'],
+        ['NAME', 'REGION', 'STATUS', 'LAST SEEN', 'ID'],
         edges.map(({ name, regionId, revokedAt, lastHeartbeatAt, id }) => [
           name,
           regionId ?? '-',

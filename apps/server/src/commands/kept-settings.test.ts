@@ -34,8 +34,8 @@ it('a start with --public leaves a file behind, by which a start without flags i
 it('the file reads as a person would have written it', () => {
   expect(
     settingsText({ public: 'tunnels.example.com' }),
-  ).toBe(`# Written by the first start with --public tunnels.example.com. This file is yours to change.
-# Every command of tunnel-server reads it; flags win over it. All keys: docs/configuration.md.
+  ).toBe(`# Written by the first start with --public tunnels.example.com. You can edit this file.
+# All tunnel-server commands read this file; flags override it. All keys: docs/configuration.md.
 
 [server]
 host = "0.0.0.0"

@@ -15,8 +15,8 @@ export const settingsText = (flags: PublicFlags): string => {
   const { platform: planTables, ...defaults } = STACK_DEFAULTS;
   const tables: Table = { ...flagTables, ...defaults, platform: { ...platform, ...planTables } };
   return [
-    `# Written by the first start with --public ${flags.public ?? ''}. This file is yours to change.`,
-    '# Every command of tunnel-server reads it; flags win over it. All keys: docs/configuration.md.',
+    `# Written by the first start with --public ${flags.public ?? ''}. You can edit this file.`,
+    '# All tunnel-server commands read this file; flags override it. All keys: docs/configuration.md.',
     ...tableLines(tables, []),
     '',
   ].join('\n');

@@ -16,15 +16,15 @@ interface CreateFlags extends JsonFlags {
 export const oauthClient = (finish: (code: number) => void): Command => {
   const say = sayTo(finish);
   return new Command('oauth-client')
-    .description('Register, list and revoke OAuth apps without a metadata document')
+    .description('Manage OAuth apps without a metadata document')
     .addCommand(
       subcommand(
         'create',
         'Register an app and print its client id',
         'oauth-client create --name "Acme IDE" --redirect-uri https://ide.example.com/callback http://127.0.0.1/callback',
       )
-        .requiredOption('--name <name>', 'Name that users are shown; you vouch for it')
-        .requiredOption('--redirect-uri <uri...>', 'Where answers may go: https, or http on localhost with any port')
+        .requiredOption('--name <name>', 'Name shown to users; verify that it is genuine')
+        .requiredOption('--redirect-uri <uri...>', 'Allowed redirect URIs: https, or http on localhost with any port')
         .action(async (flags: CreateFlags) => {
           const { name, redirectUri: redirectUris } = flags;
           const client = await open(flags, ({ db }) =>
@@ -34,7 +34,7 @@ export const oauthClient = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('list', 'List the registered apps', 'oauth-client list').action(async (flags: JsonFlags) => {
+      subcommand('list', 'List registered apps', 'oauth-client list').action(async (flags: JsonFlags) => {
         const clients = await open(flags, ({ db }) => listOauthClients({ db }));
         say(flags, clientsText(clients), clients.map(jsonOf));
       }),
@@ -42,10 +42,10 @@ export const oauthClient = (finish: (code: number) => void): Command => {
     .addCommand(
       subcommand(
         'revoke',
-        'Revoke an app; what users allowed it ends',
+        'Revoke an app and all access granted by users',
         'oauth-client revoke client_4fK2mQ9xVbT7RsLpZ0aE',
       )
-        .argument('<id>', 'Its client id')
+        .argument('<id>', 'Client id of the app')
         .action(async (id: string, flags: JsonFlags) => {
           const { name, grantsEnded } = await open(flags, ({ db }) =>
             revokeOauthClient({ db, clock }, consoleOperator(), id),
@@ -66,7 +66,7 @@ const jsonOf = ({ id, name, redirectUris, createdAt, revokedAt }: RegisteredClie
 
 const clientsText = (clients: readonly RegisteredClient[]): string =>
   clients.length === 0
-    ? 'no apps yet: those with a metadata document need none of this'
+    ? 'no registered apps; apps with a metadata document do not need to be registered'
     : tableText(
         ['NAME', 'STATUS', 'SINCE', 'CLIENT ID', 'REDIRECT URIS'],
         clients.map(({ id, name, redirectUris, createdAt, revokedAt }) => [

@@ -86,7 +86,7 @@ sign_up = "invite"
     ['a@b', 'not a host name'],
     ['localhost', 'one label'],
     ['192.0.2.1', 'an address'],
-    ['*.tunnels.example.com', 'without `*.`'],
+    ['*.tunnels.example.com', 'Leave out the `*.`'],
     ['https://tunnels.example.com', 'not a host name'],
     ['tunnels.localhost', 'below localhost'],
     ['a..example.com', 'not a host name'],

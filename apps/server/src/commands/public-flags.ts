@@ -14,8 +14,8 @@ export interface PublicFlags {
 const hostName = (text: string): string => {
   const read = readDomainName(text, { toAscii: domainToASCII, operatorsHosts: [] });
   if (read.kind === 'refused') throw new InvalidArgumentError(`${read.fault.message}.`);
-  if (read.domain.wildcard) throw new InvalidArgumentError('Give the name alone, without `*.`.');
-  if (read.domain.host.endsWith('.localhost')) throw new InvalidArgumentError('No name below localhost is public.');
+  if (read.domain.wildcard) throw new InvalidArgumentError('Leave out the `*.`.');
+  if (read.domain.host.endsWith('.localhost')) throw new InvalidArgumentError('Names below localhost are not public.');
   return read.domain.host;
 };
 
@@ -23,7 +23,7 @@ const EMAIL = /^[^\s@<>(),;:"]+@[^\s@<>(),;:"]+\.[^\s@.<>(),;:"]+$/;
 
 const email = (text: string): string => {
   if (EMAIL.test(text)) return text;
-  throw new InvalidArgumentError('Give one address such as admin@example.com.');
+  throw new InvalidArgumentError('Use one address, such as admin@example.com.');
 };
 
 const PUBLIC = '--public';
@@ -33,11 +33,11 @@ export const addPublicFlags = (command: Command): Command =>
     .addOption(
       new Option(
         `${PUBLIC} <domain>`,
-        'Serve the internet: tunnels below this domain, on ports 80 and 443, with automatic certificates (you accept the terms of the certificate authority)',
+        'Serve the internet: tunnels below this domain on ports 80 and 443, with automatic certificates (you accept the terms of the certificate authority)',
       ).argParser(hostName),
     )
     .addOption(
-      new Option('--acme-email <address>', 'With --public: where the certificate authority reports problems').argParser(
+      new Option('--acme-email <address>', 'With --public: contact address for the certificate authority').argParser(
         email,
       ),
     )
@@ -47,9 +47,7 @@ export const addPublicFlags = (command: Command): Command =>
       ),
     )
     .addOption(
-      new Option('--local-tls', 'Serve https for localhost names, signed by an authority of this machine').conflicts(
-        'public',
-      ),
+      new Option('--local-tls', 'Serve https for localhost names, with a CA of this machine').conflicts('public'),
     )
     .hook('preAction', (_, action) => {
       const { public: domain, acmeEmail, platformHost } = action.opts<PublicFlags>();

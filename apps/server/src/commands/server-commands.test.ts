@@ -190,7 +190,7 @@ client_secret_file = "${file('client', 'c\n')}"
 
 describe('the simulator', () => {
   it.each([
-    ['a webhook URL that is none', ['--webhook-url', 'nowhere'], /Give a URL/],
+    ['a webhook URL that is none', ['--webhook-url', 'nowhere'], /Use a URL/],
     ['a port that is none', ['--port', '70000'], /simulator_port/],
   ])('refuses %s', async (_, args, reason) => {
     const command = simulator(() => {})

@@ -60,15 +60,15 @@ interface SimulatorFlags extends JsonFlags {
 
 const httpUrlOf = (text: string): string => {
   if (/^https?:/.test(text) && URL.canParse(text)) return text;
-  throw new InvalidArgumentError('Give a URL that begins with http:// or https://.');
+  throw new InvalidArgumentError('Use a URL that begins with http:// or https://.');
 };
 
 /** The payment processor's stand-in alone, for tests of whatever speaks the processor's calls. */
 export const simulator = (finish: (code: number) => void): Command =>
-  serverCommand('simulator', 'Run only the simulator of the payment processor')
-    .option('--port <port>', 'Port on 127.0.0.1 (default: any free one)')
-    .option('--webhook-url <url>', 'Where its webhooks go (default: they wait)', httpUrlOf)
-    .option('--json', 'Print one JSON object when it is ready: its URL and its keys')
+  serverCommand('simulator', 'Run only the payment simulator')
+    .option('--port <port>', 'Port on 127.0.0.1 (default: any free port)')
+    .option('--webhook-url <url>', 'URL for webhooks (default: webhooks are queued)', httpUrlOf)
+    .option('--json', 'Print the URL and keys as one JSON object when ready')
     .addHelpText(
       'after',
       '\nExample:\n  $ tunnel-server simulator --port 4242 --data-dir ./simulated --webhook-url http://127.0.0.1:3000/webhook --json',
@@ -122,7 +122,7 @@ export const judgeConfig = async (flags: CheckFlags, env: NodeJS.ProcessEnv): Pr
 
 /** Some are meant, as payments in test mode on a server that charges nobody. */
 const strictText = (failing: readonly ConfigWarning[]): string =>
-  `--strict treats warnings as errors; to accept these add --allow ${[...new Set(failing.map(({ key }) => key))].join(' ')}`;
+  `--strict treats warnings as errors; to accept these warnings, add --allow ${[...new Set(failing.map(({ key }) => key))].join(' ')}`;
 
 /** As the command would read it that runs those parts. */
 const configToCheck = (
@@ -137,12 +137,12 @@ const configToCheck = (
 export const checkConfig = (finish: (code: number) => void): Command =>
   serverCommand('check-config', 'Check a config file for errors and likely mistakes')
     .addOption(
-      new Option('--for <part>', 'What will run with it (default: edge with a platform_url, else stack)').choices([
+      new Option('--for <part>', 'Command to check for (default: edge with a platform_url, otherwise stack)').choices([
         ...['stack', 'edge', 'platform'],
       ]),
     )
     .option('--strict', 'Treat warnings as errors')
-    .option('--allow <keys...>', 'Accept the warnings of these keys')
+    .option('--allow <keys...>', 'Accept warnings for these keys')
     .option(...JSON_OPTION)
     .addHelpText('after', '\nExample:\n  $ tunnel-server check-config --config server.toml --strict')
     .action(async (flags: CheckFlags) => {

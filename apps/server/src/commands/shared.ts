@@ -12,7 +12,7 @@ export interface JsonFlags extends ServerFlags {
   readonly json?: boolean;
 }
 
-export const JSON_OPTION = ['--json', 'Print one JSON object'] as const;
+export const JSON_OPTION = ['--json', 'Print JSON'] as const;
 
 export const serverCommand = (name: string, description: string): Command =>
   new Command(name)
@@ -20,7 +20,7 @@ export const serverCommand = (name: string, description: string): Command =>
     .option('--config <file>', 'Config file (default: server.toml in the data directory, if there is one)')
     .option(
       '--data-dir <dir>',
-      'Folder of the database, generated secrets and state (default: data_dir of the config file, else ./data)',
+      'Folder for the database, secrets and state (default: data_dir of the config file, or ./data)',
     );
 
 /** The config file of a command: the one that was named, else the one in the data directory. undefined: there is none. */

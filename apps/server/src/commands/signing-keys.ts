@@ -15,22 +15,21 @@ export const signingKeys = (finish: (code: number) => void): Command => {
   return new Command('signing-keys')
     .description('List or rotate the keys that sign access tokens')
     .addCommand(
-      subcommand('list', 'List the keys that sign and verify now', 'signing-keys list').action(
-        async (flags: JsonFlags) => {
-          const config = loadConfig(flags, process.env);
-          const keys = await withDatabase(config, { prepared: true }, ({ db }) =>
-            listSigningKeys({ db, clock: systemClock }),
-          );
-          say(flags, keysText(keys), keys.map(keyJson));
-        },
-      ),
+      subcommand('list', 'List active signing keys', 'signing-keys list').action(async (flags: JsonFlags) => {
+        const config = loadConfig(flags, process.env);
+        const keys = await withDatabase(config, { prepared: true }, ({ db }) =>
+          listSigningKeys({ db, clock: systemClock }),
+        );
+        say(flags, keysText(keys), keys.map(keyJson));
+      }),
     )
     .addCommand(
-      subcommand('rotate', 'Sign with a new key; the old one verifies for one more hour', 'signing-keys rotate')
-        .option(
-          '--discard-old',
-          'End the old keys now, and the access tokens they signed: one leaked, or the master key is lost',
-        )
+      subcommand(
+        'rotate',
+        'Switch to a new signing key; the old key verifies tokens for one more hour',
+        'signing-keys rotate',
+      )
+        .option('--discard-old', 'Invalidate old keys and their access tokens now, after a leak or a lost master key')
         .action(async (flags: RotateFlags) => {
           const config = loadConfig(flags, process.env);
           const source = masterKeySource(config.platform, await openDataDir(config.data_dir));
@@ -38,7 +37,7 @@ export const signingKeys = (finish: (code: number) => void): Command => {
           const kid = await withDatabase(config, { prepared: true }, ({ db }) =>
             rotateSigningKeys({ db, clock: systemClock }, consoleOperator(), source, { discardOld }),
           );
-          say(flags, `${kid} signs from now on; platforms that run take it up within 10 s`, { kid });
+          say(flags, `${kid} is the new signing key; running platforms use it within 10 s`, { kid });
         }),
     );
 };
@@ -47,7 +46,7 @@ const statusOf = ({ verifiesUntil }: ListedSigningKey): string => (verifiesUntil
 
 const keysText = (keys: readonly ListedSigningKey[]): string =>
   keys.length === 0
-    ? 'no keys yet: the platform makes the first at its start'
+    ? 'no signing keys yet; the platform creates the first key when it starts'
     : tableText(
         ['ID', 'STATUS', 'SINCE', 'UNTIL'],
         keys.map((key) => [

@@ -17,8 +17,8 @@ Examples:
   $ tunnel-server stack --public tunnels.example.com --acme-email admin@example.com`;
 
 export const stack = (finish: (code: number) => void): Command =>
-  addPublicFlags(serverCommand('stack', 'Run everything on this machine: the platform, an edge and a database'))
-    .option('--verbose', 'Show every address and every log line at a terminal')
+  addPublicFlags(serverCommand('stack', 'Run edge, platform and database on this machine'))
+    .option('--verbose', 'Show all addresses and log lines in a terminal')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: StackFlags) => {
       const host = thisProcess();
@@ -38,9 +38,7 @@ const fileNotes = (flags: StackFlags, env: NodeJS.ProcessEnv): string[] => {
   const keys = ofFile === null ? [] : keysBesideFile(flags, ofFile);
   return keys.length === 0
     ? []
-    : [
-        `warning: ${file} differs from the flags of this start, and other commands go by the file: change ${keys.join(', ')} there`,
-      ];
+    : [`warning: ${file} differs from these flags, and other commands use the file: change ${keys.join(', ')} there`];
 };
 
 /** A file that is only valid together with the flags. */
@@ -58,6 +56,6 @@ const keptNotes = (flags: StackFlags, dataDir: string, workingDir: string): stri
   if (file === null) return [];
   const short = relative(workingDir, file);
   return [
-    `wrote ${short.startsWith('..') ? file : short}: later starts need no flags, and every other command reads it`,
+    `wrote ${short.startsWith('..') ? file : short}: later starts need no flags, and all other commands read this file`,
   ];
 };

@@ -25,6 +25,7 @@ const facts = (run: Partial<ReadyFacts['run']> = {}, tls = false): ReadyFacts =>
   tls,
   controlOnPublic: true,
   workingDir: '/home/a/checkout',
+  isCheckout: true,
   notes: [],
 });
 
@@ -40,7 +41,7 @@ it('names every address and ends with the command to type', () => {
   ]) {
     expect(text).toContain(part);
   }
-  expect(text).toContain('\n  npx tunnel http 3000 --token-file data/admin-token\n');
+  expect(text).toContain('\n  npx hatchway http 3000 --token-file data/admin-token\n');
 });
 
 it('names the dashboard, and in it the page to sign up', () => {
@@ -77,16 +78,16 @@ it('has a link for the first account while there is none', () => {
 
 it('at a terminal the first screen is short: what runs, the dashboard, one command', () => {
   const demo = facts({ platform_url: 'http://127.0.0.1:8080', simulator_url: 'http://127.0.0.1:40123' });
-  expect(briefText(demo)).toBe(`tunnel-server is ready (pid 7)
+  expect(briefText(demo)).toBe(`Hatchway is ready (pid 7)
 
   dashboard  http://localhost:8080/app/
   sign-up    http://localhost:8080/app/signup (platform.sign_up = "open")
   tunnels    http://<name>.localhost:8000
 
-Next, in another terminal, publish a local web service (3000 is its port):
-  npx tunnel http 3000 --token-file data/admin-token
+Next, publish a local web service on port 3000 from another terminal:
+  npx hatchway http 3000 --token-file data/admin-token
 
-Ctrl-C stops it. Other addresses: data/run.json. Details: --verbose.
+Press Ctrl-C to stop. All addresses: data/run.json. Details: --verbose.
 `);
   for (const line of briefText(demo).split('\n')) expect(line.length).toBeLessThanOrEqual(80);
 });
@@ -116,25 +117,34 @@ it('names the addresses of https first, and usual ports not at all', () => {
 it('with a public https port, clients are shown to come by that one, under its name and its real port', () => {
   const told = facts({ https_url: 'https://127.0.0.1:8443' }, true);
   expect(readyText(told)).toContain('control      localhost:4040 (TLS), and localhost:8443\n');
-  expect(nextCommand(told)).toBe('npx tunnel http 3000 --token-file data/admin-token --server localhost:8443 --tls');
+  expect(nextCommand(told)).toBe('npx hatchway http 3000 --token-file data/admin-token --server localhost:8443 --tls');
   const usual = { ...facts({ https_url: 'https://0.0.0.0:443' }, true), domain: 'tunnels.example.com' };
   expect(nextCommand(usual)).toContain(' --server tunnels.example.com:443 --tls');
   const apart = { ...told, controlOnPublic: false };
   expect(readyText(apart)).toContain('control      localhost:4040 (TLS)\n');
-  expect(nextCommand(apart)).toBe('npx tunnel http 3000 --token-file data/admin-token --tls');
+  expect(nextCommand(apart)).toBe('npx hatchway http 3000 --token-file data/admin-token --tls');
 });
 
 it.each([
-  [{}, false, 'npx tunnel http 3000 --token-file data/admin-token'],
-  [{ control: '127.0.0.1:4440' }, false, 'npx tunnel http 3000 --token-file data/admin-token --server localhost:4440'],
-  [{}, true, 'npx tunnel http 3000 --token-file data/admin-token --tls'],
-  [{ admin_token_file: '/srv/t/admin-token' }, false, 'npx tunnel http 3000 --token-file /srv/t/admin-token'],
+  [{}, false, 'npx hatchway http 3000 --token-file data/admin-token'],
+  [
+    { control: '127.0.0.1:4440' },
+    false,
+    'npx hatchway http 3000 --token-file data/admin-token --server localhost:4440',
+  ],
+  [{}, true, 'npx hatchway http 3000 --token-file data/admin-token --tls'],
+  [{ admin_token_file: '/srv/t/admin-token' }, false, 'npx hatchway http 3000 --token-file /srv/t/admin-token'],
   [
     { admin_token_file: "/home/a/checkout/it's here/admin-token" },
     false,
-    "npx tunnel http 3000 --token-file 'it'\\''s here/admin-token'",
+    "npx hatchway http 3000 --token-file 'it'\\''s here/admin-token'",
   ],
-  [{ admin_token_file: null }, false, "TUNNEL_API_KEY='<the admin_token of your config>' npx tunnel http 3000"],
+  [{ admin_token_file: null }, false, "TUNNEL_API_KEY='<the admin_token of your config>' npx hatchway http 3000"],
 ])('the command fits the server: %j', (run, tls, expected) => {
   expect(nextCommand(facts(run, tls))).toBe(expected);
+});
+
+it('outside a checkout the command is that of an installed client', () => {
+  const installed = { ...facts(), isCheckout: false };
+  expect(nextCommand(installed)).toBe('tunnel http 3000 --token-file data/admin-token');
 });

@@ -20,6 +20,8 @@ export interface ReadyFacts {
   /** [server] control_on_public. */
   readonly controlOnPublic: boolean;
   readonly workingDir: string;
+  /** Whether the server was started in a checkout, where the client is run with npx. */
+  readonly isCheckout: boolean;
   /** What its operator should know before others come: see start-notes.ts. */
   readonly notes: readonly string[];
 }
@@ -38,7 +40,7 @@ export const readyText = (facts: ReadyFacts): string => {
           `  TCP tunnels  ${facts.domain}, ports ${tcpPortRange[0]}-${tcpPortRange[1]}`,
         ];
   return [
-    `tunnel-server is ready (pid ${run.pid})`,
+    `Hatchway is ready (pid ${run.pid})`,
     '',
     ...dashboardLines(facts).map(([label, text]) => `  ${label.padEnd(12)} ${text}`),
     ...firstAccountLines(facts),
@@ -62,14 +64,14 @@ export const briefText = (facts: ReadyFacts): string => {
   const lines = [...dashboardLines(facts), ['tunnels', tunnels] as const];
   const runFile = shortPath(join(facts.dataDir, 'run.json'), facts.workingDir);
   return [
-    `tunnel-server is ready (pid ${facts.run.pid})`,
+    `Hatchway is ready (pid ${facts.run.pid})`,
     '',
     ...lines.map(([label, text]) => `  ${label.padEnd(9)}  ${text}`),
     ...firstAccountLines(facts),
     '',
     ...noteLines(facts.notes.filter((note) => !note.startsWith('note: '))),
     ...nextLines(facts),
-    `Ctrl-C stops it. Other addresses: ${runFile}. Details: --verbose.`,
+    `Press Ctrl-C to stop. All addresses: ${runFile}. Details: --verbose.`,
     '',
   ].join('\n');
 };
@@ -92,7 +94,7 @@ const noteLines = (notes: readonly string[]): string[] =>
 const nextLines = (facts: ReadyFacts): string[] =>
   facts.run.control === null
     ? []
-    : ['Next, in another terminal, publish a local web service (3000 is its port):', `  ${nextCommand(facts)}`, ''];
+    : ['Next, publish a local web service on port 3000 from another terminal:', `  ${nextCommand(facts)}`, ''];
 
 const platformUrl = ({ publicUrl, run }: ReadyFacts): string => publicUrl ?? shown(run.platform_url);
 
@@ -132,8 +134,8 @@ const onePort = ({ run, domain, controlOnPublic }: ReadyFacts): string | null =>
 const alsoAt = (address: string | null): string => (address === null ? '' : `, and ${address}`);
 
 export const nextCommand = (facts: ReadyFacts): string => {
-  const { run, tls, workingDir } = facts;
-  const words = ['npx', 'tunnel', 'http', '3000'];
+  const { run, tls, workingDir, isCheckout } = facts;
+  const words = [...(isCheckout ? ['npx', 'hatchway'] : ['tunnel']), 'http', '3000'];
   if (run.admin_token_file === null) words.unshift("TUNNEL_API_KEY='<the admin_token of your config>'");
   else words.push('--token-file', quoted(shortPath(run.admin_token_file, workingDir)));
   const server =

@@ -34,7 +34,7 @@ const udpPorts = ({ limits }: ServerConfig, systemPorts: PortRange | null): stri
   const own = `${from}-${to}`;
   const system = systemPorts.join('-');
   return [
-    `warning: limits.udp_port_range (${own}) overlaps the ports that the system gives to outgoing connections (${system}, net.ipv4.ip_local_port_range): datagrams can be lost; set one of them apart`,
+    `warning: limits.udp_port_range (${own}) overlaps the system's ports for outgoing connections (${system}, net.ipv4.ip_local_port_range), so datagrams can be lost: change one of the ranges`,
   ];
 };
 
@@ -92,15 +92,15 @@ export const trustNotes = (
   const short = relative(workingDir, path);
   const file = quoted(short.startsWith('..') ? path : short);
   return [
-    `https for localhost names is signed by ${file}. Trust it once (it is good for localhost alone):`,
+    `https for localhost names uses the CA in ${file}. Trust it once (the CA is limited to localhost):`,
     ...(SYSTEMS[system] ?? SYSTEMS.linux).map((command) => `  ${command.replace('FILE', file)}`),
-    `or for one program: curl --cacert ${file}, NODE_EXTRA_CA_CERTS=${file}`,
+    `or for a single program: curl --cacert ${file}, NODE_EXTRA_CA_CERTS=${file}`,
   ];
 };
 
 const LINUX = [
   'sudo cp FILE /usr/local/share/ca-certificates/tunnel-local.crt && sudo update-ca-certificates   (Debian, Ubuntu)',
-  'sudo trust anchor FILE   (Fedora, Arch); Firefox and Chrome: import it under Certificates, Authorities',
+  'sudo trust anchor FILE   (Fedora, Arch); Firefox and Chrome: import the file under Certificates, Authorities',
 ];
 
 const SYSTEMS: { readonly [system in NodeJS.Platform]?: readonly string[] } & { readonly linux: readonly string[] } = {

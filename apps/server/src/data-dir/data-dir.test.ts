@@ -30,15 +30,13 @@ describe('the data directory', () => {
 
   it('that is a file is refused in words', async () => {
     writeFileSync(join(dir, 'file'), '');
-    await expect(openDataDir(join(dir, 'file'))).rejects.toThrow('cannot be used: it is not a directory');
-    await expect(openDataDir(join(dir, 'file/below'))).rejects.toThrow('cannot be used: it is not a directory');
+    await expect(openDataDir(join(dir, 'file'))).rejects.toThrow('cannot be used: not a directory');
+    await expect(openDataDir(join(dir, 'file/below'))).rejects.toThrow('cannot be used: not a directory');
   });
 
   it.runIf(process.platform === 'linux')('where the system creates no folders is refused at once', async () => {
     for (const path of ['/proc/xx', '/proc/xx/yy', '/sys/xx', '/dev/null/x'])
-      await expect(openDataDir(path)).rejects.toThrow(
-        /cannot be used: (it cannot be created there|no permission|it is)/,
-      );
+      await expect(openDataDir(path)).rejects.toThrow(/cannot be used: (it cannot be created|permission denied|not a)/);
   });
 
   it('that does not answer is given up after five seconds', async () => {
@@ -46,7 +44,7 @@ describe('the data directory', () => {
     const opened = openDataDir(join(dir, 'a'), { clock, probe: () => new Promise(() => {}) });
     const refusal = opened.catch((error: Error) => error.message);
     await clock.advance(5000);
-    expect(await refusal).toContain('cannot be used: it did not answer within 5 s');
+    expect(await refusal).toContain('cannot be used: no response from the file system within 5 s');
   });
 });
 
@@ -71,7 +69,7 @@ describe('the admin token', () => {
 
   it('that is an empty file is refused, not taken for a key', () => {
     writeFileSync(join(dir, 'admin-token'), '\n');
-    expect(() => loadAdminToken(NONE, dir)).toThrow('its file admin-token is empty');
+    expect(() => loadAdminToken(NONE, dir)).toThrow('the file admin-token is empty');
   });
 
   it('in a directory that is gone is refused with the directory', () => {

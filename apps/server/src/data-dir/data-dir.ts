@@ -34,7 +34,7 @@ export const openDataDir = async (
   const dir = resolve(configured);
   await new Promise<void>((answered, reject) => {
     const late = clock.setTimeout(
-      () => reject(dataDirFault(dir, new Error(`it did not answer within ${PROBE_MS / 1000} s`))),
+      () => reject(dataDirFault(dir, new Error(`no response from the file system within ${PROBE_MS / 1000} s`))),
       PROBE_MS,
     );
     void probe(dir).finally(() => {
@@ -80,9 +80,9 @@ const dataDirFault = (dir: string, error: unknown): Fault =>
 
 const reasonOf = (error: unknown): string => {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
-  if (code === 'EEXIST' || code === 'ENOTDIR') return 'it is not a directory';
-  if (code === 'EACCES' || code === 'EPERM') return 'no permission';
-  if (code === 'ENOENT') return 'it cannot be created there';
+  if (code === 'EEXIST' || code === 'ENOTDIR') return 'not a directory';
+  if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
+  if (code === 'ENOENT') return 'it cannot be created';
   if (code === 'EROFS') return 'the file system is read-only';
   if (code === 'ENOSPC') return 'the disk is full';
   return error instanceof Error ? error.message : String(error);
@@ -102,7 +102,7 @@ export const loadAdminToken = (configured: Secret, dataDir: string): AdminToken 
   try {
     const token = ensureSecretFile(file);
     if (token.reveal() === '')
-      throw new Fault('CONFIG_DATA_DIR', { dir: dataDir, reason: 'its file admin-token is empty' });
+      throw new Fault('CONFIG_DATA_DIR', { dir: dataDir, reason: 'the file admin-token is empty' });
     return { token, file };
   } catch (error) {
     throw error instanceof Fault ? error : dataDirFault(dataDir, error);

@@ -10,7 +10,7 @@ export const DATABASE_USER = 'tunnel';
 export const DATABASE_NAME = 'tunnel';
 
 /** The first line that fits counts. The folder of the socket keeps most others away; a user that may enter it meets this. */
-const ACCESS_RULES = `# Written at every start.
+const ACCESS_RULES = `# Rewritten at every start.
 local ${DATABASE_NAME} ${DATABASE_USER} scram-sha-256
 local all all reject
 host all all all reject
@@ -24,7 +24,8 @@ export const writeAccessRules = ({ access }: PostgresFiles): void => {
 
 export const ensurePassword = ({ password }: PostgresFiles): Secret => {
   const secret = ensureSecretFile(password);
-  if (secret.reveal() === '') throw new Error(`its password file is empty: remove ${password}, and a new one is made`);
+  if (secret.reveal() === '')
+    throw new Error(`the password file is empty: remove ${password} to create a new password`);
   return secret;
 };
 
@@ -41,7 +42,7 @@ export const givePassword = async (files: PostgresFiles, programs: Programs, pas
 /** It has letters, digits, hyphens and underscores alone. Kept as scram-sha-256, whatever a file of settings says. */
 export const passwordClause = (password: Secret): string => {
   const text = password.reveal();
-  if (!/^[\w-]+$/.test(text)) throw new Error('its password file holds other characters than it was made with');
+  if (!/^[\w-]+$/.test(text)) throw new Error('the password file contains invalid characters');
   return `password '${text}'`;
 };
 

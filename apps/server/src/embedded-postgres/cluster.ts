@@ -38,7 +38,9 @@ export const openCluster = async (files: PostgresFiles, programs: Programs, pass
   if (!existsSync(join(files.cluster, 'PG_VERSION'))) return makeCluster(files, programs, password);
   const version = readFileSync(join(files.cluster, 'PG_VERSION'), 'utf8').trim();
   if (version !== MAJOR_VERSION) {
-    throw new Error(`it was made by PostgreSQL ${version}, and this version brings PostgreSQL ${MAJOR_VERSION}`);
+    throw new Error(
+      `the database was created by PostgreSQL ${version}, but this version includes PostgreSQL ${MAJOR_VERSION}`,
+    );
   }
 };
 

@@ -87,12 +87,12 @@ describe('the folder of the socket', () => {
   it('that is a link is refused: whoever made it may lead us anywhere', () => {
     mkdirSync(join(dir, 'elsewhere'));
     symlinkSync(join(dir, 'elsewhere'), join(dir, 'run'));
-    expect(() => openSocketFolder(join(dir, 'run'), ourselves)).toThrow('belongs to somebody else');
+    expect(() => openSocketFolder(join(dir, 'run'), ourselves)).toThrow('belongs to another user');
   });
 
   it.runIf(process.getuid?.() === 0)('that belongs to somebody else is refused', () => {
     mkdirSync(join(dir, 'run'));
     chownSync(join(dir, 'run'), 4242, 4242);
-    expect(() => openSocketFolder(join(dir, 'run'), ourselves)).toThrow('belongs to somebody else');
+    expect(() => openSocketFolder(join(dir, 'run'), ourselves)).toThrow('belongs to another user');
   });
 });

@@ -35,7 +35,7 @@ const openFolder = (folder: string, { uid, gid }: RunAs): string => {
 const takeOver = (folder: string, uid: number, gid: number): void => {
   const found = lstatSync(folder);
   if (!found.isDirectory() || (found.uid !== uid && found.uid !== process.getuid?.())) {
-    throw new Error(`the folder of its socket, ${folder}, belongs to somebody else`);
+    throw new Error(`the folder of its socket, ${folder}, belongs to another user`);
   }
   if (found.uid !== uid) chownSync(folder, uid, gid);
   if ((found.mode & 0o777) !== 0o700) chmodSync(folder, 0o700);

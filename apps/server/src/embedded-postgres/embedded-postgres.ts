@@ -44,7 +44,7 @@ export class EmbeddedPostgres {
 
   /** Resolves when it answers. Throws a Fault that says why it cannot run here. */
   start(): Promise<{ url: Secret; socketFolder: string }> {
-    if (this.#state !== 'idle') return Promise.reject(new Error(`the embedded database is ${this.#state} already`));
+    if (this.#state !== 'idle') return Promise.reject(new Error(`the embedded database is already ${this.#state}`));
     this.#state = 'starting';
     const starting = this.#startUp();
     this.#launching = starting;
@@ -108,10 +108,10 @@ export class EmbeddedPostgres {
 
   async #launch({ programs, args, files, socketFolder, password, url }: Installation): Promise<void> {
     await stopOrphan(files.cluster, this.#logger, this.#clock);
-    if (this.#isStopping()) throw new Error('stopped while it was starting');
+    if (this.#isStopping()) throw new Error('stopped during startup');
     // Not before: it needs the cluster for itself.
     await givePassword(files, programs, password);
-    if (this.#isStopping()) throw new Error('stopped while it was starting');
+    if (this.#isStopping()) throw new Error('stopped during startup');
     removeSocketLock(socketFolder);
     const server = new ServerProcess({ programs, args, logger: this.#logger, clock: this.#clock });
     this.#server = server;
@@ -131,7 +131,7 @@ export class EmbeddedPostgres {
 
   #died(server: ServerProcess): void {
     if (this.#state !== 'running' || this.#server !== server) return;
-    this.#logger.warn({ pid: server.pid }, 'the embedded database ended unexpectedly and is started again');
+    this.#logger.warn({ pid: server.pid }, 'the embedded database stopped unexpectedly; restarting');
     this.#state = 'restarting';
     this.#options.onDied?.();
     this.#restartIn(POSTGRES_BOUNDS.RESTART_FIRST_MS);
@@ -142,9 +142,9 @@ export class EmbeddedPostgres {
     if (this.#state !== 'restarting' || installation === undefined) return;
     this.#restart = this.#clock.setTimeout(() => {
       this.#launching = this.#launch(installation).then(
-        () => this.#logger.info({ pid: this.pid }, 'the embedded database runs again'),
+        () => this.#logger.info({ pid: this.pid }, 'the embedded database is running again'),
         (error: unknown) => {
-          this.#logger.warn({ reason: reasonOf(error) }, 'the embedded database did not start; it is tried again');
+          this.#logger.warn({ reason: reasonOf(error) }, 'the embedded database did not start; retrying');
           this.#restartIn(Math.min(delayMs * 2, POSTGRES_BOUNDS.RESTART_LONGEST_MS));
         },
       );

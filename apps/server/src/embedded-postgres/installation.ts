@@ -38,7 +38,7 @@ export interface Installation {
 export const openInstallation = async (options: InstallationOptions): Promise<Installation> => {
   const { packageDir = findPackage(), settings = {} } = options;
   if (packageDir === undefined) {
-    throw new Error(`no PostgreSQL is installed with this server for ${process.platform} on ${process.arch}`);
+    throw new Error(`this server includes no PostgreSQL for ${process.platform} on ${process.arch}`);
   }
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   const dataDir = realpathSync(options.dataDir);
@@ -76,7 +76,7 @@ const lockDatabase = ({ dataDir, lock: path }: PostgresFiles): FileLock => {
     const pid = lockHolder(path);
     if (pid !== null) throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid });
   }
-  throw new Error(`its lock was left behind and cannot be taken over: remove ${path}`);
+  throw new Error(`a stale lock cannot be taken over: remove ${path}`);
 };
 
 const openPrograms = (packageDir: string, dataDir: string, files: PostgresFiles): Programs => {

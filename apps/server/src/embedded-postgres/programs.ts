@@ -109,7 +109,7 @@ export const runProgram = async (
       child.once('error', fail);
       child.once('close', (code, signal) => {
         if (code === 0) done();
-        else fail(new Error(lastProblem(said) ?? `it ended with ${signal ?? code}`));
+        else fail(new Error(lastProblem(said) ?? `exited with ${signal ?? code}`));
       });
     });
   } finally {

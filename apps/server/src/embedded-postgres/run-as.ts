@@ -57,7 +57,7 @@ const firstUser = (): UserIds => {
     const gid = Number(idOf('-g', name) ?? 0);
     if (uid > 0 && gid > 0) return { uid, gid };
   }
-  throw new Error('PostgreSQL does not run as root, and there is no user nobody');
+  throw new Error('PostgreSQL does not run as root, and the user `nobody` does not exist');
 };
 
 const idOf = (flag: string, user: string): string | undefined => {
@@ -77,7 +77,8 @@ const setprivPrefix = (uid: number, gid: number): string[] => {
   if (setpriv === undefined) throw new Error('PostgreSQL does not run as root, and setpriv (util-linux) is missing');
   const held = effectiveCapabilities();
   const opener = OPENERS.find(({ bit }) => has(held, bit));
-  if (opener === undefined) throw new Error('PostgreSQL does not run as root, and no other user may enter this folder');
+  if (opener === undefined)
+    throw new Error('PostgreSQL does not run as root, and no other user can access this folder');
   const ids = [`--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
   // access(2) forgets the capabilities of other users than root unless it is told not to; PostgreSQL asks it for its programs.
   const checks = has(held, SETPCAP) ? ['--securebits=+no_setuid_fixup'] : [];

@@ -23,7 +23,7 @@ it.each([
 
 it.each([
   ['echo starting >&2; echo "FATAL: no room" >&2; echo "HINT: make some" >&2', 'FATAL: no room'],
-  ['exit 1', 'PostgreSQL did not start and did not say why'],
+  ['exit 1', 'PostgreSQL did not start and gave no reason'],
 ])('one that ends before it is ready, %j, fails with %j', async (script, problem) => {
   const user = { uid: 0, gid: 0, prefix: [], spawnIds: {} };
   const programs = { binaries: { initdb: '', postgres: '/bin/sh', env: {} }, user };

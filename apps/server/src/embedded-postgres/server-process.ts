@@ -66,7 +66,7 @@ export class ServerProcess {
     if (outcome === 'late') await this.stop();
     // The end of a process may be told before its last lines; a child of it may hold them open.
     await this.#within(this.#saidAll, POSTGRES_BOUNDS.LAST_LINES_MS);
-    throw new Error(lastProblem(this.#lines.join('\n')) ?? 'PostgreSQL did not start and did not say why');
+    throw new Error(lastProblem(this.#lines.join('\n')) ?? 'PostgreSQL did not start and gave no reason');
   }
 
   /** Fast; after a while immediate; then by force. Resolves when it has ended. */
@@ -74,7 +74,7 @@ export class ServerProcess {
     this.#stopping = true;
     this.#child.kill('SIGINT');
     if ((await this.#within(this.ended, POSTGRES_BOUNDS.FAST_STOP_MS)) !== 'late') return;
-    this.#logger.warn({}, 'the embedded database is slow to stop and is made to stop at once');
+    this.#logger.warn({}, 'the embedded database is slow to stop; forcing an immediate stop');
     this.#child.kill('SIGQUIT');
     if ((await this.#within(this.ended, POSTGRES_BOUNDS.IMMEDIATE_STOP_MS)) !== 'late') return;
     this.#child.kill('SIGKILL');
@@ -90,8 +90,8 @@ export class ServerProcess {
     if (this.#lines.length > POSTGRES_BOUNDS.KEPT_LOG_LINES) this.#lines.shift();
     // While it stops, it says of every connection that it cuts it.
     const serious = SERIOUS.test(short) && !ORDINARY.test(short) && !this.#stopping;
-    if (serious) this.#logger.warn({ postgres: short }, 'the embedded database says');
-    else this.#logger.debug({ postgres: short }, 'the embedded database says');
+    if (serious) this.#logger.warn({ postgres: short }, 'message from the embedded database');
+    else this.#logger.debug({ postgres: short }, 'message from the embedded database');
   }
 
   async #within<T>(work: Promise<T>, ms: number): Promise<T | 'late'> {
@@ -118,7 +118,7 @@ export const stopOrphan = async (cluster: string, logger: Logger, clock: Clock):
     rmSync(join(cluster, 'postmaster.pid'), { force: true });
     return;
   }
-  logger.info({ pid }, 'an embedded database of an earlier run is still there and is stopped');
+  logger.info({ pid }, 'stopping an embedded database left over from an earlier run');
   const { FAST_STOP_MS, IMMEDIATE_STOP_MS } = POSTGRES_BOUNDS;
   for (const [signal, ms] of [
     ['SIGINT', FAST_STOP_MS],

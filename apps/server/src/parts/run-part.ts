@@ -62,7 +62,7 @@ export const runPart = async (part: PartName, host: ServerHost): Promise<number>
   });
   const counters = (): Record<string, number> => ({ ...processCounters(), ...parts.counters });
   host.onUncaught((error) => {
-    logger.error({ err: error }, 'unexpected error, ending');
+    logger.error({ err: error }, 'unexpected error; exiting');
     parent.say({ kind: 'counters', counters: counters() });
     const said = parent.lastWord({ kind: 'crashed', error: crashErrorOf(error) });
     void Promise.all([said, logger.flush()]).finally(() => host.exit(EXIT_UNEXPECTED));
@@ -123,7 +123,7 @@ const follow = async (part: PartName, dataDir: string, clock: Clock, logger: Log
     const pid = lockHolder(path);
     if (pid !== null && !isKilled && clock.monotonic() >= killAt) {
       isKilled = true;
-      logger.warn({ part, pid }, 'a part of an earlier run hangs and is ended');
+      logger.warn({ part, pid }, 'a process left over from an earlier run hangs; killing it');
       process.kill(pid, 'SIGKILL');
     }
     if (clock.monotonic() >= giveUpAt) throw new Fault('CONFIG_DATA_DIR_IN_USE', { dir: dataDir, pid: pid ?? 0 });
@@ -139,7 +139,7 @@ const takeOrGoWithout = (path: string, logger: Logger): FileLock | null => {
     return takeLock(path);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    logger.error({ file: path, reason }, 'the lock of a part cannot be written; it goes on without');
+    logger.error({ file: path, reason }, 'cannot write the lock file; continuing without a lock');
     return NO_LOCK;
   }
 };

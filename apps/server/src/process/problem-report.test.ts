@@ -53,7 +53,7 @@ it('anything unexpected is one line and exit code 1; the stack only when asked f
   const error = new Error('boom\nsecond line');
   expect(report(error)).toEqual({
     code: 1,
-    text: 'tunnel-server: unexpected: boom. Set TUNNEL_DEBUG=1 to see where.\n',
+    text: 'tunnel-server: unexpected error: boom. Set TUNNEL_DEBUG=1 to see a stack trace.\n',
   });
   expect(report(error, { TUNNEL_DEBUG: '1' }).text).toContain('problem-report.test.ts');
   expect(report('a string')).toMatchObject({ code: 1 });

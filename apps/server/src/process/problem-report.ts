@@ -12,10 +12,10 @@ export const exitCodeOf = (fault: Fault): number => (fault.code.startsWith('CONF
 
 /** What the catalogue tells callers of the API, as an operator at a terminal does it. Empty: the first sentence says it all. */
 const NEXT_HERE: Partial<Record<ErrorCode, string>> = {
-  ACCOUNT_EXISTS: 'Send a link for a new password: tunnel-server admin reset-password EMAIL.',
+  ACCOUNT_EXISTS: 'To send a link for a new password: tunnel-server admin reset-password EMAIL.',
   API_BAD_REQUEST: '',
-  DATABASE_AWAY: 'Start the database; if another command has just used it, try again.',
-  KEY_UNKNOWN: 'Use an id that `tunnel keys list` shows.',
+  DATABASE_AWAY: 'Start the database. If another command has just used the database, try again.',
+  KEY_UNKNOWN: 'Use an id from `tunnel keys list`.',
 };
 
 /** Two sentences: what is wrong, and what to do about it. */
@@ -33,7 +33,9 @@ export const reportProblem = (error: unknown, output: Output, env: NodeJS.Proces
   if (fault) output.write(`tunnel-server: ${problemText(fault)}\n`);
   else {
     const reason = error instanceof Error ? error.message : String(error);
-    output.write(`tunnel-server: unexpected: ${reason.split('\n')[0]}. Set TUNNEL_DEBUG=1 to see where.\n`);
+    output.write(
+      `tunnel-server: unexpected error: ${reason.split('\n')[0]}. Set TUNNEL_DEBUG=1 to see a stack trace.\n`,
+    );
   }
   if (env['TUNNEL_DEBUG'] === '1' && error instanceof Error) output.write(`${error.stack ?? ''}\n`);
   return fault ? exitCodeOf(fault) : EXIT_UNEXPECTED;

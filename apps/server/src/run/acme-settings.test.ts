@@ -32,9 +32,11 @@ const verdict = (acme: object, parts: Parts = 'edge', more: object = {}): string
 it('wants certificates in the file of the authority', () => {
   expect(verdict({ ca_file: file('ca.pem', testCertificate().cert) })).toBe('ok');
   expect(verdict({ ca_file: '/nowhere/ca.pem' })).toBe(
-    'config: `acme.ca_file` must be a file with certificates in PEM that can be read, got /nowhere/ca.pem (ENOENT)',
+    'config: `acme.ca_file` must be a readable file with PEM certificates, got /nowhere/ca.pem (ENOENT)',
   );
-  expect(verdict({ ca_file: file('text.pem', 'hello') }, 'platform')).toMatch(/`acme\.ca_file` .*, which has none$/);
+  expect(verdict({ ca_file: file('text.pem', 'hello') }, 'platform')).toMatch(
+    /`acme\.ca_file` .*, which has no certificate$/,
+  );
   expect(verdict({ enabled: false, ca_file: '/nowhere/ca.pem' })).toBe('ok');
 });
 
@@ -43,7 +45,7 @@ it('wants a key file that is its owner’s alone', () => {
   expect(verdict({ storage_key_file: file('key', key, 0o600) })).toBe('ok');
   for (const mode of [0o640, 0o604]) {
     expect(verdict({ storage_key_file: file('key', key, mode) })).toContain(
-      `\`acme.storage_key_file\` must be a file that its owner alone can read (chmod 600), got ${dir}/key with mode`,
+      `\`acme.storage_key_file\` must be a file readable only by its owner (chmod 600), got ${dir}/key with mode`,
     );
   }
 });
@@ -52,16 +54,14 @@ it('wants a program that may be run', () => {
   const exec = (dns_exec: string) => verdict({ dns: 'exec', dns_exec });
   expect(exec(file('hook', '#!/bin/sh\n', 0o755))).toBe('ok');
   expect(exec('found-by-path')).toBe('ok');
-  expect(exec('/nowhere/hook')).toContain(
-    '`acme.dns_exec` must be a program that may be run, got /nowhere/hook (ENOENT)',
-  );
+  expect(exec('/nowhere/hook')).toContain('`acme.dns_exec` must be an executable program, got /nowhere/hook (ENOENT)');
   expect(exec(dir)).toContain('it is a directory');
 });
 
 it('refuses TLS of the platform where the edge of the same stack answers for it', () => {
   const platform = { tls: true, public_url: 'https://tunnels.test:8443' };
   expect(verdict({}, 'stack', { platform })).toBe(
-    'config: `platform.tls` must be false where `platform.public_url` is at `server.https_port`: there the edge answers for the platform, got true',
+    'config: `platform.tls` must be false if `platform.public_url` uses `server.https_port`, because the edge then serves the platform, got true',
   );
   expect(verdict({}, 'platform', { platform })).toBe('ok');
   expect(verdict({}, 'stack', { platform: { ...platform, public_url: 'https://tunnels.test:8080' } })).toBe('ok');

@@ -21,7 +21,7 @@ const wrong = (key: string, expected: string, got: string): Fault =>
 const reasonOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
 const checkAuthority = (file: string): void => {
-  const expected = 'a file with certificates in PEM that can be read';
+  const expected = 'a readable file with PEM certificates';
   let text: string;
   try {
     text = readFileSync(file, 'utf8');
@@ -31,7 +31,7 @@ const checkAuthority = (file: string): void => {
   try {
     new X509Certificate(text);
   } catch {
-    throw wrong('acme.ca_file', expected, `${file}, which has none`);
+    throw wrong('acme.ca_file', expected, `${file}, which has no certificate`);
   }
 };
 
@@ -42,11 +42,7 @@ const checkKeyFile = (file: string): void => {
   const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0;
   if (process.platform === 'win32' || (mode & OTHERS_READ) === 0) return;
   const shown = (mode & 0o777).toString(8).padStart(3, '0');
-  throw wrong(
-    'acme.storage_key_file',
-    'a file that its owner alone can read (chmod 600)',
-    `${file} with mode ${shown}`,
-  );
+  throw wrong('acme.storage_key_file', 'a file readable only by its owner (chmod 600)', `${file} with mode ${shown}`);
 };
 
 /** One that is found by PATH is found when it is run. */
@@ -56,7 +52,7 @@ const checkProgram = (program: string): void => {
     accessSync(program, constants.X_OK);
     if (statSync(program).isDirectory()) throw new Error('it is a directory');
   } catch (error) {
-    throw wrong('acme.dns_exec', 'a program that may be run', `${program} (${reasonOf(error)})`);
+    throw wrong('acme.dns_exec', 'an executable program', `${program} (${reasonOf(error)})`);
   }
 };
 
@@ -65,6 +61,6 @@ const checkPlatformPort = ({ platform, server, acme, tls }: ServerConfig): void 
   const { protocol, port } = new URL(platform.public_url);
   if (!platform.tls || protocol !== 'https:' || !hasHttpsPort({ acme, tls })) return;
   if ((port === '' ? 443 : Number(port)) !== server.https_port) return;
-  const reason = 'false where `platform.public_url` is at `server.https_port`: there the edge answers for the platform';
+  const reason = 'false if `platform.public_url` uses `server.https_port`, because the edge then serves the platform';
   throw wrong('platform.tls', reason, 'true');
 };

@@ -62,13 +62,13 @@ export const judgeRecord = (
   answer: DnsAnswer,
   publicAddresses: readonly string[],
 ): RecordLook => {
-  if (answer.kind === 'no-answer') return { kind: 'missing', reason: `no answer: ${answer.reason}` };
+  if (answer.kind === 'no-answer') return { kind: 'missing', reason: `no response: ${answer.reason}` };
   if (answer.kind === 'absent') return { kind: 'missing', reason: '' };
   if (type === 'NS') return { kind: 'found', shown: value ?? '' };
   const shown = answer.values.join(', ');
   const isReachable = answer.values.some((address) => problemOfAddress(address, false) === null);
   if (publicAddresses.length > 0 && !isReachable) {
-    return { kind: 'missing', reason: `${shown} is not reached from the internet` };
+    return { kind: 'missing', reason: `${shown} is not reachable from the internet` };
   }
   return { kind: 'found', shown };
 };
@@ -99,7 +99,7 @@ export const recordsText = (records: readonly WantedRecord[], looks: readonly Re
       .trimEnd(),
   );
   const isWhole = looks.length === records.length && looks.every(({ kind }) => kind === 'found');
-  const rest = isWhole ? [] : ['  Missing ones are looked for every minute; the server runs meanwhile.'];
+  const rest = isWhole ? [] : ['  The server checks for missing records every minute and is usable meanwhile.'];
   return ['DNS records:', ...lines.map((line) => `  ${line}`), ...rest, ''].join('\n');
 };
 

@@ -43,13 +43,13 @@ describe('the records of an installation', () => {
     expect(judge(['10.0.0.1']).kind).toBe('found');
     expect(judge(['127.0.0.1'], ['1.2.3.4'])).toEqual({
       kind: 'missing',
-      reason: '127.0.0.1 is not reached from the internet',
+      reason: '127.0.0.1 is not reachable from the internet',
     });
     expect(judge(['10.0.0.1', '1.2.3.4'], ['1.2.3.5']).kind).toBe('found');
     expect(judgeRecord(record, { kind: 'absent' }, [])).toEqual({ kind: 'missing', reason: '' });
     expect(judgeRecord(record, { kind: 'no-answer', reason: 'ETIMEOUT' }, [])).toMatchObject({
       kind: 'missing',
-      reason: 'no answer: ETIMEOUT',
+      reason: 'no response: ETIMEOUT',
     });
   });
 });
@@ -110,5 +110,5 @@ describe('the watch', () => {
 
 it('an authority that does not answer is said to have terms that could not be read', async () => {
   const acme = { directory: 'http://127.0.0.1:9/directory', ca_file: '' } as Parameters<typeof termsLine>[0];
-  expect(await termsLine(acme)).toMatch(/ordered from 127\.0\.0\.1:9; its terms could not be read: /);
+  expect(await termsLine(acme)).toMatch(/issued by 127\.0\.0\.1:9\. Its terms of service could not be read: /);
 });

@@ -133,9 +133,9 @@ export const termsLine = async ({ directory, ca_file }: ServerConfig['acme']): P
     const { meta } = JSON.parse(body.toString()) as { readonly meta?: { readonly termsOfService?: unknown } };
     const terms = meta?.termsOfService;
     const shown = typeof terms === 'string' ? shownText(terms, WATCH_BOUNDS.TERMS_MAX_CHARS) : 'none';
-    return `Certificates are ordered from ${url.host}, whose terms are accepted: ${shown}\n`;
+    return `Certificates are issued by ${url.host}. You accept its terms of service: ${shown}\n`;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return `Certificates are ordered from ${url.host}; its terms could not be read: ${shownText(reason, WATCH_BOUNDS.TERMS_MAX_CHARS)}\n`;
+    return `Certificates are issued by ${url.host}. Its terms of service could not be read: ${shownText(reason, WATCH_BOUNDS.TERMS_MAX_CHARS)}\n`;
   }
 };

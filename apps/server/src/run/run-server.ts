@@ -1,5 +1,7 @@
 // The life of one server process: claim the data directory, start, say so, run until a signal, drain, clean up.
+import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import { platformHostAtEdge, type ServerConfig } from '@tunnel/config/server';
 import { isLoopbackHost } from '@tunnel/rules/net';
 import {
@@ -114,7 +116,7 @@ export const runServer = async (
     const signal = await stop.asked;
     manager.stopping();
     records?.stop();
-    logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections may finish');
+    logger.info({ signal, drain_secs: config.server.drain_secs }, 'stopping: open connections can finish');
     await running.stop({ drainMs: config.server.drain_secs * 1000 });
     logger.info({}, 'stopped');
     return EXIT_OK;
@@ -149,9 +151,11 @@ interface Started {
 const readyFacts = (kind: ServerKind | 'stack', config: ServerConfig, started: Started): ReadyFacts => {
   const { run, dataDir, host, notes } = started;
   const here = { dataDir, workingDir: host.workingDir };
+  const isCheckout = existsSync(join(host.workingDir, 'node_modules', '.bin', 'hatchway'));
   const trust = kind === 'platform' ? [] : trustNotes(config, { ...here, system: host.platform });
   return {
     ...here,
+    isCheckout,
     run,
     domain: config.server.domain,
     tcpPortRange: config.limits.tcp_port_range,
@@ -203,7 +207,7 @@ const waitForStop = ({
     host.exit(code);
   };
   const onUncaught = (error: unknown): void => {
-    logger.error({ err: error }, 'unexpected error, ending');
+    logger.error({ err: error }, 'unexpected error; exiting');
     const counters = { ...processCounters(), ...running.counters };
     const facts = { part: kind, version: VERSION, uptimeMs: host.uptimeMs(), counters };
     writeCrash(dataDir, { ...facts, error: crashErrorOf(error), exitCode: EXIT_UNEXPECTED }, host.clock.now());

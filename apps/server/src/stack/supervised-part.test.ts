@@ -136,7 +136,7 @@ it('a first start that ends without a word is told by what it printed, or by how
   await one.runs[0]!.end({ code: 134, signal: null, output: 'something\nFATAL ERROR: heap out of memory\n' });
   await two.runs[0]!.end();
   await expect(starts[0]).rejects.toThrow('the edge did not start: FATAL ERROR: heap out of memory');
-  await expect(starts[1]).rejects.toThrow('the edge did not start: it ended with SIGKILL');
+  await expect(starts[1]).rejects.toThrow('the edge did not start: exited with SIGKILL');
   const early = supervise();
   early.part.load();
   await early.runs[0]!.end({ code: 1, signal: null, output: 'Error: no such file\n' });
@@ -158,7 +158,7 @@ it('a part that ended is started again at once, with what is known by then, and 
   runs[1]!.run();
   expect(runs[1]!.told).toMatchObject([{ kind: 'start', linkPort: 2 }]);
   expect([part.isRunning, ready.length]).toEqual([true, 2]);
-  expect(said()).toMatch(/"error".*ended unexpectedly[^]*runs again/);
+  expect(said()).toMatch(/"error".*exited unexpectedly[^]*running again/);
 });
 
 it('one that does not stay up is tried for ever, ever later, and is told of loudly once', async () => {
@@ -176,7 +176,7 @@ it('one that does not stay up is tried for ever, ever later, and is told of loud
   }
   const lines = said();
   expect(lines.match(/DOES NOT STAY UP/g)).toHaveLength(1);
-  expect(lines.match(/"reason":"no such thing".*is started again/g)).toHaveLength(11);
+  expect(lines.match(/"reason":"no such thing".*; restarting/g)).toHaveLength(11);
 });
 
 it('one that hangs while it is started again is killed, and that is an end like any other; a first start has no limit', async () => {
@@ -197,8 +197,8 @@ it('one that hangs while it is started again is killed, and that is an end like 
   }
   expect(ends.map(({ error }) => error?.message)).toEqual([
     undefined,
-    'it hung while starting',
-    'it hung while starting',
+    'no response during startup',
+    'no response during startup',
   ]);
   runs[3]!.run();
   await clock.advance(10 * PART_LIFE_BOUNDS.START_AGAIN_MS);

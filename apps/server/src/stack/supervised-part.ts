@@ -86,8 +86,8 @@ export class SupervisedPart {
       return;
     }
     this.#startLimit = this.#options.clock.setTimeout(() => {
-      this.#error = crashErrorOf(new Error('it hung while starting'));
-      this.#options.logger.error({ part: this.#options.part }, 'a part hangs while it is started again and is ended');
+      this.#error = crashErrorOf(new Error('no response during startup'));
+      this.#options.logger.error({ part: this.#options.part }, 'a process hangs during a restart; killing it');
       this.#process?.kill();
     }, PART_LIFE_BOUNDS.START_AGAIN_MS);
   }
@@ -118,7 +118,7 @@ export class SupervisedPart {
     if (hadStarted) run.send({ kind: 'stop', drainMs });
     else run.kill();
     const late = this.#options.clock.setTimeout(() => {
-      this.#options.logger.warn({ part: this.#options.part }, 'a part did not stop in time and is ended');
+      this.#options.logger.warn({ part: this.#options.part }, 'a process did not stop in time; killing it');
       run.kill();
     }, drainMs + PART_LIFE_BOUNDS.STOP_GRACE_MS);
     await run.ended;
@@ -165,7 +165,7 @@ export class SupervisedPart {
     this.#state = 'running';
     this.#startLimit?.cancel();
     this.#options.onReady(ready);
-    if (this.#hasEverRun) this.#options.logger.info({ part: this.#options.part }, 'a part runs again');
+    if (this.#hasEverRun) this.#options.logger.info({ part: this.#options.part }, 'a process is running again');
     this.#hasEverRun = true;
     this.#firstStart?.resolve();
   }
@@ -186,7 +186,7 @@ export class SupervisedPart {
 
   /** What cannot start at all is not tried again. */
   #failFirstStart({ code, signal, output }: PartEnd): void {
-    const how = output.trim().split('\n').at(-1) || `it ended with ${signal ?? code}`;
+    const how = output.trim().split('\n').at(-1) || `exited with ${signal ?? code}`;
     this.#firstStart?.reject(new Error(`the ${this.#options.part} did not start: ${how}`));
   }
 
@@ -201,10 +201,13 @@ export class SupervisedPart {
     const { code, signal } = end;
     const why = this.#error === null ? {} : { reason: this.#error.message };
     const fields = { part, code, signal, ...why, restart_in_ms: delayMs };
-    logger.error(fields, 'a part ended unexpectedly and is started again');
+    logger.error(fields, 'a process exited unexpectedly; restarting');
     if (isLoud) {
       const { LOUD_ENDS } = RESTART_BOUNDS;
-      logger.error({ part }, `THE ${part.toUpperCase()} DOES NOT STAY UP: it ended ${LOUD_ENDS} times within a minute`);
+      logger.error(
+        { part },
+        `THE ${part.toUpperCase()} DOES NOT STAY UP: it exited ${LOUD_ENDS} times within a minute`,
+      );
     }
     // Not in this very turn even for 0: whoever asks to stop right now is heard first.
     this.#restart = clock.setTimeout(() => this.#loadAgain(), delayMs);

@@ -24,7 +24,7 @@ export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOption
   const late = new AbortController();
   const withinMs = dialTimeoutMs(endpoint, CARRIER_DIAL_TIMEOUT_MS);
   const timer = options.clock.setTimeout(
-    () => late.abort(new Error(`no answer within ${withinMs / 1000} s`)),
+    () => late.abort(new Error(`no response within ${withinMs / 1000} s`)),
     withinMs,
   );
   const signal = AbortSignal.any([late.signal, options.signal]);

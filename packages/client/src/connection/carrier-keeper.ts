@@ -75,7 +75,7 @@ export class CarrierKeeper {
 
   /** No dial goes on and none follows; carriers that live belong to the session. */
   stop(): void {
-    this.#stopped.abort(new Error('the session is over'));
+    this.#stopped.abort(new Error('the session has ended'));
     for (const slot of this.#slots) cancelTimer(slot);
   }
 
@@ -96,12 +96,12 @@ export class CarrierKeeper {
     slot.state = { kind: 'dialing' };
     try {
       const carrier = await this.#deps.dial(token, this.#stopped.signal);
-      if (this.#stopped.signal.aborted) return carrier.destroy('the session is over');
+      if (this.#stopped.signal.aborted) return carrier.destroy('the session has ended');
       slot.state = { kind: 'live', carrierId: this.#deps.adopt(carrier, token) };
       slot.pace.connected();
     } catch (error) {
       if (this.#stopped.signal.aborted) return;
-      this.#deps.logger.debug({ reason: reasonOf(error) }, 'carrier not opened, trying again');
+      this.#deps.logger.debug({ reason: reasonOf(error) }, 'carrier not opened; retrying');
       this.#wait(slot);
       this.#deps.onDialFailed?.(error);
     }

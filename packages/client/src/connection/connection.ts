@@ -160,7 +160,7 @@ export class Connection {
         },
       });
       await session.start().catch((error: unknown) => {
-        session.close({ code: 'shutting-down', text: 'the session did not come about' });
+        session.close({ code: 'shutting-down', text: 'the session was not established' });
         throw error;
       });
       return session;
@@ -221,14 +221,14 @@ class RetiredSessions {
     // A client that flaps must not gather connections without end: the oldest gives way.
     const [oldest] = this.#sessions;
     if (this.#sessions.size > RETIRED_SESSIONS_MAX && oldest !== undefined) {
-      this.#close(oldest, { code: 'limit', text: 'too many connections were lost with streams on them' });
+      this.#close(oldest, { code: 'limit', text: 'too many lost connections with open streams' });
     }
   }
 
   tick(now: number): void {
     for (const session of [...this.#sessions]) {
       session.tick(now);
-      if (session.isSpent) this.#close(session, { code: 'shutting-down', text: 'the session is over' });
+      if (session.isSpent) this.#close(session, { code: 'shutting-down', text: 'the session has ended' });
     }
   }
 

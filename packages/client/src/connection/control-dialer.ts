@@ -36,7 +36,7 @@ export const dialControl = async <T>(endpoint: Endpoint, options: ControlDialOpt
   const late = new AbortController();
   const withinMs = dialTimeoutMs(endpoint, WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS);
   const timer = options.clock.setTimeout(
-    () => late.abort(unreachable(endpoint.address.text, `no answer within ${withinMs / 1000} s`)),
+    () => late.abort(unreachable(endpoint.address.text, `no response within ${withinMs / 1000} s`)),
     withinMs,
   );
   const signal = AbortSignal.any([late.signal, options.signal]);
@@ -89,7 +89,7 @@ const datagramAddress = ({ address, proxy }: Endpoint, socket: Socket): string =
 
 const answerFault = (server: string, response: IncomingMessage): Fault => {
   const status = response.statusCode ?? 0;
-  const reason = `it answered HTTP ${status}`;
+  const reason = `the response was HTTP ${status}`;
   // A proxy in front of an edge that restarts says 5xx; an edge never does.
   return status >= 500 || status === 429 || status === 408 ? unreachable(server, reason) : notAnEdge(server, reason);
 };
@@ -100,7 +100,7 @@ export const explain = async (endpoint: Endpoint, clock: Clock, error: unknown):
   const server = endpoint.address.text;
   const certificate = certificateFault(server, error);
   if (certificate !== undefined) return certificate;
-  if (lacksCertificate(error)) return unreachable(server, 'it has no certificate for this name yet', error);
+  if (lacksCertificate(error)) return unreachable(server, 'the server has no certificate for this name yet', error);
   if (!mayBeWrongKind(error)) {
     const handshake = error instanceof Error && /Sec-WebSocket|upgrade/i.test(error.message);
     return handshake ? notAnEdge(server, reasonOf(error)) : unreachable(server, reasonOf(error), error);
@@ -112,7 +112,7 @@ export const explain = async (endpoint: Endpoint, clock: Clock, error: unknown):
   // A reset alone is what a dying edge looks like too.
   const garbled = /^(HPE_|EPROTO|ERR_SSL_)/.test(codeOf(error));
   if (!garbled) return unreachable(server, reasonOf(error), error);
-  return notAnEdge(server, kind === 'other' ? 'it speaks neither HTTP nor TLS there' : reasonOf(error));
+  return notAnEdge(server, kind === 'other' ? 'the port speaks neither HTTP nor TLS' : reasonOf(error));
 };
 
 type PortKind = 'tls' | 'http' | 'other';

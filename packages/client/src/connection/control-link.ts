@@ -141,7 +141,7 @@ export class ControlLink {
       ? ({ ok: false, fault: new Fault('CONTROL_BAD_FRAME', { reason: 'not a text frame' }) } as const)
       : decodeControl(textOf(data));
     if (!decoded.ok) {
-      this.#logger.debug({ code: decoded.fault.code, reason: decoded.fault.message }, 'control frame not understood');
+      this.#logger.debug({ code: decoded.fault.code, reason: decoded.fault.message }, 'unknown control frame');
       this.send({ type: 'Error', code: decoded.fault.code, message: decoded.fault.message.slice(0, 1000) });
       return;
     }

@@ -104,8 +104,8 @@ const clearTextRefusal = (
   const isHere = isLoopbackHost(reached) && (proxy === null || isLoopbackHost(address.host));
   if (isHere) return undefined;
   if (refuseClearText !== undefined) return refuseClearText(proxy?.text ?? reached);
-  const leads = proxy === null ? `leads to ${reached}` : `would be asked for at ${proxy.text} in clear`;
+  const leads = proxy === null ? `resolves to ${reached}` : `would be requested unencrypted from ${proxy.text}`;
   return new Fault('CLIENT_USAGE', {
-    reason: `${address.text} ${leads}, which is not this machine: use --tls, or --no-tls if the network between is yours`,
+    reason: `${address.text} ${leads}, which is not this computer: use --tls, or --no-tls on a network you trust`,
   });
 };

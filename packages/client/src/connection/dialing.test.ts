@@ -134,14 +134,14 @@ describe('a port that is no edge', () => {
 
   it('is called so when it is some web server', async () => {
     const fault = await failure({ server: await startHttp(404) });
-    expect(fault.message).toMatch(/is not a tunnel edge: it answered HTTP 404/);
+    expect(fault.message).toMatch(/is not a tunnel edge: the response was HTTP 404/);
   });
 
   it('is tried again when a proxy says that its edge is away', async () => {
     const clock = new FakeClock();
     const fault = await runOut(clock, failure({ server: await startHttp(503), clock }));
     expect(fault).toMatchObject({ code: 'CLIENT_SERVER_UNREACHABLE' });
-    expect(fault.message).toContain('it answered HTTP 503');
+    expect(fault.message).toContain('the response was HTTP 503');
   });
 });
 
@@ -163,7 +163,7 @@ describe('a server that does not answer', () => {
     cleanUps.push(() => silent.close());
     const clock = new FakeClock();
     const fault = await runOut(clock, failure({ server: `127.0.0.1:${silent.port}`, clock }));
-    expect(fault.message).toContain('no answer within 10 s');
+    expect(fault.message).toContain('no response within 10 s');
   });
 
   it('is noticed within 25 s when it goes silent after a good start', async () => {

@@ -168,7 +168,7 @@ describe('a proxy that says no', () => {
     edge.session.cut();
     const pauses = (): number[] =>
       events.flatMap((event) =>
-        event.type === 'reconnecting' && event.reason.includes('does not accept the user name') ? [event.delayMs] : [],
+        event.type === 'reconnecting' && event.reason.includes('rejected the user name') ? [event.delayMs] : [],
       );
     await eventually(async () => {
       await clock.advance(10_000);

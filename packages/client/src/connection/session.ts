@@ -271,7 +271,8 @@ export class Session {
         return handlers.onShuttingDown(message.reason);
       case 'Error': {
         const fault = Fault.fromWire(message.code, message.message);
-        if (!message.fatal) return logger.warn({ code: message.code, reason: message.message }, 'the edge reports');
+        if (!message.fatal)
+          return logger.warn({ code: message.code, reason: message.message }, 'error reported by the edge');
         this.#finish({ fault, final: !message.retryable });
         return this.link.close(1000, '');
       }

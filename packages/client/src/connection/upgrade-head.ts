@@ -38,11 +38,11 @@ export const readUpgradeHead = (socket: Socket, signal: AbortSignal): Promise<Up
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       const end = seen.indexOf(END, searchFrom);
       if (end < 0 ? seen.length > CARRIER_UPGRADE_HEAD_MAX_BYTES : end > CARRIER_UPGRADE_HEAD_MAX_BYTES) {
-        return fail(new Error('the answer to the upgrade is too long'));
+        return fail(new Error('the upgrade response is too long'));
       }
       if (end < 0) return;
       const head = parseHead(seen.toString('latin1', 0, end));
-      if (head === null) return fail(new Error('the answer to the upgrade is not HTTP'));
+      if (head === null) return fail(new Error('the upgrade response is not HTTP'));
       settle();
       resolve({ ...head, rest: seen.subarray(end + END.length) });
     };

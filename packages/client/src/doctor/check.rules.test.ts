@@ -37,7 +37,7 @@ describe('the checks of the doctor', () => {
     expect(inTheWay('targets', found)).toBeNull();
     expect(skippedFor('dns')).toEqual({
       status: 'skip',
-      detail: 'not looked at: name of the server comes first',
+      detail: 'skipped: fix server name first',
       hint: '',
     });
   });

@@ -38,11 +38,11 @@ const CHECKS = [
   { id: 'key_file', title: 'API key', hop: 'machine', needs: ['config'] },
   { id: 'clock', title: 'clock', hop: 'machine', needs: ['config', 'proxy', 'dns', 'tcp'] },
   { id: 'proxy', title: 'proxy', hop: 'proxy', needs: ['config'] },
-  { id: 'dns', title: 'name of the server', hop: 'network', needs: ['config', 'proxy'] },
+  { id: 'dns', title: 'server name', hop: 'network', needs: ['config', 'proxy'] },
   { id: 'tcp', title: 'connection', hop: 'network', needs: ['config', 'proxy', 'dns'] },
   { id: 'tls', title: 'certificate', hop: 'network', needs: ['config', 'proxy', 'dns', 'tcp'] },
   { id: 'edge', title: 'edge', hop: 'edge', needs: ['config', 'proxy', 'dns', 'tcp', 'tls'] },
-  { id: 'key', title: 'key at the edge', hop: 'edge', needs: CONNECTED.slice(0, -1) },
+  { id: 'key', title: 'key on the edge', hop: 'edge', needs: CONNECTED.slice(0, -1) },
   { id: 'carriers', title: 'carriers', hop: 'edge', needs: CONNECTED },
   { id: 'latency', title: 'latency', hop: 'network', needs: [...CONNECTED, 'carriers'] },
   { id: 'bandwidth', title: 'bandwidth', hop: 'network', needs: CONNECTED },
@@ -68,13 +68,17 @@ export const inTheWay = (id: CheckId, found: ReadonlyMap<CheckId, Finding>): Che
 
 export const skipped = (detail: string): Finding => ({ status: 'skip', detail, hint: '' });
 
-export const skippedFor = (cause: CheckId): Finding => skipped(`not looked at: ${titleOf(cause)} comes first`);
+export const skippedFor = (cause: CheckId): Finding => skipped(`skipped: fix ${titleOf(cause)} first`);
 
 /** Nothing came before the time of all was over. Without an answer to these no tunnel works; of the others nothing is known. */
 export const outOfTime = (id: CheckId): Finding => {
   const isOfTheWay = id === 'carriers' || CONNECTED.some((other) => other === id);
-  if (!isOfTheWay) return skipped('not looked at: no time was left');
-  return { status: 'fail', detail: 'no answer in time', hint: 'Run it again; if it stays, the way to it is slow.' };
+  if (!isOfTheWay) return skipped('skipped: no time left');
+  return {
+    status: 'fail',
+    detail: 'no response in time',
+    hint: 'Run the doctor again. If this stays, the network path to the server is slow.',
+  };
 };
 
 export interface Diagnosis {

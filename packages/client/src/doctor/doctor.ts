@@ -94,7 +94,7 @@ const allProbes = (options: DoctorOptions, way: ServerWay): Probes => [
     async (signal) => judgeBandwidth(options.bandwidth ? await way.measure(signal) : { state: 'not-wanted' }),
   ],
   ['udp', async (signal) => judgeUdp(await way.askUdp(signal))],
-  ['nat', async () => (way.nat === null ? skipped('the edge offers no UDP') : judgeNat(way.nat))],
+  ['nat', async () => (way.nat === null ? skipped('the edge does not offer UDP') : judgeNat(way.nat))],
   [
     'targets',
     async (signal) => judgeTargets(await lookAtTargets(options.tunnels, options.connect?.clock ?? systemClock, signal)),
@@ -124,7 +124,7 @@ const problemOfService = async (spec: ClientSpec, clock: Clock, signal: AbortSig
 
 const problemOfFolder = async (dir: string): Promise<string | null> => {
   try {
-    return (await stat(dir)).isDirectory() ? null : 'it is no folder';
+    return (await stat(dir)).isDirectory() ? null : 'not a folder';
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such folder' : reasonOf(error);
   }

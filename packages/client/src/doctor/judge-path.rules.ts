@@ -37,14 +37,14 @@ const ADDRESSES_SHOWN = 3;
 export const judgeDns = (facts: DnsFacts): Finding => {
   switch (facts.state) {
     case 'address':
-      return skipped('the server is given by its address');
+      return skipped('the server is an IP address');
     case 'by-proxy':
-      return skipped('the proxy looks it up');
+      return skipped('the proxy resolves the name');
     case 'failed':
       return {
         status: 'fail',
         detail: `${facts.host}: ${facts.reason}`,
-        hint: `Look at the spelling of the server, and at the name server of this machine (getent hosts ${facts.host}).`,
+        hint: `Check the spelling of the server name, and the DNS settings of this computer (getent hosts ${facts.host}).`,
       };
     case 'resolved': {
       const more = facts.addresses.length - ADDRESSES_SHOWN;
@@ -64,7 +64,7 @@ export const judgeTcp = (facts: TcpFacts): Finding =>
     : {
         status: 'fail',
         detail: `${facts.server}: ${facts.reason}`,
-        hint: 'Is the edge running, and this its control port (or its https port)? A network that lets only 443 out needs --server host:443.',
+        hint: 'Check that the edge is running and that the port is its control port or https port. If your network allows only port 443, use --server host:443.',
       };
 
 export type TlsFacts =
@@ -85,11 +85,11 @@ export type TlsFacts =
 export const judgeTls = (facts: TlsFacts): Finding => {
   if (facts.state === 'failed') return failed(facts.problem);
   if (facts.state === 'clear') {
-    if (facts.toThisMachine) return skipped('clear text, to this machine alone');
+    if (facts.toThisMachine) return skipped('not encrypted (the server is on this computer)');
     return {
       status: 'warn',
-      detail: 'everything goes in clear, the key too',
-      hint: 'Use --tls, unless the network between is yours.',
+      detail: 'nothing is encrypted, not even the API key',
+      hint: 'Use --tls, unless you trust the network in between.',
     };
   }
   return judgeCertificate(facts);
@@ -102,18 +102,18 @@ const judgeCertificate = (facts: Extract<TlsFacts, { state: 'secured' }>): Findi
     return {
       status: 'warn',
       detail: `${detail}; not verified`,
-      hint: 'Leave --insecure out; trust its authority with --ca-file.',
+      hint: 'Leave out --insecure, and trust the CA of the server with --ca-file.',
     };
   }
   if (edgeIssuer !== null && edgeIssuer !== issuer) {
     return {
       status: 'warn',
-      detail: `${detail}; the edge's own is issued by ${edgeIssuer}: something in between opens TLS`,
-      hint: 'Your network reads this connection. Tunnels work; ask who runs it, or use another network.',
+      detail: `${detail}; the edge's certificate is issued by ${edgeIssuer}: TLS is intercepted`,
+      hint: 'Your network decrypts this connection. Tunnels work; ask the network administrator, or use another network.',
     };
   }
   if (daysLeft < DOCTOR_CERTIFICATE_WARN_DAYS) {
-    return { status: 'warn', detail, hint: "Renew the edge's certificate before it ends." };
+    return { status: 'warn', detail, hint: "Renew the edge's certificate before it expires." };
   }
   return good(detail);
 };
@@ -148,6 +148,6 @@ export const judgeCarriers = ({ wanted, opened, problem }: CarrierFacts): Findin
   return {
     status: opened === 0 ? 'fail' : 'warn',
     detail: `${opened} of ${wanted} open: ${problem}`,
-    hint: 'The control connection works and others to the same port do not: look at limits of connections per address on the way.',
+    hint: 'The control connection works, but further connections to the same port fail. Check for connection limits per address on the network path.',
   };
 };

@@ -14,7 +14,7 @@ export interface LatencyFacts {
 
 export const judgeLatency = ({ control, carrier }: LatencyFacts): Finding => {
   if (control.length === 0 && carrier.length === 0) {
-    return { status: 'warn', detail: 'no ping came back in time', hint: 'Look again when the network is calmer.' };
+    return { status: 'warn', detail: 'no ping came back in time', hint: 'Try again when the network is less busy.' };
   }
   const parts = [
     ...(control.length === 0 ? [] : [`control ${spread(control)}`]),
@@ -26,7 +26,7 @@ export const judgeLatency = ({ control, carrier }: LatencyFacts): Finding => {
   return {
     status: 'warn',
     detail,
-    hint: 'Visitors wait this long more for each answer: a region nearer to you helps.',
+    hint: 'Every response takes this much longer. Use a region closer to you.',
   };
 };
 
@@ -60,14 +60,14 @@ export const judgeBandwidth = (facts: BandwidthFacts): Finding => {
       return {
         status: 'warn',
         detail: facts.reason,
-        hint: 'Small messages pass and a large transfer does not: look for a proxy or a firewall that cuts long answers.',
+        hint: 'Small messages pass, but a large transfer fails. Check for a proxy or firewall that cuts off long responses.',
       };
     case 'measured': {
       const down = megabits(facts.down);
       const up = megabits(facts.up);
       const detail = `${shown(down)} Mbit/s down, ${shown(up)} Mbit/s up`;
       if (Math.min(down, up) >= DOCTOR_BANDWIDTH_WARN_MBITS) return { status: 'ok', detail, hint: '' };
-      return { status: 'warn', detail, hint: 'Your line is the bound: visitors get no more than this.' };
+      return { status: 'warn', detail, hint: 'Your internet connection limits the speed for visitors.' };
     }
   }
 };
@@ -86,15 +86,15 @@ export const judgeUdp = (facts: UdpFacts): Finding => {
   if (answered === 0) {
     return {
       status: 'warn',
-      detail: `none of ${sent} datagrams came back`,
-      hint: "Something drops UDP to the edge: udp tunnels go over carriers, p2p stays on the relay. Let UDP out to the edge's port.",
+      detail: `0 of ${sent} datagrams came back`,
+      hint: "UDP to the edge is blocked, so udp tunnels use TCP and p2p uses the relay. Allow outgoing UDP to the edge's port.",
     };
   }
   if (answered < sent) {
     return {
       status: 'warn',
       detail: `${answered} of ${sent} datagrams came back`,
-      hint: 'The way loses datagrams; look again when it is calmer.',
+      hint: 'The network loses datagrams. Try again when the network is less busy.',
     };
   }
   return { status: 'ok', detail: `${answered} of ${sent} datagrams came back`, hint: '' };
@@ -112,8 +112,8 @@ export const judgeNat = ({ seen: [one, other], isOwn }: NatFacts): Finding => {
   if (one === null || other === null) {
     return {
       status: 'warn',
-      detail: 'one of the two UDP ports of the edge does not answer',
-      hint: 'Let UDP out to both: without the second p2p cannot know what it can try.',
+      detail: 'one of the two UDP ports of the edge does not respond',
+      hint: 'Allow outgoing UDP to both ports. p2p needs both to detect the type of NAT.',
     };
   }
   if (isOwn) return { status: 'ok', detail: `no NAT: ${one}`, hint: '' };
@@ -122,6 +122,6 @@ export const judgeNat = ({ seen: [one, other], isOwn }: NatFacts): Finding => {
   return {
     status: 'warn',
     detail: `strict: seen as ${one} and as ${other}`,
-    hint: 'p2p goes direct only to a side without such a NAT, and uses the relay else. Nothing to do, or forward a UDP port.',
+    hint: 'p2p connects directly only if the other side has no strict NAT, and uses the relay otherwise. To improve that, forward a UDP port.',
   };
 };

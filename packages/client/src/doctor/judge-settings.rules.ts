@@ -14,12 +14,12 @@ export type ConfigFacts =
 export const judgeConfig = (facts: ConfigFacts): Finding => {
   switch (facts.state) {
     case 'absent':
-      return { status: 'ok', detail: `no ${facts.file}: flags and variables alone`, hint: '' };
+      return { status: 'ok', detail: `no ${facts.file}; using only flags and environment variables`, hint: '' };
     case 'invalid':
       return {
         status: 'fail',
         detail: facts.problem,
-        hint: `Correct ${facts.file}; \`tunnel check\` reads it without connecting.`,
+        hint: `Correct ${facts.file}, then check it with \`tunnel check\`.`,
       };
     case 'read':
       return {
@@ -48,13 +48,17 @@ export const judgeKeyFile = (facts: KeyFileFacts): Finding => {
     };
   }
   if (facts.state === 'unreadable') {
-    return { status: 'fail', detail: facts.problem, hint: 'Make it a file that holds the key and that you may read.' };
+    return {
+      status: 'fail',
+      detail: facts.problem,
+      hint: 'Check that the file contains the API key and that you have permission to read it.',
+    };
   }
   const { source, file, mode } = facts;
   if (file !== null && mode !== null && (mode & OTHERS_MAY_READ) !== 0) {
     return {
       status: 'warn',
-      detail: `${source}; others on this machine may read it (mode ${(mode & 0o777).toString(8)})`,
+      detail: `${source}; other users of this computer can read the file (mode ${(mode & 0o777).toString(8)})`,
       hint: `chmod 600 ${file}`,
     };
   }
@@ -67,13 +71,13 @@ export interface ClockFacts {
 }
 
 export const judgeClock = ({ aheadMs }: ClockFacts): Finding => {
-  if (aheadMs === null) return skipped('the server does not say what time it is');
+  if (aheadMs === null) return skipped('the server does not report its time');
   const off = Math.abs(aheadMs);
   if (off < DOCTOR_CLOCK_WARN_MS) return { status: 'ok', detail: `${seconds(off)} off`, hint: '' };
   return {
     status: off < DOCTOR_CLOCK_FAIL_MS ? 'warn' : 'fail',
-    detail: `this machine is ${seconds(off)} ${aheadMs > 0 ? 'ahead of' : 'behind'} the server`,
-    hint: 'Set the clock (timedatectl set-ntp true): certificates and sessions are judged by it.',
+    detail: `this computer is ${seconds(off)} ${aheadMs > 0 ? 'ahead of' : 'behind'} the server`,
+    hint: 'Set the clock (timedatectl set-ntp true): certificates and sessions depend on it.',
   };
 };
 
@@ -91,7 +95,7 @@ export interface TargetFacts {
 }
 
 export const judgeTargets = (facts: readonly TargetFacts[]): Finding => {
-  if (facts.length === 0) return skipped('no tunnel of config.yml has a local service');
+  if (facts.length === 0) return skipped('no tunnel in config.yml has a local service');
   const dead = facts.filter(({ problem }) => problem !== null);
   if (dead.length === 0) {
     return { status: 'ok', detail: facts.map(({ name, target }) => `${name} ${target}`).join(', '), hint: '' };
@@ -99,7 +103,7 @@ export const judgeTargets = (facts: readonly TargetFacts[]): Finding => {
   return {
     status: 'fail',
     detail: dead.map(({ name, target, problem }) => `${name} ${target}: ${problem}`).join('; '),
-    hint: `Start the service behind \`${dead[0]?.name}\`, or correct where it is in config.yml.`,
+    hint: `Start the local service of \`${dead[0]?.name}\`, or correct its address in config.yml.`,
   };
 };
 
@@ -113,16 +117,16 @@ export type PlatformFacts =
 export const judgePlatform = (facts: PlatformFacts): Finding => {
   switch (facts.state) {
     case 'no-login':
-      return skipped('not logged in');
+      return skipped('not signed in');
     case 'reached':
-      return { status: 'ok', detail: `${facts.url}, logged in`, hint: '' };
+      return { status: 'ok', detail: `${facts.url}, signed in`, hint: '' };
     case 'session-over':
-      return { status: 'warn', detail: `${facts.url}: the session is over`, hint: 'Run `tunnel login` again.' };
+      return { status: 'warn', detail: `${facts.url}: the session has ended`, hint: 'Run `tunnel login` again.' };
     case 'away':
       return {
         status: 'warn',
         detail: `${facts.url}: ${facts.problem}`,
-        hint: 'Tunnels work without it; `tunnel keys`, `usage` and `billing` wait for it.',
+        hint: 'Tunnels work without the platform; `tunnel keys`, `usage` and `billing` need it.',
       };
   }
 };

@@ -35,8 +35,8 @@ describe('what the doctor says', () => {
   });
 
   it('of a clock: by how much, and which way', () => {
-    expect(judgeClock({ aheadMs: -600_000 }).detail).toBe('this machine is 10 min behind the server');
-    expect(judgeClock({ aheadMs: 61_000 }).detail).toBe('this machine is 61 s ahead of the server');
+    expect(judgeClock({ aheadMs: -600_000 }).detail).toBe('this computer is 10 min behind the server');
+    expect(judgeClock({ aheadMs: 61_000 }).detail).toBe('this computer is 61 s ahead of the server');
   });
 
   it('of a key file that others may read', () => {
@@ -82,7 +82,7 @@ describe('what the doctor says', () => {
     expect(judgeTls({ ...SECURED, verified: false }).status).toBe('warn');
     expect(judgeTls({ ...SECURED, edgeIssuer: 'Example CA' }).status).toBe('ok');
     expect(judgeTls({ ...SECURED, edgeIssuer: 'Other CA' })).toMatchObject({ status: 'warn' });
-    expect(judgeTls({ ...SECURED, edgeIssuer: 'Other CA' }).detail).toContain('something in between opens TLS');
+    expect(judgeTls({ ...SECURED, edgeIssuer: 'Other CA' }).detail).toContain('TLS is intercepted');
     expect(judgeTls({ state: 'clear', toThisMachine: true }).status).toBe('skip');
     expect(judgeTls({ state: 'clear', toThisMachine: false }).status).toBe('warn');
   });

@@ -34,7 +34,7 @@ export interface CheckRun {
 
 export const runChecks = async (probes: Probes, run: CheckRun): Promise<Diagnosis> => {
   const late = new AbortController();
-  const timer = run.clock.setTimeout(() => late.abort(new Error('it took too long')), run.withinMs);
+  const timer = run.clock.setTimeout(() => late.abort(new Error('timed out')), run.withinMs);
   const signal = AbortSignal.any([late.signal, run.stop]);
   // Each probe listens to it, and all of them are over with the run.
   setMaxListeners(0, signal);
@@ -70,8 +70,8 @@ const look = async (
   } catch (error) {
     if (stop.aborted) return STOPPED;
     if (signal.aborted) return outOfTime(id);
-    return { status: 'fail', detail: wordsOf(error), hint: 'Run it again with TUNNEL_DEBUG=1.' };
+    return { status: 'fail', detail: wordsOf(error), hint: 'Run the doctor again with TUNNEL_DEBUG=1.' };
   }
 };
 
-const STOPPED = skipped('not looked at: stopped');
+const STOPPED = skipped('skipped: stopped');

@@ -63,5 +63,5 @@ it('a step whose first half failed says nothing that it has not seen', async () 
 });
 
 it('an error that nobody foresaw is told in its own words', () => {
-  expect(problemOf(new Error('the cable bit'))).toEqual({ message: 'the cable bit', hint: 'Run it again.' });
+  expect(problemOf(new Error('the cable bit'))).toEqual({ message: 'the cable bit', hint: 'Run the doctor again.' });
 });

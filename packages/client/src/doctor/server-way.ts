@@ -49,13 +49,13 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 export const problemOf = (error: unknown): Problem => {
   const fault = error instanceof AttemptFailed ? error.fault : Fault.from(error);
   // What nobody foresaw has no hint of its own, and words that help nobody.
-  if (fault.code === 'INTERNAL') return { message: reasonOf(fault.cause ?? error), hint: 'Run it again.' };
+  if (fault.code === 'INTERNAL') return { message: reasonOf(fault.cause ?? error), hint: 'Run the doctor again.' };
   return { message: fault.message, hint: HINTS[fault.code] ?? fault.next };
 };
 
 /** Where the catalogue speaks to somebody who runs a tunnel. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
-  CLIENT_SERVER_UNREACHABLE: 'Check --server, and what is between here and there.',
+  CLIENT_SERVER_UNREACHABLE: 'Check --server and the network.',
 };
 
 export class ServerWay {
@@ -78,7 +78,7 @@ export class ServerWay {
   async throughProxy(signal: AbortSignal): Promise<ProxyFacts> {
     const { clock, endpoint } = this.#settings;
     const { proxy } = endpoint;
-    if (proxy === null) return { state: 'none', why: 'none is used' };
+    if (proxy === null) return { state: 'none', why: 'no proxy in use' };
     const since = clock.monotonic();
     try {
       (await this.#dialTcp(signal)).destroy();
@@ -236,7 +236,7 @@ export class ServerWay {
 
   async askUdp(signal: AbortSignal): Promise<UdpFacts> {
     const observer = this.#observer;
-    if (observer === null) return { state: 'not-offered', why: 'the edge offers no UDP' };
+    if (observer === null) return { state: 'not-offered', why: 'the edge does not offer UDP' };
     this.#udp = await pingUdp(observer, this.#settings.clock, signal);
     return { state: 'asked', sent: this.#udp.sent, answered: this.#udp.answered };
   }
@@ -249,9 +249,9 @@ export class ServerWay {
   }
 
   close(): void {
-    for (const carrier of this.#carriers) carrier.destroy('the doctor is done');
+    for (const carrier of this.#carriers) carrier.destroy('the doctor has finished');
     // A goodbye, so that the edge keeps nothing for us.
-    this.#link?.send({ type: 'ShuttingDown', reason: 'the doctor is done', drain_secs: 0 });
+    this.#link?.send({ type: 'ShuttingDown', reason: 'the doctor has finished', drain_secs: 0 });
     this.#link?.close(1000, '');
   }
 
@@ -349,7 +349,7 @@ const isOfLookup = (error: unknown): boolean => (error as NodeJS.ErrnoException 
 
 /** As an edge writes it into a header, to be compared with it. */
 const issuerOf = ({ issuer }: PeerCertificate): string =>
-  String(issuer?.CN ?? issuer?.O ?? 'an authority without a name').replace(/[^\x20-\x7e]/g, '?');
+  String(issuer?.CN ?? issuer?.O ?? 'an unnamed CA').replace(/[^\x20-\x7e]/g, '?');
 
 const daysLeftOf = (certificate: PeerCertificate, now: number): number =>
   Math.floor((Date.parse(certificate.valid_to) - now) / DAY_MS);
@@ -367,7 +367,7 @@ const isOfThisMachine = (address: string): boolean => {
 /** Its time was over. */
 class NoAnswer extends Error {
   constructor() {
-    super(`no answer within ${DOCTOR_STEP_WITHIN_MS / 1000} s`);
+    super(`no response within ${DOCTOR_STEP_WITHIN_MS / 1000} s`);
   }
 }
 

@@ -23,9 +23,9 @@ const CHUNK = Buffer.alloc(64 * 1024);
 
 /** The edge does not measure, or not now: no fault of the way. */
 const NOT_OFFERED: Readonly<Record<number, string>> = {
-  404: 'this edge does not measure it',
-  426: 'this edge does not measure it',
-  429: 'measured often enough for this minute',
+  404: 'this edge has no speed test',
+  426: 'this edge has no speed test',
+  429: 'too many speed tests within a minute',
 };
 
 class NotOffered extends Error {}
@@ -109,7 +109,7 @@ const answerOf = (asked: ClientRequest): Promise<IncomingMessage> =>
       response.resume();
       reject(
         NOT_OFFERED[status] === undefined
-          ? new Error(`the edge answered with HTTP ${status}`)
+          ? new Error(`the edge responded with HTTP ${status}`)
           : new NotOffered(NOT_OFFERED[status]),
       );
     });

@@ -12,7 +12,7 @@ export const refuseControlSocket = (path: string): void => {
   const absolute = resolve(path);
   const service = controlSocketService(absolute) ?? controlSocketService(realPath(absolute));
   if (service === null) return;
-  const reason = `it is a control socket of the system (${service}), and everyone who reaches it controls this machine. To publish it anyway: --yes-publish-socket, or \`allow_control_socket: true\` in config.yml`;
+  const reason = `this is a control socket of the system (${service}), and anyone who can reach it controls this computer. To publish it anyway, use --yes-publish-socket, or \`allow_control_socket: true\` in config.yml`;
   throw notAllowed(`unix:${path}`, reason);
 };
 

@@ -78,7 +78,7 @@ export const localFault = (local: LocalTarget, error: unknown): Fault => {
 /** OpenSSL's words for a handshake with a server that answers in plain text help nobody. */
 export const dialReason = (error: unknown): string =>
   /^(EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG)$/.test(codeOf(error))
-    ? 'it does not speak TLS'
+    ? 'the service does not speak TLS'
     : reasonOf(error);
 
 export interface ForwardHandlers extends Guarded {

@@ -66,9 +66,10 @@ export const checkLocalSpec = (spec: LocalSpec): void => {
   const { local_host, local_port, local_socket, files, allow_control_socket = false } = spec;
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   const given = [local_port, local_socket, files].filter((target) => target !== undefined);
-  if (given.length > 1) throw refuse('a tunnel leads to one of a local port, a local socket and a folder of files');
+  if (given.length > 1)
+    throw refuse('a tunnel needs exactly one of a local port, a local socket and a folder of files');
   if (local_host !== undefined && local_port === undefined && given.length > 0) {
-    throw refuse('the local host goes with a local port');
+    throw refuse('a local host needs a local port');
   }
   if (local_socket !== undefined) {
     checkSocketPath(local_socket);
@@ -79,7 +80,7 @@ export const checkLocalSpec = (spec: LocalSpec): void => {
   if (!isPort(local_port)) throw refuse('the local port must be a whole number from 1 to 65535');
   const host = local_host ?? DEFAULT_HOST;
   if (typeof host !== 'string' || host === '' || host.length > HOST_MAX_CHARS) {
-    throw refuse(`the local host must be a text of 1 to ${HOST_MAX_CHARS} characters`);
+    throw refuse(`the local host must be a string of 1 to ${HOST_MAX_CHARS} characters`);
   }
 };
 
@@ -89,7 +90,7 @@ export const isPort = (port: unknown): boolean => Number.isInteger(port) && Numb
 const checkSocketPath = (path: unknown): void => {
   const most = LOCAL_SOCKET_PATH_MAX_BYTES;
   if (typeof path === 'string' && path !== '' && !path.includes('\0') && Buffer.byteLength(path) <= most) return;
-  throw new Fault('CLIENT_USAGE', { reason: `the path of the local socket must be a text of 1 to ${most} bytes` });
+  throw new Fault('CLIENT_USAGE', { reason: `the path of the local socket must be a string of 1 to ${most} bytes` });
 };
 
 const checkFiles = (files: FilesSpec): void => {

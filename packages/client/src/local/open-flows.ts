@@ -19,7 +19,7 @@ export interface SilentFlow {
   end(reason: StreamReason): void;
 }
 
-const SILENT: StreamReason = { code: 'timeout', text: 'nothing passed for too long' };
+const SILENT: StreamReason = { code: 'timeout', text: 'idle for too long' };
 
 /**
  * The memory from which the flows of a client send. The bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps the memory that it

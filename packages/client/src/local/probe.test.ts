@@ -56,8 +56,8 @@ describe('the tcp probe', () => {
     const reach = (path: string): Promise<ProbeResult> =>
       tcpProbe({ target: { kind: 'socket', path, tls: null }, timeoutMs: 5000, clock: systemClock })(never);
     await writeFile(join(directory.path, 'file'), '');
-    expect(await reach(join(directory.path, 'none.sock'))).toEqual(fails('it is not there'));
-    expect(await reach(join(directory.path, 'file/x.sock'))).toEqual(fails('a part of its path is no folder'));
+    expect(await reach(join(directory.path, 'none.sock'))).toEqual(fails('no such file'));
+    expect(await reach(join(directory.path, 'file/x.sock'))).toEqual(fails('part of the path is not a folder'));
     expect(await reach(join(directory.path, 'file'))).toEqual(fails('connection refused'));
     await directory.close();
   });
@@ -91,11 +91,11 @@ describe('the http probe', () => {
     ['HTTP/1.1 199 Early\r\n\r\n', fails('status 199')],
     ['HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n', fails('status 302')],
     ['HTTP/1.1 503 Service Unavailable\r\n\r\n', fails('status 503')],
-    ['SSH-2.0-OpenSSH_9.9\r\n', fails('the answer is not HTTP/1')],
-    ['HTTP/1.1 20 OK\r\n', fails('the answer is not HTTP/1')],
-    ['HTTP/1.1 200 OK\n\n', fails('the answer is not HTTP/1')],
-    ['HTTP/1.1 200 O', fails('the connection was closed before an answer')],
-    ['', fails('the connection was closed before an answer')],
+    ['SSH-2.0-OpenSSH_9.9\r\n', fails('the response is not HTTP/1')],
+    ['HTTP/1.1 20 OK\r\n', fails('the response is not HTTP/1')],
+    ['HTTP/1.1 200 OK\n\n', fails('the response is not HTTP/1')],
+    ['HTTP/1.1 200 O', fails('the connection was closed before a response')],
+    ['', fails('the connection was closed before a response')],
   ])('takes %j for %j', async (answer, result) => {
     expect(await ask((await keep(saying(answer))).port)).toEqual(result);
   });
@@ -110,7 +110,7 @@ describe('the http probe', () => {
     async (words) => {
       // It does not close: what cannot become an answer is not waited for.
       const service = await keep(answering((write) => write(words)));
-      expect(await ask(service.port, { expect2xx: false })).toEqual(fails('the answer is not HTTP/1'));
+      expect(await ask(service.port, { expect2xx: false })).toEqual(fails('the response is not HTTP/1'));
     },
   );
 
@@ -134,11 +134,11 @@ describe('the http probe', () => {
     expect(await ask(service.port, { target: local(service.port, { verify: false }) })).toEqual({ ok: true });
     expect(service.heads[0]).toMatch(/^GET \/healthz HTTP\/1\.0\r\n/);
     expect(await ask(service.port, { target: local(service.port, { verify: true }) })).toEqual(
-      fails('its certificate was not accepted: self-signed certificate'),
+      fails('certificate not accepted: self-signed certificate'),
     );
     const plain = await keep(greeting('HTTP/1.1 400 Bad Request\r\n\r\n'));
     expect(await ask(plain.port, { target: local(plain.port, { verify: false }) })).toEqual(
-      fails('it does not speak TLS'),
+      fails('the service does not speak TLS'),
     );
   });
 });
@@ -160,8 +160,8 @@ describe('the deadline', () => {
 
   it('ends with a service that says nothing, in plain HTTP and in the middle of TLS', async () => {
     const service = await keep(silent());
-    expect(await late(service, null)).toEqual(fails('no answer within 2.5 s'));
-    expect(await late(service, { verify: false })).toEqual(fails('no answer within 2.5 s'));
+    expect(await late(service, null)).toEqual(fails('no response within 2.5 s'));
+    expect(await late(service, { verify: false })).toEqual(fails('no response within 2.5 s'));
     await eventually(() => expect(service.openConnections()).toBe(0));
   });
 
@@ -170,7 +170,7 @@ describe('the deadline', () => {
     const { port } = await keep(silent());
     const asked = ask(port, { timeoutMs: 1.1 * 1000, clock });
     await clock.advance(2000);
-    expect(await asked).toEqual(fails('no answer within 1.1 s'));
+    expect(await asked).toEqual(fails('no response within 1.1 s'));
   });
 
   it('is one for all: a status line that comes in drips does not put it off', async () => {
@@ -188,7 +188,7 @@ describe('the deadline', () => {
       await clock.advance(500);
     }
     drip?.('.1 200 OK\r\n\r\n');
-    expect(await asked).toEqual(fails('no answer within 3 s'));
+    expect(await asked).toEqual(fails('no response within 3 s'));
   });
 });
 

@@ -44,12 +44,12 @@ const hold = ({ target, timeoutMs, clock, signal, talk }: Conversation): Promise
       socket.destroy();
       resolve(result);
     };
-    const onAbort = (): void => done(bad('it was stopped'));
-    const timer = clock.setTimeout(() => done(bad(`no answer within ${Math.round(timeoutMs) / 1000} s`)), timeoutMs);
+    const onAbort = (): void => done(bad('stopped'));
+    const timer = clock.setTimeout(() => done(bad(`no response within ${Math.round(timeoutMs) / 1000} s`)), timeoutMs);
     signal.addEventListener('abort', onAbort, { once: true });
     // It stays: a socket that is being destroyed may complain once more.
     socket.on('error', (error) => done(bad(reasonOfError(error))));
-    socket.once('close', () => done(bad('the connection was closed before an answer')));
+    socket.once('close', () => done(bad('the connection was closed before a response')));
     socket.once(target.tls === null ? 'connect' : 'secureConnect', () => talk(socket, done));
     if (signal.aborted) onAbort();
   });
@@ -68,7 +68,7 @@ const open = (target: DialTarget): Socket => {
 };
 
 const reasonOfError = (error: Error): string =>
-  isCertificateTrouble(error) ? `its certificate was not accepted: ${reasonOf(error)}` : dialReason(error);
+  isCertificateTrouble(error) ? `certificate not accepted: ${reasonOf(error)}` : dialReason(error);
 
 /** A connection that opens is enough. What the service would speak on it does not matter, TLS neither. */
 export const tcpProbe =
@@ -93,7 +93,7 @@ export const httpProbe = (options: HttpProbeOptions): Probe => {
       signal,
       talk: (socket, done) => {
         socket.write(request, 'latin1');
-        listen(socket, (status) => done(status === null ? bad('the answer is not HTTP/1') : judge(status, options)));
+        listen(socket, (status) => done(status === null ? bad('the response is not HTTP/1') : judge(status, options)));
       },
     });
 };

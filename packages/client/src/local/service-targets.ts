@@ -29,11 +29,11 @@ export const checkServices = (services: ServiceTable): void => {
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   const entries = Object.entries(services);
   if (entries.length > WIRE_LIMITS.REGISTER_SERVICES_MAX) {
-    throw refuse(`a tunnel has at most ${WIRE_LIMITS.REGISTER_SERVICES_MAX} services beside its own`);
+    throw refuse(`a tunnel can have at most ${WIRE_LIMITS.REGISTER_SERVICES_MAX} additional services`);
   }
   for (const [name, given] of entries) {
     const problem = problemOfServiceName(name);
-    if (problem !== null) throw refuse(`'${name}' cannot be the name of a service: ${problem}`);
+    if (problem !== null) throw refuse(`'${name}' is not a valid service name: ${problem}`);
     if (addressOf(given) === null) throw refuse(`the service '${name}' must be a port, or host:port`);
   }
 };

@@ -63,7 +63,7 @@ export class TargetGuard {
   /** Returns null where the target is allowed for certain, which most are: nothing is looked up then. Else settles, or rejects with a Fault. */
   check(spec: GuardedSpec): Promise<void> | null {
     if (spec.local_socket !== undefined && this.#deps.clients?.isAgentSocket(realPath(spec.local_socket)) === true) {
-      return Promise.reject(notAllowed(localText(spec), 'it controls a running tunnel client'));
+      return Promise.reject(notAllowed(localText(spec), 'the socket controls a running tunnel client'));
     }
     const suspects = this.#suspectsOf(addressesOf(spec));
     return suspects.length === 0 ? null : this.#look(suspects);
@@ -124,10 +124,11 @@ export class TargetGuard {
       const addresses = await find(host).catch(() => []);
       if (!addresses.some(({ address }) => reachesOwnMachine(address))) continue;
       const target = localText({ local_host: host, local_port: port });
-      if (edgePorts().includes(port)) throw notAllowed(target, 'the edge on this machine is managed there');
+      if (edgePorts().includes(port))
+        throw notAllowed(target, 'the port is the management port of the edge on this computer');
       if (!isInspectorPort(port)) continue;
       const inspectors = [inspectorPort(), ...((await clients?.inspectorPorts()) ?? [])];
-      if (inspectors.includes(port)) throw notAllowed(target, 'it is the inspector of a running tunnel client');
+      if (inspectors.includes(port)) throw notAllowed(target, 'the port is the inspector of a running tunnel client');
     }
   }
 }

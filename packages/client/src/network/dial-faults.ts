@@ -7,19 +7,19 @@ const WORDS: Readonly<Record<string, string>> = {
   EPIPE: 'the connection was closed',
   ENOTFOUND: 'host not found',
   EAI_AGAIN: 'the name cannot be resolved right now',
-  ETIMEDOUT: 'no answer',
+  ETIMEDOUT: 'no response',
   EHOSTUNREACH: 'no route to the host',
   ENETUNREACH: 'the network is unreachable',
   EADDRNOTAVAIL: 'no local address to connect from',
   EACCES: 'not permitted',
-  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'there is no version of TLS that both accept',
-  ERR_SSL_UNSUPPORTED_PROTOCOL: 'there is no version of TLS that both accept',
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'no common TLS version',
+  ERR_SSL_UNSUPPORTED_PROTOCOL: 'no common TLS version',
   EMFILE: 'this process has too many open files',
   // Of Unix sockets and folders.
-  ENOENT: 'it is not there',
-  ENOTDIR: 'a part of its path is no folder',
-  EPROTOTYPE: 'it takes datagrams, not connections',
-  EAGAIN: 'its queue of connections is full',
+  ENOENT: 'no such file',
+  ENOTDIR: 'part of the path is not a folder',
+  EPROTOTYPE: 'the socket takes datagrams, not connections',
+  EAGAIN: 'the connection queue of the socket is full',
 };
 
 export const reasonOf = (error: unknown): string => {

@@ -63,6 +63,8 @@ describe('decideSecurity', () => {
 
   it('does not take a file without a certificate for one of authorities', () => {
     const caFile = fileURLToPath(import.meta.url);
-    expect(() => decideSecurity('edge.example.com', { caFile })).toThrow(`${caFile}: it holds no certificate`);
+    expect(() => decideSecurity('edge.example.com', { caFile })).toThrow(
+      `${caFile}: the file contains no PEM certificate`,
+    );
   });
 });

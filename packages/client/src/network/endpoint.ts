@@ -26,10 +26,10 @@ const split = (text: string): { host: string; portText?: string } => {
   if (isIP(text) === 6) return { host: text };
   const bracketed = /^\[([^\]]+)\](?::(.*))?$/.exec(text);
   if (bracketed?.[1] !== undefined) {
-    if (isIP(bracketed[1]) !== 6) throw refuse(text, 'has no IPv6 address between its brackets');
+    if (isIP(bracketed[1]) !== 6) throw refuse(text, 'has no IPv6 address in the brackets');
     return withPort(bracketed[1], bracketed[2]);
   }
-  if (text.includes('://')) throw refuse(text, 'is a URL; write host:port');
+  if (text.includes('://')) throw refuse(text, 'is a URL; use host:port');
   const colon = text.lastIndexOf(':');
   return colon < 0 ? { host: text } : withPort(text.slice(0, colon), text.slice(colon + 1));
 };
@@ -39,7 +39,7 @@ const withPort = (host: string, portText: string | undefined): { host: string; p
 
 const parsePort = (text: string, whole: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (port < 1 || port > 65_535) throw refuse(whole, 'has no port between 1 and 65535');
+  if (port < 1 || port > 65_535) throw refuse(whole, 'needs a port from 1 to 65535');
   return port;
 };
 
@@ -79,7 +79,7 @@ export const decideSecurity = (host: string, options: SecurityOptions): Transpor
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',
   EACCES: 'permission denied',
-  EISDIR: 'it is a directory',
+  EISDIR: 'the path is a folder',
 };
 
 /** A file without a certificate would be taken in silence, and every server be refused for another reason. */
@@ -92,7 +92,7 @@ export const readAuthorities = (file: string): string => {
     throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: REASONS[code] ?? code }, { cause: error });
   }
   if (!/-----BEGIN (TRUSTED |X509 )?CERTIFICATE-----/.test(text)) {
-    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: 'it holds no certificate in PEM form' });
+    throw new Fault('CONFIG_FILE_UNREADABLE', { file, reason: 'the file contains no PEM certificate' });
   }
   return text;
 };

@@ -169,7 +169,7 @@ export class PeerLink implements PeerConnection {
       const refuse = (text: string): void =>
         reject(new Fault('CLIENT_PEER_DIAL', { name: this.p2pName, reason: text }));
       if (this.service === 'udp')
-        return reject(new Fault('CLIENT_USAGE', { reason: 'a udp service is not dialled: use listenPort' }));
+        return reject(new Fault('CLIENT_USAGE', { reason: 'a udp service cannot be dialed: use listenPort' }));
       if (this.#phase.kind === 'over' || this.isLeaving) return refuse('the connection is closed');
       const done = this.#oneMore();
       const pending = this.#subscriber.open(
@@ -185,7 +185,7 @@ export class PeerLink implements PeerConnection {
       );
       if (pending !== null) return;
       done();
-      refuse('too many connections wait for the peer');
+      refuse('too many connections are waiting for the peer');
     });
   }
 

@@ -20,11 +20,11 @@ export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenH
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   checkP2pName(p2pName);
   p2pSecretOf(secret);
-  if (service !== undefined && service !== 'tcp' && service !== 'udp') throw refuse('a p2p service is tcp or udp');
+  if (service !== undefined && service !== 'tcp' && service !== 'udp') throw refuse('a p2p service must be tcp or udp');
   const isPort = listenPort === undefined || (Number.isInteger(listenPort) && listenPort >= 0 && listenPort <= 65_535);
   if (!isPort) throw refuse('the port to listen on must be a whole number from 0 to 65535');
   if (listenHost !== undefined && (typeof listenHost !== 'string' || listenHost === '')) {
-    throw refuse('the host to listen on must be a text');
+    throw refuse('the host to listen on must be a string');
   }
 };
 

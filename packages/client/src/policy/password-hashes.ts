@@ -47,7 +47,7 @@ export class PasswordLines {
   /** One hash at a time, because the threads that hash also look up names. A policy has fewer users than can wait. */
   readonly #turns = new SerialQueue({
     maxWaiting: 100_000,
-    full: () => new Error('too many passwords wait to be hashed'),
+    full: () => new Error('too many passwords are waiting to be hashed'),
   });
 
   /** Settles with the line that is sent. Each password, user and group is hashed once. */

@@ -110,7 +110,7 @@ const testedRequest = (policy: Policy, asked: PolicyTestRequest): TestedRequest 
   );
   const head = parseRequestHead(Buffer.from(text, 'utf8').toString('latin1'));
   if (head.kind !== 'request')
-    throw new Fault('CLIENT_USAGE', { reason: `no edge takes such a request: ${head.reason}` });
+    throw new Fault('CLIENT_USAGE', { reason: `an edge rejects this request: ${head.reason}` });
   const request: PolicyRequest = {
     method: head.method,
     path: head.path,

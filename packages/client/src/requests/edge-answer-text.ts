@@ -6,7 +6,7 @@ export const REASONS: Readonly<Record<string, string>> = {
   LOCAL_UNREACHABLE: 'service not running',
   LOCAL_CLOSED: 'service closed the connection',
   LOCAL_TIMEOUT: 'service too slow',
-  LOCAL_MALFORMED: 'service sent no valid HTTP',
+  LOCAL_MALFORMED: 'service sent invalid HTTP',
   TUNNEL_AWAY: 'client not connected',
   GROUP_UNHEALTHY: 'no healthy member in the group',
   CONNECTIONS_PER_TUNNEL: 'too many connections',
@@ -15,9 +15,9 @@ export const REASONS: Readonly<Record<string, string>> = {
   HTTP_BAD_REQUEST: 'bad request',
   POLICY_BODY_TOO_LARGE: 'request body too large',
   POLICY_BUSY: 'rules busy',
-  POLICY_PROVIDER_AWAY: 'login provider not reachable',
+  POLICY_PROVIDER_AWAY: 'identity provider not reachable',
   EDGE_SHUTTING_DOWN: 'edge restarting',
-  INTERNAL: 'error in the edge',
+  INTERNAL: 'internal edge error',
 };
 
 export const edgeAnswerText = ({ code, rule }: Pick<EdgeAnswer, 'code' | 'rule'>): string => {

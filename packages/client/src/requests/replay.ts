@@ -15,7 +15,7 @@ import type { RequestReporter } from './request-reporter.ts';
 /** a replay whose response does not end by then is cut off */
 const INSPECTOR_REPLAY_TIMEOUT_MS = 30_000;
 
-const DONE: StreamReason = { code: 'cancelled', text: 'the replay is over' };
+const DONE: StreamReason = { code: 'cancelled', text: 'the replay has ended' };
 
 export interface ReplayDeps {
   readonly requests: RequestReporter;
@@ -38,7 +38,7 @@ export const replay = async (
   const { requestHead: head, replayProblem } = record;
   if (head === null || replayProblem !== null) {
     throw new Fault('CLIENT_USAGE', {
-      reason: `the request cannot be replayed: ${replayProblem ?? 'it was not kept'}`,
+      reason: `the request cannot be replayed: ${replayProblem ?? 'it was not captured'}`,
     });
   }
   const message = await messageOf(record, head, edit);
@@ -50,7 +50,7 @@ export const replay = async (
 const targetOf = ({ tunnel, service }: RequestRecord): LocalTarget => {
   const target = service === undefined ? tunnel.target : tunnel.serviceTarget(service);
   if (target !== undefined) return target;
-  throw new Fault('CLIENT_USAGE', { reason: `the tunnel has no service '${service}' any more` });
+  throw new Fault('CLIENT_USAGE', { reason: `the tunnel no longer has a service '${service}'` });
 };
 
 const send = (

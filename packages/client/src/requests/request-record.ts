@@ -198,13 +198,13 @@ export class RequestRecord implements SeenRequest {
 
   /** Why it cannot be sent again; null: it can. */
   get replayProblem(): string | null {
-    if ((this.#edgeAnswer?.rule ?? null) !== null) return 'a rule answered it, and your service never saw it';
+    if ((this.#edgeAnswer?.rule ?? null) !== null) return 'a rule responded, so the request never reached your service';
     if (this.isKeptAtEdge) return null;
     const head = this.requestHead;
-    if (head === null) return 'it was not kept';
-    if (head.upgrade !== null) return 'it asked for another protocol';
-    if (!this.#requestEnded) return 'its body did not come to an end';
-    return this.requestBody.isWhole ? null : 'its body was too long to be kept whole';
+    if (head === null) return 'it was not captured';
+    if (head.upgrade !== null) return 'the request switched to another protocol';
+    if (!this.#requestEnded) return 'the request body is incomplete';
+    return this.requestBody.isWhole ? null : 'the request body was too large to capture';
   }
 
   onRequestBody(bytes: Buffer, start: number, end: number): void {

@@ -70,9 +70,9 @@ describe('a record', () => {
       20_000,
       CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
     ]);
-    expect(record.replayProblem).toBe('its body did not come to an end');
+    expect(record.replayProblem).toBe('the request body is incomplete');
     record.onRequestEnd();
-    expect(record.replayProblem).toBe('its body was too long to be kept whole');
+    expect(record.replayProblem).toBe('the request body was too large to capture');
   });
 
   it('copies what it keeps: the memory belongs to the connection', () => {

@@ -165,7 +165,7 @@ describe('an https tunnel', () => {
   it('says that the local service does not speak TLS', async () => {
     const port = await serve((_request, response) => response.end());
     const tunnel = await open(port, { protocol: 'https' });
-    await expect(visit(tunnel)).rejects.toThrow(`cannot connect to 127.0.0.1:${port}: it does not speak TLS`);
+    await expect(visit(tunnel)).rejects.toThrow(`cannot connect to 127.0.0.1:${port}: the service does not speak TLS`);
   });
 });
 

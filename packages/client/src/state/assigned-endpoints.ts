@@ -207,7 +207,7 @@ export class AssignedEndpoints {
       this.#read = null;
     } catch (error) {
       // A full disk must not end a tunnel.
-      logger.warn({ file: this.#path, reason: String(error) }, 'assigned names and ports are not remembered');
+      logger.warn({ file: this.#path, reason: String(error) }, 'cannot save assigned names and ports');
     }
     this.#changes.clear();
     return true;

@@ -47,11 +47,14 @@ export const takeSlot = ({ dir, key, logger }: SlotOptions): ResumeStore | null 
       const lock = takeLock(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
       if (lock !== null) return new ResumeStore(`${path}.json`, lock, logger);
     }
-    logger.warn({ dir, slots: slots.length }, 'all resume slots are taken; a restart of this client will not resume');
+    logger.warn(
+      { dir, slots: slots.length },
+      'all resume slots are in use; this client cannot resume its session after a restart',
+    );
   } catch (error) {
     logger.warn(
       { dir, reason: String(error) },
-      'resume state cannot be kept; a restart of this client will not resume',
+      'cannot save resume state; this client cannot resume its session after a restart',
     );
   }
   return null;

@@ -259,7 +259,7 @@ describe('a group', () => {
     expect(asked?.group_key_hash).toMatch(/^[0-9a-f]{64}$/);
     // The edge may say that the port is bound; that is no news for anybody.
     edge.session.send({ type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: 20_001 });
-    await eventually(() => expect(lines.join('')).toContain('the port of a group is bound'));
+    await eventually(() => expect(lines.join('')).toContain('group port is open'));
     expect(client.state).toBe('connected');
     expect(edge.session.all('Error')).toEqual([]);
     const state = await Promise.all((await readdir(home.path)).map((name) => readFile(join(home.path, name), 'utf8')));

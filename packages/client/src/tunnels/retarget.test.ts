@@ -157,8 +157,8 @@ describe('retarget', () => {
   it.each<[string, Partial<TunnelOptions>, TunnelTarget, string]>([
     ['a port that is none', {}, { localPort: 0 }, 'whole number from 1 to 65535'],
     ['two targets', {}, { localPort: 1, localSocket: '/run/x.sock' }, 'one of'],
-    ['the address that the edge writes into requests', { hostHeader: 'rewrite' }, { localPort: 1 }, 'opened anew'],
-    ['the first health check', {}, { localPort: 1, healthCheck: { type: 'tcp' } }, 'opened anew'],
+    ['the address that the edge writes into requests', { hostHeader: 'rewrite' }, { localPort: 1 }, 'open it again'],
+    ['the first health check', {}, { localPort: 1, healthCheck: { type: 'tcp' } }, 'open it again'],
   ])('refuses %s, and nothing has changed', async (_what, spec, target, words) => {
     const tunnel = await client.open({ protocol: 'http', name: 'web', localPort: old.port, ...spec });
     await expect(tunnel.retarget(target)).rejects.toThrow(words);

@@ -240,7 +240,7 @@ export class TunnelRegistry {
       case 'TunnelError':
         return this.#onError(message);
       case 'Registered':
-        return this.#deps.settings.logger.debug({ port: message.assigned_port }, 'the port of a group is bound');
+        return this.#deps.settings.logger.debug({ port: message.assigned_port }, 'group port is open');
       case 'TunnelUnregistered':
         return this.#answered(message.request_id)?.onAnswer?.();
       default:
@@ -572,6 +572,6 @@ const refusalOfHash = (
   if (group !== null && isBack && tunnelId !== '') return null;
   const [theirs, ours] = [inForce, sent].map((hash) => hash.slice(0, HASH_SHOWN_CHARS));
   return new Fault('POLICY_INVALID', {
-    reason: `the edge has another policy (${theirs}) than it was sent (${ours}): tunnel '${name}' was not opened`,
+    reason: `the edge has policy ${theirs} instead of ${ours}: tunnel '${name}' was not opened`,
   });
 };

@@ -100,12 +100,12 @@ describe('what a tunnel leads to', () => {
     [{ protocol: 'http', localPort: 1, localSocket: '/a' }, /one of/],
     [{ protocol: 'http', localSocket: '/a', files }, /one of/],
     [{ protocol: 'http' }, /local port/],
-    [{ protocol: 'http', localHost: 'a', localSocket: '/a' }, /local host goes with/],
+    [{ protocol: 'http', localHost: 'a', localSocket: '/a' }, /local host needs/],
     [{ protocol: 'tcp', localSocket: '' }, /1 to 107 bytes/],
     [{ protocol: 'tcp', localSocket: `/${'x'.repeat(107)}` }, /1 to 107 bytes/],
-    [{ protocol: 'udp', localSocket: '/a' }, /says nothing about a udp tunnel/],
-    [{ protocol: 'tcp', files }, /says nothing about a tcp tunnel/],
-    [{ protocol: 'https', files }, /says nothing about a https tunnel/],
+    [{ protocol: 'udp', localSocket: '/a' }, /is not an option of a udp tunnel/],
+    [{ protocol: 'tcp', files }, /is not an option of a tcp tunnel/],
+    [{ protocol: 'https', files }, /is not an option of a https tunnel/],
     [{ protocol: 'http', files: { dir: '' } }, /must be a path/],
     [{ protocol: 'http', files: { dir: 'a', spa: 'yes' } }, /true or false/],
     [{ protocol: 'http', files, localProtocol: 'h2c' }, /h2c/],
@@ -137,8 +137,8 @@ describe('a spec that cannot work', () => {
   );
 
   it.each([
-    ['no protocol', { protocol: undefined }, 'a tunnel is http, https, tcp'],
-    ['an unknown protocol', { protocol: 'ftp' }, 'a tunnel is http, https, tcp'],
+    ['no protocol', { protocol: undefined }, 'must be http, https, tcp'],
+    ['an unknown protocol', { protocol: 'ftp' }, 'must be http, https, tcp'],
     ['no local port', { localPort: undefined }, 'the local port must be'],
     ['local port 0', { localPort: 0 }, 'the local port must be'],
     ['a local port as text', { localPort: '5432' }, 'the local port must be'],
@@ -150,31 +150,35 @@ describe('a spec that cannot work', () => {
     ['a local host that fits no frame', { localHost: 'a'.repeat(300) }, 'the local host must be'],
     ['a subdomain that is no text', { protocol: 'http', subdomain: 5 }, 'RegisterTunnel.subdomain'],
     ['a capture that is neither', { protocol: 'http', capture: 'no' }, 'RegisterTunnel.capture'],
-    ['a subdomain of tcp', { subdomain: 'a' }, '`subdomain` says nothing about a tcp tunnel'],
-    ['a subdomain of udp', { protocol: 'udp', subdomain: 'a' }, '`subdomain` says nothing about a udp tunnel'],
-    ['a public port of http', { protocol: 'http', remotePort: 5 }, '`remotePort` says nothing about a http tunnel'],
+    ['a subdomain of tcp', { subdomain: 'a' }, '`subdomain` is not an option of a tcp tunnel'],
+    ['a subdomain of udp', { protocol: 'udp', subdomain: 'a' }, '`subdomain` is not an option of a udp tunnel'],
+    ['a public port of http', { protocol: 'http', remotePort: 5 }, '`remotePort` is not an option of a http tunnel'],
     ['a tls tunnel without a host', { protocol: 'tls' }, 'a tls tunnel needs a domain or a subdomain'],
     ['a tls tunnel with two', { ...tls, domain: 'a.b', subdomain: 'a' }, 'a domain or a subdomain, not both'],
-    ['a public port of tls', { ...tls, subdomain: 'a', remotePort: 5 }, '`remotePort` says nothing about a tls tunnel'],
-    ['a domain of tcp', { domain: 'a.b' }, '`domain` says nothing about a tcp tunnel'],
+    [
+      'a public port of tls',
+      { ...tls, subdomain: 'a', remotePort: 5 },
+      '`remotePort` is not an option of a tls tunnel',
+    ],
+    ['a domain of tcp', { domain: 'a.b' }, '`domain` is not an option of a tcp tunnel'],
     ['http with two hosts', { protocol: 'http', domain: 'a.b', subdomain: 'a' }, 'a domain or a subdomain, not both'],
     ['a domain that fits no frame', { protocol: 'http', domain: 'a'.repeat(301) }, 'RegisterTunnel.domain'],
     [
       'a probe in clear of tls',
       { ...tls, subdomain: 'a', healthCheck: { type: 'http', path: '/' } },
-      'a health check of a tls tunnel is of type tcp',
+      'tls tunnels support only health checks of type tcp',
     ],
     [
       'a login on tls',
       { ...tls, subdomain: 'a', policy: [{ respond: { status: 200 } }] },
       '`respond` is for http tunnels',
     ],
-    ['an idle time of tcp', { idleSecs: 60 }, '`idleSecs` says nothing about a tcp tunnel'],
-    ['a PROXY header of http', { protocol: 'http', proxyProtocol: 'v2' }, '`proxyProtocol` says nothing'],
+    ['an idle time of tcp', { idleSecs: 60 }, '`idleSecs` is not an option of a tcp tunnel'],
+    ['a PROXY header of http', { protocol: 'http', proxyProtocol: 'v2' }, '`proxyProtocol` is not an option'],
     ['an idle time below 5 s', { protocol: 'udp', idleSecs: 4 }, 'from 5 to 3600'],
     ['an idle time over an hour', { protocol: 'udp', idleSecs: 3601 }, 'from 5 to 3600'],
     ['half a second', { protocol: 'udp', idleSecs: 5.5 }, 'from 5 to 3600'],
-    ['PROXY v1 on udp', { protocol: 'udp', proxyProtocol: 'v1' }, 'the PROXY protocol of udp is v2'],
+    ['PROXY v1 on udp', { protocol: 'udp', proxyProtocol: 'v1' }, 'udp tunnels support only PROXY protocol v2'],
   ])('%s', (_, odd, reason) => {
     expect(() => acceptTunnel({ ...tcp, ...odd } as TunnelOptions)).toThrow(reason);
   });
@@ -185,22 +189,22 @@ describe('a spec that cannot work', () => {
   });
 
   it('a subdomain that fits no frame', () => {
-    expect(() => acceptTunnel({ ...http, subdomain: 'a'.repeat(301) })).toThrow('more than 63');
+    expect(() => acceptTunnel({ ...http, subdomain: 'a'.repeat(301) })).toThrow('longer than 63');
     acceptTunnel({ ...http, subdomain: 'a', hostHeader: 'rewrite' });
   });
 });
 
 const grouped = { ...http, group: 'web', groupKey: 'k' } as const;
-const PATH = 'begins with / and has no spaces or control characters';
+const PATH = 'must begin with / and contain no spaces or control characters';
 
 describe('what cannot work is refused before anything is asked', () => {
   it.each<[string, TunnelOptions, string]>([
     ['a group without a key', { ...http, group: 'web' }, 'a group needs a group key'],
-    ['a key without a group', { ...http, groupKey: 'k' }, 'a group key goes with a group'],
+    ['a key without a group', { ...http, groupKey: 'k' }, 'a group key needs a group'],
     ['an empty key', { ...grouped, groupKey: new Secret('') }, 'the group key is empty'],
     ['an empty name', { ...grouped, group: '' }, 'it is empty'],
     ['a long name', { ...grouped, group: 'ä'.repeat(101) }, 'longer than 100'],
-    ['a name with @', { ...grouped, group: 'a@b' }, 'it has an @'],
+    ['a name with @', { ...grouped, group: 'a@b' }, '@ is not allowed'],
     ['a name of two lines', { ...grouped, group: 'a\nb' }, 'cannot be printed'],
     ['a group of udp', { ...grouped, protocol: 'udp' }, 'groups exist for http and tcp tunnels only'],
     ['a group of p2p', { ...grouped, protocol: 'p2p' }, 'groups exist for http and tcp tunnels only'],

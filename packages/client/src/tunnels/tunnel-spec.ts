@@ -72,7 +72,7 @@ export const checkTunnelSpec = (spec: ClientSpec, nameOf: (key: SpecKey) => stri
   checkAddresses(spec);
   checkKeys(spec, nameOf);
   if (localProtocol === 'h2c' && !kindOf(proto).takesH2c) {
-    throw new Fault('CLIENT_USAGE', { reason: 'h2c is HTTP/2 without TLS: it goes with http, not with https' });
+    throw new Fault('CLIENT_USAGE', { reason: 'h2c is HTTP/2 without TLS: use it with http, not https' });
   }
   checkFilesSpec(spec);
   if (hostHeader !== undefined && !isHostHeader(hostHeader)) {
@@ -81,7 +81,7 @@ export const checkTunnelSpec = (spec: ClientSpec, nameOf: (key: SpecKey) => stri
     });
   }
   if (subdomain !== undefined && subdomain.length > 300) {
-    throw new Fault('CLIENT_USAGE', { reason: 'the subdomain has more than 63 characters' });
+    throw new Fault('CLIENT_USAGE', { reason: 'the subdomain is longer than 63 characters' });
   }
   checkHost(spec);
   checkGroupSpec(spec);
@@ -117,7 +117,7 @@ const checkGuard = (spec: ClientSpec): void => {
   const { policy, policy_revision: policyRevision, services } = spec;
   if (services !== undefined) checkServices(services);
   if (policyRevision !== undefined && !(Number.isSafeInteger(policyRevision) && policyRevision >= 0)) {
-    throw new Fault('CLIENT_USAGE', { reason: 'the revision of a policy must be a whole number from 0' });
+    throw new Fault('CLIENT_USAGE', { reason: 'the policy revision must be a whole number, 0 or more' });
   }
   if (policy !== undefined) policyFrom(policy).check(policyAbout(spec));
 };
@@ -136,7 +136,7 @@ const concealed = (text: OptionValue<'group_key'>): Secret =>
 const checkFilesSpec = ({ files, health_check: healthCheck, local_protocol: localProtocol }: ClientSpec): void => {
   if (files === undefined) return;
   if (healthCheck !== undefined) throw new Fault('CLIENT_USAGE', { reason: 'a folder of files takes no health check' });
-  if (localProtocol === 'h2c') throw new Fault('CLIENT_USAGE', { reason: 'h2c goes with a service, not with files' });
+  if (localProtocol === 'h2c') throw new Fault('CLIENT_USAGE', { reason: 'h2c needs a local service, not files' });
 };
 
 /** Options that are refused with words of their own for a protocol without them, or that the client ignores there. */
@@ -152,14 +152,14 @@ const checkKeys = (spec: ClientSpec, nameOf: (key: SpecKey) => string): void => 
   const foreign = SPEC_KEYS.find(
     (key) => spec[key] !== undefined && !hasOption(proto, key) && !JUDGED_ELSEWHERE.includes(key),
   );
-  if (foreign !== undefined) throw refuse(`\`${nameOf(foreign)}\` says nothing about a ${proto} tunnel`);
+  if (foreign !== undefined) throw refuse(`\`${nameOf(foreign)}\` is not an option of a ${proto} tunnel`);
   if (idleSecs !== undefined && !(Number.isInteger(idleSecs) && idleSecs >= 5 && idleSecs <= 3600)) {
     throw refuse('the idle time must be a whole number of seconds from 5 to 3600');
   }
   if (proxyProtocol !== undefined && proxyProtocol !== 'v1' && proxyProtocol !== 'v2') {
-    throw refuse('the PROXY protocol is v1 or v2');
+    throw refuse('the PROXY protocol must be v1 or v2');
   }
-  if (proto === 'udp' && proxyProtocol === 'v1') throw refuse('the PROXY protocol of udp is v2');
+  if (proto === 'udp' && proxyProtocol === 'v1') throw refuse('udp tunnels support only PROXY protocol v2');
 };
 
 /** Whatever else has no words of its own above: better here than as a frame that nobody answers. */
@@ -175,13 +175,14 @@ const checkFrame = (spec: ClientSpec): void => {
 const checkAddresses = (spec: ClientSpec): void => {
   const { proto, name = '', remote_port: remotePort } = spec;
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
-  if (!tunnelProtocol.safeParse(proto).success) throw refuse(`a tunnel is ${tunnelProtocol.options.join(', ')}`);
+  if (!tunnelProtocol.safeParse(proto).success)
+    throw refuse(`the protocol of a tunnel must be ${tunnelProtocol.options.join(', ')}`);
   checkLocalSpec(spec);
   if (remotePort !== undefined && !isPort(remotePort)) {
     throw refuse('the public port must be a whole number from 1 to 65535');
   }
   if (typeof name !== 'string' || name.length > NAME_FRAME_UNITS) {
-    throw refuse('the name of a tunnel must be a text of at most 100 characters');
+    throw refuse('the name of a tunnel must be a string of at most 100 characters');
   }
 };
 

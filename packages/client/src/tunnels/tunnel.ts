@@ -354,7 +354,7 @@ export class TunnelEntry implements Tunnel {
 
   #mustReopen(): Fault {
     return new Fault('CLIENT_USAGE', {
-      reason: `the edge has to know of this change of ${this.name}: the tunnel must be closed and opened anew`,
+      reason: `this change needs the edge: close tunnel ${this.name} and open it again`,
     });
   }
 
@@ -468,4 +468,4 @@ const sentOf = async (spec: ClientSpec, lines?: PasswordLines): Promise<SentPoli
   (await policyOf(spec)?.sent(groupKeyOf(spec), policyAbout(spec).services, lines)) ?? null;
 
 const LOGIN_IN_CLEAR =
-  'the login runs over plain http: whoever is on the way can take it over; give the edge a certificate';
+  'sign-in runs over plain http, so anyone on the network path can take over the session; set up a certificate on the edge';

@@ -28,12 +28,12 @@ export const GROUP_OPTIONS = rows({
     flag: {
       shown: '<name>',
       value: { kind: 'text' },
-      help: 'Join this group: its healthy members share the visitors',
+      help: 'Join this group; visitors are balanced across its members',
       heading: 'balancing',
     },
     docs: {
       type: '1 to 100 characters without `@`',
-      meaning: 'join this group; needs one of the three group keys, and they need it',
+      meaning: 'group to join; needs `group_key`, `group_key_env` or `group_key_file`',
     },
   },
   // No flag takes the group key itself, because a process list would show it.
@@ -42,7 +42,7 @@ export const GROUP_OPTIONS = rows({
     schema: filledSecret().optional(),
     reload: 'reopen',
     isSecret: true,
-    docs: { type: 'secret string', meaning: "the group's shared secret; only its SHA-256 leaves the client" },
+    docs: { type: 'secret string', meaning: 'shared secret of the group; only a SHA-256 hash leaves the client' },
   },
   group_key_env: {
     protos: GROUPED,
@@ -52,10 +52,10 @@ export const GROUP_OPTIONS = rows({
     flag: {
       shown: '<variable>',
       value: { kind: 'text' },
-      help: 'Variable with the key that all members share',
+      help: "Environment variable with the group's shared key",
       heading: 'balancing',
     },
-    docs: { type: 'name of a variable', meaning: 'which holds the secret' },
+    docs: { type: 'variable name', meaning: 'environment variable with the group key' },
   },
   group_key_file: {
     protos: GROUPED,
@@ -65,12 +65,12 @@ export const GROUP_OPTIONS = rows({
     flag: {
       shown: '<file>',
       value: { kind: 'path' },
-      help: 'File with that key',
+      help: "File with the group's shared key",
       heading: 'balancing',
     },
     docs: {
       type: 'path',
-      meaning: 'of a file of UTF-8 text that holds the secret; a line break at its end is left out',
+      meaning: 'UTF-8 file with the group key; a trailing line break is ignored',
     },
   },
   health_check: {
@@ -84,17 +84,17 @@ export const GROUP_OPTIONS = rows({
           long: 'health',
           shown: '<tcp|http:/path>',
           value: { kind: 'probe' },
-          help: 'Check the local service: connect, or GET this path',
+          help: 'Check the local service by connecting or with a GET',
           heading: 'health',
           commands: WITH_SOCKET,
         },
         docs: {
           type: '`tcp`, `http`',
-          meaning: 'open a connection, or send a GET (not `tls`); without it there is no probe',
+          meaning: 'turns on health checks: open a connection, or send a GET (not for `tls`)',
         },
       },
       path: {
-        docs: { type: 'path', meaning: 'needed with `http`: begins with `/`, no spaces or control characters' },
+        docs: { type: 'path', meaning: 'required with `http`; begins with `/`, no spaces or control characters' },
       },
       interval_secs: {
         flag: {
@@ -107,7 +107,7 @@ export const GROUP_OPTIONS = rows({
         },
         docs: {
           type: 'seconds, above 0 to 86400',
-          meaning: 'from the beginning of one probe to the next; fractions are fine',
+          meaning: 'time from the start of one check to the next; fractions allowed',
         },
       },
       timeout_secs: {
@@ -115,11 +115,14 @@ export const GROUP_OPTIONS = rows({
           long: 'health-timeout',
           shown: '<seconds>',
           value: { kind: 'seconds', to: 3600 },
-          help: 'Time limit of a check (default: 3)',
+          help: 'Time limit for a check (default: 3)',
           heading: 'health',
           commands: WITH_SOCKET,
         },
-        docs: { type: 'seconds, above 0 to 3600', meaning: 'for one probe, from connecting to the status line' },
+        docs: {
+          type: 'seconds, above 0 to 3600',
+          meaning: 'time limit for one check, from connecting to the status line',
+        },
       },
       max_failed: {
         flag: {
@@ -140,7 +143,7 @@ export const GROUP_OPTIONS = rows({
           heading: 'health',
           commands: WITH_SOCKET,
         },
-        docs: { type: 'boolean', meaning: 'false: any HTTP response counts as healthy' },
+        docs: { type: 'boolean', meaning: '`false`: any HTTP status counts as healthy' },
       },
       alert_webhook: {
         flag: {
@@ -151,7 +154,7 @@ export const GROUP_OPTIONS = rows({
           heading: 'balancing',
           commands: WITH_SOCKET,
         },
-        docs: { type: 'URL, up to 2048 characters', meaning: 'told when the group has no healthy member left' },
+        docs: { type: 'URL, up to 2048 characters', meaning: 'called when the group has no healthy member left' },
       },
     },
   },

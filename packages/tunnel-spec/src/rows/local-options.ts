@@ -11,7 +11,7 @@ export const LOCAL_OPTIONS = rows({
     reload: 'retarget',
     docs: {
       type: '1 to 65535',
-      meaning: 'port of the local service; or `local_socket`, or `files`; with `p2p_connect` there is none',
+      meaning: 'port of the local service; alternatives are `local_socket` and `files`; not with `p2p_connect`',
       isRequired: true,
     },
   },
@@ -21,7 +21,7 @@ export const LOCAL_OPTIONS = rows({
     reload: 'retarget',
     docs: {
       type: 'path',
-      meaning: 'http, https, tcp, tls: a Unix socket instead of a port; at most 107 bytes, seen from this file',
+      meaning: 'http, https, tcp, tls: Unix socket instead of a port; at most 107 bytes, relative to this file',
     },
   },
   allow_control_socket: {
@@ -31,14 +31,14 @@ export const LOCAL_OPTIONS = rows({
     flag: {
       long: 'yes-publish-socket',
       value: { kind: 'is', value: true },
-      help: 'Publish a control socket of the system, such as docker.sock',
+      help: 'Allow publishing a control socket, such as docker.sock',
       heading: 'service',
       commands: WITH_SOCKET,
     },
     docs: {
       type: 'boolean',
       meaning:
-        '`local_socket` may be a control socket of the system, such as that of docker ([cli.md](cli.md#a-unix-socket))',
+        'allow `local_socket` to be a control socket of the system, such as docker.sock ([details](cli.md#a-unix-socket))',
     },
   },
   files: {
@@ -49,32 +49,32 @@ export const LOCAL_OPTIONS = rows({
       dir: {
         docs: {
           type: 'path',
-          meaning: 'http: a folder that the client serves, instead of a port; seen from this file',
+          meaning: 'http: folder to publish instead of a port; relative to this file',
           isRequired: true,
         },
       },
       spa: {
         flag: {
           value: { kind: 'is', value: true },
-          help: 'Answer missing pages with index.html',
+          help: 'Serve index.html for missing pages',
           heading: 'service',
           isCommon: true,
           commands: ['files'],
         },
         docs: {
           type: 'boolean',
-          meaning: '`index.html` for pages that are not there: GETs that accept `text/html`',
+          meaning: 'serve `index.html` for missing pages (GET requests that accept `text/html`)',
         },
       },
       listing: {
         flag: {
           value: { kind: 'is', value: true },
-          help: 'List folders that have no index.html',
+          help: 'List the contents of folders without an index.html',
           heading: 'service',
           isCommon: true,
           commands: ['files'],
         },
-        docs: { type: 'boolean', meaning: 'a folder without an `index.html` shows what is in it' },
+        docs: { type: 'boolean', meaning: 'list the contents of folders without an `index.html`' },
       },
     },
   },
@@ -89,7 +89,7 @@ export const LOCAL_OPTIONS = rows({
       heading: 'service',
       commands: WITH_HOST,
     },
-    docs: { type: 'string', meaning: 'its host' },
+    docs: { type: 'string', meaning: 'host of the local service' },
   },
   local_protocol: {
     protos: HTTP,
@@ -98,14 +98,14 @@ export const LOCAL_OPTIONS = rows({
     flag: {
       shown: '<protocol>',
       value: { kind: 'choice', values: ['http1', 'h2c'] },
-      help: 'Local protocol; use h2c for gRPC',
+      help: 'Protocol of the service; h2c for gRPC',
       heading: 'service',
       showsDefault: true,
       commands: ['http'],
     },
     docs: {
       type: '`http1`, `h2c`',
-      meaning: '`http` only: what the service speaks. `h2c` (HTTP/2 without TLS) is what gRPC needs',
+      meaning: '`http` only: protocol of the service; gRPC needs `h2c` (HTTP/2 without TLS)',
     },
   },
   local_tls_verify: {
@@ -115,7 +115,7 @@ export const LOCAL_OPTIONS = rows({
     flag: {
       long: 'local-tls-no-verify',
       value: { kind: 'is', value: false },
-      help: 'Accept any certificate of the local service',
+      help: 'Accept any certificate from the local service',
       heading: 'service',
       commands: ['http'],
     },

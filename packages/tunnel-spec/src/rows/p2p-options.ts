@@ -11,8 +11,8 @@ export const P2P_OPTIONS = rows({
     schema: p2pName().optional(),
     reload: 'reopen',
     docs: {
-      type: 'a name as of a subdomain',
-      meaning: '`p2p`: publish the local service to other clients under this name; or `p2p_connect`',
+      type: 'same rules as a subdomain',
+      meaning: '`p2p`: name to publish the local service under; the alternative is `p2p_connect`',
     },
   },
   p2p_connect: {
@@ -20,8 +20,8 @@ export const P2P_OPTIONS = rows({
     schema: p2pName().optional(),
     reload: 'reopen',
     docs: {
-      type: 'likewise',
-      meaning: '`p2p`: reach what another client publishes under this name, at `listen_port`',
+      type: 'same rules as a subdomain',
+      meaning: '`p2p`: name published by another client, to reach at `listen_port`',
     },
   },
   // No flag takes the secret itself, because a process list would show it.
@@ -32,7 +32,7 @@ export const P2P_OPTIONS = rows({
     isSecret: true,
     docs: {
       type: 'secret string',
-      meaning: '`p2p`: what both ends share, 16 to 1024 bytes; only its SHA-256 leaves the client',
+      meaning: '`p2p`: secret shared by both ends, 16 to 1024 bytes; only a SHA-256 hash leaves the client',
     },
   },
   p2p_secret_env: {
@@ -49,7 +49,7 @@ export const P2P_OPTIONS = rows({
       isCommon: true,
       commands: BOTH_ENDS,
     },
-    docs: { type: 'name of a variable', meaning: 'which holds the secret' },
+    docs: { type: 'variable name', meaning: 'environment variable with the secret' },
   },
   p2p_secret_file: {
     protos: ['p2p'],
@@ -60,14 +60,14 @@ export const P2P_OPTIONS = rows({
       long: 'secret-file',
       shown: '<file>',
       value: { kind: 'path' },
-      help: 'File with the secret that both ends share',
+      help: 'File with the secret shared by both ends',
       heading: 'service',
       isCommon: true,
       commands: BOTH_ENDS,
     },
     docs: {
       type: 'path',
-      meaning: 'of a file of UTF-8 text that holds it; a line break at its end is left out',
+      meaning: 'UTF-8 file with the secret; a trailing line break is ignored',
     },
   },
   p2p_service: {
@@ -77,12 +77,12 @@ export const P2P_OPTIONS = rows({
     flag: {
       long: 'udp',
       value: { kind: 'is', value: 'udp' },
-      help: 'The service speaks UDP (give it on both ends)',
+      help: 'Use for a UDP service (needed on both ends)',
       heading: 'service',
       isCommon: true,
       commands: BOTH_ENDS,
     },
-    docs: { type: '`tcp`, `udp`', meaning: '`p2p`: what the service speaks; both ends say the same' },
+    docs: { type: '`tcp`, `udp`', meaning: '`p2p`: protocol of the service; must be the same on both ends' },
   },
   p2p_allow: {
     protos: ['p2p'],
@@ -92,7 +92,7 @@ export const P2P_OPTIONS = rows({
       long: 'allow',
       shown: '<who>',
       value: { kind: 'choice', values: ['account', 'anyone'] },
-      help: 'Who may connect',
+      help: 'Clients that can connect',
       heading: 'service',
       isCommon: true,
       showsDefault: true,
@@ -100,7 +100,7 @@ export const P2P_OPTIONS = rows({
     },
     docs: {
       type: '`account`, `anyone`',
-      meaning: '`p2p_publish`: who may connect with the secret: keys of the account, or every key of the edge',
+      meaning: '`p2p_publish`: API keys that can connect with the secret: keys of your account, or any key of the edge',
     },
   },
   p2p_direct: {
@@ -110,14 +110,14 @@ export const P2P_OPTIONS = rows({
     flag: {
       long: 'no-direct',
       value: { kind: 'is', value: false },
-      help: 'Only use the relay of the edge',
+      help: "Use only the edge's relay, no direct path",
       heading: 'service',
       isCommon: true,
       commands: BOTH_ENDS,
     },
     docs: {
       type: 'boolean',
-      meaning: '`p2p`: go direct where both networks allow it; `false`: through the relay alone',
+      meaning: '`p2p`: connect directly if both networks allow it; `false`: use only the relay',
     },
   },
   listen_port: {
@@ -128,14 +128,14 @@ export const P2P_OPTIONS = rows({
       long: 'listen',
       shown: '<[host:]port>',
       value: { kind: 'listen' },
-      help: 'Where local programs find it (port 0: any free one)',
+      help: 'Local address to listen on (port 0: any free port)',
       heading: 'service',
       isCommon: true,
       commands: ['p2p connect'],
     },
     docs: {
       type: '0 to 65535',
-      meaning: '`p2p_connect`, and needed there: where local programs find it; 0: any free port',
+      meaning: '`p2p_connect` (required): local port to listen on; 0: any free port',
     },
   },
   listen_host: {

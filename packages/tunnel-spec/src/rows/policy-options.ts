@@ -42,12 +42,12 @@ export const POLICY_OPTIONS = rows({
     flag: {
       shown: '<file>',
       value: { kind: 'path' },
-      help: 'File with rules for visitors and requests',
+      help: 'Policy file with rules for visitors and requests',
       heading: 'access',
     },
     docs: {
       type: 'path, rules, table',
-      meaning: 'who may visit, and what happens to requests: a file, the list of rules, or `{ login, rules }`',
+      meaning: 'rules for visitors and requests: a file, a list of rules, or `{ login, rules }`',
     },
   },
   policy_revision: {
@@ -56,7 +56,7 @@ export const POLICY_OPTIONS = rows({
     reload: 'update',
     docs: {
       type: '0 and up',
-      meaning: 'groups: a member with a higher one replaces the policy of all; none is 0',
+      meaning: 'in a group, the policy with the highest revision replaces the others; without a revision: 0',
     },
   },
   services: {
@@ -74,7 +74,7 @@ export const POLICY_OPTIONS = rows({
       '<name>': {
         docs: {
           type: 'port, `host:port`',
-          meaning: 'HTTP: another local service that `route` of the policy may name; 16 at most',
+          meaning: 'HTTP: additional local service for `route` in the policy; at most 16',
         },
       },
     },

@@ -13,11 +13,11 @@ export const PUBLIC_OPTIONS = rows({
     flag: {
       shown: '<port>',
       value: { kind: 'whole', from: 1, to: 65_535 },
-      help: 'Public port to use (default: any free one)',
+      help: 'Public port to use (default: any free port)',
       heading: 'address',
       isCommon: true,
     },
-    docs: { type: '1 to 65535', meaning: '`tcp` and `udp`: ask for this public port' },
+    docs: { type: '1 to 65535', meaning: '`tcp`, `udp`: public port to request' },
   },
   idle_secs: {
     protos: ['udp'],
@@ -27,13 +27,13 @@ export const PUBLIC_OPTIONS = rows({
       long: 'idle',
       shown: '<seconds>',
       value: { kind: 'whole', from: 5, to: 3600 },
-      help: "Silence that ends a visit (default: the edge's)",
+      help: 'Idle time of a flow (default: set by the edge)',
       heading: 'service',
       isCommon: true,
     },
     docs: {
       type: '5 to 3600',
-      meaning: '`udp` only: a visitor who is silent for so long is forgotten; without it as the edge has it',
+      meaning: '`udp` only: idle seconds until a flow ends; default set by the edge',
     },
   },
   proxy_protocol: {
@@ -44,13 +44,13 @@ export const PUBLIC_OPTIONS = rows({
       shown: '<version>',
       value: { kind: 'choice', values: ['v1', 'v2'] },
       choicesFor: { udp: ['v2'] },
-      help: 'Name visitors by PROXY protocol',
+      help: 'Send visitor addresses in a PROXY header',
       heading: 'service',
       isCommon: true,
     },
     docs: {
       type: '`v1` (`tcp`, `tls`), `v2`',
-      meaning: '`tcp`, `tls`, `udp`: a PROXY protocol header names the visitor to the service, before its first byte',
+      meaning: "`tcp`, `tls`, `udp`: send the visitor's address to the service in a PROXY protocol header",
     },
   },
   subdomain: {
@@ -68,7 +68,7 @@ export const PUBLIC_OPTIONS = rows({
     docs: {
       type: 'string',
       meaning:
-        "HTTP, `tls`: ask for this name, or `a.NAME`, `'*.NAME'` below a name of yours; HTTP: without it one is assigned",
+        "HTTP, `tls`: subdomain to request; also `a.NAME` and `'*.NAME'` below your own `NAME`; HTTP default: random",
     },
   },
   domain: {
@@ -78,13 +78,13 @@ export const PUBLIC_OPTIONS = rows({
     flag: {
       shown: '<host>',
       value: { kind: 'text' },
-      help: 'Your own domain instead (see `tunnel domains`)',
+      help: 'Your own domain to use (see `tunnel domains`)',
       heading: 'address',
       isCommon: true,
     },
     docs: {
       type: 'host name',
-      meaning: 'HTTP, `tls`: a [domain of your own](domains.md#own-domains) in place of `subdomain`',
+      meaning: 'HTTP, `tls`: [your own domain](domains.md#own-domains) instead of a `subdomain`',
     },
   },
   host_header: {
@@ -105,7 +105,7 @@ export const PUBLIC_OPTIONS = rows({
     },
     docs: {
       type: '`keep`, `rewrite`, a host name',
-      meaning: "HTTP: the visitor's `Host` as it is, the local address instead, or this name",
+      meaning: "HTTP: keep the visitor's `Host` header, replace it with the local address, or with this name",
     },
   },
   capture: {
@@ -115,12 +115,12 @@ export const PUBLIC_OPTIONS = rows({
     flag: {
       long: 'no-capture',
       value: { kind: 'is', value: false },
-      help: 'Do not record requests',
+      help: 'Do not capture requests',
       heading: 'output',
     },
     docs: {
       type: 'boolean',
-      meaning: 'HTTP: keep requests for a look and a replay, at the edge and in the local inspector',
+      meaning: 'HTTP: capture requests on the edge and in the local inspector, for viewing and replay',
     },
   },
 });

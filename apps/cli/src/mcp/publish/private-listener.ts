@@ -56,7 +56,7 @@ export const listenPrivately = async (
       problems.push((error as Error).message);
     }
   }
-  throw misuse(`no socket for the MCP server can be made: ${problems.join('; ')}.`);
+  throw misuse(`cannot create a socket for the MCP server: ${problems.join('; ')}.`);
 };
 
 const listenerAt = (server: Server, path: string): PrivateListener => ({

@@ -52,7 +52,7 @@ export const publishServer = async (
     {
       key: `${settings.server}|${stateKey}`,
       respond: (request, response) => serveBridge(publication, request, response),
-      onProblem: (reason) => chooseLogger(io).warn({ reason }, 'a request to the MCP server could not be answered'),
+      onProblem: (reason) => chooseLogger(io).warn({ reason }, 'request to the MCP server failed'),
     },
     io,
   );
@@ -141,7 +141,7 @@ const findBearer = (
   if (problem !== null) throw new Fault('CLIENT_TOKEN_FILE', { file: tokenFile, reason: problem });
   // With every other command this flag names the file of the API key.
   if (given === apiKey.reveal()) {
-    throw misuse('the token of --token-file is the API key. Callers of the MCP server need a token of their own.');
+    throw misuse('the token in --token-file is your API key. Use a separate token for callers of the MCP server.');
   }
   return new Bearer({ hash: bearerHash(given), source: tokenFile, made: null });
 };
@@ -198,9 +198,9 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
       allowTools: flags.allowTool,
       onStderr: (line) => this.#say(`server: ${oneLine(line)}`),
       onEnded: (reason, restartInMs) =>
-        this.#say(`tunnel: the MCP server is gone: ${oneLine(reason)}; started again in ${restartInMs / 1000} s`),
-      onRestarted: () => this.#say('tunnel: the MCP server is back'),
-      onOddity: (reason) => logger.debug({ reason }, 'the MCP server said something odd'),
+        this.#say(`tunnel: the MCP server stopped: ${oneLine(reason)}; restarting in ${restartInMs / 1000} s`),
+      onRestarted: () => this.#say('tunnel: the MCP server is running again'),
+      onOddity: (reason) => logger.debug({ reason }, 'unexpected message from the MCP server'),
     };
   }
 
@@ -218,19 +218,19 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
     const lines = [
       `MCP server ${oneLine(name)} (${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}): ${mcpUrl(tunnel)}`,
       ...(made === null ? [] : [`Bearer token, shown once: ${made}`]),
-      ...(bearer.source === null ? [] : [`Bearer token: that of ${oneLine(bearer.source)}`]),
+      ...(bearer.source === null ? [] : [`Bearer token: from ${oneLine(bearer.source)}`]),
     ];
     this.#running?.notice(lines.join('\n'), 'stdout');
     const unknown = (flags.allowTool ?? []).filter((tool) => !tools.includes(tool));
     if (unknown.length > 0)
-      this.#say(`tunnel: the server has no tool ${unknown.map(oneLine).join(', ')} (--allow-tool)`);
+      this.#say(`tunnel: the MCP server has no tool ${unknown.map(oneLine).join(', ')} (--allow-tool)`);
   }
 
   #openWarning(): string {
     const { stderr, env } = this.#deps.io;
     const { red } = pc.createColors(stderr.isTTY === true && (env['NO_COLOR'] ?? '') === '');
     return red(
-      'tunnel: --no-auth: whoever has or guesses the address can call the tools of this server, and needs no token',
+      'tunnel: --no-auth: anyone who knows or guesses the URL can call the tools of this server without a token',
     );
   }
 

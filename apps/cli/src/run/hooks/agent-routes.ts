@@ -122,10 +122,10 @@ const answeredInTime = (
     const giveUp = (reason: string): void =>
       reject(new GivenUp(new Fault('CLIENT_SERVER_UNREACHABLE', { server: running.plan.settings.server, reason })));
     const timer = clock.setTimeout(
-      () => giveUp(`no answer within ${AGENT_ADD_TIMEOUT_MS / 1000} s`),
+      () => giveUp(`no response within ${AGENT_ADD_TIMEOUT_MS / 1000} s`),
       AGENT_ADD_TIMEOUT_MS,
     );
-    const onClose = (): void => giveUp('whoever asked hung up');
+    const onClose = (): void => giveUp('the caller disconnected');
     response.once('close', onClose);
     opening.then(resolve, reject).finally(() => {
       timer.cancel();
@@ -146,7 +146,7 @@ const removeTunnel = async ({ path }: Asked, { running }: AgentRoutes): Promise<
   const { tunnel = null } = running.tunnels.find((entry) => entry.name === name) ?? {};
   if (!(await running.remove(name, 'removed'))) {
     const names = running.tunnels.filter(({ state }) => state !== 'closing').map((entry) => entry.name);
-    const known = names.length === 0 ? 'It has none.' : `It has ${names.join(', ')}.`;
+    const known = names.length === 0 ? 'The client has no tunnels.' : `Available: ${names.join(', ')}.`;
     throw misuse(`no tunnel '${name}' in this client. ${known}`);
   }
   return ok({ name, tunnel_id: tunnel?.tunnelId || null, open_connections: tunnel?.counts.open ?? 0 });
@@ -156,13 +156,13 @@ const decoded = (text: string): string => {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new Fault('API_BAD_REQUEST', { reason: 'the name is not written as in a URL' });
+    throw new Fault('API_BAD_REQUEST', { reason: 'the name is not URL-encoded' });
   }
 };
 
 const reload = (running: RunningClient) => {
   if (running.reload !== null) return running.reload();
-  throw misuse('this client has no config file. Only `tunnel start` can reload.');
+  throw misuse('this client has no config file. Only clients started with `tunnel start` can reload.');
 };
 
 const followEvents = (request: AgentRequest, agent: AgentRoutes): null => {
@@ -175,7 +175,7 @@ const followEvents = (request: AgentRequest, agent: AgentRoutes): null => {
 const sendLogs = (request: AgentRequest, { query }: Asked, agent: AgentRoutes): null => {
   const asked = Number(query.get('lines') ?? CLI_LIMITS.AGENT_LOG_LINES_MAX);
   if (!Number.isInteger(asked) || asked < 0) {
-    throw new Fault('API_BAD_REQUEST', { reason: '`lines` must be a whole number from 0' });
+    throw new Fault('API_BAD_REQUEST', { reason: '`lines` must be a whole number, 0 or more' });
   }
   const past = agent.log.last(Math.min(asked, CLI_LIMITS.AGENT_LOG_LINES_MAX));
   const text = past.map((entry) => `${JSON.stringify(entry)}\n`).join('');

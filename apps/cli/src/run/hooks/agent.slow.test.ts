@@ -82,7 +82,7 @@ describe('a running client', () => {
     const nowhere = { home: join(trial.home.path, 'nowhere'), env };
     const { io } = trial.run(['tcp', String(trial.echo.port), ...trial.flags], nowhere);
     await eventually(() => expect(io.events()).toContainEqual(expect.objectContaining({ event: 'ready' })));
-    expect(io.err()).toMatch(/^tunnel: `tunnel status` will not find this client: .*no such file.*\n$/);
+    expect(io.err()).toMatch(/^tunnel: `tunnel status` cannot show this client: .*no such file.*\n$/);
   });
 });
 

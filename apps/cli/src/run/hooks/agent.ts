@@ -42,7 +42,7 @@ const start = async (running: RunningClient, log: LogKeeper, io: Io): Promise<Cl
     return await startAgent(paths, { running, log, clock: io.clock, logger: chooseLogger(io), pid: process.pid });
   } catch (error) {
     const why = [...problems, ...(paths.length === 0 ? [] : [(error as Error).message])].join('; ');
-    io.stderr.write(`tunnel: \`tunnel status\` will not find this client: ${why}\n`);
+    io.stderr.write(`tunnel: \`tunnel status\` cannot show this client: ${why}\n`);
     return null;
   }
 };
@@ -54,13 +54,13 @@ const startAgent = async (paths: readonly string[], routes: AgentRoutes): Promis
     requestTimeoutMs: CLI_LIMITS.AGENT_REQUEST_TIMEOUT_MS,
     lookEveryMs: CLI_LIMITS.AGENT_LOOK_EVERY_MS,
     respond: (request, response) => respond(request, response, routes),
-    onProblem: (reason) => routes.logger.warn({ reason }, 'the agent could not answer'),
+    onProblem: (reason) => routes.logger.warn({ reason }, 'agent request failed'),
   });
-  let problem: unknown = new Error('no folder can be used');
+  let problem: unknown = new Error('no usable folder for the socket');
   for (const path of paths) {
     try {
       await listenAt(server, path);
-      server.on('error', (error) => routes.logger.warn({ reason: error.message }, 'the agent has a problem'));
+      server.on('error', (error) => routes.logger.warn({ reason: error.message }, 'agent error'));
       return () => closeAt(server, path);
     } catch (error) {
       problem = error;
@@ -107,7 +107,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, route
     if (answer !== null) sendJson(response, answer.status, answer.json);
   } catch (error) {
     const fault = Fault.from(error);
-    if (fault.code === 'INTERNAL') routes.logger.warn({ reason: String(fault.cause) }, 'the agent could not answer');
+    if (fault.code === 'INTERNAL') routes.logger.warn({ reason: String(fault.cause) }, 'agent request failed');
     sendJson(response, fault.status, { code: fault.code, error: fault.message, values: fault.values });
   }
 };

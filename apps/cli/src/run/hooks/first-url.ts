@@ -13,7 +13,7 @@ export const qrCode = ({ flags }: TunnelRun, io: Pick<Io, 'stdout' | 'env'>): Ru
   return onFirst(
     () => true,
     async ({ publicUrl }, running) => running.notice(await qrText(publicUrl, io), 'stdout'),
-    'no QR code could be drawn',
+    'cannot draw a QR code',
   );
 };
 
@@ -32,7 +32,7 @@ export const browser = ({ flags }: TunnelRun, io: Pick<Io, 'env'>): RunHook | nu
   return onFirst(
     ({ protocol, publicUrl }) => protocolTraits(protocol).carriesRequests && /^https?:\/\//.test(publicUrl),
     ({ publicUrl }) => openInBrowser(publicUrl, io.env),
-    'no browser could be opened',
+    'cannot open a browser',
   );
 };
 
@@ -46,7 +46,7 @@ const onFirst = (
   let isDone = false;
   const tell = (client: RunningClient, { publicUrl }: Tunnel, error: unknown): void => {
     const reason = error instanceof Error ? error.message : String(error);
-    client.notice(`tunnel: ${failure}: ${oneLine(reason)}\n  Open ${oneLine(publicUrl)} yourself.`, 'stderr');
+    client.notice(`tunnel: ${failure}: ${oneLine(reason)}\n  Open ${oneLine(publicUrl)} by hand.`, 'stderr');
   };
   const onStatus = (event: StatusEvent): void => {
     if (isDone || running === null || event.type !== 'tunnel-opened' || !isMeant(event.tunnel)) return;
@@ -74,7 +74,7 @@ const openInBrowser = async (url: string, env: Io['env']): Promise<void> => {
   child.unref();
   await new Promise<void>((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'ENOENT' ? new Error(`there is no ${program}`) : error),
+      reject(error.code === 'ENOENT' ? new Error(`${program} is not installed`) : error),
     );
     // It ends at once, or it is the browser itself and ends when that is closed: it must not keep us.
     child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`${program} failed`))));

@@ -195,12 +195,12 @@ describe.runIf(process.platform === 'linux')('--open', () => {
 
   it.each([
     ['fails', (): string => recordingProgram('xdg-open', 3).PATH, 'xdg-open failed'],
-    ['is not there', (): string => home.path, 'there is no xdg-open'],
+    ['is not there', (): string => home.path, 'xdg-open is not installed'],
     ['cannot be started', (): string => loopOf('xdg-open'), 'ELOOP'],
   ])('says what to open when the program %s', async (_, path, reason) => {
     const started = start(['http', port, '--open'], { env: { PATH: path() } });
     await eventually(() =>
-      expect(started.io.err()).toMatch(new RegExp(`tunnel: no browser could be opened: .*${reason}\\n  Open http://`)),
+      expect(started.io.err()).toMatch(new RegExp(`tunnel: cannot open a browser: .*${reason}\\n  Open http://`)),
     );
     expect(await end(started)).toBe(0);
   });

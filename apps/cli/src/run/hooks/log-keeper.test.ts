@@ -36,7 +36,7 @@ describe('the log of a run', () => {
     expect(log.last(10)).toMatchObject([
       { text: 'connected', event: null },
       {
-        text: expect.stringMatching(/^tunnel: web: port 5 is already in use\n {2}Ask for another port/),
+        text: expect.stringMatching(/^tunnel: web: port 5 is already in use\n {2}Choose another port/),
         event: { event: 'error', code: 'TUNNEL_PORT_IN_USE' },
       },
       { text: 'web GET / 200 5.0 ms', event: { event: 'request', id: 'req_1' } },

@@ -19,7 +19,7 @@ export const connectThrough = async (socket: Socket, proxy: Proxy, target: Serve
   if (status < 200 || status > 299) {
     const said = /^text\/plain\b/i.test(headers.find(([name]) => name === 'content-type')?.[1] ?? '');
     const more = said ? `: ${rest.toString('latin1', 0, PROXY_WORDS_MAX_CHARS)}` : '';
-    throw proxyRefused(proxy, target, `it answered ${status} ${words}${more}`);
+    throw proxyRefused(proxy, target, `the response was ${status} ${words}${more}`);
   }
   if (rest.length > 0) socket.unshift(rest);
 };
@@ -59,7 +59,7 @@ const readHead = (socket: Socket): Promise<ProxyAnswer> =>
       settle();
       reject(error);
     };
-    const onClose = (): void => fail(new Error('it closed the connection without an answer'));
+    const onClose = (): void => fail(new Error('the proxy closed the connection without a response'));
     const onReadable = (): void => {
       const chunk = socket.read() as Buffer | null;
       if (chunk === null) return;
@@ -68,15 +68,15 @@ const readHead = (socket: Socket): Promise<ProxyAnswer> =>
       for (;;) {
         // What is no HTTP may never end its head.
         if (!BEGIN.startsWith(seen.toString('latin1', 0, BEGIN.length))) {
-          return fail(new Error('it does not speak HTTP'));
+          return fail(new Error('the proxy does not speak HTTP'));
         }
         const end = seen.indexOf(END, searchFrom);
         if ((end < 0 ? seen.length : end) > PROXY_HEAD_MAX_BYTES) {
-          return fail(new Error('the head of its answer is too long'));
+          return fail(new Error('the response headers are too long'));
         }
         if (end < 0) return;
         const head = parseHead(seen.toString('latin1', 0, end));
-        if (head === null) return fail(new Error('it does not speak HTTP'));
+        if (head === null) return fail(new Error('the proxy does not speak HTTP'));
         const rest = seen.subarray(end + END.length);
         if (!isInterim(head.status)) {
           settle();

@@ -148,17 +148,20 @@ describe('a proxy that says no', () => {
     const proxy = closing(await startConnectProxy({ credentials: 'ann:sesame' }));
     const without = await failure(dial(`http://127.0.0.1:${proxy.port}`, 'edge.test:443'));
     expect(without).toMatchObject({ code: 'CLIENT_PROXY_AUTH', retryable: false });
-    expect(without.message).toContain('asks for a user name and a password');
+    expect(without.message).toContain('requires a user name and password');
     const wrong = await failure(dial(`http://ann:wrong-pass@127.0.0.1:${proxy.port}`, 'edge.test:443'));
     expect(wrong.message).toBe(
-      `authentication at the proxy http://127.0.0.1:${proxy.port} failed: it does not accept the user name and the password`,
+      `authentication at the proxy http://127.0.0.1:${proxy.port} failed: the proxy rejected the user name and password`,
     );
     expect(inspect(wrong, { depth: 9, showHidden: true })).not.toMatch(/wrong-pass|ann:/);
   });
 
   it.each([
-    ['Negotiate, Basic realm="a, b", charset="UTF-8"', 'it does not accept the user name and the password'],
-    ['Digest realm="say \\"Basic\\", or Basic", nonce="x", NTLM TlRM==', 'it asks for Digest, NTLM, and this client'],
+    ['Negotiate, Basic realm="a, b", charset="UTF-8"', 'the proxy rejected the user name and password'],
+    [
+      'Digest realm="say \\"Basic\\", or Basic", nonce="x", NTLM TlRM==',
+      'the proxy requires Digest, NTLM, but this client',
+    ],
   ])('names several ways in one line: %s', async (value, words) => {
     const { port } = await refuse(`HTTP/1.1 407 No\r\nProxy-Authenticate: ${value}\r\n\r\n`);
     const fault = await failure(dial(`http://ann:sesame@127.0.0.1:${port}`, 'edge.test:443'));
@@ -169,20 +172,20 @@ describe('a proxy that says no', () => {
     const head = 'HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nproxy-authenticate: NTLM abc\r\n\r\n';
     const { port } = await refuse(head);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
-    expect(fault.message).toContain('it asks for Negotiate, NTLM, and this client speaks Basic alone');
+    expect(fault.message).toContain('the proxy requires Negotiate, NTLM, but this client supports only Basic');
   });
 
   it.each([
-    ['HTTP/1.1 403 Forbidden\r\n\r\n', 'it answered 403 Forbidden'],
-    ['HTTP/1.1 503 Service Unavailable\r\n\r\n', 'it answered 503 Service Unavailable'],
-    ['HTTP/1.1 302 Found\r\nLocation: http://x/\r\n\r\n', 'it answered 302 Found'],
-    ['HTTP/1.1 101 Switching Protocols\r\n\r\n', 'it answered 101 Switching Protocols'],
-    ['HTTP/1.1 403 No\x1b[31m\x07 way\r\n\r\n', 'it answered 403 No [31m way'],
+    ['HTTP/1.1 403 Forbidden\r\n\r\n', 'the response was 403 Forbidden'],
+    ['HTTP/1.1 503 Service Unavailable\r\n\r\n', 'the response was 503 Service Unavailable'],
+    ['HTTP/1.1 302 Found\r\nLocation: http://x/\r\n\r\n', 'the response was 302 Found'],
+    ['HTTP/1.1 101 Switching Protocols\r\n\r\n', 'the response was 101 Switching Protocols'],
+    ['HTTP/1.1 403 No\x1b[31m\x07 way\r\n\r\n', 'the response was 403 No [31m way'],
     [
       'HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\n\r\nask\r\nhelpdesk',
-      'it answered 403 Forbidden: ask helpdesk',
+      'the response was 403 Forbidden: ask helpdesk',
     ],
-    ['HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\n\r\n<html>', 'it answered 403 Forbidden'],
+    ['HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\n\r\n<html>', 'the response was 403 Forbidden'],
   ])('%j: CLIENT_PROXY_REFUSED with its words', async (answer, words) => {
     const { port } = await refuse(answer);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
@@ -200,14 +203,14 @@ describe('a proxy that says no', () => {
     const proxy = closing(await startSocksProxy({ credentials: 'ann:sesame' }));
     const wrong = await failure(dial(`socks5://ann:wrong-pass@127.0.0.1:${proxy.port}`, '127.0.0.1:1'));
     expect(wrong).toMatchObject({ code: 'CLIENT_PROXY_AUTH' });
-    expect(wrong.message).toContain('does not accept the user name');
+    expect(wrong.message).toContain('rejected the user name');
     expect(inspect(wrong, { depth: 9, showHidden: true })).not.toMatch(/wrong-pass/);
     const none = await failure(dial(`socks5h://127.0.0.1:${proxy.port}`, 'edge.test:443'));
-    expect(none.message).toContain('asks for a user name and a password');
+    expect(none.message).toContain('requires a user name and password');
     const rule = closing(await startSocksProxy({ reply: 2 }));
     const refused = await failure(dial(`socks5h://127.0.0.1:${rule.port}`, 'edge.test:443'));
     expect(refused).toMatchObject({ code: 'CLIENT_PROXY_REFUSED' });
-    expect(refused.message).toContain('edge.test:443: it answered that its rules do not allow it');
+    expect(refused.message).toContain('edge.test:443: not allowed by the rules of the proxy');
     const odd = closing(await startSocksProxy({ reply: 99 }));
     expect((await failure(dial(`socks5h://127.0.0.1:${odd.port}`, 'edge.test:443'))).code).toBe('CLIENT_PROXY_REFUSED');
   });
@@ -215,7 +218,7 @@ describe('a proxy that says no', () => {
 
 describe('a proxy that is none, or not there', () => {
   it.each([
-    ['closes at once', 'http', (socket: Socket) => socket.end(), 'closed the connection without an answer'],
+    ['closes at once', 'http', (socket: Socket) => socket.end(), 'closed the connection without a response'],
     ['resets', 'http', (socket: Socket) => socket.resetAndDestroy(), 'the connection was reset'],
     [
       'ends in the middle of its head',
@@ -243,7 +246,7 @@ describe('a proxy that is none, or not there', () => {
       (socket: Socket) => socket.write('HTTP/1.1 400 Bad\r\n\r\n'),
       'does not speak SOCKS5',
     ],
-    ['closes at SOCKS', 'socks5h', (socket: Socket) => socket.end(), 'closed the connection without an answer'],
+    ['closes at SOCKS', 'socks5h', (socket: Socket) => socket.end(), 'closed the connection without a response'],
     ['sends half of SOCKS', 'socks5h', (socket: Socket) => socket.end(Buffer.from([5])), 'closed the connection'],
   ])('%s: CLIENT_PROXY_UNREACHABLE', async (_what, kind, script, reason) => {
     const { port } = await startScripted(script);
@@ -282,7 +285,7 @@ describe('a proxy that is none, or not there', () => {
     expect(fault).toBeUndefined();
     await clock.advance(1);
     await eventually(() => expect(fault).toMatchObject({ code: 'CLIENT_PROXY_UNREACHABLE' }));
-    expect(fault?.message).toContain('no answer within 15 s');
+    expect(fault?.message).toContain('no response within 15 s');
   });
 
   it('an https proxy with a certificate that nobody vouches for is not told the password', async () => {

@@ -38,7 +38,7 @@ export const dialThrough = async (
   };
   const seconds = CLIENT_LIMITS.PROXY_DIAL_TIMEOUT_MS / 1000;
   const timer = clock.setTimeout(
-    () => end(proxyUnreachable(proxy, `no answer within ${seconds} s`)),
+    () => end(proxyUnreachable(proxy, `no response within ${seconds} s`)),
     CLIENT_LIMITS.PROXY_DIAL_TIMEOUT_MS,
   );
   const onAbort = (): void => end(signal.reason as Error);
@@ -89,7 +89,7 @@ const startDial = ({ kind, host, port }: Proxy, security: TransportSecurity): So
 
 const untilConnected = (socket: Socket, kind: ProxyKind): Promise<void> =>
   new Promise((resolve, reject) => {
-    const onClose = (): void => reject(new Error('it closed the connection'));
+    const onClose = (): void => reject(new Error('the proxy closed the connection'));
     socket.once('error', reject).once('close', onClose);
     socket.once(kind === 'https' ? 'secureConnect' : 'connect', () => {
       socket.off('error', reject).off('close', onClose);

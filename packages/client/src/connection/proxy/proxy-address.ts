@@ -51,11 +51,11 @@ export const parseProxy = (text: string, options: ProxyParseOptions): Proxy => {
   const parsed = URL.canParse(`http://${rest}`) ? new URL(`http://${rest}`) : null;
   if (parsed === null || parsed.hostname === '') throw refuse(EXPECTED);
   if (parsed.pathname !== '/' || parsed.search !== '' || parsed.hash !== '') {
-    throw refuse('must end with its port: a proxy has no path');
+    throw refuse('must end after the port: a proxy URL has no path');
   }
   const host = parsed.hostname.replace(/^\[(.*)\]$/, '$1');
   const port = portOf(rest, parsed, kind);
-  if (port === 0) throw refuse('has no port between 1 and 65535');
+  if (port === 0) throw refuse('needs a port from 1 to 65535');
   const inUrl = parsed.username !== '' || parsed.password !== '';
   const credentials = inUrl ? credentialsOfUrl(parsed, refuse) : credentialsOfFile(options.auth, refuse);
   const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
@@ -78,7 +78,7 @@ const credentialsOfUrl = ({ username, password }: URL, refuse: Refuse): ProxyCre
   try {
     return checked(decodeURIComponent(username), decodeURIComponent(password), refuse);
   } catch (error) {
-    throw error instanceof Fault ? error : refuse('has a percent sign in its user name or password: write it as %25');
+    throw error instanceof Fault ? error : refuse('has a percent sign in the user name or password: write %25 instead');
   }
 };
 
@@ -86,16 +86,16 @@ const credentialsOfFile = (auth: Secret | undefined, refuse: Refuse): ProxyCrede
   if (auth === undefined) return null;
   const text = auth.reveal().replace(/\r?\n$/, '');
   const colon = text.indexOf(':');
-  if (colon < 1) throw refuse('has a proxy_auth_file that does not hold user:password');
+  if (colon < 1) throw refuse('has a proxy_auth_file without user:password');
   return checked(text.slice(0, colon), text.slice(colon + 1), refuse);
 };
 
 const checked = (user: string, password: string, refuse: Refuse): ProxyCredentials => {
   // A line break would begin another header; a colon in the name would end it (RFC 7617).
   const isBad = /\p{Cc}/u.test(user + password) || user.includes(':') || user === '';
-  if (isBad) throw refuse('has a user name or a password that no proxy can take');
+  if (isBad) throw refuse('has an invalid user name or password');
   if ([user, password].some((part) => Buffer.byteLength(part) > CREDENTIAL_MAX_BYTES)) {
-    throw refuse(`has a user name or a password of more than ${CREDENTIAL_MAX_BYTES} bytes`);
+    throw refuse(`has a user name or password longer than ${CREDENTIAL_MAX_BYTES} bytes`);
   }
   return { user: new Secret(user), password: new Secret(password) };
 };

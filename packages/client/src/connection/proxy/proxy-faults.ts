@@ -19,9 +19,9 @@ export const proxyAuthFault = (proxy: Proxy, schemes: readonly string[]): Fault 
   const offersBasic = schemes.length === 0 || schemes.some((scheme) => scheme.toLowerCase() === 'basic');
   const wanted =
     proxy.credentials === null
-      ? 'it asks for a user name and a password'
-      : 'it does not accept the user name and the password';
-  const foreign = `it asks for ${wordsOf(schemes.join(', '))}, and this client speaks Basic alone`;
+      ? 'the proxy requires a user name and password'
+      : 'the proxy rejected the user name and password';
+  const foreign = `the proxy requires ${wordsOf(schemes.join(', '))}, but this client supports only Basic`;
   return new Fault('CLIENT_PROXY_AUTH', { proxy: proxy.text, reason: offersBasic ? wanted : foreign });
 };
 

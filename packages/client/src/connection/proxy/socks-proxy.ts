@@ -67,20 +67,19 @@ const failureOf = (message: string, proxy: Proxy, target: ServerAddress): Error 
     return proxyAuthFault(proxy, []);
   }
   const [, reply] = /rejected connection - (\w+)$/i.exec(message) ?? [];
-  if (reply !== undefined)
-    return proxyRefused(proxy, target, `it answered ${REPLIES[reply] ?? 'with an unknown refusal'}`);
-  if (/socket closed/i.test(message)) return new Error('it closed the connection without an answer');
-  if (/invalid socks/i.test(message)) return new Error('it does not speak SOCKS5');
+  if (reply !== undefined) return proxyRefused(proxy, target, REPLIES[reply] ?? 'unknown SOCKS error');
+  if (/socket closed/i.test(message)) return new Error('the proxy closed the connection without a response');
+  if (/invalid socks/i.test(message)) return new Error('the proxy does not speak SOCKS5');
   return new Error(message);
 };
 
 const REPLIES: Readonly<Record<string, string>> = {
-  Failure: 'that it failed',
-  NotAllowed: 'that its rules do not allow it',
-  NetworkUnreachable: 'that the network is unreachable',
-  HostUnreachable: 'that the host is unreachable',
-  ConnectionRefused: 'that the connection was refused',
-  TTLExpired: 'that the host did not answer in time',
-  CommandNotSupported: 'that it does not know the command',
-  AddressNotSupported: 'that it does not know such addresses',
+  Failure: 'general proxy failure',
+  NotAllowed: 'not allowed by the rules of the proxy',
+  NetworkUnreachable: 'network unreachable',
+  HostUnreachable: 'host unreachable',
+  ConnectionRefused: 'connection refused',
+  TTLExpired: 'the host did not respond in time',
+  CommandNotSupported: 'command not supported',
+  AddressNotSupported: 'address type not supported',
 };

@@ -96,7 +96,7 @@ export const listingPage = ({ names, entries, isCut }: Listing): string => {
   const title = `Files in /${names.map((name) => `${name}/`).join('')}`;
   const up = names.length === 0 ? '' : '<tr><td><a href="../">../</a></td><td></td><td></td></tr>\n';
   const empty = entries.length === 0 ? '<p>This folder is empty.</p>\n' : '';
-  const more = isCut ? `<p>There are more: ${FILES_LISTED_MAX} are shown.</p>\n` : '';
+  const more = isCut ? `<p>Only ${FILES_LISTED_MAX} entries are listed.</p>\n` : '';
   return `<!doctype html>
 <html lang="en">
 <head>

@@ -139,4 +139,4 @@ export class ServerConnection extends Duplex {
   }
 }
 
-const CUT_OFF: StreamReason = { code: 'peer-reset', text: 'the server of files gave up' };
+const CUT_OFF: StreamReason = { code: 'peer-reset', text: 'the file server closed the connection' };

@@ -36,7 +36,7 @@ export const httpKind: TunnelKind = {
 };
 
 const refuseService = async (stream: MuxStream, service: string, context: ForwardContext): Promise<void> => {
-  const reason = 'this client has no service of that name';
+  const reason = 'this client has no service with this name';
   const fault = new Fault('CLIENT_LOCAL_DIAL', { target: `service '${service}'`, reason });
   stream.refuse({ code: 'dial-refused', text: fault.message });
   context.onDialFailed(fault);

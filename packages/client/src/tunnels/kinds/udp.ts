@@ -41,7 +41,7 @@ const lookUp = async (
     return await addresses.lookup(context.clock.monotonic());
   } catch (error) {
     context.onLocalError(error);
-    stream.refuse({ code: 'dial-refused', text: 'the local host cannot be resolved' });
+    stream.refuse({ code: 'dial-refused', text: 'cannot resolve the local host' });
     return null;
   }
 };
