@@ -148,7 +148,7 @@ describe('reservations', () => {
   it('refuses an answer of another form', async () => {
     platform.trap('/reservations', 200, '{}');
     const { code, io } = await tunnel(['reservations']);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('its answer to GET /reservations has another form')]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('unexpected response to GET /reservations')]);
   });
 });
 
