@@ -3,13 +3,13 @@
 import { parseRequestHead } from '@tunnel/http1';
 import { compilePolicy, policyHash } from '@tunnel/policy';
 import { Secret, systemClock } from '@tunnel/runtime';
+import { ConnectionAuthCache } from '../../apps/edge/src/policy/connection-auth-cache.ts';
 import { NODE_DIGESTS } from '../../apps/edge/src/policy/node-digests.ts';
 import { hashPassword } from '../../apps/edge/src/policy/password-hash.ts';
 import { PolicyDriver } from '../../apps/edge/src/policy/policy-driver.ts';
 import { PolicyGate } from '../../apps/edge/src/policy/policy-gate.ts';
+import { PolicySubject } from '../../apps/edge/src/policy/policy-subject.ts';
 import { SealedTexts } from '../../apps/edge/src/policy/sealed-texts.ts';
-import { VisitAbout } from '../../apps/edge/src/policy/visit-about.ts';
-import { VisitMemory } from '../../apps/edge/src/policy/visit-memory.ts';
 import { TEN_RULES } from './policy-rules.mjs';
 
 const PASSWORD = 'a password of the bench';
@@ -62,8 +62,8 @@ const deciding = (route, ...lines) => {
   };
   const asked = {
     request,
-    about: new VisitAbout(route, route.policy.current, request),
-    memory: new VisitMemory(),
+    subject: new PolicySubject(route, route.policy.current, request),
+    authCache: new ConnectionAuthCache(),
     get signal() {
       return new AbortController().signal;
     },

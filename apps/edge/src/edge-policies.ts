@@ -9,7 +9,7 @@ import { HeldBodies } from './policy/held-bodies.ts';
 import { NODE_DIGESTS } from './policy/node-digests.ts';
 import type { PolicyDriver } from './policy/policy-driver.ts';
 import { PolicyGate } from './policy/policy-gate.ts';
-import { createPolicyParts, type PolicyPartsDeps } from './policy/policy-parts.ts';
+import { createPolicyServices, type PolicyServicesOptions } from './policy/policy-services.ts';
 import type { HttpRouterOptions } from './routing/http-router.ts';
 
 export class EdgePolicies {
@@ -21,8 +21,8 @@ export class EdgePolicies {
   readonly #driver: PolicyDriver;
 
   /** Throws a ConfigProblem for a file of `[policy]` that cannot be used. */
-  constructor(config: ServerConfig, deps: PolicyPartsDeps & { readonly clock: Clock }) {
-    const { driver, operatorPolicy } = createPolicyParts(config, deps);
+  constructor(config: ServerConfig, deps: PolicyServicesOptions & { readonly clock: Clock }) {
+    const { driver, operatorPolicy } = createPolicyServices(config, deps);
     const compile = (policy: Policy): CompiledPolicy => compilePolicy(policy, NODE_DIGESTS);
     this.#driver = driver;
     this.operatorRules = operatorPolicy?.rules.length ?? 0;
@@ -40,9 +40,9 @@ export class EdgePolicies {
   }
 
   /** Where logins at the operator's providers come back to. */
-  get bounce(): HttpRouterOptions['bounce'] {
-    const { bounce } = this.#driver;
-    return this.loginProviders.length === 0 ? undefined : (path) => bounce.answer(path);
+  get callbackRelay(): HttpRouterOptions['callbackRelay'] {
+    const { callbackRelay } = this.#driver;
+    return this.loginProviders.length === 0 ? undefined : (path) => callbackRelay.answer(path);
   }
 
   get figures(): PolicyFigures {

@@ -272,7 +272,7 @@ class ComposedEdge implements Edge {
       captures: this.#captures,
       policies: this.#policies.gate,
       heldBodies: this.#policies.heldBodies,
-      bounce: this.#policies.bounce,
+      callbackRelay: this.#policies.callbackRelay,
       platform: this.#platformRoute(),
       platformUrl: () => this.#backend.platformUrl ?? null,
       clock,

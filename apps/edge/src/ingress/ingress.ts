@@ -55,7 +55,7 @@ export interface IngressOptions {
   readonly platform?: PlatformRoute | undefined;
   readonly platformUrl: HttpRouterOptions['platformUrl'];
   /** Where logins at the operator's providers come back to. */
-  readonly bounce: HttpRouterOptions['bounce'];
+  readonly callbackRelay: HttpRouterOptions['callbackRelay'];
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
@@ -109,13 +109,13 @@ export class Ingress {
   }
 
   #makeRouter(options: IngressOptions): HttpIngressOptions['router'] {
-    const { server, tunnels, names, reserved, bounce, platform, platformUrl, coming } = options;
+    const { server, tunnels, names, reserved, callbackRelay, platform, platformUrl, coming } = options;
     const shared = {
       domain: server.domain,
       tunnels,
       names,
       reserved,
-      bounce,
+      callbackRelay,
       platform,
       platformUrl,
       trustedProxies: server.trusted_proxies,

@@ -2,7 +2,7 @@
 import type { LoginProvider, Policy, PolicyEvent } from '@tunnel/policy';
 import { type Clock, Secret } from '@tunnel/runtime';
 import type { Provider } from './login-providers.ts';
-import { type NeedAbout, PolicyDriver, type PolicyDriverDeps } from './policy-driver.ts';
+import { type EffectSubject, PolicyDriver, type PolicyDriverDeps } from './policy-driver.ts';
 
 const SECRET = new Secret('k'.repeat(43));
 export const EDGE_URL = 'https://edge.example.com:8443';
@@ -61,14 +61,14 @@ export class Browser {
   readonly logins: string[] = [];
   /** All that it was ever told to keep. */
   readonly setCookies: string[] = [];
-  readonly about: NeedAbout;
+  readonly subject: EffectSubject;
   readonly #driver: PolicyDriver;
   readonly #login: LoginProvider;
 
-  constructor(driver: PolicyDriver, login: LoginProvider, about: Partial<NeedAbout> = {}) {
+  constructor(driver: PolicyDriver, login: LoginProvider, subject: Partial<EffectSubject> = {}) {
     this.#driver = driver;
     this.#login = login;
-    this.about = {
+    this.subject = {
       served: {},
       policy: policyWith(login),
       routeKey: 'shop',
@@ -78,13 +78,13 @@ export class Browser {
       scheme: 'https',
       publicUrl: SHOP_URL,
       address: '192.0.2.1',
-      ...about,
+      ...subject,
     };
   }
 
   async begin(returnPath = '/deep?x=1'): Promise<PolicyEvent> {
     const need = { kind: 'begin-login', login: this.#login, returnPath } as const;
-    return this.#keep(await this.#driver.perform(need, this.about, forever));
+    return this.#keep(await this.#driver.perform(need, this.subject, forever));
   }
 
   /** Where it is sent by `begin`. */
@@ -96,13 +96,13 @@ export class Browser {
 
   async finish(query: string, pending: ReadonlyMap<string, string> = this.pending): Promise<PolicyEvent> {
     const need = { kind: 'finish-login', login: this.#login, query, pending: new Map(pending) } as const;
-    return this.#keep(await this.#driver.perform(need, this.about, forever));
+    return this.#keep(await this.#driver.perform(need, this.subject, forever));
   }
 
   /** Who it is by its cookies, or by those of another. */
-  async session(sealed: readonly string[] = this.logins, about: Partial<NeedAbout> = {}): Promise<unknown> {
+  async session(sealed: readonly string[] = this.logins, subject: Partial<EffectSubject> = {}): Promise<unknown> {
     const need = { kind: 'open-cookie', login: this.#login, sealed } as const;
-    const event = await this.#driver.perform(need, { ...this.about, ...about }, forever);
+    const event = await this.#driver.perform(need, { ...this.subject, ...subject }, forever);
     return event.kind === 'cookie-opened' ? event.session : event;
   }
 

@@ -6,10 +6,10 @@ import type { JwtAuth, PolicyEvent } from '@tunnel/policy';
 import type { Clock } from '@tunnel/runtime';
 import { errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from 'jose';
 import { charsOfJson } from './bounded-cache.ts';
-import { KnownTexts } from './known-texts.ts';
 import { POLICY_CACHE_CHARS_MAX, POLICY_CACHE_ENTRIES_MAX } from './limits.ts';
 import { ProviderAway, type ProviderRef } from './provider-calls.ts';
 import type { KeySet, ProviderDocuments } from './provider-documents.ts';
+import { TokenCache } from './token-cache.ts';
 
 /** a verified token is not verified again before this */
 export const JWT_KNOWN_MS = 300_000;
@@ -50,7 +50,7 @@ const NOT_GOOD: PolicyEvent = { kind: 'jwt-verified', claims: null };
 export class JwtVerifier {
   readonly #documents: ProviderDocuments;
   readonly #clock: Clock;
-  readonly #known = new KnownTexts<PolicyEvent>({
+  readonly #known = new TokenCache<PolicyEvent>({
     entriesMax: POLICY_CACHE_ENTRIES_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
   });

@@ -1,6 +1,6 @@
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { LIMITER_SWEEP_MS, LimiterTables, type TokenAbout, type TokenNeed } from './limiter-tables.ts';
+import { LIMITER_SWEEP_MS, LimiterTables, type TokenNeed, type TokenSubject } from './limiter-tables.ts';
 import { LIMITER_KEYS, LimiterBudget } from './request-limiter.rules.ts';
 
 const needOf = (key: string, list: 'operator' | 'tunnel' = 'tunnel', index = 1): TokenNeed => ({
@@ -12,7 +12,11 @@ const needOf = (key: string, list: 'operator' | 'tunnel' = 'tunnel', index = 1):
   burst: 2,
 });
 
-const aboutOf = (served: object, routeKey: string, tenant = 'account 1'): TokenAbout => ({ served, routeKey, tenant });
+const aboutOf = (served: object, routeKey: string, tenant = 'account 1'): TokenSubject => ({
+  served,
+  routeKey,
+  tenant,
+});
 
 const isTaken = (event: ReturnType<LimiterTables['take']>): boolean =>
   event.kind === 'token-taken' && event.retryAfterSecs === null;

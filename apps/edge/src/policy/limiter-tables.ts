@@ -12,7 +12,7 @@ export type TokenNeed = Extract<PolicyNeed, { kind: 'take-token' }>;
 const TAKEN: PolicyEvent = { kind: 'token-taken', retryAfterSecs: null };
 
 /** Whose request it is. */
-export interface TokenAbout {
+export interface TokenSubject {
   /** What its route is served under. */
   readonly served: object;
   readonly routeKey: string;
@@ -46,13 +46,13 @@ export class LimiterTables {
     return this.#budget.size;
   }
 
-  take(need: TokenNeed, about: TokenAbout): PolicyEvent {
+  take(need: TokenNeed, subject: TokenSubject): PolicyEvent {
     const { rule, key } = need;
     const tables =
       rule.list === 'operator'
-        ? tablesOf(this.#ofOperator, `${about.tenant} ${about.routeKey}`)
-        : tablesOf(this.#byPolicy, about.served);
-    const wait = this.#limiterOf(tables, rule.index, about).take(key, need, this.#now());
+        ? tablesOf(this.#ofOperator, `${subject.tenant} ${subject.routeKey}`)
+        : tablesOf(this.#byPolicy, subject.served);
+    const wait = this.#limiterOf(tables, rule.index, subject).take(key, need, this.#now());
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 
@@ -65,10 +65,10 @@ export class LimiterTables {
     this.#sweeping.cancel();
   }
 
-  #limiterOf(tables: Tables, index: number, about: TokenAbout): RequestLimiter {
+  #limiterOf(tables: Tables, index: number, subject: TokenSubject): RequestLimiter {
     const found = tables.get(index);
     if (found !== undefined) return found;
-    const limiter = new RequestLimiter(this.#budget, about.tenant);
+    const limiter = new RequestLimiter(this.#budget, subject.tenant);
     tables.set(index, limiter);
     return limiter;
   }

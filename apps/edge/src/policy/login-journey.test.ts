@@ -17,7 +17,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { driverOf, loginAt } from './driver.fixture.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
-import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+import type { EffectSubject, PolicyDriver } from './policy-driver.ts';
 
 const DIGESTS: PolicyDigests = {
   sha256Hex: (text) => createHash('sha256').update(text).digest('hex'),
@@ -47,12 +47,12 @@ const OWN = 'https://shop.example.com';
 class Visitor {
   readonly cookies = new Map<string, string>();
   readonly #compiled: CompiledPolicy;
-  readonly #about: NeedAbout;
+  readonly #subject: EffectSubject;
 
   constructor(people: LoginAuth, host = 'shop.example.com') {
     const policy = { login: loginAt(provider), rules: [{ auth: { token_header: 'x-tunnel-token', login: people } }] };
     this.#compiled = compilePolicy(policy, DIGESTS);
-    this.#about = {
+    this.#subject = {
       served: this.#compiled,
       policy,
       routeKey: host,
@@ -70,7 +70,7 @@ class Visitor {
     let step = begin({ operator: null, tunnel: this.#compiled }, request, clock.now());
     while (step.kind === 'need') {
       if (step.need.kind === 'hold-body') throw new Error('no rule asks for a body');
-      const event = await driver.perform(step.need, this.#about, new AbortController());
+      const event = await driver.perform(step.need, this.#subject, new AbortController());
       step = resume(step.state, event, clock.now());
     }
     for (const [name, value] of fieldsOf(step)) if (name === 'set-cookie') this.#keep(value);
@@ -85,7 +85,7 @@ class Visitor {
   }
 
   #requestOf(method: string, path: string, lines: readonly string[]): PolicyRequest {
-    const { host } = this.#about;
+    const { host } = this.#subject;
     const cookie = [...this.cookies].map((pair) => pair.join('=')).join('; ');
     const fields = [`host: ${host}`, ...lines, ...(cookie === '' ? [] : [`cookie: ${cookie}`])];
     const head = parseRequestHead(`${method} ${path} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`);

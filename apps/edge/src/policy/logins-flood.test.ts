@@ -4,7 +4,7 @@ import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Browser, driverOf, loginAt, operatorsAt } from './driver.fixture.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
-import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
+import type { EffectSubject, PolicyDriver } from './policy-driver.ts';
 import { CALLS_TO_ONE, PROVIDER_CALL_MS } from './provider-calls.ts';
 
 let clock: FakeClock;
@@ -32,7 +32,7 @@ const callbackOf = (location: string, code: string): string =>
 
 /** As a browser comes to the tunnel: of the operator's provider by way of the edge. */
 const arrived = (query: string): string => {
-  const answer = driver.bounce.answer(`/.tunnel/callback${query}`);
+  const answer = driver.callbackRelay.answer(`/.tunnel/callback${query}`);
   const [, location] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
   return location === undefined ? query : new URL(location).search;
 };
@@ -42,8 +42,8 @@ describe.each([
   ['of the operator', () => COMPANY, arrived],
 ] as const)('a provider %s', (_, login, through) => {
   /** Logins that are begun in earnest, and ended with codes that nobody gave. */
-  const flood = async (about: Partial<NeedAbout>): Promise<Promise<PolicyEvent>[]> => {
-    const browsers = Array.from({ length: MANY }, () => new Browser(driver, login(), about));
+  const flood = async (subject: Partial<EffectSubject>): Promise<Promise<PolicyEvent>[]> => {
+    const browsers = Array.from({ length: MANY }, () => new Browser(driver, login(), subject));
     const queries: string[] = [];
     for (const browser of browsers) queries.push(through(callbackOf(await browser.locationOf(), 'junk')));
     return browsers.map((browser, at) => browser.finish(queries[at] ?? ''));

@@ -31,7 +31,7 @@ it('and at one of the operator’s, by way of the edge', async () => {
   const ann = new Browser(driver, login);
   const back = await provider.signIn(await ann.locationOf('/'), 'ann');
   expect(back.origin).toBe(EDGE_URL);
-  const answer = driver.bounce.answer(back.pathname + back.search);
+  const answer = driver.callbackRelay.answer(back.pathname + back.search);
   const [, location = ''] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
   expect(new URL(location).origin).toBe(SHOP_URL);
   expect(await ann.finish(new URL(location).search)).toMatchObject({ kind: 'login-finished', returnPath: '/' });

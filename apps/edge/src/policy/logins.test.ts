@@ -135,7 +135,7 @@ describe('the operator’s provider', () => {
     expect(redirectUri).toBe(`${EDGE_URL}/.tunnel/callback`);
     // The callback of the tunnel itself does not take what was for the other.
     expect(await ann.finish(query)).toMatchObject(STATE);
-    const answer = here.bounce.answer(`/.tunnel/callback${query}`);
+    const answer = here.callbackRelay.answer(`/.tunnel/callback${query}`);
     const [, location = ''] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
     expect(location).toMatch(/^https:\/\/shop\.example\.com:8443\/\.tunnel\/callback\?/);
     expect(await ann.finish(new URL(location).search)).toMatchObject({ kind: 'login-finished' });
@@ -200,10 +200,10 @@ describe('no login by', () => {
 
   it('a state of another tunnel, or of the same name under another owner', async () => {
     const shared = driver();
-    for (const about of [{ host: 'other.example.com' }, { owner: 'account 2' }]) {
+    for (const subject of [{ host: 'other.example.com' }, { owner: 'account 2' }]) {
       const ann = new Browser(shared, loginAt(provider));
       const { query } = provider.signIn(await ann.locationOf());
-      const there = new Browser(shared, loginAt(provider), about);
+      const there = new Browser(shared, loginAt(provider), subject);
       expect(await there.finish(query, ann.pending)).toMatchObject(STATE);
     }
   });

@@ -23,13 +23,13 @@ import {
 } from '@tunnel/policy';
 import { networkOf } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
-import type { Bounce } from './bounce.ts';
 import { BoundedCache, charsOfJson } from './bounded-cache.ts';
 import type { CodeFlow } from './code-flow.ts';
-import { KnownTexts } from './known-texts.ts';
 import { LOGIN_COOKIE_MAX_BYTES, POLICY_CACHE_CHARS_MAX, POLICY_CACHE_ENTRIES_MAX } from './limits.ts';
 import type { LoginProviders, Provider } from './login-providers.ts';
+import type { OidcCallbackRelay } from './oidc-callback-relay.ts';
 import type { SealBinding, SealedTexts, SealPurpose } from './sealed-texts.ts';
+import { TokenCache } from './token-cache.ts';
 
 /** an opened login cookie is not opened again before this */
 const LOGIN_COOKIE_KNOWN_MS = 600_000;
@@ -41,7 +41,7 @@ export type FinishNeed = Extract<PolicyNeed, { kind: 'finish-login' }>;
 export type CookieNeed = Extract<PolicyNeed, { kind: 'open-cookie' }>;
 
 /** Of the request, and of the tunnel that it is for; each is asked for where it is needed, as some of it must be made first. */
-export interface LoginAbout {
+export interface LoginSubject {
   /** For the claims that its rules name; null: none do. */
   readonly policy: Policy | null;
   /** `account …`, `operator`, and of a group its key hash: a name that changes hands takes no session with it. */
@@ -59,7 +59,7 @@ export interface LoginAbout {
 
 export interface LoginsDeps {
   readonly seals: SealedTexts;
-  readonly bounce: Bounce;
+  readonly callbackRelay: OidcCallbackRelay;
   readonly providers: LoginProviders;
   readonly codeFlow: CodeFlow;
   /** Of the edge itself, for the operator's providers: `https://edge.example.com:8443`. */
@@ -78,7 +78,7 @@ const NAME_BYTES = 64;
 
 export class Logins {
   readonly #deps: LoginsDeps;
-  readonly #opened = new KnownTexts<PolicyEvent>({
+  readonly #opened = new TokenCache<PolicyEvent>({
     entriesMax: POLICY_CACHE_ENTRIES_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
   });
@@ -93,21 +93,21 @@ export class Logins {
   }
 
   /** The first of them that opens and is not over. `policyId`: what is known under one policy is unknown under the next. */
-  openCookie({ login, sealed }: CookieNeed, about: LoginAbout, policyId: number): PolicyEvent {
+  openCookie({ login, sealed }: CookieNeed, subject: LoginSubject, policyId: number): PolicyEvent {
     const now = this.#deps.clock.now();
-    const scope = `${policyId} ${about.host}`;
+    const scope = `${policyId} ${subject.host}`;
     for (const text of sealed) {
-      const known = this.#opened.get(scope, text, now) ?? this.#open(login, text, scope, about);
+      const known = this.#opened.get(scope, text, now) ?? this.#open(login, text, scope, subject);
       if (known !== null) return known;
     }
     return NOBODY;
   }
 
-  async begin({ login, returnPath }: BeginNeed, about: LoginAbout): Promise<PolicyEvent> {
-    const { providers, bounce, codeFlow, seals, edgeUrl, clock } = this.#deps;
-    const provider = providers.find(login, about.tenant);
+  async begin({ login, returnPath }: BeginNeed, subject: LoginSubject): Promise<PolicyEvent> {
+    const { providers, callbackRelay, codeFlow, seals, edgeUrl, clock } = this.#deps;
+    const provider = providers.find(login, subject.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
-    const { scheme, publicUrl } = about;
+    const { scheme, publicUrl } = subject;
     // The cookie of a login has another name over http: who came that way begins anew where the provider sends people to.
     if (!publicUrl.startsWith(`${scheme}:`))
       return { kind: 'login-begun', location: publicUrl + returnPath, setCookies: [] };
@@ -119,45 +119,45 @@ export class Logins {
     };
     const pending = pendingLogin(chances, returnPath, clock.now());
     const own = stateOf(pending);
-    const isBounced = provider.ref.trust === 'operator';
-    const redirectUri = (isBounced ? edgeUrl() : publicUrl) + CALLBACK_PATH;
+    const isRelayed = provider.ref.trust === 'operator';
+    const redirectUri = (isRelayed ? edgeUrl() : publicUrl) + CALLBACK_PATH;
     const target = { origin: publicUrl, until: pending.expiresAt * 1000 };
-    const state = isBounced ? bounce.stateFor(own, target) : own;
+    const state = isRelayed ? callbackRelay.stateFor(own, target) : own;
     const { nonce, verifier } = pending;
     try {
       const location = await codeFlow.authorizeUrl(provider, { redirectUri, state, nonce, verifier });
-      const sealed = seals.seal(bindingOf('pending', provider, about), JSON.stringify({ ...pending, redirectUri }));
+      const sealed = seals.seal(bindingOf('pending', provider, subject), JSON.stringify({ ...pending, redirectUri }));
       return { kind: 'login-begun', location, setCookies: [pendingCookie(scheme, pending.id, sealed)] };
     } catch (error) {
       return { kind: 'failed', fault: Fault.from(error) };
     }
   }
 
-  async finish({ login, query, pending }: FinishNeed, about: LoginAbout): Promise<PolicyEvent> {
-    const { providers, bounce, codeFlow, clock } = this.#deps;
-    const provider = providers.find(login, about.tenant);
+  async finish({ login, query, pending }: FinishNeed, subject: LoginSubject): Promise<PolicyEvent> {
+    const { providers, callbackRelay, codeFlow, clock } = this.#deps;
+    const provider = providers.find(login, subject.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
-    const opened = this.#openPending(query, pending, provider, about);
+    const opened = this.#openPending(query, pending, provider, subject);
     const verdict = checkCallback(query, opened, clock.now());
     if (verdict.kind === 'refused') return { kind: 'failed', fault: verdict.fault };
     const begun = verdict.pending as Pending;
     const state = stateOf(begun);
-    const code = provider.ref.trust === 'operator' ? bounce.codeOf(state, verdict.code) : verdict.code;
+    const code = provider.ref.trust === 'operator' ? callbackRelay.codeOf(state, verdict.code) : verdict.code;
     if (code === null) return { kind: 'failed', fault: codeForeign() };
     if (this.#used.get(begun.secret, clock.now()) === true) return { kind: 'failed', fault: stateOver() };
-    this.#used.set(about.tenant, begun.secret, true, begun.expiresAt * 1000);
+    this.#used.set(subject.tenant, begun.secret, true, begun.expiresAt * 1000);
     const { redirectUri, nonce, verifier, returnPath } = begun;
     const { issuer } = verdict;
-    const names = about.policy === null ? [] : namedClaims(about.policy);
+    const names = subject.policy === null ? [] : namedClaims(subject.policy);
     try {
       const fields = { redirectUri, state, nonce, verifier, code, issuer };
       // A login that is begun costs nothing, and any code may come with it: whoever sends many waits for itself.
-      const ref = { ...provider.ref, visitor: networkOf(about.address) };
+      const ref = { ...provider.ref, visitor: networkOf(subject.address) };
       const token = await codeFlow.claimsOf({ ...provider, ref }, fields, names);
       const session = sessionFrom(token, { claims: names, sessionSecs: login.session_secs, nowMs: clock.now() });
-      const cookie = session === null ? null : this.#cookieOf(session, login, provider, about);
+      const cookie = session === null ? null : this.#cookieOf(session, login, provider, subject);
       if (cookie === null) return { kind: 'failed', fault: new Fault('POLICY_PROVIDER_AWAY') };
-      const setCookies = [cookie, ...clearedCookies(about.scheme, [begun.id])];
+      const setCookies = [cookie, ...clearedCookies(subject.scheme, [begun.id])];
       return { kind: 'login-finished', returnPath, setCookies };
     } catch (error) {
       const fault = Fault.from(error);
@@ -167,17 +167,17 @@ export class Logins {
     }
   }
 
-  #open(login: LoginProvider, text: string, scope: string, about: LoginAbout): PolicyEvent | null {
+  #open(login: LoginProvider, text: string, scope: string, subject: LoginSubject): PolicyEvent | null {
     const { providers, seals, clock } = this.#deps;
-    const provider = providers.find(login, about.tenant);
-    const plain = provider === null ? null : seals.open(bindingOf('login', provider, about), text);
+    const provider = providers.find(login, subject.tenant);
+    const plain = provider === null ? null : seals.open(bindingOf('login', provider, subject), text);
     if (plain === null) return null;
     const session = JSON.parse(plain) as LoggedIn;
     const now = clock.now();
     const until = Math.min(session.expiresAt * 1000, now + LOGIN_COOKIE_KNOWN_MS);
     if (until <= now) return null;
     const event: PolicyEvent = { kind: 'cookie-opened', session };
-    this.#opened.set(about.tenant, scope, text, event, until, charsOfJson(plain));
+    this.#opened.set(subject.tenant, scope, text, event, until, charsOfJson(plain));
     return event;
   }
 
@@ -186,11 +186,11 @@ export class Logins {
     query: string,
     sealedById: ReadonlyMap<string, string>,
     provider: Provider,
-    about: LoginAbout,
+    subject: LoginSubject,
   ): ReadonlyMap<string, Pending> {
     const [id = ''] = (queryValues(query)?.get('state') ?? '').split('.', 1);
     const sealed = sealedById.get(id);
-    const text = sealed === undefined ? null : this.#deps.seals.open(bindingOf('pending', provider, about), sealed);
+    const text = sealed === undefined ? null : this.#deps.seals.open(bindingOf('pending', provider, subject), sealed);
     const pending = text === null ? null : (JSON.parse(text) as Pending);
     const opened = new Map<string, Pending>();
     // The name of a cookie is whatever its browser says.
@@ -199,12 +199,12 @@ export class Logins {
   }
 
   /** null: it would not fit a cookie, whatever is left out. */
-  #cookieOf(session: LoggedIn, login: LoginProvider, provider: Provider, about: LoginAbout): string | null {
-    const { scheme, policy } = about;
+  #cookieOf(session: LoggedIn, login: LoginProvider, provider: Provider, subject: LoginSubject): string | null {
+    const { scheme, policy } = subject;
     // First of all groups that somebody is in, then of those that rules name, then of none: who is left out is let in nowhere by them.
     for (const claims of [session.claims, valuesOfRules(session.claims, policy), {}]) {
       const sealed = this.#deps.seals.seal(
-        bindingOf('login', provider, about),
+        bindingOf('login', provider, subject),
         JSON.stringify({ ...session, claims } satisfies LoggedIn),
       );
       if (sealed.length + NAME_BYTES <= LOGIN_COOKIE_MAX_BYTES) {
@@ -218,7 +218,7 @@ export class Logins {
 const bindingOf = (
   purpose: SealPurpose,
   { ref, clientId }: Provider,
-  { host, owner, tenant }: LoginAbout,
+  { host, owner, tenant }: LoginSubject,
 ): SealBinding => ({
   purpose,
   parts: [host, owner, ref.issuer, clientId],

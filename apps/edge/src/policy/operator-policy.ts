@@ -21,7 +21,7 @@ import {
 import { hashPassword } from './password-hash.ts';
 
 /** What a file of the operator is judged with: it stands before tunnels of all kinds, and knows no service of any. */
-const ABOUT = { protocol: 'http', services: [], isOperator: true } as const;
+const SUBJECT = { protocol: 'http', services: [], isOperator: true } as const;
 
 /** '': there is none. Throws a ConfigProblem that names the line. */
 export const readOperatorPolicy = (file: string): Policy | null => {
@@ -32,13 +32,13 @@ export const readOperatorPolicy = (file: string): Policy | null => {
   const { login, rules } = parsed.data as unknown as Written;
   if (login !== null) throw problemAt(source, ['login'], "the operator's rules have no `login`");
   const policy = wirePolicyOf(source, rules);
-  const [problem] = problemsOfPolicy(policy, ABOUT);
+  const [problem] = problemsOfPolicy(policy, SUBJECT);
   if (problem !== undefined) throw problemAt(source, pathIn(source, problem.path), problem.message);
   return policy;
 };
 
 /** What is allowed in it, and seldom meant. */
-export const operatorWarnings = (policy: Policy): string[] => warningsOfPolicy(policy, ABOUT).map(problemText);
+export const operatorWarnings = (policy: Policy): string[] => warningsOfPolicy(policy, SUBJECT).map(problemText);
 
 type Table = Readonly<Record<string, unknown>>;
 

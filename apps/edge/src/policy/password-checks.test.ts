@@ -18,7 +18,7 @@ const needOf = (password: string, user = 'ann', hash: string | null = HASH): Pas
   hash,
 });
 
-const ABOUT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1', tenant: 'account 1' };
+const SUBJECT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1', tenant: 'account 1' };
 const forever = (): AbortController => new AbortController();
 
 /** A check that the test ends by hand, unless it is told what is right. */
@@ -41,10 +41,10 @@ class Stage {
 
   perform(
     password: string,
-    about: Partial<typeof ABOUT> = {},
+    subject: Partial<typeof SUBJECT> = {},
     visitor = forever(),
   ): PolicyEvent | Promise<PolicyEvent> {
-    return this.checks.perform(needOf(password), { ...ABOUT, ...about }, visitor);
+    return this.checks.perform(needOf(password), { ...SUBJECT, ...subject }, visitor);
   }
 }
 
@@ -90,7 +90,7 @@ it('what is known under one policy is unknown under the next', async () => {
 
 it('an unknown user is checked as a known one is, and is never right', async () => {
   const stage = new Stage('open');
-  expect(await stage.checks.perform(needOf('open', 'nobody', null), ABOUT, forever())).toEqual(WRONG);
+  expect(await stage.checks.perform(needOf('open', 'nobody', null), SUBJECT, forever())).toEqual(WRONG);
   expect(stage.begun).toEqual(['open']);
 });
 
@@ -239,7 +239,7 @@ it('a thread pool without memory lets nobody in, and counts nobody as a guesser'
     check: () => Promise.reject(new Error('out of memory')),
   });
   for (let at = 0; at < 20; at += 1) {
-    const event = await checks.perform(needOf(`p${at}`), ABOUT, forever());
+    const event = await checks.perform(needOf(`p${at}`), SUBJECT, forever());
     expect(event).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });
   }
 });

@@ -87,24 +87,24 @@ export class PasswordChecks {
     return this.#turns.waiting;
   }
 
-  perform(need: PasswordNeed, about: PasswordAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
+  perform(need: PasswordNeed, subject: PasswordAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
     const now = this.#clock.monotonic();
-    const key = this.#digest(`${about.policyId}\0${need.hash ?? ''}\0${need.user}\0${need.password}`);
+    const key = this.#digest(`${subject.policyId}\0${need.hash ?? ''}\0${need.user}\0${need.password}`);
     // Whoever comes goes on being known: it is the same password under the same policy, and to be checked again amid a flood is to be shut out.
     if (this.#known.renew(key, now, now + PASSWORD_KNOWN_MS) === true) {
       this.results.cached += 1;
       return RIGHT;
     }
-    const guesser = `${about.routeKey} ${networkOf(about.address)}`;
+    const guesser = `${subject.routeKey} ${networkOf(subject.address)}`;
     // After a change of a policy all of its visitors bring the same at once: one check is for all of them.
     const same = this.#checks.get(key);
     if (same?.guessers.has(guesser)) return this.#join(same, guesser, visitor);
     const retryAfterMs = this.#failures.retryAfterMs(guesser, now);
     if (retryAfterMs > 0) return failed('POLICY_RATE_LIMITED', Math.ceil(retryAfterMs / 1000));
-    if (same === undefined && !this.#turns.hasRoomFor(about.tenant)) return this.#busy();
+    if (same === undefined && !this.#turns.hasRoomFor(subject.tenant)) return this.#busy();
     // Counted before it is known to be wrong: a hundred guesses sent at once must not all be checked.
     this.#failures.record(guesser, now);
-    return this.#join(same ?? this.#begin(need, key, guesser, about), guesser, visitor);
+    return this.#join(same ?? this.#begin(need, key, guesser, subject), guesser, visitor);
   }
 
   #busy(): PolicyEvent {

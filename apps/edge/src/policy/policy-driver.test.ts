@@ -4,15 +4,15 @@ import type { JwtAuth, PolicyEvent, PolicyNeed } from '@tunnel/policy';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ConnectionAuthCache } from './connection-auth-cache.ts';
 import { driverOf, policyWith } from './driver.fixture.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
-import type { NeedAbout, PolicyDriver } from './policy-driver.ts';
-import { VisitMemory } from './visit-memory.ts';
+import type { EffectSubject, PolicyDriver } from './policy-driver.ts';
 
 type DriverNeed = Exclude<PolicyNeed, { kind: 'hold-body' }>;
 
 const LOGIN = { provider: 'nobody', session_secs: 3600, trusted_origins: [] };
-const ABOUT: NeedAbout = {
+const SUBJECT: EffectSubject = {
   served: {},
   policy: policyWith(LOGIN),
   routeKey: 'shop',
@@ -43,8 +43,8 @@ afterEach(async () => {
   provider = undefined;
 });
 
-const perform = (need: DriverNeed, about: Partial<NeedAbout> = {}): PolicyEvent | Promise<PolicyEvent> =>
-  driver.perform(need, { ...ABOUT, ...about }, forever());
+const perform = (need: DriverNeed, subject: Partial<EffectSubject> = {}): PolicyEvent | Promise<PolicyEvent> =>
+  driver.perform(need, { ...SUBJECT, ...subject }, forever());
 
 const password = (text: string): DriverNeed => ({
   kind: 'check-password',
@@ -64,9 +64,9 @@ const token = (): DriverNeed => ({
 });
 
 it('a connection remembers a password that was right, counts it as known, and forgets it with its policy', async () => {
-  const visitor = { signal: forever().signal, memory: new VisitMemory() };
+  const visitor = { signal: forever().signal, authCache: new ConnectionAuthCache() };
   const need = password('open');
-  const ask = (about: Partial<NeedAbout> = {}) => driver.perform(need, { ...ABOUT, ...about }, visitor);
+  const ask = (subject: Partial<EffectSubject> = {}) => driver.perform(need, { ...SUBJECT, ...subject }, visitor);
   const right = { kind: 'password-checked', isRight: true };
   expect(await ask()).toEqual(right);
   for (let times = 1; times <= 3; times += 1) {
@@ -74,7 +74,7 @@ it('a connection remembers a password that was right, counts it as known, and fo
     expect(driver.metrics.passwordChecks.cached).toBe(times);
   }
   expect(ask({ served: {} })).toBeInstanceOf(Promise);
-  expect(await driver.perform(password('shut'), ABOUT, visitor)).toEqual({ ...right, isRight: false });
+  expect(await driver.perform(password('shut'), SUBJECT, visitor)).toEqual({ ...right, isRight: false });
 });
 
 it('a limit is counted at once', () => {
@@ -87,7 +87,7 @@ it('what is known dies with the policy it was known under', async () => {
   expect(await perform(password('open'))).toEqual({ kind: 'password-checked', isRight: true });
   expect(perform(password('open'))).not.toBeInstanceOf(Promise);
   await perform(token());
-  driver.forget(ABOUT.served);
+  driver.forget(SUBJECT.served);
   expect(driver.metrics.limiterKeys).toBe(0);
   expect(perform(password('open'))).toBeInstanceOf(Promise);
   expect(perform(token())).toEqual({ kind: 'token-taken', retryAfterSecs: null });
@@ -121,7 +121,7 @@ it('a token is verified by the keys of its issuer; the operator’s issuers may 
 });
 
 it('whatever goes wrong is an answer, and never a way in', async () => {
-  const broken: NeedAbout = Object.defineProperty({ ...ABOUT }, 'served', {
+  const broken: EffectSubject = Object.defineProperty({ ...SUBJECT }, 'served', {
     get: () => {
       throw new Error('s3cret');
     },

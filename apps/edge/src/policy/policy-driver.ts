@@ -4,17 +4,17 @@
 import { Fault } from '@tunnel/errors';
 import type { Policy, PolicyEvent, PolicyNeed } from '@tunnel/policy';
 import { type Clock, type Logger, LogLimiter, type NameLookup, type Secret } from '@tunnel/runtime';
-import { Bounce } from './bounce.ts';
 import { CodeFlow } from './code-flow.ts';
+import type { ConnectionAuthCache } from './connection-auth-cache.ts';
 import { JwtVerifier } from './jwt-verifier.ts';
 import { LimiterTables } from './limiter-tables.ts';
 import { LoginProviders, type Provider } from './login-providers.ts';
-import { type LoginAbout, Logins } from './logins.ts';
+import { type LoginSubject, Logins } from './logins.ts';
+import { OidcCallbackRelay } from './oidc-callback-relay.ts';
 import { type Leaving, PasswordChecks, type PasswordChecksDeps, type PasswordResult } from './password-checks.ts';
 import { ProviderCalls, type ProviderResult } from './provider-calls.ts';
 import { ProviderDocuments } from './provider-documents.ts';
 import { SealedTexts } from './sealed-texts.ts';
-import type { VisitMemory } from './visit-memory.ts';
 
 export interface PolicyDriverDeps {
   readonly clock: Clock;
@@ -38,7 +38,7 @@ export interface PolicyDriverDeps {
 }
 
 /** What a need is about: the request, and the route that it is for. */
-export interface NeedAbout extends LoginAbout {
+export interface EffectSubject extends LoginSubject {
   /** What the route is served under: caches and limiters are its own and end with it. One object for each route and revision. */
   readonly served: object;
   /** Distinct for each route, and the same whatever policy it has. */
@@ -48,7 +48,7 @@ export interface NeedAbout extends LoginAbout {
 /** Who waits. */
 export interface PolicyVisitor extends Leaving {
   /** Of its connection; without one each of its requests stands for itself. */
-  readonly memory?: VisitMemory;
+  readonly authCache?: ConnectionAuthCache;
 }
 
 /** What is not counted or held, but found out. */
@@ -62,7 +62,7 @@ export interface PolicyDriverMetrics {
 
 export class PolicyDriver {
   /** For `edge.<domain>/.tunnel/callback`. */
-  readonly bounce: Bounce;
+  readonly callbackRelay: OidcCallbackRelay;
   readonly #passwords: PasswordChecks;
   readonly #calls: ProviderCalls;
   readonly #jwts: JwtVerifier;
@@ -79,14 +79,21 @@ export class PolicyDriver {
     const { clock, loginSecrets, edgeUrl, operatorPolicy, logger } = deps;
     this.#clock = clock;
     const seals = new SealedTexts(loginSecrets);
-    this.bounce = new Bounce(seals, clock);
+    this.callbackRelay = new OidcCallbackRelay(seals, clock);
     this.#passwords = new PasswordChecks({ clock, ...(deps.checkPassword && { check: deps.checkPassword }) });
     this.#calls = new ProviderCalls(deps);
     const documents = new ProviderDocuments(this.#calls, clock);
     this.#jwts = new JwtVerifier(documents, clock);
     this.#providers = new LoginProviders(deps.providers);
     const codeFlow = new CodeFlow({ calls: this.#calls, documents, jwts: this.#jwts, clock });
-    this.#logins = new Logins({ seals, bounce: this.bounce, providers: this.#providers, codeFlow, edgeUrl, clock });
+    this.#logins = new Logins({
+      seals,
+      callbackRelay: this.callbackRelay,
+      providers: this.#providers,
+      codeFlow,
+      edgeUrl,
+      clock,
+    });
     this.#limiters = new LimiterTables(clock);
     this.#log = logger === undefined ? null : new LogLimiter(logger, () => clock.monotonic());
     this.#operatorAuths = new Set(
@@ -113,13 +120,15 @@ export class PolicyDriver {
    */
   perform(
     need: Exclude<PolicyNeed, { kind: 'hold-body' }>,
-    about: NeedAbout,
+    subject: EffectSubject,
     visitor: PolicyVisitor,
   ): PolicyEvent | Promise<PolicyEvent> {
     try {
-      if (need.kind === 'take-token') return this.#limiters.take(need, about);
-      const { memory } = visitor;
-      return memory === undefined ? this.#found(need, about, visitor) : this.#remembered(need, about, visitor, memory);
+      if (need.kind === 'take-token') return this.#limiters.take(need, subject);
+      const { authCache } = visitor;
+      return authCache === undefined
+        ? this.#found(need, subject, visitor)
+        : this.#remembered(need, subject, visitor, authCache);
     } catch (error) {
       return failedBy(error);
     }
@@ -127,25 +136,25 @@ export class PolicyDriver {
 
   #remembered(
     need: FoundOut,
-    about: NeedAbout,
+    subject: EffectSubject,
     visitor: PolicyVisitor,
-    memory: VisitMemory,
+    authCache: ConnectionAuthCache,
   ): PolicyEvent | Promise<PolicyEvent> {
     const now = this.#clock.now();
-    const known = memory.find(need, about, now);
+    const known = authCache.find(need, subject, now);
     if (known !== null) {
       if (need.kind === 'check-password') this.#passwords.results.cached += 1;
       return known;
     }
-    const event = this.#found(need, about, visitor);
+    const event = this.#found(need, subject, visitor);
     // What had to be waited for is kept when it is found again.
-    if (!(event instanceof Promise)) memory.keep(need, about, event, now);
+    if (!(event instanceof Promise)) authCache.keep(need, subject, event, now);
     return event;
   }
 
-  #found(need: FoundOut, about: NeedAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
-    const event = this.#perform(need, about, visitor);
-    return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, about)) : event;
+  #found(need: FoundOut, subject: EffectSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
+    const event = this.#perform(need, subject, visitor);
+    return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, subject)) : event;
   }
 
   /** A route's policy has been replaced or has ended. */
@@ -159,29 +168,29 @@ export class PolicyDriver {
     this.#limiters.close();
   }
 
-  #perform(need: FoundOut, about: NeedAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
+  #perform(need: FoundOut, subject: EffectSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
     switch (need.kind) {
       case 'open-cookie':
-        return this.#logins.openCookie(need, about, this.#idOf(about.served));
+        return this.#logins.openCookie(need, subject, this.#idOf(subject.served));
       case 'check-password': {
-        const { routeKey, address, tenant } = about;
-        const policyId = this.#idOf(about.served);
+        const { routeKey, address, tenant } = subject;
+        const policyId = this.#idOf(subject.served);
         return this.#passwords.perform(need, { policyId, routeKey, address, tenant }, visitor);
       }
       case 'verify-jwt': {
         const { auth, token } = need;
         const trust = this.#operatorAuths.has(auth) ? 'operator' : 'tenant';
-        const { tenant } = about;
-        return this.#jwts.perform(auth, token, `${this.#idOf(about.served)} ${this.#idOf(auth)}`, { trust, tenant });
+        const { tenant } = subject;
+        return this.#jwts.perform(auth, token, `${this.#idOf(subject.served)} ${this.#idOf(auth)}`, { trust, tenant });
       }
       case 'begin-login':
-        return this.#logins.begin(need, about);
+        return this.#logins.begin(need, subject);
       case 'finish-login':
-        return this.#logins.finish(need, about);
+        return this.#logins.finish(need, subject);
     }
   }
 
-  #noted(event: PolicyEvent, { host, tenant }: NeedAbout): PolicyEvent {
+  #noted(event: PolicyEvent, { host, tenant }: EffectSubject): PolicyEvent {
     if (event.kind !== 'failed' || event.fault.code !== 'POLICY_PROVIDER_AWAY') return event;
     const { code, internal, cause } = event.fault;
     const reason = internal ?? (cause instanceof Error ? cause.message : 'unknown');

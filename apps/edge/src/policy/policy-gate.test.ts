@@ -7,7 +7,7 @@ import type { Route } from '../routing/registry.ts';
 import { NO_POLICY, type PolicyHolder } from '../routing/route-policy.ts';
 import { basic, basicAuth, holderOf, SlowPasswords, testGate } from './policy.fixture.ts';
 import type { DecidedRequest, PolicyGate, PolicyInForce } from './policy-gate.ts';
-import { VisitAbout } from './visit-about.ts';
+import { PolicySubject } from './policy-subject.ts';
 
 const routeWith = (policy: PolicyHolder): Route =>
   ({
@@ -43,7 +43,7 @@ const inForceAt = (gate: PolicyGate, route: Route): PolicyInForce => gate.inForc
 
 const asked = (route: Route, of: PolicyRequest, signal = new AbortController().signal): DecidedRequest => ({
   request: of,
-  about: new VisitAbout(route, route.policy.current, of),
+  subject: new PolicySubject(route, route.policy.current, of),
   signal,
   holdBody: (): PolicyEvent => ({ kind: 'body-too-large' }),
 });

@@ -16,8 +16,8 @@ import {
 } from '@tunnel/policy';
 import type { Route } from '../routing/registry.ts';
 import { OUTSIDE_POLICIES, policyOf, type RoutePolicy, type RuleCounts } from '../routing/route-policy.ts';
-import type { NeedAbout, PolicyDriver, PolicyVisitor } from './policy-driver.ts';
-import { VisitAbout } from './visit-about.ts';
+import type { EffectSubject, PolicyDriver, PolicyVisitor } from './policy-driver.ts';
+import { PolicySubject } from './policy-subject.ts';
 
 export type PolicyOutcome = Pass | Answer;
 
@@ -30,7 +30,7 @@ export interface PolicyInForce {
 
 export interface DecidedRequest extends PolicyVisitor {
   readonly request: PolicyRequest;
-  readonly about: NeedAbout;
+  readonly subject: EffectSubject;
   /** All of its body, for a rule that must see it. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent>;
 }
@@ -92,8 +92,8 @@ export class PolicyGate {
     if (inForce === null) return true;
     let step = decideConnection(inForce.lists, address, this.#given.now());
     while (step.kind === 'need') {
-      const about = new VisitAbout(route, inForce.ofRoute, { ...NO_HOST, address });
-      const event = step.need.kind === 'hold-body' ? null : this.#given.driver.perform(step.need, about, NEVER);
+      const subject = new PolicySubject(route, inForce.ofRoute, { ...NO_HOST, address });
+      const event = step.need.kind === 'hold-body' ? null : this.#given.driver.perform(step.need, subject, NEVER);
       // Nothing that an address decides has to be waited for.
       if (event === null || event instanceof Promise) throw new Error(`a connection cannot wait for ${step.need.kind}`);
       step = resume(step.state, event, this.#given.now());
@@ -120,7 +120,7 @@ export class PolicyGate {
 
   #meet(need: PolicyNeed, asked: DecidedRequest): PolicyEvent | Promise<PolicyEvent> {
     if (need.kind === 'hold-body') return asked.holdBody(need.maxBytes);
-    return this.#given.driver.perform(need, asked.about, asked);
+    return this.#given.driver.perform(need, asked.subject, asked);
   }
 
   #counted(outcome: PolicyOutcome, { ofRoute }: PolicyInForce): PolicyOutcome {

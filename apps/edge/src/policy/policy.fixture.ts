@@ -1,11 +1,11 @@
 // The policy of a route made from rules, and a gate whose needs are met by the test. Used by tests only.
 import { compilePolicy, type Policy, type PolicyEvent, type PolicyNeed, type Rule } from '@tunnel/policy';
 import type { PolicyHolder, RoutePolicy } from '../routing/route-policy.ts';
+import type { ConnectionAuthCache } from './connection-auth-cache.ts';
 import { NODE_DIGESTS } from './node-digests.ts';
-import type { NeedAbout } from './policy-driver.ts';
+import type { EffectSubject } from './policy-driver.ts';
 import { PolicyGate } from './policy-gate.ts';
 import { LimiterBudget, RequestLimiter } from './request-limiter.rules.ts';
-import type { VisitMemory } from './visit-memory.ts';
 
 export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy & Policy> = {}): RoutePolicy => ({
   compiled: compilePolicy({ login: more.login ?? null, rules }, NODE_DIGESTS),
@@ -21,8 +21,8 @@ export const holderOf = (...rules: readonly Rule[]): PolicyHolder => ({ current:
 
 type Perform = (
   need: PolicyNeed,
-  about: NeedAbout,
-  visitor: { readonly signal: AbortSignal; readonly memory?: VisitMemory },
+  subject: EffectSubject,
+  visitor: { readonly signal: AbortSignal; readonly authCache?: ConnectionAuthCache },
 ) => PolicyEvent | Promise<PolicyEvent>;
 
 export interface TestGateOptions {
@@ -35,8 +35,8 @@ export interface TestGateOptions {
 export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {}): PolicyGate => {
   const limiters = new Map<string, RequestLimiter>();
   const budget = new LimiterBudget();
-  const take = (need: Extract<PolicyNeed, { kind: 'take-token' }>, about: NeedAbout): PolicyEvent => {
-    const table = `${need.rule.list} ${need.rule.index} ${about.routeKey}`;
+  const take = (need: Extract<PolicyNeed, { kind: 'take-token' }>, subject: EffectSubject): PolicyEvent => {
+    const table = `${need.rule.list} ${need.rule.index} ${subject.routeKey}`;
     const limiter = limiters.get(table) ?? new RequestLimiter(budget, 'account 1');
     limiters.set(table, limiter);
     return { kind: 'token-taken', retryAfterSecs: limiter.take(need.key, need, Date.now()) };
@@ -44,8 +44,8 @@ export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {
   return new PolicyGate({
     operator: operator === undefined ? null : compilePolicy({ login: null, rules: operator }, NODE_DIGESTS, 'operator'),
     driver: {
-      perform: (need, about, visitor) =>
-        need.kind === 'take-token' ? take(need, about) : perform(need, about, visitor),
+      perform: (need, subject, visitor) =>
+        need.kind === 'take-token' ? take(need, subject) : perform(need, subject, visitor),
     },
     now: () => Date.now(),
   });
@@ -70,7 +70,7 @@ export const basic = (user: string, password: string): string =>
 export class SlowPasswords {
   readonly asked: { readonly password: string; readonly signal: AbortSignal; answer(isRight: boolean): void }[] = [];
 
-  readonly perform: Perform = (need, _about, { signal }) => {
+  readonly perform: Perform = (need, _subject, { signal }) => {
     if (need.kind !== 'check-password') throw new Error(`nobody meets ${need.kind} here`);
     return new Promise((resolve) => {
       const answer = (isRight: boolean): void => resolve({ kind: 'password-checked', isRight });

@@ -252,8 +252,11 @@ describe('one tenant floods its limits', () => {
 describe('the key of a request', () => {
   const sha256Hex = (text: string): string => `sha256 of ${text.length}`;
   const field = (name: string, value: string) => new PartField(name, value, 'ordinary');
-  const keyOf = (by: string, about: { address?: string; headers?: PartField[]; user?: string | null } = {}): string => {
-    const { address = '192.0.2.1', headers = [], user = null } = about;
+  const keyOf = (
+    by: string,
+    subject: { address?: string; headers?: PartField[]; user?: string | null } = {},
+  ): string => {
+    const { address = '192.0.2.1', headers = [], user = null } = subject;
     return limiterKeyOf(by, { address, headers }, user, { sha256Hex });
   };
 

@@ -75,7 +75,7 @@ it('logins at the providers of the operator come back to the edge itself, at one
     trustedProxies: [],
     redirectPort: () => null,
     takesClients: true,
-    bounce: (path) => {
+    callbackRelay: (path) => {
       bounced.push(path);
       return { own: { status: 302, headers: [['location', 'https://shop.edge.test/.tunnel/callback']], body: '' } };
     },

@@ -65,7 +65,7 @@ export interface HttpRouterOptions extends HostSources {
   /** Where people reach the platform's pages: browsers that open the domain itself are led there. Absent or null: nowhere is known. */
   readonly platformUrl?: (() => string | null) | undefined;
   /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
-  readonly bounce?: ((path: string) => OwnAnswer) | undefined;
+  readonly callbackRelay?: ((path: string) => OwnAnswer) | undefined;
 }
 
 /** A connection asks for one host after the other, and nearly always for the same: which endpoint that means is found once. */
@@ -183,8 +183,8 @@ export class HttpRouter {
   }
 
   #bounced({ path }: RequestHead): OwnAnswer | null {
-    const { bounce } = this.#given;
-    return bounce === undefined || path.split('?', 1)[0] !== CALLBACK_PATH ? null : bounce(path);
+    const { callbackRelay } = this.#given;
+    return callbackRelay === undefined || path.split('?', 1)[0] !== CALLBACK_PATH ? null : callbackRelay(path);
   }
 
   /** What a proxy says counts when it is one of `trusted_proxies`, and nobody else's word does. */

@@ -4,8 +4,8 @@ import * as http from 'node:http';
 import { connect } from 'node:net';
 import type { Rule } from '@tunnel/policy';
 import { afterEach, describe, expect, it } from 'vitest';
+import { ConnectionAuthCache } from '../../policy/connection-auth-cache.ts';
 import { basic, basicAuth } from '../../policy/policy.fixture.ts';
-import { VisitMemory } from '../../policy/visit-memory.ts';
 import { talk } from './http.fixture.ts';
 import { ask, visitHttp2 } from './https.fixture.ts';
 import { type PolicyStand, startPolicyStand, VERSIONS, type Version } from './policy-stand.fixture.ts';
@@ -145,10 +145,10 @@ it('no rule about Host is passed by a target that names another', async () => {
 });
 
 it('what a visitor is known by belongs to its connection: the next requests have it, of either version, and nobody else', async () => {
-  const memories: unknown[] = [];
+  const caches: unknown[] = [];
   const stand = await startPolicyStand([basicAuth], {
-    perform: (_need, _about, { memory }) => {
-      memories.push(memory);
+    perform: (_need, _subject, { authCache }) => {
+      caches.push(authCache);
       return { kind: 'password-checked', isRight: true };
     },
   });
@@ -165,8 +165,8 @@ it('what a visitor is known by belongs to its connection: the next requests have
     `GET / HTTP/1.1\r\nHost: web.localhost\r\nAuthorization: ${basic('me', 'right')}\r\nConnection: ${connection}\r\n\r\n`;
   const kept = await talk(stand.http.port, ['keep-alive', 'close'].map(authorized).join(''));
   expect(kept.match(/HTTP\/1\.1 200/g)).toHaveLength(2);
-  expect(memories).toHaveLength(6);
-  expect(memories.every((memory) => memory instanceof VisitMemory)).toBe(true);
-  expect([memories[1], memories[3], memories[5]]).toEqual([memories[0], memories[2], memories[4]]);
-  expect(new Set(memories).size).toBe(3);
+  expect(caches).toHaveLength(6);
+  expect(caches.every((authCache) => authCache instanceof ConnectionAuthCache)).toBe(true);
+  expect([caches[1], caches[3], caches[5]]).toEqual([caches[0], caches[2], caches[4]]);
+  expect(new Set(caches).size).toBe(3);
 });

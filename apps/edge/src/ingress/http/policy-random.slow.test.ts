@@ -76,8 +76,8 @@ class Maker {
     return { path: `/${kind}/${this.#count}`, status, body, headers, isChunked, isLast };
   }
 
-  #statusOf(about: { kind: string; isGood: boolean; isKnown: boolean; size: number }): number {
-    const { kind, isGood, isKnown, size } = about;
+  #statusOf(subject: { kind: string; isGood: boolean; isKnown: boolean; size: number }): number {
+    const { kind, isGood, isKnown, size } = subject;
     if (kind === 'deny') return 403;
     if ((kind === 'slow' || kind === 'both') && !isKnown) return 401;
     if (kind === 'hook' || kind === 'both') {

@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { type OwnResponse, type RequestHead } from '@tunnel/http1';
 import { withoutEdgeCookies } from '@tunnel/policy';
-import { VisitMemory } from '../../policy/visit-memory.ts';
+import { ConnectionAuthCache } from '../../policy/connection-auth-cache.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
 import {
   isOwnAnswer,
@@ -33,7 +33,7 @@ export const POLICY_DECISION_TIMEOUT_MS = 60_000;
 /** Gives a request its lease: an HTTP/1.1 connection has one, an HTTP/2 connection one for each route. */
 export interface LeaseHolder {
   /** Of the connection, whichever of its requests asks. */
-  readonly memory: VisitMemory;
+  readonly authCache: ConnectionAuthCache;
   leaseFor(routeKey: string): Lease;
   /** The lease may have found a member, or lost it. */
   onLeased(routeKey: string, lease: Lease): void;
@@ -41,7 +41,7 @@ export interface LeaseHolder {
 
 /** Of a connection whose requests follow each other. */
 export class OneLease implements LeaseHolder {
-  readonly memory = new VisitMemory();
+  readonly authCache = new ConnectionAuthCache();
   readonly #lease: Lease;
 
   constructor(lease: Lease) {
@@ -140,8 +140,8 @@ export class ProxiedRequest {
   // ---- what its rules need, and have noted ----
 
   /** Of the visitor's connection. */
-  get memory(): VisitMemory {
-    return this.#holder.memory;
+  get authCache(): ConnectionAuthCache {
+    return this.#holder.authCache;
   }
 
   get heldBodies(): VisitorOwner['heldBodies'] {

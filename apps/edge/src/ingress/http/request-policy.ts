@@ -16,11 +16,11 @@ import {
   renderPolicyAnswer,
 } from '@tunnel/policy';
 import { randomId } from '@tunnel/runtime';
+import type { ConnectionAuthCache } from '../../policy/connection-auth-cache.ts';
 import type { HeldBody } from '../../policy/held-bodies.ts';
-import type { NeedAbout } from '../../policy/policy-driver.ts';
+import type { EffectSubject } from '../../policy/policy-driver.ts';
 import type { DecidedRequest, PolicyGate, PolicyInForce, PolicyOutcome } from '../../policy/policy-gate.ts';
-import { VisitAbout } from '../../policy/visit-about.ts';
-import type { VisitMemory } from '../../policy/visit-memory.ts';
+import { PolicySubject } from '../../policy/policy-subject.ts';
 import type { RouteDecision, RoutedRequest } from '../../routing/http-router.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import { errorCodeOf } from './edge-answers.ts';
@@ -43,7 +43,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   readonly #holder: BodyHolder;
   readonly #owner: ProxiedRequest;
   #requestId: string | null = null;
-  #about: VisitAbout | null = null;
+  #subject: PolicySubject | null = null;
   #abort: AbortController | null = null;
   #held: HeldBody | null = null;
   /** null: it may not pass, or that is not known yet. */
@@ -129,13 +129,13 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     }
   }
 
-  get about(): NeedAbout {
-    this.#about ??= new VisitAbout(this.#routed.route, this.#inForce.ofRoute, this);
-    return this.#about;
+  get subject(): EffectSubject {
+    this.#subject ??= new PolicySubject(this.#routed.route, this.#inForce.ofRoute, this);
+    return this.#subject;
   }
 
-  get memory(): VisitMemory {
-    return this.#owner.memory;
+  get authCache(): ConnectionAuthCache {
+    return this.#owner.authCache;
   }
 
   get signal(): AbortSignal {
@@ -148,7 +148,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
     // There is nothing to wait for.
     if (this.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
-    const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now(), this.about.tenant);
+    const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now(), this.subject.tenant);
     this.#held = held;
     this.#holder.hold(held);
     return held.done;

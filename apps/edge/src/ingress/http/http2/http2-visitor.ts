@@ -5,7 +5,7 @@ import { guard, takenBytes, unsentBytes } from '@tunnel/mux';
 import { type ConnectionState } from '@tunnel/rules/admission';
 import { type ListNode } from '@tunnel/rules/collections';
 import { EDGE_LIMITS } from '../../../limits.ts';
-import { VisitMemory } from '../../../policy/visit-memory.ts';
+import { ConnectionAuthCache } from '../../../policy/connection-auth-cache.ts';
 import { Lease } from '../../../routing/balancer.ts';
 import type { VisitorInfo } from '../../../routing/http-router.ts';
 import type { RawFields } from '../../../upstream/h2c/http2-fields.ts';
@@ -50,7 +50,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   readonly info: VisitorInfo;
   readonly owner: VisitorOwner;
   amongServed: ListNode<Visitor> | null = null;
-  readonly memory = new VisitMemory();
+  readonly authCache = new ConnectionAuthCache();
   readonly outbound = new Http2Outbound(this, () => this.#onOverrun());
   readonly #socket: TLSSocket;
   readonly #session: ServerHttp2Session;

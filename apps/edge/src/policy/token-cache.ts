@@ -9,7 +9,7 @@ interface Known<V> {
   readonly value: V;
 }
 
-export class KnownTexts<V> {
+export class TokenCache<V> {
   readonly #known: BoundedCache<Known<V>>;
 
   constructor(bounds: CacheBounds) {

@@ -1,50 +1,51 @@
 import { Secret } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { Bounce } from './bounce.ts';
+import { OidcCallbackRelay } from './oidc-callback-relay.ts';
 import { SealedTexts } from './sealed-texts.ts';
 
 const clock = new FakeClock();
-const bounceOf = (secret = 's'.repeat(43)): Bounce => new Bounce(new SealedTexts([new Secret(secret)]), clock);
+const relayOf = (secret = 's'.repeat(43)): OidcCallbackRelay =>
+  new OidcCallbackRelay(new SealedTexts([new Secret(secret)]), clock);
 const TARGET = { origin: 'https://shop.example.com:8443', until: clock.now() + 600_000 };
 const refused = { fault: { code: 'POLICY_LOGIN_STATE' } };
 
-const locationOf = (answer: ReturnType<Bounce['answer']>): string | undefined =>
+const locationOf = (answer: ReturnType<OidcCallbackRelay['answer']>): string | undefined =>
   'own' in answer ? answer.own.headers.find(([name]) => name === 'location')?.[1] : undefined;
 
 it('sends on to the tunnel that is sealed into the state, with all that the provider said', () => {
-  const bounce = bounceOf();
-  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
+  const callbackRelay = relayOf();
+  const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
   const query = new URLSearchParams({ code: 'c o&d=e', state, iss: 'https://login.example' });
-  const answer = bounce.answer(`/.tunnel/callback?${query.toString()}`);
+  const answer = callbackRelay.answer(`/.tunnel/callback?${query.toString()}`);
   const location = new URL(locationOf(answer) ?? '');
   expect(location.origin + location.pathname).toBe('https://shop.example.com:8443/.tunnel/callback');
   const { code = '', ...rest } = Object.fromEntries(location.searchParams);
   expect(rest).toEqual({ state: '0a1b2c3d.secret', iss: 'https://login.example' });
-  expect(bounce.codeOf('0a1b2c3d.secret', code)).toBe('c o&d=e');
+  expect(callbackRelay.codeOf('0a1b2c3d.secret', code)).toBe('c o&d=e');
   expect(answer).toMatchObject({
     own: { status: 302, headers: expect.arrayContaining([['cache-control', 'no-store']]) },
   });
 });
 
 it('a code goes on sealed for its login: nobody on the way reads it, and no other login takes it', () => {
-  const bounce = bounceOf();
-  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
-  const answer = bounce.answer(`/.tunnel/callback?code=the-code&state=${state}`);
+  const callbackRelay = relayOf();
+  const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
+  const answer = callbackRelay.answer(`/.tunnel/callback?code=the-code&state=${state}`);
   const code = new URL(locationOf(answer) ?? '').searchParams.get('code') ?? '';
   expect(Buffer.from(code, 'base64url').toString('latin1')).not.toContain('the-code');
-  expect(bounce.codeOf('0a1b2c3d.secret', code)).toBe('the-code');
-  expect(bounce.codeOf('ffffffff.secret', code)).toBeNull();
-  expect(bounceOf('t'.repeat(43)).codeOf('0a1b2c3d.secret', code)).toBeNull();
+  expect(callbackRelay.codeOf('0a1b2c3d.secret', code)).toBe('the-code');
+  expect(callbackRelay.codeOf('ffffffff.secret', code)).toBeNull();
+  expect(relayOf('t'.repeat(43)).codeOf('0a1b2c3d.secret', code)).toBeNull();
   for (const other of ['the-code', '', state.slice(state.lastIndexOf('.') + 1)]) {
-    expect(bounce.codeOf('0a1b2c3d.secret', other)).toBeNull();
+    expect(callbackRelay.codeOf('0a1b2c3d.secret', other)).toBeNull();
   }
 });
 
 it('sends nobody to where a stranger wants: no state, a made-up one, another edge’s, one for another login, two of them', () => {
-  const bounce = bounceOf();
-  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
-  const foreign = bounceOf('t'.repeat(43)).stateFor('0a1b2c3d.secret', { ...TARGET, origin: 'https://evil.example' });
+  const callbackRelay = relayOf();
+  const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
+  const foreign = relayOf('t'.repeat(43)).stateFor('0a1b2c3d.secret', { ...TARGET, origin: 'https://evil.example' });
   const moved = `ffffffff.secret.${state.slice(state.lastIndexOf('.') + 1)}`;
   for (const path of [
     ...['/.tunnel/callback', '/.tunnel/callback?', '/.tunnel/callback?code=1', '/.tunnel/callback?state='],
@@ -52,21 +53,21 @@ it('sends nobody to where a stranger wants: no state, a made-up one, another edg
     `/.tunnel/callback?state=${state}&state=${state}`,
     `/.tunnel/callback?state=${state}&code=%ff`,
   ]) {
-    expect([path, bounce.answer(path)]).toMatchObject([path, refused]);
+    expect([path, callbackRelay.answer(path)]).toMatchObject([path, refused]);
   }
 });
 
 it('a line break in what the provider says does not end the line', () => {
-  const bounce = bounceOf();
-  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
-  const answer = bounce.answer(`/.tunnel/callback?state=${state}&error=%0d%0aSet-Cookie:x=y`);
+  const callbackRelay = relayOf();
+  const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
+  const answer = callbackRelay.answer(`/.tunnel/callback?state=${state}&error=%0d%0aSet-Cookie:x=y`);
   expect(locationOf(answer)).not.toMatch(/[\r\n]/);
   expect(locationOf(answer)).toContain('error=%0D%0ASet-Cookie');
 });
 
 it('a state is good for as long as its login', async () => {
-  const bounce = bounceOf();
-  const state = bounce.stateFor('0a1b2c3d.secret', TARGET);
+  const callbackRelay = relayOf();
+  const state = callbackRelay.stateFor('0a1b2c3d.secret', TARGET);
   await clock.advance(600_000);
-  expect(bounce.answer(`/.tunnel/callback?state=${state}`)).toMatchObject(refused);
+  expect(callbackRelay.answer(`/.tunnel/callback?state=${state}`)).toMatchObject(refused);
 });

@@ -3,9 +3,9 @@
 import type { PolicyEvent, PolicyNeed } from '@tunnel/policy';
 
 /** how long a connection remembers who its visitor was found to be, before that is looked up again */
-export const VISIT_MEMORY_MS = 10_000;
+export const CONNECTION_AUTH_MS = 10_000;
 /** a longer password, token or login cookie is looked up each time */
-export const VISIT_MEMORY_MAX_CHARS = 4_096;
+export const CONNECTION_AUTH_MAX_CHARS = 4_096;
 
 /** What is served, and under which name. */
 interface Asked {
@@ -13,7 +13,7 @@ interface Asked {
   readonly host: string;
 }
 
-export class VisitMemory {
+export class ConnectionAuthCache {
   #event: PolicyEvent | null = null;
   #untilMs = 0;
   #served: object | null = null;
@@ -45,8 +45,8 @@ export class VisitMemory {
   /** Only what lets somebody in. */
   keep(need: PolicyNeed, { served, host }: Asked, event: PolicyEvent, nowMs: number): void {
     const said = wordsOf(need);
-    const untilMs = Math.min(nowMs + VISIT_MEMORY_MS, endOf(event));
-    if (said === null || said.text.length > VISIT_MEMORY_MAX_CHARS || untilMs <= nowMs) return;
+    const untilMs = Math.min(nowMs + CONNECTION_AUTH_MS, endOf(event));
+    if (said === null || said.text.length > CONNECTION_AUTH_MAX_CHARS || untilMs <= nowMs) return;
     this.#untilMs = untilMs;
     this.#event = event;
     this.#served = served;

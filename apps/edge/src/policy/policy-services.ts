@@ -9,7 +9,7 @@ import { loadLoginSecrets, readLoginSecretFile } from './login-secrets.ts';
 import { operatorWarnings, readOperatorPolicy } from './operator-policy.ts';
 import { PolicyDriver } from './policy-driver.ts';
 
-export interface PolicyPartsDeps {
+export interface PolicyServicesOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Where a login secret is kept that nobody has given; absent: for this run alone. */
@@ -18,17 +18,17 @@ export interface PolicyPartsDeps {
   readonly edgeUrl: () => string;
 }
 
-export interface PolicyParts {
+export interface PolicyServices {
   readonly driver: PolicyDriver;
   /** Before the list of each tunnel; null: there is none. */
   readonly operatorPolicy: Policy | null;
 }
 
 /** Throws a ConfigProblem for a file that cannot be used. */
-export const createPolicyParts = (
+export const createPolicyServices = (
   config: ServerConfig,
-  { clock, logger, dataDir, edgeUrl }: PolicyPartsDeps,
-): PolicyParts => {
+  { clock, logger, dataDir, edgeUrl }: PolicyServicesOptions,
+): PolicyServices => {
   const operatorPolicy = readOperatorPolicy(config.policy.file);
   const driver = new PolicyDriver({
     clock,

@@ -24,7 +24,7 @@ interface StateTarget {
   readonly until: number;
 }
 
-export class Bounce {
+export class OidcCallbackRelay {
   readonly #seals: SealedTexts;
   readonly #clock: Pick<Clock, 'now'>;
 

@@ -5,12 +5,12 @@ import { ownerKey, tenantKey } from '@tunnel/rules/tunnels';
 import { isGroup, type Route, routeKeyOf } from '../routing/registry.ts';
 import type { RoutePolicy } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
-import type { NeedAbout } from './policy-driver.ts';
+import type { EffectSubject } from './policy-driver.ts';
 
 /** Of a request, or of a connection that nothing is known of but its address. */
 export type Visit = Pick<PolicyRequest, 'host' | 'authority' | 'scheme' | 'address'>;
 
-export class VisitAbout implements NeedAbout {
+export class PolicySubject implements EffectSubject {
   readonly #route: Route;
   readonly #ofRoute: RoutePolicy | null;
   readonly #visit: Visit;

@@ -5,7 +5,7 @@ import type { Route } from '../routing/registry.ts';
 import { NO_POLICY } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { TunnelGroup } from '../routing/tunnel-group.rules.ts';
-import { VisitAbout } from './visit-about.ts';
+import { PolicySubject } from './policy-subject.ts';
 
 const EVIL: Owner = { kind: 'account', accountId: 'evil' };
 const OPERATOR: Owner = { kind: 'operator' };
@@ -22,7 +22,7 @@ const groupOf = (groupId: string, ...members: Tunnel[]): Route => {
   return group;
 };
 
-const tenantOf = (route: Route): string => new VisitAbout(route, null, VISIT).tenant;
+const tenantOf = (route: Route): string => new PolicySubject(route, null, VISIT).tenant;
 
 it('an account has one share, however many tunnels and groups it has', () => {
   const routes = [

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import { KnownTexts } from './known-texts.ts';
+import { TokenCache } from './token-cache.ts';
 
 const BOUNDS = { entriesMax: 2, charsMax: 10_000 };
 const END = 'e'.repeat(100);
 
 it('a text is known where all of it is the same, to its owner, until its time', () => {
-  const known = new KnownTexts<number>(BOUNDS);
+  const known = new TokenCache<number>(BOUNDS);
   known.set('account 1', '1', `good.${END}`, 7, 1000, 0);
   expect(known.get('1', `good.${END}`, 999)).toBe(7);
   for (const text of [`evil.${END}`, `a good.${END}`, END, END.slice(60), '', `good.${END} `]) {
@@ -16,14 +16,14 @@ it('a text is known where all of it is the same, to its owner, until its time', 
 });
 
 it('who sends the end of a known text takes nothing from whoever sends all of it', () => {
-  const known = new KnownTexts<number>(BOUNDS);
+  const known = new TokenCache<number>(BOUNDS);
   known.set('account 1', '1', `good.${END}`, 7, 1000, 0);
   for (let at = 0; at < 10; at += 1) known.get('1', `evil${at}.${END}`, 0);
   expect(known.get('1', `good.${END}`, 0)).toBe(7);
 });
 
 it('short texts are known, too, and what all of them hold is bounded', () => {
-  const known = new KnownTexts<number>(BOUNDS);
+  const known = new TokenCache<number>(BOUNDS);
   for (const [at, text] of ['', 'a', 'b'].entries()) known.set('account 1', '1', text, at, 1000, 0);
   expect(['', 'a', 'b'].map((text) => known.get('1', text, 0))).toEqual([undefined, 1, 2]);
   known.set('account 1', '1', 'c', 3, 1000, 20_000);
