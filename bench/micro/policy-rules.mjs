@@ -75,8 +75,8 @@ const TOKEN = compiled([
 const limiter = new RequestLimiter(new LimiterBudget(), 'account 1');
 const decided = (lists, asked) => {
   let step = begin(lists, asked, NOW);
-  while (step.kind === 'need') {
-    step = resume(step.state, { kind: 'token-taken', retryAfterSecs: limiter.take(step.need.key, RATES, NOW) }, NOW);
+  while (step.kind === 'effect') {
+    step = resume(step.state, { kind: 'token-taken', retryAfterSecs: limiter.take(step.effect.key, RATES, NOW) }, NOW);
   }
   return step;
 };

@@ -1,4 +1,4 @@
-// What the rules and whoever drives them say to each other: a request comes in, steps come out, needs are met by events. No sockets, no clocks.
+// What the rules and whoever drives them say to each other: a request comes in, steps come out, effects are answered by events. No sockets, no clocks.
 import type { Fault } from '@tunnel/errors';
 import type { HeaderField, OwnResponse } from '@tunnel/http1';
 import type { ActionName, BasicAuth, JwtAuth, LoginProvider } from './policy.ts';
@@ -51,7 +51,7 @@ export interface LoggedIn {
 
 // ---- what must be found out first ----
 
-export type PolicyNeed =
+export type PolicyEffect =
   | {
       readonly kind: 'check-password';
       readonly auth: BasicAuth;
@@ -84,7 +84,7 @@ export type PolicyNeed =
       readonly burst: number;
     };
 
-/** What came of a need, in its order above. `failed`: the fault is the answer (busy, provider away, too many wrong ones). */
+/** What came of an effect, in its order above. `failed`: the fault is the answer (busy, provider away, too many wrong ones). */
 export type PolicyEvent =
   | { readonly kind: 'password-checked'; readonly isRight: boolean }
   /** null: not a good token of this issuer for this audience. */
@@ -169,18 +169,18 @@ export interface Answer {
   readonly identity: Identity | null;
 }
 
-export interface NeedStep {
-  readonly kind: 'need';
-  readonly need: PolicyNeed;
+export interface EffectStep {
+  readonly kind: 'effect';
+  readonly effect: PolicyEffect;
   /** Opaque: for `resume`. */
   readonly state: PolicyState;
 }
 
-export type PolicyStep = Pass | Answer | NeedStep;
+export type PolicyStep = Pass | Answer | EffectStep;
 
 /** A run of the rules that waits; only the evaluator looks inside. */
 export interface PolicyState {
-  readonly waiting: PolicyNeed['kind'];
+  readonly waiting: PolicyEffect['kind'];
 }
 
 /** Mathematics that a policy is handed, because this package imports nothing of Node. All of it synchronous. */

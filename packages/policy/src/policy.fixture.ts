@@ -8,8 +8,8 @@ import type {
   LoggedIn,
   Pass,
   PolicyDigests,
+  PolicyEffect,
   PolicyEvent,
-  PolicyNeed,
   PolicyRequest,
 } from './policy-step.ts';
 import { begin, resume } from './run/evaluate.ts';
@@ -81,14 +81,14 @@ export const sessionOf = (session: Partial<LoggedIn> = {}): LoggedIn => ({
   ...session,
 });
 
-export type Meet = (need: PolicyNeed) => PolicyEvent;
+export type Meet = (effect: PolicyEffect) => PolicyEvent;
 
 export interface Driven {
   readonly outcome: Pass | Answer;
-  readonly needs: readonly PolicyNeed[];
+  readonly effects: readonly PolicyEffect[];
 }
 
-/** To the end: each need is met at once. */
+/** To the end: each effect is met at once. */
 export const drive = (
   policy: Policy | { readonly operator: Policy | null; readonly tunnel: Policy | null },
   request: PolicyRequest,
@@ -117,17 +117,17 @@ export const driveCompiled = (
   meet: Meet = unexpected,
   onRule?: OnRule,
 ): Driven => {
-  const needs: PolicyNeed[] = [];
+  const effects: PolicyEffect[] = [];
   let step = begin(lists, request, NOW, onRule);
-  while (step.kind === 'need') {
-    needs.push(step.need);
-    step = resume(step.state, meet(step.need), NOW);
+  while (step.kind === 'effect') {
+    effects.push(step.effect);
+    step = resume(step.state, meet(step.effect), NOW);
   }
-  return { outcome: step, needs };
+  return { outcome: step, effects };
 };
 
-const unexpected: Meet = (need) => {
-  throw new Error(`nobody meets ${need.kind}`);
+const unexpected: Meet = (effect) => {
+  throw new Error(`nobody meets ${effect.kind}`);
 };
 
 /** `pass`, or the status of the answer and its code: enough for most tests. */

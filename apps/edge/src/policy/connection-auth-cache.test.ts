@@ -1,4 +1,4 @@
-import type { PolicyEvent, PolicyNeed } from '@tunnel/policy';
+import type { PolicyEffect, PolicyEvent } from '@tunnel/policy';
 import { expect, it } from 'vitest';
 import { CONNECTION_AUTH_MAX_CHARS, CONNECTION_AUTH_MS, ConnectionAuthCache } from './connection-auth-cache.ts';
 
@@ -7,15 +7,15 @@ const JWT = { issuer: 'https://id.example.com', audience: ['shop'] };
 const LOGIN = { provider: 'x', session_secs: 60, trusted_origins: [] };
 const SUBJECT = { served: {}, host: 'shop.example.com' };
 
-const password = (text: string, user = 'ann', auth = BASIC): PolicyNeed => ({
+const password = (text: string, user = 'ann', auth = BASIC): PolicyEffect => ({
   kind: 'check-password',
   auth,
   user,
   password: text,
   hash: '$scrypt$',
 });
-const jwt = (token: string): PolicyNeed => ({ kind: 'verify-jwt', auth: JWT, token });
-const cookie = (...sealed: string[]): PolicyNeed => ({ kind: 'open-cookie', login: LOGIN, sealed });
+const jwt = (token: string): PolicyEffect => ({ kind: 'verify-jwt', auth: JWT, token });
+const cookie = (...sealed: string[]): PolicyEffect => ({ kind: 'open-cookie', login: LOGIN, sealed });
 
 const RIGHT: PolicyEvent = { kind: 'password-checked', isRight: true };
 const claims = (exp: number): PolicyEvent => ({ kind: 'jwt-verified', claims: { sub: '1', exp } });
@@ -24,9 +24,9 @@ const SESSION: PolicyEvent = {
   session: { sub: '1', email: null, emailVerified: false, claims: {}, expiresAt: 1 },
 };
 
-const kept = (need: PolicyNeed, event: PolicyEvent, nowMs = 0): ConnectionAuthCache => {
+const kept = (effect: PolicyEffect, event: PolicyEvent, nowMs = 0): ConnectionAuthCache => {
   const authCache = new ConnectionAuthCache();
-  authCache.keep(need, SUBJECT, event, nowMs);
+  authCache.keep(effect, SUBJECT, event, nowMs);
   return authCache;
 };
 
@@ -38,7 +38,7 @@ it('the same words under the same policy are known again', () => {
 
 it('nothing else is', () => {
   const authCache = kept(password('open'), RIGHT);
-  for (const need of [
+  for (const effect of [
     password('Open'),
     password(''),
     password('open', 'bob'),
@@ -46,7 +46,7 @@ it('nothing else is', () => {
     jwt('open'),
     cookie('open'),
   ])
-    expect(authCache.find(need, SUBJECT, 1)).toBeNull();
+    expect(authCache.find(effect, SUBJECT, 1)).toBeNull();
   expect(authCache.find(password('open'), { ...SUBJECT, served: {} }, 1)).toBeNull();
   expect(authCache.find(password('open'), { ...SUBJECT, host: 'other.example.com' }, 1)).toBeNull();
   expect(kept(cookie('a'), SESSION).find(cookie('a', 'b'), SUBJECT, 1)).toBeNull();

@@ -1,6 +1,6 @@
 // What was found out for the request before on the same connection: most bring the same words again, and to look them up among everybody's costs as
 // much as ten rules. It is known for the same policy and the same words alone, for some seconds, and goes with the connection.
-import type { PolicyEvent, PolicyNeed } from '@tunnel/policy';
+import type { PolicyEffect, PolicyEvent } from '@tunnel/policy';
 
 /** how long a connection remembers who its visitor was found to be, before that is looked up again */
 export const CONNECTION_AUTH_MS = 10_000;
@@ -24,27 +24,27 @@ export class ConnectionAuthCache {
   #text = '';
 
   /** null: it is something else, or too long ago. */
-  find(need: PolicyNeed, { served, host }: Asked, nowMs: number): PolicyEvent | null {
+  find(effect: PolicyEffect, { served, host }: Asked, nowMs: number): PolicyEvent | null {
     if (this.#event === null || nowMs >= this.#untilMs || served !== this.#served || host !== this.#host) return null;
-    return this.#isSame(need) ? this.#event : null;
+    return this.#isSame(effect) ? this.#event : null;
   }
 
-  #isSame(need: PolicyNeed): boolean {
-    switch (need.kind) {
+  #isSame(effect: PolicyEffect): boolean {
+    switch (effect.kind) {
       case 'check-password':
-        return need.auth === this.#by && need.user === this.#user && need.password === this.#text;
+        return effect.auth === this.#by && effect.user === this.#user && effect.password === this.#text;
       case 'verify-jwt':
-        return need.auth === this.#by && need.token === this.#text;
+        return effect.auth === this.#by && effect.token === this.#text;
       case 'open-cookie':
-        return need.login === this.#by && need.sealed.length === 1 && need.sealed[0] === this.#text;
+        return effect.login === this.#by && effect.sealed.length === 1 && effect.sealed[0] === this.#text;
       default:
         return false;
     }
   }
 
   /** Only what lets somebody in. */
-  keep(need: PolicyNeed, { served, host }: Asked, event: PolicyEvent, nowMs: number): void {
-    const said = wordsOf(need);
+  keep(effect: PolicyEffect, { served, host }: Asked, event: PolicyEvent, nowMs: number): void {
+    const said = wordsOf(effect);
     const untilMs = Math.min(nowMs + CONNECTION_AUTH_MS, endOf(event));
     if (said === null || said.text.length > CONNECTION_AUTH_MAX_CHARS || untilMs <= nowMs) return;
     this.#untilMs = untilMs;
@@ -62,14 +62,16 @@ export class ConnectionAuthCache {
 const copied = (text: string): string => Buffer.from(text).toString();
 
 /** null: nothing that is brought again and again. */
-const wordsOf = (need: PolicyNeed): { readonly by: object; readonly user: string; readonly text: string } | null => {
-  switch (need.kind) {
+const wordsOf = (
+  effect: PolicyEffect,
+): { readonly by: object; readonly user: string; readonly text: string } | null => {
+  switch (effect.kind) {
     case 'check-password':
-      return { by: need.auth, user: need.user, text: need.password };
+      return { by: effect.auth, user: effect.user, text: effect.password };
     case 'verify-jwt':
-      return { by: need.auth, user: '', text: need.token };
+      return { by: effect.auth, user: '', text: effect.token };
     case 'open-cookie':
-      return need.sealed.length === 1 ? { by: need.login, user: '', text: need.sealed[0] ?? '' } : null;
+      return effect.sealed.length === 1 ? { by: effect.login, user: '', text: effect.sealed[0] ?? '' } : null;
     default:
       return null;
   }

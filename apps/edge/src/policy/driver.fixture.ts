@@ -83,8 +83,8 @@ export class Browser {
   }
 
   async begin(returnPath = '/deep?x=1'): Promise<PolicyEvent> {
-    const need = { kind: 'begin-login', login: this.#login, returnPath } as const;
-    return this.#keep(await this.#driver.perform(need, this.subject, forever));
+    const effect = { kind: 'begin-login', login: this.#login, returnPath } as const;
+    return this.#keep(await this.#driver.perform(effect, this.subject, forever));
   }
 
   /** Where it is sent by `begin`. */
@@ -95,14 +95,14 @@ export class Browser {
   }
 
   async finish(query: string, pending: ReadonlyMap<string, string> = this.pending): Promise<PolicyEvent> {
-    const need = { kind: 'finish-login', login: this.#login, query, pending: new Map(pending) } as const;
-    return this.#keep(await this.#driver.perform(need, this.subject, forever));
+    const effect = { kind: 'finish-login', login: this.#login, query, pending: new Map(pending) } as const;
+    return this.#keep(await this.#driver.perform(effect, this.subject, forever));
   }
 
   /** Who it is by its cookies, or by those of another. */
   async session(sealed: readonly string[] = this.logins, subject: Partial<EffectSubject> = {}): Promise<unknown> {
-    const need = { kind: 'open-cookie', login: this.#login, sealed } as const;
-    const event = await this.#driver.perform(need, { ...this.subject, ...subject }, forever);
+    const effect = { kind: 'open-cookie', login: this.#login, sealed } as const;
+    const event = await this.#driver.perform(effect, { ...this.subject, ...subject }, forever);
     return event.kind === 'cookie-opened' ? event.session : event;
   }
 

@@ -1,13 +1,13 @@
 // The tables of rate limits: one for each rule of a route's policy, gone with it. All of them share the edge's bound on keys, of which each tenant has its part.
 
-import { type PolicyEvent, type PolicyNeed } from '@tunnel/policy';
+import { type PolicyEffect, type PolicyEvent } from '@tunnel/policy';
 import { type Clock, readOncePerTurn, type Timer } from '@tunnel/runtime';
 import { LimiterBudget, RequestLimiter } from './request-limiter.rules.ts';
 
 /** how often limiters are looked through for keys that are idle */
 export const LIMITER_SWEEP_MS = 30_000;
 
-export type TokenNeed = Extract<PolicyNeed, { kind: 'take-token' }>;
+export type TokenEffect = Extract<PolicyEffect, { kind: 'take-token' }>;
 
 const TAKEN: PolicyEvent = { kind: 'token-taken', retryAfterSecs: null };
 
@@ -46,13 +46,13 @@ export class LimiterTables {
     return this.#budget.size;
   }
 
-  take(need: TokenNeed, subject: TokenSubject): PolicyEvent {
-    const { rule, key } = need;
+  take(effect: TokenEffect, subject: TokenSubject): PolicyEvent {
+    const { rule, key } = effect;
     const tables =
       rule.list === 'operator'
         ? tablesOf(this.#ofOperator, `${subject.tenant} ${subject.routeKey}`)
         : tablesOf(this.#byPolicy, subject.served);
-    const wait = this.#limiterOf(tables, rule.index, subject).take(key, need, this.#now());
+    const wait = this.#limiterOf(tables, rule.index, subject).take(key, effect, this.#now());
     return wait === null ? TAKEN : { kind: 'token-taken', retryAfterSecs: wait };
   }
 

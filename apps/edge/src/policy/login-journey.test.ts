@@ -68,9 +68,9 @@ class Visitor {
   async send(method: string, path: string, lines: readonly string[] = PAGE): Promise<Pass | Answer> {
     const request = this.#requestOf(method, path, lines);
     let step = begin({ operator: null, tunnel: this.#compiled }, request, clock.now());
-    while (step.kind === 'need') {
-      if (step.need.kind === 'hold-body') throw new Error('no rule asks for a body');
-      const event = await driver.perform(step.need, this.#subject, new AbortController());
+    while (step.kind === 'effect') {
+      if (step.effect.kind === 'hold-body') throw new Error('no rule asks for a body');
+      const event = await driver.perform(step.effect, this.#subject, new AbortController());
       step = resume(step.state, event, clock.now());
     }
     for (const [name, value] of fieldsOf(step)) if (name === 'set-cookie') this.#keep(value);

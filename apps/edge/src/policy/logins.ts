@@ -13,8 +13,8 @@ import {
   namedClaims,
   type PendingLogin,
   type Policy,
+  type PolicyEffect,
   type PolicyEvent,
-  type PolicyNeed,
   pendingCookie,
   pendingLogin,
   queryValues,
@@ -36,9 +36,9 @@ const LOGIN_COOKIE_KNOWN_MS = 600_000;
 /** logins that have ended, kept so that none ends twice; the oldest is forgotten first */
 const LOGINS_USED_KEPT_MAX = 10_000;
 
-export type BeginNeed = Extract<PolicyNeed, { kind: 'begin-login' }>;
-export type FinishNeed = Extract<PolicyNeed, { kind: 'finish-login' }>;
-export type CookieNeed = Extract<PolicyNeed, { kind: 'open-cookie' }>;
+export type BeginEffect = Extract<PolicyEffect, { kind: 'begin-login' }>;
+export type FinishEffect = Extract<PolicyEffect, { kind: 'finish-login' }>;
+export type CookieEffect = Extract<PolicyEffect, { kind: 'open-cookie' }>;
 
 /** Of the request, and of the tunnel that it is for; each is asked for where it is needed, as some of it must be made first. */
 export interface LoginSubject {
@@ -93,7 +93,7 @@ export class Logins {
   }
 
   /** The first of them that opens and is not over. `policyId`: what is known under one policy is unknown under the next. */
-  openCookie({ login, sealed }: CookieNeed, subject: LoginSubject, policyId: number): PolicyEvent {
+  openCookie({ login, sealed }: CookieEffect, subject: LoginSubject, policyId: number): PolicyEvent {
     const now = this.#deps.clock.now();
     const scope = `${policyId} ${subject.host}`;
     for (const text of sealed) {
@@ -103,7 +103,7 @@ export class Logins {
     return NOBODY;
   }
 
-  async begin({ login, returnPath }: BeginNeed, subject: LoginSubject): Promise<PolicyEvent> {
+  async begin({ login, returnPath }: BeginEffect, subject: LoginSubject): Promise<PolicyEvent> {
     const { providers, callbackRelay, codeFlow, seals, edgeUrl, clock } = this.#deps;
     const provider = providers.find(login, subject.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
@@ -133,7 +133,7 @@ export class Logins {
     }
   }
 
-  async finish({ login, query, pending }: FinishNeed, subject: LoginSubject): Promise<PolicyEvent> {
+  async finish({ login, query, pending }: FinishEffect, subject: LoginSubject): Promise<PolicyEvent> {
     const { providers, callbackRelay, codeFlow, clock } = this.#deps;
     const provider = providers.find(login, subject.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };

@@ -3,14 +3,20 @@ import type { PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { POLICY_CACHE_ENTRIES_MAX } from './limits.ts';
-import { CHECKS, createKeyedDigest, PASSWORD_KNOWN_MS, PasswordChecks, type PasswordNeed } from './password-checks.ts';
+import {
+  CHECKS,
+  createKeyedDigest,
+  PASSWORD_KNOWN_MS,
+  PasswordChecks,
+  type PasswordEffect,
+} from './password-checks.ts';
 import { hashPassword, isPassword } from './password-hash.ts';
 
 const HASH = '$scrypt$ln=14,r=8,p=1$c2FsdA$aGFzaA';
 const RIGHT = { kind: 'password-checked', isRight: true };
 const WRONG = { kind: 'password-checked', isRight: false };
 
-const needOf = (password: string, user = 'ann', hash: string | null = HASH): PasswordNeed => ({
+const effectOf = (password: string, user = 'ann', hash: string | null = HASH): PasswordEffect => ({
   kind: 'check-password',
   auth: { realm: 'tunnel', users: { ann: HASH } },
   user,
@@ -44,7 +50,7 @@ class Stage {
     subject: Partial<typeof SUBJECT> = {},
     visitor = forever(),
   ): PolicyEvent | Promise<PolicyEvent> {
-    return this.checks.perform(needOf(password), { ...SUBJECT, ...subject }, visitor);
+    return this.checks.perform(effectOf(password), { ...SUBJECT, ...subject }, visitor);
   }
 }
 
@@ -90,7 +96,7 @@ it('what is known under one policy is unknown under the next', async () => {
 
 it('an unknown user is checked as a known one is, and is never right', async () => {
   const stage = new Stage('open');
-  expect(await stage.checks.perform(needOf('open', 'nobody', null), SUBJECT, forever())).toEqual(WRONG);
+  expect(await stage.checks.perform(effectOf('open', 'nobody', null), SUBJECT, forever())).toEqual(WRONG);
   expect(stage.begun).toEqual(['open']);
 });
 
@@ -239,7 +245,7 @@ it('a thread pool without memory lets nobody in, and counts nobody as a guesser'
     check: () => Promise.reject(new Error('out of memory')),
   });
   for (let at = 0; at < 20; at += 1) {
-    const event = await checks.perform(needOf(`p${at}`), SUBJECT, forever());
+    const event = await checks.perform(effectOf(`p${at}`), SUBJECT, forever());
     expect(event).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });
   }
 });

@@ -3,7 +3,7 @@
 
 import { hash, randomBytes } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
-import { type PolicyEvent, type PolicyNeed } from '@tunnel/policy';
+import { type PolicyEffect, type PolicyEvent } from '@tunnel/policy';
 import { networkOf } from '@tunnel/rules/net';
 import { FairTurns, SlidingWindows, type Turn } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
@@ -16,12 +16,12 @@ const PASSWORD_BUSY_RETRY_SECS = 2;
 /** a password that was right is not checked again before this, counted from its last use */
 export const PASSWORD_KNOWN_MS = 600_000;
 
-export type PasswordNeed = Extract<PolicyNeed, { kind: 'check-password' }>;
+export type PasswordEffect = Extract<PolicyEffect, { kind: 'check-password' }>;
 
 /** `busy`: there was no room to wait. */
 export type PasswordResult = 'ok' | 'wrong' | 'cached' | 'busy';
 
-export interface PasswordAbout {
+export interface PasswordSubject {
   /** Of the policy: what is known under one is unknown under the next. */
   readonly policyId: number;
   readonly routeKey: string;
@@ -87,9 +87,9 @@ export class PasswordChecks {
     return this.#turns.waiting;
   }
 
-  perform(need: PasswordNeed, subject: PasswordAbout, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
+  perform(effect: PasswordEffect, subject: PasswordSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
     const now = this.#clock.monotonic();
-    const key = this.#digest(`${subject.policyId}\0${need.hash ?? ''}\0${need.user}\0${need.password}`);
+    const key = this.#digest(`${subject.policyId}\0${effect.hash ?? ''}\0${effect.user}\0${effect.password}`);
     // Whoever comes goes on being known: it is the same password under the same policy, and to be checked again amid a flood is to be shut out.
     if (this.#known.renew(key, now, now + PASSWORD_KNOWN_MS) === true) {
       this.results.cached += 1;
@@ -104,7 +104,7 @@ export class PasswordChecks {
     if (same === undefined && !this.#turns.hasRoomFor(subject.tenant)) return this.#busy();
     // Counted before it is known to be wrong: a hundred guesses sent at once must not all be checked.
     this.#failures.record(guesser, now);
-    return this.#join(same ?? this.#begin(need, key, guesser, subject), guesser, visitor);
+    return this.#join(same ?? this.#begin(effect, key, guesser, subject), guesser, visitor);
   }
 
   #busy(): PolicyEvent {
@@ -112,7 +112,7 @@ export class PasswordChecks {
     return failed('POLICY_BUSY', PASSWORD_BUSY_RETRY_SECS);
   }
 
-  #begin(need: PasswordNeed, key: string, guesser: string, { tenant }: PasswordAbout): Check {
+  #begin(effect: PasswordEffect, key: string, guesser: string, { tenant }: PasswordSubject): Check {
     let settle: (event: PolicyEvent | Promise<PolicyEvent>) => void = () => {};
     const promise = new Promise<PolicyEvent>((resolve) => (settle = resolve));
     const check: Check = {
@@ -120,7 +120,7 @@ export class PasswordChecks {
       guessers: new Map([[guesser, 0]]),
       promise,
       owner: tenant,
-      begin: () => settle(this.#run(need, check).finally(() => this.#ended(check))),
+      begin: () => settle(this.#run(effect, check).finally(() => this.#ended(check))),
       giveWay: () => {
         this.#checks.delete(key);
         this.#forgiveAll(check);
@@ -132,9 +132,9 @@ export class PasswordChecks {
     return check;
   }
 
-  async #run(need: PasswordNeed, check: Check): Promise<PolicyEvent> {
+  async #run(effect: PasswordEffect, check: Check): Promise<PolicyEvent> {
     try {
-      const isRight = await this.#check(need.password, need.hash);
+      const isRight = await this.#check(effect.password, effect.hash);
       this.results[isRight ? 'ok' : 'wrong'] += 1;
       if (!isRight) return WRONG;
       this.#known.set(check.owner, check.key, true, this.#clock.monotonic() + PASSWORD_KNOWN_MS);

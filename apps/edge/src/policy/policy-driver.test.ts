@@ -1,6 +1,6 @@
-// The driver as the gate sees it: each need has its event, at once where it can be; nothing it does rejects, and nothing lets anybody in by failing.
+// The driver as the gate sees it: each effect has its event, at once where it can be; nothing it does rejects, and nothing lets anybody in by failing.
 import { PassThrough } from 'node:stream';
-import type { JwtAuth, PolicyEvent, PolicyNeed } from '@tunnel/policy';
+import type { JwtAuth, PolicyEffect, PolicyEvent } from '@tunnel/policy';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { driverOf, policyWith } from './driver.fixture.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
 import type { EffectSubject, PolicyDriver } from './policy-driver.ts';
 
-type DriverNeed = Exclude<PolicyNeed, { kind: 'hold-body' }>;
+type DriverEffect = Exclude<PolicyEffect, { kind: 'hold-body' }>;
 
 const LOGIN = { provider: 'nobody', session_secs: 3600, trusted_origins: [] };
 const SUBJECT: EffectSubject = {
@@ -43,10 +43,10 @@ afterEach(async () => {
   provider = undefined;
 });
 
-const perform = (need: DriverNeed, subject: Partial<EffectSubject> = {}): PolicyEvent | Promise<PolicyEvent> =>
-  driver.perform(need, { ...SUBJECT, ...subject }, forever());
+const perform = (effect: DriverEffect, subject: Partial<EffectSubject> = {}): PolicyEvent | Promise<PolicyEvent> =>
+  driver.perform(effect, { ...SUBJECT, ...subject }, forever());
 
-const password = (text: string): DriverNeed => ({
+const password = (text: string): DriverEffect => ({
   kind: 'check-password',
   auth: { realm: 'tunnel', users: {} },
   user: 'ann',
@@ -54,7 +54,7 @@ const password = (text: string): DriverNeed => ({
   hash: '$scrypt$',
 });
 
-const token = (): DriverNeed => ({
+const token = (): DriverEffect => ({
   kind: 'take-token',
   rule: { list: 'tunnel', index: 1, name: null, action: 'rate_limit' },
   key: 'x',
@@ -65,8 +65,8 @@ const token = (): DriverNeed => ({
 
 it('a connection remembers a password that was right, counts it as known, and forgets it with its policy', async () => {
   const visitor = { signal: forever().signal, authCache: new ConnectionAuthCache() };
-  const need = password('open');
-  const ask = (subject: Partial<EffectSubject> = {}) => driver.perform(need, { ...SUBJECT, ...subject }, visitor);
+  const effect = password('open');
+  const ask = (subject: Partial<EffectSubject> = {}) => driver.perform(effect, { ...SUBJECT, ...subject }, visitor);
   const right = { kind: 'password-checked', isRight: true };
   expect(await ask()).toEqual(right);
   for (let times = 1; times <= 3; times += 1) {
@@ -126,7 +126,7 @@ it('whatever goes wrong is an answer, and never a way in', async () => {
       throw new Error('s3cret');
     },
   });
-  const needs: DriverNeed[] = [
+  const effects: DriverEffect[] = [
     token(),
     password('open'),
     { kind: 'verify-jwt', auth: { issuer: 'not a URL', audience: [] }, token: 'x.y.z' },
@@ -134,9 +134,9 @@ it('whatever goes wrong is an answer, and never a way in', async () => {
     { kind: 'begin-login', login: LOGIN, returnPath: '/' },
     { kind: 'finish-login', login: LOGIN, query: '?state=x', pending: new Map() },
   ];
-  for (const need of needs) {
-    const event = await driver.perform(need, broken, forever());
-    expect([need.kind, event.kind]).toEqual([need.kind, 'failed']);
+  for (const effect of effects) {
+    const event = await driver.perform(effect, broken, forever());
+    expect([effect.kind, event.kind]).toEqual([effect.kind, 'failed']);
     expect(JSON.stringify(event)).not.toContain('s3cret');
   }
 });
@@ -166,8 +166,8 @@ it('hosts that visitors make up at one tunnel are no lines of their own in the l
   driver = driverOf(clock, { logger });
   const auth = { issuer: provider.issuer, audience: ['api'] };
   const exp = Math.floor(clock.now() / 1000) + 60;
-  const need = { kind: 'verify-jwt', auth, token: await provider.token({ exp }) } as const;
-  for (let at = 0; at < 20; at += 1) await perform(need, { host: `${at}.example.com` });
+  const effect = { kind: 'verify-jwt', auth, token: await provider.token({ exp }) } as const;
+  for (let at = 0; at < 20; at += 1) await perform(effect, { host: `${at}.example.com` });
   await logger.flush();
   expect(String(stream.read()).trim().split('\n')).toHaveLength(1);
 });

@@ -2,7 +2,7 @@
 // rule; what it answers synchronously costs a request no turn of the event loop.
 
 import { Fault } from '@tunnel/errors';
-import type { Policy, PolicyEvent, PolicyNeed } from '@tunnel/policy';
+import type { Policy, PolicyEffect, PolicyEvent } from '@tunnel/policy';
 import { type Clock, type Logger, LogLimiter, type NameLookup, type Secret } from '@tunnel/runtime';
 import { CodeFlow } from './code-flow.ts';
 import type { ConnectionAuthCache } from './connection-auth-cache.ts';
@@ -37,7 +37,7 @@ export interface PolicyDriverDeps {
   readonly checkPassword?: PasswordChecksDeps['check'];
 }
 
-/** What a need is about: the request, and the route that it is for. */
+/** What an effect is about: the request, and the route that it is for. */
 export interface EffectSubject extends LoginSubject {
   /** What the route is served under: caches and limiters are its own and end with it. One object for each route and revision. */
   readonly served: object;
@@ -52,7 +52,7 @@ export interface PolicyVisitor extends Leaving {
 }
 
 /** What is not counted or held, but found out. */
-type FoundOut = Exclude<PolicyNeed, { kind: 'hold-body' | 'take-token' }>;
+type FoundOut = Exclude<PolicyEffect, { kind: 'hold-body' | 'take-token' }>;
 
 export interface PolicyDriverMetrics {
   readonly passwordChecks: Readonly<Record<PasswordResult, number>>;
@@ -119,41 +119,41 @@ export class PolicyDriver {
    * `visitor`: says when it has left.
    */
   perform(
-    need: Exclude<PolicyNeed, { kind: 'hold-body' }>,
+    effect: Exclude<PolicyEffect, { kind: 'hold-body' }>,
     subject: EffectSubject,
     visitor: PolicyVisitor,
   ): PolicyEvent | Promise<PolicyEvent> {
     try {
-      if (need.kind === 'take-token') return this.#limiters.take(need, subject);
+      if (effect.kind === 'take-token') return this.#limiters.take(effect, subject);
       const { authCache } = visitor;
       return authCache === undefined
-        ? this.#found(need, subject, visitor)
-        : this.#remembered(need, subject, visitor, authCache);
+        ? this.#found(effect, subject, visitor)
+        : this.#remembered(effect, subject, visitor, authCache);
     } catch (error) {
       return failedBy(error);
     }
   }
 
   #remembered(
-    need: FoundOut,
+    effect: FoundOut,
     subject: EffectSubject,
     visitor: PolicyVisitor,
     authCache: ConnectionAuthCache,
   ): PolicyEvent | Promise<PolicyEvent> {
     const now = this.#clock.now();
-    const known = authCache.find(need, subject, now);
+    const known = authCache.find(effect, subject, now);
     if (known !== null) {
-      if (need.kind === 'check-password') this.#passwords.results.cached += 1;
+      if (effect.kind === 'check-password') this.#passwords.results.cached += 1;
       return known;
     }
-    const event = this.#found(need, subject, visitor);
+    const event = this.#found(effect, subject, visitor);
     // What had to be waited for is kept when it is found again.
-    if (!(event instanceof Promise)) authCache.keep(need, subject, event, now);
+    if (!(event instanceof Promise)) authCache.keep(effect, subject, event, now);
     return event;
   }
 
-  #found(need: FoundOut, subject: EffectSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
-    const event = this.#perform(need, subject, visitor);
+  #found(effect: FoundOut, subject: EffectSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
+    const event = this.#perform(effect, subject, visitor);
     return event instanceof Promise ? event.catch(failedBy).then((met) => this.#noted(met, subject)) : event;
   }
 
@@ -168,25 +168,25 @@ export class PolicyDriver {
     this.#limiters.close();
   }
 
-  #perform(need: FoundOut, subject: EffectSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
-    switch (need.kind) {
+  #perform(effect: FoundOut, subject: EffectSubject, visitor: Leaving): PolicyEvent | Promise<PolicyEvent> {
+    switch (effect.kind) {
       case 'open-cookie':
-        return this.#logins.openCookie(need, subject, this.#idOf(subject.served));
+        return this.#logins.openCookie(effect, subject, this.#idOf(subject.served));
       case 'check-password': {
         const { routeKey, address, tenant } = subject;
         const policyId = this.#idOf(subject.served);
-        return this.#passwords.perform(need, { policyId, routeKey, address, tenant }, visitor);
+        return this.#passwords.perform(effect, { policyId, routeKey, address, tenant }, visitor);
       }
       case 'verify-jwt': {
-        const { auth, token } = need;
+        const { auth, token } = effect;
         const trust = this.#operatorAuths.has(auth) ? 'operator' : 'tenant';
         const { tenant } = subject;
         return this.#jwts.perform(auth, token, `${this.#idOf(subject.served)} ${this.#idOf(auth)}`, { trust, tenant });
       }
       case 'begin-login':
-        return this.#logins.begin(need, subject);
+        return this.#logins.begin(effect, subject);
       case 'finish-login':
-        return this.#logins.finish(need, subject);
+        return this.#logins.finish(effect, subject);
     }
   }
 

@@ -1,4 +1,4 @@
-// The gate: lists in their order, needs met one after the other, nothing waited for without need, and each outcome counted once.
+// The gate: lists in their order, effects performed one after the other, nothing waited for without need, and each outcome counted once.
 
 import { Fault } from '@tunnel/errors';
 import type { PolicyEvent, PolicyRequest } from '@tunnel/policy';

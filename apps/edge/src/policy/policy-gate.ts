@@ -6,9 +6,9 @@ import {
   type CompiledPolicy,
   decideConnection,
   type Pass,
+  type PolicyEffect,
   type PolicyEvent,
   type PolicyLists,
-  type PolicyNeed,
   type PolicyRequest,
   type PolicyState,
   type RuleRef,
@@ -78,8 +78,8 @@ export class PolicyGate {
     // One moment for all that is not waited for.
     const nowMs = this.#given.now();
     let step = begin(inForce.lists, asked.request, nowMs);
-    while (step.kind === 'need') {
-      const event = this.#meet(step.need, asked);
+    while (step.kind === 'effect') {
+      const event = this.#meet(step.effect, asked);
       if (event instanceof Promise) return this.#goOn(inForce, asked, step.state, event);
       step = resume(step.state, event, nowMs);
     }
@@ -91,11 +91,12 @@ export class PolicyGate {
     const inForce = this.inForceAt(route);
     if (inForce === null) return true;
     let step = decideConnection(inForce.lists, address, this.#given.now());
-    while (step.kind === 'need') {
+    while (step.kind === 'effect') {
       const subject = new PolicySubject(route, inForce.ofRoute, { ...NO_HOST, address });
-      const event = step.need.kind === 'hold-body' ? null : this.#given.driver.perform(step.need, subject, NEVER);
+      const event = step.effect.kind === 'hold-body' ? null : this.#given.driver.perform(step.effect, subject, NEVER);
       // Nothing that an address decides has to be waited for.
-      if (event === null || event instanceof Promise) throw new Error(`a connection cannot wait for ${step.need.kind}`);
+      if (event === null || event instanceof Promise)
+        throw new Error(`a connection cannot wait for ${step.effect.kind}`);
       step = resume(step.state, event, this.#given.now());
     }
     return this.#counted(step, inForce).kind === 'pass';
@@ -110,17 +111,17 @@ export class PolicyGate {
     const met = await event;
     asked.signal.throwIfAborted();
     let step = resume(state, met, this.#given.now());
-    while (step.kind === 'need') {
-      const next = await this.#meet(step.need, asked);
+    while (step.kind === 'effect') {
+      const next = await this.#meet(step.effect, asked);
       asked.signal.throwIfAborted();
       step = resume(step.state, next, this.#given.now());
     }
     return this.#counted(step, inForce);
   }
 
-  #meet(need: PolicyNeed, asked: DecidedRequest): PolicyEvent | Promise<PolicyEvent> {
-    if (need.kind === 'hold-body') return asked.holdBody(need.maxBytes);
-    return this.#given.driver.perform(need, asked.subject, asked);
+  #meet(effect: PolicyEffect, asked: DecidedRequest): PolicyEvent | Promise<PolicyEvent> {
+    if (effect.kind === 'hold-body') return asked.holdBody(effect.maxBytes);
+    return this.#given.driver.perform(effect, asked.subject, asked);
   }
 
   #counted(outcome: PolicyOutcome, { ofRoute }: PolicyInForce): PolicyOutcome {

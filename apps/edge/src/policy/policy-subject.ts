@@ -1,4 +1,4 @@
-// What a need is about: the route that a visitor came to, and how. Made where there is a need, and nothing of it before it is asked for.
+// What an effect is about: the route that a visitor came to, and how. Made where there is an effect, and nothing of it before it is asked for.
 import { hostOfAuthority } from '@tunnel/http1';
 import { type Policy, type PolicyRequest } from '@tunnel/policy';
 import { ownerKey, tenantKey } from '@tunnel/rules/tunnels';

@@ -1,5 +1,5 @@
-// The policy of a route made from rules, and a gate whose needs are met by the test. Used by tests only.
-import { compilePolicy, type Policy, type PolicyEvent, type PolicyNeed, type Rule } from '@tunnel/policy';
+// The policy of a route made from rules, and a gate whose effects are performed by the test. Used by tests only.
+import { compilePolicy, type Policy, type PolicyEffect, type PolicyEvent, type Rule } from '@tunnel/policy';
 import type { PolicyHolder, RoutePolicy } from '../routing/route-policy.ts';
 import type { ConnectionAuthCache } from './connection-auth-cache.ts';
 import { NODE_DIGESTS } from './node-digests.ts';
@@ -20,7 +20,7 @@ export const policyOfRules = (rules: readonly Rule[], more: Partial<RoutePolicy 
 export const holderOf = (...rules: readonly Rule[]): PolicyHolder => ({ current: policyOfRules(rules) });
 
 type Perform = (
-  need: PolicyNeed,
+  effect: PolicyEffect,
   subject: EffectSubject,
   visitor: { readonly signal: AbortSignal; readonly authCache?: ConnectionAuthCache },
 ) => PolicyEvent | Promise<PolicyEvent>;
@@ -35,24 +35,24 @@ export interface TestGateOptions {
 export const testGate = ({ operator, perform = neverAsked }: TestGateOptions = {}): PolicyGate => {
   const limiters = new Map<string, RequestLimiter>();
   const budget = new LimiterBudget();
-  const take = (need: Extract<PolicyNeed, { kind: 'take-token' }>, subject: EffectSubject): PolicyEvent => {
-    const table = `${need.rule.list} ${need.rule.index} ${subject.routeKey}`;
+  const take = (effect: Extract<PolicyEffect, { kind: 'take-token' }>, subject: EffectSubject): PolicyEvent => {
+    const table = `${effect.rule.list} ${effect.rule.index} ${subject.routeKey}`;
     const limiter = limiters.get(table) ?? new RequestLimiter(budget, 'account 1');
     limiters.set(table, limiter);
-    return { kind: 'token-taken', retryAfterSecs: limiter.take(need.key, need, Date.now()) };
+    return { kind: 'token-taken', retryAfterSecs: limiter.take(effect.key, effect, Date.now()) };
   };
   return new PolicyGate({
     operator: operator === undefined ? null : compilePolicy({ login: null, rules: operator }, NODE_DIGESTS, 'operator'),
     driver: {
-      perform: (need, subject, visitor) =>
-        need.kind === 'take-token' ? take(need, subject) : perform(need, subject, visitor),
+      perform: (effect, subject, visitor) =>
+        effect.kind === 'take-token' ? take(effect, subject) : perform(effect, subject, visitor),
     },
     now: () => Date.now(),
   });
 };
 
-const neverAsked: Perform = (need) => {
-  throw new Error(`nobody meets ${need.kind} here`);
+const neverAsked: Perform = (effect) => {
+  throw new Error(`nobody meets ${effect.kind} here`);
 };
 
 /** `auth` by passwords, which the test checks. */
@@ -70,11 +70,11 @@ export const basic = (user: string, password: string): string =>
 export class SlowPasswords {
   readonly asked: { readonly password: string; readonly signal: AbortSignal; answer(isRight: boolean): void }[] = [];
 
-  readonly perform: Perform = (need, _subject, { signal }) => {
-    if (need.kind !== 'check-password') throw new Error(`nobody meets ${need.kind} here`);
+  readonly perform: Perform = (effect, _subject, { signal }) => {
+    if (effect.kind !== 'check-password') throw new Error(`nobody meets ${effect.kind} here`);
     return new Promise((resolve) => {
       const answer = (isRight: boolean): void => resolve({ kind: 'password-checked', isRight });
-      this.asked.push({ password: need.password, signal, answer });
+      this.asked.push({ password: effect.password, signal, answer });
     });
   };
 }

@@ -10,8 +10,8 @@ import {
   compilePolicy,
   loginCookie,
   type Policy,
+  type PolicyEffect,
   type PolicyEvent,
-  type PolicyNeed,
   type PolicyRequest,
   type PolicyStep,
   type RuleRef,
@@ -152,38 +152,38 @@ const decide = async (
   tested: TestedRequest,
   nowMs: number,
   onRule: OnRule,
-): Promise<Exclude<PolicyStep, { kind: 'need' }>> => {
+): Promise<Exclude<PolicyStep, { kind: 'effect' }>> => {
   let step = begin({ operator: null, tunnel }, tested.request, nowMs, onRule);
-  while (step.kind === 'need') step = resume(step.state, await perform(step.need, tested, nowMs), nowMs);
+  while (step.kind === 'effect') step = resume(step.state, await perform(step.effect, tested, nowMs), nowMs);
   return step;
 };
 
 /** Each need without a network. */
-const perform = async (need: PolicyNeed, tested: TestedRequest, nowMs: number): Promise<PolicyEvent> => {
+const perform = async (effect: PolicyEffect, tested: TestedRequest, nowMs: number): Promise<PolicyEvent> => {
   const { user, claims, body } = tested;
-  switch (need.kind) {
+  switch (effect.kind) {
     case 'check-password':
       return {
         kind: 'password-checked',
-        isRight: need.hash !== null && (await isPasswordRight(need.hash, need.password)),
+        isRight: effect.hash !== null && (await isPasswordRight(effect.hash, effect.password)),
       };
     case 'verify-jwt': {
       if (user === null) return { kind: 'jwt-verified', claims: null };
-      const { issuer: iss, audience: aud } = need.auth;
-      return { kind: 'jwt-verified', claims: { ...need.auth.claims, iss, aud, sub: user } };
+      const { issuer: iss, audience: aud } = effect.auth;
+      return { kind: 'jwt-verified', claims: { ...effect.auth.claims, iss, aud, sub: user } };
     }
     case 'open-cookie': {
-      const expiresAt = nowMs / 1000 + need.login.session_secs;
+      const expiresAt = nowMs / 1000 + effect.login.session_secs;
       const email = user?.includes('@') === true ? user : null;
       const session = user === null ? null : { sub: user, email, emailVerified: true, claims, expiresAt };
       return { kind: 'cookie-opened', session };
     }
     case 'begin-login':
-      return { kind: 'login-begun', location: providerOf(need.login), setCookies: [] };
+      return { kind: 'login-begun', location: providerOf(effect.login), setCookies: [] };
     case 'finish-login':
       return { kind: 'failed', fault: new Fault('POLICY_LOGIN_STATE') };
     case 'hold-body':
-      return body.length > need.maxBytes ? { kind: 'body-too-large' } : { kind: 'body-held', body };
+      return body.length > effect.maxBytes ? { kind: 'body-too-large' } : { kind: 'body-held', body };
     case 'take-token':
       // The first request of its kind: a limit lets at least one through.
       return { kind: 'token-taken', retryAfterSecs: null };
@@ -197,7 +197,7 @@ const providerOf = (login: NonNullable<Policy['login']>): string =>
 // ---- what came of it ----
 
 const verdictOf = (
-  step: Exclude<PolicyStep, { kind: 'need' }>,
+  step: Exclude<PolicyStep, { kind: 'effect' }>,
   tested: TestedRequest,
   trace: readonly TracedRule[],
 ): PolicyVerdict => {

@@ -19,7 +19,8 @@ const RULES = compilePolicy(
 const LISTS = { operator: null, tunnel: RULES };
 
 const asked = (path: string): PolicyStep => begin(LISTS, requestOf({ path }), 0);
-const matchedOf = (step: PolicyStep): number[] => (step.kind === 'need' ? [] : step.matched.map(({ index }) => index));
+const matchedOf = (step: PolicyStep): number[] =>
+  step.kind === 'effect' ? [] : step.matched.map(({ index }) => index);
 
 it('each request has the rules that matched it, whatever the one before had', () => {
   const expected: [string, number[]][] = [
@@ -40,7 +41,7 @@ it('requests that pass while one waits change nothing of its rules', () => {
   asked('/x/b');
   const waiting = asked('/limited/b');
   expect(matchedOf(asked('/a/b'))).toEqual([1, 3]);
-  if (waiting.kind !== 'need') throw new Error('it does not wait');
+  if (waiting.kind !== 'effect') throw new Error('it does not wait');
   expect(matchedOf(resume(waiting.state, { kind: 'token-taken', retryAfterSecs: null }, 0))).toEqual([2, 3]);
   expect(matchedOf(asked('/a/b'))).toEqual([1, 3]);
 });
@@ -48,6 +49,6 @@ it('requests that pass while one waits change nothing of its rules', () => {
 it('requests that are alike share one list', () => {
   const one = asked('/a/b');
   const two = asked('/a/b');
-  if (one.kind === 'need' || two.kind === 'need') throw new Error('they wait');
+  if (one.kind === 'effect' || two.kind === 'effect') throw new Error('they wait');
   expect(two.matched).toBe(one.matched);
 });

@@ -4,7 +4,7 @@ import { type OwnResponse, pageText, renderError } from '@tunnel/http1';
 import { isEdgeSetCookie } from '../login/login-cookies.ts';
 import { LOGOUT_PATH } from '../login/login-machine.ts';
 import type { Actions, Auth } from '../policy.ts';
-import type { HeaderPair, PolicyAnswer, PolicyNeed } from '../policy-step.ts';
+import type { HeaderPair, PolicyAnswer, PolicyEffect } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
 
 type PolicyCode =
@@ -52,7 +52,7 @@ export const TOO_LONG = answerOfFault(
   new Fault('HTTP_HEAD_TOO_LARGE', { reason: 'what the rules of this tunnel would make of it is too long' }),
 );
 
-export const isAnswer = (next: PolicyAnswer | PolicyNeed): next is PolicyAnswer =>
+export const isAnswer = (next: PolicyAnswer | PolicyEffect): next is PolicyAnswer =>
   next.kind === 'fault' || next.kind === 'own';
 
 /** One of the way through a login. */

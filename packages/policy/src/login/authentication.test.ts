@@ -37,8 +37,8 @@ const rightIf =
   () => ({ kind: 'password-checked', isRight });
 const opens =
   (session: LoggedIn | null): Meet =>
-  (need) =>
-    need.kind === 'begin-login'
+  (effect) =>
+    effect.kind === 'begin-login'
       ? { kind: 'login-begun', location: 'https://login', setCookies: ['__Host-tunnel_login_0a1b2c3d=x'] }
       : { kind: 'cookie-opened', session };
 
@@ -68,7 +68,7 @@ it('a stranger is asked who it is, by every way that there is', () => {
 it('a password is checked, used up, and its user named to the service', () => {
   const asked = { headers: [basic('anna:pass:word'), ['x-a', '1']] as const };
   const driven = ask(BASIC, asked, rightIf(true));
-  expect(driven.needs).toEqual([
+  expect(driven.effects).toEqual([
     { kind: 'check-password', auth: BASIC.basic, user: 'anna', password: 'pass:word', hash: '$scrypt$1' },
   ]);
   expect(seen(driven, asked)).toEqual(['x-a: 1', 'x-tunnel-user: anna', 'x-tunnel-auth: basic']);
@@ -77,14 +77,14 @@ it('a password is checked, used up, and its user named to the service', () => {
 
 it('an unknown user is checked like a known one', () => {
   for (const user of ['nobody', 'constructor', '__proto__']) {
-    expect(ask(BASIC, { headers: [basic(`${user}:x`)] }, rightIf(false)).needs).toMatchObject([{ user, hash: null }]);
+    expect(ask(BASIC, { headers: [basic(`${user}:x`)] }, rightIf(false)).effects).toMatchObject([{ user, hash: null }]);
   }
 });
 
 it('names and passwords are UTF-8', () => {
   const asked = { headers: [basic('bjørn:lösen')] };
   const driven = ask(BASIC, asked, rightIf(true));
-  expect(driven.needs).toMatchObject([{ user: 'bjørn', password: 'lösen', hash: '$scrypt$2' }]);
+  expect(driven.effects).toMatchObject([{ user: 'bjørn', password: 'lösen', hash: '$scrypt$2' }]);
   expect(seen(driven, asked)).toContain('x-tunnel-user: bj\xc3\xb8rn');
 });
 
@@ -92,7 +92,7 @@ it.each(['Basic', 'Basic !!!', 'Basic YQ', 'Digest x', 'Basicx YTpi', ''])(
   '%s is no password, and nothing is checked',
   (value) => {
     const driven = ask(BASIC, { headers: [['Authorization', value]] });
-    expect([verdictOf(driven), driven.needs.length]).toEqual(['401 POLICY_UNAUTHENTICATED', 0]);
+    expect([verdictOf(driven), driven.effects.length]).toEqual(['401 POLICY_UNAUTHENTICATED', 0]);
   },
 );
 
@@ -177,7 +177,7 @@ it('the token header goes also where another rule let the request through', () =
 it('a JWT is verified, and stays for the service', () => {
   const asked = { headers: [['authorization', 'bearer a.b.c']] as const };
   const driven = ask(JWT, asked, () => ({ kind: 'jwt-verified', claims: { sub: 'robot' } }));
-  expect(driven.needs).toEqual([{ kind: 'verify-jwt', auth: JWT.jwt, token: 'a.b.c' }]);
+  expect(driven.effects).toEqual([{ kind: 'verify-jwt', auth: JWT.jwt, token: 'a.b.c' }]);
   expect(seen(driven, asked)).toEqual(['authorization: bearer a.b.c', 'x-tunnel-user: robot', 'x-tunnel-auth: jwt']);
   expect(verdictOf(ask(JWT, asked, () => ({ kind: 'jwt-verified', claims: null })))).toBe('401 POLICY_UNAUTHENTICATED');
 });
@@ -189,7 +189,7 @@ it('of two Authorization fields none counts: the service could read the one that
   ];
   for (const headers of [pairs, [basic('anna:x'), ...pairs.slice(1)]]) {
     const driven = ask({ ...JWT, ...BASIC }, { headers });
-    expect([verdictOf(driven), driven.needs]).toEqual(['401 POLICY_UNAUTHENTICATED', []]);
+    expect([verdictOf(driven), driven.effects]).toEqual(['401 POLICY_UNAUTHENTICATED', []]);
   }
 });
 
@@ -213,7 +213,7 @@ const person = (login: LoginAuth, session: Partial<LoggedIn>): string =>
 it('a person of the list comes in; the cookie stays at the edge, and no cache keeps the answer for others', () => {
   const asked = { headers: [COOKIE] };
   const driven = ask({ login: { emails: ['Anna@Example.com'] } }, asked, opens(sessionOf()));
-  expect(driven.needs).toEqual([{ kind: 'open-cookie', login: LOGIN, sealed: ['sealed'] }]);
+  expect(driven.effects).toEqual([{ kind: 'open-cookie', login: LOGIN, sealed: ['sealed'] }]);
   expect(seen(driven, asked)).toEqual(['cookie: a=1', 'x-tunnel-user: anna@example.com', 'x-tunnel-auth: login']);
   expect(driven.outcome.notes).toEqual([{ kind: 'guard-cookies' }, { kind: 'private' }]);
 });
@@ -272,7 +272,7 @@ it('a stranger who opens the address is sent to the provider, and every other on
 it('the way back is kept, and of many logins under way the oldest go', () => {
   const pending = ['1', '2', '3', '4', '5'].map((id) => `__Host-tunnel_login_0000000${id}=x`).join('; ');
   const driven = ask(ANYONE, { path: '//evil/deep?x=1', headers: [...NAVIGATION, ['cookie', pending]] }, opens(null));
-  expect(driven.needs).toEqual([{ kind: 'begin-login', login: LOGIN, returnPath: '/evil/deep?x=1' }]);
+  expect(driven.effects).toEqual([{ kind: 'begin-login', login: LOGIN, returnPath: '/evil/deep?x=1' }]);
   const { outcome } = driven;
   if (outcome.kind !== 'answer' || outcome.answer.kind !== 'own') throw new Error('no redirect');
   const { headers } = outcome.answer.response;
@@ -293,7 +293,7 @@ it('a session that is over, or does not open, is nobody', () => {
 
 it('the methods are alternatives: who is not on the list may have a password', () => {
   const auth = { ...BASIC, login: { emails: ['x@y.z'] } };
-  const meet: Meet = (need) => (need.kind === 'open-cookie' ? opens(sessionOf())(need) : rightIf(true)(need));
+  const meet: Meet = (effect) => (effect.kind === 'open-cookie' ? opens(sessionOf())(effect) : rightIf(true)(effect));
   const driven = ask(auth, { headers: [COOKIE, basic('anna:x')] }, meet);
   expect(driven.outcome).toMatchObject({ kind: 'pass', identity: { method: 'basic' } });
 });
@@ -301,7 +301,7 @@ it('the methods are alternatives: who is not on the list may have a password', (
 it('two auth rules are both needed, and the cookie is opened once', () => {
   const admins: Rule = { match: { path: ['/admin/**'] }, ...authOf({ login: { emails: ['boss@example.com'] } }) };
   const at = (path: string): Driven => ask(ANYONE, { path, headers: [COOKIE] }, opens(sessionOf()), [admins]);
-  expect([verdictOf(at('/')), verdictOf(at('/admin')), at('/admin').needs.length]).toEqual(['pass', REFUSED, 1]);
+  expect([verdictOf(at('/')), verdictOf(at('/admin')), at('/admin').effects.length]).toEqual(['pass', REFUSED, 1]);
 });
 
 // ---- other sites ----
@@ -356,13 +356,13 @@ it('another site’s request is let in by what its page must know, and by nothin
   });
   const meet =
     (claims: Record<string, unknown> | null): Meet =>
-    (need) =>
-      need.kind === 'verify-jwt' ? { kind: 'jwt-verified', claims } : opens(sessionOf())(need);
+    (effect) =>
+      effect.kind === 'verify-jwt' ? { kind: 'jwt-verified', claims } : opens(sessionOf())(effect);
   const auth = { ...ANYONE, ...JWT, ...BASIC };
   const byJwt = ask(auth, from(['authorization', 'Bearer a.b.c']), meet({ sub: 'robot' }));
   expect(byJwt.outcome).toMatchObject({ kind: 'pass', identity: { user: 'robot', method: 'jwt' } });
   expect(verdictOf(ask(auth, from(['authorization', 'Bearer a.b.c']), meet(null)))).toBe('403 POLICY_CROSS_ORIGIN');
   const byPassword = ask(auth, from(basic('anna:right')), meet(null));
   expect(verdictOf(byPassword)).toBe('403 POLICY_CROSS_ORIGIN');
-  expect(byPassword.needs.map(({ kind }) => kind)).toEqual(['open-cookie']);
+  expect(byPassword.effects.map(({ kind }) => kind)).toEqual(['open-cookie']);
 });

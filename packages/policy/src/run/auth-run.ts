@@ -1,4 +1,4 @@
-// One `auth` rule at work on one request: its methods are alternatives, the cheap ones first. What must be found out is a need; nobody passes meanwhile.
+// One `auth` rule at work on one request: its methods are alternatives, the cheap ones first. What must be found out is an effect; nobody passes meanwhile.
 
 import { fieldValueOf } from '@tunnel/http1';
 import type { CompiledAuth } from '../compile/compile.ts';
@@ -20,13 +20,13 @@ import type {
   Identity,
   LoggedIn,
   PolicyAnswer,
+  PolicyEffect,
   PolicyEvent,
-  PolicyNeed,
   PolicyRequest,
 } from '../policy-step.ts';
 
 export type AuthStep =
-  | { readonly kind: 'need'; readonly need: PolicyNeed }
+  | { readonly kind: 'effect'; readonly effect: PolicyEffect }
   | { readonly kind: 'in'; readonly identity: Identity }
   | { readonly kind: 'out'; readonly answer: PolicyAnswer };
 
@@ -130,7 +130,7 @@ export class AuthRun {
 
   #openCookie(login: LoginProvider): AuthStep | null {
     const sealed = sealedLogins(this.#request.headers, this.#request.scheme);
-    if (sealed.length > 0) return { kind: 'need', need: { kind: 'open-cookie', login, sealed } };
+    if (sealed.length > 0) return { kind: 'effect', effect: { kind: 'open-cookie', login, sealed } };
     this.#holder.session = null;
     return null;
   }
@@ -140,7 +140,7 @@ export class AuthRun {
     const token = jwt === undefined ? null : bearerToken(this.#request.headers);
     return jwt === undefined || token === null
       ? null
-      : { kind: 'need', need: { kind: 'verify-jwt', auth: jwt, token } };
+      : { kind: 'effect', effect: { kind: 'verify-jwt', auth: jwt, token } };
   }
 
   #tryBasic(): AuthStep | null {
@@ -151,7 +151,7 @@ export class AuthRun {
     const { user, password } = given;
     this.#user = user;
     const hash = Object.hasOwn(basic.users, user) ? (basic.users[user] ?? null) : null;
-    return { kind: 'need', need: { kind: 'check-password', auth: basic, user, password, hash } };
+    return { kind: 'effect', effect: { kind: 'check-password', auth: basic, user, password, hash } };
   }
 
   #turnAway(): AuthStep {
@@ -161,7 +161,7 @@ export class AuthRun {
     }
     if (this.#rule.people !== null && this.#login !== null && isNavigation(this.#request)) {
       const returnPath = returnPathOf(this.#request.path);
-      return { kind: 'need', need: { kind: 'begin-login', login: this.#login, returnPath } };
+      return { kind: 'effect', effect: { kind: 'begin-login', login: this.#login, returnPath } };
     }
     return out(faultAnswer('POLICY_UNAUTHENTICATED', { headers: [challengeOf(this.#rule.auth)] }));
   }

@@ -50,16 +50,16 @@ const facts: Facts = {
   sha256Hex: (text) => DIGESTS.sha256Hex(text),
 };
 
-const meet: Meet = (need) => {
-  switch (need.kind) {
+const meet: Meet = (effect) => {
+  switch (effect.kind) {
     case 'check-password':
-      return { kind: 'password-checked', isRight: need.hash !== null && facts.isRight(need.user, need.password) };
+      return { kind: 'password-checked', isRight: effect.hash !== null && facts.isRight(effect.user, effect.password) };
     case 'verify-jwt':
-      return { kind: 'jwt-verified', claims: facts.claimsOf(need.token) };
+      return { kind: 'jwt-verified', claims: facts.claimsOf(effect.token) };
     case 'open-cookie':
-      return { kind: 'cookie-opened', session: facts.sessionOf(need.sealed[0] ?? '') };
+      return { kind: 'cookie-opened', session: facts.sessionOf(effect.sealed[0] ?? '') };
     case 'take-token':
-      return { kind: 'token-taken', retryAfterSecs: facts.retryAfterSecs(need.key) };
+      return { kind: 'token-taken', retryAfterSecs: facts.retryAfterSecs(effect.key) };
     case 'begin-login':
       return { kind: 'login-begun', location: 'https://login.example/', setCookies: [] };
     case 'hold-body':

@@ -70,7 +70,7 @@ it('a rate limit asks for a token by its key, and says how long to wait', () => 
   const request = requestOf({ headers: [['X-Key', 'abc']] });
   const taken = drive(policyOf([rule]), request, () => ({ kind: 'token-taken', retryAfterSecs: null }));
   expect(verdictOf(taken)).toBe('pass');
-  expect(taken.needs).toEqual([
+  expect(taken.effects).toEqual([
     {
       kind: 'take-token',
       rule: { list: 'tunnel', index: 1, name: null, action: 'rate_limit' },
@@ -239,7 +239,7 @@ it('a webhook is held, looked at, and passed on to the byte', () => {
     kind: 'body-held',
     body,
   }));
-  expect(held.needs).toEqual([{ kind: 'hold-body', maxBytes: 10 }]);
+  expect(held.effects).toEqual([{ kind: 'hold-body', maxBytes: 10 }]);
   expect(held.outcome).toMatchObject({ kind: 'pass', heldBody: body });
   const wrong = drive(policyOf([GITHUB]), request('00', 3), () => ({ kind: 'body-held', body }));
   expect(verdictOf(wrong)).toBe('403 POLICY_WEBHOOK_REFUSED');
@@ -251,9 +251,9 @@ it('a webhook is held, looked at, and passed on to the byte', () => {
     verdictOf(drive(policyOf([GITHUB, { max_body: 2 }]), request(hex, null), () => ({ kind: 'body-held', body }))),
   ).toBe('413 POLICY_BODY_TOO_LARGE');
   expect(
-    drive(policyOf([{ max_body: 2 }, GITHUB]), request(hex, null), () => ({ kind: 'body-too-large' })).needs,
+    drive(policyOf([{ max_body: 2 }, GITHUB]), request(hex, null), () => ({ kind: 'body-too-large' })).effects,
   ).toEqual([{ kind: 'hold-body', maxBytes: 2 }]);
-  expect(drive(policyOf([GITHUB]), requestOf({ method: 'POST', bodyLength: null })).needs).toEqual([]);
+  expect(drive(policyOf([GITHUB]), requestOf({ method: 'POST', bodyLength: null })).effects).toEqual([]);
 });
 
 it("GitLab's webhooks are known by their head, and their bodies bounded", () => {
@@ -330,8 +330,8 @@ it('connections are decided by their address, and by nothing that they do not ha
 
 it('a rate limit of connections waits for its token', () => {
   const step = connection([{ rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'address' } }]);
-  if (step.kind !== 'need') throw new Error(step.kind);
-  expect(step.need).toMatchObject({ kind: 'take-token', key: '192.0.2.1' });
+  if (step.kind !== 'effect') throw new Error(step.kind);
+  expect(step.effect).toMatchObject({ kind: 'take-token', key: '192.0.2.1' });
   expect(resume(step.state, { kind: 'token-taken', retryAfterSecs: 1 }, NOW).kind).toBe('answer');
 });
 

@@ -7,7 +7,7 @@ import { type OnRule, type PolicyLists, Run } from './policy-run.ts';
 export const begin = (lists: PolicyLists, request: PolicyRequest, nowMs: number, onRule?: OnRule): PolicyStep =>
   new Run(lists, request, onRule).go(nowMs);
 
-/** `state` of the step that named the need; each is used once. */
+/** `state` of the step that named the effect; each is used once. */
 export const resume = (state: PolicyState, event: PolicyEvent, nowMs: number): PolicyStep => {
   if (!(state instanceof Run)) throw new TypeError('not a state of these rules');
   return state.resume(event, nowMs);

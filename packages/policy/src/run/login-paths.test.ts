@@ -21,8 +21,8 @@ const AUTH = authOf({ login: { anyone: true } });
 const CALLBACK = '/.tunnel/callback?code=c&state=s';
 const LOGOUT = '/.tunnel/logout';
 
-const finishes: Meet = (need) =>
-  need.kind === 'finish-login'
+const finishes: Meet = (effect) =>
+  effect.kind === 'finish-login'
     ? { kind: 'login-finished', returnPath: '/deep?x=1', setCookies: ['__Host-tunnel_login=new', 'b=2'] }
     : { kind: 'token-taken', retryAfterSecs: null };
 
@@ -39,7 +39,7 @@ it('a callback ends the login with the pending cookies of this browser, and lead
     path: CALLBACK,
     headers: [['cookie', '__Host-tunnel_login_0a1b2c3d=p; tunnel_login_00000000=q']],
   });
-  expect(driven.needs).toEqual([
+  expect(driven.effects).toEqual([
     { kind: 'finish-login', login: LOGIN, query: '?code=c&state=s', pending: new Map([['0a1b2c3d', 'p']]) },
   ]);
   expect(driven.outcome).toMatchObject({ rule: null, notes: [] });
@@ -79,7 +79,7 @@ it('no rule about paths stands before these, and none lets them on to the servic
     { match: { path: ['/**'] }, deny: 404 },
     AUTH,
   ];
-  expect(ask({ path: CALLBACK }, finishes, rules).needs).toMatchObject([{ kind: 'finish-login' }]);
+  expect(ask({ path: CALLBACK }, finishes, rules).effects).toMatchObject([{ kind: 'finish-login' }]);
 });
 
 it('rules about addresses do', () => {
@@ -90,7 +90,7 @@ it('rules about addresses do', () => {
   );
   expect(verdictOf(ask({ path: CALLBACK }, finishes, [AUTH, office]))).toBe('302');
   const limit: Rule = { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'address' } };
-  expect(ask({ path: CALLBACK }, finishes, [limit, AUTH]).needs).toMatchObject([
+  expect(ask({ path: CALLBACK }, finishes, [limit, AUTH]).effects).toMatchObject([
     { kind: 'take-token' },
     { kind: 'finish-login' },
   ]);

@@ -5,7 +5,7 @@ import { isOwnOrigin, userOfSession } from '../login/authentication.ts';
 import { clearedCookies, clearedLoginCookie, pendingLogins, sealedLogins } from '../login/login-cookies.ts';
 import { CALLBACK_PATH, LOGOUT_PATH, returnPathOf } from '../login/login-machine.ts';
 import type { LoginProvider } from '../policy.ts';
-import type { PolicyAnswer, PolicyEvent, PolicyNeed, PolicyRequest } from '../policy-step.ts';
+import type { PolicyAnswer, PolicyEffect, PolicyEvent, PolicyRequest } from '../policy-step.ts';
 import type { SessionHolder } from './auth-run.ts';
 
 export type LoginPath = 'callback' | 'logout';
@@ -24,7 +24,7 @@ export const answerLoginPath = (
   login: LoginProvider,
   holder: SessionHolder,
   nowMs: number,
-): PolicyAnswer | PolicyNeed => {
+): PolicyAnswer | PolicyEffect => {
   if (which === 'callback') return finishLogin(request, login);
   switch (request.method) {
     case 'GET':
@@ -37,7 +37,7 @@ export const answerLoginPath = (
   }
 };
 
-const finishLogin = (request: PolicyRequest, login: LoginProvider): PolicyAnswer | PolicyNeed => {
+const finishLogin = (request: PolicyRequest, login: LoginProvider): PolicyAnswer | PolicyEffect => {
   // The code is spent with the first answer: a HEAD of somebody who only looks must not be it.
   if (request.method !== 'GET') return faultAnswer('POLICY_LOGIN_STATE');
   const start = request.path.indexOf('?');
@@ -50,7 +50,7 @@ const askWhetherToLogOut = (
   login: LoginProvider,
   { session }: SessionHolder,
   nowMs: number,
-): PolicyAnswer | PolicyNeed => {
+): PolicyAnswer | PolicyEffect => {
   if (session === undefined) {
     const sealed = sealedLogins(request.headers, request.scheme);
     return sealed.length === 0 ? logoutPage(null) : { kind: 'open-cookie', login, sealed };

@@ -1,5 +1,5 @@
 // The rules read from top to bottom for one request: the operator's list, then the tunnel's. The first answer ends it; what must be found out first is
-// a need, after which it goes on where it stood. A rule that cannot be decided is an answer, never a pass.
+// an effect, after which it goes on where it stood. A rule that cannot be decided is an answer, never a pass.
 
 import { Fault } from '@tunnel/errors';
 import type { CompiledAction, CompiledPolicy, CompiledRule } from '../compile/compile.ts';
@@ -24,8 +24,8 @@ import type {
   LoggedIn,
   Pass,
   PolicyAnswer,
+  PolicyEffect,
   PolicyEvent,
-  PolicyNeed,
   PolicyRequest,
   PolicyState,
   PolicyStep,
@@ -61,11 +61,11 @@ const UNCHANGED_GUARDED: Pass = { ...UNCHANGED, notes: GUARD_ALONE };
 type WebhookAction = Extract<CompiledAction, { kind: 'verify_webhook' }>;
 type LimitAction = Extract<CompiledAction, { kind: 'rate_limit' }>;
 
-/** What became of a rule: an answer or a need, or on to the next one, or to the end of its list. */
+/** What became of a rule: an answer or an effect, or on to the next one, or to the end of its list. */
 type Outcome = PolicyStep | 'next' | 'list-over';
 
 export class Run extends MatchedRules implements PolicyState, SessionHolder, FillRoom, HashRoom {
-  waiting: PolicyNeed['kind'] = 'take-token';
+  waiting: PolicyEffect['kind'] = 'take-token';
   session: LoggedIn | null | undefined = undefined;
   fillLeft: number = POLICY_FILLED_MAX_CHARS;
   hashLeft: number = POLICY_HASHED_MAX_BYTES;
@@ -246,7 +246,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   }
 
   #afterAuth(rule: CompiledRule, step: AuthStep): Outcome {
-    if (step.kind === 'need') return this.#need(step.need);
+    if (step.kind === 'effect') return this.#effect(step.effect);
     this.#auth = null;
     if (step.kind === 'out') return this.#answer(rule, step.answer);
     this.#identity = step.identity;
@@ -268,7 +268,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     this.#webhook = check;
     if (length === 0 || this.#heldBody !== null) return this.#checkWebhook(rule);
     // Neither this rule nor a `max_body` before it is passed by holding first.
-    return this.#need({ kind: 'hold-body', maxBytes: Math.min(webhook.max_bytes, this.#draft?.maxBody ?? Infinity) });
+    return this.#effect({ kind: 'hold-body', maxBytes: Math.min(webhook.max_bytes, this.#draft?.maxBody ?? Infinity) });
   }
 
   #checkWebhook(rule: CompiledRule): Outcome {
@@ -282,7 +282,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   #takeToken(rule: CompiledRule, { rule: limit, digests }: LimitAction): Outcome {
     const { requests, per_secs: perSecs, burst, by } = limit;
     const key = limiterKeyOf(by, this.#request, this.#identity?.user ?? null, digests);
-    return this.#need({ kind: 'take-token', rule: rule.ref, key, requests, perSecs, burst });
+    return this.#effect({ kind: 'take-token', rule: rule.ref, key, requests, perSecs, burst });
   }
 
   #boundBody(rule: CompiledRule, bytes: number): Outcome {
@@ -331,7 +331,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     const login = this.#list?.login ?? null;
     if (login === null || this.#loginPath === null) return this.#answer(undefined, faultAnswer('POLICY_DENIED'));
     const next = answerLoginPath(this.#loginPath, this.#request, login, this, nowMs);
-    return isAnswer(next) ? this.#answer(undefined, next) : this.#need(next);
+    return isAnswer(next) ? this.#answer(undefined, next) : this.#effect(next);
   }
 
   #resumeLoginPath(event: PolicyEvent, nowMs: number): PolicyStep {
@@ -342,9 +342,9 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
 
   // ---- steps ----
 
-  #need(need: PolicyNeed): PolicyStep {
-    this.waiting = need.kind;
-    return { kind: 'need', need, state: this };
+  #effect(effect: PolicyEffect): PolicyStep {
+    this.waiting = effect.kind;
+    return { kind: 'effect', effect, state: this };
   }
 
   #answer(rule: CompiledRule | undefined, answer: PolicyAnswer): PolicyStep {
@@ -363,7 +363,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     };
   }
 
-  /** Answers 500 to an event that fits no need: that is a bug of the driver, and must not let a visitor in. */
+  /** Answers 500 to an event that fits no effect: that is a bug of the driver, and must not let a visitor in. */
   #misfit(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
     const internal = `policy: waited for ${this.waiting}, got ${event.kind}`;
     return this.#answer(rule, answerOfFault(new Fault('INTERNAL', {}, { internal })));
@@ -401,7 +401,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   }
 }
 
-/** The event that meets each need. */
+/** The event that meets each effect. */
 const EVENT_OF = {
   'check-password': 'password-checked',
   'verify-jwt': 'jwt-verified',
@@ -410,8 +410,10 @@ const EVENT_OF = {
   'finish-login': 'login-finished',
   'hold-body': 'body-held',
   'take-token': 'token-taken',
-} as const satisfies Record<PolicyNeed['kind'], PolicyEvent['kind']>;
+} as const satisfies Record<PolicyEffect['kind'], PolicyEvent['kind']>;
 
-/** `failed` meets every need, and `body-too-large` that for a body. */
-const isAnswerTo = (event: PolicyEvent, need: PolicyNeed['kind']): boolean =>
-  event.kind === EVENT_OF[need] || event.kind === 'failed' || (event.kind === 'body-too-large' && need === 'hold-body');
+/** `failed` meets every effect, and `body-too-large` that for a body. */
+const isAnswerTo = (event: PolicyEvent, effect: PolicyEffect['kind']): boolean =>
+  event.kind === EVENT_OF[effect] ||
+  event.kind === 'failed' ||
+  (event.kind === 'body-too-large' && effect === 'hold-body');

@@ -39,9 +39,9 @@ const start = async (
       response.setHeader('x-service', 'yes');
       response.end('served');
     },
-    perform: (need) =>
-      need.kind === 'check-password'
-        ? { kind: 'password-checked', isRight: need.password === 'right' && need.hash !== null }
+    perform: (effect) =>
+      effect.kind === 'check-password'
+        ? { kind: 'password-checked', isRight: effect.password === 'right' && effect.hash !== null }
         : { kind: 'body-too-large' },
     ...more,
   });

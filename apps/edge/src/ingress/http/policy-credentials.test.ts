@@ -32,7 +32,7 @@ const start = async (rules: readonly Rule[]): Promise<PolicyStand & { readonly r
       raw.push([...request.rawHeaders, ...request.rawTrailers]);
       response.end('served');
     },
-    perform: (need) => ({ kind: 'password-checked', isRight: 'password' in need && need.password === 'right' }),
+    perform: (effect) => ({ kind: 'password-checked', isRight: 'password' in effect && effect.password === 'right' }),
   });
   cleanups.push(() => stand.stop());
   return { ...stand, raw };
@@ -147,7 +147,7 @@ it('no rule about Host is passed by a target that names another', async () => {
 it('what a visitor is known by belongs to its connection: the next requests have it, of either version, and nobody else', async () => {
   const caches: unknown[] = [];
   const stand = await startPolicyStand([basicAuth], {
-    perform: (_need, _subject, { authCache }) => {
+    perform: (_effect, _subject, { authCache }) => {
       caches.push(authCache);
       return { kind: 'password-checked', isRight: true };
     },

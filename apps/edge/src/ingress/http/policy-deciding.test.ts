@@ -102,7 +102,7 @@ it('HTTP/1.1: a visitor that leaves while it is decided cancels what was to be f
   expect([stand.service.asked.length, stand.http.tunnel.counters.requests, stand.http.dials]).toEqual([0, 0, 0]);
 });
 
-it('HTTP/2: a stream that is reset while it is decided cancels its own need', async () => {
+it('HTTP/2: a stream that is reset while it is decided cancels its own effect', async () => {
   const stand = await start([basicAuth]);
   const session = visitHttp2(stand.https);
   cleanups.push(() => session.destroy());

@@ -2,7 +2,7 @@
 // its rule says, the service gets just those that may pass, to the byte, and nothing is held afterwards.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
-import type { PolicyNeed, Rule } from '@tunnel/policy';
+import type { PolicyEffect, Rule } from '@tunnel/policy';
 import { eventually, hashOf, randomCases, seededRandom } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { basic, basicAuth } from '../../policy/policy.fixture.ts';
@@ -122,10 +122,10 @@ const served = ({ service }: PolicyStand, requests: readonly Sent[]): string[] =
 };
 
 /** Passwords are known after some turns. */
-const perform = (maker: Maker) => async (need: PolicyNeed) => {
+const perform = (maker: Maker) => async (effect: PolicyEffect) => {
   for (let turns = maker.below(4); turns > 0; turns -= 1) await new Promise((resolve) => setImmediate(resolve));
-  if (need.kind !== 'check-password') throw new Error(need.kind);
-  return { kind: 'password-checked', isRight: need.password === 'right' } as const;
+  if (effect.kind !== 'check-password') throw new Error(effect.kind);
+  return { kind: 'password-checked', isRight: effect.password === 'right' } as const;
 };
 
 type ServiceKind = 'http1' | 'h2c';
