@@ -10,10 +10,19 @@ import { Interrupted } from './io/terminal-prompt.ts';
 const PAGE = {
   common: [],
   examples: ['tunnel login', 'tunnel http 3000'],
-  note: `Exit codes: 0 success, 1 unexpected error, 2 usage or configuration error, 3 key, password or
-session refused, 4 every tunnel refused, 5 server not reached within 30 s of the first start,
-6 account closed to traffic, 130 and 143 stopped by a second signal.
-Environment: TUNNEL_API_KEY sets the API key; TUNNEL_DEBUG=1 turns on debug logs.`,
+  note: `Exit codes:
+  0         Success
+  1         Unexpected error
+  2         Usage or configuration error
+  3         Key, password or session refused
+  4         Every tunnel refused
+  5         Server not reached within 30 s of the first start
+  6         Account closed to traffic
+  130, 143  Stopped by a second signal
+
+Environment:
+  TUNNEL_API_KEY  API key to use
+  TUNNEL_DEBUG=1  Turn on debug logs`,
 };
 
 /** The commands that `tunnel -h` lists, so that it fits a screen. */

@@ -5,16 +5,24 @@ import { EXIT_OK, EXIT_USAGE, reportProblem } from './process/problem-report.ts'
 
 export type MakeCommand = (finish: (code: number) => void) => Command;
 
-const EPILOGUE = `
+const DESCRIPTION = `Hatchway: run your own tunnel server (edge, platform and database).
+
 Examples:
   $ tunnel-server stack
-  $ tunnel-server admin invite alice@example.com
+  $ tunnel-server admin invite alice@example.com`;
 
-Exit codes: 0 success, 1 unexpected error, 2 usage or configuration error, 130 and 143 stopped by a
-second signal.
-Environment: variables override server.toml, for example TUNNEL_SERVER__CONTROL_PORT=4440 sets
-[server] control_port. TUNNEL_LOG=json or TUNNEL_LOG=human sets the log format. TUNNEL_DEBUG=1 adds
-stack traces to unexpected errors.`;
+const EPILOGUE = `
+Exit codes:
+  0         Success
+  1         Unexpected error
+  2         Usage or configuration error
+  130, 143  Stopped by a second signal
+
+Environment:
+  TUNNEL_SERVER__CONTROL_PORT=4440  Set [server] control_port; every key of
+                                    server.toml has such a variable
+  TUNNEL_LOG=json                   Set the log format: json or human
+  TUNNEL_DEBUG=1                    Show stack traces of unexpected errors`;
 
 /** The widest line of any help, as that of the client. */
 const HELP_COLUMNS = 100;
@@ -26,9 +34,16 @@ const helpOption = (): Option => new Option('-h, --help', 'Show this help').help
 
 const helpCommand = (): Command => new Command('help').argument('[command]').description('Show help for a command');
 
+/** A command in a list, with its arguments. Every command takes options: naming them in each line would make the lines long. */
+const subcommandTerm = (command: Command): string =>
+  [
+    command.name(),
+    ...command.registeredArguments.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`)),
+  ].join(' ');
+
 const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) => void): Command => {
   const program = new Command('tunnel-server')
-    .description('Hatchway: run your own tunnel server (edge, platform and database).')
+    .description(DESCRIPTION)
     .version(VERSION, '-V, --version', 'Show the version')
     .addHelpOption(helpOption())
     .addHelpCommand(helpCommand().helpGroup('Maintain:'))
@@ -37,6 +52,7 @@ const buildProgram = (commands: readonly MakeCommand[], finish: (code: number) =
       getErrHelpWidth: () => helpWidth(process.stderr),
       outputError: (text, write) => write(`tunnel-server: ${text.replace(/^error: /, '')}`),
     })
+    .configureHelp({ subcommandTerm })
     .addHelpText('after', EPILOGUE)
     .exitOverride();
   for (const make of commands) {

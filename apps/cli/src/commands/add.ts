@@ -21,10 +21,11 @@ type Finish = (code: ExitCode) => void;
 const EXAMPLES = `
 Examples:
   $ tunnel add http 3000 --subdomain shop
-  $ tunnel add tcp 22 --name ssh --save            # also save the tunnel to config.yml
+  $ tunnel add tcp 22 --name ssh --save    # also save to config.yml
 
-\`tunnel add http\` takes the argument and options of \`tunnel http\`, except the connection options,
-plus --client, --save and --json. The same applies to files, tcp, tls and udp.`;
+\`tunnel add http\` takes the argument and options of \`tunnel http\`, except the
+connection options, plus --client, --save and --json. The same applies to
+files, tcp, tls and udp.`;
 
 export const addTunnelCommand = (io: Io, finish: Finish): Command => {
   const command = new Command('add').description('Add a tunnel to a running client').addHelpText('after', EXAMPLES);

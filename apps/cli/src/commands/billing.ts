@@ -57,8 +57,9 @@ Examples:
   $ tunnel billing cap 20.50
   $ tunnel billing cap none
 
-The cap applies to metered usage per calendar month (UTC); the monthly minimum does not count. When
-the cap is reached, tunnels stop until you raise the cap or the month ends. 0 allows no usage.`;
+The cap applies to metered usage per calendar month (UTC); the monthly minimum
+does not count. When the cap is reached, tunnels stop until you raise the cap
+or the month ends. 0 allows no usage.`;
 
 const capCommand = (io: Io, finish: Finish): Command =>
   new Command('cap')

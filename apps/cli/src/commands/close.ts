@@ -24,15 +24,17 @@ interface CloseFlags extends AccountFlags {
 }
 
 const EXAMPLES = `
-<tunnel> is an id, name, label or URL from \`tunnel list\`. If several computers have a tunnel with
-the same name, all of them are closed; use an id to close only one.
+<tunnel> is an id, name, label or URL from \`tunnel list\`. If several computers
+have a tunnel with the same name, all of them are closed; use an id to close
+only one.
 
 Examples:
   $ tunnel close web
   $ tunnel close tun_0Zk3nQ7pXw9LbR5tYc2e --yes
 
-Open connections can finish. The client does not reopen a closed tunnel; if it was the last one, the
-client exits with code 4. \`tunnel close\` exits with code 1 if no open tunnel matched.`;
+Open connections can finish. The client does not reopen a closed tunnel; if it
+was the last one, the client exits with code 4. \`tunnel close\` exits with code
+1 if no open tunnel matched.`;
 
 export const closeCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addAccountFlags(

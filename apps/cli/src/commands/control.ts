@@ -13,7 +13,7 @@ type Finish = (code: ExitCode) => void;
 export const removeCommand = (io: Io, finish: Finish): Command =>
   addClientFlag(
     new Command('remove')
-      .description('Close a tunnel of a running client; open connections can finish')
+      .description('Close a tunnel of a running client')
       .argument('<name>', 'Name of the tunnel (see `tunnel status`)'),
   )
     .addHelpText('after', '\nExamples:\n  $ tunnel remove http-3000')

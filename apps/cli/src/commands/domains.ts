@@ -80,8 +80,9 @@ Examples:
   $ tunnel domains add shop.example.com --wait
   $ tunnel domains add '*.shop.example.com'
 
-Prints the DNS records to create at your DNS provider. With --wait, the exit code is 0 once the
-domain is verified and has a valid certificate, or 1 if verification failed.`;
+Prints the DNS records to create at your DNS provider. With --wait, the exit
+code is 0 once the domain is verified and has a valid certificate, or 1 if
+verification failed.`;
 
 const addCommand = (io: Io, finish: Finish): Command =>
   new Command('add')
@@ -209,8 +210,9 @@ Examples:
   $ tunnel domains remove shop.example.com
   $ tunnel domains remove shop.example.com --yes
 
-The domain's tunnels close within 2 seconds, and its certificate and private key are destroyed.
-Also delete the DNS records: they still point to this server.`;
+The domain's tunnels close within 2 seconds, and its certificate and private
+key are destroyed. Also delete the DNS records: they still point to this
+server.`;
 
 const removeCommand = (io: Io, finish: Finish): Command =>
   new Command('remove')

@@ -71,7 +71,7 @@ const isPassing = (fault: Fault): boolean =>
 
 const KEY_EXAMPLES = `
 Examples:
-  $ tunnel group-key > group-key        # run once, then copy the file to every computer
+  $ tunnel group-key > group-key    # then copy the file to every computer
   $ tunnel http 3000 --group shop --group-key-file group-key`;
 
 export const groupKeyCommand = (io: Io, finish: (code: ExitCode) => void): Command =>

@@ -27,8 +27,9 @@ Examples:
   $ tunnel init
   $ tunnel init --server edge.example.com:443 --token-file ./key --tunnel web:http:3000 --yes
 
-With an account, use \`tunnel login\` instead. \`tunnel init\` is for a server address and API key that
-you already have. In a terminal, it asks for missing values.`;
+With an account, use \`tunnel login\` instead. \`tunnel init\` is for a server
+address and API key that you already have. In a terminal, it asks for missing
+values.`;
 
 const DEFAULT_SERVER = '127.0.0.1:4040';
 

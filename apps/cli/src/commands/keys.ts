@@ -78,7 +78,8 @@ Examples:
   $ tunnel keys create --label laptop --save
   $ tunnel keys create --label ci > key.txt
 
-The key is shown only once. With --save, it is saved to the file \`key\` next to config.yml instead.`;
+The key is shown only once. With --save, it is saved to the file \`key\` next to
+config.yml instead.`;
 
 const createCommand = (io: Io, finish: Finish): Command =>
   new Command('create')

@@ -38,8 +38,9 @@ Examples:
   $ tunnel login --platform https://tunnels.example.com
   $ tunnel login --email ann@example.com --password-stdin < password.txt
 
-Signing in also creates an API key (~/.tunnel/key) and sets the server in config.yml, unless this
-computer already has them. The session lasts until \`tunnel logout\` or 30 days without use.`;
+Signing in also creates an API key (~/.tunnel/key) and sets the server in
+config.yml, unless this computer already has them. The session lasts until
+\`tunnel logout\` or 30 days without use.`;
 
 export const loginCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   new Command('login')

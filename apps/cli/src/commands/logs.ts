@@ -20,8 +20,8 @@ interface LogFlags extends ClientFlags {
 }
 
 const EXAMPLES = `
-Request times marked \`local\` measure your service only. For the total time at the edge, see
-\`tunnel requests\`.
+Request times marked \`local\` measure your service only. For the total time at
+the edge, see \`tunnel requests\`.
 
 Examples:
   $ tunnel logs -f

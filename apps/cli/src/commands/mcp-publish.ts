@@ -14,8 +14,9 @@ const PAGE: Page = {
     'tunnel mcp-publish --subdomain notes --token-file token -- python notes.py',
     'tunnel mcp-publish --allow-tool search --allow-tool read -- ./server --root /srv/docs',
   ],
-  note: `The MCP server is available at <public URL>/mcp for MCP clients of revision 2025-06-18 and later. If
-the command exits, it is restarted. The API key comes from config.yml, TUNNEL_API_KEY or --token.`,
+  note: `The MCP server is available at <public URL>/mcp for MCP clients of revision
+2025-06-18 and later. If the command exits, it is restarted. The API key comes
+from config.yml, TUNNEL_API_KEY or --token.`,
 };
 
 const HOST_FLAGS = ['--subdomain', '--domain'];

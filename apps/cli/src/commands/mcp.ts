@@ -12,9 +12,9 @@ interface McpFlags extends LocalHostFlags {
 }
 
 const EXAMPLES = `
-An MCP client starts this command and talks to it over stdin and stdout. Tunnels run in this process
-and close when it exits. Without --allow or \`mcp.allow\`, an agent can publish any port of this
-computer from 1024 up.
+An MCP client starts this command and talks to it over stdin and stdout.
+Tunnels run in this process and close when it exits. Without --allow or
+\`mcp.allow\`, an agent can publish any port of this computer from 1024 up.
 
 Examples:
   $ tunnel mcp
@@ -24,7 +24,7 @@ Examples:
 export const mcpCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addServerFlags(
     new Command('mcp')
-      .description('Let an AI agent open tunnels and read requests (MCP on stdio)')
+      .description('Let an AI agent open tunnels and read requests')
       .option('--read-only', 'Offer only tools that change nothing')
       .option(
         '--allow <target...>',

@@ -29,7 +29,8 @@ const EXAMPLES = `
 Examples:
   $ tunnel p2p secret > secret
   $ tunnel p2p publish office-db 5432 --secret-file secret
-  $ tunnel p2p connect office-db --listen 15432 --secret-file secret   # on the other computer
+  # On the other computer, with a copy of the secret:
+  $ tunnel p2p connect office-db --listen 15432 --secret-file secret
   $ psql -h 127.0.0.1 -p 15432`;
 
 const COMMON = ['--json', '--server', '--config'];

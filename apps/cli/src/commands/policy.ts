@@ -100,8 +100,9 @@ Examples:
   $ tunnel policy test shop-policy.yml --request 'GET /' --user anna@example.com --expect pass
   $ tunnel policy test hooks.yml --request 'POST /hook' --body-file hook.json --expect 403
 
-Passwords, tokens and webhook signatures in the request are checked as on a server. --user simulates
-a visitor who has signed in or sent a valid JWT. The exit code is 1 if the result is not --expect.`;
+Passwords, tokens and webhook signatures in the request are checked as on a
+server. --user simulates a visitor who has signed in or sent a valid JWT. The
+exit code is 1 if the result is not --expect.`;
 
 const testCommand = (io: Io, finish: Finish): Command =>
   new Command('test')

@@ -72,7 +72,7 @@ const KINDS: Readonly<Record<KindName, TunnelKind>> = {
     },
   },
   tcp: {
-    description: 'Publish a local TCP service, such as SSH or a database',
+    description: 'Publish a local TCP service (SSH, a database)',
     argument: ['<port>', 'Port, host:port or unix:PATH of the local service', typedAddressOrSocket],
     runFlags: [addNewNameFlag, addComfortFlags],
     page: {
@@ -98,11 +98,11 @@ const KINDS: Readonly<Record<KindName, TunnelKind>> = {
         'tunnel tls db.internal:5432 --subdomain db --allow-cidr 203.0.113.0/24',
         'tunnel tls 8443 --group shop --group-key-file shop-key --health tcp',
       ],
-      note: "Visitors connect to the edge's https port and see the local service's own certificate. The edge\ncannot decrypt the traffic.",
+      note: "Visitors connect to the edge's https port and see the certificate of the local\nservice. The edge cannot decrypt the traffic.",
     },
   },
   udp: {
-    description: 'Publish a local UDP service, such as DNS, a game or WireGuard',
+    description: 'Publish a local UDP service (DNS, games, WireGuard)',
     argument: ['<port>', 'Port or host:port of the local service', typedAddress],
     runFlags: [addNewNameFlag],
     page: {

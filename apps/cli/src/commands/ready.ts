@@ -20,7 +20,7 @@ Examples:
 const LOOK_EVERY_MS = 200;
 
 export const readyCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
-  addClientFlag(new Command('ready').description('Check that a client is connected and its tunnels are open'))
+  addClientFlag(new Command('ready').description('Check that a client and its tunnels are ready'))
     .addOption(
       new Option('--timeout <seconds>', 'Seconds to wait until ready').default(0).argParser(wholeNumber(0, 86_400)),
     )

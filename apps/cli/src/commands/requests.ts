@@ -31,8 +31,8 @@ interface RequestListFlags extends AccountFlags {
 const EXAMPLES = `
 <tunnel> is an id, name, label or URL from \`tunnel list\`.
 
-Times are measured at the edge, from the first byte of the request to the last byte of the response.
-\`tunnel logs\` shows the time your service took.
+Times are measured at the edge, from the first byte of the request to the last
+byte of the response. \`tunnel logs\` shows the time your service took.
 
 Examples:
   $ tunnel requests web
@@ -42,7 +42,7 @@ Examples:
 export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Command =>
   addAccountFlags(
     new Command('requests')
-      .description('Show captured requests of an open tunnel, oldest first')
+      .description('Show captured requests of a tunnel, oldest first')
       .argument('<tunnel>', 'Id, name, label or URL of the tunnel')
       .optionsGroup(FLAG_GROUPS.output)
       .addOption(

@@ -28,7 +28,8 @@ Examples:
   $ tunnel reserve --tcp
   $ tunnel reserve --udp 20153 --region fra
 
-A reserved name or port stays yours until you release it, even while no tunnel is open.`;
+A reserved name or port stays yours until you release it, even while no tunnel
+is open.`;
 
 export const reserveCommand = (io: Io, finish: Finish): Command =>
   new Command('reserve')
@@ -130,9 +131,9 @@ Examples:
   $ tunnel release shop
   $ tunnel release tcp/20042 --yes
 
-A name or port in use is released when its tunnels close. For 7 days (by default), you can take it
-back with \`tunnel reserve\`. After that, any account can use the name or port, and receives the
-traffic that is still sent to it.`;
+A name or port in use is released when its tunnels close. For 7 days (by
+default), you can take it back with \`tunnel reserve\`. After that, any account
+can use the name or port, and receives the traffic that is still sent to it.`;
 
 export const releaseCommand = (io: Io, finish: Finish): Command =>
   new Command('release')

@@ -40,11 +40,7 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand(
-        'suspend',
-        'Suspend an account; its sessions end and its tunnels close',
-        'admin suspend alice@example.com',
-      )
+      subcommand('suspend', 'Suspend an account and close its tunnels', 'admin suspend alice@example.com')
         .argument('<email>')
         .action(async (email: string, flags: JsonFlags) => {
           const result = await open(flags, ({ db }) => suspend({ db, clock }, consoleOperator(), email));
@@ -69,7 +65,7 @@ export const admin = (finish: (code: number) => void): Command => {
         }),
     )
     .addCommand(
-      subcommand('set-unlimited', 'Turn the tunnel limit off or on for an API key', 'admin set-unlimited KEY_ID on')
+      subcommand('set-unlimited', 'Lift or restore the tunnel limit of a key', 'admin set-unlimited KEY_ID on')
         .argument('<key-id>')
         .addArgument(new Argument('<state>').choices(['on', 'off']))
         .action(async (keyId: string, state: 'on' | 'off', flags: JsonFlags) => {
@@ -98,7 +94,7 @@ const MAIL_NOTE = 'The running server also sends the link by mail.\n';
 
 /** Who comes in, and who goes. A link is all that standard output has, so that a script can take it. */
 const peopleCommands = (say: Say): Command[] => [
-  subcommand('invite', 'Invite a person to sign up; the link works once, for 7 days', 'admin invite alice@example.com')
+  subcommand('invite', 'Invite a person by mail; valid for 7 days', 'admin invite alice@example.com')
     .argument('<email>')
     .action(async (email: string, flags: JsonFlags) => {
       const { sent, signUp } = await open(flags, async ({ db }, { platform }) => ({
@@ -109,11 +105,7 @@ const peopleCommands = (say: Say): Command[] => [
       process.stderr.write(MAIL_NOTE);
       say(flags, sent.link, { email: sent.email, link: sent.link, expires_at: sent.expiresAt });
     }),
-  subcommand(
-    'create-user',
-    'Create an account and send a link to choose a password',
-    'admin create-user alice@example.com',
-  )
+  subcommand('create-user', 'Create an account and send a password link', 'admin create-user alice@example.com')
     .argument('<email>')
     .option('--password-stdin', 'Read the password from standard input; send no link')
     .action(async (email: string, flags: CreateFlags) => {
@@ -129,7 +121,7 @@ const peopleCommands = (say: Say): Command[] => [
     }),
   subcommand(
     'reset-password',
-    'Send a link to choose a new password, valid for one hour',
+    'Send a link for a new password; valid for 1 hour',
     'admin reset-password alice@example.com',
   )
     .argument('<email>')
@@ -140,11 +132,7 @@ const peopleCommands = (say: Say): Command[] => [
       process.stderr.write(MAIL_NOTE);
       say(flags, sent.link, { email: sent.email, link: sent.link, expires_at: sent.expiresAt });
     }),
-  subcommand(
-    'delete-user',
-    'Delete an account permanently, with tunnels, keys, subscription and data',
-    'admin delete-user alice@example.com --yes',
-  )
+  subcommand('delete-user', 'Delete an account and all its data', 'admin delete-user alice@example.com --yes')
     .argument('<email>')
     .option('--yes', 'Confirm the deletion')
     .action(async (email: string, flags: DeleteFlags, command: Command) => {

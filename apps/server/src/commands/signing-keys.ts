@@ -24,11 +24,7 @@ export const signingKeys = (finish: (code: number) => void): Command => {
       }),
     )
     .addCommand(
-      subcommand(
-        'rotate',
-        'Switch to a new signing key; the old key verifies tokens for one more hour',
-        'signing-keys rotate',
-      )
+      subcommand('rotate', 'Switch to a new key; the old key verifies for 1 hour', 'signing-keys rotate')
         .option('--discard-old', 'Invalidate old keys and their access tokens now, after a leak or a lost master key')
         .action(async (flags: RotateFlags) => {
           const config = loadConfig(flags, process.env);
