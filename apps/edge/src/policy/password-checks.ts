@@ -49,7 +49,7 @@ export const CHECKS = { atOnce: 2, waitingMax: 64 };
 
 /**
  * Of one network at one tunnel. After so many in a minute, no password from there is checked that is not known already.
- * @limit policies: Wrong passwords per minute from a network, per tunnel | 429 `POLICY_RATE_LIMITED`; visitors with a known password still get in
+ * @limit policies: Wrong passwords per minute from a network, per tunnel | 429 `POLICY_RATE_LIMITED`; visitors with an already accepted password still get in
  */
 const WRONG_PASSWORDS = { perWindow: 10, windowMs: 60_000, togetherMs: 60_000, keys: 100_000 };
 
