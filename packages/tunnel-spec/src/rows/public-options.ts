@@ -84,7 +84,7 @@ export const PUBLIC_OPTIONS = rows({
     },
     docs: {
       type: 'host name',
-      meaning: 'HTTP, `tls`: [your own domain](domains.md#own-domains) instead of a `subdomain`',
+      meaning: 'HTTP, `tls`: [your own domain](domains.md#custom-domains) instead of a `subdomain`',
     },
   },
   host_header: {
