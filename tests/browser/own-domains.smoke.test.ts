@@ -17,10 +17,14 @@ it('one is added by name or by a pasted address, and what is wrong with it is sa
   expect(await dialog.getByRole('checkbox', { name: 'Issue a certificate' }).isChecked()).toBe(true);
   await page.keyboard.press('Enter');
   await dialog.getByText('Enter a domain').waitFor();
-  api.refusal = { status: 400, code: 'DOMAIN_INVALID', error: "domain 'shop' is not valid: it has one label" };
+  api.refusal = {
+    status: 400,
+    code: 'DOMAIN_INVALID',
+    error: "domain 'shop' is not valid: a domain needs at least two labels",
+  };
   await field.fill('shop');
   await page.keyboard.press('Enter');
-  await dialog.getByText("Domain 'shop' is not valid: it has one label.").waitFor();
+  await dialog.getByText("Domain 'shop' is not valid: a domain needs at least two labels.").waitFor();
   expect(await field.getAttribute('aria-invalid')).toBe('true');
   api.refusal = { status: 403, code: 'DOMAIN_LIMIT', error: 'domain limit of 3 reached' };
   await field.fill('shop.example.com');

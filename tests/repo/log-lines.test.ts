@@ -8,15 +8,15 @@ const REACHED = ['ingress', 'control', 'alerts', 'routing', 'upstream', 'capture
 
 /** The text of a line that is written without the limiter, and why no stranger can cause many of it. */
 const ALLOWED: Readonly<Record<string, string>> = {
-  'alerts of tenants to private addresses': 'once, when the edge starts',
-  'the endpoints of the last run are held for those who had them': 'once, when the edge starts',
-  'the file of endpoints cannot be read: none is held for its client': 'once, when the edge starts',
-  'the file of endpoints cannot be written: after a crash they are held for nobody':
+  'alert webhooks to private addresses': 'once, when the edge starts',
+  'endpoints of the previous run are held for their clients': 'once, when the edge starts',
+  'cannot read the endpoint file; no names or ports are held for clients': 'once, when the edge starts',
+  'cannot write the endpoint file; after a crash, clients may lose their names and ports':
     'once for each failure of the disk',
-  'the UDP ports for datagrams and peers are open': 'once, when the edge starts',
-  'udp_port_range has no two free ports beside those for tunnels: datagrams stay on carriers and peers on the relay; give [udp] ports or a larger range':
+  'UDP ports for datagrams and peers opened': 'once, when the edge starts',
+  'udp_port_range has no two free ports besides the tunnel ports, so datagrams use carriers and peers use the relay; set [udp] ports or widen the range':
     'once, when the edge starts',
-  'receive buffer of udp ports': 'once, with the first udp tunnel',
+  'receive buffer of UDP ports': 'once, with the first udp tunnel',
   'connections did not finish in time': 'once, when the edge stops',
 };
 

@@ -106,9 +106,7 @@ describe.runIf(process.platform === 'linux')(`${FLOOD} connections to a stack of
     harness,
   }) => {
     const { stack, endpoint } = await startLimited(harness);
-    await stack.program.waitForLine(
-      /connections that this process takes.*1200|1200.*connections that this process takes/,
-    );
+    await stack.program.waitForLine(/connection limits.*1200|1200.*connection limits/);
     const probes = probesOf(stack, endpoint);
     const floods = [
       ['visitor', endpoint.port, HUNDRED],

@@ -23,7 +23,7 @@ it('--verbose shows every address and the log at a terminal, as they are where n
   const collected = await harness.stack(DEMO);
   for (const { program } of [verbose, collected]) {
     expect(program.stdout.join('\n')).toMatch(/payments +http:\/\/localhost:\d+ \(test mode/);
-    expect(program.stderr.join('\n')).toContain('connections that this process takes');
+    expect(program.stderr.join('\n')).toContain('connection limits');
   }
   expect(collected.program.stderr[0]).toMatch(/^\{"level":"info",/);
 });

@@ -139,7 +139,7 @@ export class EdgeTls implements CertificateListener {
       this.#renewLocal().catch((error: unknown) => {
         this.#logger.error(
           { err: error },
-          'the certificate of localhost cannot be made anew; the one before stays in use',
+          'cannot renew the certificate for localhost; the previous certificate stays in use',
         );
       });
       this.#onRenewed();
@@ -148,7 +148,7 @@ export class EdgeTls implements CertificateListener {
 
   /** The one for the machine itself is there before anybody comes: who names nobody is shown it. */
   async #openLocal(): Promise<void> {
-    if (this.#dataDir === undefined) throw new Error('a local authority needs a folder for its files');
+    if (this.#dataDir === undefined) throw new Error('a local certificate authority needs a folder');
     const acme = await import('@tunnel/certificates/acme');
     const authority = await acme.LocalAuthority.open(join(this.#dataDir, 'local-ca'), this.#clock);
     await this.#issueLocal(authority);

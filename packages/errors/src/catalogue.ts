@@ -140,7 +140,7 @@ export const CATALOGUE = {
   POLICY_LOGIN_REFUSED: entry(403, false, '{user} is not allowed to visit this tunnel', 'Sign out and use another account, or ask the owner of the tunnel for access.'),
   POLICY_LOGIN_STATE: entry(400, false, 'this sign-in was started in another browser or has expired', 'Go back to the page you wanted to visit and sign in again.'),
   POLICY_PROVIDER_AWAY: entry(502, true, 'the sign-in provider of this tunnel is not working', 'Try again in a moment. If the tunnel is yours, check the issuer, the client id and the client secret.'),
-  POLICY_BUSY: entry(503, true, 'the server is too busy to check this request right now', 'Try again in a moment.'),
+  POLICY_BUSY: entry(503, true, 'the server is too busy to check policies right now', 'Try again in a moment.'),
 
   // --- peers of p2p tunnels: an unknown name, a wrong secret and a key that may not have one answer, so that nobody learns which it was ---
   P2P_NOT_FOUND: entry(404, true, "p2p '{name}' was not found, or the secret does not match", 'Check the name and the secret. The publisher must use an API key of the same account, or set `p2p_allow: anyone`.'),

@@ -65,7 +65,7 @@ describe('a chunked body', () => {
     expect(scan('5\r\nhelloX\r\n0\r\n\r\n', 'chunks')).toMatchObject({
       out: '',
       end: BODY_BAD,
-      body: { problem: 'a chunk that is longer than its size' },
+      body: { problem: 'chunk longer than the chunk size' },
     });
   });
 

@@ -95,17 +95,17 @@ export class ChunkedBody implements BodyScanner {
       case 'extension':
         return this.#readExtension(byte, at);
       case 'size-lf':
-        return byte === LF ? this.#beginChunk(at + 1) : this.#fail('a chunk line that does not end with CRLF');
+        return byte === LF ? this.#beginChunk(at + 1) : this.#fail('chunk line does not end with CRLF');
       case 'data-cr':
-        return this.#expect(byte, CR, 'data-lf', 'a chunk that is longer than its size');
+        return this.#expect(byte, CR, 'data-lf', 'chunk longer than the chunk size');
       case 'data-lf':
-        return this.#expect(byte, LF, 'size-first', 'a chunk that does not end with CRLF');
+        return this.#expect(byte, LF, 'size-first', 'chunk does not end with CRLF');
       case 'trailers-first':
         if (byte === CR) this.#state = 'final-lf';
         else this.#beginTrailers(byte, at, sink);
         return;
       case 'final-lf':
-        return this.#expect(byte, LF, 'done', 'a body that does not end with CRLF');
+        return this.#expect(byte, LF, 'done', 'body does not end with CRLF');
       default:
         return;
     }
@@ -116,24 +116,22 @@ export class ChunkedBody implements BodyScanner {
       this.#digits += 1;
       this.#size = this.#size * 16 + (byte <= 0x39 ? byte - 0x30 : (byte | 0x20) - 0x57);
       this.#state = 'size';
-      if (this.#digits > SIZE_MAX_DIGITS || this.#size > Number.MAX_SAFE_INTEGER)
-        this.#fail('a chunk size that is too large');
-    } else if (this.#state === 'size-first') this.#fail('a chunk size that is not a hexadecimal number');
+      if (this.#digits > SIZE_MAX_DIGITS || this.#size > Number.MAX_SAFE_INTEGER) this.#fail('chunk size too large');
+    } else if (this.#state === 'size-first') this.#fail('chunk size is not a hexadecimal number');
     else if (byte === CR) this.#state = 'size-lf';
     else if (byte === SEMICOLON) {
       this.#endRun(at, sink);
       this.#state = 'extension';
       this.#extension = 'name-first';
       this.#extensionBytes = 1;
-    } else this.#fail('a chunk size that is not a hexadecimal number');
+    } else this.#fail('chunk size is not a hexadecimal number');
   }
 
   #readExtension(byte: number, at: number): void {
     this.#extension = afterExtensionByte(this.#extension, byte);
     this.#extensionBytes += 1;
-    if (this.#extension === 'bad') this.#fail('a chunk extension that is malformed');
-    else if (this.#extensionBytes > this.#bounds.chunkExtensionMaxBytes)
-      this.#fail('a chunk extension that is too long');
+    if (this.#extension === 'bad') this.#fail('malformed chunk extension');
+    else if (this.#extensionBytes > this.#bounds.chunkExtensionMaxBytes) this.#fail('chunk extension too long');
     else if (this.#extension === 'end') {
       this.#state = 'size-lf';
       if (this.#form === 'chunks') this.#runFrom = at;
@@ -149,7 +147,7 @@ export class ChunkedBody implements BodyScanner {
   /** The byte that made it certain belongs to the trailers. */
   #beginTrailers(byte: number, at: number, sink: BodySink): void {
     this.#endRun(at, sink);
-    if (byte === LF) return this.#fail('a line that ends with LF alone');
+    if (byte === LF) return this.#fail('line ends with LF instead of CRLF');
     this.#state = 'trailers';
     this.#search = newHeadSearch();
     this.#search.seenBytes = 1;
@@ -161,7 +159,7 @@ export class ChunkedBody implements BodyScanner {
     const bounds = { headMaxBytes: this.#bounds.trailersMaxBytes, emptyLinesMax: 0 };
     const found = findHeadEnd(bytes, at, end, this.#search as HeadSearch, bounds);
     if (found < 0 && found !== HEAD_INCOMPLETE) {
-      this.#fail(found === HEAD_TOO_LONG ? 'trailers that are too long' : 'a line that ends with LF alone');
+      this.#fail(found === HEAD_TOO_LONG ? 'trailers too long' : 'line ends with LF instead of CRLF');
       return end;
     }
     const stop = found === HEAD_INCOMPLETE ? end : found;

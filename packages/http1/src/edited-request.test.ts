@@ -88,9 +88,9 @@ describe('an edited request', () => {
   it.each<[string, RequestEdit, RegExp]>([
     ['a method that is none', { method: 'GET /' }, /^method: /],
     ['CONNECT', { method: 'CONNECT' }, /CONNECT/],
-    ['a path of another kind', { path: 'http://a/' }, /^path: must begin with \//],
-    ['a blank in a path', { path: '/a b' }, /^path: must begin/],
-    ['a line in a path', { path: '/a\r\nX: y' }, /^path: must begin/],
+    ['a path of another kind', { path: 'http://a/' }, /^path: must start with \//],
+    ['a blank in a path', { path: '/a b' }, /^path: must start/],
+    ['a line in a path', { path: '/a\r\nX: y' }, /^path: must start/],
     ['a mark of a field that was not there', { path: '/?key=[redacted]' }, /^path: \[redacted\]/],
     ['one mark too many', { path: '/?token=[redacted]&token=[redacted]&token=[redacted]' }, /^path: \[redacted\]/],
     ['a mark that is no value', { path: '/[redacted]' }, /^path: \[redacted\]/],

@@ -35,7 +35,7 @@ const problem = (reason: string): EditProblem => ({ kind: 'problem', reason });
 
 /** What an editor cannot leave as it is: somebody has to say the value. */
 export const markProblem = (part: string): EditProblem =>
-  problem(`${part}: ${REDACTED} stands for a value that was not captured there; write the value`);
+  problem(`${part}: ${REDACTED} replaces a value that was not captured; enter the value`);
 
 export const isEdit = ({ method, path, headers, body }: RequestEdit): boolean =>
   method !== undefined || path !== undefined || headers !== undefined || body !== undefined;
@@ -54,7 +54,7 @@ const CHARSET = /;\s*charset=(?:"[^"]*"|[^;\s]*)/i;
 /** The head to send: in origin form, with the length of the body and nothing of the first connection. */
 export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedBody): RequestHead | EditProblem => {
   const method = edit.method ?? stored.method;
-  if (!isToken(method)) return problem(`method: '${method}' is not one`);
+  if (!isToken(method)) return problem(`method: '${method}' is not a valid method`);
   const path = pathOf(stored, edit.path);
   if (typeof path !== 'string') return path;
   const fields = edit.headers === undefined ? fieldsOf(stored) : givenFields(stored, edit.headers);
@@ -63,7 +63,7 @@ export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedB
   const telling = body.isNew ? ['Content-Type'] : ['Content-Type', 'Content-Encoding'];
   const other = body.hasSecrets ? telling.find((name) => isOther(name, fields, stored)) : undefined;
   if (other !== undefined) {
-    return problem(`headers: another ${other} would show what is ${REDACTED} in the body; write the body anew`);
+    return problem(`headers: another ${other} would reveal ${REDACTED} values in the body; send a new body`);
   }
   const lines = [`${method} ${path} HTTP/${stored.version}`];
   if (stored.authority !== '' && !fields.some(([name]) => name.toLowerCase() === 'host')) {
@@ -80,7 +80,7 @@ export const editedHead = (stored: RequestHead, edit: RequestEdit, body: EditedB
   if (body.bytes > 0 || WITH_BODY.has(method)) lines.push(`Content-Length: ${body.bytes}`);
   const text = `${lines.join('\r\n')}\r\n\r\n`;
   if (text.length > HTTP1_LIMITS.HTTP_HEAD_MAX_BYTES) {
-    return problem(`headers: path and headers together have over ${HTTP1_LIMITS.HTTP_HEAD_MAX_BYTES} bytes`);
+    return problem(`headers: path and headers together are larger than ${HTTP1_LIMITS.HTTP_HEAD_MAX_BYTES} bytes`);
   }
   const head = parseRequestHead(text);
   return head.kind === 'problem' ? problem(head.reason) : head;
@@ -93,7 +93,9 @@ const pathOf = (stored: RequestHead, path: string | undefined): string | EditPro
   const isOne = whole.text.startsWith('/') || whole.text === '*';
   return isOne && isVisible(whole.text)
     ? whole.text
-    : problem('path: must begin with / and have only visible ASCII but #; percent-encode the rest');
+    : problem(
+        'path: must start with / and contain only visible ASCII characters except #; percent-encode other characters',
+      );
 };
 
 type Field = readonly [name: string, value: string];
@@ -111,8 +113,8 @@ const givenFields = (stored: RequestHead, given: readonly Field[]): Field[] | Ed
   for (const { lower, value } of stored.headers) secrets.add(lower, value);
   const fields: Field[] = [];
   for (const [name, value] of given) {
-    if (!isToken(name)) return problem(`headers: '${name}' is not the name of a header`);
-    if (!isFieldValue(value)) return problem(`headers: the value of ${name} has characters that no header can have`);
+    if (!isToken(name)) return problem(`headers: '${name}' is not a valid header name`);
+    if (!isFieldValue(value)) return problem(`headers: the value of ${name} has characters not allowed in a header`);
     const values = storedValues(name.toLowerCase(), value, secrets);
     if (values === null) return markProblem(`headers: ${name}`);
     for (const one of values) fields.push([name, one]);

@@ -68,7 +68,7 @@ export class FieldReader {
       const problem = this.#note(role, field.value) ?? problemOfBlanks(field);
       if (problem !== null) return problem;
     }
-    return at === end ? null : headProblem(400, 'the head does not end with an empty line');
+    return at === end ? null : headProblem(400, 'the headers do not end with an empty line');
   }
 
   /** The same for fields that came one by one, their characters checked. */
@@ -171,22 +171,22 @@ const readLength = (value: string): number => {
 /** A tab beside a length or a coding is legal, but not every reader takes it off: what ends a body must leave no doubt. */
 const problemOfBlanks = (field: HeaderField): HeadProblem | null => {
   if (field.role !== 'length' && field.role !== 'coding') return null;
-  return field.line.includes('\t') ? headProblem(400, 'a tab beside a length or a coding') : null;
+  return field.line.includes('\t') ? headProblem(400, 'tab next to a length or a coding') : null;
 };
 
 const problemOfName = (text: string, nameStart: number, at: number): HeadProblem => {
   const first = text.charCodeAt(nameStart);
   const stop = text.charCodeAt(at);
-  if (first === SP || first === HTAB) return headProblem(400, 'a header line begins with a space');
-  if (at === nameStart && stop === COLON) return headProblem(400, 'a header field has no name');
-  if (stop === SP || stop === HTAB) return headProblem(400, 'a space before the colon of a header field');
-  if (stop === CR || stop === LF) return headProblem(400, 'a header line without a colon');
-  return headProblem(400, 'a header name with a character that is not allowed');
+  if (first === SP || first === HTAB) return headProblem(400, 'header line starts with a space');
+  if (at === nameStart && stop === COLON) return headProblem(400, 'header field without a name');
+  if (stop === SP || stop === HTAB) return headProblem(400, 'space before the colon of a header field');
+  if (stop === CR || stop === LF) return headProblem(400, 'header line without a colon');
+  return headProblem(400, 'invalid character in a header name');
 };
 
 const problemOfValue = (text: string, at: number): HeadProblem => {
   const stop = text.charCodeAt(at);
-  if (stop === LF) return headProblem(400, 'a line that ends with LF alone');
-  if (stop === CR) return headProblem(400, 'a CR without LF');
-  return headProblem(400, 'a control character in a header value');
+  if (stop === LF) return headProblem(400, 'line ends with LF instead of CRLF');
+  if (stop === CR) return headProblem(400, 'CR without LF');
+  return headProblem(400, 'control character in a header value');
 };

@@ -39,8 +39,8 @@ const problemOfCoding = (coding: string): HeadProblem => {
   eachListItem(coding.toLowerCase(), (item) => items.push(item));
   const isFinal = items.at(-1) === 'chunked' && items.indexOf('chunked') === items.length - 1;
   const isPlainList = items.length > 1 && items.join(', ') === coding.toLowerCase();
-  if (isFinal && isPlainList) return headProblem(501, 'a Transfer-Encoding other than chunked');
-  return headProblem(400, 'Transfer-Encoding does not end in one plain chunked');
+  if (isFinal && isPlainList) return headProblem(501, 'Transfer-Encoding other than chunked');
+  return headProblem(400, 'Transfer-Encoding must end with a single chunked');
 };
 
 /** The body goes on in the next piece. */

@@ -11,18 +11,18 @@ import { readTrailers } from './trailers.ts';
 export const requestHeadByText = (parts: RequestParts): RequestHead | HeadProblem => {
   const { method, path, authority } = parts;
   if (!isToken(method) || !isVisible(path) || !isVisible(authority)) {
-    return headProblem(400, 'a pseudo-header field with a character that is not allowed');
+    return headProblem(400, 'invalid character in a pseudo-header field');
   }
   if (!path.startsWith('/') && path !== '*') return headProblem(400, 'the request target is not a path');
   let text = `${method} ${path} HTTP/1.1\r\nHost: ${authority}\r\n`;
   let hasLength = false;
   for (const [name, value] of parts.headers) {
     if (!isToken(name) || !isFieldValue(value)) {
-      return headProblem(400, 'a header field with a character that is not allowed');
+      return headProblem(400, 'invalid character in a header field');
     }
     const role = roleOf(name);
     if (['host', 'connection', 'upgrade', 'coding'].includes(role)) {
-      return headProblem(400, 'a header field that belongs to a connection of HTTP/1.1');
+      return headProblem(400, 'HTTP/1.1 connection header in an HTTP/2 request');
     }
     if (role === 'te' && value.trim().toLowerCase() !== 'trailers') return headProblem(400, 'TE other than trailers');
     if (role === 'length') hasLength = true;
@@ -32,9 +32,9 @@ export const requestHeadByText = (parts: RequestParts): RequestHead | HeadProble
   const head = parseRequestHead(`${text}\r\n`);
   if (head.kind === 'problem') return head;
   const isShort = !parts.hasBody && head.framing.kind === 'length' && head.framing.length > 0;
-  if (isShort) return headProblem(400, 'a Content-Length without its body');
+  if (isShort) return headProblem(400, 'Content-Length without a body');
   const { headMaxBytes } = HTTP1_BOUNDS;
-  return head.text.length > headMaxBytes ? headProblem(431, `the head is over ${headMaxBytes} bytes`) : head;
+  return head.text.length > headMaxBytes ? headProblem(431, `the headers are larger than ${headMaxBytes} bytes`) : head;
 };
 
 export const responseHeadByText = (
@@ -42,7 +42,7 @@ export const responseHeadByText = (
   request: AnsweredRequest,
 ): ResponseHead | HeadProblem => {
   const lines = linesOf(fields);
-  if (lines === null) return headProblem(502, 'a header field with a character that is not allowed');
+  if (lines === null) return headProblem(502, 'invalid character in a header field');
   const code = Number(status);
   const isFramed = code < 200 || code === 204 || code === 304 || /^content-length:/im.test(lines);
   const framing = endsHere ? 'content-length: 0\r\n' : 'transfer-encoding: chunked\r\n';

@@ -41,7 +41,7 @@ export const parseRequestHead = (
   text: string,
   bounds: Pick<Http1Bounds, 'fieldsMax'> = HTTP1_BOUNDS,
 ): RequestHead | HeadProblem => {
-  if (!text.endsWith('\r\n\r\n')) return headProblem(400, 'the head does not end with an empty line');
+  if (!text.endsWith('\r\n\r\n')) return headProblem(400, 'the headers do not end with an empty line');
   let at = 0;
   while ((classAt(text, at) & TOKEN) !== 0) at += 1;
   if (at === 0 || text.charCodeAt(at) !== SP) return headProblem(400, 'the request line has no method');
@@ -54,7 +54,7 @@ export const parseRequestHead = (
   const target = text.slice(targetStart, at);
   const version = versionAt(text, at + 1);
   if (typeof version !== 'string') return version;
-  if (method === 'CONNECT') return headProblem(501, 'CONNECT is not served here');
+  if (method === 'CONNECT') return headProblem(501, 'CONNECT is not supported');
   const reading = readTarget(method, target);
   if (reading.kind !== 'target') return headProblem(400, reading.reason);
   const fields = new FieldReader();
@@ -109,7 +109,7 @@ const versionAt = (text: string, at: number): HttpVersion | HeadProblem => {
     (classAt(text, at + 7) & DIGIT) !== 0 &&
     text.startsWith('\r\n', at + 8);
   return isVersion
-    ? headProblem(505, 'only HTTP/1.1 and HTTP/1.0 are spoken here')
+    ? headProblem(505, 'only HTTP/1.1 and HTTP/1.0 are supported')
     : headProblem(400, 'the request line is malformed');
 };
 
@@ -150,13 +150,13 @@ export const requestHeadFromParts = (
 ): RequestHead | HeadProblem => {
   const { method, path, authority, hasBody } = parts;
   if (!isToken(method) || !isVisible(path) || !isVisible(authority)) {
-    return headProblem(400, 'a pseudo-header field with a character that is not allowed');
+    return headProblem(400, 'invalid character in a pseudo-header field');
   }
   // An absolute form here would overrule the authority that the connection was checked for.
   if (!path.startsWith('/') && path !== '*') return headProblem(400, 'the request target is not a path');
   const given = fieldsOf(parts);
   if (!Array.isArray(given)) return given;
-  if (method === 'CONNECT') return headProblem(501, 'CONNECT is not served here');
+  if (method === 'CONNECT') return headProblem(501, 'CONNECT is not supported');
   const target = readTarget(method, path);
   if (target.kind !== 'target') return headProblem(400, target.reason);
   const fields = new FieldReader();
@@ -165,12 +165,12 @@ export const requestHeadFromParts = (
   const head = headOf('', method, path, '1.1', target, fields);
   if (head.kind === 'problem') return head;
   if (!hasBody && head.framing.kind === 'length' && head.framing.length > 0) {
-    return headProblem(400, 'a Content-Length without its body');
+    return headProblem(400, 'Content-Length without a body');
   }
   const requestLine = `${method} ${path} HTTP/1.1\r\n`;
   let bytes = requestLine.length + 2;
   for (const field of given) bytes += field.lineLength;
-  if (bytes > bounds.headMaxBytes) return headProblem(431, `the head is over ${bounds.headMaxBytes} bytes`);
+  if (bytes > bounds.headMaxBytes) return headProblem(431, `the headers are larger than ${bounds.headMaxBytes} bytes`);
   let text: string | null = null;
   return {
     ...head,
@@ -188,10 +188,10 @@ const fieldsOf = ({ authority, headers, hasBody }: RequestParts): PartField[] | 
   let hasLength = false;
   for (const [name, value] of headers) {
     if (!isToken(name) || !isFieldValue(value)) {
-      return headProblem(400, 'a header field with a character that is not allowed');
+      return headProblem(400, 'invalid character in a header field');
     }
     const role = roleOf(name);
-    if (CONNECTION_ROLES.has(role)) return headProblem(400, 'a header field that belongs to a connection of HTTP/1.1');
+    if (CONNECTION_ROLES.has(role)) return headProblem(400, 'HTTP/1.1 connection header in an HTTP/2 request');
     if (role === 'te') {
       if (value.trim().toLowerCase() !== 'trailers') return headProblem(400, 'TE other than trailers');
     } else if (role === 'length') hasLength = true;

@@ -40,18 +40,18 @@ export const parseResponseHead = (
   request: AnsweredRequest,
   bounds: Pick<Http1Bounds, 'fieldsMax'> = HTTP1_BOUNDS,
 ): ResponseHead | HeadProblem => {
-  if (!text.endsWith('\r\n\r\n')) return bad('its head does not end with an empty line');
+  if (!text.endsWith('\r\n\r\n')) return bad('the headers do not end with an empty line');
   const version = versionOf(text);
-  if (version === null) return bad('it does not begin with HTTP/1.1 or HTTP/1.0');
+  if (version === null) return bad('the response does not start with HTTP/1.1 or HTTP/1.0');
   const status = statusAt(text, 9);
   if (status === null) return bad(BAD_STATUS);
   let at = 12;
   // The space before an empty reason is often forgotten; nothing depends on it.
   if (text.charCodeAt(at) === SP) at += 1;
-  else if (text.charCodeAt(at) !== CR) return bad('its status line is malformed');
+  else if (text.charCodeAt(at) !== CR) return bad('the status line is malformed');
   const reasonStart = at;
   while ((classAt(text, at) & VALUE) !== 0) at += 1;
-  if (text.charCodeAt(at) !== CR || text.charCodeAt(at + 1) !== LF) return bad('its status line is malformed');
+  if (text.charCodeAt(at) !== CR || text.charCodeAt(at + 1) !== LF) return bad('the status line is malformed');
   const fields = new FieldReader();
   const problem = fields.read(text, at + 2, bounds.fieldsMax);
   if (problem !== null) return bad(problem.reason);
@@ -75,10 +75,10 @@ export const responseHeadFromParts = (
   bounds: Pick<Http1Bounds, 'fieldsMax'> = HTTP1_BOUNDS,
 ): ResponseHead | HeadProblem => {
   const given = partFieldsOf(parts.fields);
-  if (given === null) return bad('a header field with a character that is not allowed');
+  if (given === null) return bad('invalid character in a header field');
   const status = statusAt(parts.status, 0);
   if (status === null) return bad(BAD_STATUS);
-  if (parts.status.length !== 3) return bad('its status line is malformed');
+  if (parts.status.length !== 3) return bad('the status line is malformed');
   const isFramed = status < 200 || status === 204 || status === 304 || given.some(({ role }) => role === 'length');
   if (!isFramed) given.push(framingField(parts.endsHere));
   const fields = new FieldReader();
@@ -99,7 +99,7 @@ export const responseHeadFromParts = (
 const framingField = (endsHere: boolean): PartField =>
   endsHere ? new PartField('content-length', '0', 'length') : new PartField('transfer-encoding', 'chunked', 'coding');
 
-const BAD_STATUS = 'its status is not a number from 100 to 599';
+const BAD_STATUS = 'the status is not a number from 100 to 599';
 
 const statusAt = (text: string, at: number): number | null => {
   const isNumber = (classAt(text, at) & classAt(text, at + 1) & classAt(text, at + 2) & DIGIT) !== 0;
@@ -124,7 +124,7 @@ interface ReadParts {
 const headOf = ({ text, status, reason, version, fields, request }: ReadParts): ResponseHead | HeadProblem => {
   const declared = readFraming(version, fields);
   if (declared?.kind === 'problem') return bad(declared.reason);
-  if (status === 101 && (request.upgrade === null || !fields.upgrade)) return bad('it switches protocols unasked');
+  if (status === 101 && (request.upgrade === null || !fields.upgrade)) return bad('unexpected protocol switch');
   const isBodiless = status < 200 || status === 204;
   const framing = isBodiless || status === 304 || request.method === 'HEAD' ? NO_BODY : (declared ?? UNTIL_CLOSE);
   // A body is announced where none can be: whoever wrote that may well send one, so nothing else goes over this connection.

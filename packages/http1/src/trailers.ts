@@ -27,10 +27,10 @@ export const trailersFromParts = (
   bounds: Pick<Http1Bounds, 'fieldsMax' | 'trailersMaxBytes'> = HTTP1_BOUNDS,
 ): readonly HeaderField[] | HeadProblem => {
   const given = partFieldsOf(parts);
-  if (given === null) return headProblem(400, 'a header field with a character that is not allowed');
+  if (given === null) return headProblem(400, 'invalid character in a trailer field');
   let bytes = 0;
   for (const field of given) bytes += field.lineLength;
-  if (bytes > bounds.trailersMaxBytes) return headProblem(400, 'trailers that are too long');
+  if (bytes > bounds.trailersMaxBytes) return headProblem(400, 'trailers too long');
   const reader = new FieldReader();
   return reader.readParts(given, bounds.fieldsMax) ?? allowedOf(reader.fields);
 };
@@ -45,7 +45,7 @@ const allowedOf = (given: readonly HeaderField[]): HeaderField[] | HeadProblem =
   for (const field of given) {
     const { role } = field;
     if (role === 'length' || role === 'coding' || role === 'host' || role === 'connection') {
-      return headProblem(400, 'a trailer that belongs into the head');
+      return headProblem(400, 'field not allowed in trailers');
     }
     if (role === 'ordinary' && !NOT_IN_TRAILERS.has(field.lower.replaceAll('_', '-'))) fields.push(field);
   }

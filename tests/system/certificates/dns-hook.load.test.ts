@@ -143,6 +143,6 @@ it('a port of the responder that is taken costs wildcards, and is told of', asyn
     acme: 'dns = "builtin"',
     tables: `[dns]\nhost = "127.0.0.1"\nport = ${taken.address().port}`,
   });
-  await edge.stack.program.waitForLine(/the built-in DNS responder cannot be opened/, SOON);
+  await edge.stack.program.waitForLine(/built-in DNS responder cannot start/, SOON);
   await eventually(() => edge.serialOf(DOMAIN), SOON);
 });

@@ -35,7 +35,7 @@ it('certificates of a stack are listed and renewed beside it; a lost key file is
   renameSync(file, `${file}.lost`);
   writeFileSync(file, `${'A'.repeat(43)}\n`, { mode: 0o600 });
   await stage.stack.start();
-  await stage.stack.program.waitForLine(/sealed under another one/, SOON);
+  await stage.stack.program.waitForLine(/encrypted with another key/, SOON);
   expect((await stage.list())[0]).toMatchObject({ names: [DOMAIN] });
   await stage.stack.stop();
   renameSync(`${file}.lost`, file);

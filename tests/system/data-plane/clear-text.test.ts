@@ -43,7 +43,7 @@ describe.concurrent('an edge', () => {
     const stack = await harness.stack({ server: 'host = "0.0.0.0"' });
     expect(new URL(stack.run.api_url).hostname).toBe('127.0.0.1');
     expect((await stack.api('/api/status')).status).toBe(200);
-    const said = stack.program.stderr.filter((line) => line.includes('REST listens on this machine alone'));
+    const said = stack.program.stderr.filter((line) => line.includes('REST API listens on loopback only'));
     expect(said).toHaveLength(1);
   });
 

@@ -114,7 +114,7 @@ describe.concurrent('an edge that was killed', () => {
     await stack.start();
     await tunnel.waitFor('reconnected');
     await eventually(async () => expect((await stack.tunnels()).map((row) => row.label)).toEqual([CHOSEN_NAME]));
-    expect(stack.program.stderr.filter((line) => line.includes('cannot be read'))).toHaveLength(1);
+    expect(stack.program.stderr.filter((line) => line.includes('cannot read'))).toHaveLength(1);
   });
 });
 

@@ -91,7 +91,7 @@ describe.concurrent('[limits]', () => {
     expect(await greedy.waitFor('error')).toMatchObject({
       code: 'TUNNEL_PORT_LIMIT',
       message:
-        'cannot open another port: this account has 6 ports of [limits] tcp_port_range, and what is free is kept for others',
+        'cannot open another port: this account has 6 ports of [limits] tcp_port_range, and the remaining free ports are kept for other accounts',
     });
     const modest = await startMany(keys.modest, 2);
     for (const nth of [1, 2]) expect(await echoOf((await modest.ready(nth)).assigned_port, 'hi')).toBe('hi');

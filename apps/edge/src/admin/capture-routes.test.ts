@@ -203,7 +203,7 @@ describe('GET requests, 400', () => {
     serve('/alice');
     const response = await rest.request(`/api/tunnels/tun_web/requests?cursor=${cursor}`, { token: ALICE_KEY });
     const text = await expectError(response, 400, 'API_BAD_REQUEST');
-    expect(text).toContain('cursor is not the next_cursor of an earlier answer');
+    expect(text).toContain('cursor must be the next_cursor of an earlier response');
   });
 
   it('a tunnel that is not http', async () => {

@@ -28,7 +28,7 @@ const { min, max, default: whenAbsent } = CAPTURE_LIST_LIMIT;
 const listCapturesRoute = keyedRoute({
   method: 'get',
   path: '/api/tunnels/{id}/requests',
-  summary: `The last ${CAPTURES_KEPT_MAX} requests of an http tunnel, page by page; for an hour after its end, too`,
+  summary: `The last ${CAPTURES_KEPT_MAX} captured requests of an http tunnel, in pages. Available until an hour after the tunnel closed`,
   request: {
     params: tunnelIdParam,
     // Text here, so that the refusal of a bad number is ours; the document says what it is.
@@ -38,29 +38,32 @@ const listCapturesRoute = keyedRoute({
         minimum: min,
         maximum: max,
         default: whenAbsent,
-        description: 'How many at most.',
+        description: 'Maximum number of requests.',
       }),
       cursor: cursorParameter(
         'cursor',
         CAPTURE_CURSOR_MAX,
-        'The next_cursor of an earlier answer: the next older requests.',
+        '`next_cursor` of an earlier response, to get the next older requests.',
       ),
       answered: choiceParameter(
         'answered',
         ['true', 'false'],
-        'true: only those that a rule of the tunnel answered. false: only those that its service got.',
+        'true: only requests answered by a policy rule. false: only requests forwarded to the local service.',
       ),
     }),
   },
   responses: {
-    200: json(captureList, 'What was kept; nothing when captures are off, or the tunnel ended long ago.'),
-    400: refused('The limit is not in its range, the cursor is none, or the tunnel is not an http tunnel.'),
+    200: json(
+      captureList,
+      'The captured requests. Empty if capturing is off or the tunnel closed more than an hour ago.',
+    ),
+    400: refused('The limit is out of range, the cursor is invalid, or the tunnel is not an http tunnel.'),
     404: unknownTunnel,
   },
 });
 
 const requestParams = tunnelIdParam.extend({
-  request_id: z.string().meta({ description: 'The id of the captured request.' }),
+  request_id: z.string().meta({ description: 'Id of the captured request.' }),
 });
 
 const { methodMax, pathMax, cursorMax } = REQUEST_WAIT_BOUNDS;
@@ -68,65 +71,67 @@ const { methodMax, pathMax, cursorMax } = REQUEST_WAIT_BOUNDS;
 const awaitRoute = keyedRoute({
   method: 'get',
   path: '/api/tunnels/{id}/requests/next',
-  summary: 'Wait for the next request of an http tunnel to finish',
+  summary: 'Wait until the next request of an http tunnel has finished',
   request: {
     params: tunnelIdParam,
     query: z.object({
-      method: z.string().min(1).max(methodMax).optional().openapi({ description: 'Only requests of this method.' }),
+      method: z.string().min(1).max(methodMax).optional().openapi({ description: 'Only requests with this method.' }),
       path_contains: z
         .string()
         .max(pathMax)
         .optional()
-        .openapi({ description: 'Only those whose path, as it is shown, has this in it.' }),
+        .openapi({ description: 'Only requests with this text in the displayed path.' }),
       timeout_secs: z.string().optional().openapi({
         type: 'integer',
         minimum: REQUEST_WAIT_SECS.min,
         maximum: REQUEST_WAIT_SECS.max,
         default: REQUEST_WAIT_SECS.default,
-        description: 'How long at most.',
+        description: 'Maximum time to wait.',
       }),
-      after: z
-        .string()
-        .max(cursorMax)
-        .optional()
-        .openapi({ description: 'The cursor of the answer before; left out: those that finish from now on.' }),
+      after: z.string().max(cursorMax).optional().openapi({
+        description:
+          '`cursor` of the previous response. Without a cursor, the call waits for requests finished from now on.',
+      }),
     }),
   },
   responses: {
-    200: json(awaitedRequest, 'As soon as there is one; without one when the time is over, or the tunnel ends.'),
-    400: refused('A parameter is not in its range, or the tunnel is not an http tunnel.'),
+    200: json(awaitedRequest, 'The finished request, or no request if the time is up or the tunnel closed.'),
+    400: refused('A parameter is out of range, or the tunnel is not an http tunnel.'),
     404: unknownTunnel,
-    410: refused('The tunnel has ended.'),
+    410: refused('The tunnel is closed.'),
   },
 });
 
 const showCaptureRoute = keyedRoute({
   method: 'get',
   path: '/api/tunnels/{id}/requests/{request_id}',
-  summary: 'One captured request',
+  summary: 'Get a captured request',
   request: { params: requestParams },
   responses: {
-    200: json(capturedRequest, 'As it is kept; one that is under way as far as it is.'),
+    200: json(capturedRequest, 'The captured request. For a request in progress: the part received so far.'),
     400: refused('The tunnel is not an http tunnel.'),
-    404: refused('No such tunnel or request, or not yours.'),
+    404: refused('No such tunnel or request in your account.'),
   },
 });
 
 const replayRoute = keyedRoute({
   method: 'post',
   path: '/api/tunnels/{id}/requests/{request_id}/replay',
-  summary: 'Send a captured request to the local service once more, as it was or edited',
+  summary: 'Replay a captured request, unchanged or edited',
   request: {
     params: requestParams,
     body: { content: { 'application/json': { schema: replayEdit } }, required: false },
   },
   responses: {
-    200: json(capturedRequest, 'The new request, with replay_of; whatever the status of the service’s answer.'),
-    400: refused('The edit breaks a rule, or the tunnel is not an http tunnel.'),
-    404: refused('No such tunnel or request, or not yours.'),
-    409: refused('It was not kept whole, or its tunnel has ended.'),
-    502: refused('The local service could not be reached, or gave no answer.'),
-    504: refused('The local service did not answer in time.'),
+    200: json(
+      capturedRequest,
+      'The new request, with `replay_of`. Returned for any response status of the local service.',
+    ),
+    400: refused('The edit is invalid, or the tunnel is not an http tunnel.'),
+    404: refused('No such tunnel or request in your account.'),
+    409: refused('The request was not captured completely, or the tunnel is closed.'),
+    502: refused('The local service could not be reached or sent no response.'),
+    504: refused('The local service did not respond in time.'),
   },
 });
 

@@ -14,18 +14,18 @@ const TENANTS = 'own-domains';
 /** Returns what brings them up to date before they are read. */
 export const addCertificateSeries = (metrics: Metrics, figures: CertificateFigures): (() => Promise<void>) => {
   let listed: readonly ListedCertificate[] = [];
-  metrics.seriesOf('tunnel_certificates', 'Certificates that this edge shows or waits for, by state', 'gauge', () =>
+  metrics.seriesOf('tunnel_certificates', 'Certificates in use or being issued, by state', 'gauge', () =>
     STATES.map((state) => ({ labels: { state }, value: listed.filter((one) => one.state === state).length })),
   );
   metrics.seriesOf(
     'tunnel_certificate_expires_seconds',
-    'Seconds until a certificate ends: of the operator’s names, and the soonest of all others',
+    'Seconds until a certificate expires: one series per name of the operator, and the soonest expiry of the remaining names',
     'gauge',
     () => endsOf(listed, figures.now()),
   );
   const { coming } = figures;
   if (coming !== null && coming.orders !== null) {
-    metrics.seriesOf('tunnel_acme_orders_total', 'Orders of certificates, by their end', 'counter', () =>
+    metrics.seriesOf('tunnel_acme_orders_total', 'Certificate orders, by result', 'counter', () =>
       Object.entries(coming.orders ?? {}).map(([result, value]) => ({ labels: { result }, value })),
     );
   }

@@ -15,9 +15,9 @@ import {
 const listCertificatesRoute = keyedRoute({
   method: 'get',
   path: '/api/certificates',
-  summary: 'The certificates that this edge shows or waits for: the admin token only',
+  summary: 'List the certificates in use or being issued (admin token only)',
   responses: {
-    200: json(edgeCertificates, 'As they are now; never a key.'),
+    200: json(edgeCertificates, 'Current certificates, without private keys.'),
     403: operatorOnly,
   },
 });
@@ -25,15 +25,15 @@ const listCertificatesRoute = keyedRoute({
 const renewCertificateRoute = keyedRoute({
   method: 'post',
   path: '/api/certificates/renew',
-  summary: 'Order the certificate of a name anew, now: the admin token only, and an edge without a platform',
+  summary: 'Renew a certificate now (admin token only, standalone edge only)',
   request: { body: { required: true, content: { 'application/json': { schema: certificateRenewal } } } },
   responses: {
-    202: { description: 'The order begins; GET /api/certificates says what becomes of it.' },
-    400: refused('The body is not JSON, or has no name of 1 to 255 characters.'),
+    202: { description: 'The order was started. GET /api/certificates shows the result.' },
+    400: refused('The body is not JSON, or `name` is not 1 to 255 characters long.'),
     403: operatorOnly,
-    404: refused('There is no certificate for this name.'),
-    409: refused('An order for it is under way, or this edge orders none: its platform does.'),
-    503: refused('It cannot be written down: the disk is full.'),
+    404: refused('There is no certificate for the name.'),
+    409: refused('The certificate is being issued, or the platform issues the certificates of this edge.'),
+    503: refused('The certificate cannot be stored because the disk is full.'),
   },
 });
 

@@ -17,9 +17,9 @@ export const API_CONNECTIONS_SHOWN = 1000;
 const listConnectionsRoute = keyedRoute({
   method: 'get',
   path: '/api/connections',
-  summary: 'The open connections of every kind, oldest first: the admin token only',
+  summary: 'List the open connections of every kind, oldest first (admin token only)',
   responses: {
-    200: json(edgeConnections, 'As they are now.'),
+    200: json(edgeConnections, 'Currently open connections.'),
     403: operatorOnly,
   },
 });

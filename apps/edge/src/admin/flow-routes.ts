@@ -11,10 +11,10 @@ export const API_FLOWS_SHOWN = 200;
 const listFlowsRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}/flows',
-  summary: 'The flows of a udp tunnel, what was dropped, and the path of its datagrams',
+  summary: 'List the flows of a udp tunnel, with drop counts and the datagram path',
   responses: {
-    200: json(edgeFlows, 'As they are now.'),
-    404: refused('No such tunnel, not yours, or not a udp tunnel.'),
+    200: json(edgeFlows, 'Current flows.'),
+    404: refused('No such udp tunnel in your account.'),
   },
 });
 

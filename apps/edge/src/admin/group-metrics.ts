@@ -47,7 +47,7 @@ export class GroupMetrics implements GroupWatcher {
       this.#series.read(this.#clock.monotonic()).flatMap(samplesOf);
     metrics.seriesOf(
       'tunnel_group_members',
-      'Members of a group by their health',
+      'Group members, by health',
       'gauge',
       read(({ group, healthy, unhealthy }) => [
         { labels: { group, region, healthy: 'true' }, value: healthy },
@@ -56,13 +56,13 @@ export class GroupMetrics implements GroupWatcher {
     );
     metrics.seriesOf(
       'tunnel_group_dispatches_total',
-      'Public connections given to the members of a group',
+      'Public connections assigned to group members',
       'counter',
       read(({ group, dispatches }) => [{ labels: { group, region }, value: dispatches }]),
     );
     metrics.seriesOf(
       'tunnel_group_health_failures_total',
-      'Reports of members that their service is down, by the kind of their probe',
+      'Reports from members about an unhealthy local service, by type of health check',
       'counter',
       read(({ group, failures }) => [...failures].map(([kind, value]) => ({ labels: { group, region, kind }, value }))),
     );

@@ -29,39 +29,45 @@ import {
 const listGroupsRoute = keyedRoute({
   method: 'get',
   path: '/api/groups',
-  summary: 'The load-balanced groups: all for the admin token; for an API key those with a member of its account',
-  responses: { 200: json(groupSummaries, 'Empty while load balancing is off. An API key sees its own members alone.') },
+  summary:
+    'List the load-balanced groups. An API key sees groups with a member of its account, the admin token sees all groups',
+  responses: {
+    200: json(
+      groupSummaries,
+      'The groups. Empty while load balancing is off. An API key sees only members of its account.',
+    ),
+  },
 });
 
 const healthEventsRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}/health-events',
-  summary: 'When a tunnel became healthy or unhealthy, and why: the last 50 times, oldest first',
+  summary: 'List the last 50 health changes of a tunnel, oldest first, with the reasons',
   responses: { 200: json(healthEvents, 'Empty until the first transition.') },
 });
 
 const STREAM =
-  'Server-Sent Events. `group_event`: the health of a member changed; its data is a GroupEvent, its `id` rises. ' +
-  '`lagged`: the consumer fell behind and missed so many events at this point; its data is a Lagged, and GET /api/groups ' +
-  'tells how things stand. A comment every 30 s keeps the connection. The stream ends with the group, with the last ' +
-  'member that its key may see, with the key, and when the edge stops.';
+  'Server-Sent Events. `group_event`: the health of a member changed. The data is a GroupEvent, and the `id` increases. ' +
+  '`lagged`: the reader was too slow and missed events. The data is a Lagged with the number of missed events; GET ' +
+  '/api/groups returns the current state. A comment every 30 s keeps the connection open. The stream ends when the group ' +
+  'ends, when your last member leaves the group, when the API key is revoked, and when the edge stops.';
 
 const groupEventsRoute = keyedRoute({
   method: 'get',
   path: '/api/groups/{protocol}/{label}/events',
-  summary: 'What happens in a group, as it happens',
+  summary: 'Stream the health changes of a group',
   request: {
     params: z.object({
       protocol: groupProtocol,
       label: z.string().meta({
-        description: 'http: the subdomain, or the own domain; tcp: the port, of tls tunnels their host.',
+        description: 'http: the subdomain or the custom domain. tcp: the port. tls: the host.',
       }),
     }),
   },
   responses: {
     200: { description: STREAM, content: { 'text/event-stream': { schema: z.union([groupEvent, lagged]) } } },
-    404: refused('No such group, or without a member of yours.'),
-    429: refused('Too many refused keys from this address, or streams at once; see Retry-After.'),
+    404: refused('No such group, or no member of the group belongs to your account.'),
+    429: refused('Too many invalid API keys from this address, or too many open streams. See Retry-After.'),
     503: refused('The edge is shutting down.'),
   },
 });

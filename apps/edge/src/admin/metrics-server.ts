@@ -49,8 +49,8 @@ const answer = async (
   try {
     respond(response, 200, await metrics.text(), metrics.contentType);
   } catch (error) {
-    logger.error({ err: error }, 'metrics could not be collected');
-    respond(response, 500, 'metrics could not be collected\n');
+    logger.error({ err: error }, 'cannot collect metrics');
+    respond(response, 500, 'cannot collect metrics\n');
   }
 };
 
@@ -130,11 +130,11 @@ export class EdgeMetrics {
     addPolicySeries(metrics, figures.policy);
     metrics.seriesOf(
       'tunnel_internal_errors_total',
-      'Errors of the edge itself, each at the cost of one connection',
+      'Internal errors of the edge. An error closes the affected connection',
       'counter',
       () => [...figures.internalErrors].map(([where, value]) => ({ labels: { where }, value })),
     );
-    metrics.seriesOf('tunnel_reserved_names', 'Names and ports that this edge knows as reserved', 'gauge', () =>
+    metrics.seriesOf('tunnel_reserved_names', 'Reserved names and ports known to this edge', 'gauge', () =>
       RESERVED_KINDS.map((kind) => ({ labels: { kind }, value: figures.reserved.countOf(kind) })),
     );
     addRestartSeries(metrics, figures);
@@ -173,27 +173,22 @@ export const platformSeriesOf =
 
 const addGauges = (metrics: Metrics, figures: EdgeFigures): void => {
   const { tunnels, ports, http, sessions, carriers, streams, sseConsumers, admission } = figures;
-  metrics.gauge('tunnel_active_sessions', 'Clients that are connected', [], sessions);
+  metrics.gauge('tunnel_active_sessions', 'Connected clients', [], sessions);
   for (const protocol of shownProtocol.options) {
     metrics.gauge(`tunnel_active_tunnels_${protocol}`, `Living ${protocol} tunnels`, [], () =>
       countOf(tunnels, protocol),
     );
   }
-  metrics.gauge('tunnel_active_carriers', 'Connections that carry streams between edge and clients', [], carriers);
-  metrics.gauge('tunnel_active_streams', 'Streams towards clients', [], streams);
+  metrics.gauge('tunnel_active_carriers', 'Carriers (connections with streams between edge and clients)', [], carriers);
+  metrics.gauge('tunnel_active_streams', 'Open streams to clients', [], streams);
   // Flows of udp tunnels are counted apart.
   const connections = () => ports.tcp.connections + http.connections;
-  metrics.gauge('tunnel_active_connections', 'Connections of visitors', [], connections);
+  metrics.gauge('tunnel_active_connections', 'Open visitor connections', [], connections);
   addShareGauges(metrics, admission);
   const queuedBytes = () => figures.journalQueue()?.bytes ?? 0;
-  metrics.gauge('tunnel_journal_queue_bytes', 'Bytes of the journal that wait for the disk', [], queuedBytes);
-  metrics.gauge(
-    'tunnel_queued_bytes',
-    'Bytes that wait for HTTP visitors which do not read',
-    [],
-    () => http.queuedBytes,
-  );
-  metrics.gauge('tunnel_sse_consumers', 'Streams of events that somebody listens to', [], sseConsumers);
+  metrics.gauge('tunnel_journal_queue_bytes', 'Journal bytes waiting to be written to disk', [], queuedBytes);
+  metrics.gauge('tunnel_queued_bytes', 'Bytes buffered for slow HTTP visitors', [], () => http.queuedBytes);
+  metrics.gauge('tunnel_sse_consumers', 'Open event streams', [], sseConsumers);
 };
 
 const SHARES: readonly ConnectionShare[] = ['visitors', 'control', 'api'];
@@ -201,47 +196,39 @@ const SHARES: readonly ConnectionShare[] = ['visitors', 'control', 'api'];
 const addShareGauges = (metrics: Metrics, admission: EdgeFigures['admission']): void => {
   const series = (name: string, help: string, value: (share: ConnectionShare) => number): void =>
     metrics.seriesOf(name, help, 'gauge', () => SHARES.map((share) => ({ labels: { share }, value: value(share) })));
-  series(
-    'tunnel_connections_open',
-    'Connections that were accepted and are not closed, by share',
-    (share) => admission.used[share],
-  );
-  series(
-    'tunnel_connections_limit',
-    'Connections that a share of this process may hold',
-    (share) => admission.limits[share],
-  );
+  series('tunnel_connections_open', 'Open connections, by share', (share) => admission.used[share]);
+  series('tunnel_connections_limit', 'Connection limit, by share', (share) => admission.limits[share]);
 };
 
 const addGroupSeries = (metrics: Metrics, { regionId, loadBalancing }: EdgeFigures): void => {
   if (loadBalancing === null) return;
   loadBalancing.groups.addTo(metrics, regionId);
-  metrics.seriesOf('tunnel_alerts_total', 'Alerts that a group has no healthy member, by their end', 'counter', () =>
+  metrics.seriesOf('tunnel_alerts_total', 'Alerts about groups without a healthy member, by result', 'counter', () =>
     Object.entries(loadBalancing.alerts).flatMap(([destination, outcomes]) =>
       Object.entries(outcomes).map(([outcome, value]) => ({ labels: { outcome, destination }, value })),
     ),
   );
-  metrics.seriesOf('tunnel_alerts_dropped_total', 'Alerts that were not sent, by what was used up', 'counter', () =>
-    Object.entries(loadBalancing.droppedAlerts).map(([reason, value]) => ({ labels: { reason }, value })),
+  metrics.seriesOf(
+    'tunnel_alerts_dropped_total',
+    'Alerts not sent because a limit was reached, by limit',
+    'counter',
+    () => Object.entries(loadBalancing.droppedAlerts).map(([reason, value]) => ({ labels: { reason }, value })),
   );
 };
 
 const addUdpSeries = (metrics: Metrics, { ports: { udp }, datagramPaths }: EdgeFigures): void => {
-  metrics.seriesOf('tunnel_udp_paths', 'Clients with udp tunnels, by the way their datagrams go', 'gauge', () =>
+  metrics.seriesOf('tunnel_udp_paths', 'Clients with udp tunnels, by datagram path', 'gauge', () =>
     Object.entries(datagramPaths().clients).map(([path, value]) => ({ labels: { path }, value })),
   );
-  metrics.seriesOf(
-    'tunnel_udp_packets_refused_total',
-    'Packets at the UDP ports of the edge that came to nothing',
-    'counter',
-    () => Object.entries(datagramPaths().refused).map(([reason, value]) => ({ labels: { reason }, value })),
+  metrics.seriesOf('tunnel_udp_packets_refused_total', 'Packets dropped at the UDP ports of the edge', 'counter', () =>
+    Object.entries(datagramPaths().refused).map(([reason, value]) => ({ labels: { reason }, value })),
   );
-  metrics.gauge('tunnel_udp_flows', 'Living flows of udp tunnels', [], () => udp.connections);
-  metrics.seriesOf('tunnel_udp_datagrams_total', 'Datagrams passed; in: from a visitor', 'counter', () => [
+  metrics.gauge('tunnel_udp_flows', 'Active flows of udp tunnels', [], () => udp.connections);
+  metrics.seriesOf('tunnel_udp_datagrams_total', 'Forwarded datagrams. in: from visitors', 'counter', () => [
     { labels: { direction: 'in' }, value: udp.totals.passedIn },
     { labels: { direction: 'out' }, value: udp.totals.datagramsOut },
   ]);
-  metrics.seriesOf('tunnel_udp_dropped_total', 'Datagrams that were not passed, by reason', 'counter', () =>
+  metrics.seriesOf('tunnel_udp_dropped_total', 'Dropped datagrams, by reason', 'counter', () =>
     Object.entries({ ...udp.dropped, unopened: udp.dropped.unopened + datagramPaths().unopened }).map(
       ([reason, value]) => ({ labels: { reason }, value }),
     ),
@@ -249,32 +236,32 @@ const addUdpSeries = (metrics: Metrics, { ports: { udp }, datagramPaths }: EdgeF
 };
 
 const addTlsSeries = (metrics: Metrics, { tls }: EdgeFigures): void =>
-  metrics.seriesOf(
-    'tunnel_tls_connections_total',
-    'Connections to the https port, by what became of them',
-    'counter',
-    () => Object.entries(tls()).map(([kind, value]) => ({ labels: { kind }, value })),
+  metrics.seriesOf('tunnel_tls_connections_total', 'Connections to the https port, by result', 'counter', () =>
+    Object.entries(tls()).map(([kind, value]) => ({ labels: { kind }, value })),
   );
 
 const addPeerSeries = (metrics: Metrics, { peers }: EdgeFigures): void => {
-  metrics.seriesOf('tunnel_p2p_peers', 'Subscribers of p2p tunnels, by the way new connections take', 'gauge', () =>
+  metrics.seriesOf('tunnel_p2p_peers', 'Subscribers of p2p tunnels, by path of new connections', 'gauge', () =>
     Object.entries(peers.counts).map(([path, value]) => ({ labels: { path }, value })),
   );
   metrics.seriesOf(
     'tunnel_p2p_relayed_bytes_total',
-    'Bytes of p2p tunnels through this edge, each once',
+    'Bytes of p2p tunnels relayed by this edge, counted once',
     'counter',
     () => [{ labels: {}, value: peers.totals.bytesToClient + peers.totals.bytesToVisitor }],
   );
-  metrics.seriesOf('tunnel_p2p_direct_attempts_total', 'Tries of peers to go direct, by their end', 'counter', () =>
-    Object.entries(peers.totals.attempts).map(([outcome, value]) => ({ labels: { outcome }, value })),
+  metrics.seriesOf(
+    'tunnel_p2p_direct_attempts_total',
+    'Attempts of peers to connect directly, by result',
+    'counter',
+    () => Object.entries(peers.totals.attempts).map(([outcome, value]) => ({ labels: { outcome }, value })),
   );
 };
 
 /** Told by the supervisor, which outlives the part that crashed. */
 const addRestartSeries = (metrics: Metrics, { restarts }: EdgeFigures): void => {
   if (restarts === null) return;
-  metrics.seriesOf('tunnel_restarts_total', 'Parts of the stack started again after an unexpected end', 'counter', () =>
+  metrics.seriesOf('tunnel_restarts_total', 'Restarts of server processes after a crash', 'counter', () =>
     Object.entries(restarts()).map(([part, value]) => ({ labels: { part }, value })),
   );
 };
@@ -292,7 +279,7 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
     ...Object.values(ports).map(({ totals }) => totals.refused),
     peers.totals.refused,
   ];
-  const refused = metrics.counter('tunnel_connections_refused_total', 'Connections turned away', ['reason']);
+  const refused = metrics.counter('tunnel_connections_refused_total', 'Rejected connections', ['reason']);
   const refusals = new Map<string, () => void>();
   return [
     ...followTraffic(metrics, figures.regionId, [
@@ -300,9 +287,12 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
       ...Object.entries(ports).map(([transport, { totals }]) => [transport, totals] as const),
       ['p2p', peers.totals],
     ]),
-    follow(metrics.counter('tunnel_auth_failures_total', 'Keys that were refused'), {}, authFailures),
+    follow(metrics.counter('tunnel_auth_failures_total', 'Rejected API keys'), {}, authFailures),
     follow(
-      metrics.counter('tunnel_clients_held_back_total', 'Times a client was not read: it sent more frames than it may'),
+      metrics.counter(
+        'tunnel_clients_held_back_total',
+        'Times the edge paused reading from a client that sent too many frames',
+      ),
       {},
       clientsHeldBack,
     ),
@@ -311,7 +301,11 @@ const addCounters = (metrics: Metrics, figures: EdgeFigures): (() => void)[] => 
       {},
       () => figures.journalQueue()?.timesFull ?? 0,
     ),
-    follow(metrics.counter('tunnel_log_lines_dropped_total', 'Log lines nobody read'), {}, droppedLogLines),
+    follow(
+      metrics.counter('tunnel_log_lines_dropped_total', 'Log lines dropped because the log was not read fast enough'),
+      {},
+      droppedLogLines,
+    ),
     () => {
       for (const reason of refusedBy.flatMap((counts) => [...counts.keys()])) {
         if (refusals.has(reason)) continue;
@@ -330,15 +324,15 @@ const followTraffic = (
   region: string,
   traffic: readonly (readonly [protocol: string, totals: Traffic])[],
 ): (() => void)[] => {
-  const requests = metrics.counter('tunnel_requests_total', 'Requests, or connections, given to tunnels', [
+  const requests = metrics.counter('tunnel_requests_total', 'Requests or connections forwarded to tunnels', [
     'protocol',
     'region',
   ]);
-  const bytes = metrics.counter(
-    'tunnel_bytes_proxied_total',
-    'Bytes carried on tunnel streams; in: towards the client',
-    ['protocol', 'region', 'direction'],
-  );
+  const bytes = metrics.counter('tunnel_bytes_proxied_total', 'Bytes on tunnel streams. in: to the client', [
+    'protocol',
+    'region',
+    'direction',
+  ]);
   return traffic.flatMap(([protocol, totals]) => [
     follow(requests, { protocol, region }, () => totals.requests),
     follow(bytes, { protocol, region, direction: 'in' }, () => totals.bytesToClient),
@@ -348,25 +342,25 @@ const followTraffic = (
 
 const addHttpCounters = (metrics: Metrics, { regionId: region, http }: EdgeFigures): (() => void)[] => {
   const { totals } = http;
-  const responses = metrics.counter('tunnel_http_responses_total', 'Answers to visitors of http tunnels', [
+  const responses = metrics.counter('tunnel_http_responses_total', 'Responses to visitors of http tunnels', [
     'class',
     'region',
   ]);
   metrics.histogramOf(
     'tunnel_http_duration_seconds',
-    'From the first byte of a request to the head of its answer',
+    'Time from the first byte of a request to the response headers',
     { region },
     totals.whole,
   );
   metrics.histogramOf(
     'tunnel_http_edge_seconds',
-    'The part of it that a request and the head of its answer spent in this edge',
+    'Time spent in this edge between the first byte of a request and the response headers',
     { region },
     totals.edge,
   );
   const cut = metrics.counter(
     'tunnel_http_queues_cut_total',
-    'Connections of HTTP visitors cut for what waited for them',
+    'HTTP visitor connections closed because too many bytes were buffered',
     ['reason'],
   );
   return [

@@ -22,21 +22,21 @@ const API_PEERS_SHOWN = 1000;
 const listPeersRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}/peers',
-  summary: 'The subscribers of a p2p tunnel, and how their connections go',
+  summary: 'List the subscribers of a p2p tunnel and the paths of their connections',
   responses: {
-    200: json(edgePeers, 'As they are now.'),
-    404: refused('No such tunnel, not yours, or not a p2p tunnel.'),
+    200: json(edgePeers, 'Current subscribers.'),
+    404: refused('No such p2p tunnel in your account.'),
   },
 });
 
 const dismissPeerRoute = keyedRoute({
   method: 'delete',
   path: '/api/tunnels/{id}/peers/{peer_id}',
-  summary: 'Dismiss a subscriber: its connections end, and its running client finds nothing for 60 s',
+  summary: 'Disconnect a subscriber and block the running client for 60 s',
   request: { params: tunnelIdParam.extend({ peer_id: z.string().meta({ description: 'The peer_id.' }) }) },
   responses: {
-    204: { description: 'It is dismissed.' },
-    404: refused('No such tunnel, not yours, not a p2p tunnel, or no such peer.'),
+    204: { description: 'The subscriber was disconnected.' },
+    404: refused('No such p2p tunnel or peer in your account.'),
   },
 });
 

@@ -20,11 +20,15 @@ export interface PolicyFigures {
 }
 
 export const addPolicySeries = (metrics: Metrics, policy: PolicyFigures): void => {
-  metrics.seriesOf('tunnel_policy_answers_total', 'Answers of rules, by action and status', 'counter', () =>
-    Array.from(policy.answers(), ({ action, status, count }) => ({
-      labels: { action, status: String(status) },
-      value: count,
-    })),
+  metrics.seriesOf(
+    'tunnel_policy_answers_total',
+    'Responses sent by policy rules, by action and status',
+    'counter',
+    () =>
+      Array.from(policy.answers(), ({ action, status, count }) => ({
+        labels: { action, status: String(status) },
+        value: count,
+      })),
   );
   const byResult = (name: string, help: string, counts: () => Readonly<Record<string, number>>): void =>
     metrics.seriesOf(name, help, 'counter', () =>
@@ -32,19 +36,14 @@ export const addPolicySeries = (metrics: Metrics, policy: PolicyFigures): void =
     );
   byResult(
     'tunnel_policy_password_checks_total',
-    'Passwords of visitors, by what came of them; cached: known already',
+    'Password checks of visitors, by result. cached: answered from the cache',
     policy.passwordChecks,
   );
   byResult(
     'tunnel_policy_provider_requests_total',
-    'Calls to login providers and for their keys, by what came of them',
+    'Requests to sign-in providers and for their keys, by result',
     policy.providerRequests,
   );
-  metrics.gauge('tunnel_policy_limiter_keys', 'Visitors that rate limits tell apart', [], policy.limiterKeys);
-  metrics.gauge(
-    'tunnel_policy_held_bytes',
-    'Bytes of webhooks whose signature is not checked yet',
-    [],
-    policy.heldBytes,
-  );
+  metrics.gauge('tunnel_policy_limiter_keys', 'Visitors tracked by rate limits', [], policy.limiterKeys);
+  metrics.gauge('tunnel_policy_held_bytes', 'Webhook bytes waiting for a signature check', [], policy.heldBytes);
 };

@@ -10,10 +10,10 @@ import { findTunnel, json, type KeyedRoutes, type RestDependencies, refused, tun
 const showPolicyRoute = tunnelRoute({
   method: 'get',
   path: '/api/tunnels/{id}/policy',
-  summary: 'The rules of a tunnel in words, and how often each one matched and answered',
+  summary: 'List the policy rules of a tunnel in words, with match and response counts',
   responses: {
-    200: json(tunnelPolicy, 'As it is in force now; in a group it is that of all members.'),
-    404: refused('No such tunnel, not yours, or it has no policy.'),
+    200: json(tunnelPolicy, 'The active policy. Members of a group share a policy.'),
+    404: refused('No such tunnel in your account, or the tunnel has no policy.'),
   },
 });
 

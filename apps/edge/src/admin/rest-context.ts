@@ -172,8 +172,8 @@ export const json = <T extends z.ZodType>(schema: T, description: string) => ({
 export const refused = (description: string) => json(apiError, description);
 
 const keyRefusals = {
-  401: refused('No key, or one that is not accepted.'),
-  429: refused('Too many refused keys from this address, or replays under way; see Retry-After.'),
+  401: refused('Missing or invalid API key.'),
+  429: refused('Too many invalid API keys from this address, or too many concurrent replays. See Retry-After.'),
 };
 
 type Keyed<R extends RouteConfig> = Omit<R, 'responses'> & { readonly responses: typeof keyRefusals & R['responses'] };
@@ -186,8 +186,8 @@ export const keyedRoute = <P extends string, R extends RouteConfig & { path: P }
 });
 
 export const tunnelIdParam = z.object({ id: z.string().meta({ description: 'The tunnel_id.' }) });
-export const unknownTunnel = refused('No such tunnel, or not yours.');
-export const operatorOnly = refused('The key is not the admin token.');
+export const unknownTunnel = refused('No such tunnel in your account.');
+export const operatorOnly = refused('The admin token is required.');
 
 /** Describes a route about one tunnel, which is asked for by nothing but its id. */
 export const tunnelRoute = <

@@ -29,7 +29,7 @@ export const secureRest = (config: RestConfig, files: TlsFiles | null, logger: L
   const { host, isWithdrawn } = restListenerOf(config);
   if (!isWithdrawn) return;
   const why =
-    'REST listens on this machine alone, because keys go along: `[tls]` or `[acme]` opens it to others, in TLS';
+    'REST API listens on loopback only, because API keys would be sent unencrypted; set up `[tls]` or `[acme]` to open the port to other machines';
   logger.info({ host, port: config.server.api_port, server_host: config.server.host }, why);
 };
 

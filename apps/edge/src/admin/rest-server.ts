@@ -88,20 +88,20 @@ export class RestServer extends HttpListener {
   }
 }
 
-const STACK_LISTENER: ListenOn = { host: '127.0.0.1', port: 0, key: 'the listener for the platform' };
+const STACK_LISTENER: ListenOn = { host: '127.0.0.1', port: 0, key: 'listener for the platform' };
 
 const statusRoute = createRoute({
   method: 'get',
   path: '/api/status',
-  summary: 'Is the edge well, and how busy is it?',
+  summary: 'Get the health and the load of the edge',
   security: [],
-  responses: { 200: json(edgeStatus, 'The state of this edge.') },
+  responses: { 200: json(edgeStatus, 'Health and load.') },
 });
 
 const listRegionsRoute = keyedRoute({
   method: 'get',
   path: '/api/regions',
-  summary: 'The regions this edge knows',
+  summary: 'List the regions known to this edge',
   responses: { 200: json(edgeRegions, 'The regions.') },
 });
 
@@ -109,7 +109,7 @@ const OPENAPI_PATH = '/api/openapi.json';
 
 const createRestApp = (deps: RestDependencies): OpenAPIHono<RestEnv> => {
   const app = new OpenAPIHono<RestEnv>({ defaultHook: refuseUnreadable });
-  const answerOf = createErrorMapper({ logger: deps.logger, failed: 'a REST request failed' });
+  const answerOf = createErrorMapper({ logger: deps.logger, failed: 'REST request failed' });
   const unrouted = createUnroutedFault(app, { headAfter: 'get' });
   app.use(giveRequestId(deps.newRequestId), boundBody(API_BODY_MAX_BYTES));
   app.onError((error, context) =>
@@ -158,19 +158,19 @@ const giveRequestId =
 
 // ---- the document: the descriptions of all routes, each with a name and a tag ----
 
-const DESCRIPTION = `The tunnels of one edge, their requests, groups and certificates, as they are now.
+const DESCRIPTION = `The current tunnels, requests, groups and certificates of an edge.
 
-Send an API key, or the admin token of the edge, as \`Authorization: Bearer <KEY>\`. A key sees what belongs to its account.
-Every refusal is an Error: \`error\` for people, \`code\` for programs, \`request_id\` for reports.`;
+Send an API key or the admin token of the edge as \`Authorization: Bearer <KEY>\`. An API key gives access to resources of its account.
+Errors have a message for people (\`error\`), a stable \`code\` for programs, and a \`request_id\` for bug reports.`;
 
 /** By the segment of a path behind /api; requests, flows and the like of a tunnel are of the tunnel. */
 const TAGS: Readonly<Record<string, string>> = {
-  status: 'The edge itself.',
-  tunnels: 'Tunnels, with their requests, flows, peers and rules.',
-  regions: 'Regions that this edge knows.',
-  groups: 'Groups of tunnels, and their health.',
-  connections: 'How many connections there are, and how many there may be.',
-  certificates: 'Certificates, for the operator.',
+  status: 'Health and load of the edge.',
+  tunnels: 'Tunnels, captured requests, flows, peers and policy rules.',
+  regions: 'Regions known to this edge.',
+  groups: 'Load-balanced groups and the health of their members.',
+  connections: 'Open connections and connection limits.',
+  certificates: 'Certificates (admin token only).',
 };
 
 interface Operation {

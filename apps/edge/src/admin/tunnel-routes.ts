@@ -9,8 +9,8 @@ import { findTunnel, json, type KeyedRoutes, keyedRoute, type RestDependencies, 
 const listTunnelsRoute = keyedRoute({
   method: 'get',
   path: '/api/tunnels',
-  summary: 'The living tunnels: all of them for the admin token, the own ones for an API key',
-  responses: { 200: json(edgeTunnels, 'In the order of their registration.') },
+  summary: 'List the open tunnels. An API key sees tunnels of its account, the admin token sees all tunnels',
+  responses: { 200: json(edgeTunnels, 'The tunnels, in the order of registration.') },
 });
 
 const showTunnelRoute = tunnelRoute({
@@ -23,8 +23,8 @@ const showTunnelRoute = tunnelRoute({
 const closeTunnelRoute = tunnelRoute({
   method: 'delete',
   path: '/api/tunnels/{id}',
-  summary: 'Close a tunnel: its client is told and does not register it again; open connections finish',
-  responses: { 204: { description: 'It is closed.' } },
+  summary: 'Close a tunnel. Open connections finish, and the client does not open the tunnel again',
+  responses: { 204: { description: 'The tunnel was closed.' } },
 });
 
 export const addTunnelRoutes = (routes: KeyedRoutes, deps: RestDependencies): void => {

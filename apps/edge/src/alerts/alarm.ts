@@ -26,7 +26,7 @@ export const privateAlertsOf = ({
 export const sayPrivateAlerts = (config: ServerConfig, logger: Logger): void => {
   if (!config.load_balancing.enabled) return;
   const { allowed, because } = privateAlertsOf(config);
-  logger.info({ allowed, because }, 'alerts of tenants to private addresses');
+  logger.info({ allowed, because }, 'alert webhooks to private addresses');
 };
 
 export const alertSenderOf = (

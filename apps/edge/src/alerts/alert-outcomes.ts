@@ -86,4 +86,4 @@ export class AlertOutcomes {
 }
 
 const LINES = { delivered: ['info', 'alert delivered'], other: ['warn', 'alert not delivered'] } as const;
-const NO_SLOT = { reason: 'too many are under way' };
+const NO_SLOT = { reason: 'too many alerts are being sent' };

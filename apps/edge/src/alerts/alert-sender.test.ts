@@ -268,7 +268,7 @@ it('after close nothing is sent, and what was under way is given up', async () =
   alerts.close();
   await eventually(() => expect(server.openConnections).toBe(0));
   alerts.send(alert);
-  await eventually(() => expect(log.lines).toMatchObject([{ outcome: 'failed', reason: 'the edge stops' }]));
+  await eventually(() => expect(log.lines).toMatchObject([{ outcome: 'failed', reason: 'the edge is stopping' }]));
   // By the time that a later one has arrived, an earlier one would have.
   sender().send(alert);
   await eventually(() => expect(server.openConnections).toBeGreaterThan(0));

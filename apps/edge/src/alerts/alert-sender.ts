@@ -151,7 +151,7 @@ export class AlertSender {
     }
     if (deadline.signal.aborted && end.outcome === 'failed') {
       end = this.#isClosed
-        ? { outcome: 'failed', fields: { reason: 'the edge stops' } }
+        ? { outcome: 'failed', fields: { reason: 'the edge is stopping' } }
         : { outcome: 'timeout', fields: {} };
     }
     timer.cancel();

@@ -13,11 +13,11 @@ const urlsOf = (lookup: NameLookup, allowPrivate = false, clock = new FakeClock(
 
 describe('an alert URL', () => {
   it.each([
-    ['', 'alert webhook refused: it is not a URL'],
-    ['ftp://hooks.example/', 'alert webhook refused: it is not an http or https URL'],
-    ['http://bob:hunter2@hooks.example/x', 'alert webhook refused: the URL for hooks.example has a user name in it'],
-    ['http://10.0.0.5/s3cret', 'alert webhook refused: 10.0.0.5 is a private address'],
-    [`https://hooks.example/${'x'.repeat(2048)}`, 'alert webhook refused: it is too long'],
+    ['', 'alert webhook rejected: it is not a URL'],
+    ['ftp://hooks.example/', 'alert webhook rejected: it is not an http or https URL'],
+    ['http://bob:hunter2@hooks.example/x', 'alert webhook rejected: the URL for hooks.example has a user name in it'],
+    ['http://10.0.0.5/s3cret', 'alert webhook rejected: 10.0.0.5 is a private address'],
+    [`https://hooks.example/${'x'.repeat(2048)}`, 'alert webhook rejected: it is too long'],
   ])('%j is refused before anybody is asked', async (text, warning) => {
     expect(await urlsOf(() => Promise.reject(new Error('asked'))).checkAtRegistration(text)).toBe(warning);
   });
@@ -26,7 +26,7 @@ describe('an alert URL', () => {
     const warning = await urlsOf(answering('10.0.0.5')).checkAtRegistration(
       'http://hooks.internal/s3cret?token=s3cret',
     );
-    expect(warning).toBe('alert webhook refused: hooks.internal resolves to a private address');
+    expect(warning).toBe('alert webhook rejected: hooks.internal resolves to a private address');
   });
 
   it('may lead inside where private addresses are allowed', async () => {
@@ -40,7 +40,7 @@ describe('an alert URL', () => {
   });
 
   it('gets a warning when its name does not resolve', async () => {
-    const warning = 'alert webhook: typo.example does not resolve at present';
+    const warning = 'alert webhook: typo.example does not resolve right now';
     expect(await urlsOf(answering()).checkAtRegistration('https://typo.example/s3cret')).toBe(warning);
     const failing = urlsOf(() => Promise.reject(new Error('ENOTFOUND')));
     expect(await failing.checkAtRegistration('https://typo.example/s3cret')).toBe(warning);

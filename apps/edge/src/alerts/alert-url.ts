@@ -46,4 +46,4 @@ export class AlertUrls extends UrlGuard {
 }
 
 const warningOf = ({ kind, reason }: { readonly kind: 'refused' | 'unresolved'; readonly reason: string }): string =>
-  kind === 'refused' ? `alert webhook refused: ${reason}` : `alert webhook: ${reason} at present`;
+  kind === 'refused' ? `alert webhook rejected: ${reason}` : `alert webhook: ${reason} right now`;

@@ -56,7 +56,7 @@ it('says that nobody answered in time', async () => {
   const ended = send(port, clock);
   await eventually(() => expect(received).toHaveLength(1));
   await clock.advance(EDGE_LIMITS.ALERT_TIMEOUT_MS);
-  expect(await ended).toMatchObject({ outcome: 'timeout', reason: 'no answer within 5 s' });
+  expect(await ended).toMatchObject({ outcome: 'timeout', reason: 'no response within 5 s' });
 });
 
 it('needs a URL', async () => {

@@ -67,5 +67,5 @@ const answered = ({ status }: { readonly status: number }): End => ({
 const unanswered = (error: unknown, isLate: boolean): End => ({
   outcome: isLate ? 'timeout' : 'failed',
   status: null,
-  reason: isLate ? `no answer within ${EDGE_LIMITS.ALERT_TIMEOUT_MS / 1000} s` : reasonOf(error),
+  reason: isLate ? `no response within ${EDGE_LIMITS.ALERT_TIMEOUT_MS / 1000} s` : reasonOf(error),
 });

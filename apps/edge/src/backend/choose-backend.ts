@@ -112,7 +112,7 @@ const platformOf = (
 const readCredential = (file: string): Secret => {
   try {
     const text = readFileSync(file, 'utf8').trim();
-    if (text === '') throw new Error('it is empty');
+    if (text === '') throw new Error('the file is empty');
     return new Secret(text);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

@@ -43,7 +43,7 @@ export class Heartbeats {
   /** The platform must have heard of this run, and we of its changes, before anything is asked. Throws while it has not. */
   async introduced(): Promise<void> {
     if (!this.#hasBeenAnswered && !this.#options.link.isPaused) await this.beat();
-    if (!this.#hasBeenAnswered) throw new Error('the platform has not answered yet');
+    if (!this.#hasBeenAnswered) throw new Error('no response from the platform yet');
   }
 
   beat(): Promise<void> {
@@ -72,7 +72,7 @@ export class Heartbeats {
     this.#state = 'answered';
     this.#hasBeenAnswered = true;
     if (!wasAway) return;
-    this.#options.logger.info({}, 'the platform is back');
+    this.#options.logger.info({}, 'connection to the platform restored');
     this.#options.onBack();
   }
 
@@ -83,7 +83,7 @@ export class Heartbeats {
     if (this.#state === 'away' || this.#isStopped) return;
     this.#state = 'away';
     if (error instanceof LinkFailure && error.kind === 'refused') {
-      logger.error({ reason }, 'the platform does not take this edge: check its credential');
-    } else logger.warn({ reason }, 'the platform is away; known keys and tunnels go on');
+      logger.error({ reason }, 'the platform rejected this edge; check the credential');
+    } else logger.warn({ reason }, 'platform unreachable; known API keys and open tunnels keep working');
   }
 }

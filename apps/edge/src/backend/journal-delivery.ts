@@ -77,11 +77,11 @@ export class JournalDelivery {
     const { journalId, first } = batch;
     const fields = { journal_id: journalId, first, last_record: last };
     if (last < first - 1) {
-      logger.error(fields, 'the platform has lost records that it had; what is left is sent under a new journal id');
+      logger.error(fields, 'the platform lost records; remaining records are sent under a new journal id');
       return journal.renumber(journalId);
     }
-    if (last < first) throw new LinkFailure('refused', 'the platform stored nothing of a batch and says of no gap');
-    if (last > lastOf(batch)) logger.error(fields, 'the platform has records of this journal that are not ours');
+    if (last < first) throw new LinkFailure('refused', 'the platform stored no record of a batch and reported no gap');
+    if (last > lastOf(batch)) logger.error(fields, 'the platform has records of this journal from another edge');
     journal.acknowledged(journalId, last);
   }
 
@@ -90,9 +90,6 @@ export class JournalDelivery {
     const { message } = error as Error;
     if ((error instanceof LinkFailure && error.kind === 'away') || message === this.#refusal) return;
     this.#refusal = message;
-    this.#options.logger.error(
-      { reason: message },
-      'the platform does not take the records of this edge; they are kept',
-    );
+    this.#options.logger.error({ reason: message }, 'platform rejected usage records; the records are kept');
   }
 }

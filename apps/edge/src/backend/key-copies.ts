@@ -56,7 +56,7 @@ export class KeyCopies {
       return z.array(keptKey).parse(this.#files.read(file, KEY_COPIES_MAX_BYTES) ?? []);
     } catch (error) {
       const reason = (error as Error).message;
-      if (!isOfOneRun) logger.warn({ file, reason }, 'the copy of known keys cannot be opened');
+      if (!isOfOneRun) logger.warn({ file, reason }, 'cannot decrypt the copy of known API keys');
       return [];
     }
   }
@@ -90,6 +90,9 @@ export class KeyCopies {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     const { file, logger } = this.#options;
-    logger.error({ file, reason }, 'known keys cannot be kept: after a start without the platform clients wait for it');
+    logger.error(
+      { file, reason },
+      'cannot save known API keys; after a start without the platform, clients have to wait',
+    );
   }
 }

@@ -169,7 +169,7 @@ describe('usage', () => {
     await refused.backend.start();
     refused.backend.tunnelOpened(openedTunnel('tun_9', 'alice'));
     const said = (): unknown[] => error.mock.calls.map(([, text]) => text as unknown);
-    const once = [expect.stringContaining('check its credential'), expect.stringContaining('they are kept')];
+    const once = [expect.stringContaining('check the credential'), expect.stringContaining('the records are kept')];
     await eventually(() => expect(said()).toEqual(once));
     await clock.advance(3 * JOURNAL_DELIVER_MS);
     expect(said()).toEqual(once);
@@ -398,7 +398,7 @@ describe('a start without the platform', () => {
     expect((await next.backend.verifyKey('tnl_alice')).ok).toBe(false);
     expect(logger.warn).toHaveBeenCalledWith(
       expect.objectContaining({ file }),
-      'the copy of known keys cannot be opened',
+      'cannot decrypt the copy of known API keys',
     );
   });
 
@@ -410,6 +410,6 @@ describe('a start without the platform', () => {
     next = await makePlatformBackend({ clock, platform, logger, namesFolder, runId: 'run_2', isInStack: true });
     await next.backend.start();
     expect((await next.backend.verifyKey('tnl_alice')).ok).toBe(false);
-    expect(logger.warn).not.toHaveBeenCalledWith(expect.anything(), 'the copy of known keys cannot be opened');
+    expect(logger.warn).not.toHaveBeenCalledWith(expect.anything(), 'cannot decrypt the copy of known API keys');
   });
 });

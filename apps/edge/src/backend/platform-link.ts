@@ -198,7 +198,7 @@ export class PlatformLink {
     const { clock } = this.#options;
     // Whoever answers need not look at the signal.
     const late = new Promise<never>((_, reject) => {
-      ending.signal.addEventListener('abort', () => reject(new LinkFailure('away', 'no answer in time')));
+      ending.signal.addEventListener('abort', () => reject(new LinkFailure('away', 'no response in time')));
     });
     const timer = clock.setTimeout(() => ending.abort(), timeoutMs);
     try {
@@ -216,7 +216,7 @@ export class PlatformLink {
   }
 
   #refuseInPause(): void {
-    if (this.isPaused) throw new LinkFailure('away', 'the platform did not answer a moment ago');
+    if (this.isPaused) throw new LinkFailure('away', 'the platform did not respond a moment ago');
   }
 }
 
@@ -225,7 +225,7 @@ const refusalOf = async (response: Response): Promise<LinkFailure> => {
   await response.body?.cancel().catch(() => undefined);
   const isOurs = response.status >= 300 && response.status < 500 && response.status !== 408 && response.status !== 429;
   const { status } = response;
-  return new LinkFailure(isOurs ? 'refused' : 'away', `the platform answered ${status}`, undefined, status);
+  return new LinkFailure(isOurs ? 'refused' : 'away', `the platform responded with ${status}`, undefined, status);
 };
 
 const failureOf = (error: unknown): LinkFailure => {

@@ -24,7 +24,7 @@ export async function* linesIn(
     onChunk?.();
     const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
     rest = lines.pop() ?? '';
-    if (rest.length > maxBytes) throw new Error(`a line is over ${maxBytes} bytes`);
+    if (rest.length > maxBytes) throw new Error(`a line is longer than ${maxBytes} bytes`);
     yield* lines;
   }
 }

@@ -76,7 +76,7 @@ export class CaptureService {
       isAnswered === undefined ? undefined : (one: CaptureRecorder) => isAnsweredByRule(one) === isAnswered;
     const before = cursor === undefined ? undefined : this.#store.readPageCursor(cursor);
     if (cursor !== undefined && before === undefined) {
-      throw new Fault('API_BAD_REQUEST', { reason: 'cursor is not the next_cursor of an earlier answer' });
+      throw new Fault('API_BAD_REQUEST', { reason: 'cursor must be the next_cursor of an earlier response' });
     }
     const { recorders, truncated, nextCursor } = this.#store.list(tunnelId, limit, { before, isWanted });
     const requests: CapturedRequest[] = [];
@@ -109,7 +109,8 @@ export class CaptureService {
   #finishedBefore({ tunnelId, after }: AwaitOrder): CaptureRecorder[] | undefined {
     if (after === undefined) return undefined;
     const finished = this.#store.finishedSince(tunnelId, after);
-    if (finished === undefined) throw new Fault('API_BAD_REQUEST', { reason: 'after is not a cursor of an answer' });
+    if (finished === undefined)
+      throw new Fault('API_BAD_REQUEST', { reason: 'after must be the cursor of an earlier response' });
     return finished;
   }
 

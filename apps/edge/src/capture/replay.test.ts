@@ -153,11 +153,11 @@ it('what cannot be sent as it was is refused in plain words', async () => {
   const long = await visit('POST / HTTP/1.1', 'Content-Length: 20000', '', 'x'.repeat(20_000));
   await expect(replay(long)).rejects.toMatchObject({
     code: 'CAPTURE_NOT_REPLAYABLE',
-    message: 'the request cannot be replayed: its body is over 16384 bytes',
+    message: 'the request cannot be replayed: the body is larger than 16384 bytes',
   });
   const fine = await visit('GET / HTTP/1.1', '', '');
   await expect(replays.replay({ tunnel: undefined, original: fine, visitorAddress: '' })).rejects.toMatchObject({
-    message: 'the request cannot be replayed: its tunnel has ended',
+    message: 'the request cannot be replayed: the tunnel is closed',
   });
   const shy = { ...stand.tunnel, http: { hostHeader: null, localProtocol: 'http1', capture: false } } as const;
   await expect(replay(fine, shy)).rejects.toMatchObject({ code: 'CAPTURE_NOT_REPLAYABLE' });

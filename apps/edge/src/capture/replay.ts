@@ -71,7 +71,7 @@ export class Replays {
   async replay({ tunnel, original, visitorAddress, edit = {} }: ReplayRequest): Promise<CaptureRecorder> {
     const { store, clock } = this.#context;
     const reason =
-      tunnel === undefined ? 'its tunnel has ended' : whyNotReplayable(original, headLines(original.requestText));
+      tunnel === undefined ? 'the tunnel is closed' : whyNotReplayable(original, headLines(original.requestText));
     if (tunnel === undefined || reason !== null) throw refusal(reason ?? '');
     const { head, body, isEdited } = await messageOf(original, ownEditOf(original, edit));
     const owner = ownerKey(tunnel.owner);
@@ -83,7 +83,7 @@ export class Replays {
     const { serviceName } = original.info;
     const replay = { original, isEdited };
     const recorder = store.begin(tunnel, head, clock.monotonic(), 'data', { serviceName, replay });
-    if (recorder === null) throw refusal('captures are off for its tunnel');
+    if (recorder === null) throw refusal('capturing is off for the tunnel');
     this.#underWay.take(owner);
     try {
       await this.#send(tunnel, { head, body, visitorAddress }, recorder);
@@ -166,7 +166,7 @@ const headAgain = (head: RequestHead, bodyBytes: number): RequestHead => {
   };
 };
 
-const UNASKED: StreamReason = { code: 'cancelled', text: 'a replay does not switch protocols' };
+const UNASKED: StreamReason = { code: 'cancelled', text: 'replays cannot switch protocols' };
 
 /** Waits for the response, within a time and a size. The request writes it into the capture; nobody else wants it. */
 class ReplayHandler implements ResponseHandler {

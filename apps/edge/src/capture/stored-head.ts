@@ -43,14 +43,16 @@ export const isAnsweredByRule = ({ policy }: Pick<CaptureRecorder, 'policy'>): b
 
 /** null: it can be sent again exactly as it was. Else why not, for people. */
 export const whyNotReplayable = (recorder: CaptureRecorder, head: HeadLines): string | null => {
-  if (recorder.durationMs === null) return 'it is still under way';
-  if (isAnsweredByRule(recorder)) return 'a rule of the tunnel answered it, and its service never saw it';
-  if (recorder.status === 101) return 'it switched to another protocol';
+  if (recorder.durationMs === null) return 'the request is still in progress';
+  if (isAnsweredByRule(recorder)) return 'a policy rule answered the request before it reached the local service';
+  if (recorder.status === 101) return 'the connection switched to another protocol';
   if (!hasBody(head)) return null;
   const { requestBody, hasWholeBody, info } = recorder;
-  if (!hasWholeBody) return 'its body did not come whole';
+  if (!hasWholeBody) return 'the body was not received completely';
   if (requestBody === null || requestBody.isWhole) return null;
-  return info.keepsBodies ? `its body is over ${EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES} bytes` : 'bodies are not kept here';
+  return info.keepsBodies
+    ? `the body is larger than ${EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES} bytes`
+    : 'bodies are not captured';
 };
 
 const hasBody = (head: HeadLines): boolean =>

@@ -66,7 +66,7 @@ it('policies are for http, tcp and udp tunnels, services for http, the PROXY pro
   );
   expect(said(some, { protocol: 'p2p' })).toBe('policy is for http, tcp and udp tunnels');
   expect(said({ services: ['api'] }, { protocol: 'tcp' })).toBe('services are for http tunnels');
-  expect(said({ services: ['api', 'b', 'api'] })).toBe("services: 'api' is there twice");
+  expect(said({ services: ['api', 'b', 'api'] })).toBe("services: 'api' is listed twice");
   expect(said({ proxyProtocol: 'v2' })).toBe('proxy_protocol is for tcp and udp tunnels');
   expect(said({ proxyProtocol: 'v2' }, { protocol: 'tcp' })).toBe('none');
 });

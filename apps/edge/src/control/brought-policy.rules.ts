@@ -26,7 +26,7 @@ export const judgePolicy = (
   const shape = SHAPES[protocol];
   if (services.length > 0 && shape !== 'http') return invalid('services are for http tunnels');
   const twice = services.find((name, at) => services.indexOf(name) !== at);
-  if (twice !== undefined) return invalid(`services: '${twice}' is there twice`);
+  if (twice !== undefined) return invalid(`services: '${twice}' is listed twice`);
   if (proxyProtocol !== undefined && (shape === null || shape === 'http')) {
     return invalid('proxy_protocol is for tcp and udp tunnels');
   }

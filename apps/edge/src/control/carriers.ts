@@ -38,9 +38,9 @@ export const upgradeCarrier = (
   head: Buffer,
 ): void => {
   if (request.headers.upgrade?.toLowerCase() !== CARRIER_PROTOCOL) {
-    return refuseUpgrade(socket, 426, `this path speaks ${CARRIER_PROTOCOL}`);
+    return refuseUpgrade(socket, 426, `this path expects ${CARRIER_PROTOCOL}`);
   }
-  if (request.method !== 'GET') return refuseUpgrade(socket, 400, 'a carrier begins with GET');
+  if (request.method !== 'GET') return refuseUpgrade(socket, 400, 'carriers must start with GET');
   if (isSecured(socket) && socket.getProtocol() !== 'TLSv1.3') {
     return refuseUpgrade(socket, 426, 'carriers need TLS 1.3');
   }
@@ -109,8 +109,8 @@ export class SessionMuxes {
         onCarrierLost: ({ carrierId, reason, protocolViolation, liveCarriers }) => {
           const fields = { session_id: session.sessionId, carrier: carrierId, reason, live_carriers: liveCarriers };
           const who = ownerKey(session.owner);
-          if (!protocolViolation) return this.#log.log('debug', `carrier-lost ${who}`, fields, 'a carrier was lost');
-          const text = 'a carrier broke the protocol; its session is closed';
+          if (!protocolViolation) return this.#log.log('debug', `carrier-lost ${who}`, fields, 'carrier lost');
+          const text = 'carrier violated the protocol; session closed';
           this.#log.log('warn', `carrier-protocol ${who}`, fields, text);
           this.#forget(mux);
           this.#onViolation(session, mux, reason);
@@ -153,7 +153,7 @@ export class SessionMuxes {
     const session = this.#sessionOf.get(mux);
     if (session === undefined) return;
     const fields = { session_id: session.sessionId, carrier: carrierId, kind: carrier.kind };
-    this.#log.log('debug', `carrier-added ${ownerKey(session.owner)}`, fields, 'a carrier was added');
+    this.#log.log('debug', `carrier-added ${ownerKey(session.owner)}`, fields, 'carrier added');
   }
 
   /** No new streams; those under way finish, as long as their carriers live. */

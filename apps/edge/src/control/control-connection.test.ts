@@ -163,9 +163,9 @@ describe('an authenticated connection', () => {
     client.ws.send('{"type":"RegisterTunnel"}');
     expect(await client.next('Error')).toMatchObject({ code: 'CONTROL_BAD_FRAME', fatal: false });
     client.auth('op');
-    expect((await client.next('Error')).message).toContain('has a session already');
+    expect((await client.next('Error')).message).toContain('already has a session');
     client.send({ type: 'CarrierTokens', tokens: [] });
-    expect((await client.next('Error')).message).toContain('not for a client to send');
+    expect((await client.next('Error')).message).toContain('clients cannot send this frame');
     await client.settle();
   });
 

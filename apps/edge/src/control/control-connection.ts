@@ -167,9 +167,9 @@ export class ControlConnection implements Guarded {
   }
 
   get #waitsFor(): string {
-    if (this.#isHeldBack || this.#registrations.isFull) return 'its pace';
+    if (this.#isHeldBack || this.#registrations.isFull) return 'the frame rate limit';
     if (this.#phase === 'awaiting-auth') return 'Auth';
-    return this.#isBusy ? 'a frame that is handled' : 'frames';
+    return this.#isBusy ? 'frame being handled' : 'frames';
   }
 
   send(message: ControlMessageInput): void {

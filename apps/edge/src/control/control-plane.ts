@@ -354,12 +354,7 @@ export class ControlPlane {
     // Strangers together: addresses are theirs to choose.
     const who = session === undefined ? 'stranger' : ownerKey(session.owner);
     const fields = { client: connection.peer.clientAddr, session_id: session?.sessionId };
-    this.#log.log(
-      'warn',
-      `held-back ${who}`,
-      fields,
-      'a client sends more frames than it may and is not read for a while',
-    );
+    this.#log.log('warn', `held-back ${who}`, fields, 'client sends too many frames; reading paused');
   }
 
   #onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void {

@@ -27,7 +27,7 @@ describe('the control port', () => {
     const elsewhere = await fetch(`${url}/index.html`);
     expect([elsewhere.status, await elsewhere.text()]).toEqual([404, 'nothing at /index.html\n']);
     const control = await fetch(`${url}/_control?x=1`);
-    expect([control.status, await control.text()]).toEqual([426, 'this path needs an upgrade\n']);
+    expect([control.status, await control.text()]).toEqual([426, 'this path requires an upgrade\n']);
     expect((await fetch(`${url}/_carrier`)).status).toBe(426);
   });
 

@@ -65,7 +65,7 @@ export class ControlServer {
   }
 
   get address(): { host: string; port: number } {
-    if (this.#address === undefined) throw new Error('the control port is not open');
+    if (this.#address === undefined) throw new Error('control port is not open');
     return this.#address;
   }
 
@@ -136,7 +136,7 @@ export class ControlServer {
     const refusal = this.#given.refusal(request, accepted);
     if (refusal !== null) return refuseWithFault(socket, refusal);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
-      return refuseUpgrade(socket, 426, 'this path speaks WebSocket');
+      return refuseUpgrade(socket, 426, 'this path expects WebSocket');
     }
     socket.setNoDelay(true);
     this.#webSockets.handleUpgrade(request, socket, head, (ws) => this.#given.onControl(ws, request, accepted));
@@ -175,7 +175,7 @@ const answerRequest = (request: IncomingMessage, response: ServerResponse, refus
     ...TEXT,
     ...(isOurs ? { upgrade: path === CONTROL_PATH ? 'websocket' : CARRIER_PROTOCOL } : {}),
   });
-  response.end(isOurs ? 'this path needs an upgrade\n' : `nothing at ${shown(path)}\n`);
+  response.end(isOurs ? 'this path requires an upgrade\n' : `nothing at ${shown(path)}\n`);
 };
 
 /** Also of a target that is written whole, with its host: by that one it may have been sent here. */

@@ -258,7 +258,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
 };
 
 const refuseByName = async (url: string): Promise<string | null> =>
-  url.includes('refused') ? `alert webhook refused: ${url}` : null;
+  url.includes('refused') ? `alert webhook rejected: ${url}` : null;
 
 const BLOCK_PORTS = 8;
 

@@ -74,7 +74,7 @@ export class DatagramPorts {
     const [first] = this.#open;
     if (first === undefined) return this.#sayNone();
     const fields = { ports: this.numbers, receive_buffer_bytes: first.socket.receiveBufferBytes };
-    this.#parts.logger.info(fields, 'the UDP ports for datagrams and peers are open');
+    this.#parts.logger.info(fields, 'UDP ports for datagrams and peers opened');
   }
 
   async stop(): Promise<void> {
@@ -150,7 +150,7 @@ export class DatagramPorts {
     const { from, to } = this.#range;
     this.#parts.logger.warn(
       { range: `${from}-${to}` },
-      'udp_port_range has no two free ports beside those for tunnels: datagrams stay on carriers and peers on the relay; give [udp] ports or a larger range',
+      'udp_port_range has no two free ports besides the tunnel ports, so datagrams use carriers and peers use the relay; set [udp] ports or widen the range',
     );
   }
 }

@@ -65,10 +65,10 @@ describe('a tunnel on an own domain', () => {
   });
 
   it.each([
-    [{ domain: 'localhost' }, "domain 'localhost' is not valid: it has one label"],
-    [{ domain: 'web.edge.test' }, "domain 'web.edge.test' is not valid: names of edge.test are given by this server"],
-    [{ subdomain: 'shop' }, 'a tunnel has a domain or a subdomain, not both'],
-    [{ protocol: 'tcp' }, 'a domain goes with http, https and tls tunnels, not with tcp'],
+    [{ domain: 'localhost' }, "domain 'localhost' is not valid: a domain needs at least two labels"],
+    [{ domain: 'web.edge.test' }, "domain 'web.edge.test' is not valid: names of edge.test belong to this server"],
+    [{ subdomain: 'shop' }, 'a tunnel can have a domain or a subdomain, not both'],
+    [{ protocol: 'tcp' }, 'domains are for http, https and tls tunnels, not for tcp'],
   ])('is refused for what it cannot be: %j', async (fields, words) => {
     const { client } = await enter();
     const refused = await client.refused(web(fields));

@@ -135,7 +135,7 @@ describe('joining', () => {
   it('tells what is wrong with the alert url, and that one without a group is of no use', async () => {
     const webhook = { health_check: { alert_webhook: 'https://refused.test/' } };
     expect((await member({ ...GROUP, ...webhook })).tunnel.warnings).toEqual([
-      'alert webhook refused: https://refused.test/',
+      'alert webhook rejected: https://refused.test/',
     ]);
     expect((await member({ ...webhook })).tunnel.warnings[0]).toMatch(/without a group/);
   });

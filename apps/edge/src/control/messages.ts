@@ -37,7 +37,7 @@ export const handleMessage = (
       return connection.send({ type: 'CarrierTokens', tokens });
     }
     case 'ShuttingDown':
-      if (session !== undefined) context.sessions.end(session, `the client stops: ${message.reason}`, 'left');
+      if (session !== undefined) context.sessions.end(session, `client stopping: ${message.reason}`, 'left');
       return;
     case 'TunnelHealthy': {
       const tunnel = reportedTunnel(context, session, message.tunnel_id);
@@ -67,11 +67,11 @@ export const handleMessage = (
       return;
     case 'Auth':
       return connection.sendFault(
-        new Fault('CONTROL_BAD_FRAME', { reason: 'Auth: this connection has a session already' }),
+        new Fault('CONTROL_BAD_FRAME', { reason: 'Auth: the connection already has a session' }),
       );
     default:
       return connection.sendFault(
-        new Fault('CONTROL_BAD_FRAME', { reason: `${message.type}: not for a client to send` }),
+        new Fault('CONTROL_BAD_FRAME', { reason: `${message.type}: clients cannot send this frame` }),
       );
   }
 };

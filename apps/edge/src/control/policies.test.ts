@@ -69,7 +69,7 @@ describe('a tunnel that stands alone', () => {
     expect([fixture.policies.size, fixture.backend.asked]).toEqual([0, []]);
     const p2p = { protocol: 'p2p', p2p_name: 'n', p2p_secret_hash: '1'.repeat(64) };
     expect((await client.refused({ ...WEB, policy, protocol: 'https', services: ['a', 'a'] })).message).toBe(
-      "services: 'a' is there twice",
+      "services: 'a' is listed twice",
     );
     expect((await client.refused({ ...p2p, policy: deny(403) })).code).toMatch(/^(POLICY_INVALID|TUNNEL_PROTOCOL_)/);
   });
@@ -222,7 +222,7 @@ describe('a group', () => {
     // The hash is that of what was sent: the client knows that all of it was read.
     expect(answer.policy_hash).toBe(hashOf(deny(403)));
     expect(answer.warnings).toEqual([
-      `policy: this member brings revision 1 (${short(deny(403))}) and is served under the group's, revision 2 (${short(deny(404))})`,
+      `policy: this member brings revision 1 (${short(deny(403))}) but the group's policy applies: revision 2 (${short(deny(404))})`,
     ]);
     // Once it is back, it is a member like any other.
     await back.client.refused({ ...GROUP, tunnel_id, policy: deny(405), policy_revision: 1 });

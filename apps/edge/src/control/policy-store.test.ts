@@ -171,7 +171,7 @@ it('what the members of a group may come back to takes its room until their time
   store.groupRemoved(group);
   const begun = store.hold(bring('b', 1), group.policy);
   store.tunnelAdded({ group: {} as never, policy: begun });
-  expect(() => store.hold(bring('c'))).toThrow('too much');
+  expect(() => store.hold(bring('c'))).toThrow('too busy');
   await clock.advance(RESUME_WINDOW_MS);
   expect(store.hold(bring('c')).current?.hash).toBe('c'.padEnd(64, '0'));
 });
@@ -195,7 +195,7 @@ it('what several accounts bring alike is kept once, and is the share of one that
   store.release(first);
   // The first has room for two again, the other has both of its own.
   for (const name of ['c', 'd']) store.hold(bring(name, 0, 'account 1'));
-  expect(() => store.hold(bring('e', 0, 'account 2'))).toThrow('too much');
+  expect(() => store.hold(bring('e', 0, 'account 2'))).toThrow('too busy');
   store.release(other);
   store.hold(bring('e', 0, 'account 2'));
   expect(store.size).toBe(4);

@@ -136,7 +136,7 @@ const warningsOf = async (
   if (!loadBalancing) return group === undefined && group_key_hash === undefined ? [] : [GROUPS_OFF];
   const url = health_check?.alert_webhook;
   if (url === undefined) return [];
-  if (group === undefined) return ['alert_webhook: nothing is sent for a tunnel without a group'];
+  if (group === undefined) return ['alert_webhook: no alerts are sent for a tunnel without a group'];
   const begunAt = clock.monotonic();
   const warning = await checkAlertUrl(url, session.alertLookupMs);
   session.alertLookupMs -= clock.monotonic() - begunAt;
@@ -198,7 +198,7 @@ const openTunnel = async (
     known === undefined
       ? await openNew(admitted, wanted)
       : await assignEndpoint({ ...admitted, known, tunnelId: known.tunnelId }, wanted, false);
-  if (registered === null) throw new Fault('INTERNAL', {}, { internal: 'no endpoint was found' });
+  if (registered === null) throw new Fault('INTERNAL', {}, { internal: 'no endpoint found' });
   return { registered, policy };
 };
 

@@ -35,7 +35,7 @@ describe('one account', () => {
     for (let n = 0; n < 12; n += 1) await RawClient.enter(fixture.port, n % 2 === 0 ? 'alice' : 'alice-2');
     expect(await refusalOf('alice')).toEqual({
       code: 'SESSION_LIMIT',
-      message: 'cannot open another session: this account holds its limit of 64 connections',
+      message: 'cannot open another session: connection limit of 64 reached for this account',
       retryable: true,
     });
     await RawClient.enter(fixture.port, 'bob');
@@ -70,7 +70,7 @@ describe('one account', () => {
   it('whose clients come and go leaves no more sessions behind than its part; another account’s are let in', async () => {
     await start({}, { sessionLimits: { limit: 20, perHolder: 5 } });
     for (let n = 0; n < 5; n += 1) (await RawClient.enter(fixture.port, 'alice')).client.ws.terminate();
-    expect((await refusalOf('alice')).message).toMatch(/its limit of 5 sessions, those that wait for their client/);
+    expect((await refusalOf('alice')).message).toMatch(/session limit of 5 reached for this account/);
     await RawClient.enter(fixture.port, 'bob');
   });
 

@@ -32,7 +32,10 @@ export class Session {
    * Registrations run one after the other, also those of a connection and of the one that replaced it. Each connection has one at most, so that only a client that
    * reconnects hundreds of times during one registration loses its connection here.
    */
-  readonly registrations = new SerialQueue({ maxWaiting: 256, full: () => new Error('too many registrations wait') });
+  readonly registrations = new SerialQueue({
+    maxWaiting: 256,
+    full: () => new Error('too many registrations are queued'),
+  });
 
   constructor(given: {
     readonly sessionId: string;

@@ -131,8 +131,8 @@ export class Sessions {
     const { limit, perHolder } = this.#room;
     const reason =
       refusal === 'holder-full'
-        ? `this account holds its limit of ${perHolder} sessions, those that wait for their client included`
-        : `this edge holds its limit of ${limit} sessions`;
+        ? `session limit of ${perHolder} reached for this account (including sessions waiting for a client to reconnect)`
+        : `session limit of ${limit} reached for this edge`;
     throw new Fault('SESSION_LIMIT', { reason });
   }
 
@@ -174,7 +174,7 @@ export class Sessions {
     const session = this.#byConnection.get(connection);
     if (session === undefined) return;
     this.feed(session, { kind: 'connection-lost', connectionId: connection.id });
-    this.#detach(session, 'the control connection was lost');
+    this.#detach(session, 'control connection lost');
   }
 
   /** On purpose: nothing is held. The connection is left to the caller, streams under way may finish. `peersAre`: what publishers that it joined are told; `peerFault`: what the client itself is told of those joins, null: nothing. */
@@ -263,7 +263,7 @@ export class Sessions {
       case 'replace-connection': {
         const replaced = session.connection;
         // First, so that its close is nobody's loss.
-        this.#detach(session, 'the client came back on another connection');
+        this.#detach(session, 'the client reconnected');
         replaced?.sendFault(new Fault('CONTROL_REPLACED'));
         replaced?.close(CLOSE_CODES.replaced, 'CONTROL_REPLACED');
         return;

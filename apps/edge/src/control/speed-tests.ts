@@ -80,7 +80,7 @@ export class SpeedTests {
     address: string,
   ): Promise<void> {
     if (request.method !== 'GET' && request.method !== 'POST') {
-      response.writeHead(405, { ...TEXT, allow: 'GET, POST' }).end('this path knows GET and POST\n');
+      response.writeHead(405, { ...TEXT, allow: 'GET, POST' }).end('this path supports GET and POST\n');
       return;
     }
     const account = ownerKey(await this.#identify(request, accepted, address));

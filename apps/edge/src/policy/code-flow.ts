@@ -92,15 +92,15 @@ export class CodeFlow {
       requireIdToken: true,
     });
     const claims = oauth.getValidatedIdTokenClaims(tokens);
-    if (claims === undefined) throw away('no ID token');
+    if (claims === undefined) throw away('ID token missing');
     await this.#proveIdToken(provider, server, tokens.id_token ?? '');
-    if (claims.azp !== undefined && claims.azp !== provider.clientId) throw away('an ID token for another party');
+    if (claims.azp !== undefined && claims.azp !== provider.clientId) throw away('ID token for another client');
     if (!needsMore(claims, names) || server.userinfo_endpoint === undefined) return claims;
     const answer = await oauth.userInfoRequest(server, client, tokens.access_token, options);
     const info = isSigned(answer)
       ? await this.#provenUserInfo(provider, server, await answer.text())
       : await oauth.processUserInfoResponse(server, client, claims.sub, answer);
-    if (info['sub'] !== claims.sub) throw away('the user info of somebody else');
+    if (info['sub'] !== claims.sub) throw away('user info of another user');
     return joined(claims, info);
   }
 
@@ -115,7 +115,7 @@ export class CodeFlow {
       algorithms: SIGNATURE_ALGORITHMS,
       mayBeEndless: true,
     });
-    if (proven === null) throw away('a signed user info that is not good');
+    if (proven === null) throw away('invalid signed user info');
     return proven;
   }
 
@@ -130,7 +130,7 @@ export class CodeFlow {
         SIGNATURE_ALGORITHMS.includes(name),
       ),
     });
-    if (proven === null) throw away('an ID token that is not good');
+    if (proven === null) throw away('invalid ID token');
   }
 
   async #metadataOf(provider: Provider): Promise<oauth.AuthorizationServer> {

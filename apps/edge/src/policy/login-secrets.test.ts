@@ -38,7 +38,7 @@ it('a file holds one a line, the first one first', () => {
 
 it.each([
   ['that is not there', null, 'no such file'],
-  ['that is empty', '\n\n', 'it holds no secret'],
+  ['that is empty', '\n\n', 'the file has no secret'],
   ['with a short secret', `${'a'.repeat(32)}\ns3cret\n`, 'secret 2 is shorter than 32 characters'],
   ['that is no text', Buffer.from([0xff, 0xfe]), 'it is not UTF-8 text'],
 ] as [string, string | Buffer | null, string][])(

@@ -12,7 +12,7 @@ export const readLoginSecretFile = (file: string): readonly Secret[] => {
   const answer = readSecretText(file);
   if ('reason' in answer) throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: answer.reason });
   const lines = linesOf(answer.secret.reveal());
-  if (lines.length === 0) throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: 'it holds no secret' });
+  if (lines.length === 0) throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: 'the file has no secret' });
   const short = lines.findIndex((line) => line.length < LEAST_CHARACTERS);
   if (short === -1) return lines.map((line) => new Secret(line));
   const reason = `secret ${short + 1} is shorter than ${LEAST_CHARACTERS} characters`;
@@ -32,7 +32,7 @@ export const loadLoginSecrets = (configured: string, dataDir: string | undefined
     const { code } = error as NodeJS.ErrnoException;
     throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: code ?? String(error) });
   }
-  throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: 'it is empty' });
+  throw new ConfigProblem('CONFIG_FILE_UNREADABLE', { file, reason: 'the file is empty' });
 };
 
 const linesOf = (text: string): string[] =>

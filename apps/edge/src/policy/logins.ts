@@ -236,8 +236,9 @@ const valuesOfRules = (claims: LoggedIn['claims'], policy: Policy | null): Logge
 };
 
 const unknownProvider = (): Fault =>
-  new Fault('POLICY_PROVIDER_AWAY', {}, { internal: 'the operator has no provider of that name' });
+  new Fault('POLICY_PROVIDER_AWAY', {}, { internal: 'the operator has no provider with this name' });
 
-const stateOver = (): Fault => new Fault('POLICY_LOGIN_STATE', {}, { internal: 'login: used already' });
+const stateOver = (): Fault => new Fault('POLICY_LOGIN_STATE', {}, { internal: 'login: already used' });
 
-const codeForeign = (): Fault => new Fault('POLICY_LOGIN_STATE', {}, { internal: 'login: a code of another login' });
+const codeForeign = (): Fault =>
+  new Fault('POLICY_LOGIN_STATE', {}, { internal: 'login: code belongs to another sign-in' });

@@ -30,7 +30,7 @@ export const readOperatorPolicy = (file: string): Policy | null => {
   const parsed = filePolicySchema.safeParse(source.value);
   if (!parsed.success) throw source.refuseIssues(parsed.error.issues, isShownPolicyKey);
   const { login, rules } = parsed.data as unknown as Written;
-  if (login !== null) throw problemAt(source, ['login'], "the operator's rules have no `login`");
+  if (login !== null) throw problemAt(source, ['login'], "the operator's policy cannot use `login`");
   const policy = wirePolicyOf(source, rules);
   const [problem] = problemsOfPolicy(policy, SUBJECT);
   if (problem !== undefined) throw problemAt(source, pathIn(source, problem.path), problem.message);

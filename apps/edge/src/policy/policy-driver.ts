@@ -195,7 +195,7 @@ export class PolicyDriver {
     const { code, internal, cause } = event.fault;
     const reason = internal ?? (cause instanceof Error ? cause.message : 'unknown');
     // By tenant: of a wildcard name visitors make as many hosts as they like.
-    this.#log?.log('warn', `${code} ${tenant}`, { code, host, reason }, 'a provider of logins or keys failed');
+    this.#log?.log('warn', `${code} ${tenant}`, { code, host, reason }, 'request to a sign-in or key provider failed');
     return event;
   }
 

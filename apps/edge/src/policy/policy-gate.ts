@@ -96,7 +96,7 @@ export class PolicyGate {
       const event = step.effect.kind === 'hold-body' ? null : this.#given.driver.perform(step.effect, subject, NEVER);
       // Nothing that an address decides has to be waited for.
       if (event === null || event instanceof Promise)
-        throw new Error(`a connection cannot wait for ${step.effect.kind}`);
+        throw new Error(`connections cannot wait for ${step.effect.kind}`);
       step = resume(step.state, event, this.#given.now());
     }
     return this.#counted(step, inForce).kind === 'pass';

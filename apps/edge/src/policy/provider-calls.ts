@@ -126,7 +126,7 @@ export class ProviderCalls {
       this.results[answer.status >= 200 && answer.status < 300 ? 'ok' : 'status'] += 1;
       return answer;
     } catch (error) {
-      const away = error instanceof ProviderAway ? error : new ProviderAway('failed', 'it could not be asked');
+      const away = error instanceof ProviderAway ? error : new ProviderAway('failed', 'the request failed');
       this.results[away.result] += 1;
       throw away;
     }
@@ -138,7 +138,8 @@ export class ProviderCalls {
   }
 
   async #send(provider: ProviderRef, { url, headers, body }: ProviderRequest): Promise<ProviderAnswer> {
-    if (!this.mayBePlain(provider.trust) && !/^https:/i.test(url)) throw new ProviderAway('refused', 'it is not https');
+    if (!this.mayBePlain(provider.trust) && !/^https:/i.test(url))
+      throw new ProviderAway('refused', 'the URL is not https');
     const deadline = this.#clock.monotonic() + PROVIDER_CALL_MS;
     const release = await this.#turn(provider, deadline);
     try {
@@ -165,7 +166,7 @@ export class ProviderCalls {
       const running = this.#running[trust];
       if (running.refusal(tenant) !== null) {
         leaveShared();
-        throw new ProviderAway('busy', 'too many providers are being asked');
+        throw new ProviderAway('busy', 'too many concurrent provider requests');
       }
       running.take(tenant);
       return () => {
@@ -199,7 +200,7 @@ export class ProviderCalls {
 
   #wait(lane: FairTurns, owner: string, deadline: number): Promise<void> {
     return new Promise((resolve, reject) => {
-      const busy = (): void => reject(new ProviderAway('busy', 'too many calls wait for it'));
+      const busy = (): void => reject(new ProviderAway('busy', 'too many requests are queued for the provider'));
       const turn: Turn = {
         owner,
         begin: () => {
@@ -214,7 +215,7 @@ export class ProviderCalls {
       const leftMs = Math.max(1, deadline - this.#clock.monotonic());
       const timer = this.#clock.setTimeout(() => {
         lane.leave(turn);
-        reject(new ProviderAway('timeout', 'other calls to it took too long'));
+        reject(new ProviderAway('timeout', 'earlier requests to the provider took too long'));
       }, leftMs);
       if (lane.enter(turn)) return;
       timer.cancel();

@@ -136,7 +136,7 @@ class Documents<T> {
     try {
       return await this.#rules.read(provider, body);
     } catch {
-      throw new ProviderAway('failed', 'its answer is not what it should be');
+      throw new ProviderAway('failed', 'unexpected response');
     }
   }
 }
@@ -175,7 +175,7 @@ export class ProviderDocuments {
   async keyUrlOf(provider: ProviderRef, url: string | null): Promise<string> {
     if (url !== null) return url;
     const { jwks_uri } = await this.metadataOf(provider);
-    if (jwks_uri === undefined) throw new ProviderAway('failed', 'it names no keys');
+    if (jwks_uri === undefined) throw new ProviderAway('failed', 'the metadata has no jwks_uri');
     return jwks_uri;
   }
 
@@ -201,7 +201,7 @@ const readMetadata = async (provider: ProviderRef, body: Buffer): Promise<oauth.
 
 const readKeySet = (_provider: ProviderRef, body: Buffer): KeySet => {
   const { keys } = JSON.parse(body.toString('utf8')) as { readonly keys?: unknown };
-  if (!Array.isArray(keys) || keys.length > PROVIDER_KEYS_MAX) throw new TypeError('not a set of keys');
+  if (!Array.isArray(keys) || keys.length > PROVIDER_KEYS_MAX) throw new TypeError('not a key set');
   return createLocalJWKSet({ keys: keys.map((key) => only(key as object, KEY_READ)) as unknown as JWK[] });
 };
 

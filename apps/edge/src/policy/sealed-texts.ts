@@ -33,7 +33,7 @@ export class SealedTexts {
   });
 
   constructor(secrets: readonly Secret[]) {
-    if (secrets.length === 0) throw new Error('there is no login secret');
+    if (secrets.length === 0) throw new Error('no login secret');
     this.#secrets = secrets;
   }
 

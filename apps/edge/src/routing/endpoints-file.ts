@@ -34,7 +34,7 @@ export class EndpointsFile {
       lines: () => this.#lines(),
       onFailed: (reason) => {
         const text = { file: path, reason };
-        logger.error(text, 'the file of endpoints cannot be written: after a crash they are held for nobody');
+        logger.error(text, 'cannot write the endpoint file; after a crash, clients may lose their names and ports');
       },
     });
   }
@@ -47,7 +47,7 @@ export class EndpointsFile {
       return text === null ? null : parseEndpoints(text);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      logger.error({ file: path, reason }, 'the file of endpoints cannot be read: none is held for its client');
+      logger.error({ file: path, reason }, 'cannot read the endpoint file; no names or ports are held for clients');
       return null;
     }
   }
@@ -121,7 +121,7 @@ const parseEndpoints = (text: string): LastRun => {
     else if (said['kind'] === 'alive' || said['kind'] === 'stopped') {
       lastAliveAt = timeOf(said['at']);
       end = said['kind'] === 'stopped' ? 'stopped' : 'crashed';
-    } else throw new Error('it has a line that says nothing');
+    } else throw new Error('the file has an empty record');
   }
   return { claims: [...claims.values()], lastAliveAt, end };
 };
@@ -159,26 +159,26 @@ const endpointOf = ({ transport, port, name, domain, peer_name: peerName, ...res
     };
   }
   if ((transport !== 'tcp' && transport !== 'udp') || !Number.isInteger(port))
-    throw new Error('it has an endpoint that is none');
+    throw new Error('the file has an invalid endpoint');
   return { kind: 'port', transport, port: port as number };
 };
 
 const fieldsOf = (value: unknown): LineRecord => {
-  if (typeof value !== 'object' || value === null) throw new Error('it has a line that is no object');
+  if (typeof value !== 'object' || value === null) throw new Error('the file has a line without an object');
   return value as LineRecord;
 };
 
 const timeOf = (value: unknown): number => {
-  if (typeof value !== 'number') throw new Error('it has a time that is none');
+  if (typeof value !== 'number') throw new Error('the file has an invalid time');
   return value;
 };
 
 const textOf = (value: unknown): string => {
-  if (typeof value !== 'string' || value === '') throw new Error('it has a text that is none');
+  if (typeof value !== 'string' || value === '') throw new Error('the file has an invalid text');
   return value;
 };
 
 const hashOf = (value: unknown): string => {
-  if (!/^[0-9a-f]{64}$/.test(textOf(value))) throw new Error('it has a hash that is none');
+  if (!/^[0-9a-f]{64}$/.test(textOf(value))) throw new Error('the file has an invalid hash');
   return value as string;
 };

@@ -270,7 +270,7 @@ export class PortRegistry {
       case 'exhausted':
         throw new Fault('TUNNEL_PORTS_EXHAUSTED', { range: this.#rangeKey, ...this.range });
       case 'share': {
-        const reason = `this account has ${answer.held} ports of [limits] ${this.#rangeKey}, and what is free is kept for others`;
+        const reason = `this account has ${answer.held} ports of [limits] ${this.#rangeKey}, and the remaining free ports are kept for other accounts`;
         throw new Fault('TUNNEL_PORT_LIMIT', { reason });
       }
     }

@@ -43,7 +43,7 @@ it('a member that comes back is let in under the group’s policy, and is told w
   expect(said(GROUP, { revision: 3, hash: null }, true)).toBe('keep');
   expect(said(GROUP, { revision: 4, hash: null }, true)).toBe('replace');
   expect(groupPolicyWarning(GROUP, lower)).toBe(
-    "policy: this member brings revision 2 (77b1e4d0) and is served under the group's, revision 3 (1f3a9c02)",
+    "policy: this member brings revision 2 (77b1e4d0) but the group's policy applies: revision 3 (1f3a9c02)",
   );
   expect(groupPolicyWarning(GROUP, { ...GROUP })).toBeNull();
 });

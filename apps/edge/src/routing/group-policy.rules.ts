@@ -45,7 +45,7 @@ export const decideGroupPolicy = (group: PolicyStamp, member: BroughtStamp): Gro
 export const groupPolicyWarning = (group: PolicyStamp, member: PolicyStamp): string | null =>
   isSame(group, member)
     ? null
-    : `policy: this member brings revision ${member.revision} (${shownHash(member)}) and is served under the group's, revision ${group.revision} (${shownHash(group)})`;
+    : `policy: this member brings revision ${member.revision} (${shownHash(member)}) but the group's policy applies: revision ${group.revision} (${shownHash(group)})`;
 
 const isSame = (a: PolicyStamp, b: PolicyStamp): boolean => a.revision === b.revision && a.hash === b.hash;
 

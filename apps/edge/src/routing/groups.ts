@@ -265,7 +265,7 @@ export class Groups {
     this.#given.policies.replace(group.policy, policy);
     group.policyReplaced({ revision, hash });
     const fields = { ...fieldsOf(group), revision };
-    this.#log.log('info', `group-policy ${ownerKey(owner)}`, fields, 'the policy of a group is replaced');
+    this.#log.log('info', `group-policy ${ownerKey(owner)}`, fields, 'group policy replaced');
   }
 
   #enter(group: Group, { makeMember, onJoined }: JoinRequest, isFirst: boolean): Joined {
@@ -332,7 +332,7 @@ export class Groups {
         const { group } = alert;
         if (this.#isShuttingDown || group.memberCount === 0) continue;
         const fields = { ...fieldsOf(group), members: group.memberCount };
-        this.#log.log('warn', `zero-healthy ${ownerKey(alert.owner)}`, fields, 'no healthy member is left');
+        this.#log.log('warn', `zero-healthy ${ownerKey(alert.owner)}`, fields, 'group has no healthy member');
         this.#tell((watcher) => watcher.zeroHealthy?.({ ...alert, memberCount: group.memberCount }));
       }
     });

@@ -19,30 +19,30 @@ describe('a registration', () => {
       expect(said(protocol, { domain: 'Müller.example' })).toBe('xn--mller-kva.example');
     }
     expect(said('tls', { domain: 'db.example.net', subdomain: 'db' })).toBe(
-      'TUNNEL_DOMAIN_INVALID: a tunnel has a domain or a subdomain, not both',
+      'TUNNEL_DOMAIN_INVALID: a tunnel can have a domain or a subdomain, not both',
     );
   });
 
   it('goes with a protocol that is reached by name', () => {
     for (const protocol of ['tcp', 'udp', 'p2p'] as const) {
       expect(said(protocol, { domain: 'db.example.net' })).toBe(
-        `TUNNEL_DOMAIN_INVALID: a domain goes with http, https and tls tunnels, not with ${protocol}`,
+        `TUNNEL_DOMAIN_INVALID: domains are for http, https and tls tunnels, not for ${protocol}`,
       );
     }
   });
 
   it.each([
     ['', 'it is not a host name'],
-    ['localhost', 'it has one label'],
-    ['*.com', 'it has one label'],
+    ['localhost', 'a domain needs at least two labels'],
+    ['*.com', 'a domain needs at least two labels'],
     ['10.0.0.1', 'it is an address'],
     ['0x7f.0x1', 'it is an address'],
     ['fe80::1', 'it is not a host name'],
     ['a_b.example', 'it is not a host name'],
     ['*.*.example', 'it is not a host name'],
     [`${'a.'.repeat(124)}abcdef`, 'it is longer than 253 characters'],
-    ['tunnels.example.com', 'names of tunnels.example.com are given by this server'],
-    ['Shop.TUNNELS.example.com.', 'names of tunnels.example.com are given by this server'],
+    ['tunnels.example.com', 'names of tunnels.example.com belong to this server'],
+    ['Shop.TUNNELS.example.com.', 'names of tunnels.example.com belong to this server'],
     ['a\nb.example', 'it is not a host name'],
   ])('is told why its domain cannot be %j, in words that break no line', (domain, problem) => {
     const text = String(said('tls', { domain }));

@@ -18,9 +18,9 @@ export const wantedDomain = (
 ): string | null | Fault => {
   if (domain === undefined) return null;
   if (TUNNEL_PROTOCOLS[protocol].endpoint.kind !== 'name') {
-    return invalid(`a domain goes with http, https and tls tunnels, not with ${protocol}`);
+    return invalid(`domains are for http, https and tls tunnels, not for ${protocol}`);
   }
-  if (subdomain !== undefined) return invalid('a tunnel has a domain or a subdomain, not both');
+  if (subdomain !== undefined) return invalid('a tunnel can have a domain or a subdomain, not both');
   const reading = readDomainName(domain, facts);
   if (reading.kind === 'name') return reading.domain.name;
   return invalid(`domain '${shownText(domain)}' is not valid: ${reading.reason}`);

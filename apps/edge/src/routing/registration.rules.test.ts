@@ -141,7 +141,7 @@ describe('what is refused', () => {
     expect(refusal({ protocol: 'http', domain: 'shop.tunnels.example.com' })).toContain(
       "domain 'shop.tunnels.example.com' is not valid",
     );
-    expect(refusal({ protocol: 'tcp', domain: 'db.example.net' })).toContain('not with tcp');
+    expect(refusal({ protocol: 'tcp', domain: 'db.example.net' })).toContain('not for tcp');
     expect(refusal({ protocol: 'tls', subdomain: 'db', domain: 'db.example.net' })).toContain('not both');
   });
 

@@ -241,7 +241,7 @@ describe('a file', () => {
     writeFileSync(path, text);
     const { open } = await startRun();
     expect(lines).toHaveLength(1);
-    expect(lines[0]).toContain('cannot be read');
+    expect(lines[0]).toContain('cannot read');
     expect(await open('t1', exactly(SHOP), BOB, KEY)).toBe('opened');
     await untilWritten('t1');
     expect(await (await startRun()).open('x', exactly(SHOP), ALICE, SECRET)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
@@ -253,7 +253,7 @@ describe('a file', () => {
     const { open } = await startRun();
     await open('t1', exactly(SHOP), ALICE, SECRET);
     await eventually(() => expect(lines).toHaveLength(2));
-    expect(lines[1]).toContain('cannot be written');
+    expect(lines[1]).toContain('cannot write');
     rmdirSync(path);
     await clock.advance(ENDPOINTS_FILE_ALIVE_MS);
     await untilWritten('alive');

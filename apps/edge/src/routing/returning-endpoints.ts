@@ -56,7 +56,7 @@ export class ReturningEndpoints {
       for (const claim of lastRun.claims) this.#file.opened(claim);
       if (this.#awaited.size > 0) {
         const fields = { endpoints: this.#awaited.size, last_run: lastRun.end };
-        logger.info(fields, 'the endpoints of the last run are held for those who had them');
+        logger.info(fields, 'endpoints of the previous run are held for their clients');
       }
     }
     this.#ticking = clock.setInterval(() => this.#tick(), ENDPOINTS_FILE_ALIVE_MS);

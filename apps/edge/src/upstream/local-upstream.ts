@@ -32,9 +32,9 @@ export const dialOf =
   () =>
     connectSocket({ host, port, timeoutMs: PLATFORM_DIAL_TIMEOUT_MS, clock });
 
-const FULL: StreamReason = { code: 'limit', text: 'too many requests at once' };
+const FULL: StreamReason = { code: 'limit', text: 'too many concurrent requests' };
 const LATE: StreamReason = { code: 'dial-timeout', text: 'ETIMEDOUT' };
-const UNWANTED: StreamReason = { code: 'cancelled', text: 'nobody waits for it any more' };
+const UNWANTED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
 
 export class LocalUpstream implements Upstream {
   /** Whether the service runs is known by its answer alone. */

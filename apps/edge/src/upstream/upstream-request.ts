@@ -77,8 +77,8 @@ export const hasBodyOf = (framing: Framing): boolean =>
 /** They change nothing, so that they may be sent again (RFC 9110, 9.2.1). */
 const isSafe = (method: string): boolean =>
   method === 'GET' || method === 'HEAD' || method === 'OPTIONS' || method === 'TRACE';
-export const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor left' };
-export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection cannot be used again' };
+export const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor disconnected' };
+export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection cannot be reused' };
 
 const NO_TRAILERS: readonly HeaderField[] = [];
 
@@ -91,8 +91,8 @@ export class InterimHeads {
   take(bytes: number): string | null {
     this.#count += 1;
     this.#bytes += bytes;
-    if (this.#count > HTTP_INTERIM_HEADS_MAX) return 'it sends interim responses without end';
-    return this.#bytes > HTTP_INTERIM_BYTES_MAX ? 'its interim responses are too large' : null;
+    if (this.#count > HTTP_INTERIM_HEADS_MAX) return 'the service sends too many interim responses';
+    return this.#bytes > HTTP_INTERIM_BYTES_MAX ? 'the interim responses are too large' : null;
   }
 }
 

@@ -38,7 +38,7 @@ for (const kind of ['plain', 'tls'] as const) {
       },
       goAway: async () => {
         upstream.mux = null;
-        pair.edge.drain('the control connection was lost');
+        pair.edge.drain('control connection lost');
       },
       pass: async (ms: number) => {
         passedMs += ms;

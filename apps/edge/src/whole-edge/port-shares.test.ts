@@ -50,7 +50,7 @@ it('an account that has reserved most of a range gets no more than three quarter
   expect(await greedy.refused(tcp(from + 15))).toMatchObject({
     code: 'TUNNEL_PORT_LIMIT',
     message:
-      'cannot open another port: this account has 15 ports of [limits] tcp_port_range, and what is free is kept for others',
+      'cannot open another port: this account has 15 ports of [limits] tcp_port_range, and the remaining free ports are kept for other accounts',
   });
   // A port that it has reserved is its own already.
   expect((await greedy.registered(tcp(from))).assigned_port).toBe(from);

@@ -228,6 +228,6 @@ it('a program sets the record where it is looked for', async () => {
 it('a key file that cannot be used is named before anything is ordered', async () => {
   await writeFile(join(folder.path, 'short-key'), 'abc', { mode: 0o600 });
   expect(() => manage({ storage_key_file: join(folder.path, 'short-key') })).toThrow('short-key cannot be used');
-  expect(() => manage({ storage_key_file: join(folder.path, 'no-key') })).toThrow('it does not exist');
+  expect(() => manage({ storage_key_file: join(folder.path, 'no-key') })).toThrow('the file does not exist');
   expect(() => manage({ ca_file: join(folder.path, 'no.pem') })).toThrow('no.pem');
 });

@@ -117,13 +117,13 @@ export class ManagedCertificates {
     try {
       await responder.start();
       for (const { message } of responder.problems) {
-        logger.warn({ reason: message }, 'the built-in DNS responder is not open at one address');
+        logger.warn({ reason: message }, 'built-in DNS responder cannot listen on an address');
       }
       const { zone, addresses } = responder;
-      logger.info({ zone, addresses }, 'the built-in DNS responder answers for challenges');
+      logger.info({ zone, addresses }, 'built-in DNS responder started');
     } catch (error) {
       const reason = Fault.from(error).message;
-      logger.warn({ reason }, 'the built-in DNS responder cannot be opened: no wildcard certificate is ordered');
+      logger.warn({ reason }, 'built-in DNS responder cannot start; no wildcard certificate is ordered');
     }
   }
 

@@ -99,7 +99,7 @@ describe('the program', () => {
     );
     const message = await failure(hook(program, { API_TOKEN: 's3cret-of-the-provider' }).set(NAME, 'v'));
     expect(message).toContain(
-      `did not set ${NAME}: it ended with code 3: using [secret] and Bearer [secret] [secret][secret]`,
+      `failed to set ${NAME}: exit code 3: using [secret] and Bearer [secret] [secret][secret]`,
     );
     expect(message).not.toMatch(/s3c/);
     expect(message.length).toBeLessThan(1200);
@@ -111,7 +111,7 @@ describe('the program', () => {
       `#!/bin/sh\nsleep 600 &\necho $! > ${pid}\nhead -c 5000000 /dev/zero | tr '\\0' x\nexit 1\n`,
     );
     const message = await failure(hook(program).clear(NAME, 'v'));
-    expect(message).toMatch(/^the `\[acme\] dns_exec` program failed to clear .*: it ended with code 1: x{1000,1024}$/);
+    expect(message).toMatch(/^the `\[acme\] dns_exec` program failed to clear .*: exit code 1: x{1000,1024}$/);
     const child = Number(await readFile(pid, 'utf8'));
     await eventually(() => expect(isProcessAlive(child)).toBe(false));
   });
@@ -126,7 +126,7 @@ describe('the program', () => {
     const child = Number(await readFile(pid, 'utf8'));
     expect(isProcessAlive(child)).toBe(true);
     await clock.advance(1);
-    expect(await run).toContain('it took longer than 60 s');
+    expect(await run).toContain('timeout after 60 s');
     await eventually(() => expect(isProcessAlive(child)).toBe(false));
     expect(clock.pendingTimers).toBe(0);
   });
@@ -137,15 +137,15 @@ describe('the program', () => {
     const run = failure(challenges.set(NAME, 'v'));
     await eventually(async () => expect(Number(await readFile(pid, 'utf8'))).toBeGreaterThan(0));
     challenges.end();
-    expect(await run).toContain('it was ended by SIGKILL');
+    expect(await run).toContain('killed by SIGKILL');
     const child = Number(await readFile(pid, 'utf8'));
     await eventually(() => expect(isProcessAlive(child)).toBe(false));
   });
 
   it('that is not there, or may not be run, is named', async () => {
-    expect(await failure(hook('/nowhere/hook').set(NAME, 'v'))).toContain('there is no program /nowhere/hook');
+    expect(await failure(hook('/nowhere/hook').set(NAME, 'v'))).toContain('program not found: /nowhere/hook');
     const program = await writeProgram('#!/bin/sh\n');
     await chmod(program, 0o644);
-    expect(await failure(hook(program).set(NAME, 'v'))).toContain('may not be run');
+    expect(await failure(hook(program).set(NAME, 'v'))).toContain('is not executable');
   });
 });

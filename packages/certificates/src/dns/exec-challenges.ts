@@ -75,7 +75,7 @@ export class ExecChallenges implements DnsChallenges {
       if (child.pid !== undefined) this.#running.add(child.pid);
       let problem: string | null = null;
       let timer = clock.setTimeout(() => {
-        problem = `it took longer than ${HOOK_TIMEOUT_MS / 1000} s`;
+        problem = `timeout after ${HOOK_TIMEOUT_MS / 1000} s`;
         endGroup(child.pid);
       }, HOOK_TIMEOUT_MS);
       const end = (): void => {
@@ -110,11 +110,11 @@ export class ExecChallenges implements DnsChallenges {
 }
 
 const endOf = (code: number | null, signal: NodeJS.Signals | null): string =>
-  signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`;
+  signal === null ? `exit code ${code}` : `killed by ${signal}`;
 
 const startProblem = (program: string, { code, message }: NodeJS.ErrnoException): string => {
-  if (code === 'ENOENT') return `there is no program ${program}`;
-  return code === 'EACCES' ? `${program} may not be run` : message;
+  if (code === 'ENOENT') return `program not found: ${program}`;
+  return code === 'EACCES' ? `${program} is not executable` : message;
 };
 
 const endGroup = (pid: number | undefined): void => {

@@ -117,7 +117,7 @@ export class DnsLookups {
       };
       this.#unanswered.add(settle);
       const entered = this.#pace.enter(() => void this.#ask(ask, settle));
-      if (!entered) settle({ kind: 'no-answer', reason: 'too many look-ups wait' });
+      if (!entered) settle({ kind: 'no-answer', reason: 'too many lookups are queued' });
     });
   }
 

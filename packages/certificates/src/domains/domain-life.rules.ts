@@ -213,7 +213,8 @@ const mailed = (domain: OwnDomain, mail: DomainMail, now: number, ...effects: Do
 const errorOf = (proof: Proof, problem: string | null, hasWon: boolean): string | null => {
   if (hasWon) return null;
   // Only whoever can set records there reads this one: its own token was found.
-  if (proof === 'found') return 'another account has this name by a record that is there as well: remove that record';
+  if (proof === 'found')
+    return 'another account has this name, verified by a record that still exists; remove that record';
   return proof === 'absent' ? 'no record with the token was found' : `DNS gave no answer: ${problem ?? 'unknown'}`;
 };
 

@@ -51,9 +51,7 @@ describe('the name of an own domain', () => {
     expect(read(`a${longest}`)).toContain('longer than 253 characters');
     expect(read(`${'x'.repeat(63)}.example`)).toMatchObject({ host: `${'x'.repeat(63)}.example` });
     expect(read(`${'x'.repeat(64)}.example`)).toContain('it is not a host name');
-    expect(read('localhost')).toBe(
-      "domain 'localhost' is not valid: it has one label: there is no domain that it could be a name of",
-    );
+    expect(read('localhost')).toBe("domain 'localhost' is not valid: a domain needs at least two labels");
     expect(read('x'.repeat(100_000))).toContain('it is not a host name');
   });
 
@@ -71,7 +69,7 @@ describe('the name of an own domain', () => {
       '*.tunnels.example.com',
       'console.example.net.',
     ]) {
-      expect(read(own), own).toContain('are given by this server: reserve a subdomain instead');
+      expect(read(own), own).toContain('belong to this server; reserve a subdomain instead');
     }
     expect(read('my-tunnels.example.com')).toMatchObject({ host: 'my-tunnels.example.com' });
     expect(read('example.com')).toMatchObject({ host: 'example.com' });

@@ -71,7 +71,7 @@ const problemOfHost = (host: string | null, operatorsHosts: readonly string[]): 
   const labels = host.split('.');
   if (!labels.every(isLabel)) return 'it is not a host name';
   if (NUMBER.test(labels.at(-1) ?? '')) return 'it is an address, not a name';
-  if (labels.length < 2) return 'it has one label: there is no domain that it could be a name of';
+  if (labels.length < 2) return 'a domain needs at least two labels';
   const operators = operatorsHosts.find((own) => isOfDomain(host, own));
-  return operators === undefined ? null : `names of ${operators} are given by this server: reserve a subdomain instead`;
+  return operators === undefined ? null : `names of ${operators} belong to this server; reserve a subdomain instead`;
 };

@@ -323,8 +323,8 @@ describe('a replay', () => {
       ['{', 400, /another form/],
       ['{"headers":[["a"]]}', 400, /another form/],
       ['{"url":"/"}', 400, /another form/],
-      ['{"path":"x"}', 400, /path: must begin with/],
-      [JSON.stringify({ body: 'x'.repeat(17_000) }), 400, /body: over 16384 bytes/],
+      ['{"path":"x"}', 400, /path: must start with/],
+      [JSON.stringify({ body: 'x'.repeat(17_000) }), 400, /body: larger than 16384 bytes/],
       [JSON.stringify({ body: 'x'.repeat(70_000) }), 413, /too long/],
     ] as const) {
       const refused = await replay(id, {}, body);

@@ -26,7 +26,7 @@ const WARN_AGAIN_BELOW = 0.6;
 
 /** Kinds whose sockets are looked for later: over TLS a request, or an upgrade, comes on another object than the connection did. */
 const IS_FOUND_AGAIN: ReadonlySet<ConnectionKind> = new Set(['https', 'control', 'rest', 'metrics', 'platform']);
-const WHO: Readonly<Record<ConnectionShare, string>> = { visitors: 'a visitor', control: 'a client', api: 'a caller' };
+const WHO: Readonly<Record<ConnectionShare, string>> = { visitors: 'visitor', control: 'client', api: 'caller' };
 
 /** What the gate needs of a connection: a net.Socket has it, and so has one without, which tells its holder of its end itself. */
 interface GatedSocket extends SocketEnds {
@@ -221,7 +221,7 @@ export class ConnectionGate {
   handshakeBegins({ ticket, socket }: AcceptedConnection): boolean {
     if (this.admission.handshakeBegins(ticket, this.#lateMs(), this.#clock.monotonic())) return true;
     const fields = { reason: 'handshake-rate', kind: ticket.kind, visitor: ticket.network };
-    this.#log.log('warn', 'handshake-rate', fields, 'a TLS handshake was reset: its network begins too many');
+    this.#log.log('warn', 'handshake-rate', fields, 'TLS handshake reset; too many handshakes from the same network');
     socket.resetAndDestroy();
     return false;
   }
@@ -247,11 +247,11 @@ export class ConnectionGate {
     const limit = this.admission.perAccount;
     const reason =
       refusal === 'holder-full'
-        ? `this account holds its limit of ${limit} connections`
-        : 'the edge is nearly full, and this account holds as many connections as others';
+        ? `connection limit of ${limit} reached for this account`
+        : 'the edge is nearly full, and this account already has a fair share of the connections';
     const fault = new Fault('SESSION_LIMIT', { reason });
     const fields = { code: fault.code, reason: 'account-limit', kind: as, account, client: peer, limit };
-    this.#log.log('warn', `account-limit ${account}`, fields, `a client was turned away: ${fault.message}`);
+    this.#log.log('warn', `account-limit ${account}`, fields, `client rejected: ${fault.message}`);
     return fault;
   }
 
@@ -265,11 +265,11 @@ export class ConnectionGate {
     const limit = this.admission.portsPerAccount;
     const reason =
       entry.reason === 'holder-full'
-        ? `this account holds its limit of ${limit} ports`
-        : 'the edge has hardly a descriptor left for ports';
+        ? `port limit of ${limit} reached for this account`
+        : 'the edge is running out of file descriptors for ports';
     const fault = new Fault('TUNNEL_PORT_LIMIT', { reason });
     const fields = { code: fault.code, reason: 'port-limit', account, limit };
-    this.#log.log('warn', `port-limit ${account}`, fields, `a tunnel was turned away: ${fault.message}`);
+    this.#log.log('warn', `port-limit ${account}`, fields, `tunnel rejected: ${fault.message}`);
     throw fault;
   }
 
@@ -300,7 +300,7 @@ export class ConnectionGate {
 
   /** An accept that failed, as when no descriptors are left: it costs that connection alone. */
   onAcceptError(error: Error): void {
-    this.#log.log('warn', 'accept-error', { err: error }, 'a connection could not be accepted');
+    this.#log.log('warn', 'accept-error', { err: error }, 'cannot accept a connection');
   }
 
   #adopt(ticket: Ticket, socket: GatedSocket, refusal: Fault | null): AcceptedConnection {
@@ -341,13 +341,13 @@ export class ConnectionGate {
   #shed({ held, kind, network }: Ticket): void {
     const share = shareOf(kind);
     const fields = { reason: 'shed', share, kind, visitor: network, limit: this.admission.limits[share] };
-    this.#log.log('warn', `shed ${share}`, fields, 'a connection was closed to make room for another');
+    this.#log.log('warn', `shed ${share}`, fields, 'connection closed to make room for a new connection');
     held?.close();
   }
 
   #logRefusal(reason: string, share: ConnectionShare, fields: object, fault: Fault): void {
     const values = { ...fault.values, code: fault.code, reason, ...fields };
-    this.#log.log('warn', reason, values, `${WHO[share]} was turned away: ${fault.message}`);
+    this.#log.log('warn', reason, values, `${WHO[share]} rejected: ${fault.message}`);
   }
 
   #warnWhenNearlyFull(share: ConnectionShare): void {
@@ -356,7 +356,7 @@ export class ConnectionGate {
     if (used < limit * WARN_AGAIN_BELOW) this.#isNearlyFull[share] = false;
     if (used < limit * WARN_ABOVE || this.#isNearlyFull[share]) return;
     this.#isNearlyFull[share] = true;
-    this.#logger.warn({ share, connections: used, limit }, 'nearly all connections of a share are taken');
+    this.#logger.warn({ share, connections: used, limit }, 'connection share is nearly full');
   }
 }
 

@@ -47,12 +47,12 @@ export const createProcessGate = (limits: ConnectionLimits, options: ProcessGate
     spare: spareDescriptors(descriptors, total),
   });
   const announce = (): void => {
-    logger.info({ descriptors, connections: total, ...bounded }, 'connections that this process takes');
+    logger.info({ descriptors, connections: total, ...bounded }, 'connection limits');
     if (!isOverDescriptors) return;
     const fields = { connections_total: limits.connections_total, descriptors, connections: total };
     logger.warn(
       fields,
-      '[limits] connections_total is more than the descriptors of this process allow: the lower one holds',
+      '[limits] connections_total exceeds the file descriptor limit of this process; the lower limit applies',
     );
   };
   return { gate: new ConnectionGate({ ...options, admission }), announce };

@@ -85,7 +85,7 @@ export const cursorParameter = (field: string, maxLength: number, description: s
     .transform((given, context): string | undefined => {
       if (given === undefined) return undefined;
       if (typeof given === 'string' && given !== '' && given.length <= maxLength) return given;
-      context.addIssue({ code: 'custom', message: `${field} is not the next_cursor of an earlier answer` });
+      context.addIssue({ code: 'custom', message: `${field} must be the next_cursor of an earlier response` });
       return z.NEVER;
     })
     .openapi({ type: 'string', minLength: 1, maxLength, description, param: { required: false } });

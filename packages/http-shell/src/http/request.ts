@@ -61,7 +61,7 @@ export const readBounded = async (response: Response, maxBytes: number): Promise
   let bytes = 0;
   for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw new Error(`the answer is over ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new Error(`the response is larger than ${maxBytes} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();

@@ -86,7 +86,7 @@ it('stays when the new pair does not fit, says so once, and is renewed when it d
   expect(lines.length).toBe(0);
   for (let look = 0; look < 3; look += 1) await certificate.look();
   expect(lines.length).toBe(1);
-  expect(lines.join('')).toMatch(/the one before stays in use/);
+  expect(lines.join('')).toMatch(/the previous certificate stays in use/);
   expect(lines.join('')).toContain('live/cert.pem');
   await rm(at('live/key.pem'));
   for (let look = 0; look < 3; look += 1) await certificate.look();

@@ -67,12 +67,12 @@ export class CertificateFiles {
       if (files === null || this.#isCurrent(files)) return;
       this.#current = files;
       onRenewed(files);
-      logger.info({ cert: paths.cert_path }, 'the renewed certificate is in use for new connections');
+      logger.info({ cert: paths.cert_path }, 'certificate files reloaded; new connections use the new certificate');
     } catch (error) {
       if (state === this.#doubted) {
         this.#settled = state;
         const reason = (error as Error).message;
-        logger.warn({ reason }, 'the changed certificate is not used, the one before stays in use');
+        logger.warn({ reason }, 'cannot load the changed certificate; the previous certificate stays in use');
       }
       this.#doubted = state;
     }
@@ -118,7 +118,7 @@ export const loadTlsFiles = async (paths: TlsPaths): Promise<TlsFiles | null> =>
 };
 
 const read = async (file: string, keyName: string): Promise<Buffer> => {
-  if (file === '') throw tlsFault(`\`${keyName}\``, 'it is empty while the other one is set');
+  if (file === '') throw tlsFault(`\`${keyName}\``, 'empty, but the other path is set');
   try {
     return await readFile(file);
   } catch (error) {

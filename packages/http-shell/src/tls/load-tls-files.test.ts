@@ -25,7 +25,7 @@ it('names the file that is missing or is no certificate', async () => {
       (error: Error) => error.message,
     );
   expect(await problem(join(directory.path, 'none.pem'), key_path)).toContain('none.pem: ENOENT');
-  expect(await problem(cert_path, '')).toContain('`key_path`: it is empty');
+  expect(await problem(cert_path, '')).toContain('`key_path`: empty');
   expect(await problem(cert_path, other)).toContain('other.pem');
   await directory.close();
 });

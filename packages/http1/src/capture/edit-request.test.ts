@@ -42,8 +42,8 @@ it('a new body is UTF-8, not compressed, and has the secrets that it still hides
 });
 
 it.each([
-  ['{"key":"[redacted]"}', /^body: \[redacted\] stands for/],
-  ['ä'.repeat(33), /^body: over 64 bytes$/],
+  ['{"key":"[redacted]"}', /^body: \[redacted\] replaces/],
+  ['ä'.repeat(33), /^body: larger than 64 bytes$/],
 ])('a body that cannot be sent says why: %s', async (body, reason) => {
   await expect(edit({ body })).rejects.toThrow(reason);
 });
@@ -57,14 +57,14 @@ it.each<[string, RequestEdit]>([
     return { ...changes, headers: [['content-encoding', 'gzip'], ...given] };
   };
   for (const edited of [as('text/plain'), as(), as('application/octet-stream', 'application/json')]) {
-    await expect(edit(edited)).rejects.toThrow(/^headers: another Content-Type would show what is \[redacted\]/);
+    await expect(edit(edited)).rejects.toThrow(/^headers: another Content-Type would reveal \[redacted\]/);
   }
   expect((await edit(as('application/json'))).body.length).toBeGreaterThan(0);
 });
 
 it('nor is it said to be coded otherwise: nobody could tell the next time what it hides', async () => {
   const headers = [['content-type', 'application/json']] as const;
-  await expect(edit({ headers })).rejects.toThrow(/^headers: another Content-Encoding would show/);
+  await expect(edit({ headers })).rejects.toThrow(/^headers: another Content-Encoding would reveal/);
   // A new one has none.
   expect((await edit({ headers, body: '{"token":"[redacted]"}' })).body.toString()).toBe('{"token":"s3cret"}');
 });

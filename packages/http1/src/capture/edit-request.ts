@@ -61,5 +61,5 @@ const bodyOf = (
   if (text.kind === 'problem') return markProblem('body');
   const bytes = Buffer.from(text.text);
   // No longer than what is kept, so that the new request can be edited in turn.
-  return bytes.length <= shownBytes ? bytes : { kind: 'problem', reason: `body: over ${shownBytes} bytes` };
+  return bytes.length <= shownBytes ? bytes : { kind: 'problem', reason: `body: larger than ${shownBytes} bytes` };
 };

@@ -64,7 +64,7 @@ class SocketCarrier implements Carrier, Guarded {
     this.#socket = this.#reader.socket;
     this.#writer = new CarrierWriter(this.#socket, {
       onReady: () => this.#receiver?.onReady(),
-      onStuck: (bytes) => this.destroy(`${bytes} bytes wait: the peer does not read`),
+      onStuck: (bytes) => this.destroy(`${bytes} bytes queued, and the peer does not read`),
       abandon: (error, where) => this.abandon(error, where),
     });
     guard.listen(this.#socket, 'error', this, 'carrier', (error: NodeJS.ErrnoException) =>

@@ -120,7 +120,7 @@ export const kindOf = (packet: Buffer): SealedKind | null => {
 
 const checkSizes = (pathId: Buffer, key: Buffer): void => {
   if (pathId.length !== PATH_ID_BYTES || key.length !== PATH_KEY_BYTES)
-    throw new RangeError('a path id has 8 bytes, its key 32');
+    throw new RangeError('a path id must have 8 bytes and the key 32 bytes');
 };
 
 const WINDOW = REPLAY_WINDOW_PACKETS;

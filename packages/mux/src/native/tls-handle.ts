@@ -90,7 +90,7 @@ export const beginTls = (
 ): void => {
   const wrap = tlsWrap();
   const below: TlsHandle['_parent'] = duplex.wire;
-  if (wrap === null) throw new Error('TLS on handles is not to be had');
+  if (wrap === null) throw new Error('TLS on native handles is not available');
   const tls = wrap(below, context.context, true, false);
   // Each keeps the other: Node holds the one below alone, and would let the collector have this one.
   below.tls = tls;

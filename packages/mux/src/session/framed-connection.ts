@@ -204,7 +204,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #find(streamId: number, what: string): FramedStream | undefined {
     const stream = this.#streams.get(streamId);
     if (stream === undefined && !this.#streams.wasOpen(streamId)) {
-      this.#parser.fail(`${what} on stream ${streamId}, which was never open`);
+      this.#parser.fail(`${what} on stream ${streamId}, which was never opened`);
     }
     return stream;
   }
@@ -231,7 +231,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
       if (reason === null) this.#parser.fail('GO_AWAY is not readable');
       else this.#retired(reason);
     } else if (type === FRAME.SEEN) {
-      if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN of what was not sent');
+      if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN for data that was never sent');
     } else if (type === FRAME.PING) this.#sender.pong(payload);
     else if (!this.vitals.onPong(readUint32(payload, 4), this.clock.monotonic())) this.#ping(this.clock.monotonic());
   }

@@ -243,8 +243,8 @@ export class MuxSession {
 
   onStream(stream: MuxStream, head: StreamHead): void {
     const handler = this.#handlers.onStream;
-    if (this.#state !== 'live') stream.refuse({ code: 'shutting-down', text: 'the session takes no new streams' });
-    else if (handler === undefined) stream.refuse({ code: 'unknown-tunnel', text: 'no streams are taken here' });
+    if (this.#state !== 'live') stream.refuse({ code: 'shutting-down', text: 'the session accepts no new streams' });
+    else if (handler === undefined) stream.refuse({ code: 'unknown-tunnel', text: 'streams are not accepted' });
     else handler.call(this.#handlers, stream, head);
   }
 
@@ -252,8 +252,8 @@ export class MuxSession {
     const handler = this.#handlers.onDatagramStream;
     // Whoever opens flows chooses their carrier; our own streams keep away from it, too.
     this.#reserved = connection;
-    if (this.#state !== 'live') stream.refuse({ code: 'shutting-down', text: 'the session takes no new streams' });
-    else if (handler === undefined) stream.refuse({ code: 'unknown-tunnel', text: 'no flows are taken here' });
+    if (this.#state !== 'live') stream.refuse({ code: 'shutting-down', text: 'the session accepts no new streams' });
+    else if (handler === undefined) stream.refuse({ code: 'unknown-tunnel', text: 'flows are not accepted' });
     else handler.call(this.#handlers, stream, head);
   }
 

@@ -394,7 +394,7 @@ export class DirectLink {
     this.#carrier = null;
     this.#verdict = verdict;
     this.#pastBytes += bytesOf(carrier);
-    carrier.destroy('the direct path went silent');
+    carrier.destroy('no data on the direct path');
     this.#tell();
   }
 

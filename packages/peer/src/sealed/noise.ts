@@ -113,7 +113,7 @@ class SymmetricState {
     try {
       decipher.final();
     } catch {
-      throw new NoiseFailure('the message does not open');
+      throw new NoiseFailure('the message cannot be decrypted');
     }
     this.mixHash(sealed);
     return payload;
@@ -146,7 +146,7 @@ export class NoiseHandshake {
   #step: 0 | 1 | 2 | 'failed' = 0;
 
   constructor(options: NoiseOptions) {
-    if (options.psk.length !== KEY_BYTES) throw new RangeError(`a psk has ${KEY_BYTES} bytes`);
+    if (options.psk.length !== KEY_BYTES) throw new RangeError(`a psk must have ${KEY_BYTES} bytes`);
     this.#role = options.role;
     this.#psk = options.psk;
     this.#state = new SymmetricState(options.prologue);
@@ -205,13 +205,13 @@ export class NoiseHandshake {
       shared = diffieHellman({ privateKey: this.#own.privateKey, publicKey });
     } catch {
       // A point of low order: the secret would be known to everybody.
-      throw new NoiseFailure('the key of the other side is not usable');
+      throw new NoiseFailure('the key of the other side is invalid');
     }
     this.#state.mixKey(shared);
   }
 
   #expectStep(step: number): void {
-    if (this.#step !== step) throw new NoiseFailure('a message out of turn');
+    if (this.#step !== step) throw new NoiseFailure('unexpected message');
   }
 }
 

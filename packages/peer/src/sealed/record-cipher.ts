@@ -19,7 +19,7 @@ class RecordCounter {
 
   /** The nonce of the next record. It is never given twice: over its bound there is none. */
   next(): Buffer {
-    if (this.#count >= PEER_RECORDS_PER_KEY_MAX) throw new NoiseFailure('the key is used up');
+    if (this.#count >= PEER_RECORDS_PER_KEY_MAX) throw new NoiseFailure('the key has reached the limit of records');
     this.nonce.writeUInt32BE(Math.floor(this.#count / 2 ** 32), 4);
     this.nonce.writeUInt32BE(this.#count >>> 0, 8);
     this.#count += 1;
@@ -38,7 +38,7 @@ export class RecordSealer {
   /** Writes the whole record of `prefix` and bytes[start, end) to `target` at `at`, and says where it ends. */
   seal(prefix: Buffer, bytes: Uint8Array, start: number, end: number, target: Buffer, at: number): number {
     const length = prefix.length + end - start;
-    if (length > RECORD_PLAIN_MAX_BYTES) throw new RangeError(`${length} bytes are too many for a record`);
+    if (length > RECORD_PLAIN_MAX_BYTES) throw new RangeError(`${length} bytes do not fit into a record`);
     const cipher = createCipheriv('aes-256-gcm', this.#key, this.#counter.next());
     target.writeUInt16BE(length + TAG_BYTES, at);
     if (prefix.length > 0) target.set(cipher.update(prefix), at + LENGTH_BYTES);
@@ -68,7 +68,7 @@ export class RecordOpener {
     try {
       decipher.final();
     } catch {
-      throw new NoiseFailure('the record does not open');
+      throw new NoiseFailure('the record cannot be decrypted');
     }
     return plain;
   }

@@ -84,7 +84,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
 
   /** What names this handshake; the direct path's begins with the relay's. */
   get handshakeHash(): Buffer {
-    if (this.#handshakeHash === null) throw new Error('the handshake is not over');
+    if (this.#handshakeHash === null) throw new Error('the handshake has not finished');
     return this.#handshakeHash;
   }
 
@@ -202,7 +202,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
 
   onRefusal(): void {
     this.#handOnFrames();
-    this.#close({ code: 'cancelled', text: 'the other side could not open what was sent' }, 'proof');
+    this.#close({ code: 'cancelled', text: 'the other side could not decrypt a record' }, 'proof');
   }
 
   onOversize(length: number): void {
@@ -219,7 +219,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
       this.#handOnFrames();
       if (!this.#closed) this.#owner.onMessage(this, plain.subarray(1));
     } else if (plain[0] !== RECORD_KIND.FRAMES || this.#receiver === null) {
-      throw new NoiseFailure('a record out of turn');
+      throw new NoiseFailure('unexpected record');
     } else this.#frames.add(plain, 1, this.#receiver);
   }
 
@@ -248,7 +248,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#opener = new RecordOpener(receiveKey);
     this.#writer = new SealedWriter(this.#duplex, new RecordSealer(sendKey), {
       onReady: () => this.#receiver?.onReady(),
-      onStuck: (bytes) => this.destroy(`${bytes} bytes wait: the peer does not read`),
+      onStuck: (bytes) => this.destroy(`${bytes} bytes queued, and the peer does not read`),
       abandon: (error, where) => this.abandon(error, where),
     });
     this.#reader.maxBytes = PEER_RECORD_MAX_BYTES;
@@ -302,5 +302,5 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
 }
 
 const CLOSED: StreamReason = { code: 'cancelled', text: 'closed' };
-const SILENT: StreamReason = { code: 'timeout', text: 'no answer to the handshake' };
+const SILENT: StreamReason = { code: 'timeout', text: 'no response to the handshake' };
 const NOTHING_TO_DO = (): void => {};

@@ -70,7 +70,7 @@ export class PeerPublisher {
   /** A relay stream that the edge has opened for this peer. */
   acceptRelay(duplex: ByteDuplex, peerId: string): void {
     if (this.#closed || this.#unproven.size >= PEER_HANDSHAKES_MAX) {
-      duplex.reset({ code: 'limit', text: 'too many peers prove themselves at once' });
+      duplex.reset({ code: 'limit', text: 'too many peers are authenticating' });
       return;
     }
     let entry: PeerEntry | null = null;
@@ -84,7 +84,7 @@ export class PeerPublisher {
         onMessage: (from, message) => {
           if (entry !== null) this.#onMessage(entry, from, message);
           else if (message.type === 'hello') entry = this.#join(from, message.session, peerId);
-          else from.destroy('a word out of turn');
+          else from.destroy('unexpected handshake message');
         },
         onFailed: (failed, failure) => {
           this.#unproven.delete(failed);

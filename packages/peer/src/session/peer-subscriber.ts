@@ -66,7 +66,7 @@ export class PeerSubscriber {
       },
     });
     // One that has proven nothing yet will not be waited for.
-    if (before?.isProven === false) before.destroy('another relay has come');
+    if (before?.isProven === false) before.destroy('replaced by another relay');
     this.#relay.begin();
   }
 

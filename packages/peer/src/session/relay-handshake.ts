@@ -49,18 +49,14 @@ export const relayCarrier = (
   return new SealedCarrier(duplex, options, {
     onProven: (carrier, bytes) => {
       const theirs = decodeHandshakeHello(bytes);
-      if (theirs === null) refuse(carrier, null, 'the peer speaks another version');
+      if (theirs === null) refuse(carrier, null, 'the peer uses another version');
       else if (theirs.service !== service) {
-        refuse(
-          carrier,
-          new Fault('P2P_SERVICE_MISMATCH', { name, service: theirs.service }),
-          'another kind of service',
-        );
+        refuse(carrier, new Fault('P2P_SERVICE_MISMATCH', { name, service: theirs.service }), 'different service type');
       } else events.onProven(carrier, theirs);
     },
     onMessage: (carrier, bytes) => {
       const message = decodeMessage(bytes);
-      if (message === null) carrier.destroy('a word that cannot be read');
+      if (message === null) carrier.destroy('unreadable handshake message');
       else if (message !== 'unknown') events.onMessage(carrier, message);
     },
     onFailed: (carrier, end, text) =>

@@ -86,7 +86,7 @@ export class UdxDuplex implements ByteDuplex, Guarded {
     this.#unread.push(chunk, 0, chunk.length);
     if (this.#unread.length <= PEER_TRANSPORT_UNREAD_MAX_BYTES) return;
     this.#stream.destroy();
-    this.#lose('too much is unread');
+    this.#lose('too many unread bytes');
   };
 
   readonly #onEnd = (): void => {

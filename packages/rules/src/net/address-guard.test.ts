@@ -123,7 +123,7 @@ describe('whether something may be sent there', () => {
 
   it('says what is wrong in words', () => {
     expect(problemOfAddress('10.0.0.5', false)).toBe('a private address');
-    expect(problemOfAddress('::ffff:a9fe:a9fe', true)).toBe('an address of cloud metadata');
+    expect(problemOfAddress('::ffff:a9fe:a9fe', true)).toBe('a cloud metadata address');
   });
 });
 

@@ -24,14 +24,14 @@ const NAMES: Readonly<Record<Exclude<AddressClass, 'public'>, string>> = {
   loopback: 'a loopback address',
   private: 'a private address',
   'link-local': 'a link-local address',
-  'carrier-grade-nat': 'an address of carrier-grade NAT',
+  'carrier-grade-nat': 'a carrier-grade NAT address',
   'unique-local': 'a unique local address',
-  metadata: 'an address of cloud metadata',
+  metadata: 'a cloud metadata address',
   multicast: 'a multicast address',
   broadcast: 'the broadcast address',
   unspecified: 'an unspecified address',
-  documentation: 'an address for documentation',
-  benchmarking: 'an address for benchmarks',
+  documentation: 'a documentation address',
+  benchmarking: 'a benchmarking address',
   reserved: 'a reserved address',
   zoned: 'an address with a zone',
   invalid: 'not an IP address',
@@ -158,5 +158,5 @@ export const decidePrivateAlerts = (setting: 'auto' | boolean, around: AlertSurr
   if (domain !== 'localhost') return refuse(`[server] domain is ${domain}`);
   if (!isLoopbackHost(publicHost)) return refuse(`[platform] public_url is at ${publicHost}`);
   if (trustedProxies.length > 0) return refuse('there are trusted_proxies');
-  return { allowed: true, because: 'host, domain and public_url are of this machine' };
+  return { allowed: true, because: 'host, domain and public_url are on this machine' };
 };

@@ -132,7 +132,7 @@ export class MemberHealth {
   /** The client was away and has come back: what it reported before says nothing about now. */
   returned(at: number): void {
     this.#consecutiveFailures = 0;
-    if (this.kind !== null) this.#change(false, 'the client was away', at);
+    if (this.kind !== null) this.#change(false, 'the client was disconnected', at);
   }
 
   #change(healthy: boolean, reason: string, at: number): boolean {

@@ -145,8 +145,8 @@ describe('a bounded read', () => {
     writeFileSync(path, '1234567890');
     expect(await read(path, 10)).toBe('1234567890');
     await expect(read(path, 9)).rejects.toThrow('it has 10 bytes');
-    await expect(read(folder.path, 1 << 20)).rejects.toThrow('it is no file');
-    await expect(read('/dev/zero', 10)).rejects.toThrow('it is no file');
+    await expect(read(folder.path, 1 << 20)).rejects.toThrow('not a regular file');
+    await expect(read('/dev/zero', 10)).rejects.toThrow('not a regular file');
   });
 });
 

@@ -116,7 +116,7 @@ export const readBoundedSync = (path: string, maxBytes: number): string | null =
 
 /** Pipes and devices are refused because reading them can block forever. */
 const refuseUnbounded = (found: Stats, maxBytes: number): void => {
-  if (!found.isFile()) throw new Error('it is no file');
+  if (!found.isFile()) throw new Error('not a regular file');
   if (found.size > maxBytes) throw new Error(`it has ${found.size} bytes`);
 };
 

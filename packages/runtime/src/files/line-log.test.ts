@@ -73,11 +73,11 @@ describe('the lines of a file', () => {
   });
 
   it.each([
-    ['', 'it begins as no such file does'],
-    ['{"file":"fac', 'it begins as no such file does'],
-    ['{"file":"others"}\n', 'it begins as no such file does'],
-    [`${HEAD}7\n`, 'it has a line that is no object'],
-    [`${HEAD}null\n`, 'it has a line that is no object'],
+    ['', 'the file does not have the expected header'],
+    ['{"file":"fac', 'the file does not have the expected header'],
+    ['{"file":"others"}\n', 'the file does not have the expected header'],
+    [`${HEAD}7\n`, 'the file has a line without an object'],
+    [`${HEAD}null\n`, 'the file has a line without an object'],
     [`${HEAD}\u0000\u0000\n`, 'JSON'],
     [`${HEAD}{"fact":1}{"fact":2}\n`, 'JSON'],
   ])('that are %j are refused', (text, reason) => {
@@ -155,7 +155,7 @@ describe('a line log', () => {
     expect(await startFacts().log.read()).toBe(readFileSync(path, 'utf8'));
     rmSync(path);
     mkdirSync(path);
-    await expect(startFacts().log.read()).rejects.toThrow('it is no file');
+    await expect(startFacts().log.read()).rejects.toThrow('not a regular file');
   });
 
   it('is written whole when it begins, so that half a line of an earlier run is no start for the next line', async () => {

@@ -23,7 +23,7 @@ export function* recordsIn(text: string, isHead: (first: LineRecord) => boolean)
   let hasHead = false;
   for (const line of wholeLines(text)) {
     const record: unknown = JSON.parse(line);
-    if (typeof record !== 'object' || record === null) throw new Error('it has a line that is no object');
+    if (typeof record !== 'object' || record === null) throw new Error('the file has a line without an object');
     if (hasHead) yield record as LineRecord;
     else if (!isHead(record as LineRecord)) throw new Error(NOT_OURS);
     hasHead = true;
@@ -31,7 +31,7 @@ export function* recordsIn(text: string, isHead: (first: LineRecord) => boolean)
   if (!hasHead) throw new Error(NOT_OURS);
 }
 
-const NOT_OURS = 'it begins as no such file does';
+const NOT_OURS = 'the file does not have the expected header';
 
 /** Characters that are written in one piece, so that writing a large file does not hold up connections. */
 const PIECE_CHARS = 64 * 1024;

@@ -59,12 +59,12 @@ it('a file that was changed, cut off or sealed in another way is refused, whatev
     expect(() => filesOf().read(path, 1000)).toThrow();
   }
   writeFileSync(path, `${WRITTEN_BEFORE}.more`);
-  expect(() => filesOf().read(path, 1000)).toThrow('it is sealed in another way');
+  expect(() => filesOf().read(path, 1000)).toThrow('the file is encrypted in an unknown format');
 });
 
 it('a missing file is undefined; one that is too large, or no file, is refused', () => {
   expect(filesOf().read(path, 1000)).toBeUndefined();
   writeFileSync(path, WRITTEN_BEFORE);
   expect(() => filesOf().read(path, 10)).toThrow('it has');
-  expect(() => filesOf().read(folder.path, 1000)).toThrow('it is no file');
+  expect(() => filesOf().read(folder.path, 1000)).toThrow('not a regular file');
 });

@@ -40,7 +40,8 @@ export class SealedFiles {
 
   #open(sealed: string): string {
     const [head, wrapped, nonce = '', text = '', tag = '', ...rest] = sealed.trim().split('.');
-    if (head !== HEAD || wrapped !== '' || rest.length > 0) throw new Error('it is sealed in another way');
+    if (head !== HEAD || wrapped !== '' || rest.length > 0)
+      throw new Error('the file is encrypted in an unknown format');
     const cipher = createDecipheriv(CIPHER, this.#key, Buffer.from(nonce, 'base64url'), { authTagLength: TAG_BYTES });
     cipher.setAAD(AUTHENTICATED).setAuthTag(Buffer.from(tag, 'base64url'));
     return Buffer.concat([cipher.update(Buffer.from(text, 'base64url')), cipher.final()]).toString();

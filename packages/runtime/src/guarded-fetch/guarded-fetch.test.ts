@@ -82,7 +82,7 @@ it.each([
   const over = await start(answer(1025));
   expect(await fetchOf()(`http://127.0.0.1:${over}/`, BOUNDS)).toEqual({
     kind: 'too_long',
-    reason: '127.0.0.1 answered with more than 1024 bytes',
+    reason: '127.0.0.1 sent more than 1024 bytes',
   });
 });
 
@@ -113,7 +113,7 @@ it.each([
   const outcome = fetchOf({ clock })(`http://127.0.0.1:${port}/`, { ...BOUNDS, timeoutMs: 5000 });
   await eventually(() => expect(arrived).toBe(1));
   await clock.advance(5000);
-  expect(await outcome).toEqual({ kind: 'timeout', reason: '127.0.0.1 did not answer within 5 s' });
+  expect(await outcome).toEqual({ kind: 'timeout', reason: '127.0.0.1 did not respond within 5 s' });
   expect(clock.pendingTimers).toBe(0);
 });
 

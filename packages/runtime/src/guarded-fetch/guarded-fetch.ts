@@ -51,7 +51,7 @@ export const createGuardedFetch = (deps: GuardedFetchDeps): GuardedFetch => {
     const timer = deps.clock.setTimeout(giveUp, timeoutMs);
     bounds.signal?.addEventListener('abort', giveUp, { once: true });
     if (bounds.signal?.aborted === true) giveUp();
-    const late: FetchOutcome = { kind: 'timeout', reason: `${hostname} did not answer within ${timeoutMs / 1000} s` };
+    const late: FetchOutcome = { kind: 'timeout', reason: `${hostname} did not respond within ${timeoutMs / 1000} s` };
     try {
       const verdict = await guard.pin(url, deadline.signal);
       if (verdict.kind !== 'pinned') return verdict.kind === 'unresolved' && deadline.signal.aborted ? late : verdict;
@@ -71,7 +71,7 @@ export const createGuardedFetch = (deps: GuardedFetchDeps): GuardedFetch => {
     } catch (error) {
       if (deadline.signal.aborted) return late;
       if (error instanceof AnswerTooLong)
-        return { kind: 'too_long', reason: `${hostname} answered with more than ${maxBytes} bytes` };
+        return { kind: 'too_long', reason: `${hostname} sent more than ${maxBytes} bytes` };
       return { kind: 'failed', reason: `${hostname} could not be reached (${reasonOf(error)})` };
     } finally {
       timer.cancel();

@@ -61,7 +61,7 @@ const NAMES_WAITING_MAX = 1000;
 
 /** One name at a time. A caller that gives up is not asked for any more. */
 const inTurn = (ask: (name: string) => Promise<readonly string[]>): NameLookup => {
-  const full = (): Error => new Error('too many names wait for an answer');
+  const full = (): Error => new Error('too many DNS lookups are queued');
   const turns = new SerialQueue({ maxWaiting: NAMES_WAITING_MAX, full });
   return (name, signal) => turns.run(() => ask(name), signal);
 };

@@ -56,7 +56,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
     let earlyHeads = 0;
     request.on('information', () => {
       earlyHeads += 1;
-      if (earlyHeads > FETCH_EARLY_HEADS_MAX) giveUp(new Error('no end of early answers'));
+      if (earlyHeads > FETCH_EARLY_HEADS_MAX) giveUp(new Error('too many interim responses'));
     });
     request.on('response', (response) => {
       const answer = (read: Buffer): void => {
@@ -70,7 +70,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
     request.on('error', reject);
     request.on('close', () => {
       signal.removeEventListener('abort', abort);
-      reject(new Error('closed without an answer'));
+      reject(new Error('closed without a response'));
     });
     signal.addEventListener('abort', abort, { once: true });
     if (signal.aborted) abort();
@@ -80,7 +80,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
 /** A code, never a message: some messages quote what was sent. */
 export const reasonOf = (error: unknown): string => {
   const { code } = error as NodeJS.ErrnoException;
-  return code ?? (error instanceof AggregateError ? 'no address answered' : 'closed without an answer');
+  return code ?? (error instanceof AggregateError ? 'no address responded' : 'closed without a response');
 };
 
 export class AnswerTooLong extends Error {}

@@ -171,8 +171,8 @@ describe('a log file', () => {
   });
 
   it.each([
-    ['a folder', (path: string) => mkdirSync(path), 'it is a folder'],
-    ['a pipe', (path: string) => spawnSync('mkfifo', [path]), 'it is no file'],
+    ['a folder', (path: string) => mkdirSync(path), 'the path is a folder'],
+    ['a pipe', (path: string) => spawnSync('mkfifo', [path]), 'not a regular file'],
   ])('refuses %s at once', (_, make, reason) => {
     const path = join(folder.path, 'tunnel.log');
     make(path);

@@ -127,7 +127,8 @@ class RotatingFile implements Outlet {
     if (this.#fd !== null && there !== null && isSame(fstatSync(this.#fd), there)) return this.#fd;
     this.#release();
     // A pipe without a reader would hold up the whole process, and none of them can be rotated.
-    if (there !== null && !there.isFile()) throw new Error(there.isDirectory() ? 'it is a folder' : 'it is no file');
+    if (there !== null && !there.isFile())
+      throw new Error(there.isDirectory() ? 'the path is a folder' : 'not a regular file');
     this.#fd = openSync(this.#path, 'a+', 0o600);
     // Found out now, and not when the first file is full.
     accessSync(dirname(realPathOf(this.#path)), constants.W_OK);
@@ -212,13 +213,13 @@ const isSame = (a: Stats, b: Stats): boolean => a.ino === b.ino && a.dev === b.d
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
-  EDQUOT: 'the quota of the disk is used up',
+  EDQUOT: 'the disk quota is exceeded',
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EROFS: 'the file system is read-only',
   ENOENT: 'no such folder',
-  ENOTDIR: 'a part of the path is no folder',
-  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of the path is not a folder',
+  EISDIR: 'the path is a folder',
 };
 
 const reasonOf = (error: unknown): string => {

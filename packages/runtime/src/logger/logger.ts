@@ -138,7 +138,7 @@ const dropped = (count: number, at: number, human: boolean, colour: boolean): st
     level: 'warn',
     time: new Date(at).toISOString(),
     dropped_lines: count,
-    msg: `${count} log lines were dropped: the output was not read`,
+    msg: `${count} log lines dropped because the output was not read fast enough`,
   })}\n`;
   return human ? formatForPeople(line, colour) : line;
 };

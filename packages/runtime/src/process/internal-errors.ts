@@ -17,7 +17,7 @@ export class InternalErrors {
 
   readonly report = (error: unknown, where: string): void => {
     this.#counts.set(where, (this.#counts.get(where) ?? 0) + 1);
-    this.#log.log('error', where, { where, err: error }, 'an internal error ended one connection');
+    this.#log.log('error', where, { where, err: error }, 'connection closed after an internal error');
   };
 }
 

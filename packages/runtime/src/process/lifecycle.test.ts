@@ -111,7 +111,7 @@ describe('stop while starting', () => {
     await clock.advance(0);
     const stopped = lifecycle.stop({ deadlineMs: 1000 });
     finish();
-    await expect(started).rejects.toThrow('stopped while it was starting');
+    await expect(started).rejects.toThrow('stopped while starting');
     await stopped;
     expect(seen).toEqual(['start a', 'start b', 'stop b', 'stop a']);
   });
@@ -137,7 +137,7 @@ describe('stop while starting', () => {
     await clock.advance(1000);
     await stopped;
     finish();
-    await expect(started).rejects.toThrow('stopped while it was starting');
+    await expect(started).rejects.toThrow('stopped while starting');
     expect(seen).toEqual(['start a', 'stop a']);
   });
 });

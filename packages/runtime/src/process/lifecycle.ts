@@ -75,7 +75,7 @@ export class Lifecycle {
     // The stop gave up waiting for this part: nobody else will stop it.
     if (this.#state === 'stopped') await this.#stopPart(part, this.#clock.monotonic());
     else this.#started.push(part);
-    if (this.#stopping !== undefined) throw new Error('stopped while it was starting');
+    if (this.#stopping !== undefined) throw new Error('stopped while starting');
   }
 
   async #stopParts(deadlineMs: number): Promise<void> {
@@ -98,9 +98,9 @@ export class Lifecycle {
     if (part.stop === undefined) return;
     try {
       const finished = await this.#within(part.stop(), deadline);
-      if (!finished) this.#logger.warn({ part: part.name }, 'a part did not stop in time and is left behind');
+      if (!finished) this.#logger.warn({ part: part.name }, 'component did not stop in time');
     } catch (error) {
-      this.#logger.error({ part: part.name, err: error }, 'a part failed to stop');
+      this.#logger.error({ part: part.name, err: error }, 'component failed to stop');
     }
   }
 

@@ -60,7 +60,7 @@ export class CertificateCopies {
       else await take(certificate);
     }
     if (unreadable === 0) return;
-    logger.warn({ folder, unreadable }, 'copies of certificates cannot be opened with the credential of this edge');
+    logger.warn({ folder, unreadable }, 'cannot decrypt local copies of certificates with the credential of this edge');
   }
 
   /** It came, changed or went: the disk follows. */
@@ -174,7 +174,7 @@ export class CertificateCopies {
     const reason = error instanceof Error ? error.message : String(error);
     logger.error(
       { folder, reason },
-      'copies of certificates cannot be kept: a start without the platform may lack some',
+      'cannot save copies of certificates; some may be missing after a start without the platform',
     );
   }
 }

@@ -45,7 +45,7 @@ const openPlatform = async (): Promise<CertificatesStage> => {
     edge?.changed({ kind: 'certificate-changed', id: 1, certificate_id: `crt_${name}` });
   };
   const answer = <T>(value: T): T => {
-    if (isAway) throw new LinkFailure('away', 'no answer in time');
+    if (isAway) throw new LinkFailure('away', 'no response in time');
     return value;
   };
   const challenge = { type: 'tls-alpn-01', name: OWN, token: 'of-own', key_authorization: 'of-own.print' } as const;

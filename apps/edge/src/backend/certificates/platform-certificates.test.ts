@@ -139,7 +139,7 @@ it('one that is not answered is asked for again', async () => {
   const { edge, listener } = await start();
   edge.platformHeard(false);
   await eventually(() => expect(platform.calls).toEqual(['all']));
-  platform.failure = new LinkFailure('away', 'no answer in time');
+  platform.failure = new LinkFailure('away', 'no response in time');
   edge.changed(change('a'));
   await eventually(() => expect(platform.calls).toContain('a'));
   platform.failure = null;
@@ -152,7 +152,7 @@ it('more changes than may wait are one snapshot', async () => {
   const { edge, listener } = await start();
   edge.platformHeard(false);
   await eventually(() => expect(platform.calls).toEqual(['all']));
-  platform.failure = new LinkFailure('away', 'no answer in time');
+  platform.failure = new LinkFailure('away', 'no response in time');
   for (let at = 0; at <= CERTIFICATE_FETCHES_MAX + 10; at += 1) edge.changed(change(`c${at}`));
   platform.failure = null;
   platform.set(certificate('c1'));
@@ -169,7 +169,7 @@ it('a pair that does not fit is refused, and the one before stays', async () => 
   listener.refused = 'chain a 2';
   platform.set(certificate('a', 2));
   edge.changed(change('a'));
-  await eventually(() => expect(lines.join()).toContain('the one before stays in use'));
+  await eventually(() => expect(lines.join()).toContain('the previous certificate stays in use'));
   expect(listener.shown.get('a')?.cert).toBe('chain a 1');
 });
 
@@ -181,12 +181,12 @@ it('a snapshot that is cut off takes nothing away', async () => {
   platform.isCut = true;
   platform.kept.delete('b');
   edge.platformHeard(true);
-  await eventually(() => expect(lines.join()).toContain('was cut off'));
+  await eventually(() => expect(lines.join()).toContain('is incomplete'));
   expect(listener.names).toHaveLength(2);
 });
 
 it('a platform of before has none, and is asked again when it comes back', async () => {
-  platform.failure = new LinkFailure('refused', 'the platform answered 404', undefined, 404);
+  platform.failure = new LinkFailure('refused', 'the platform responded with 404', undefined, 404);
   const { edge, listener } = await start();
   edge.platformHeard(false);
   await eventually(() => expect(platform.calls).toEqual(['all']));
@@ -199,8 +199,8 @@ it('a platform of before has none, and is asked again when it comes back', async
   await eventually(() => expect(listener.names).toEqual(['a.example']));
 });
 
-it('over a link in clear there are none: said once, and not asked for again', async () => {
-  platform.failure = new LinkFailure('refused', 'the platform answered 403', undefined, 403);
+it('over an unencrypted connection there are none: said once, and not asked for again', async () => {
+  platform.failure = new LinkFailure('refused', 'the platform responded with 403', undefined, 403);
   const { edge } = await start();
   edge.platformHeard(false);
   await eventually(() => expect(platform.calls).toEqual(['all']));
@@ -208,7 +208,7 @@ it('over a link in clear there are none: said once, and not asked for again', as
   edge.changed(change('a'));
   edge.platformBack();
   await eventually(() => expect(platform.calls).toEqual(['all', 'all']));
-  expect(lines.filter((line) => line.includes('over a link in clear'))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes('over an unencrypted connection'))).toHaveLength(1);
 });
 
 describe('copies on the disk', () => {
@@ -218,7 +218,7 @@ describe('copies on the disk', () => {
     edge.platformHeard(false);
     await eventually(async () => expect(await readdir(copiesFolder())).toHaveLength(2));
     await edge.stop();
-    platform.failure = new LinkFailure('away', 'no answer in time');
+    platform.failure = new LinkFailure('away', 'no response in time');
   };
 
   it('serve an edge that starts while the platform is away', async () => {
@@ -232,7 +232,7 @@ describe('copies on the disk', () => {
     await filled();
     const { listener } = await start('another credential');
     expect(listener.names).toEqual([]);
-    expect(lines.join()).toContain('cannot be opened with the credential');
+    expect(lines.join()).toContain('cannot decrypt local copies of certificates');
     expect(spawnSync('grep', ['-rlE', 'PRIVATE KEY|example', folder.path], { encoding: 'utf8' }).stdout).toBe('');
     const [file = ''] = await readdir(copiesFolder());
     expect((await stat(join(copiesFolder(), file))).mode & 0o777).toBe(0o600);
@@ -261,12 +261,12 @@ describe('copies on the disk', () => {
     platform.set(certificate('a', 2), certificate('b', 2));
     edge.changed(change('a'));
     edge.changed(change('b'));
-    await eventually(() => expect(lines.filter((line) => line.includes('cannot be kept'))).toHaveLength(1));
+    await eventually(() => expect(lines.filter((line) => line.includes('cannot save copies'))).toHaveLength(1));
     await eventually(() => expect(listener.shown.get('b')?.cert).toBe('chain b 2'));
     await clock.advance(CERTIFICATE_COPIES_AGAIN_MS);
     await edge.stop();
-    expect(lines.filter((line) => line.includes('cannot be kept'))).toHaveLength(1);
-    platform.failure = new LinkFailure('away', 'no answer in time');
+    expect(lines.filter((line) => line.includes('cannot save copies'))).toHaveLength(1);
+    platform.failure = new LinkFailure('away', 'no response in time');
     const { listener: next } = await start();
     expect(next.shown.get('a')?.cert).toBe('chain a 1');
   });
@@ -280,7 +280,7 @@ describe('copies of a disk that was full', () => {
     const { edge, listener } = await start();
     edge.platformHeard(false);
     await eventually(() => expect(listener.names).toHaveLength(3));
-    await eventually(() => expect(lines.join()).toContain('cannot be kept'));
+    await eventually(() => expect(lines.join()).toContain('cannot save copies'));
     await rm(copiesFolder());
     await eventually(async () => {
       await clock.advance(CERTIFICATE_COPIES_AGAIN_MS);

@@ -196,8 +196,8 @@ export class PlatformCertificates implements EdgeCertificates {
         this.#isRefused = error instanceof LinkFailure && error.kind === 'refused';
         this.#isSettled = this.#isRefused;
         const reason = error instanceof Error ? error.message : String(error);
-        if (this.#isRefused) logger.debug({ reason }, 'the platform has no certificates for edges');
-        else logger.warn({ reason }, 'the certificates were not told; those that are known stay in use');
+        if (this.#isRefused) logger.debug({ reason }, 'platform does not provide certificates for edges');
+        else logger.warn({ reason }, 'cannot fetch certificates from the platform; known certificates stay in use');
       }
     }
   }
@@ -210,8 +210,8 @@ export class PlatformCertificates implements EdgeCertificates {
     this.#changed.clear();
     if (!this.#hasSaidClear) {
       const { logger } = this.#options;
-      const hint = 'make `[server] platform_url` an https URL';
-      logger.error({ hint }, 'the platform tells no certificates over a link in clear');
+      const hint = 'set `[server] platform_url` to an https URL';
+      logger.error({ hint }, 'platform does not send certificates over an unencrypted connection');
     }
     this.#hasSaidClear = true;
     return true;
@@ -245,11 +245,11 @@ export class PlatformCertificates implements EdgeCertificates {
       if (said.at !== undefined) continue;
       const certificate = edgeCertificate.parse(said);
       told.add(certificate.id);
-      if (told.size > CERTIFICATES_MAX) throw new Error(`there are more than ${told.size - 1}`);
+      if (told.size > CERTIFICATES_MAX) throw new Error(`more than ${told.size - 1}`);
       this.#apply(certificate);
       await slice.passed();
     }
-    throw new Error('the list of certificates was cut off');
+    throw new Error('the list of certificates is incomplete');
   }
 
   #keepOnly(told: ReadonlySet<string>): void {
@@ -275,7 +275,10 @@ export class PlatformCertificates implements EdgeCertificates {
   #show({ id, names }: EdgeCertificate, pair: CertificatePair, isTried: boolean): boolean {
     const problem = this.#listener.onPair(id, names, pair, isTried);
     if (problem === null) return true;
-    this.#options.logger.warn({ names, reason: problem }, 'a certificate is not used, the one before stays in use');
+    this.#options.logger.warn(
+      { names, reason: problem },
+      'certificate rejected; the previous certificate stays in use',
+    );
     return false;
   }
 

@@ -11,7 +11,7 @@ export class RecordingListener implements CertificateListener {
   onPair(id: string, names: readonly string[], { cert }: { readonly cert: Buffer }, isTried = false): string | null {
     if (isTried) this.tried.push(id);
     if (this.refused !== null && cert.toString().includes(this.refused))
-      return 'the key is not that of the certificate';
+      return 'the private key does not match the certificate';
     this.shown.set(id, { names, cert: cert.toString() });
     return null;
   }

@@ -117,7 +117,7 @@ export class StandaloneCertificates implements EdgeCertificates {
   /** The ports are open: authorities may come and look. */
   ready(): void {
     this.#beginning = this.#begin().catch((error: unknown) => {
-      this.#options.logger.error({ err: error }, 'certificates are not ordered');
+      this.#options.logger.error({ err: error }, 'cannot start ordering certificates');
     });
   }
 
@@ -136,7 +136,7 @@ export class StandaloneCertificates implements EdgeCertificates {
     // Names of a week, a wildcard that fails: what is wanted changes by itself, too.
     this.#looking = clock.setInterval(() => this.#look(), CERTIFICATES_LOOK_MS);
     await this.#settle();
-    logger.debug({ names: [...this.#names.keys()] }, 'certificates are kept');
+    logger.debug({ names: [...this.#names.keys()] }, 'managing certificates');
   }
 
   /** One after the other. */
@@ -144,7 +144,7 @@ export class StandaloneCertificates implements EdgeCertificates {
     if (this.#isStopped) return;
     this.#settling = this.#settling
       .then(() => this.#settle())
-      .catch((error: unknown) => this.#options.logger.error({ err: error }, 'certificates cannot be ordered'));
+      .catch((error: unknown) => this.#options.logger.error({ err: error }, 'cannot order certificates'));
   }
 
   /** What there should be is on order, and what should not is forgotten. */
@@ -211,7 +211,7 @@ export class StandaloneCertificates implements EdgeCertificates {
       if (problem !== null) throw new Error(problem);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      logger.error({ names, reason }, 'a certificate that was kept cannot be used');
+      logger.error({ names, reason }, 'stored certificate cannot be used');
     }
   }
 

@@ -38,10 +38,10 @@ export const recoverJournal = async (folder: string, logger: Logger): Promise<Re
     const { journal, reason } = await readFound(join(folder, file.name));
     if (journal !== null) {
       const { unreadable } = journal;
-      if (unreadable > 0) logger.error({ file: file.name, lines: unreadable }, 'the journal has unreadable lines');
+      if (unreadable > 0) logger.error({ file: file.name, lines: unreadable }, 'journal has unreadable lines');
       return { journal, files, sequence };
     }
-    logger.error({ file: file.name, reason }, 'the journal cannot be read; it is set aside');
+    logger.error({ file: file.name, reason }, 'cannot read the journal; the file was moved aside');
     await rename(join(folder, file.name), join(folder, file.name + UNREADABLE));
     files.splice(files.indexOf(file), 1);
   }
@@ -56,9 +56,9 @@ interface ReadFile {
 const readFound = async (path: string): Promise<ReadFile> => {
   try {
     const text = await readBounded(path, READ_MAX_BYTES);
-    if (text === null) return { journal: null, reason: 'it is a link to nothing' };
+    if (text === null) return { journal: null, reason: 'the file is a dangling symbolic link' };
     const journal = readJournal(text);
-    return journal === null ? { journal, reason: 'it begins as no journal does' } : { journal };
+    return journal === null ? { journal, reason: 'the file does not start like a journal' } : { journal };
   } catch (error) {
     return { journal: null, reason: (error as Error).message };
   }

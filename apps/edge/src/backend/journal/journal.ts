@@ -184,7 +184,7 @@ export class Journal {
     const { folder, logger } = this.#options;
     logger.error(
       { folder, bytes },
-      'the disk is too slow for the journal: no tunnel of an account is opened meanwhile',
+      'disk too slow for the journal; accounts cannot open tunnels until the disk catches up',
     );
   }
 
@@ -252,13 +252,14 @@ export class Journal {
     await this.#publish(file, before);
     await before?.remove();
     await syncFolder(folder);
-    if (this.#isLost) logger.info({ folder }, 'the journal is written to disk again');
+    if (this.#isLost) logger.info({ folder }, 'journal writes to disk resumed');
     this.#isLost = false;
   }
 
   async #publish(file: GrowingFile, before: GrowingFile | null): Promise<void> {
     try {
-      if (this.#file !== before) throw new Error('the disk was lost meanwhile, and with it the numbers in this file');
+      if (this.#file !== before)
+        throw new Error('the disk was unavailable, and the record numbers in the file are outdated');
       const { bytes } = file;
       await file.append((this.#meanwhile ?? []).join(''));
       await file.publish();
@@ -288,6 +289,6 @@ export class Journal {
     if (this.#isLost) return;
     this.#isLost = true;
     const reason = error instanceof Error ? error.message : String(error);
-    logger.error({ folder, reason }, 'the journal cannot be written: usage is kept in memory until the disk is back');
+    logger.error({ folder, reason }, 'cannot write the journal; usage stays in memory until the disk works again');
   }
 }

@@ -121,7 +121,7 @@ it('a platform of before, which has no such list, is asked again when it comes b
   let asked = 0;
   const { known } = await start(async () => {
     asked += 1;
-    throw new LinkFailure('refused', 'the platform answered 404');
+    throw new LinkFailure('refused', 'the platform responded with 404');
   });
   known.takeOnce();
   await eventually(() => expect(asked).toBe(1));
@@ -155,7 +155,7 @@ it.each(['', 'nonsense\n', '{"file":"reserved-names","version":1}\n{"kind":"subd
       error: (_fields: object, line: string) => lines.push(line),
     });
     const { known } = await start(snapshot(1, [name('shop', 'a')]), logger);
-    expect(lines).toEqual(text === '' ? [] : [expect.stringContaining('cannot be read')]);
+    expect(lines).toEqual(text === '' ? [] : [expect.stringContaining('cannot read')]);
     expect(known.countOf('subdomain')).toBe(0);
     known.takeOnce();
     await eventually(async () => expect(await readFile(path, 'utf8')).toContain('"label":"shop"'));

@@ -67,7 +67,7 @@ export class PlatformReservedNames implements ReservedNames {
       onFailed: (reason) =>
         logger.error(
           { file: path, reason },
-          'the file of reserved names cannot be written: the next start may lack some',
+          'cannot write the file of reserved names; some may be missing after the next start',
         ),
     });
   }
@@ -116,7 +116,10 @@ export class PlatformReservedNames implements ReservedNames {
       if (text !== null) await this.#readFile(text);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      logger.error({ file: path, reason }, 'the file of reserved names cannot be read: they are asked of the platform');
+      logger.error(
+        { file: path, reason },
+        'cannot read the file of reserved names; loading the names from the platform',
+      );
       this.#table = new ReservedNameTable();
     }
   }
@@ -183,7 +186,7 @@ export class PlatformReservedNames implements ReservedNames {
         this.#isRefused = error instanceof LinkFailure && error.kind === 'refused';
         this.#isSettled = this.#isRefused;
         const reason = error instanceof Error ? error.message : String(error);
-        logger.warn({ reason }, 'the reserved names were not told; those that are known stay in force');
+        logger.warn({ reason }, 'cannot fetch reserved names from the platform; known reservations stay in force');
       }
     }
   }
@@ -206,10 +209,10 @@ export class PlatformReservedNames implements ReservedNames {
         if (at === null) at = numberOf(said.at);
         else apply(table, rowOf(said));
         rows += 1;
-        if (rows > RESERVED_NAMES_MAX) throw new Error(`there are more than ${rows - 1}`);
+        if (rows > RESERVED_NAMES_MAX) throw new Error(`more than ${rows - 1}`);
         if (rows % NAMES_ROWS_PER_TURN === 0) await nextTurn();
       }
-      throw new Error('the list of reserved names was cut off');
+      throw new Error('the list of reserved names is incomplete');
     } finally {
       timer.cancel();
       end();
@@ -264,18 +267,18 @@ function* rowsOf(table: ReservedNameTable): Generator<ChangedRow> {
 
 const rowOf = (said: SnapshotLine): ChangedRow => {
   const { kind, label, domain, lapsed_domain, account_id = null, group_key_hash = null } = said;
-  if (account_id !== null && typeof account_id !== 'string') throw new Error('a line names no account');
+  if (account_id !== null && typeof account_id !== 'string') throw new Error('a line has no account');
   if (typeof domain === 'string') return { domain, account_id };
   if (typeof lapsed_domain === 'string' && account_id !== null) return { lapsed_domain, account_id };
   const isWhole =
     RESERVED_KINDS.some((one) => one === kind) &&
     typeof label === 'string' &&
     (group_key_hash === null || typeof group_key_hash === 'string');
-  if (!isWhole) throw new Error('a line is no reserved name');
+  if (!isWhole) throw new Error('a line is not a reserved name');
   return { kind: kind as ReservedKind, label, account_id, group_key_hash };
 };
 
 const numberOf = (value: unknown): number => {
-  if (typeof value !== 'number') throw new Error('the list of reserved names does not say which change it is at');
+  if (typeof value !== 'number') throw new Error('the list of reserved names has no change number');
   return value;
 };

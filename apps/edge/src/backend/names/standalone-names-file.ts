@@ -112,7 +112,7 @@ export class StandaloneNamesFile {
         const reason = error instanceof Error ? error.message : String(error);
         const file = this.#path;
         if (!this.#hasFailed)
-          logger.error({ file, reason }, 'the file of names cannot be written: the next start may lack some');
+          logger.error({ file, reason }, 'cannot write the file of names; some may be missing after the next start');
         this.#hasFailed = true;
         // Tried again later, or at the end: names without a change in between must not be missing in the file.
         this.#isStale = true;
@@ -129,7 +129,7 @@ export class StandaloneNamesFile {
     await rename(this.#path, kept).catch(() => undefined);
     this.#options.logger.error(
       { file: this.#path, kept, reason },
-      'the file of names cannot be read and was put aside: names are nobody’s until they are used again',
+      'cannot read the file of names, so it was moved aside; previously held names are free until used again',
     );
   }
 }
@@ -162,7 +162,7 @@ function* piecesOf(rows: readonly NameRow[]): Generator<string> {
 }
 
 const entryOf = ({ kind, label, ownership }: NameRow): Entry => {
-  if (ownership.kind === 'free') throw new Error('a name that is nobody’s has no row');
+  if (ownership.kind === 'free') throw new Error('a name without an owner has no row');
   return {
     kind,
     label,

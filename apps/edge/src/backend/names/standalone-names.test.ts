@@ -185,7 +185,7 @@ it.each(['{', '{"version":2,"names":[]}', '{"version":1,"names":[{"kind":"subdom
     expect(lines).toEqual([
       [
         expect.objectContaining({ file: join(folder.path, 'names.json'), reason: expect.any(String) as string }),
-        expect.stringContaining('cannot be read and was put aside'),
+        expect.stringContaining('cannot read the file of names, so it was moved aside'),
       ],
     ]);
     expect(use('alice', 'shop')).toBe('open');

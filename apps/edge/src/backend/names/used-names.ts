@@ -43,10 +43,7 @@ export class UsedNames {
       ...NAME_FILE_BOUNDS,
       lines: () => nameLines(FILE, this.#rows()),
       onFailed: (reason) =>
-        logger.error(
-          { file: path, reason },
-          'the file of used names cannot be written: after a restart they are forgotten',
-        ),
+        logger.error({ file: path, reason }, 'cannot write the file of used names; the names are lost after a restart'),
     });
   }
 
@@ -62,7 +59,7 @@ export class UsedNames {
       if (text !== null) for (const [label, use] of usesIn(text)) this.#set(label, use);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      logger.error({ file: path, reason }, 'the file of used names cannot be read: they are forgotten');
+      logger.error({ file: path, reason }, 'cannot read the file of used names; starting without known names');
       this.#uses.clear();
       this.#ofAccount.clear();
     }
@@ -139,7 +136,7 @@ function* usesIn(text: string): Generator<readonly [string, Use]> {
       (accountId === null || typeof accountId === 'string') &&
       (groupKeyHash === null || typeof groupKeyHash === 'string') &&
       typeof at === 'number';
-    if (!isWhole) throw new Error('a line is no used name');
+    if (!isWhole) throw new Error('a line is not a used name');
     const owner: Owner = accountId === null ? { kind: 'operator' } : { kind: 'account', accountId };
     yield [label, { owner, groupKeyHash, at }];
   }

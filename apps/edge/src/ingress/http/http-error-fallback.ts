@@ -23,7 +23,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', '
 const BEGINNINGS = METHODS.map((method) => `${method} `);
 const LONGEST_BEGINNING = Math.max(...BEGINNINGS.map(({ length }) => length));
 
-const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this connection' };
+const UNSERVED: StreamReason = { code: 'cancelled', text: 'no service for this connection' };
 
 export class HttpErrorFallback implements ByteReader {
   readonly #end: ByteDuplex;

@@ -90,7 +90,7 @@ it('says of each connection how far it is, and what it waits for', async () => {
   const { admission } = stand.http.gate;
   const states = (): unknown[] => [...admission.tickets].map(({ held }) => held?.describe());
   const socket = await occupy(stand);
-  expect(states()).toEqual([{ phase: 'head', waitsFor: 'a request of the visitor', tunnelId: null }]);
+  expect(states()).toEqual([{ phase: 'head', waitsFor: 'a request from the visitor', tunnelId: null }]);
   socket.write('GET /hold HTTP/1.1\r\n');
   await eventually(() => expect(states()).toMatchObject([{ phase: 'head', waitsFor: 'the rest of a request head' }]));
   socket.write('Host: web.localhost\r\n\r\n');
@@ -98,5 +98,5 @@ it('says of each connection how far it is, and what it waits for', async () => {
   const session = visitHttp2(stand);
   cleanups.push(() => session.destroy());
   await ask(session, { ':path': '/' });
-  expect(states()[1]).toEqual({ phase: 'http2 open', waitsFor: 'a request of the visitor', tunnelId: 'tun_1' });
+  expect(states()[1]).toEqual({ phase: 'http2 open', waitsFor: 'a request from the visitor', tunnelId: 'tun_1' });
 });

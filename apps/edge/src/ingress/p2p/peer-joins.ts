@@ -25,7 +25,7 @@ export interface PeerJoinsOptions {
   readonly sameHash?: (a: string, b: string) => boolean;
 }
 
-const ENDED: StreamReason = { code: 'cancelled', text: 'the peer is not joined any more' };
+const ENDED: StreamReason = { code: 'cancelled', text: 'the peer is no longer connected' };
 
 /** Joins, relayed bytes and refusals since the start, and how tries to go direct ended. A request is a subscriber that joined. */
 export class PeerTotals extends RelayTotals {
@@ -128,7 +128,7 @@ export class PeerJoins implements PeerNames {
     this.totals.requests += 1;
     this.#tellJoined(joined);
     const fields = { tunnel_id: peer.tunnelId, peer_id: peer.peerId, client: clientAddr };
-    this.#log.log('info', `peer-joined ${ownerKey(tunnel.owner)}`, fields, 'a peer joined');
+    this.#log.log('info', `peer-joined ${ownerKey(tunnel.owner)}`, fields, 'peer joined');
     return joined;
   }
 

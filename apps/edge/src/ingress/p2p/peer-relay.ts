@@ -8,8 +8,8 @@ import { RelayedStream } from '../tcp/relayed-stream.ts';
 import type { JoinedPeer } from './joined-peer.ts';
 import type { PeerRelays } from './peer-relays.ts';
 
-const SUBSCRIBER_LEFT: StreamReason = { code: 'cancelled', text: 'the subscriber left' };
-const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the publisher takes no connections now' };
+const SUBSCRIBER_LEFT: StreamReason = { code: 'cancelled', text: 'the subscriber disconnected' };
+const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the publisher is not accepting connections right now' };
 
 /** While it opens it reads the subscriber's stream itself: all there can be is its reset. */
 export class PeerRelay extends RelayedStream implements ByteReader {

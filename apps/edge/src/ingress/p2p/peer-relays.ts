@@ -25,9 +25,9 @@ export interface PeerRelaysOptions {
   readonly onStreamEnd?: () => void;
 }
 
-const UNKNOWN: StreamReason = { code: 'unknown-tunnel', text: 'no join of this session' };
+const UNKNOWN: StreamReason = { code: 'unknown-tunnel', text: 'the session has no such peer' };
 const AWAY: StreamReason = { code: 'carrier-lost', text: 'the publisher is not connected right now' };
-const TOO_MANY: StreamReason = { code: 'limit', text: 'the peer holds its limit of relay streams' };
+const TOO_MANY: StreamReason = { code: 'limit', text: 'the peer has reached the limit of relay streams' };
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
 
 export class PeerRelays {
@@ -131,6 +131,6 @@ export class PeerRelays {
   ): void {
     this.#given.joins.totals.countRefusal(reason);
     const fields = { reason, tunnel_id: publisher.tunnelId, peer_id: peer.peerId };
-    this.#log.log('warn', `relay ${ownerKey(publisher.owner)}`, fields, `a peer could not be served: ${text}`);
+    this.#log.log('warn', `relay ${ownerKey(publisher.owner)}`, fields, `peer connection failed: ${text}`);
   }
 }

@@ -14,9 +14,12 @@ import type { Relay } from './relay.ts';
 import type { RefusalReason } from './relay-totals.ts';
 import { RelayedStream } from './relayed-stream.ts';
 
-const MADE_ROOM: StreamReason = { code: 'cancelled', text: 'the edge is full, and made room for another visitor' };
-const VISITOR_LEFT: StreamReason = { code: 'cancelled', text: 'the visitor left' };
-const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client takes no connections now' };
+const MADE_ROOM: StreamReason = {
+  code: 'cancelled',
+  text: 'the edge is full and closed this connection to make room for another visitor',
+};
+const VISITOR_LEFT: StreamReason = { code: 'cancelled', text: 'the visitor disconnected' };
+const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the client is not accepting connections right now' };
 
 export interface RelayConnectionOptions {
   readonly accepted: AcceptedConnection;
@@ -71,7 +74,7 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
   }
 
   describe(): ConnectionState {
-    const waitsFor = this.state === 'opening' ? 'the client to open it' : 'either side';
+    const waitsFor = this.state === 'opening' ? 'the client to open the connection' : 'either side';
     return { phase: this.state, waitsFor, tunnelId: this.member.tunnelId };
   }
 

@@ -38,7 +38,7 @@ export interface RelayOptions {
 }
 
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
-const UNSERVED: StreamReason = { code: 'cancelled', text: 'nobody serves this connection' };
+const UNSERVED: StreamReason = { code: 'cancelled', text: 'no service for this connection' };
 
 export class Relay {
   readonly totals = new RelayTotals();
@@ -111,7 +111,7 @@ export class Relay {
     const { reason, fault } = refusal;
     const fields = { ...fieldsOf(route), visitor: address, ...fault.values };
     if (reason !== 'no-healthy') return this.#turnAway(socket, reason, fields, fault);
-    this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
+    this.#note(reason, { code: fault.code, ...fields }, `visitor rejected: ${fault.message}`);
     this.#answer(endOf(socket), route, fault);
   }
 
@@ -126,7 +126,7 @@ export class Relay {
   }
 
   #turnAway(socket: AcceptedSocket, reason: RefusalReason, fields: object, fault: Fault): void {
-    this.#note(reason, { code: fault.code, ...fields }, `a visitor was turned away: ${fault.message}`);
+    this.#note(reason, { code: fault.code, ...fields }, `visitor rejected: ${fault.message}`);
     socket.resetAndDestroy();
   }
 
@@ -198,7 +198,7 @@ export class Relay {
     accepted.served = null;
     const fields = { ...fieldsOf(route), tunnel_id: member.tunnelId, visitor: address };
     this.#balancer.release(lease);
-    this.#note(counted, fields, `a visitor could not be served: ${reason.text}`);
+    this.#note(counted, fields, `visitor connection failed: ${reason.text}`);
     this.#answer(visitor, route, faultOfRefusal(reason));
     this.#live.delete(connection.amongLive);
     this.#tellIfIdle();

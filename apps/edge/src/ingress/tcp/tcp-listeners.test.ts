@@ -142,7 +142,7 @@ it('a port counts for its account until it is closed, also while its visitors li
   await eventually(() => expect(carried).toHaveLength(1));
   await expect(listeners.listen(await freePort(), 'alice')).rejects.toMatchObject({
     code: 'TUNNEL_PORT_LIMIT',
-    message: 'cannot open another port: this account holds its limit of 128 ports',
+    message: 'cannot open another port: port limit of 128 reached for this account',
   });
   await listeners.close(port);
   expect(await listeners.listen(port, 'alice')).toBe('listening');

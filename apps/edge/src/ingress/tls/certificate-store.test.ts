@@ -74,7 +74,9 @@ it('forgets by name, and keeps what another name leads to', () => {
 
 it('refuses a pair that does not fit, and the one before stays', () => {
   store.set(['a.test'], one);
-  expect(store.set(['a.test'], { cert: two.cert, key: one.key })).toBe('the key is not that of the certificate');
+  expect(store.set(['a.test'], { cert: two.cert, key: one.key })).toBe(
+    'the private key does not match the certificate',
+  );
   expect(store.set(['a.test'], { cert: Buffer.from('no certificate'), key: one.key })).toMatch(/PEM/i);
   expect(store.set(['a.test'], { cert: one.cert, key: Buffer.from('no key') })).not.toBeNull();
   expect(find('a.test').pair).toBe(one);

@@ -43,7 +43,7 @@ export class StoredCertificate implements ContextSource {
 
   constructor(pair: CertificatePair | Promise<CertificatePair>, terms: TlsTerms) {
     this.#terms = terms;
-    this.#pair = pair instanceof Promise ? new Error('it is still being made') : pair;
+    this.#pair = pair instanceof Promise ? new Error('the certificate is still being created') : pair;
     if (pair instanceof Promise) this.making = this.#await(pair);
   }
 
@@ -238,7 +238,7 @@ class MadeCertificates {
     await turn;
     if (!isWaitedFor()) {
       give?.();
-      throw new Error('nobody waits for it');
+      throw new Error('no longer needed');
     }
     const giveLater = (): void => void clock.setTimeout(() => give?.(), 1000 / contextsPerSecond);
     return this.#maker.issue(host).finally(giveLater);

@@ -24,7 +24,7 @@ it('takes keys of every other kind that fit', () => {
 });
 
 it('refuses the key of another, also where the other is the second of the chain', () => {
-  const text = 'the key is not that of the certificate';
+  const text = 'the private key does not match the certificate';
   expect(problemOf({ cert: one.cert, key: two.key })).toBe(text);
   expect(problemOf({ cert: Buffer.concat([one.cert, two.cert]), key: two.key })).toBe(text);
   const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 });

@@ -6,7 +6,7 @@ import type { CertificatePair } from '@tunnel/http-shell';
 /** null: they do. Not by a context of their own: that takes ten times as long again. */
 export const problemOf = (pair: CertificatePair): string | null => {
   try {
-    return (isUsualPair(pair) ?? isPairOfAnyKind(pair)) ? null : 'the key is not that of the certificate';
+    return (isUsualPair(pair) ?? isPairOfAnyKind(pair)) ? null : 'the private key does not match the certificate';
   } catch (error) {
     return (error as Error).message;
   }

@@ -127,12 +127,12 @@ export class UdpListeners {
     const { clock, logger } = this.#options;
     if (!this.#isBufferLogged) {
       const { askedBytes: asked, givenBytes: given } = socket.receiveBuffer;
-      logger.info({ asked_bytes: asked, given_bytes: given }, 'receive buffer of udp ports');
+      logger.info({ asked_bytes: asked, given_bytes: given }, 'receive buffer of UDP ports');
       this.#isBufferLogged = true;
     }
     this.#lookAtSelf(clock.monotonic());
     const onError = (error: Error): void =>
-      this.#log.log('warn', 'udp-socket', { err: error, port: number }, 'a udp port has an error');
+      this.#log.log('warn', 'udp-socket', { err: error, port: number }, 'error on a UDP port');
     const port = new UdpPort(number, socket, this.#parts, { onError, onFlowOver: () => this.#tellIfIdle() });
     if (this.#isDraining) port.drain();
     this.#listeners.set(number, { port, account });

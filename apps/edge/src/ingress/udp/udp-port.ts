@@ -59,10 +59,10 @@ export interface UdpPortWatcher {
 }
 
 const OVER: Readonly<Record<FlowEnd, { readonly text: string; readonly unpassed: DropReason }>> = {
-  idle: { text: 'the flow was silent for too long', unpassed: 'away' },
-  evicted: { text: 'the flow made room for another one', unpassed: 'limit' },
+  idle: { text: 'the flow was idle for too long', unpassed: 'away' },
+  evicted: { text: 'the flow was closed to make room for a new flow', unpassed: 'limit' },
   'taken-back': {
-    text: 'the edge has all the flows it can have, and this account had more than its share',
+    text: 'the edge reached the limit of flows, and this account had more than a fair share',
     unpassed: 'share',
   },
   closed: { text: 'the flow has ended', unpassed: 'away' },
@@ -245,7 +245,7 @@ export class UdpPort implements Guarded {
 
   #deny(served: UdpFlow): void {
     if (served.flow.isEnded) return;
-    this.#over(served, { code: 'cancelled', text: 'the flow was refused' }, 'denied');
+    this.#over(served, { code: 'cancelled', text: 'the flow was rejected' }, 'denied');
     this.#rememberDenied(served.flow);
   }
 

@@ -40,10 +40,10 @@ export interface H2cConnectionOptions {
 /** `opening`: until the service has said in HTTP/2 what it takes. `retiring`: calls under way finish, no new ones. */
 type State = 'opening' | 'open' | 'retiring' | 'closed';
 
-const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
+const UNUSED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
 /** Of what node tells of a connection. */
 const SCOPE = 'h2c.session';
-const NOT_H2C = 'it does not speak HTTP/2 without TLS (h2c)';
+const NOT_H2C = 'the service does not speak HTTP/2 without TLS (h2c)';
 
 /** Looks in a row at a connection that is not read any more, before it is taken for over. */
 const DEAF_LOOKS = 3;

@@ -66,7 +66,7 @@ export class H2cUpstream extends UpstreamRequest {
     // To wait for trailers also where none will come: else an abort would look like the end of the body.
     const stream = connection.request(fields, { endStream: !hasBody, waitForTrailers: hasBody });
     if (stream === null) {
-      this.fail(new Fault('LOCAL_CLOSED', { reason: 'it closed the connection' }));
+      this.fail(new Fault('LOCAL_CLOSED', { reason: 'connection closed' }));
       return;
     }
     this.#connection = connection;
@@ -174,7 +174,7 @@ export class H2cUpstream extends UpstreamRequest {
     if (framing === undefined || framing === 'none' || chunk.length === 0) return;
     this.#leftBytes -= chunk.length;
     if (this.#leftBytes < 0) {
-      this.fail(new Fault('LOCAL_MALFORMED', { reason: 'its body is longer than its Content-Length' }));
+      this.fail(new Fault('LOCAL_MALFORMED', { reason: 'the body is longer than the Content-Length' }));
       return;
     }
     this.request.recorder?.onResponseBody(chunk, 0, chunk.length);
@@ -184,7 +184,7 @@ export class H2cUpstream extends UpstreamRequest {
 
   #onTrailers(raw: RawFields): void {
     const trailers = trailersOf(raw);
-    if (trailers === null) this.fail(new Fault('LOCAL_MALFORMED', { reason: 'its trailers are malformed' }));
+    if (trailers === null) this.fail(new Fault('LOCAL_MALFORMED', { reason: 'the trailers are malformed' }));
     else this.#responseTrailers = trailers;
   }
 
@@ -212,7 +212,7 @@ export class H2cUpstream extends UpstreamRequest {
       this.start();
       return;
     }
-    this.fail(new Fault('LOCAL_CLOSED', { reason: 'it ended the call' }));
+    this.fail(new Fault('LOCAL_CLOSED', { reason: 'call ended' }));
   }
 
   #mayTryAgain(): boolean {

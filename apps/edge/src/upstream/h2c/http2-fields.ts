@@ -28,11 +28,11 @@ export const valueIn = (raw: RawFields, name: string): string | null => {
 /** Reads what a visitor asks for, by the same rules as HTTP/1.1. */
 export const requestHeadOf = (raw: RawFields, hasBody: boolean): RequestHead | HeadProblem => {
   const method = valueIn(raw, ':method') ?? '';
-  if (method === 'CONNECT') return problem(501, 'CONNECT is not served here');
+  if (method === 'CONNECT') return problem(501, 'CONNECT is not supported');
   const named = valueIn(raw, ':authority');
   const host = valueIn(raw, 'host');
   if (named !== null && host !== null && named.toLowerCase() !== host.toLowerCase()) {
-    return problem(400, 'Host is not the authority');
+    return problem(400, 'Host does not match the authority');
   }
   const authority = named ?? host ?? '';
   return requestHeadFromParts({

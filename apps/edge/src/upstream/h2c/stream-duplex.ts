@@ -7,7 +7,7 @@ import type { UpstreamStream } from '../upstream.ts';
 /** bytes of such a connection that wait on their way to and from the stream */
 const H2C_STREAM_BUFFER_BYTES = 64 * 1024;
 
-const DROPPED: StreamReason = { code: 'cancelled', text: 'the connection is not used any more' };
+const DROPPED: StreamReason = { code: 'cancelled', text: 'the connection is no longer used' };
 
 type Callback = (error?: Error | null) => void;
 

@@ -49,7 +49,11 @@ export class HeadReader {
       case HEAD_BAD_LINE:
         return { kind: 'problem', status: 400, reason: 'a line does not end in CR LF' };
       case HEAD_TOO_LONG:
-        return { kind: 'problem', status: 431, reason: `the head is over ${HTTP1_BOUNDS.headMaxBytes} bytes` };
+        return {
+          kind: 'problem',
+          status: 431,
+          reason: `the headers are larger than ${HTTP1_BOUNDS.headMaxBytes} bytes`,
+        };
       default:
         return { kind: 'head', text: this.#finish(bytes, start, next), next };
     }

@@ -194,12 +194,12 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
 
   onEnd(): void {
     if (this.#response.isUntilClose) this.#finish(true);
-    else this.#broken('it closed the connection');
+    else this.#broken('connection closed');
   }
 
   onReset(reason: StreamReason): void {
     if (reason.code === 'carrier-lost') this.#broken('the connection to the client was lost');
-    else this.#broken('it reset the connection');
+    else this.#broken('connection reset');
   }
 
   /** The stream ended before the response did. A service that hung up on an idle connection did not see the request. */

@@ -9,8 +9,8 @@ import { type Service, serviceKeyOf } from '../upstream-request.ts';
 /** open connections to one local service that wait for the next request */
 const HTTP_IDLE_STREAMS_PER_TUNNEL = 256;
 
-const UNUSED: StreamReason = { code: 'cancelled', text: 'not needed any more' };
-const UNASKED: StreamReason = { code: 'cancelled', text: 'bytes that nobody asked for' };
+const UNUSED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
+const UNASKED: StreamReason = { code: 'cancelled', text: 'unexpected bytes' };
 
 export interface KeptStream {
   readonly service: Service;

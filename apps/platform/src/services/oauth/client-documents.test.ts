@@ -95,7 +95,7 @@ describe('a document', () => {
     [
       'is too long',
       (request, response) => void response.end(documentOf(request, { more: 'x'.repeat(100 * 1024) })),
-      'its document could not be read: 127.0.0.1 answered with more than 65536 bytes',
+      'its document could not be read: 127.0.0.1 sent more than 65536 bytes',
     ],
     [
       'names another client',
@@ -134,7 +134,7 @@ describe('a document', () => {
     });
     expect(await documents.find(`${origin}/other`, 'another network')).toMatchObject({ kind: 'client' });
     await clock.advance(OAUTH_DOCUMENT_TIMEOUT_MS);
-    const late = refusal('its document could not be read: 127.0.0.1 did not answer within 5 s');
+    const late = refusal('its document could not be read: 127.0.0.1 did not respond within 5 s');
     expect(await Promise.all(drips)).toEqual(drips.map(() => late));
     expect(await documents.find(`${origin}/new`, 'drips')).toMatchObject({ kind: 'client' });
   });
@@ -171,7 +171,7 @@ describe('what only this machine reaches is not reached for a stranger', () => {
     [
       'https://app.example.com/x',
       () => Promise.resolve(['169.254.169.254']),
-      'its document could not be read: app.example.com resolves to an address of cloud metadata',
+      'its document could not be read: app.example.com resolves to a cloud metadata address',
     ],
     [
       'https://app.example.com/x',

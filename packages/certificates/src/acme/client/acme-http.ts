@@ -57,7 +57,7 @@ export const createAcmeHttp = ({ clock, ca }: AcmeHttpOptions): AcmeHttp => {
       return { status, headers, text: bytes.toString('utf8'), retryAfterMs: retryAfterMs(headers, clock.now()) };
     } catch (error) {
       const late = ended.signal.aborted && signal?.aborted !== true;
-      const reason = late ? `nothing came within ${AUTHORITY_CALL_TIMEOUT_MS / 1000} s` : reasonOf(error);
+      const reason = late ? `no response within ${AUTHORITY_CALL_TIMEOUT_MS / 1000} s` : reasonOf(error);
       throw new Fault('ACME_AWAY', { host: new URL(url).host, reason }, { cause: error });
     } finally {
       timer.cancel();

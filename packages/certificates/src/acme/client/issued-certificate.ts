@@ -59,12 +59,12 @@ export const readIssued = async (pem: string, names: readonly string[], keyPem: 
     for (const one of found) new X509Certificate(one);
     leaf = new X509Certificate(own);
   } catch (error) {
-    throw unfit(`a certificate that cannot be read (${(error as Error).message})`);
+    throw unfit(`an unreadable certificate (${(error as Error).message})`);
   }
   if (!leaf.checkPrivateKey(createPrivateKey(keyPem))) throw unfit('a certificate for another key');
   const covered = namesOf(leaf);
   const missing = names.filter((name) => !covered.includes(name));
-  if (missing.length > 0) throw unfit(`a certificate that is not for ${missing.join(', ')}`);
+  if (missing.length > 0) throw unfit(`a certificate that does not cover ${missing.join(', ')}`);
   return {
     chain: `${found.join('\n')}\n`,
     issuer: issuerOf(leaf),

@@ -108,6 +108,9 @@ export class SignedCalls {
   #checked(url: string): string {
     const scheme = URL.canParse(url) ? new URL(url).protocol : null;
     if (scheme === 'https:' || (scheme === 'http:' && this.#url.startsWith('http:'))) return url;
-    throw new Fault('ACME_BAD_ANSWER', { host: new URL(this.#url).host, reason: `it leads to ${url.slice(0, 100)}` });
+    throw new Fault('ACME_BAD_ANSWER', {
+      host: new URL(this.#url).host,
+      reason: `unexpected redirect to ${url.slice(0, 100)}`,
+    });
   }
 }

@@ -151,7 +151,7 @@ export class CertificateKeeper {
       }
     } catch (error) {
       this.#pause();
-      logger.error({ err: error }, 'the store of certificates does not answer; nothing is ordered for a minute');
+      logger.error({ err: error }, 'certificate store does not respond; retrying in a minute');
     }
   }
 
@@ -176,11 +176,11 @@ export class CertificateKeeper {
       await new ClaimedCertificate(claim, this.#options, this.#account, signal).run();
     } catch (error) {
       if (error instanceof LeaseLost || signal.aborted) {
-        logger.debug({ names }, 'the work on a certificate is left to another');
+        logger.debug({ names }, 'another platform works on the certificate');
       } else {
         // A wrong key file above all: whoever corrects it finds everything as it was.
         this.#pause();
-        logger.error({ names, reason: messageOf(error) }, 'certificates cannot be ordered; tried again in a minute');
+        logger.error({ names, reason: messageOf(error) }, 'cannot order certificates; retrying in a minute');
       }
     } finally {
       timer.cancel();
@@ -211,7 +211,7 @@ class ClaimedCertificate {
       if (effect.kind === 'warn') {
         const { names, life } = this.#record;
         const until = new Date(effect.endsAt).toISOString();
-        logger.error({ names, until, reason: life.lastError }, 'a certificate is about to end and cannot be renewed');
+        logger.error({ names, until, reason: life.lastError }, 'certificate expires soon and cannot be renewed');
         listener.onEnding(this.#record, effect.endsAt);
       } else if (effect.kind === 'ask-renewal-info') await this.#askRenewalInfo();
       else if (effect.kind === 'resume-order') await this.#attempt(() => this.#resume(effect.url));
@@ -237,7 +237,7 @@ class ClaimedCertificate {
     if (answer.kind === 'taken') return true;
     const max = answer.isWhole ? ORDERS.max : ORDERS.perAccount;
     const whose = answer.isWhole ? 'all accounts' : 'its account';
-    logger.warn({ names, max }, `too many orders of ${whose} within three hours: it waits`);
+    logger.warn({ names, max }, `too many orders of ${whose} within three hours; the order waits`);
     await this.#feed({ kind: 'held-back', until: answer.until });
     return false;
   }
@@ -257,7 +257,8 @@ class ClaimedCertificate {
 
   async #resume(url: string): Promise<void> {
     const { orderKey, names } = this.#record;
-    if (orderKey === null) throw new Fault('ACME_REFUSED', { what: names.join(', '), detail: 'its key is not kept' });
+    if (orderKey === null)
+      throw new Fault('ACME_REFUSED', { what: names.join(', '), detail: 'the key of the order was not stored' });
     await this.#finish(url, orderKey, await this.#options.keys.open(orderKey));
   }
 
@@ -270,7 +271,7 @@ class ClaimedCertificate {
     const { notBefore, notAfter, issuer, serial } = issued;
     const certificate = { ...issued, key: sealed };
     await this.#feed({ kind: 'issued', notBefore, notAfter }, { certificate, orderKey: null });
-    logger.info({ names, issuer, serial, until: new Date(notAfter).toISOString() }, 'a certificate was issued');
+    logger.info({ names, issuer, serial, until: new Date(notAfter).toISOString() }, 'certificate issued');
     listener.onOrder('issued', this.#record);
     listener.onIssued(this.#record);
   }
@@ -290,7 +291,7 @@ class ClaimedCertificate {
       listener.onOrder(failure.why === 'rate-limited' ? 'rate_limited' : 'failed', this.#record);
       const { names, life } = this.#record;
       const again = new Date(life.tryAt).toISOString();
-      logger.warn({ names, reason: failure.reason, again }, 'a certificate was not issued');
+      logger.warn({ names, reason: failure.reason, again }, 'certificate not issued');
     }
   }
 

@@ -107,7 +107,7 @@ const choose = async (
 
 const setAnswer = async (plan: OrderPlan, solver: ChallengeSolver, answer: ChallengeAnswer): Promise<void> => {
   const late = new AbortController();
-  const end = (): void => late.abort(new Error(`not done within ${CHALLENGE_SET_MS / 1000} s`));
+  const end = (): void => late.abort(new Error(`not finished within ${CHALLENGE_SET_MS / 1000} s`));
   const timer = plan.clock.setTimeout(end, CHALLENGE_SET_MS);
   const signal = AbortSignal.any([late.signal, plan.signal]);
   try {

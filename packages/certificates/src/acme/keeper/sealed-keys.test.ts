@@ -37,7 +37,7 @@ it('another file, and a changed text, are refused by the name of the file', asyn
 });
 
 it('a file that was named is never made, and a bad one is refused', () => {
-  expect(() => SealedKeys.open({ file: file(), isGiven: true })).toThrow('it does not exist');
+  expect(() => SealedKeys.open({ file: file(), isGiven: true })).toThrow('the file does not exist');
   writeFileSync(file(), 'short\n');
-  expect(() => open()).toThrow('it does not hold 32 bytes');
+  expect(() => open()).toThrow('the file does not contain 32 bytes');
 });

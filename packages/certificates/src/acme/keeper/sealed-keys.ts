@@ -27,11 +27,11 @@ export class SealedKeys {
   /** Throws a fault that names the file. */
   static open({ file, isGiven }: KeyFile): SealedKeys {
     try {
-      if (isGiven && !existsSync(file)) throw unusable(file, 'it does not exist');
+      if (isGiven && !existsSync(file)) throw unusable(file, 'the file does not exist');
       const secret = (readSecretFile(file) ?? ensureSecretFile(file)).reveal();
       const key = Buffer.from(secret, 'base64url');
       if (!/^[\w-]{43}$/.test(secret) || key.length !== KEY_BYTES) {
-        throw unusable(file, `it does not hold ${KEY_BYTES} bytes in base64url`);
+        throw unusable(file, `the file does not contain ${KEY_BYTES} bytes in base64url`);
       }
       return new SealedKeys(file, key);
     } catch (error) {
@@ -55,7 +55,7 @@ export class SealedKeys {
       });
       return Buffer.from(plaintext).toString();
     } catch (error) {
-      throw unusable(this.#file, 'the keys that were kept are sealed under another one', error);
+      throw unusable(this.#file, 'the stored keys were encrypted with another key', error);
     }
   }
 }

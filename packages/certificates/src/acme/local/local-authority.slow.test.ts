@@ -83,7 +83,7 @@ it.each([
 
 it('one that has ended is not used', async () => {
   await open(new FakeClock(Date.UTC(2000, 0, 1)));
-  await expect(open()).rejects.toThrow('it has ended: delete the folder to have a new one');
+  await expect(open()).rejects.toThrow('the certificate has expired; delete the folder to create a new authority');
 });
 
 it('OpenSSL reads its constraints as they were meant', async (context) => {

@@ -48,8 +48,9 @@ export class LocalAuthority {
       const certificate = readFileSync(file, 'utf8');
       const key = createPrivateKey(readFileSync(keyFile, 'utf8'));
       const read = new X509Certificate(certificate);
-      if (!read.checkPrivateKey(key)) throw new Error(`${keyFile} is not its key`);
-      if (Date.parse(read.validTo) <= clock.now()) throw new Error('it has ended: delete the folder to have a new one');
+      if (!read.checkPrivateKey(key)) throw new Error(`${keyFile} is not the matching key`);
+      if (Date.parse(read.validTo) <= clock.now())
+        throw new Error('the certificate has expired; delete the folder to create a new authority');
       const der = key.export({ type: 'pkcs8', format: 'der' });
       const signing = await webcrypto.subtle.importKey('pkcs8', der, KEYS, false, ['sign']);
       return new LocalAuthority(file, certificate, signing, clock);

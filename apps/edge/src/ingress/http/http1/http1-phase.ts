@@ -25,14 +25,14 @@ export type Phase =
   | 'closed';
 
 const WAITS_FOR: Readonly<Record<Phase, string>> = {
-  head: 'a request of the visitor',
-  deciding: 'a decision where the request goes',
-  holding: 'the body of the visitor',
-  body: 'the body of the visitor',
+  head: 'a request from the visitor',
+  deciding: 'a routing decision',
+  holding: 'the request body from the visitor',
+  body: 'the request body from the visitor',
   answering: 'the service',
-  sending: 'the visitor to read',
+  sending: 'the visitor to read the response',
   upgraded: 'both sides',
-  lingering: 'the visitor to close',
+  lingering: 'the visitor to close the connection',
   cutting: 'the reset',
   leaving: 'the control plane',
   closed: 'nothing',
@@ -45,7 +45,7 @@ export const describePhase = (
   queuedBytes: number,
 ): ConnectionState => {
   if (phase === 'head' && isHeadBegun) return { phase, waitsFor: 'the rest of a request head' };
-  if (isPaused) return { phase, waitsFor: 'the service to take the body' };
+  if (isPaused) return { phase, waitsFor: 'the service to read the body' };
   const isUnread = phase !== 'upgraded' && phase !== 'closed' && queuedBytes > 0;
   return { phase, waitsFor: isUnread ? WAITS_FOR.sending : WAITS_FOR[phase] };
 };

@@ -22,7 +22,7 @@ import type { Http1Visitor } from './http1-visitor.ts';
 /** of our own for one visitor that does not read (answers, heads, trailers), beyond what the kernel holds; a service’s data is bounded by the credit of its stream */
 export const HTTP_QUEUE_MAX_BYTES = 256 * 1024;
 
-const TOO_EARLY: StreamReason = { code: 'cancelled', text: 'too much came before the protocol was switched' };
+const TOO_EARLY: StreamReason = { code: 'cancelled', text: 'too many bytes before the protocol switch' };
 
 /** How the body of the service's answer goes out: as data, in chunks of ours, or in those that the service made. */
 type BodyForm = 'data' | 'chunks' | 'passed-chunks';

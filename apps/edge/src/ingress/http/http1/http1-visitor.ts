@@ -30,7 +30,7 @@ const HTTP_CUT_DELAY_MS = 1000;
 /** the same for one that still sends its body, and will read when that is out */
 export const HTTP_LINGER_MAX_MS = 30_000;
 
-const GONE: StreamReason = { code: 'cancelled', text: 'the connection is over' };
+const GONE: StreamReason = { code: 'cancelled', text: 'the connection has ended' };
 
 export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visitor {
   readonly request: ProxiedRequest;

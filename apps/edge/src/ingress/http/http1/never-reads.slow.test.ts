@@ -221,7 +221,7 @@ describe('time', () => {
       if (end.isRead) end.send('z'.repeat(60_000));
       expect([end.isRead, end.text.includes('begun')]).toEqual([false, true]);
     });
-    expect(visitor.describe()).toMatchObject({ phase: 'body', waitsFor: 'the service to take the body' });
+    expect(visitor.describe()).toMatchObject({ phase: 'body', waitsFor: 'the service to read the body' });
     await ticking(stand, visitor, HTTP_STALLED_BODY_MS - 20_000);
     expect(end.isReset).toBe(false);
     await ticking(stand, visitor, 40_000);

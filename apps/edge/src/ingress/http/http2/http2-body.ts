@@ -61,7 +61,7 @@ export class Http2Body implements BodySource {
     this.#leftBytes -= chunk.length;
     // node has compared them already; a service that would read on into the next request must not depend on it.
     if (this.#leftBytes < 0) {
-      this.#fail('the body is longer than its Content-Length');
+      this.#fail('the body is longer than the Content-Length');
       return;
     }
     if (this.receivedBytes > this.maxBytes) {
@@ -76,7 +76,7 @@ export class Http2Body implements BodySource {
 
   #onTrailers(raw: RawFields): void {
     const trailers = trailersOf(raw);
-    if (trailers === null) this.#fail('its trailers are malformed');
+    if (trailers === null) this.#fail('the trailers are malformed');
     else this.#trailers = trailers;
   }
 
@@ -85,7 +85,7 @@ export class Http2Body implements BodySource {
     if (this.#isOver || this.#stream.aborted || this.#stream.destroyed) return;
     this.#isOver = true;
     if (Number.isFinite(this.#leftBytes) && this.#leftBytes > 0) {
-      this.#fail('the body is shorter than its Content-Length');
+      this.#fail('the body is shorter than the Content-Length');
       return;
     }
     this.#request.onBodyEnd(this.#trailers);

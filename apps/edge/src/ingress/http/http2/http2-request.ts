@@ -20,7 +20,7 @@ import { Http2Body } from './http2-body.ts';
 import { Http2Response } from './http2-response.ts';
 import type { Http2Visitor } from './http2-visitor.ts';
 
-const UNASKED: StreamReason = { code: 'cancelled', text: 'protocols cannot be switched in HTTP/2' };
+const UNASKED: StreamReason = { code: 'cancelled', text: 'HTTP/2 does not support protocol upgrades' };
 
 /** Of what node tells of a request's stream. */
 const SCOPE = 'http2.stream';

@@ -93,8 +93,8 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   describe(): ConnectionState {
     const count = this.#requests.size;
     const [lease] = this.#leases.values();
-    const requests = count === 0 ? 'a request of the visitor' : `${count} of its requests`;
-    const waitsFor = unsentBytes(this.#socket) > 0 ? 'the visitor to read' : requests;
+    const requests = count === 0 ? 'a request from the visitor' : `${count} of its requests`;
+    const waitsFor = unsentBytes(this.#socket) > 0 ? 'the visitor to read the response' : requests;
     return { phase: `http2 ${this.#phase}`, waitsFor, tunnelId: lease?.member?.tunnelId ?? null };
   }
 

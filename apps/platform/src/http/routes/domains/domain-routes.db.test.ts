@@ -122,9 +122,9 @@ describe('POST /domains', () => {
   });
 
   it.each([
-    ['one label', 'shop', /it has one label/],
-    ['the server’s own domain', SERVER_DOMAIN, /names of tunnels.test are given by this server/],
-    ['the platform’s host', 'console.test', /names of console.test are given by this server/],
+    ['one label', 'shop', /a domain needs at least two labels/],
+    ['the server’s own domain', SERVER_DOMAIN, /names of tunnels.test belong to this server/],
+    ['the platform’s host', 'console.test', /names of console.test belong to this server/],
   ])('refuses %s', async (_, name, text) => {
     const [status, refused] = await post(fixture.alice, { name });
     expect([status, refused]).toMatchObject([400, { code: 'DOMAIN_INVALID', error: expect.stringMatching(text) }]);

@@ -38,7 +38,7 @@ const addRoute = userRoute('post', '/domains', {
       'DOMAIN_INVALID',
       {
         domain: 'localhost',
-        reason: 'it has one label: there is no domain that it could be a name of',
+        reason: 'a domain needs at least two labels',
       },
     ),
     403: refused('The plan allows no more; or the account is suspended.', 'DOMAIN_LIMIT', { limit: 3 }),

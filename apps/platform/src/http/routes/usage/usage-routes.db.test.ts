@@ -303,7 +303,7 @@ describe('what the edge of a tunnel knows', () => {
       const bad = await fixture.ask(fixture.alice, 'GET', `/usage/tunnels/${http()?.id}/requests?cursor=${cursor}`);
       expect([bad.status, await bad.json()]).toMatchObject([
         400,
-        { code: 'API_BAD_REQUEST', error: expect.stringContaining('cursor is not the next_cursor') },
+        { code: 'API_BAD_REQUEST', error: expect.stringContaining('cursor must be the next_cursor') },
       ]);
     }
     expect((await fixture.ask(fixture.alice, 'POST', `${path}/req_1/replay`)).status).toBe(400);
