@@ -144,7 +144,7 @@ describe.concurrent('a local service', () => {
     expect(performance.now() - since).toBeLessThan(8000);
     expect(problem).toMatchObject({ status: 502, code: 'LOCAL_UNREACHABLE' });
     expect(problem.error).toContain('connection refused');
-    expect(problem.next).toContain('Start the service');
+    expect(problem.next).toContain('start the local service');
     expect(await tunnel.waitFor('error')).toMatchObject({ code: 'CLIENT_LOCAL_DIAL', fatal: false });
     harness.use(await startWeb((_, response) => void response.end('back'), port));
     expect((await askHttp(endpoint)).text).toBe('back');
