@@ -1,4 +1,5 @@
-// All ways in for visitors, together: the ports of tunnels' own, the HTTP ports that the others share, and the streams of peers. Opened, drained and cut as one.
+// All entry points for visitors: ports of tcp and udp tunnels, the shared HTTP ports, and relayed streams of peers. Opened, drained and
+// closed together.
 
 import type { ServerConfig } from '@tunnel/config/server';
 import type { ConnectionGate } from '@tunnel/http-shell';
@@ -38,30 +39,30 @@ export interface IngressOptions {
   readonly balancer: Balancer;
   readonly flowBalancer: Balancer;
   readonly config: PortIngressParts['config'] & Pick<ServerConfig, 'p2p'>;
-  /** To clients: what becomes of joins. */
+  /** Notifies clients of the state of p2p joins. */
   readonly tell: PeerJoinsOptions['tell'];
-  /** To clients: requests that were answered here. */
+  /** Notifies clients of requests answered by the edge. */
   readonly offer: HttpIngressOptions['offer'];
   readonly udpFlowsMax?: number | undefined;
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly certificates: CertificateStore;
-  /** Those that come by themselves; null: no challenge is answered here. */
+  /** Automatically issued certificates. Null if the edge does not answer ACME challenges. */
   readonly coming: EdgeCertificates | null;
   readonly captures: CaptureSink;
   readonly policies: PolicyGate;
   readonly heldBodies: HeldBodies;
-  /** Absent: the platform's host is none of this edge's. */
+  /** Undefined if the edge does not serve the platform's host. */
   readonly platform?: PlatformRoute | undefined;
   readonly platformUrl: HttpRouterOptions['platformUrl'];
-  /** Where logins at the operator's providers come back to. */
+  /** Callback URL of logins at the operator's providers. */
   readonly callbackRelay: HttpRouterOptions['callbackRelay'];
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
-  /** Those of clients that come by the HTTP ports; `[server] control_on_public` says whether they may. */
+  /** Receives clients that connect through the HTTP ports, if `[server] control_on_public` allows it. */
   readonly clients: ClientIngress;
-  /** A connection is over, or a request answered. */
+  /** Called when a connection has closed or a request is answered. */
   readonly onStreamEnd: () => void;
 }
 
@@ -72,7 +73,7 @@ export class Ingress {
   readonly http: HttpIngress;
   readonly httpListeners: HttpListeners;
   readonly passthrough: TlsPassthrough;
-  /** What registrations are told of it. */
+  /** Public address of the edge as reported to registering clients. */
   readonly publicAddress: PublicAddress;
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -128,7 +129,7 @@ export class Ingress {
     return new ChallengeRouter({ router, unredirected, certificates: coming });
   }
 
-  /** Those of tunnels open with their tunnels. */
+  /** Opens the HTTP ports. Ports of tcp and udp tunnels open with their tunnels. */
   async openHttp(ports: { readonly isSecure: boolean }): Promise<void> {
     try {
       await this.httpListeners.start(ports);
@@ -144,7 +145,7 @@ export class Ingress {
     this.http.stop();
   }
 
-  /** No visitor comes any more; those who are there may finish for `drainMs`. */
+  /** Closes all ports. Open connections get `drainMs` milliseconds to finish. */
   async drain(drainMs: number): Promise<void> {
     const ports = this.#streamed;
     await Promise.all(ports.map((port) => port.closeAll()));
@@ -157,7 +158,7 @@ export class Ingress {
     this.http.stop();
   }
 
-  /** All at once. */
+  /** Closes all ports and connections immediately. */
   cut(): void {
     for (const port of this.#streamed) {
       void port.closeAll();
@@ -166,7 +167,7 @@ export class Ingress {
     this.closeHttp();
   }
 
-  /** All but those that share the HTTP ports. */
+  /** All entry points except the HTTP ports. */
   get #streamed(): readonly Pick<PeerRelays, 'connections' | 'closeAll' | 'whenIdle' | 'resetConnections'>[] {
     return [...Object.values(this.ports), this.relays];
   }

@@ -1,5 +1,5 @@
-// The kinds of tunnels as the public meets them: what each is told to come to, what its registration says about its service, and who
-// opens its ports. A new protocol is a folder beside this file, and a line in each table.
+// Tunnel protocols as seen by the public: public URL, HTTP settings of a registration, and the listeners of ports. A new protocol needs a
+// folder next to this file and an entry in each table.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import type { ConnectionGate } from '@tunnel/http-shell';
@@ -23,34 +23,40 @@ import { FlowAccounts } from './udp/flow-accounts.rules.ts';
 import { UdpListeners } from './udp/udp-listeners.ts';
 import { UdpTotals } from './udp/udp-totals.ts';
 
-/** flows of all udp tunnels together, at some 3 KB each; when all are taken, the account with the most beyond its `account_share` gives one back (`share`) */
+/**
+ * Maximum flows of all udp tunnels together, about 3 KB each. At the limit, the account with the most flows above its `account_share` loses
+ * a flow (reason `share`).
+ */
 const UDP_FLOWS_MAX = 200_000;
-/** refused flows of all udp tunnels that are remembered, at some 600 bytes each; further ones are asked for again with each datagram */
+/**
+ * Maximum remembered denied flows of all udp tunnels, about 600 bytes each. Beyond the limit, each datagram of a denied flow is checked
+ * against the policy again.
+ */
 const UDP_DENIED_MAX = 50_000;
 
 type Registration = MessageOf<'RegisterTunnel'>;
 
-/** How the public comes to an edge. */
+/** Public address of an edge. */
 export interface PublicAddress {
   readonly domain: string;
-  /** Asked when a tunnel is registered: what is served, and a port of 0 in the config, are known only then. */
+  /** Called when a tunnel is registered, because certificates and an automatically chosen port (0 in the config) are known only then. */
   readonly publicHttp: (host: string) => PublicHttp;
-  /** null: there is no such port. */
+  /** Returns null if the edge has no https port. */
   readonly httpsPort: () => number | null;
 }
 
-/** Where a tunnel is reached, and what people call that. */
+/** Endpoint of a tunnel and its displayed label. */
 export interface ReachedAt {
   readonly endpoint: LeasedEndpoint;
   readonly label: string;
 }
 
 export interface TunnelKind {
-  /** The address that people are told. */
+  /** Returns the public URL or public address of a tunnel. */
   publicUrl(at: ReachedAt, edge: PublicAddress): string;
-  /** The port that it has in common with others, where people have to know it. */
+  /** Returns the shared port that visitors must know, or null. */
   sharedPort(edge: PublicAddress): number | null;
-  /** null: its bytes are carried as they come. */
+  /** Returns null for tunnels that relay raw bytes. */
   httpSettings(request: Registration): HttpSettings | null;
 }
 
@@ -97,26 +103,26 @@ export const kindOf = (protocol: TunnelProtocol): TunnelKind => KINDS[protocol];
 const hostHeaderOf = ({ host_header, local_addr }: Registration): string | null => {
   if (host_header === 'keep') return null;
   if (host_header !== 'rewrite') return host_header;
-  // Free text for people: it becomes a header only when it can be one.
+  // The local address is free text, so it becomes a Host header only if valid.
   return hostOfAuthority(local_addr) === null ? null : local_addr;
 };
 
 // ---- tunnels with a port of their own ----
 
-/** Since the start. */
+/** Totals since the start. */
 export interface PortTotals extends Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'> {
   readonly refused: ReadonlyMap<string, number>;
 }
 
-/** The public ports of one transport, and the visitors who came in by them. */
+/** Public ports of a transport, and their visitors. */
 export interface PortIngress extends PortListeners {
-  /** Live connections of all ports, closed ones included. */
+  /** Open connections of all ports, including ports that have closed. */
   readonly connections: number;
   readonly totals: PortTotals;
-  /** No visitor comes any more; those who are served may finish. */
+  /** Closes all ports. Open connections may finish. */
   closeAll(): Promise<void>;
   whenIdle(): Promise<void>;
-  /** Ends what is left. */
+  /** Resets the remaining connections. */
   resetConnections(): void;
 }
 
@@ -124,26 +130,26 @@ export interface PortIngressParts {
   readonly host: string;
   readonly tunnels: Pick<Registry, 'at'>;
   readonly balancer: Balancer;
-  /** It counts flows alone. */
+  /** Balancer that counts only flows. */
   readonly flowBalancer: Balancer;
-  /** Absent: nobody has rules here. */
+  /** Undefined on an edge without policies. */
   readonly policies?: PolicyGate | undefined;
   readonly config: Pick<ServerConfig, 'udp' | 'limits'>;
-  /** Instead of UDP_FLOWS_MAX. */
+  /** Overrides UDP_FLOWS_MAX. */
   readonly udpFlowsMax?: number | undefined;
-  /** The two of the path between client and edge. */
+  /** UDP ports used between client and edge. */
   readonly pathPorts: () => readonly number[];
   readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
-  /** A connection is over, and all its bytes are counted. */
+  /** Called when a connection has closed and all its bytes are counted. */
   readonly onStreamEnd?: () => void;
 }
 
 export type PortIngresses = Readonly<Record<Exclude<Transport, 'udp'>, PortIngress> & { udp: UdpListeners }>;
 
-/** One for tcp and tls: both are connections that are carried as they come, counted and drained as one. */
+/** Creates the relay shared by tcp and tls tunnels. Both carry raw connections, which are counted and drained together. */
 export const makeRelay = (parts: PortIngressParts): Relay => {
   const { clock, report } = parts;
   return new Relay({
@@ -198,7 +204,7 @@ export const portRanges = (limits: ServerConfig['limits']): Readonly<Record<Tran
   udp: { from: limits.udp_port_range[0], to: limits.udp_port_range[1] },
 });
 
-/** Protocols that the operator does not want here. */
+/** Returns the protocols disabled by the operator. */
 export const switchedOff = ({ udp, p2p }: Pick<ServerConfig, 'udp' | 'p2p'>): TunnelProtocol[] => [
   ...(udp.enabled ? [] : (['udp'] as const)),
   ...(p2p.enabled ? [] : (['p2p'] as const)),

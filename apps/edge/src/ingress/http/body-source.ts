@@ -1,28 +1,28 @@
-// A request's body on its way in: from the visitor as it comes, or one that was held until its rules let it pass.
+// Sources of a request body: streamed from the visitor, or buffered until the policy let the request pass.
 import { type ChunkedForm, type HeaderField } from '@tunnel/http1';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { HeldBody } from '../../policy/held-bodies.ts';
 import { StallWatch } from './stall-watch.rules.ts';
 
-/** a held body is passed on in pieces of this size, as fast as its service takes them */
+/** Size of the pieces, in bytes, in which a buffered body is written to the service as fast as the service accepts data. */
 export const POLICY_HELD_PIECE_BYTES = 64 * 1024;
 
-/** The request's body on its way in. */
+/** Source of a request's body. */
 export interface BodySource {
   readonly form: ChunkedForm;
-  /** Who gets it now. */
+  /** Current receiver of the body. Null while no receiver is set. */
   taker: BodyTaker | null;
 }
 
-/** A service, or what holds the body before. */
+/** Receiver of a request's body: the service, or the buffer that holds the body for the policy. */
 export interface BodyTaker {
-  /** Same rule as ByteDuplex.write. */
+  /** Follows the rules of ByteDuplex.write for borrowed memory and back-pressure. */
   writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
 }
 
-/** A body that was held, on its way to the service: to the byte, in pieces, as fast as they are taken. */
+/** A buffered body on its way to the service: unchanged bytes, in pieces, as fast as the service accepts data. */
 export class HeldSource implements BodySource {
-  /** Its chunks are gone: a service that must have some gets others. */
+  /** The visitor's chunk boundaries are lost. A service that needs chunked encoding gets new chunks. */
   readonly form = 'data';
   taker: BodySource['taker'] = null;
   readonly #held: HeldBody;
@@ -34,27 +34,34 @@ export class HeldSource implements BodySource {
     this.#held = held;
   }
 
-  /** Its service takes nothing of it, whatever it answers meanwhile: what is held takes the room of others. */
+  /**
+   * Reports whether the service has accepted no byte of the body for too long, even while responding. A buffered body occupies memory
+   * shared with other requests.
+   */
   isStalled(nowMs: number): boolean {
     return this.#stall.isOver(nowMs, this.#held.body !== null, this.#at);
   }
 
-  /** Nobody wants the rest. */
+  /** Releases the buffer. The rest of the body is not needed. */
   drop(): void {
     this.#held.release();
   }
 
-  /** All that its taker takes now; `onEnd` behind the last of it. The taker may change in between, and is given what follows. */
+  /**
+   * Writes as much as the taker accepts now, and calls `onEnd` after the last byte. If the taker changes meanwhile, the new taker gets the
+   * rest.
+   */
   pass(onEnd: (trailers: readonly HeaderField[]) => void): void {
     const { body, trailers } = this.#held;
-    // One that drains at once would call again.
+    // Guards against recursion: a taker that drains at once would call pass() again.
     if (body === null || this.#isPassing) return;
     this.#isPassing = true;
     let goesOn = true;
     while (goesOn && this.#at < body.length) {
       const from = this.#at;
       this.#at = Math.min(from + POLICY_HELD_PIECE_BYTES, body.length);
-      // A copy where it must wait: the bytes before it may be waiting, too, and borrowed memory is written in front of.
+      // Not borrowed, so bytes that must wait are copied. Earlier bytes may still be queued, and a borrower may write a frame header in
+      // front of borrowed memory.
       goesOn = this.taker?.writeBody(body, from, this.#at, false) ?? false;
     }
     this.#isPassing = false;

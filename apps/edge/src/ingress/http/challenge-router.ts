@@ -1,5 +1,5 @@
-// http-01 on the plain port: the text of a pending challenge, on every host and before all rules. Every other token is the service's own, which
-// may have an ACME client, too; it is passed on, and never sent to https.
+// Answers ACME http-01 challenges on the plain port, for every host and before all policies. Requests for unknown tokens are passed to the
+// service, which may run an ACME client too, and are never redirected to https.
 import type { OwnResponse, RequestHead } from '@tunnel/http1';
 import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
 import type { HttpRouter, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
@@ -8,7 +8,7 @@ type Router = Pick<HttpRouter, 'visitorOf' | 'route'>;
 
 export interface ChallengeRouterOptions {
   readonly router: Router;
-  /** The same, without a way to https. */
+  /** Router with the same routes, but without redirects to https. */
   readonly unredirected: Pick<HttpRouter, 'route'>;
   readonly certificates: Pick<EdgeCertificates, 'findChallenge'>;
 }

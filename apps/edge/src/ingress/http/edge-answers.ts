@@ -9,23 +9,26 @@ import type { Tunnel } from '../../routing/tunnel.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import { NoticePace } from './notice-pace.rules.ts';
 
-/** requests that the edge answered itself, told one by one to all clients of an account; the rest is told as numbers */
+/**
+ * Maximum requests per second answered by the edge and reported individually to the clients of an account. Further requests are reported as
+ * a count.
+ */
 const EDGE_ANSWERS_PER_SECOND_ACCOUNT = 400;
 
-/** `full`: the client has not read what was sent before. `unwanted`: the client is away, or does not know the message. */
+/** `full`: the client has not read earlier messages yet. `unwanted`: the client is disconnected, or does not know the message. */
 export type Offered = 'sent' | 'full' | 'unwanted';
 
-/** Sends a message that the client can do without. */
+/** Sends an optional message to a client: it may be dropped. */
 export type Offer = (sessionId: string, message: ControlMessageInput) => Offered;
 
 export interface EdgeAnswer {
   readonly head: Pick<RequestHead, 'method' | 'path'>;
-  /** On the monotonic clock. */
+  /** Monotonic milliseconds. */
   readonly startedMs: number;
   readonly status: number;
-  /** null: the answer is no error. */
+  /** Null if the response is not an error. */
   readonly code: string | null;
-  /** As people read it behind the word `rule`; null: no rule answered. */
+  /** Rule as displayed after the word `rule`. Null if no rule responded. */
   readonly rule: string | null;
   readonly requestId: string;
 }
@@ -44,13 +47,13 @@ export class EdgeAnswers {
   }
 
   onAnswered(tunnel: Tunnel, answer: EdgeAnswer): void {
-    // The platform's host has no client.
+    // The platform's own host has no client.
     if (tunnel.sessionId === '') return;
     if (!this.#pace.take(tunnel, () => ownerKey(tunnel.owner))) return;
     if (this.#offer(tunnel.sessionId, this.#message(tunnel, answer)) === 'full') this.#pace.notSent(tunnel);
   }
 
-  /** Sends the counts of the past second. To be called once a second. */
+  /** Sends the counts of the past second. Must be called once a second. */
   tick(): void {
     this.#pace.nextSecond((tunnel, count) => {
       const { tunnelId: tunnel_id, sessionId } = tunnel;
@@ -75,13 +78,16 @@ export class EdgeAnswers {
   }
 }
 
-/** The rule that answered, as the tunnel's owner may see it, or null if no rule did. Rules of the operator have neither name nor number there. */
+/**
+ * Returns the rule that responded, as shown to the tunnel's owner, or null if no rule did. Operator rules are shown without name and
+ * number.
+ */
 export const shownRuleOf = (rules: CapturedRules | null): string | null => {
   const answeredBy = rules?.policy.answered_by ?? null;
   if (answeredBy === null) return null;
   return answeredBy.index === 0 ? 'of the operator' : (answeredBy.name ?? String(answeredBy.index));
 };
 
-/** The error code of an answer that the edge made, or null if the answer is not an error. */
+/** Returns the error code of a response made by the edge, or null if the response is not an error. */
 export const errorCodeOf = ({ headers }: OwnResponse): string | null =>
   headers.find(([name]) => name.toLowerCase() === 'x-tunnel-error')?.[1] ?? null;

@@ -1,4 +1,5 @@
-// The end of a visitor whom nobody serves: one who speaks HTTP gets an answer that it can read, everyone else is reset.
+// Ends a visitor's connection to a tcp tunnel without a healthy member. A visitor that speaks HTTP gets an error response; other visitors
+// are reset.
 
 import type { Fault } from '@tunnel/errors';
 import { parseRequestHead } from '@tunnel/http1';
@@ -13,9 +14,9 @@ import { type Asked, ownAnswerText } from './own-answer.ts';
 export const TCP_HTTP_FALLBACK_MS = 300;
 
 type Phase =
-  /** Its first bytes decide. */
+  /** Waiting for the first bytes, to decide whether the visitor speaks HTTP. */
   | 'listening'
-  /** We have said our last word; what still comes is thrown away, so that the visitor can read it. */
+  /** The error response was sent. Further bytes are discarded, so that the visitor can read the response before the connection closes. */
   | 'lingering'
   | 'over';
 
@@ -35,11 +36,11 @@ export class HttpErrorFallback implements ByteReader {
   #phase: Phase = 'listening';
   #beginning = '';
   #timer: Timer | undefined;
-  /** Which of the two sides has nothing more to say. */
+  /** Whether the error response is flushed. */
   #saidAll = false;
   #visitorEnded = false;
 
-  /** `onOver`: exactly once. */
+  /** `onOver` is called exactly once. */
   constructor(end: ByteDuplex, fault: Fault, clock: Clock, report: ReportInternalError, onOver: () => void) {
     this.#end = end;
     this.#fault = fault;
@@ -48,7 +49,7 @@ export class HttpErrorFallback implements ByteReader {
     this.#onOver = onOver;
   }
 
-  /** Apart from the constructor: what is already there may call back at once. */
+  /** Separate from the constructor, because bytes that have already arrived may call back synchronously. */
   start(): void {
     this.#wait(TCP_HTTP_FALLBACK_MS, () => this.#decide());
     this.#end.read(this);
@@ -90,7 +91,7 @@ export class HttpErrorFallback implements ByteReader {
 
   // ---- the answer ----
 
-  /** By what has come so far. The rest of a head only says in which form the visitor wants the answer. */
+  /** Decides by the bytes received so far. The complete head only selects the format of the error response. */
   #decide(head?: string): void {
     const method = methodOf(this.#beginning);
     if (method === undefined) this.reset(UNSERVED);
@@ -106,7 +107,7 @@ export class HttpErrorFallback implements ByteReader {
     this.#end.end(() => {
       if (this.#phase === 'over') return;
       this.#saidAll = true;
-      // Not sooner: until it is out the time is not the visitor's.
+      // The linger time starts only after the response is flushed, because flushing does not depend on the visitor alone.
       this.#wait(EDGE_LIMITS.HTTP_LINGER_MS, () => this.reset(UNSERVED));
       this.#finishIfRead();
     });
@@ -147,7 +148,7 @@ export class HttpErrorFallback implements ByteReader {
 const methodOf = (beginning: string): string | undefined =>
   METHODS.find((_, index) => beginning.startsWith(BEGINNINGS[index] ?? ''));
 
-/** A method may come in pieces. */
+/** Reports whether the bytes can be the start of an HTTP method, which may arrive in pieces. */
 const mayBeHttp = (beginning: string): boolean =>
   BEGINNINGS.some((known) => known.startsWith(beginning) || beginning.startsWith(known));
 

@@ -1,5 +1,5 @@
-// The public HTTP side: takes over visitors' connections, routes their requests by Host, counts, and knows when the last one
-// has gone. Listening is the listeners' business, so that plain and TLS ports share one ingress.
+// Public HTTP side of the edge: owns visitor connections, routes requests by Host, keeps the totals, and reports when the last connection
+// has closed. Listening is separate, so that plain and TLS ports share one ingress.
 import { totalmem } from 'node:os';
 import type { TLSSocket } from 'node:tls';
 import type { Fault } from '@tunnel/errors';
@@ -27,12 +27,13 @@ import { RefusedVisitors } from './refused-visitors.ts';
 import type { ClientIngress, PassedBy, Visitor, VisitorOwner } from './visitor.ts';
 
 /**
- * part of the machine’s memory that bytes waiting for HTTP visitors may take together; over it the largest queue goes first
+ * Share of the machine's memory for bytes queued for HTTP visitors, in total. Above the limit, the connection with the largest queue is
+ * closed first.
  * @limit operator: Share of the machine's memory for responses waiting for slow visitors | the connection with the largest queue is closed
  */
 const HTTP_QUEUES_MEMORY_SHARE = 0.25;
 
-/** Who keeps captures. */
+/** Destination of captured requests. */
 export interface CaptureSink {
   begin(
     tunnel: Tunnel,
@@ -41,7 +42,7 @@ export interface CaptureSink {
     bodyForm: ChunkedForm,
     details?: { readonly rules: CapturedRules | null; readonly serviceName: string | null },
   ): RequestRecorder | null;
-  /** A rule has answered a request that these tunnels would have been given. null: it is not captured. */
+  /** Captures a request answered by a rule, for the tunnels on its route. Returns null if the request is not captured. */
   answered(
     tunnels: Iterable<Tunnel>,
     head: RequestHead,
@@ -58,23 +59,23 @@ export interface HttpIngressOptions {
     route(connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision>;
   };
   readonly balancer: Balancer;
-  /** Absent: nobody has rules here. */
+  /** Undefined on an edge without policies. */
   readonly policies?: PolicyGate | undefined;
   readonly heldBodies?: HeldBodies | undefined;
   readonly gate: Pick<ConnectionGate, 'countVisitor' | 'uncountVisitor'>;
   readonly firstByteTimeoutMs: number;
-  /** Whether this very tunnel lives, and no successor of it. */
+  /** Whether the given tunnel object is still registered. A newer tunnel with the same name does not count. */
   readonly isListed: (service: Service) => boolean;
   readonly captures: CaptureSink;
   readonly headTimeoutMs: number;
   readonly report: ReportInternalError;
-  /** Absent: clients have another way in. */
+  /** Undefined if clients cannot connect through the HTTP ports. */
   readonly clients?: ClientIngress | undefined;
-  /** Absent: no client is told of requests that were answered here. */
+  /** Undefined if clients are not notified of requests answered by the edge. */
   readonly offer?: Offer | undefined;
-  /** A request is answered, or a connection over. */
+  /** Called when a request is answered or a connection has closed. */
   readonly onStreamEnd?: () => void;
-  /** What may wait for all visitors together; a share of the machine's memory unless told. */
+  /** Maximum bytes queued for all visitors in total. Default: a share of the machine's memory. */
   readonly queuesMaxBytes?: number;
 }
 
@@ -116,7 +117,7 @@ export class HttpIngress implements VisitorOwner {
     return this.#isDraining;
   }
 
-  /** What waits for visitors, beyond what the kernel holds. */
+  /** Bytes waiting for visitors, without bytes already in the kernel's buffers. */
   get queuedBytes(): number {
     let sum = 0;
     for (const visitor of this.#visitors) sum += visitor.queuedBytes;
@@ -131,10 +132,10 @@ export class HttpIngress implements VisitorOwner {
     this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
-  /** Takes over an accepted socket that speaks HTTP/1.1, and of which nothing is read yet. */
+  /** Takes over an accepted HTTP/1.1 socket that has not been read from. */
   accept(socket: AcceptedSocket, scheme: 'http' | 'https', accepted: AcceptedConnection): void {
     const { remoteAddress } = socket;
-    // Gone between the kernel's accept and ours.
+    // The visitor disconnected between the kernel's accept and the callback.
     if (remoteAddress === undefined) {
       socket.destroy();
       return;
@@ -143,7 +144,7 @@ export class HttpIngress implements VisitorOwner {
     this.#take(accepted, (owner) => new Http1Visitor(endOf(socket), info, owner, accepted));
   }
 
-  /** Takes over a socket whose TLS handshake chose HTTP/2. */
+  /** Takes over a socket after a TLS handshake that negotiated HTTP/2. */
   acceptHttp2(socket: TLSSocket, accepted: AcceptedConnection): void {
     const { remoteAddress } = socket;
     if (remoteAddress === undefined) {
@@ -155,7 +156,7 @@ export class HttpIngress implements VisitorOwner {
     if (this.#isDraining) visitor?.shutDown();
   }
 
-  /** null: it is over a limit, and only told so. */
+  /** Returns null if the connection is over a limit. The visitor then only gets an error response. */
   #take<V extends Visitor & { start(): void }>(
     accepted: AcceptedConnection,
     make: (owner: VisitorOwner) => V,
@@ -223,7 +224,7 @@ export class HttpIngress implements VisitorOwner {
     return this.#report(route, { head, startedMs, status, code, rule: null }, recorder);
   }
 
-  /** Under one id to all members of a group, which the visitor reads, too. */
+  /** Reports an answer under the same request id to all members of a group. The visitor sees the same id. */
   #report(route: Route, answer: Omit<EdgeAnswer, 'requestId'>, recorder: RequestRecorder | null): string {
     const requestId = recorder === null ? randomId('req') : this.#given.captures.idOf(recorder);
     const told = { ...answer, requestId };
@@ -266,7 +267,7 @@ export class HttpIngress implements VisitorOwner {
     this.services.sweep(nowMs, this.#given.isListed);
   }
 
-  /** The largest queue goes first, until the others have room. */
+  /** Closes the connections with the largest queues until the total is below the limit. */
   #shedLargest(): void {
     const byQueue = [...this.#visitors]
       .map((visitor) => ({ visitor, bytes: visitor.queuedBytes }))
@@ -280,14 +281,14 @@ export class HttpIngress implements VisitorOwner {
     }
   }
 
-  /** Idle connections end, busy ones after their response. */
+  /** Closes idle connections now, and busy connections after their response. */
   drain(): void {
     this.#isDraining = true;
     for (const visitor of [...this.#visitors]) visitor.shutDown();
     this.#refused.close();
   }
 
-  /** Settles when the last connection is over. */
+  /** Resolves when the last connection has closed. */
   whenIdle(): Promise<void> {
     if (this.#visitors.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -295,7 +296,7 @@ export class HttpIngress implements VisitorOwner {
     });
   }
 
-  /** Ends what a drain did not wait for. */
+  /** Closes all connections, including those that did not finish during a drain. */
   stop(): void {
     this.#ticking?.cancel();
     for (const visitor of [...this.#visitors]) visitor.close();

@@ -1,5 +1,5 @@
-// The public HTTP ports of an edge: the plain one and, with a certificate, the one for TLS beside it. They accept and hand over; closing
-// them leaves accepted connections alone.
+// Public HTTP ports of an edge: the plain port and, with a certificate, the TLS port. Ports accept connections and hand them over; closing
+// a port does not affect accepted connections.
 import type { Server } from 'node:net';
 import type { ServerConfig } from '@tunnel/config/server';
 import { type ConnectionGate, type ListenOn, listenOrFault } from '@tunnel/http-shell';
@@ -13,7 +13,7 @@ import { noTlsTotals, type TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 import { HttpsPort } from './https-port.ts';
 
-/** Where people are told to come. */
+/** Scheme and port of the public URLs. */
 export interface PublicHttp {
   readonly scheme: 'http' | 'https';
   readonly port: number;
@@ -33,16 +33,16 @@ export interface HttpListenersOptions {
   readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly certificates: CertificateStore;
-  /** null: there are no tunnels whose TLS is passed on. */
+  /** Null if TLS passthrough is not available. */
   readonly passthrough: Passthrough | null;
-  /** null: no challenge is answered here. */
+  /** Null if the edge does not answer ACME challenges. */
   readonly challenges: ChallengeHandshakes | null;
 }
 
 export class HttpListeners {
   readonly #given: HttpListenersOptions;
   readonly #plain: HttpPort;
-  /** Made at the start, when it is known whether there is one. */
+  /** Created by start(), because only then it is known whether TLS is enabled. */
   #secure: HttpsPort | undefined;
   readonly #noTotals = noTlsTotals();
 
@@ -56,35 +56,35 @@ export class HttpListeners {
     return this.#plain.address;
   }
 
-  /** null: there is no certificate. */
+  /** Null without a certificate. */
   get https(): Address | null {
     return this.#secure?.address ?? null;
   }
 
-  /** What became of connections to the https port. */
+  /** Outcomes of connections to the https port. */
   get tlsTotals(): TlsTotals {
     return this.#secure?.totals ?? this.#noTotals;
   }
 
-  /** By https where a certificate covers the host at this moment. */
+  /** Returns https if a certificate covers the host at the moment, otherwise http. */
   publicHttp(host: string): PublicHttp {
     const port = this.#securePortOf(host);
     return port === null ? { scheme: 'http', port: this.#plain.address.port } : { scheme: 'https', port };
   }
 
-  /** Where a plain visitor of this host is sent; null: it is served. */
+  /** Returns the https port to which plain requests for the host are redirected, or null if they are served without a redirect. */
   redirectPort(host: string): number | null {
     return this.#given.server.plain_http === 'redirect' ? this.#securePortOf(host) : null;
   }
 
-  /** A last dot in it makes no difference. */
+  /** A trailing dot of the host is ignored. */
   #securePortOf(host: string): number | null {
     if (this.#secure === undefined) return null;
     const name = host.endsWith('.') ? host.slice(0, -1) : host;
     return this.#given.certificates.covers(name) ? this.#secure.address.port : null;
   }
 
-  /** Rejects with a fault when a port is taken; stop() closes what is open then. */
+  /** Opens the ports. Rejects with a fault if a port is taken; stop() then closes any port that is open already. */
   async start({ isSecure }: { readonly isSecure: boolean }): Promise<void> {
     const { host, https_port: port } = this.#given.server;
     if (isSecure) {
@@ -94,19 +94,19 @@ export class HttpListeners {
     await this.#plain.start();
   }
 
-  /** Another day, another key of tickets. */
+  /** Rotates the key of TLS session tickets. Must be called once a day. */
   renew(): void {
     this.#secure?.renew();
   }
 
-  /** Accepted connections live on. */
+  /** Closes the ports. Accepted connections stay open. */
   stop(): void {
     this.#plain.stop();
     this.#secure?.stop();
   }
 }
 
-/** Without TLS. */
+/** A public HTTP port without TLS. */
 export class HttpPort {
   readonly #server: Server;
   readonly #on: ListenOn;

@@ -1,18 +1,18 @@
-// What the HTTP ingress has carried since the start, by plain numbers: they change with every request, metrics read them at a scrape.
+// Totals of the HTTP ingress since the start. Plain numbers, because every request changes them; metrics are read from them at a scrape.
 
-/** Upper bounds in seconds. The whole: from the first byte of the request's head to the first of the answer's. */
+/** Upper bounds, in seconds, of the time from the first byte of the request's head to the first byte of the response's head. */
 export const WHOLE_BUCKETS_SECS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 ] as const;
-/** The edge's own share is microseconds while all is well: its buckets begin there. */
+/** Upper bounds, in seconds, of the edge's share of the response time, which is microseconds normally. */
 export const EDGE_BUCKETS_SECS = [
   0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1,
 ] as const;
 
-/** Counts by bucket, without the search for labels that makes prom-client's own slow. */
+/** Counts durations by bucket. Avoids the label lookup that makes prom-client's histogram slow. */
 export class DurationCounts {
   readonly boundsSecs: readonly number[];
-  /** One more than the bounds: the last is what is longer than all of them. */
+  /** One entry more than the bounds: the last entry counts durations above the highest bound. */
   readonly counts: number[];
   sumSecs = 0;
 
@@ -33,20 +33,20 @@ export class DurationCounts {
 export const STATUS_CLASSES: readonly number[] = [1, 2, 3, 4, 5];
 
 export class HttpTotals {
-  /** Requests given to tunnels. */
+  /** Requests sent to tunnels. */
   requests = 0;
   bytesToClient = 0;
   bytesToVisitor = 0;
-  /** Connections cut because more of our own waited for them than may. */
+  /** Connections closed because the edge queued more for them than allowed. */
   overruns = 0;
-  /** Connections cut because all queues together were too large. */
+  /** Connections closed because the queues of all visitors together were too large. */
   shed = 0;
-  /** Answers to visitors by class; ours, such as error pages, too. [0] is not used. */
+  /** Responses to visitors by status class, including error pages of the edge. Entry 0 is unused. */
   readonly responses: number[] = [0, 0, 0, 0, 0, 0];
   readonly whole = new DurationCounts(WHOLE_BUCKETS_SECS);
   readonly edge = new DurationCounts(EDGE_BUCKETS_SECS);
 
-  /** An answer's head went to a visitor. `edgeMs` null: there was no service that took the rest of the time. */
+  /** Counts a response when its head is sent to the visitor. `edgeMs` is null if no service was involved. */
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
     const statusClass = Math.trunc(status / 100);
     if (statusClass >= 1 && statusClass <= 5) (this.responses[statusClass] as number)++;

@@ -1,5 +1,5 @@
-// The public port for visitors who speak TLS: each says first whom it wants, the door knows where that is, and those whose TLS ends here go on by
-// what their handshake chose.
+// Public TLS port. The SNI of each connection selects its destination; connections terminated at the edge continue with the protocol
+// negotiated in the handshake.
 
 import type { Server, Socket } from 'node:net';
 import { createServer, type SecureContext, type TLSSocket, type TlsOptions, type Server as TlsServer } from 'node:tls';
@@ -24,7 +24,7 @@ import { type Passthrough, TlsDoor } from '../tls/tls-door.ts';
 import type { TlsKind, TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
-/** In the order of our liking; a visitor that offers neither is told so in the handshake, one without ALPN gets HTTP/1.1. */
+/** ALPN protocols in order of preference. The handshake fails for visitors that offer neither; visitors without ALPN get HTTP/1.1. */
 const ALPN_PROTOCOLS = ['h2', 'http/1.1'];
 
 type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'clients' | 'report'>;
@@ -32,9 +32,9 @@ type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'clients' | 'r
 export interface HttpsPortOptions {
   readonly on: ListenOn;
   readonly certificates: CertificateStore;
-  /** null: there are no tunnels whose TLS is passed on. */
+  /** Null if TLS passthrough is not available. */
   readonly passthrough: Passthrough | null;
-  /** null: no challenge is answered here. */
+  /** Null if the edge does not answer ACME challenges. */
   readonly challenges: ChallengeHandshakes | null;
   readonly ingress: SecureIngress;
   readonly gate: ConnectionGate;
@@ -52,12 +52,12 @@ export class HttpsPort implements HandleHandshakeOwner {
   readonly #gate: ConnectionGate;
   readonly #server: Server;
   /**
-   * Node's own, for those who need a whole TLSSocket: one shows the certificate of its name, the other that of who names nobody. They do not listen:
-   * connections are given to them.
+   * Node's TLS servers, for connections that need a TLSSocket. `#byName` selects the certificate by SNI, `#forNobody` serves connections
+   * without SNI. Neither listens; connections are passed to them.
    */
   readonly #byName: TlsServer;
   readonly #forNobody: TlsServer;
-  /** The same for those who validate a name. */
+  /** TLS server for ACME tls-alpn-01 validation. */
   readonly #forChallenges: TlsServer;
   #shownToNobody: StoredCertificate | null = null;
   #address: { host: string; port: number } | undefined;
@@ -73,7 +73,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     this.passthrough = passthrough;
     this.challenges = challenges;
     this.door = new TlsDoor({ certificates, passthrough, challenges, takesClients: ingress.clients !== null });
-    // A client says so, whatever else it offers.
+    // The tunnel protocol comes first, so that it is chosen whenever a client offers it.
     const alpn = ingress.clients === null ? ALPN_PROTOCOLS : [ALPN_TUNNEL, ...ALPN_PROTOCOLS];
     this.#byName = this.#makeTlsServer({ ALPNProtocols: alpn, SNICallback: this.#contextByName });
     this.#forNobody = this.#makeTlsServer({ ALPNProtocols: alpn });
@@ -95,7 +95,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     return this.#address;
   }
 
-  /** Those that are under way, from their first byte on. */
+  /** Number of handshakes in progress, counted from the first byte. */
   get handshakes(): number {
     return this.#pending.size;
   }
@@ -111,7 +111,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     });
   }
 
-  /** Another day, another key of tickets: for handshakes from now on; connections do not notice. */
+  /** Rotates the key of TLS session tickets, once a day. Applies to new handshakes; open connections are not affected. */
   renew(): void {
     this.#byName.setSecureContext(this.certificates.terms.optionsOf(null, 'visitors'));
     this.#renewForNobody(this.certificates.forNobody);
@@ -143,12 +143,15 @@ export class HttpsPort implements HandleHandshakeOwner {
   #makeTlsServer(options: TlsOptions): TlsServer {
     const server = createServer({ ...options, handshakeTimeout: TLS_HANDSHAKE_TIMEOUT_MS });
     guard.accept(server, 'secureConnection', this.report, 'https', (socket: TLSSocket) => this.#onSecure(socket));
-    // Strangers' handshakes fail all the time: closed without a word.
+    // Failed handshakes from the internet are frequent, so they are closed without a log entry.
     guard.accept(server, 'tlsClientError', this.report, 'https', (_error, socket: TLSSocket) => socket.destroy());
     return server;
   }
 
-  /** It was ready when the door was passed, in this turn or the last; else the certificate is gone since then. */
+  /**
+   * Finds the context for an SNI. The context was ready when the connection was routed, in this turn of the event loop or the previous
+   * turn; otherwise the certificate was removed since.
+   */
   readonly #contextByName: SniCallback = (name, callback) => {
     const host = foldHost(name);
     const own = host === null ? null : this.certificates.ownOf(host);
@@ -172,11 +175,11 @@ export class HttpsPort implements HandleHandshakeOwner {
 
   takesSocket(socket: Socket | null, first: Buffer, certificate: StoredCertificate): void {
     if (socket === null) return;
-    // Whoever hangs up in the handshake has gone for good.
+    // A peer that sends FIN during the handshake has disconnected, so the socket closes both directions.
     socket.allowHalfOpen = false;
     socket.unshift(first);
     if (certificate !== this.certificates.forNobody) return void this.#byName.emit('connection', socket);
-    // It was renewed since the last one came.
+    // The default certificate was renewed since the previous connection.
     if (certificate !== this.#shownToNobody) this.#renewForNobody(certificate);
     this.#forNobody.emit('connection', socket);
   }
@@ -184,7 +187,7 @@ export class HttpsPort implements HandleHandshakeOwner {
   takesChallenge(socket: Socket | null, first: Buffer): void {
     if (socket === null) return;
     const accepted = this.#gate.find(socket);
-    // Now, and not after the handshake: whoever validates hangs up as soon as it has seen the certificate.
+    // Counted before the handshake, because an ACME validation server disconnects as soon as it has seen the certificate.
     if (accepted === undefined || !this.leaves(accepted, 'challenge')) return void socket.destroy();
     socket.allowHalfOpen = false;
     socket.unshift(first);
@@ -195,20 +198,20 @@ export class HttpsPort implements HandleHandshakeOwner {
     if (socket.alpnProtocol === ALPN_CHALLENGE) return endChallenge(socket);
     const accepted = this.#gate.find(socket);
     const isClient = socket.alpnProtocol === ALPN_TUNNEL;
-    // It was closed within the handshake.
+    // The connection was closed during the handshake.
     if (accepted === undefined || !this.leaves(accepted, isClient ? 'control' : 'terminated')) {
       socket.destroy();
       return;
     }
     if (isClient) return this.#ingress.clients?.takeOver(socket, accepted, null);
     if (socket.alpnProtocol === 'h2') return this.#ingress.acceptHttp2(socket, accepted);
-    // Not sooner: whoever hangs up in the handshake has gone for good.
+    // Half-open is allowed only after the handshake: a peer that sends FIN during the handshake has disconnected.
     socket.allowHalfOpen = true;
     this.#ingress.accept(socket, 'https', accepted);
   }
 }
 
-/** The handshake was all there is to it. */
+/** Closes a challenge connection. Validation consists of the handshake only. */
 const endChallenge = (socket: TLSSocket): void => {
   socket.on('error', () => {});
   socket.end(() => socket.destroy());

@@ -1,10 +1,10 @@
-// How many notices are sent in one second: so many of one subject, so many of all subjects of one holder. The rest is counted, so that a flood of events
-// becomes a few notices and a number.
+// Limits notices per second, for a subject and for all subjects of a holder. Events beyond the limits are counted, so that a flood becomes
+// a few notices and a number.
 
 export interface NoticePaceRules {
-  /** Notices of one subject in a second. */
+  /** Maximum notices per second for a subject. */
   readonly perSubject: number;
-  /** Notices of all subjects of one holder in a second. */
+  /** Maximum notices per second for all subjects of a holder. */
   readonly perHolder: number;
 }
 
@@ -16,7 +16,7 @@ interface SubjectSecond {
 
 export class NoticePace<Subject> {
   readonly #rules: NoticePaceRules;
-  /** Subjects with an event in this second, and subjects whose count could not be sent yet. */
+  /** Subjects with an event in the current second, and subjects with a count that could not be sent yet. */
   readonly #subjects = new Map<Subject, SubjectSecond>();
   readonly #sentOfHolders = new Map<string, number>();
 
@@ -28,7 +28,10 @@ export class NoticePace<Subject> {
     return this.#subjects.size;
   }
 
-  /** Whether a notice of this event is sent. Otherwise the event is counted. `holderOf` is called for the first event of a second. */
+  /**
+   * Returns whether to send a notice for the event. If not, the event is counted. `holderOf` is called only for the first event of a
+   * second.
+   */
   take(subject: Subject, holderOf: () => string): boolean {
     let second = this.#subjects.get(subject);
     if (second === undefined) {
@@ -45,15 +48,15 @@ export class NoticePace<Subject> {
     return true;
   }
 
-  /** A notice that take() allowed did not go out: its event is counted instead. */
+  /** Counts the event of a notice that take() allowed but that could not be sent. */
   notSent(subject: Subject): void {
     const second = this.#subjects.get(subject);
     if (second !== undefined) second.unsent += 1;
   }
 
   /**
-   * A second has passed. `tell` is called with the number of events that had no notice; it returns false when the number could not be sent, and is then
-   * asked again after the next second.
+   * Ends the current second. Calls `tell` with the number of events without a notice. If `tell` returns false, the number is offered again
+   * after the next second.
    */
   nextSecond(tell: (subject: Subject, unsent: number) => boolean): void {
     this.#sentOfHolders.clear();

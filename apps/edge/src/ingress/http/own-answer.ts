@@ -1,4 +1,4 @@
-// Answers that the edge gives by itself, written out: an error page, or the way to https.
+// Renders responses made by the edge, such as error pages and redirects to https.
 
 import type { ErrorCode } from '@tunnel/errors';
 import {
@@ -11,14 +11,14 @@ import {
 } from '@tunnel/http1';
 import type { OwnAnswer } from '../../routing/http-router.ts';
 
-/** What rules have noted for whatever answer comes to a request that passed. */
+/** Changes that a policy applies to any response to a request it let pass. */
 export interface AnswerNotes {
   noted(response: OwnResponse): OwnResponse;
-  /** Of the service's. */
+  /** Applies the changes to the head of the service's response. */
   notedHead(head: ResponseHead): ResponseHead;
 }
 
-/** `accept` of the request; null: none, or there was no head that could be read. `notes` null: there is nothing to be done. */
+/** Renders an answer. `accept` is the request's header, or null if missing or unreadable. `notes` is null if the policy changes nothing. */
 export const renderAnswer = (answer: OwnAnswer, accept: string | null, notes: AnswerNotes | null): OwnResponse => {
   if ('own' in answer) return answer.own;
   const { fault, retryAfterSecs, requestId } = answer;
@@ -33,7 +33,7 @@ export interface Asked {
   readonly notes: AnswerNotes | null;
 }
 
-/** As one HTTP/1.1 message. */
+/** Renders an answer as an HTTP/1.1 message. */
 export const ownAnswerText = (
   answer: OwnAnswer,
   { head, keepAlive, notes }: Asked,

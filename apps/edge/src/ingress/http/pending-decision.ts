@@ -1,4 +1,4 @@
-// Where a request goes, and whether, while that is not known yet: it is told once, be it by router and rules or because the time is over.
+// A routing and policy decision that is not available yet. The taker is notified exactly once: with the decision, or with a timeout error.
 import { Fault } from '@tunnel/errors';
 import type { Guarded } from '@tunnel/mux';
 import type { RouteDecision } from '../../routing/http-router.ts';
@@ -33,7 +33,7 @@ export class PendingDecision {
     this.#tell({ fault, retryAfterSecs: 1 });
   }
 
-  /** The visitor has left: nobody is told. */
+  /** Suppresses the notification, because the visitor has disconnected. */
   cancel(): void {
     this.#isOver = true;
   }

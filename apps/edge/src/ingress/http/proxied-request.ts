@@ -1,5 +1,6 @@
-// One visitor's request on its way: routed, judged by the rules of its route, leased to a member of it, put to that one's service, and to the next
-// member's while nothing has reached a service. Requests of one HTTP/1.1 connection follow each other, so one object serves them all.
+// A visitor's request on its way to a service: routed, checked by the policy, leased to a member, and sent to the member's service. While
+// no service has received any of it, the request is retried on the next member. Requests of an HTTP/1.1 connection are sequential and share
+// a single object.
 
 import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
@@ -25,21 +26,24 @@ import type { AnswerNotes } from './own-answer.ts';
 import { type BodyHolder, RequestPolicy } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
 
-/** how long it may take to find out where a request goes */
+/** Maximum time for routing a request. */
 export const HTTP_ROUTE_TIMEOUT_MS = 10_000;
-/** how long the rules of a tunnel may take for one request: a password, a key set, a login at its provider, or a body that is held */
+/**
+ * Maximum time for the policy decision on a request. Includes password checks, key set downloads, calls to login providers and body
+ * buffering.
+ */
 export const POLICY_DECISION_TIMEOUT_MS = 60_000;
 
-/** Gives a request its lease: an HTTP/1.1 connection has one, an HTTP/2 connection one for each route. */
+/** Provides the lease of a request. An HTTP/1.1 connection has a single lease, an HTTP/2 connection has a lease per route. */
 export interface LeaseHolder {
-  /** Of the connection, whichever of its requests asks. */
+  /** Authentication cache of the connection, shared by all its requests. */
   readonly authCache: ConnectionAuthCache;
   leaseFor(routeKey: string): Lease;
-  /** The lease may have found a member, or lost it. */
+  /** Called when the lease may have gained or lost a member. */
   onLeased(routeKey: string, lease: Lease): void;
 }
 
-/** Of a connection whose requests follow each other. */
+/** Lease holder of an HTTP/1.1 connection, on which requests are sequential. */
 export class OneLease implements LeaseHolder {
   readonly authCache = new ConnectionAuthCache();
   readonly #lease: Lease;
@@ -56,20 +60,20 @@ export class OneLease implements LeaseHolder {
 }
 
 export class ProxiedRequest {
-  /** The first byte of its head has come. */
+  /** Time at which the first byte of the request's head arrived. Monotonic milliseconds. */
   startedMs = 0;
-  /** Of the tunnel or the group that the request was last leased to; empty before. */
+  /** Key of the tunnel or group that served the request last. Empty before the first lease. */
   routeKey = '';
   readonly #owner: VisitorOwner;
   readonly #holder: LeaseHolder;
-  /** Rises with each request that is over: what was asked for an earlier one comes too late. */
+  /** Incremented when a request has ended, so that late results for an earlier request are recognized and ignored. */
   #turn = 0;
   #visitor: VisitorInfo | null = null;
-  /** Of a request that came through a proxy and counts for its visitor by itself. */
+  /** Visitor address counted for the request itself, if the request came through a trusted proxy. Otherwise null. */
   #countedAddress: string | null = null;
-  /** null: there are no rules for it. */
+  /** Null if no policy applies. */
   #policy: RequestPolicy | null = null;
-  /** The tunnel or group that was asked for, and the head as the visitor sent it; null: not known yet, or there is none. */
+  /** The requested tunnel or group, and the head as sent by the visitor. Null while not known, or without a route. */
   #route: Route | null = null;
   #askedHead: RequestHead | null = null;
   // Set by begin().
@@ -86,20 +90,20 @@ export class ProxiedRequest {
     this.#holder = holder;
   }
 
-  /** A service has it, and its answer is not complete. */
+  /** Whether a service has received the request and its response is not complete. */
   get isUnderWay(): boolean {
     return this.#upstream !== null;
   }
 
   // ---- where it goes ----
 
-  /** By its host, then by the rules of what stands there: at once, unless something must be asked first. */
+  /** Routes the request by host, then applies the policy. Returns a promise only if a lookup is needed. */
   decide(connection: VisitorInfo, head: RequestHead, bodyHolder: BodyHolder): RouteDecision | Promise<RouteDecision> {
     const routed = this.#owner.route(connection, head);
     if (!(routed instanceof Promise)) return this.#judge(routed, head, bodyHolder);
     const turn = this.#turn;
     return routed.then((made) => {
-      // Its visitor has left meanwhile.
+      // The visitor disconnected meanwhile.
       if (turn !== this.#turn) return made;
       try {
         return this.#judge(made, head, bodyHolder);
@@ -110,7 +114,7 @@ export class ProxiedRequest {
     });
   }
 
-  /** Whoever is turned away counts for an address, and for nobody's tunnel. */
+  /** Applies limits and the policy to a routed request. Rejected requests count for the visitor's address, but for no tunnel. */
   #judge(decision: RouteDecision, head: RequestHead, holder: BodyHolder): RouteDecision | Promise<RouteDecision> {
     if (isToControl(decision) || isOwnAnswer(decision)) return decision;
     this.#visitor = decision.visitor;
@@ -125,7 +129,7 @@ export class ProxiedRequest {
     return this.#policy.decide(policies);
   }
 
-  /** How long that may take. */
+  /** Maximum time for routing or, with a policy, for its decision. */
   get decisionTimeoutMs(): number {
     return this.#policy === null ? HTTP_ROUTE_TIMEOUT_MS : POLICY_DECISION_TIMEOUT_MS;
   }
@@ -139,7 +143,7 @@ export class ProxiedRequest {
 
   // ---- what its rules need, and have noted ----
 
-  /** Of the visitor's connection. */
+  /** Authentication cache of the visitor's connection. */
   get authCache(): ConnectionAuthCache {
     return this.#holder.authCache;
   }
@@ -153,47 +157,50 @@ export class ProxiedRequest {
     return this.#owner.services.now();
   }
 
-  /** The rules threw: the request does not pass. */
+  /** Reports an error thrown by the policy. The request is rejected. */
   onDecisionFailed(error: unknown): void {
     this.#owner.report(error, 'policy.decide');
   }
 
-  /** The policy has answered. `rules` null: no rule is to be named. Returns the id of the request. */
+  /** Reports a response made by the policy. `rules` is null if no rule is named. Returns the request id. */
   onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): string | undefined {
     return this.#owner.onPolicyAnswered(route, head, this.startedMs, rules, response);
   }
 
-  /** For the answer, whosever it is; null: nothing is to be done to it. */
+  /** Policy changes for the response, no matter whether the service or the edge makes it. Null if nothing changes. */
   get notes(): AnswerNotes | null {
     return this.#policy;
   }
 
-  /** Bytes that its body may have. */
+  /** Maximum body size in bytes set by the policy. Null without a limit. */
   get maxBody(): number | null {
     return this.#policy?.maxBody ?? null;
   }
 
-  /** Its bytes are counted, or some of its trailers kept back. */
+  /** Whether the body must be parsed, to count its bytes or to remove trailers. */
   get isBodyRead(): boolean {
     return this.maxBody !== null || (this.#policy?.hidesTrailers ?? false);
   }
 
-  /** Its service takes too long with a body that was held. */
+  /** Reports whether the service has stopped accepting a buffered body. */
   isOverdue(nowMs: number): boolean {
     return this.#body instanceof HeldSource && this.#body.isStalled(nowMs);
   }
 
   // ---- who serves it ----
 
-  /** The member that serves it, and counts it, or what the visitor is answered instead. */
+  /** Returns the member that serves the request, or the edge's answer to the visitor. Counts the request for the member. */
   settle(decision: RoutedRequest | OwnAnswer): Tunnel | OwnAnswer {
     const leased = isOwnAnswer(decision) ? decision : this.#lease(decision);
-    // What a rule answers has been reported with its rule.
+    // Answers made by rules were reported already, together with the rule.
     if (!isOwnAnswer(leased) || 'own' in leased) return leased;
     return { ...leased, requestId: this.#reportAnswer(leased.fault, null) };
   }
 
-  /** Returns the id of the request. Of a request that no tunnel was found for, no client is told: undefined. */
+  /**
+   * Reports an error response to the tunnel's clients and returns the request id. Returns undefined without a route, because no client is
+   * notified then.
+   */
   #reportAnswer(fault: Fault, recorder: RequestRecorder | null): string | undefined {
     const route = this.#route;
     const head = this.#askedHead;
@@ -213,7 +220,10 @@ export class ProxiedRequest {
     return member;
   }
 
-  /** Clients leave an edge that stops, and a decision may come after that: whoever waited for it is told to come again, not that nobody is there. */
+  /**
+   * Returns the answer for a fault. Clients disconnect from a stopping edge, and a decision may arrive after that; the visitor is then
+   * asked to retry instead of getting "tunnel away".
+   */
   answerTo(fault: Fault): OwnAnswer {
     const isLeft = this.#owner.isDraining && fault.code === 'TUNNEL_AWAY';
     const requestId = this.#reportAnswer(isLeft ? STOPPING.fault : fault, this.#recorder);
@@ -227,7 +237,7 @@ export class ProxiedRequest {
     return this.#owner.isDraining && reason === 'no-healthy';
   }
 
-  /** `body` null: there is none, or it was held. */
+  /** Sends the request to a member. `body` is null if the request has no body or the body was buffered. */
   begin(member: Tunnel, head: RequestHead, handler: ResponseHandler, body: BodySource | null): void {
     const policy = this.#policy;
     this.#failed = null;
@@ -235,7 +245,7 @@ export class ProxiedRequest {
       this.#head = withoutEdgeCookies(head);
       this.#body = body;
     } else {
-      // As the rules changed it.
+      // Head and body as changed by the policy.
       const { held } = policy;
       this.#head = policy.head;
       this.#body = held === null ? body : new HeldSource(held);
@@ -245,7 +255,10 @@ export class ProxiedRequest {
     this.passHeld();
   }
 
-  /** Its service takes more of the body. false: that is not held, and whoever reads the visitor goes on. */
+  /**
+   * Continues with a buffered body when the service accepts more. Returns false if the body is not buffered, so that the caller resumes
+   * reading from the visitor.
+   */
   passHeld(): boolean {
     if (!(this.#body instanceof HeldSource)) return false;
     this.#body.pass((trailers) => this.endBody(trailers));
@@ -286,7 +299,7 @@ export class ProxiedRequest {
     return upstream;
   }
 
-  /** false: there is nobody else to ask. */
+  /** Sends the request to another member. Returns false if no other member is available. */
   retryOnNextMember({ waiting, requestDone, trailers }: UnsentRequest): boolean {
     const { balancer, services } = this.#owner;
     const nowMs = services.now();
@@ -294,7 +307,8 @@ export class ProxiedRequest {
     this.#failed ??= new FailedMembers(nowMs);
     this.#failed.members.push(failed);
     const lease = this.#holder.leaseFor(this.routeKey);
-    // A body stays among services that speak the same HTTP: what waits of it is in their form.
+    // A request with a body is retried only on services with the same HTTP version, because queued body bytes are already encoded for that
+    // version.
     const kind = this.#body === null ? 'any' : 'same-local-protocol';
     const next = balancer.retryOnNextMember(lease, this.#failed, nowMs, kind);
     this.#holder.onLeased(this.routeKey, lease);
@@ -313,11 +327,11 @@ export class ProxiedRequest {
     return true;
   }
 
-  /** The head of an answer goes out, of the service's or of our own. */
+  /** Records the response times when a response head is sent, from the service or from the edge. */
   answered(status: number): void {
     const nowMs = this.#owner.services.preciseNow();
     const wholeMs = nowMs - this.startedMs;
-    // While a body is on its way the time is the visitor's.
+    // While a request body is in transit, the time depends on the visitor, so no edge time is recorded.
     const serviceMs = this.#body === null ? (this.#upstream?.serviceMs(nowMs) ?? null) : null;
     this.#owner.onResponse(status, wholeMs, serviceMs === null ? null : wholeMs - serviceMs);
   }
@@ -326,7 +340,10 @@ export class ProxiedRequest {
     this.#upstream?.endBody(this.#policy?.trailersOf(trailers) ?? trailers);
   }
 
-  /** More has come of its body than its rules allow: that is the answer, or a cut where one has begun. */
+  /**
+   * Rejects a request with a body larger than the policy allows: with an error response or, after the response has begun, by closing the
+   * connection.
+   */
   refuseBody(isAnswered: boolean): void {
     const upstream = this.#upstream;
     const { policies } = this.#owner;
@@ -336,7 +353,7 @@ export class ProxiedRequest {
     upstream?.refuse(fault);
   }
 
-  /** The visitor has taken what was written. */
+  /** Resumes the response after the visitor has accepted the queued bytes. */
   resume(): void {
     this.#upstream?.resume();
   }
@@ -346,15 +363,15 @@ export class ProxiedRequest {
     this.#upstream?.tick(nowMs);
   }
 
-  /** It has become a pair of byte streams, or its answer is out; what still comes of the body goes nowhere. */
+  /** Detaches the request from its service, after an upgrade or when the response is complete. The rest of the body is discarded. */
   detach(): void {
     this.#upstream = null;
-    // An upgraded connection may live for days: what its service did not take of a held body does not.
+    // An upgraded connection can last for days, so the unsent part of a buffered body is freed.
     if (this.#body instanceof HeldSource) this.#body.drop();
     this.#body = null;
   }
 
-  /** It is over, and counts for nobody's address any more. */
+  /** Ends the request and stops counting it for the visitor's address. */
   done(): void {
     this.detach();
     this.#turn += 1;
@@ -375,14 +392,14 @@ export class ProxiedRequest {
     policy.end();
   }
 
-  /** Something of ours threw: the service is left, and nobody is told by it. */
+  /** Drops the service's stream after an internal error, without notifying the response handler. */
   giveUp(): void {
     const upstream = this.#upstream;
     this.#upstream = null;
     upstream?.giveUp();
   }
 
-  /** The visitor left. */
+  /** Cancels the request, because the visitor disconnected. */
   abort(): void {
     const upstream = this.#upstream;
     this.#upstream = null;

@@ -1,15 +1,16 @@
-// Visitors that were accepted over a limit: each may ask once, reads why it is not served, and is closed. The gate bounds how many, and how long.
+// Visitors accepted over a limit. Each visitor can send a single request, gets an error response with the reason, and is disconnected. The
+// connection gate limits their number and time.
 
 import { type AcceptedConnection, RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import type { RequestHead } from '@tunnel/http1';
 import { type OwnAnswer, type RouteDecision, TO_CONTROL, type VisitorInfo } from '../../routing/http-router.ts';
 import type { Visitor, VisitorOwner } from './visitor.ts';
 
-/** What a refused connection's visitor is given in the place of the ingress. */
+/** Replaces the ingress as the owner of a refused visitor. */
 class RefusingOwner implements VisitorOwner {
-  /** No further request is read. */
+  /** Prevents further requests on the connection. */
   readonly isDraining = true;
-  /** It is answered before any rule. */
+  /** Requests are answered before any policy applies. */
   readonly policies = null;
   readonly #ingress: VisitorOwner;
   readonly #answer: OwnAnswer;
@@ -45,7 +46,7 @@ class RefusingOwner implements VisitorOwner {
     return this.#ingress.clients;
   }
 
-  /** The limits of visitors are not those of clients, who have their own. */
+  /** Clients have separate limits, so a client's connection is let through. */
   readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision =>
     this.#ingress.route(connection, head) === TO_CONTROL ? TO_CONTROL : this.#answer;
 
@@ -61,7 +62,7 @@ class RefusingOwner implements VisitorOwner {
     this.#visitors.delete(visitor);
   }
 
-  // Nothing of it is given to a tunnel.
+  // No tunnel receives any of the requests, so the following methods do nothing.
   countRequest(): void {}
 
   onPolicyAnswered(): undefined {}

@@ -1,5 +1,5 @@
-// What the rules say of one request, from the question to the end of its answer: where it goes, as what, with whose body, and what is done to the
-// response. A request of a tunnel without rules has none of these.
+// Policy state of a request, from the decision to the end of the response: destination, changed head, buffered body, and response changes.
+// Exists only for requests to tunnels with a policy.
 
 import { fieldValueOf, type HeaderField, type OwnResponse, type RequestHead, type ResponseHead } from '@tunnel/http1';
 import {
@@ -26,7 +26,7 @@ import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import { errorCodeOf } from './edge-answers.ts';
 import type { ProxiedRequest } from './proxied-request.ts';
 
-/** Whoever reads the visitor: it writes the request's body there as it comes, and says when it is whole. */
+/** Reader of the visitor's connection. Writes the request's body to the buffer as it arrives, and reports the end of the body. */
 export interface BodyHolder {
   hold(held: HeldBody): void;
 }
@@ -34,11 +34,11 @@ export interface BodyHolder {
 const NO_NOTES: readonly ResponseNote[] = [];
 const EMPTY = Buffer.alloc(0);
 
-/** It is the visitor's request as rules see it, too: nothing is copied, and one object fewer for each of many shows. */
+/** Also implements PolicyRequest, so that no second object is allocated per request (measurable at high request rates). */
 export class RequestPolicy implements DecidedRequest, PolicyRequest {
   readonly #routed: RoutedRequest;
   readonly #inForce: PolicyInForce;
-  /** As the visitor sent it. */
+  /** Head as sent by the visitor. */
   readonly visitorsHead: RequestHead;
   readonly #holder: BodyHolder;
   readonly #owner: ProxiedRequest;
@@ -46,7 +46,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   #subject: PolicySubject | null = null;
   #abort: AbortController | null = null;
   #held: HeldBody | null = null;
-  /** null: it may not pass, or that is not known yet. */
+  /** Null while the decision is pending, or if the request was rejected. */
   #pass: Pass | null = null;
   #isOver = false;
 
@@ -106,7 +106,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return bodyLengthOf(this.visitorsHead);
   }
 
-  /** Most rules never name it. */
+  /** Request id, generated on first use because most rules never need it. */
   get requestId(): string {
     this.#requestId ??= randomId('req');
     return this.#requestId;
@@ -123,7 +123,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     try {
       return this.#ruled(await outcome);
     } catch (error) {
-      // Of one whose visitor has left nobody wants to know.
+      // Errors are not reported after the visitor has disconnected.
       if (!this.#isOver) this.#owner.onDecisionFailed(error);
       throw error;
     }
@@ -144,9 +144,9 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return this.#abort.signal;
   }
 
-  /** Once: the rules keep what they were given. */
+  /** Buffers the body for the policy. Called at most once, because the policy keeps the result. */
   holdBody(maxBytes: number): PolicyEvent | Promise<PolicyEvent> {
-    // There is nothing to wait for.
+    // An empty body needs no waiting.
     if (this.bodyLength === 0) return { kind: 'body-held', body: EMPTY };
     const held = this.#owner.heldBodies.hold(maxBytes, this.#owner.now(), this.subject.tenant);
     this.#held = held;
@@ -155,7 +155,8 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   }
 
   #ruled(outcome: PolicyOutcome): RouteDecision {
-    // Nothing waits any more: the end of the request need not wake anybody, which costs as much as a rule or ten.
+    // Nothing waits for the signal any more. Dropping the controller saves an abort at the end of the request, which costs as much as one
+    // to ten rules.
     this.#abort = null;
     if (outcome.kind === 'pass') {
       this.#pass = outcome;
@@ -163,9 +164,9 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     }
     this.#freeBody();
     const response = this.#responseOf(outcome);
-    // Not reported: answers to visitors who have left, and the edge's own pages of a login, which are no requests to the service.
+    // Not reported: answers to visitors who have disconnected, and the edge's login pages, which are not requests to the service.
     const id = this.#isOver || this.isOfLogin ? undefined : this.#tell(outcome, response);
-    // Only an error has it: other answers of rules are as their owner wrote them.
+    // Only errors carry the request id. Other answers of rules are sent exactly as their owner wrote them.
     if (id === undefined || errorCodeOf(response) === null) return { own: response };
     return { own: { ...response, headers: [...response.headers, ['x-request-id', id]] } };
   }
@@ -182,7 +183,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
 
   // ---- what passes ----
 
-  /** As its service gets it. */
+  /** Head as sent to the service. */
   get head(): RequestHead {
     const changes = this.#changes;
     return changes === null ? this.visitorsHead : changedHead(this.visitorsHead, changes);
@@ -190,26 +191,26 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
 
   get #changes(): RequestChanges | null {
     const changes = this.#pass?.changes ?? null;
-    // The edge has asked for the body itself: the service gets it whole.
+    // The edge has already sent 100 Continue to get the body, so the service gets the body without Expect.
     return this.#held !== null && this.visitorsHead.expectContinue ? withoutExpect(changes) : changes;
   }
 
-  /** By the name that the client's own table has; null: the tunnel's own. */
+  /** Name of the service in the client's table, or null for the tunnel's default service. */
   get serviceName(): string | null {
     return this.#pass?.changes?.service ?? null;
   }
 
-  /** Bytes that its body may have. */
+  /** Maximum body size in bytes. Null without a limit. */
   get maxBody(): number | null {
     return this.#pass?.changes?.maxBody ?? null;
   }
 
-  /** A token may stand in trailers, too. */
+  /** Whether trailers must be filtered, because a token can be sent in trailers too. */
   get hidesTrailers(): boolean {
     return tokenHeadersOf(this.#inForce).length > 0;
   }
 
-  /** As its service gets them. */
+  /** Trailers as sent to the service. */
   trailersOf(trailers: readonly HeaderField[]): readonly HeaderField[] {
     const { operator, tunnel } = this.#inForce.lists;
     const isGuarded = (field: HeaderField): boolean =>
@@ -217,23 +218,23 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return trailers.some(isGuarded) ? trailers.filter((field) => !isGuarded(field)) : trailers;
   }
 
-  /** null: it is not held, or was passed on. */
+  /** Null if the body was not buffered, or has been freed. */
   get held(): HeldBody | null {
     return this.#held;
   }
 
-  /** null: nothing of it is kept. */
+  /** Null if the request did not pass the policy. */
   get rules(): CapturedRules | null {
     return this.#pass === null ? null : this.#capturedOf(this.#pass, this.#changes);
   }
 
-  /** Paths of the edge itself: what is asked there is nobody's to look at. */
+  /** Whether the path is a login path of the edge. Requests to login paths are neither captured nor reported. */
   get isOfLogin(): boolean {
     const { lists } = this.#inForce;
     return lists.tunnel?.login != null && LOGIN_PATHS.test(this.path);
   }
 
-  /** For an answer of our own to a request that passed. */
+  /** Applies the policy's changes to an edge response to a request that passed. */
   noted(response: OwnResponse): OwnResponse {
     return noted(response, this.#pass?.notes ?? NO_NOTES);
   }
@@ -243,7 +244,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return notes.length === 0 ? head : notedHead(head, notes);
   }
 
-  /** It had passed, and the bound of its body is what answers it. */
+  /** Counts a request that passed the policy but was answered later because its body exceeded the limit of a rule. */
   answeredLate(gate: PolicyGate, status: number): void {
     const inForce = this.#inForce;
     const bound = this.maxBody ?? Number.NaN;
@@ -262,12 +263,12 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
 
   // ---- the end ----
 
-  /** Once a second: a body that is held is not waited for without end. */
+  /** Enforces the time limit of a buffered body. Called once a second. */
   tick(nowMs: number): void {
     this.#held?.tick(nowMs);
   }
 
-  /** The request is over, or its visitor has left: nothing is found out for it any more. */
+  /** Ends the request, or handles the visitor's disconnect. Pending lookups are aborted. */
   end(): void {
     this.#isOver = true;
     this.#abort?.abort();
@@ -280,23 +281,23 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   }
 }
 
-/** In no spelling that may lead out of there: `/.tunnel/../x` is the service's, and shown. */
+/** Strict pattern, so that no spelling escapes the folder: `/.tunnel/../x` belongs to the service and is captured. */
 const LOGIN_PATHS = /^\/\.tunnel\/[\w/-]*(?:\?|$)/;
 
 const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse =>
   notes.length === 0 ? response : notedOwn(response, notes);
 
-/** null: it bounds no body. */
+/** Returns null if the rule does not limit the body. */
 const maxBodyOf = ({ list, index }: RuleRef, { lists }: PolicyInForce): number | null => {
   const rule = lists[list]?.policy.rules[index - 1];
   return rule !== undefined && 'max_body' in rule ? rule.max_body : null;
 };
 
-/** 0 stands for those of the operator, which are nobody else's to look at. */
+/** Operator rules are shown as index 0 without a name, because tunnel owners must not see them. */
 const shownRule = ({ list, index, name, action }: RuleRef): { index: number; name: string | null; action: string } =>
   list === 'operator' ? { index: 0, name: null, action } : { index, name, action };
 
-/** Those of the tunnel. */
+/** Returns the indexes of the matched tunnel rules, without operator rules. */
 const indexesOf = (matched: readonly RuleRef[]): number[] => {
   let count = 0;
   for (const { list } of matched) if (list === 'tunnel') count += 1;

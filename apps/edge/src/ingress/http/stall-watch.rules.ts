@@ -1,9 +1,9 @@
-// Notices that nothing moves although something should: a peer that takes no byte while bytes wait for it, a service that takes none of a
-// body. It is looked at now and then, so an end is noticed at the first look after its time. No clock of its own.
+// Detects a peer that accepts no bytes while bytes are queued for it, or a service that stops reading a body. Has no timer: it is polled,
+// so a stall is noticed at the first poll after the timeout.
 
 export class StallWatch {
   readonly #timeoutMs: number;
-  /** null: nothing waits. */
+  /** Null while nothing is waiting. */
   #sinceMs: number | null = null;
   #progress = 0;
 
@@ -11,7 +11,10 @@ export class StallWatch {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** `waits`: something should move. `progress`: any number that changes with every byte that does. true: it has stood still for too long. */
+  /**
+   * Returns true if nothing has moved for too long. `waits`: bytes should be moving. `progress`: any number that changes with every byte
+   * moved.
+   */
   isOver(nowMs: number, waits: boolean, progress: number): boolean {
     if (!waits) {
       this.#sinceMs = null;

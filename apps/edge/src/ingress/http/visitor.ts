@@ -1,4 +1,4 @@
-// What a visitor's connection and the ingress are to each other, whichever version of HTTP is spoken.
+// Interface between a visitor's connection and the HTTP ingress, for HTTP/1.1 and HTTP/2.
 import type { Socket } from 'node:net';
 import type { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
@@ -17,45 +17,45 @@ import type { RequestRecorder } from '../../upstream/response-handler.ts';
 import type { ServiceRequests } from '../../upstream/service-requests.ts';
 
 export interface Visitor extends HeldConnection, Guarded {
-  /** Once a second. */
+  /** Called once a second. */
   tick(nowMs: number): void;
-  /** The edge is shutting down: what is idle ends now, what is busy after its responses. */
+  /** Shuts down gracefully: an idle connection closes now, a busy connection after its responses. */
   shutDown(): void;
-  /** Cuts the connection off, whatever it is doing. */
+  /** Closes the connection immediately, even in the middle of a request. */
   close(): void;
-  /** What was written to it and the kernel has not taken. */
+  /** Bytes written to the visitor that the kernel has not accepted yet. */
   readonly queuedBytes: number;
-  /** Its place among those that are served: its owner's. */
+  /** List node in the owner's set of active visitors. Managed by the owner. */
   amongServed: ListNode<Visitor> | null;
 }
 
-/** A visitor's end of its connection: what waits to be taken, and how far it has come. */
+/** Visitor's end of a connection, with figures on queued and accepted bytes. */
 export interface VisitorDuplex extends ByteDuplex {
   readonly queuedBytes: number;
   readonly takenBytes: number;
-  /** The visitor has reset the connection; while it is not read nobody else tells. */
+  /** Whether the visitor has reset the connection. While reading is paused, no event reports a reset. */
   readonly hasLostPeer: boolean;
-  /** What was read last was given to somebody who will not say when it is free. */
+  /** Abandons the read buffer: the bytes read last were passed to a receiver that does not report when the memory is free. */
   leaveMemory(): void;
-  /** After end(), when all of it is out: the visitor may read on, and nobody waits for it. */
+  /** Detaches the connection after end() is flushed. The visitor can still read the rest, and the edge no longer waits for it. */
   letGo(): void;
-  /** Another protocol begins, and somebody else reads and writes; null: it is over already. */
+  /** Releases the socket to another protocol, which reads and writes from now on. Returns null if the connection has closed already. */
   release(): Socket | null;
 }
 
-/** Where connections go that came in by a port of visitors and are clients'. */
+/** Receives client connections that arrived on a port for visitors. */
 export interface ClientIngress {
-  /** `first`: what was read of it already; null: nothing. */
+  /** `first` holds the bytes already read from the socket, or null. */
   takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void;
 }
 
-/** The rules that let a request pass, as captures see them. */
+/** Policy details of a request that passed, for captures. */
 export interface PassedBy {
-  /** A path of the edge itself: nobody looks at it. */
+  /** Whether the path is a login path of the edge. Such requests are not captured. */
   readonly isOfLogin: boolean;
-  /** As it came; what they changed of it is among the captured. */
+  /** Head as sent by the visitor. Policy changes are part of the captured rules. */
   readonly visitorsHead: RequestHead;
-  /** Made when it is asked for. */
+  /** Created on access. */
   readonly rules: CapturedRules | null;
   readonly serviceName: string | null;
 }
@@ -64,17 +64,22 @@ export interface VisitorOwner {
   readonly balancer: Balancer;
   readonly services: ServiceRequests;
   readonly route: RouteRequest;
-  /** null: nobody has rules here. */
+  /** Null on an edge without policies. */
   readonly policies: PolicyGate | null;
   readonly heldBodies: HeldBodies;
   readonly headTimeoutMs: number;
-  /** No further request on any connection: the edge is shutting down. */
+  /** Whether the edge is shutting down. Connections then accept no further requests. */
   readonly isDraining: boolean;
   countRequest(tunnel: Tunnel): void;
-  /** A request through a trusted proxy counts for its visitor's address. null: it does, and one uncountVisitor() is owed. */
+  /**
+   * Counts a request through a trusted proxy for its visitor's address. Returns null if counted; uncountVisitor() must then be called once.
+   */
   countVisitor(address: string): OwnAnswer | null;
   uncountVisitor(address: string): void;
-  /** A request begins; null: it is not captured. A chunked body will pass by in that form. `policy`: what its rules did. */
+  /**
+   * Starts a capture. Returns null if the request is not captured. `bodyForm` is the form of the recorded body chunks; `policy` describes
+   * the applied policy.
+   */
   capture(
     tunnel: Tunnel,
     head: RequestHead,
@@ -82,7 +87,10 @@ export interface VisitorOwner {
     bodyForm: ChunkedForm,
     policy: PassedBy | null,
   ): RequestRecorder | null;
-  /** Its policy has answered it: no member had it, and each of them shows it. `rules` null: no rule is to be named, and it is not captured. Returns the id of the request. */
+  /**
+   * Reports a request answered by the policy to every member of the route; no member received it. `rules` is null if no rule is named, and
+   * the request is then not captured. Returns the request id.
+   */
   onPolicyAnswered(
     route: Route,
     head: RequestHead,
@@ -90,7 +98,7 @@ export interface VisitorOwner {
     rules: CapturedRules | null,
     response: OwnResponse,
   ): string | undefined;
-  /** The edge answers it with an error. `recorder` null: it is not captured. Returns the id of the request. */
+  /** Reports an error response of the edge. `recorder` is null if the request is not captured. Returns the request id. */
   onFaultAnswered(
     route: Route,
     head: RequestHead,
@@ -98,11 +106,11 @@ export interface VisitorOwner {
     fault: Fault,
     recorder: RequestRecorder | null,
   ): string | undefined;
-  /** More was queued for a visitor than its source may: a mistake of ours, which costs this connection. */
+  /** Counts a connection closed because the edge queued more for a visitor than allowed, which is an internal error. */
   onOverrun(): void;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
   onClosed(visitor: Visitor): void;
-  /** null: clients have another way in. */
+  /** Null if clients cannot connect through the HTTP ports. */
   readonly clients: ClientIngress | null;
   readonly report: ReportInternalError;
 }
