@@ -1,7 +1,7 @@
 // Policies: a request through all of its rules, from the question to the head that the service gets, and the response on its way back.
 import { createHash } from 'node:crypto';
 import { parseRequestHead, parseResponseHead, requestHeadFor, responseHeadFor } from '@tunnel/http1';
-import { begin, changedHead, compilePolicy, notedHead, resume } from '@tunnel/policy';
+import { applyRequestChanges, begin, compilePolicy, editedHead, resume } from '@tunnel/policy';
 import { LimiterBudget, RequestLimiter } from '../../apps/edge/src/policy/request-limiter.rules.ts';
 
 const NOW = 1_800_000_000_000;
@@ -98,11 +98,11 @@ export const policyRules = [
   { name: 'a request head for the service, as it came', run: repeating(() => requestHeadFor(head, OPTIONS)) },
   {
     name: 'policy: a request head for the service, changed',
-    run: repeating(() => requestHeadFor(changedHead(head, passed.changes), OPTIONS)),
+    run: repeating(() => requestHeadFor(applyRequestChanges(head, passed.changes), OPTIONS)),
   },
   { name: 'a response head for the visitor, as it came', run: repeating(() => responseHeadFor(response, VISITOR)) },
   {
     name: 'policy: a response head for the visitor, noted',
-    run: repeating(() => responseHeadFor(notedHead(response, passed.notes), VISITOR)),
+    run: repeating(() => responseHeadFor(editedHead(response, passed.edits), VISITOR)),
   },
 ];

@@ -5,6 +5,15 @@ export { editRequest } from './capture/edit-request.ts';
 export { readableBody } from './capture/readable-body.ts';
 export { eachListItem, isFieldValue, isToken, isVisible } from './characters.ts';
 export { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
+export {
+  type EdgeResponse,
+  edgeResponseText,
+  hasNoBody,
+  pageText,
+  redirectToHttps,
+  redirectToPages,
+  renderError,
+} from './edge-response.ts';
 export type { RequestEdit } from './edited-request.ts';
 export type { HeadProblem } from './field-reader.ts';
 export { fieldValueOf, type HeaderField, linesOf, onlyValueOf, PartField, roleOf } from './fields.ts';
@@ -20,15 +29,6 @@ export {
   resetHeadSearch,
 } from './head-search.ts';
 export { HTTP1_BOUNDS, type Http1Bounds } from './limits.ts';
-export {
-  hasNoBody,
-  type OwnResponse,
-  ownResponseText,
-  pageText,
-  redirectToHttps,
-  redirectToPages,
-  renderError,
-} from './own-response.ts';
 export { isSecretName, isTextual, REDACTED, redactFields, redactUrl, type ShownField } from './redact.ts';
 export { type HttpVersion, parseRequestHead, type RequestHead, requestHeadFromParts } from './request-head.ts';
 export { hostOfAuthority, isHostHeader } from './request-target.ts';

@@ -1,7 +1,7 @@
 export { type CompiledPolicy, compilePolicy } from './compile/compile.ts';
 export { renderPolicyAnswer } from './compile/policy-answers.ts';
-export { changedHead, withoutEdgeCookies } from './edits/changed-head.ts';
-export { notedHead, notedOwn } from './edits/response-notes.ts';
+export { applyRequestChanges, withoutEdgeCookies } from './edits/apply-request-changes.ts';
+export { editedEdgeResponse, editedHead } from './edits/response-edits.ts';
 export { POLICY_BOUNDS } from './limits.ts';
 export { clearedCookies, loginCookie, pendingCookie } from './login/login-cookies.ts';
 export {
@@ -36,7 +36,7 @@ export type {
   PolicyState,
   PolicyStep,
   RequestChanges,
-  ResponseNote,
+  ResponseEdit,
   RuleRef,
 } from './policy-step.ts';
 export { begin, decideConnection, resume } from './run/evaluate.ts';

@@ -1,6 +1,6 @@
 // What the rules and whoever drives them say to each other: a request comes in, steps come out, effects are answered by events. No sockets, no clocks.
 import type { Fault } from '@tunnel/errors';
-import type { HeaderField, OwnResponse } from '@tunnel/http1';
+import type { EdgeResponse, HeaderField } from '@tunnel/http1';
 import type { ActionName, BasicAuth, JwtAuth, LoginProvider } from './policy.ts';
 
 /** A visitor's request as rules see it; nothing of it is a raw head. */
@@ -122,7 +122,7 @@ export interface RequestChanges {
 export type HeaderPair = readonly [name: string, value: string];
 
 /** One of them per rule, in their order: done to whatever answer comes. */
-export type ResponseNote =
+export type ResponseEdit =
   | {
       readonly kind: 'headers';
       readonly set: readonly HeaderPair[];
@@ -146,13 +146,13 @@ export type PolicyAnswer =
       readonly headers: readonly HeaderPair[];
       readonly retryAfterSecs?: number | undefined;
     }
-  | { readonly kind: 'own'; readonly response: OwnResponse };
+  | { readonly kind: 'own'; readonly response: EdgeResponse };
 
 export interface Pass {
   readonly kind: 'pass';
   /** null: as it came. */
   readonly changes: RequestChanges | null;
-  readonly notes: readonly ResponseNote[];
+  readonly edits: readonly ResponseEdit[];
   readonly matched: readonly RuleRef[];
   readonly identity: Identity | null;
   /** Of a webhook that was verified: to be passed on in front of what follows; null: nothing was held. */
@@ -164,7 +164,7 @@ export interface Answer {
   readonly answer: PolicyAnswer;
   /** null: the edge's own paths of a login. */
   readonly rule: RuleRef | null;
-  readonly notes: readonly ResponseNote[];
+  readonly edits: readonly ResponseEdit[];
   readonly matched: readonly RuleRef[];
   readonly identity: Identity | null;
 }

@@ -1,5 +1,5 @@
 // The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
-import { type ChunkedForm, type OwnResponse, type RequestHead } from '@tunnel/http1';
+import { type ChunkedForm, type EdgeResponse, type RequestHead } from '@tunnel/http1';
 import { requestIdOf } from '@tunnel/protocol';
 import { NOT_RANKED, type Ranked, Ranking } from '@tunnel/rules/collections';
 import { Shares } from '@tunnel/rules/rate';
@@ -145,7 +145,7 @@ export class CaptureStore implements TunnelWatcher {
     head: Pick<RequestHead, 'text' | 'framing'>,
     startedMs: number,
     rules: CapturedRules,
-    response: OwnResponse,
+    response: EdgeResponse,
   ): CaptureRecorder | null {
     let first: CaptureRecorder | null = null;
     for (const tunnel of tunnels) {

@@ -1,7 +1,7 @@
 // What a capture shows where rules changed a request: what its service got, made anew from what came.
 
 import { type RequestHead, requestHeadFromParts } from '@tunnel/http1';
-import { changedHead, type RequestChanges } from '@tunnel/policy';
+import { applyRequestChanges, type RequestChanges } from '@tunnel/policy';
 import { expect, it } from 'vitest';
 import { captureStore, captureTunnel, requestHead } from './capture.fixture.ts';
 import { servedText } from './recorder.ts';
@@ -42,7 +42,7 @@ it.each([
   ['as many fields of HTTP/2 as there may be', fromParts(95)],
 ])('of %s it is what the service got', (_, head) => {
   const served = servedText(head.text, changes);
-  expect(served).toBe(changedHead(head, changes).text);
+  expect(served).toBe(applyRequestChanges(head, changes).text);
   expect(served).not.toContain(SECRET);
   expect(served).toContain('X-Tunnel-User: anna\r\n');
 });
@@ -59,7 +59,7 @@ it('a capture holds what came and what was changed, shows what was served, and c
   const rules = { policy, askedPath: '/x', secretFields: [], changes };
   const ruled = store.begin(captureTunnel('tun_web'), head, 0, 'data', { rules });
   expect(plain?.requestText).toBe(head.text);
-  expect(ruled?.requestText).toBe(changedHead(head, changes).text);
+  expect(ruled?.requestText).toBe(applyRequestChanges(head, changes).text);
   expect((ruled?.keptBytes ?? 0) - (plain?.keptBytes ?? 0)).toBe('/v2/x?q=1b=2X-Tunnel-UserannaX-Envlive'.length);
   expect(store.bytes).toBe((ruled?.keptBytes ?? 0) + (plain?.keptBytes ?? 0));
 });

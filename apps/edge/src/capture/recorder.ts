@@ -6,15 +6,15 @@ import type { ErrorCode } from '@tunnel/errors';
 import {
   CapturedBody,
   type ChunkedForm,
+  type EdgeResponse,
+  edgeResponseText,
   fieldValueOf,
   isTextual,
-  type OwnResponse,
-  ownResponseText,
   parseRequestHead,
   type RequestHead,
   type ResponseHead,
 } from '@tunnel/http1';
-import { changedHead, type HeaderPair, type RequestChanges } from '@tunnel/policy';
+import { applyRequestChanges, type HeaderPair, type RequestChanges } from '@tunnel/policy';
 import type { RequestStream } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CapturedRules } from '../upstream/captured-rules.ts';
@@ -91,7 +91,7 @@ export class CaptureRecorder implements RequestRecorder {
   #responseText = '';
   #responseBody: CapturedBody | null = null;
   /** Of a rule; null: there is none. Strangers come in floods, and to every member of a group: what people see is made when somebody looks. */
-  #answer: OwnResponse | null = null;
+  #answer: EdgeResponse | null = null;
 
   constructor(info: CaptureInfo, head: Pick<RequestHead, 'text' | 'framing'>, buffer: CaptureBuffer) {
     this.info = info;
@@ -108,7 +108,7 @@ export class CaptureRecorder implements RequestRecorder {
 
   /** As the local service sent it, or a rule answered; empty while there is none. */
   get responseText(): string {
-    return this.#answer === null ? this.#responseText : ownResponseText(this.#answer, SHOWN);
+    return this.#answer === null ? this.#responseText : edgeResponseText(this.#answer, SHOWN);
   }
 
   get responseBody(): CapturedBody | null {
@@ -164,7 +164,7 @@ export class CaptureRecorder implements RequestRecorder {
   }
 
   /** A rule has answered: there is no service, and this is all that comes. */
-  answered(response: OwnResponse, nowMs: number): void {
+  answered(response: EdgeResponse, nowMs: number): void {
     const { status, headers } = response;
     this.status = status;
     this.fault = (valueOf(headers, 'x-tunnel-error') as ErrorCode | null) ?? null;
@@ -207,14 +207,14 @@ export class CaptureRecorder implements RequestRecorder {
 /** The head alone. */
 const SHOWN = { keepAlive: true, visitorVersion: '1.1', isHead: true } as const;
 
-const valueOf = (headers: OwnResponse['headers'], lower: string): string | null =>
+const valueOf = (headers: EdgeResponse['headers'], lower: string): string | null =>
   headers.find(([name]) => name.toLowerCase() === lower)?.[1] ?? null;
 
 const bodyOf = (isKept: boolean, isInChunks: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0, isInChunks });
 
 /** null: it has none. */
-const ownBodyOf = ({ headers, body }: OwnResponse, keepsBodies: boolean): CapturedBody | null => {
+const ownBodyOf = ({ headers, body }: EdgeResponse, keepsBodies: boolean): CapturedBody | null => {
   const bytes = Buffer.from(body, 'latin1');
   if (bytes.length === 0) return null;
   const made = bodyOf(keepsBodies && isTextual(valueOf(headers, 'content-type')), false);
@@ -223,7 +223,7 @@ const ownBodyOf = ({ headers, body }: OwnResponse, keepsBodies: boolean): Captur
 };
 
 /** What it takes to keep it, roughly. */
-const charsOfOwn = ({ headers, body }: OwnResponse): number =>
+const charsOfOwn = ({ headers, body }: EdgeResponse): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length, body.length);
 
 /** It was read strictly when it came, and was within its bounds. */
@@ -235,7 +235,7 @@ const UNBOUNDED = { fieldsMax: Number.POSITIVE_INFINITY };
  */
 export const servedText = (text: string, changes: RequestChanges): string => {
   const head = parseRequestHead(text, UNBOUNDED);
-  return head.kind === 'problem' ? '' : changedHead(head, changes).text;
+  return head.kind === 'problem' ? '' : applyRequestChanges(head, changes).text;
 };
 
 /** What is kept of the changes of one request. */

@@ -29,7 +29,8 @@ const stateIn = (location: string): string => new URL(location).searchParams.get
 /** Where the edge's own callback sends on to. */
 const bounced = (query: string): URL => {
   const answer = driver.callbackRelay.answer(`/.tunnel/callback${query}`);
-  const [, location = ''] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
+  const [, location = ''] =
+    ('response' in answer && answer.response.headers.find(([name]) => name === 'location')) || [];
   return new URL(location);
 };
 

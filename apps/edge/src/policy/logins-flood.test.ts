@@ -33,7 +33,7 @@ const callbackOf = (location: string, code: string): string =>
 /** As a browser comes to the tunnel: of the operator's provider by way of the edge. */
 const arrived = (query: string): string => {
   const answer = driver.callbackRelay.answer(`/.tunnel/callback${query}`);
-  const [, location] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
+  const [, location] = ('response' in answer && answer.response.headers.find(([name]) => name === 'location')) || [];
   return location === undefined ? query : new URL(location).search;
 };
 

@@ -32,7 +32,8 @@ it('and at one of the operator’s, by way of the edge', async () => {
   const back = await provider.signIn(await ann.locationOf('/'), 'ann');
   expect(back.origin).toBe(EDGE_URL);
   const answer = driver.callbackRelay.answer(back.pathname + back.search);
-  const [, location = ''] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
+  const [, location = ''] =
+    ('response' in answer && answer.response.headers.find(([name]) => name === 'location')) || [];
   expect(new URL(location).origin).toBe(SHOP_URL);
   expect(await ann.finish(new URL(location).search)).toMatchObject({ kind: 'login-finished', returnPath: '/' });
   expect(await ann.session()).toMatchObject({ email: 'ann@example.com' });

@@ -136,7 +136,8 @@ describe('the operator’s provider', () => {
     // The callback of the tunnel itself does not take what was for the other.
     expect(await ann.finish(query)).toMatchObject(STATE);
     const answer = here.callbackRelay.answer(`/.tunnel/callback${query}`);
-    const [, location = ''] = ('own' in answer && answer.own.headers.find(([name]) => name === 'location')) || [];
+    const [, location = ''] =
+      ('response' in answer && answer.response.headers.find(([name]) => name === 'location')) || [];
     expect(location).toMatch(/^https:\/\/shop\.example\.com:8443\/\.tunnel\/callback\?/);
     expect(await ann.finish(new URL(location).search)).toMatchObject({ kind: 'login-finished' });
     expect(await ann.session()).toMatchObject(ANN);

@@ -11,7 +11,7 @@ const TARGET = { origin: 'https://shop.example.com:8443', until: clock.now() + 6
 const refused = { fault: { code: 'POLICY_LOGIN_STATE' } };
 
 const locationOf = (answer: ReturnType<OidcCallbackRelay['answer']>): string | undefined =>
-  'own' in answer ? answer.own.headers.find(([name]) => name === 'location')?.[1] : undefined;
+  'response' in answer ? answer.response.headers.find(([name]) => name === 'location')?.[1] : undefined;
 
 it('sends on to the tunnel that is sealed into the state, with all that the provider said', () => {
   const callbackRelay = relayOf();
@@ -24,7 +24,7 @@ it('sends on to the tunnel that is sealed into the state, with all that the prov
   expect(rest).toEqual({ state: '0a1b2c3d.secret', iss: 'https://login.example' });
   expect(callbackRelay.codeOf('0a1b2c3d.secret', code)).toBe('c o&d=e');
   expect(answer).toMatchObject({
-    own: { status: 302, headers: expect.arrayContaining([['cache-control', 'no-store']]) },
+    response: { status: 302, headers: expect.arrayContaining([['cache-control', 'no-store']]) },
   });
 });
 

@@ -3,7 +3,7 @@
 // somebody to the provider with the state of one tunnel and the challenge of another must not catch a code that the other takes.
 
 import { Fault } from '@tunnel/errors';
-import { type OwnResponse } from '@tunnel/http1';
+import { type EdgeResponse } from '@tunnel/http1';
 import { CALLBACK_PATH, queryValues } from '@tunnel/policy';
 import type { Clock } from '@tunnel/runtime';
 import type { SealBinding, SealedTexts } from './sealed-texts.ts';
@@ -39,7 +39,7 @@ export class OidcCallbackRelay {
   }
 
   /** `path` with its query, as it came. */
-  answer(path: string): { readonly own: OwnResponse } | { readonly fault: Fault } {
+  answer(path: string): { readonly response: EdgeResponse } | { readonly fault: Fault } {
     const mark = path.indexOf('?');
     const values = queryValues(mark === -1 ? '' : path.slice(mark));
     const state = values?.get('state') ?? '';
@@ -51,7 +51,7 @@ export class OidcCallbackRelay {
     const code = values.get('code') ?? '';
     if (code !== '') told.set('code', this.#seals.seal(CODE, code, own));
     const location = `${origin}${CALLBACK_PATH}?${new URLSearchParams([...told]).toString()}`;
-    return { own: { status: 302, headers: [['location', location], ...HEADERS], body: '' } };
+    return { response: { status: 302, headers: [['location', location], ...HEADERS], body: '' } };
   }
 
   /** What the provider gave for the login of this state; null: it did not come by here, or was for another login. */

@@ -77,12 +77,14 @@ it('logins at the providers of the operator come back to the edge itself, at one
     takesClients: true,
     callbackRelay: (path) => {
       bounced.push(path);
-      return { own: { status: 302, headers: [['location', 'https://shop.edge.test/.tunnel/callback']], body: '' } };
+      return {
+        response: { status: 302, headers: [['location', 'https://shop.edge.test/.tunnel/callback']], body: '' },
+      };
     },
   });
   const connection = router.visitorOf('203.0.113.7', 'https');
   expect(router.route(connection, headFor('edge.edge.test:8443', '/.tunnel/callback?state=1'))).toMatchObject({
-    own: { status: 302 },
+    response: { status: 302 },
   });
   expect(bounced).toEqual(['/.tunnel/callback?state=1']);
   for (const [host, path] of [
@@ -162,7 +164,7 @@ describe('an own domain', () => {
       const decision = router.route(router.visitorOf('203.0.113.7', scheme), headFor(host, path));
       if ('route' in decision) return decision.route.label;
       if ('to' in decision) return decision.to;
-      return 'fault' in decision ? decision.fault.code : `to ${decision.own.headers[0]?.[1]}`;
+      return 'fault' in decision ? decision.fault.code : `to ${decision.response.headers[0]?.[1]}`;
     };
     return { routes, held, accounts, serve, found, lookups: () => lookups };
   };
@@ -263,6 +265,6 @@ it("the platform's host is one route more: before names of tunnels, behind the p
     platform: { isAt: (host) => host === 'console.example', route: platform as never },
     redirectPort: () => 443,
   });
-  expect(covered.route(visitor, headFor('console.example', '/app/'))).toMatchObject({ own: { status: 308 } });
-  expect(covered.route(visitor, headFor('other.example'))).not.toHaveProperty('own');
+  expect(covered.route(visitor, headFor('console.example', '/app/'))).toMatchObject({ response: { status: 308 } });
+  expect(covered.route(visitor, headFor('other.example'))).not.toHaveProperty('response');
 });

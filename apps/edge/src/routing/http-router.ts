@@ -2,9 +2,9 @@
 
 import { Fault } from '@tunnel/errors';
 import {
+  type EdgeResponse,
   forwardedForOf,
   forwardedProtoOf,
-  type OwnResponse,
   type RequestHead,
   redirectToHttps,
   redirectToPages,
@@ -29,13 +29,13 @@ export interface VisitorInfo {
 }
 
 /** What the edge answers by itself. */
-export type OwnAnswer =
+export type EdgeReply =
   /** `requestId`: under which captures and clients have the request; absent: nobody has. */
   | { readonly fault: Fault; readonly retryAfterSecs?: number; readonly requestId?: string | undefined }
   /** Such as the way to https. */
-  | { readonly own: OwnResponse };
+  | { readonly response: EdgeResponse };
 
-export const isOwnAnswer = (value: object): value is OwnAnswer => 'fault' in value || 'own' in value;
+export const isEdgeReply = (value: object): value is EdgeReply => 'fault' in value || 'response' in value;
 
 /** The way of one request: where to, and as whose request the service sees it. */
 export interface RoutedRequest {
@@ -47,7 +47,7 @@ export interface RoutedRequest {
 export const TO_CONTROL = { to: 'control' } as const;
 
 /** A promise where something must be asked first; the visitor's connection waits meanwhile. */
-export type RouteDecision = RoutedRequest | OwnAnswer | typeof TO_CONTROL;
+export type RouteDecision = RoutedRequest | EdgeReply | typeof TO_CONTROL;
 
 export const isToControl = (decision: RouteDecision): decision is typeof TO_CONTROL => decision === TO_CONTROL;
 export type RouteRequest = (connection: VisitorInfo, head: RequestHead) => RouteDecision | Promise<RouteDecision>;
@@ -65,7 +65,7 @@ export interface HttpRouterOptions extends HostSources {
   /** Where people reach the platform's pages: browsers that open the domain itself are led there. Absent or null: nowhere is known. */
   readonly platformUrl?: (() => string | null) | undefined;
   /** Of a login at one of the operator's providers, by path and query: on to the tunnel that it was begun at. Absent: there are none. */
-  readonly callbackRelay?: ((path: string) => OwnAnswer) | undefined;
+  readonly callbackRelay?: ((path: string) => EdgeReply) | undefined;
 }
 
 /** A connection asks for one host after the other, and nearly always for the same: which endpoint that means is found once. */
@@ -118,12 +118,12 @@ export class HttpRouter {
     // Nobody is sent to a host that is not ours, whoever names it here; a visitor of HTTP/1.0 may name none.
     const platform = this.#platformAt(head.host);
     if (redirectPort !== null && (platform !== null || this.#isOurs(endpoint, head.host))) {
-      return { own: redirectToHttps(head, redirectPort) };
+      return { response: redirectToHttps(head, redirectPort) };
     }
     if (platform !== null) return this.#atPlatform(platform, head, visitor);
     const name = endpoint.kind === 'name' ? endpoint.name : null;
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
-    const bounced = name === EDGE_NAME ? this.#bounced(head) : null;
+    const bounced = name === EDGE_NAME ? this.#relayedCallback(head) : null;
     if (bounced !== null) return bounced;
     const route = routeAtHost(this.#given, endpoint);
     if (route?.protocol === 'tls') return this.#notHere(connection, head);
@@ -138,19 +138,19 @@ export class HttpRouter {
   }
 
   /** Of a browser that opens the edge's domain itself, where no tunnel is. The address is the platform's own, whatever the request says. */
-  #toPlatform(head: RequestHead): OwnAnswer | null {
+  #toPlatform(head: RequestHead): EdgeReply | null {
     const { platformUrl, domain } = this.#given;
     if (platformUrl === undefined || !isDomainItself(head.host, domain)) return null;
     const url = platformUrl();
     const own = url === null ? null : redirectToPages(head, url);
-    return own === null ? null : { own };
+    return own === null ? null : { response: own };
   }
 
   /**
    * TLS of this host ends at its service. A browser that uses one connection for all names of a certificate comes here all the same, and is told to
    * open another; in clear there is nothing.
    */
-  #notHere({ scheme }: VisitorInfo, { host }: RequestHead): OwnAnswer {
+  #notHere({ scheme }: VisitorInfo, { host }: RequestHead): EdgeReply {
     return { fault: new Fault(scheme === 'https' ? 'HTTP_MISDIRECTED' : 'TUNNEL_NOT_FOUND', { host }) };
   }
 
@@ -182,7 +182,7 @@ export class HttpRouter {
     return this.#given.takesClients ? TO_CONTROL : { fault: new Fault('TUNNEL_NOT_FOUND', { host }) };
   }
 
-  #bounced({ path }: RequestHead): OwnAnswer | null {
+  #relayedCallback({ path }: RequestHead): EdgeReply | null {
     const { callbackRelay } = this.#given;
     return callbackRelay === undefined || path.split('?', 1)[0] !== CALLBACK_PATH ? null : callbackRelay(path);
   }

@@ -4,9 +4,9 @@
 import { Fault } from '@tunnel/errors';
 import { parseRequestHead, type RequestHead } from '@tunnel/http1';
 import {
+  applyRequestChanges,
   begin,
   type CompiledPolicy,
-  changedHead,
   compilePolicy,
   loginCookie,
   type Policy,
@@ -209,7 +209,10 @@ const verdictOf = (
       rule: null,
       location: null,
       service: step.changes?.service ?? null,
-      request: passedRequest(step.changes === null ? tested.head : changedHead(tested.head, step.changes), tested),
+      request: passedRequest(
+        step.changes === null ? tested.head : applyRequestChanges(tested.head, step.changes),
+        tested,
+      ),
       trace,
     };
   }

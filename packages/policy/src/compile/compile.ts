@@ -9,7 +9,7 @@ import { FieldNames } from '../match/field-names.ts';
 import { NetworkSet } from '../match/network-set.ts';
 import { type CompiledMatch, compileMatch, restricts } from '../match/rule-match.ts';
 import { type Actions, actionOf, type LoginProvider, type Policy, type Rule } from '../policy.ts';
-import type { PolicyAnswer, PolicyDigests, ResponseNote, RuleRef } from '../policy-step.ts';
+import type { PolicyAnswer, PolicyDigests, ResponseEdit, RuleRef } from '../policy-step.ts';
 import { type LastMatched, newLastMatched } from './matched-rules.ts';
 import { respondAnswer } from './policy-answers.ts';
 
@@ -54,7 +54,7 @@ export type CompiledAction =
   | { readonly kind: 'request_headers'; readonly fields: HeaderRule }
   | { readonly kind: 'response_headers'; readonly fields: HeaderRule }
   | { readonly kind: 'cors'; readonly rule: Actions['cors'] }
-  | { readonly kind: 'error_page'; readonly note: ResponseNote };
+  | { readonly kind: 'error_page'; readonly edit: ResponseEdit };
 
 export interface CompiledAuth {
   readonly kind: 'auth';
@@ -122,7 +122,7 @@ const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('request_headers' in rule) return { kind: 'request_headers', fields: new HeaderRule(rule.request_headers) };
   if ('response_headers' in rule) return { kind: 'response_headers', fields: new HeaderRule(rule.response_headers) };
   if ('cors' in rule) return { kind: 'cors', rule: rule.cors };
-  return { kind: 'error_page', note: { kind: 'error-page', body: rule.error_page.body } };
+  return { kind: 'error_page', edit: { kind: 'error-page', body: rule.error_page.body } };
 };
 
 const compileAuth = (auth: Actions['auth'], digests: PolicyDigests): CompiledAuth => ({

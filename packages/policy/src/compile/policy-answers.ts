@@ -1,6 +1,6 @@
 // What visitors read whom a rule answers: the pages of the catalogue, the owner's own words, and the pages of a login.
 import { Fault, type FaultValues } from '@tunnel/errors';
-import { type OwnResponse, pageText, renderError } from '@tunnel/http1';
+import { type EdgeResponse, pageText, renderError } from '@tunnel/http1';
 import { isEdgeSetCookie } from '../login/login-cookies.ts';
 import { LOGOUT_PATH } from '../login/login-machine.ts';
 import type { Actions, Auth } from '../policy.ts';
@@ -61,7 +61,7 @@ export const setsEdgeCookie = (answer: PolicyAnswer): boolean =>
   answer.response.headers.some(([name, value]) => name === 'set-cookie' && isEdgeSetCookie(value));
 
 /** As one response: a page, or JSON to whoever would rather read that (`accept`). Notes come after it. */
-export const renderPolicyAnswer = (answer: PolicyAnswer, accept: string | null): OwnResponse => {
+export const renderPolicyAnswer = (answer: PolicyAnswer, accept: string | null): EdgeResponse => {
   if (answer.kind === 'own') return answer.response;
   const { fault, status, headers, retryAfterSecs } = answer;
   const { code, message, next } = fault;

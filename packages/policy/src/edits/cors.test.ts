@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { headerOf, requestOf } from '../policy.fixture.ts';
 import type { Cors } from '../policy.ts';
 import type { HeaderPair } from '../policy-step.ts';
-import { corsNote, isPreflight, preflightResponse } from './cors.ts';
+import { corsEdit, isPreflight, preflightResponse } from './cors.ts';
 
 const RULE: Cors = { origins: ['https://app.example'], credentials: true, max_age_secs: 600 };
 const from = (origin: string): HeaderPair[] => [
@@ -51,9 +51,9 @@ it('only OPTIONS with an origin and a method to come is a preflight', () => {
 });
 
 it('an answer to a known origin says so, one to any other says nothing', () => {
-  const note = (origin: string) =>
-    corsNote({ ...RULE, expose: ['x-total'] }, requestOf({ headers: [['origin', origin]] }));
-  expect(note('https://app.example')).toEqual({
+  const edit = (origin: string) =>
+    corsEdit({ ...RULE, expose: ['x-total'] }, requestOf({ headers: [['origin', origin]] }));
+  expect(edit('https://app.example')).toEqual({
     kind: 'cors',
     fields: [
       ['access-control-allow-origin', 'https://app.example'],
@@ -61,5 +61,5 @@ it('an answer to a known origin says so, one to any other says nothing', () => {
       ['access-control-expose-headers', 'x-total'],
     ],
   });
-  expect(note('https://evil.example')).toEqual({ kind: 'cors', fields: [] });
+  expect(edit('https://evil.example')).toEqual({ kind: 'cors', fields: [] });
 });

@@ -1,8 +1,8 @@
 // Cross-origin rules: what a preflight is answered, and what an answer to such a request says.
 
-import { fieldValueOf, isFieldValue, isToken, type OwnResponse } from '@tunnel/http1';
+import { type EdgeResponse, fieldValueOf, isFieldValue, isToken } from '@tunnel/http1';
 import type { Cors } from '../policy.ts';
-import type { HeaderPair, PolicyRequest, ResponseNote } from '../policy-step.ts';
+import type { HeaderPair, PolicyRequest, ResponseEdit } from '../policy-step.ts';
 
 /** The browser asks before it sends; nothing of the service is touched. */
 export const isPreflight = (request: PolicyRequest): boolean =>
@@ -21,7 +21,7 @@ const allowedOrigin = (cors: Cors, request: PolicyRequest): string | null => {
 };
 
 /** 204; to other origins without a field of it. */
-export const preflightResponse = (cors: Cors, request: PolicyRequest): OwnResponse => {
+export const preflightResponse = (cors: Cors, request: PolicyRequest): EdgeResponse => {
   const origin = allowedOrigin(cors, request);
   const vary: HeaderPair = ['vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers'];
   if (origin === null) return { status: 204, headers: [vary], body: '' };
@@ -39,7 +39,7 @@ export const preflightResponse = (cors: Cors, request: PolicyRequest): OwnRespon
 };
 
 /** Of an origin that is not known no field: the service's own go all the same. */
-export const corsNote = (cors: Cors, request: PolicyRequest): ResponseNote => {
+export const corsEdit = (cors: Cors, request: PolicyRequest): ResponseEdit => {
   const origin = allowedOrigin(cors, request);
   if (origin === null) return NO_CORS;
   const fields: HeaderPair[] = [['access-control-allow-origin', origin]];
@@ -50,4 +50,4 @@ export const corsNote = (cors: Cors, request: PolicyRequest): ResponseNote => {
   return { kind: 'cors', fields };
 };
 
-const NO_CORS: ResponseNote = { kind: 'cors', fields: [] };
+const NO_CORS: ResponseEdit = { kind: 'cors', fields: [] };

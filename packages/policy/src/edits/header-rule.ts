@@ -2,12 +2,12 @@
 // after the other, and then it is the same object: nothing is made, and what keeps requests keeps it once.
 
 import type { HeaderChanges } from '../policy.ts';
-import type { PolicyRequest, ResponseNote } from '../policy-step.ts';
+import type { PolicyRequest, ResponseEdit } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
 import { type FillRoom, headerPairs, type Template, templateOf } from './placeholders.ts';
 
 /** For the request as for the answer. */
-export type FilledFields = Extract<ResponseNote, { kind: 'headers' }>;
+export type FilledFields = Extract<ResponseEdit, { kind: 'headers' }>;
 
 type Templates = readonly (readonly [name: string, value: Template])[];
 

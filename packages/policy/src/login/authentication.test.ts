@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { Fault } from '@tunnel/errors';
 import { expect, it } from 'vitest';
-import { changedHead } from '../edits/changed-head.ts';
+import { applyRequestChanges } from '../edits/apply-request-changes.ts';
 import {
   type Asked,
   authOf,
@@ -50,7 +50,7 @@ const seen = (driven: Driven, asked: Asked): string[] => {
   const { outcome } = driven;
   if (outcome.kind !== 'pass') throw new Error(verdictOf(driven));
   const head = headOf(requestOf(asked));
-  const { headers } = outcome.changes === null ? head : changedHead(head, outcome.changes);
+  const { headers } = outcome.changes === null ? head : applyRequestChanges(head, outcome.changes);
   return headers.filter(({ role }) => role !== 'host').map(({ lower, value }) => `${lower}: ${value}`);
 };
 
@@ -215,7 +215,7 @@ it('a person of the list comes in; the cookie stays at the edge, and no cache ke
   const driven = ask({ login: { emails: ['Anna@Example.com'] } }, asked, opens(sessionOf()));
   expect(driven.effects).toEqual([{ kind: 'open-cookie', login: LOGIN, sealed: ['sealed'] }]);
   expect(seen(driven, asked)).toEqual(['cookie: a=1', 'x-tunnel-user: anna@example.com', 'x-tunnel-auth: login']);
-  expect(driven.outcome.notes).toEqual([{ kind: 'guard-cookies' }, { kind: 'private' }]);
+  expect(driven.outcome.edits).toEqual([{ kind: 'guard-cookies' }, { kind: 'private' }]);
 });
 
 const REFUSED = '403 POLICY_LOGIN_REFUSED';

@@ -1,7 +1,7 @@
 // Random policies and requests: the compiled rules say what the naive ones say, and no spelling of a path gets around a rule.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { changedHead } from '../edits/changed-head.ts';
+import { applyRequestChanges } from '../edits/apply-request-changes.ts';
 import { readingsOf } from '../match/path-readings.ts';
 import { type Facts, type NaiveResult, naiveGlob, naiveMatches, naiveRun } from '../naive-policy.fixture.ts';
 import {
@@ -235,7 +235,7 @@ const resultOf = (request: PolicyRequest, driven: Driven): NaiveResult => {
     return { ...seen, rule, path: null, service: null, fields: null, maxBody: null };
   }
   const head = headOf(request);
-  const changed = outcome.changes === null ? head : changedHead(head, outcome.changes);
+  const changed = outcome.changes === null ? head : applyRequestChanges(head, outcome.changes);
   const fields = changed.headers.filter(({ role }) => role !== 'host').map(({ lower, value }) => `${lower}: ${value}`);
   return {
     ...seen,

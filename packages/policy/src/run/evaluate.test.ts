@@ -2,7 +2,7 @@ import { Fault } from '@tunnel/errors';
 import { expect, it } from 'vitest';
 import { compilePolicy } from '../compile/compile.ts';
 import { renderPolicyAnswer } from '../compile/policy-answers.ts';
-import { notedOwn } from '../edits/response-notes.ts';
+import { editedEdgeResponse } from '../edits/response-edits.ts';
 import {
   authOf,
   DIGESTS,
@@ -32,7 +32,7 @@ it('the first answer ends it, and what no rule is about passes as it came', () =
   expect(drive(policy, requestOf()).outcome).toEqual({
     kind: 'pass',
     changes: null,
-    notes: [],
+    edits: [],
     matched: [],
     identity: null,
     heldBody: null,
@@ -56,7 +56,7 @@ it('allow ends its own list only', () => {
 
 it('one policy may stand in both lists', () => {
   const both = compilePolicy(policyOf([{ response_headers: { set: { a: '1' } } }]), DIGESTS);
-  expect(begin({ operator: both, tunnel: both }, requestOf(), NOW)).toMatchObject({ kind: 'pass', notes: [{}, {}] });
+  expect(begin({ operator: both, tunnel: both }, requestOf(), NOW)).toMatchObject({ kind: 'pass', edits: [{}, {}] });
 });
 
 it('addresses that are not on the list are denied', () => {
@@ -155,7 +155,7 @@ it('what earlier rules noted is done to the answers of later ones', () => {
   ]);
   expect(drive(policy, requestOf()).outcome).toMatchObject({
     kind: 'answer',
-    notes: [
+    edits: [
       { kind: 'headers', set: [['x-id', 'req_1']] },
       { kind: 'error-page', body: 'x' },
     ],
@@ -178,7 +178,7 @@ it("what the operator noted is done after a tunnel's, so that no tunnel undoes i
   };
   for (const both of [lists, answering]) {
     const { outcome } = drive(both, requestOf({ headers: [['origin', 'https://a']] }));
-    const { headers } = notedOwn({ status: 200, headers: [], body: '' }, outcome.notes);
+    const { headers } = editedEdgeResponse({ status: 200, headers: [], body: '' }, outcome.edits);
     expect(headers).toEqual([
       ['x-frame-options', 'DENY'],
       ['access-control-allow-origin', 'https://a'],
@@ -196,7 +196,10 @@ it('what somebody sees by the login is private, whatever a rule behind it remove
     kind: 'cookie-opened',
     session: sessionOf(),
   }));
-  const { headers } = notedOwn({ status: 200, headers: [['cache-control', 'public']], body: '' }, outcome.notes);
+  const { headers } = editedEdgeResponse(
+    { status: 200, headers: [['cache-control', 'public']], body: '' },
+    outcome.edits,
+  );
   expect(headers).toEqual([['cache-control', 'private']]);
 });
 
@@ -213,7 +216,7 @@ it('what rules noted is done to the way to the login, but for its cookies and wh
   }));
   expect(outcome).toMatchObject({
     kind: 'answer',
-    notes: [{ kind: 'headers', set: [['x-frame-options', 'DENY']], add: [], remove: ['server'] }],
+    edits: [{ kind: 'headers', set: [['x-frame-options', 'DENY']], add: [], remove: ['server'] }],
   });
 });
 
@@ -224,7 +227,7 @@ it('a preflight is answered where the rule stands, and other requests carry a no
     ['access-control-request-method', 'PUT'],
   ] as const;
   expect(verdictOf(drive(policy, requestOf({ method: 'OPTIONS', headers })))).toBe('204');
-  expect(drive(policy, requestOf({ headers })).outcome).toMatchObject({ kind: 'answer', notes: [{ kind: 'cors' }] });
+  expect(drive(policy, requestOf({ headers })).outcome).toMatchObject({ kind: 'answer', edits: [{ kind: 'cors' }] });
 });
 
 const GITHUB: Rule = { verify_webhook: { provider: 'github', secrets: ['s'], max_bytes: 10 } };

@@ -42,7 +42,7 @@ it('a callback ends the login with the pending cookies of this browser, and lead
   expect(driven.effects).toEqual([
     { kind: 'finish-login', login: LOGIN, query: '?code=c&state=s', pending: new Map([['0a1b2c3d', 'p']]) },
   ]);
-  expect(driven.outcome).toMatchObject({ rule: null, notes: [] });
+  expect(driven.outcome).toMatchObject({ rule: null, edits: [] });
   expect(responseOf(driven)).toEqual({
     status: 302,
     headers: [

@@ -12,8 +12,8 @@ import {
   setsEdgeCookie,
   TOO_LONG,
 } from '../compile/policy-answers.ts';
-import { corsNote, isPreflight, preflightResponse } from '../edits/cors.ts';
-import { besideLogin, GUARD_ALONE, orderedNotes } from '../edits/note-order.ts';
+import { corsEdit, isPreflight, preflightResponse } from '../edits/cors.ts';
+import { editsForLogin, GUARD_ONLY, orderedEdits } from '../edits/edit-order.ts';
 import { type FillRoom, redirectTarget } from '../edits/placeholders.ts';
 import { ChangeDraft, guardedIn } from '../edits/request-changes.ts';
 import { type PathPrefixes, rewrittenPath } from '../edits/rewrite-path.ts';
@@ -30,7 +30,7 @@ import type {
   PolicyState,
   PolicyStep,
   RequestChanges,
-  ResponseNote,
+  ResponseEdit,
   RuleRef,
 } from '../policy-step.ts';
 import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
@@ -55,8 +55,8 @@ export type OnRule = (rule: RuleRef, matched: boolean, note: string) => void;
 const NONE: readonly never[] = [];
 const NO_BYTES = new Uint8Array(0);
 
-const UNCHANGED: Pass = { kind: 'pass', changes: null, notes: NONE, matched: NONE, identity: null, heldBody: null };
-const UNCHANGED_GUARDED: Pass = { ...UNCHANGED, notes: GUARD_ALONE };
+const UNCHANGED: Pass = { kind: 'pass', changes: null, edits: NONE, matched: NONE, identity: null, heldBody: null };
+const UNCHANGED_GUARDED: Pass = { ...UNCHANGED, edits: GUARD_ONLY };
 
 type WebhookAction = Extract<CompiledAction, { kind: 'verify_webhook' }>;
 type LimitAction = Extract<CompiledAction, { kind: 'rate_limit' }>;
@@ -85,8 +85,8 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   #webhook: WebhookCheck | null = null;
   #identity: Identity | null = null;
   #draft: ChangeDraft | null = null;
-  #notes: ResponseNote[] | null = null;
-  #operatorNotes: readonly ResponseNote[] = NONE;
+  #edits: ResponseEdit[] | null = null;
+  #operatorEdits: readonly ResponseEdit[] = NONE;
   #isPrivate = false;
   #heldBody: Uint8Array | null = null;
 
@@ -141,8 +141,8 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
 
   #enterTunnel(): void {
     const { tunnel } = this.#lists;
-    this.#operatorNotes = this.#notes ?? NONE;
-    this.#notes = null;
+    this.#operatorEdits = this.#edits ?? NONE;
+    this.#edits = null;
     this.#isTunnels = true;
     this.#list = tunnel;
     this.#at = 0;
@@ -205,19 +205,19 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
         return this.#goOn(rule, 'changes headers of the request');
       }
       case 'response_headers': {
-        const note = action.fields.filledFor(this.#request, this.#user, this);
-        if (note === null) return this.#answer(rule, TOO_LONG);
-        this.#note(note);
+        const edit = action.fields.filledFor(this.#request, this.#user, this);
+        if (edit === null) return this.#answer(rule, TOO_LONG);
+        this.#addEdit(edit);
         return this.#goOn(rule, 'changes headers of the answer');
       }
       case 'cors':
         if (isPreflight(this.#request)) {
           return this.#answer(rule, { kind: 'own', response: preflightResponse(action.rule, this.#request) });
         }
-        this.#note(corsNote(action.rule, this.#request));
+        this.#addEdit(corsEdit(action.rule, this.#request));
         return this.#goOn(rule, 'sets the fields of CORS');
       case 'error_page':
-        this.#note(action.note);
+        this.#addEdit(action.edit);
         return this.#goOn(rule, 'has a page for errors');
     }
   }
@@ -315,9 +315,9 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     return this.#draft;
   }
 
-  #note(note: ResponseNote): void {
-    this.#notes ??= [];
-    this.#notes.push(note);
+  #addEdit(edit: ResponseEdit): void {
+    this.#edits ??= [];
+    this.#edits.push(edit);
   }
 
   #goOn(rule: CompiledRule, note: string): 'next' {
@@ -352,12 +352,12 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
       const status = answer.kind === 'fault' ? answer.status : answer.response.status;
       this.#onRule?.(rule.ref, true, `answers ${status}`);
     }
-    const notes = this.#allNotes(false);
+    const edits = this.#allEdits(false);
     return {
       kind: 'answer',
       answer,
       rule: rule?.ref ?? null,
-      notes: setsEdgeCookie(answer) ? besideLogin(notes) : notes,
+      edits: setsEdgeCookie(answer) ? editsForLogin(edits) : edits,
       matched: this.matched,
       identity: this.#identity,
     };
@@ -378,15 +378,15 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     return {
       kind: 'pass',
       changes,
-      notes: this.#allNotes(hasLogin),
+      edits: this.#allEdits(hasLogin),
       matched: this.matchedOfPass,
       identity: this.#identity,
       heldBody: this.#heldBody,
     };
   }
 
-  #allNotes(isGuarded: boolean): readonly ResponseNote[] {
-    return orderedNotes(this.#notes ?? NONE, this.#operatorNotes, isGuarded, this.#isPrivate);
+  #allEdits(isGuarded: boolean): readonly ResponseEdit[] {
+    return orderedEdits(this.#edits ?? NONE, this.#operatorEdits, isGuarded, this.#isPrivate);
   }
 
   /** null: it goes on as it came, and no copy of its head is made. */

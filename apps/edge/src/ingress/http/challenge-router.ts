@@ -1,6 +1,6 @@
 // Answers ACME http-01 challenges on the plain port, for every host and before all policies. Requests for unknown tokens are passed to the
 // service, which may run an ACME client too, and are never redirected to https.
-import type { OwnResponse, RequestHead } from '@tunnel/http1';
+import type { EdgeResponse, RequestHead } from '@tunnel/http1';
 import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
 import type { HttpRouter, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
 
@@ -38,11 +38,13 @@ export class ChallengeRouter {
   async #answer(token: string, connection: VisitorInfo, head: RequestHead): Promise<RouteDecision> {
     const { unredirected, certificates } = this.#given;
     const answer = await certificates.findChallenge({ token, host: head.host });
-    return answer?.type === 'http-01' ? { own: textOf(answer.keyAuthorization) } : unredirected.route(connection, head);
+    return answer?.type === 'http-01'
+      ? { response: textOf(answer.keyAuthorization) }
+      : unredirected.route(connection, head);
   }
 }
 
-const textOf = (body: string): OwnResponse => ({
+const textOf = (body: string): EdgeResponse => ({
   status: 200,
   headers: [
     ['content-type', 'text/plain'],

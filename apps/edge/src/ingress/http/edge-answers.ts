@@ -1,7 +1,7 @@
 // Reports requests that the edge answered itself to the clients of their tunnels: a limited number a second one by one, the rest as a count. Reports
 // are never queued, so a client that does not read them misses some and costs no memory.
 
-import { type OwnResponse, type RequestHead, redactUrl } from '@tunnel/http1';
+import { type EdgeResponse, type RequestHead, redactUrl } from '@tunnel/http1';
 import { type ControlMessageInput, WIRE_LIMITS } from '@tunnel/protocol';
 import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
@@ -89,5 +89,5 @@ export const shownRuleOf = (rules: CapturedRules | null): string | null => {
 };
 
 /** Returns the error code of a response made by the edge, or null if the response is not an error. */
-export const errorCodeOf = ({ headers }: OwnResponse): string | null =>
+export const errorCodeOf = ({ headers }: EdgeResponse): string | null =>
   headers.find(([name]) => name.toLowerCase() === 'x-tunnel-error')?.[1] ?? null;

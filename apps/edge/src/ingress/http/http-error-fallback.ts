@@ -8,7 +8,7 @@ import type { StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import { HeadReader } from '../../upstream/http1/head-reader.ts';
-import { type Asked, ownAnswerText } from './own-answer.ts';
+import { type Asked, edgeReplyText } from './render-answer.ts';
 
 /** Time in which a visitor of a tcp tunnel without a healthy member can begin an HTTP request and get an error page. Other visitors are reset. */
 export const TCP_HTTP_FALLBACK_MS = 300;
@@ -101,7 +101,7 @@ export class HttpErrorFallback implements ByteReader {
   #answer(head: NonNullable<Asked['head']>): void {
     this.#phase = 'lingering';
     this.#wait(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS, () => this.reset(UNSERVED));
-    const { text } = ownAnswerText({ fault: this.#fault }, { head, keepAlive: false, notes: null });
+    const { text } = edgeReplyText({ fault: this.#fault }, { head, keepAlive: false, edits: null });
     const bytes = Buffer.from(text, 'latin1');
     this.#end.write(bytes, 0, bytes.length, true);
     this.#end.end(() => {

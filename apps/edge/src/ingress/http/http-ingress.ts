@@ -4,7 +4,7 @@ import { totalmem } from 'node:os';
 import type { TLSSocket } from 'node:tls';
 import type { Fault } from '@tunnel/errors';
 import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
-import { type ChunkedForm, type OwnResponse, type RequestHead } from '@tunnel/http1';
+import { type ChunkedForm, type EdgeResponse, type RequestHead } from '@tunnel/http1';
 import { type AcceptedSocket, endOf, type ReportInternalError } from '@tunnel/mux';
 import { LinkedSet } from '@tunnel/rules/collections';
 import { type Clock, randomId, type Timer } from '@tunnel/runtime';
@@ -12,7 +12,7 @@ import { EDGE_LIMITS } from '../../limits.ts';
 import { HeldBodies } from '../../policy/held-bodies.ts';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
 import type { Balancer } from '../../routing/balancer.ts';
-import type { HttpRouter, OwnAnswer, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
+import type { EdgeReply, HttpRouter, RouteDecision, VisitorInfo } from '../../routing/http-router.ts';
 import { isGroup, type Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
@@ -48,7 +48,7 @@ export interface CaptureSink {
     head: RequestHead,
     startedMs: number,
     rules: CapturedRules,
-    response: OwnResponse,
+    response: EdgeResponse,
   ): RequestRecorder | null;
   idOf(recorder: RequestRecorder): string;
 }
@@ -179,7 +179,7 @@ export class HttpIngress implements VisitorOwner {
     tunnel.counters.addRequest();
   }
 
-  countVisitor(address: string): OwnAnswer | null {
+  countVisitor(address: string): EdgeReply | null {
     const fault = this.#given.gate.countVisitor(address);
     return fault === null ? null : { fault, retryAfterSecs: RETRY_AFTER_SECS };
   }
@@ -205,7 +205,7 @@ export class HttpIngress implements VisitorOwner {
     head: RequestHead,
     startedMs: number,
     rules: CapturedRules | null,
-    response: OwnResponse,
+    response: EdgeResponse,
   ): string {
     const recorder =
       rules === null ? null : this.#given.captures.answered(tunnelsAt(route), head, startedMs, rules, response);

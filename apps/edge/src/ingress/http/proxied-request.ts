@@ -4,14 +4,14 @@
 
 import { Fault } from '@tunnel/errors';
 import { RETRY_AFTER_SECS } from '@tunnel/http-shell';
-import { type OwnResponse, type RequestHead } from '@tunnel/http1';
+import { type EdgeResponse, type RequestHead } from '@tunnel/http1';
 import { withoutEdgeCookies } from '@tunnel/policy';
 import { ConnectionAuthCache } from '../../policy/connection-auth-cache.ts';
 import { FailedMembers, type Lease, type Refusal } from '../../routing/balancer.ts';
 import {
-  isOwnAnswer,
+  type EdgeReply,
+  isEdgeReply,
   isToControl,
-  type OwnAnswer,
   type RouteDecision,
   type RoutedRequest,
   type VisitorInfo,
@@ -22,7 +22,7 @@ import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
 import { type BodySource, HeldSource } from './body-source.ts';
-import type { AnswerNotes } from './own-answer.ts';
+import type { ResponseEdits } from './render-answer.ts';
 import { type BodyHolder, RequestPolicy } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
 
@@ -116,7 +116,7 @@ export class ProxiedRequest {
 
   /** Applies limits and the policy to a routed request. Rejected requests count for the visitor's address, but for no tunnel. */
   #judge(decision: RouteDecision, head: RequestHead, holder: BodyHolder): RouteDecision | Promise<RouteDecision> {
-    if (isToControl(decision) || isOwnAnswer(decision)) return decision;
+    if (isToControl(decision) || isEdgeReply(decision)) return decision;
     this.#visitor = decision.visitor;
     this.#route = decision.route;
     this.#askedHead = head;
@@ -134,14 +134,14 @@ export class ProxiedRequest {
     return this.#policy === null ? HTTP_ROUTE_TIMEOUT_MS : POLICY_DECISION_TIMEOUT_MS;
   }
 
-  #countVisitor({ isProxy, address }: VisitorInfo): OwnAnswer | null {
+  #countVisitor({ isProxy, address }: VisitorInfo): EdgeReply | null {
     if (!isProxy) return null;
     const overLimit = this.#owner.countVisitor(address);
     if (overLimit === null) this.#countedAddress = address;
     return overLimit;
   }
 
-  // ---- what its rules need, and have noted ----
+  // ---- effects and edits of its rules ----
 
   /** Authentication cache of the visitor's connection. */
   get authCache(): ConnectionAuthCache {
@@ -163,12 +163,12 @@ export class ProxiedRequest {
   }
 
   /** Reports a response made by the policy. `rules` is null if no rule is named. Returns the request id. */
-  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: OwnResponse): string | undefined {
+  onAnswered(route: Route, head: RequestHead, rules: CapturedRules | null, response: EdgeResponse): string | undefined {
     return this.#owner.onPolicyAnswered(route, head, this.startedMs, rules, response);
   }
 
   /** Policy changes for the response, no matter whether the service or the edge makes it. Null if nothing changes. */
-  get notes(): AnswerNotes | null {
+  get edits(): ResponseEdits | null {
     return this.#policy;
   }
 
@@ -190,10 +190,10 @@ export class ProxiedRequest {
   // ---- who serves it ----
 
   /** Returns the member that serves the request, or the edge's answer to the visitor. Counts the request for the member. */
-  settle(decision: RoutedRequest | OwnAnswer): Tunnel | OwnAnswer {
-    const leased = isOwnAnswer(decision) ? decision : this.#lease(decision);
+  settle(decision: RoutedRequest | EdgeReply): Tunnel | EdgeReply {
+    const leased = isEdgeReply(decision) ? decision : this.#lease(decision);
     // Answers made by rules were reported already, together with the rule.
-    if (!isOwnAnswer(leased) || 'own' in leased) return leased;
+    if (!isEdgeReply(leased) || 'response' in leased) return leased;
     return { ...leased, requestId: this.#reportAnswer(leased.fault, null) };
   }
 
@@ -208,7 +208,7 @@ export class ProxiedRequest {
     return this.#owner.onFaultAnswered(route, head, this.startedMs, fault, recorder);
   }
 
-  #lease({ route }: RoutedRequest): Tunnel | OwnAnswer {
+  #lease({ route }: RoutedRequest): Tunnel | EdgeReply {
     const { balancer } = this.#owner;
     this.routeKey = routeKeyOf(route);
     const lease = this.#holder.leaseFor(this.routeKey);
@@ -224,7 +224,7 @@ export class ProxiedRequest {
    * Returns the answer for a fault. Clients disconnect from a stopping edge, and a decision may arrive after that; the visitor is then
    * asked to retry instead of getting "tunnel away".
    */
-  answerTo(fault: Fault): OwnAnswer {
+  answerTo(fault: Fault): EdgeReply {
     const isLeft = this.#owner.isDraining && fault.code === 'TUNNEL_AWAY';
     const requestId = this.#reportAnswer(isLeft ? STOPPING.fault : fault, this.#recorder);
     if (isLeft) return { ...STOPPING, requestId };
@@ -407,7 +407,7 @@ export class ProxiedRequest {
   }
 }
 
-const answerOf = ({ reason, fault }: Refusal): OwnAnswer =>
+const answerOf = ({ reason, fault }: Refusal): EdgeReply =>
   reason === 'no-healthy' ? { fault } : { fault, retryAfterSecs: RETRY_AFTER_SECS };
 
 const STOPPING = { fault: new Fault('EDGE_SHUTTING_DOWN'), retryAfterSecs: RETRY_AFTER_SECS };

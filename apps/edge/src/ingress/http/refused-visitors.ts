@@ -3,7 +3,7 @@
 
 import { type AcceptedConnection, RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import type { RequestHead } from '@tunnel/http1';
-import { type OwnAnswer, type RouteDecision, TO_CONTROL, type VisitorInfo } from '../../routing/http-router.ts';
+import { type EdgeReply, type RouteDecision, TO_CONTROL, type VisitorInfo } from '../../routing/http-router.ts';
 import type { Visitor, VisitorOwner } from './visitor.ts';
 
 /** Replaces the ingress as the owner of a refused visitor. */
@@ -13,10 +13,10 @@ class RefusingOwner implements VisitorOwner {
   /** Requests are answered before any policy applies. */
   readonly policies = null;
   readonly #ingress: VisitorOwner;
-  readonly #answer: OwnAnswer;
+  readonly #answer: EdgeReply;
   readonly #visitors: Set<Visitor>;
 
-  constructor(ingress: VisitorOwner, answer: OwnAnswer, visitors: Set<Visitor>) {
+  constructor(ingress: VisitorOwner, answer: EdgeReply, visitors: Set<Visitor>) {
     this.#ingress = ingress;
     this.#answer = answer;
     this.#visitors = visitors;
@@ -69,7 +69,7 @@ class RefusingOwner implements VisitorOwner {
 
   onFaultAnswered(): undefined {}
 
-  countVisitor(): OwnAnswer {
+  countVisitor(): EdgeReply {
     return this.#answer;
   }
 

@@ -1,17 +1,17 @@
 // Policy state of a request, from the decision to the end of the response: destination, changed head, buffered body, and response changes.
 // Exists only for requests to tunnels with a policy.
 
-import { fieldValueOf, type HeaderField, type OwnResponse, type RequestHead, type ResponseHead } from '@tunnel/http1';
+import { type EdgeResponse, fieldValueOf, type HeaderField, type RequestHead, type ResponseHead } from '@tunnel/http1';
 import {
   type Answer,
-  changedHead,
-  notedHead,
-  notedOwn,
+  applyRequestChanges,
+  editedEdgeResponse,
+  editedHead,
   type Pass,
   type PolicyEvent,
   type PolicyRequest,
   type RequestChanges,
-  type ResponseNote,
+  type ResponseEdit,
   type RuleRef,
   renderPolicyAnswer,
 } from '@tunnel/policy';
@@ -31,7 +31,7 @@ export interface BodyHolder {
   hold(held: HeldBody): void;
 }
 
-const NO_NOTES: readonly ResponseNote[] = [];
+const NO_EDITS: readonly ResponseEdit[] = [];
 const EMPTY = Buffer.alloc(0);
 
 /** Also implements PolicyRequest, so that no second object is allocated per request (measurable at high request rates). */
@@ -167,16 +167,16 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     // Not reported: answers to visitors who have disconnected, and the edge's login pages, which are not requests to the service.
     const id = this.#isOver || this.isOfLogin ? undefined : this.#tell(outcome, response);
     // Only errors carry the request id. Other answers of rules are sent exactly as their owner wrote them.
-    if (id === undefined || errorCodeOf(response) === null) return { own: response };
-    return { own: { ...response, headers: [...response.headers, ['x-request-id', id]] } };
+    if (id === undefined || errorCodeOf(response) === null) return { response };
+    return { response: { ...response, headers: [...response.headers, ['x-request-id', id]] } };
   }
 
-  #responseOf({ answer, notes }: Answer): OwnResponse {
+  #responseOf({ answer, edits }: Answer): EdgeResponse {
     const accept = fieldValueOf(this.headers, 'accept');
-    return noted(renderPolicyAnswer(answer, accept), notes);
+    return applyEdits(renderPolicyAnswer(answer, accept), edits);
   }
 
-  #tell(outcome: Answer, response: OwnResponse): string | undefined {
+  #tell(outcome: Answer, response: EdgeResponse): string | undefined {
     const rules = outcome.rule === null ? null : this.#capturedOf(outcome, null);
     return this.#owner.onAnswered(this.#routed.route, this.visitorsHead, rules, response);
   }
@@ -186,7 +186,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   /** Head as sent to the service. */
   get head(): RequestHead {
     const changes = this.#changes;
-    return changes === null ? this.visitorsHead : changedHead(this.visitorsHead, changes);
+    return changes === null ? this.visitorsHead : applyRequestChanges(this.visitorsHead, changes);
   }
 
   get #changes(): RequestChanges | null {
@@ -235,13 +235,13 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   }
 
   /** Applies the policy's changes to an edge response to a request that passed. */
-  noted(response: OwnResponse): OwnResponse {
-    return noted(response, this.#pass?.notes ?? NO_NOTES);
+  applyToResponse(response: EdgeResponse): EdgeResponse {
+    return applyEdits(response, this.#pass?.edits ?? NO_EDITS);
   }
 
-  notedHead(head: ResponseHead): ResponseHead {
-    const notes = this.#pass?.notes ?? NO_NOTES;
-    return notes.length === 0 ? head : notedHead(head, notes);
+  applyToHead(head: ResponseHead): ResponseHead {
+    const edits = this.#pass?.edits ?? NO_EDITS;
+    return edits.length === 0 ? head : editedHead(head, edits);
   }
 
   /** Counts a request that passed the policy but was answered later because its body exceeded the limit of a rule. */
@@ -284,8 +284,8 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
 /** Strict pattern, so that no spelling escapes the folder: `/.tunnel/../x` belongs to the service and is captured. */
 const LOGIN_PATHS = /^\/\.tunnel\/[\w/-]*(?:\?|$)/;
 
-const noted = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse =>
-  notes.length === 0 ? response : notedOwn(response, notes);
+const applyEdits = (response: EdgeResponse, edits: readonly ResponseEdit[]): EdgeResponse =>
+  edits.length === 0 ? response : editedEdgeResponse(response, edits);
 
 /** Returns null if the rule does not limit the body. */
 const maxBodyOf = ({ list, index }: RuleRef, { lists }: PolicyInForce): number | null => {

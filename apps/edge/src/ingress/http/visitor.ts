@@ -2,14 +2,14 @@
 import type { Socket } from 'node:net';
 import type { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import type { ChunkedForm, OwnResponse, RequestHead } from '@tunnel/http1';
+import type { ChunkedForm, EdgeResponse, RequestHead } from '@tunnel/http1';
 import type { ByteDuplex, Guarded, ReportInternalError } from '@tunnel/mux';
 import type { HeldConnection } from '@tunnel/rules/admission';
 import type { ListNode } from '@tunnel/rules/collections';
 import type { HeldBodies } from '../../policy/held-bodies.ts';
 import type { PolicyGate } from '../../policy/policy-gate.ts';
 import type { Balancer } from '../../routing/balancer.ts';
-import type { OwnAnswer, RouteRequest } from '../../routing/http-router.ts';
+import type { EdgeReply, RouteRequest } from '../../routing/http-router.ts';
 import type { Route } from '../../routing/registry.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
@@ -74,7 +74,7 @@ export interface VisitorOwner {
   /**
    * Counts a request through a trusted proxy for its visitor's address. Returns null if counted; uncountVisitor() must then be called once.
    */
-  countVisitor(address: string): OwnAnswer | null;
+  countVisitor(address: string): EdgeReply | null;
   uncountVisitor(address: string): void;
   /**
    * Starts a capture. Returns null if the request is not captured. `bodyForm` is the form of the recorded body chunks; `policy` describes
@@ -96,7 +96,7 @@ export interface VisitorOwner {
     head: RequestHead,
     startedMs: number,
     rules: CapturedRules | null,
-    response: OwnResponse,
+    response: EdgeResponse,
   ): string | undefined;
   /** Reports an error response of the edge. `recorder` is null if the request is not captured. Returns the request id. */
   onFaultAnswered(

@@ -1,11 +1,11 @@
 // Header fields between HTTP/2, where node gives and takes lists and objects, and our own heads.
 import type { OutgoingHttpHeaders } from 'node:http2';
 import {
+  type EdgeResponse,
   endToEndFields,
   type HeaderField,
   type HeadProblem,
   hasNoBody,
-  type OwnResponse,
   type RequestHead,
   type ResponseHead,
   requestFieldsFor,
@@ -68,7 +68,7 @@ export const responseFieldsOf = (head: ResponseHead): OutgoingHttpHeaders => {
   return fields;
 };
 
-export const ownFieldsOf = ({ status, headers, body }: OwnResponse): OutgoingHttpHeaders => {
+export const ownFieldsOf = ({ status, headers, body }: EdgeResponse): OutgoingHttpHeaders => {
   const fields = noFields();
   for (const [name, value] of headers) addField(fields, name.toLowerCase(), value);
   if (!hasNoBody(status)) fields['content-length'] = String(body.length);

@@ -13,10 +13,10 @@ import {
 } from '@tunnel/http1';
 import type { ByteDuplex } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import type { OwnAnswer } from '../../../routing/http-router.ts';
+import type { EdgeReply } from '../../../routing/http-router.ts';
 import type { ChunkWriter, ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import type { UpstreamStream } from '../../../upstream/upstream.ts';
-import { ownAnswerText } from '../own-answer.ts';
+import { edgeReplyText } from '../render-answer.ts';
 import type { Http1Visitor } from './http1-visitor.ts';
 
 /** of our own for one visitor that does not read (answers, heads, trailers), beyond what the kernel holds; a service’s data is bounded by the credit of its stream */
@@ -129,11 +129,11 @@ export class Http1Response implements ResponseHandler {
 
   // ---- our own ----
 
-  answer(answer: OwnAnswer): void {
+  answer(answer: EdgeReply): void {
     this.#decideKeepAlive();
     const { request } = this.#visitor;
-    const asked = { head: this.#head, keepAlive: this.#keepAlive, notes: request.notes };
-    const { status, text } = ownAnswerText(answer, asked);
+    const asked = { head: this.#head, keepAlive: this.#keepAlive, edits: request.edits };
+    const { status, text } = edgeReplyText(answer, asked);
     this.#begin(status, text);
     this.#out.flush();
     this.#visitor.onResponded(this.#keepAlive);
@@ -151,7 +151,7 @@ export class Http1Response implements ResponseHandler {
   }
 
   /** What came right behind the head was malformed: nothing has left yet. */
-  #takeBack(answer: OwnAnswer): void {
+  #takeBack(answer: EdgeReply): void {
     this.#waitingStatus = null;
     this.#out.drop();
     this.answer(answer);
@@ -165,8 +165,8 @@ export class Http1Response implements ResponseHandler {
 
   /** As rules want it, then as this visitor can read it. */
   #rewritten(given: ResponseHead): VisitorResponse {
-    const { notes } = this.#visitor.request;
-    const head = notes === null ? given : notes.notedHead(given);
+    const { edits } = this.#visitor.request;
+    const head = edits === null ? given : edits.applyToHead(given);
     return responseHeadFor(head, { visitorVersion: this.#head?.version ?? '1.1', keepAlive: this.#keepAlive });
   }
 }

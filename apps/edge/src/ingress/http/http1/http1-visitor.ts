@@ -10,13 +10,13 @@ import { type ListNode } from '@tunnel/rules/collections';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
 import { Lease } from '../../../routing/balancer.ts';
-import { isOwnAnswer, isToControl, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
+import { isEdgeReply, isToControl, type RouteDecision, type VisitorInfo } from '../../../routing/http-router.ts';
 import type { Tunnel } from '../../../routing/tunnel.ts';
 import { HeadReader } from '../../../upstream/http1/head-reader.ts';
 import type { UpstreamStream } from '../../../upstream/upstream.ts';
-import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { OneLease, ProxiedRequest } from '../proxied-request.ts';
+import { refusalCodeOf } from '../render-answer.ts';
 import type { BodyHolder } from '../request-policy.ts';
 import { StallWatch } from '../stall-watch.rules.ts';
 import type { Visitor, VisitorDuplex, VisitorOwner } from '../visitor.ts';
@@ -184,7 +184,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     const response = new Http1Response(this, this.#out, head);
     this.#response = response;
     const leased = this.request.settle(decision);
-    if (isOwnAnswer(leased)) response.answer(leased);
+    if (isEdgeReply(leased)) response.answer(leased);
     else this.#ask(leased, head, response);
   }
 

@@ -6,7 +6,7 @@ import { redirectToHttps } from '@tunnel/http1';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { EDGE_LIMITS } from '../../../limits.ts';
-import type { OwnAnswer } from '../../../routing/http-router.ts';
+import type { EdgeReply } from '../../../routing/http-router.ts';
 import { HTTP_INTERIM_HEADS_MAX } from '../../../upstream/upstream-request.ts';
 import { type HttpStand, startHttpStand } from '../http.fixture.ts';
 import { HTTP_QUEUE_MAX_BYTES } from './http1-response.ts';
@@ -29,7 +29,7 @@ const enter = (stand: HttpStand, isTls: boolean, roomBytes = 0): StalledVisitor 
 };
 
 /** The edge answers by itself, always the same. */
-const startOwn = async (answer: OwnAnswer): Promise<HttpStand> => {
+const startOwn = async (answer: EdgeReply): Promise<HttpStand> => {
   const router = { visitorOf: () => VISITOR, route: () => answer };
   const stand = await startHttpStand(1, { router });
   cleanups.push(() => stand.stop());
@@ -54,9 +54,9 @@ const startService = async (onRequest: (socket: net.Socket) => void): Promise<Ht
 const GET = 'GET / HTTP/1.1\r\nHost: web.edge.test\r\n\r\n';
 const answersIn = ({ text }: StalledVisitor): number => text.match(/HTTP\/1\.1 [2-5]\d\d/g)?.length ?? 0;
 
-const ANSWERS: [string, OwnAnswer][] = [
-  ...ERROR_CODES.map((code): [string, OwnAnswer] => [code, { fault: new Fault(code), retryAfterSecs: 1 }]),
-  ['the way to https', { own: redirectToHttps({ host: 'web.edge.test', path: '/' }, 8443) }],
+const ANSWERS: [string, EdgeReply][] = [
+  ...ERROR_CODES.map((code): [string, EdgeReply] => [code, { fault: new Fault(code), retryAfterSecs: 1 }]),
+  ['the way to https', { response: redirectToHttps({ host: 'web.edge.test', path: '/' }, 8443) }],
 ];
 
 describe.each([

@@ -6,14 +6,14 @@ import { guard } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../../limits.ts';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
-import { isOwnAnswer, isToControl, type OwnAnswer, type RouteDecision } from '../../../routing/http-router.ts';
+import { type EdgeReply, isEdgeReply, isToControl, type RouteDecision } from '../../../routing/http-router.ts';
 import { type RawFields, requestHeadOf, valueIn } from '../../../upstream/h2c/http2-fields.ts';
 import type { ResponseHandler, UnsentRequest } from '../../../upstream/response-handler.ts';
 import type { UpstreamStream } from '../../../upstream/upstream.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
-import { refusalCodeOf } from '../own-answer.ts';
 import { type DecisionTaker, PendingDecision } from '../pending-decision.ts';
 import { ProxiedRequest } from '../proxied-request.ts';
+import { refusalCodeOf } from '../render-answer.ts';
 import type { BodyHolder } from '../request-policy.ts';
 import { StallWatch } from '../stall-watch.rules.ts';
 import { Http2Body } from './http2-body.ts';
@@ -119,7 +119,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     // A connection cannot change hands while it is others', too.
     if (isToControl(decision)) return this.#response.askForHttp1();
     const member = this.#request.settle(decision);
-    if (isOwnAnswer(member)) {
+    if (isEdgeReply(member)) {
       this.#answer(member);
       return;
     }
@@ -154,18 +154,18 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
 
   /** Heads know no credit in HTTP/2, so that nothing would say when to go on: their number is the bound. */
   onInterim(head: ResponseHead): boolean {
-    this.#response.interim(this.#noted(head));
+    this.#response.interim(this.#editedHead(head));
     return true;
   }
 
   onHead(head: ResponseHead, endsStream: boolean): void {
     this.#visitor.onServed(this.#request.routeKey);
-    this.#response.head(this.#noted(head), endsStream);
+    this.#response.head(this.#editedHead(head), endsStream);
   }
 
-  #noted(head: ResponseHead): ResponseHead {
-    const { notes } = this.#request;
-    return notes === null ? head : notes.notedHead(head);
+  #editedHead(head: ResponseHead): ResponseHead {
+    const { edits } = this.#request;
+    return edits === null ? head : edits.applyToHead(head);
   }
 
   onData(bytes: Buffer, start: number, end: number): boolean {
@@ -205,9 +205,9 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
 
   // ---- the answer ----
 
-  #answer(answer: OwnAnswer): void {
+  #answer(answer: EdgeReply): void {
     const isWhole = this.#stream.endAfterHeaders;
-    if (this.#response.own(answer, this.#accept, this.#request.notes)) this.#end(isWhole);
+    if (this.#response.reply(answer, this.#accept, this.#request.edits)) this.#end(isWhole);
   }
 
   #fail(fault: Fault): void {

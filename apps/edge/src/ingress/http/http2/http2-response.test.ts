@@ -10,7 +10,7 @@ it('an answer of our own counts with all the fields that rules gave it, until it
   const outbound = new Http2Outbound({ isAllOut: () => false, takenBytes: 0 }, () => {});
   const response = new Http2Response(stream as unknown as ServerHttp2Stream, outbound, () => {}, { abandon: () => {} });
   const own = { status: 403, headers: [['x-large', 'x'.repeat(40_000)]], body: 'no' } as const;
-  expect(response.own({ own }, null, null)).toBe(true);
+  expect(response.reply({ response: own }, null, null)).toBe(true);
   expect(outbound.queuedBytes).toBeGreaterThan(40_000);
   response.onAllOut();
   expect(outbound.queuedBytes).toBe(0);

@@ -1,10 +1,10 @@
 // The answer to one request of an HTTP/2 visitor, as it is written: the service's, or one of our own.
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { type HeaderField, hasNoBody, type OwnResponse, type ResponseHead } from '@tunnel/http1';
+import { type EdgeResponse, type HeaderField, hasNoBody, type ResponseHead } from '@tunnel/http1';
 import { type Guarded, guard } from '@tunnel/mux';
-import type { OwnAnswer } from '../../../routing/http-router.ts';
+import type { EdgeReply } from '../../../routing/http-router.ts';
 import { ownFieldsOf, responseFieldsOf, trailerFieldsOf } from '../../../upstream/h2c/http2-fields.ts';
-import { type AnswerNotes, renderAnswer } from '../own-answer.ts';
+import { type ResponseEdits, renderAnswer } from '../render-answer.ts';
 import { type Http2Outbound, OutboundShare } from './http2-outbound.ts';
 
 const { NGHTTP2_HTTP_1_1_REQUIRED, NGHTTP2_INTERNAL_ERROR, NGHTTP2_NO_ERROR } = constants;
@@ -87,9 +87,9 @@ export class Http2Response {
   }
 
   /** false: nobody is there to read it. */
-  own(answer: OwnAnswer, accept: string | null, notes: AnswerNotes | null): boolean {
+  reply(answer: EdgeReply, accept: string | null, edits: ResponseEdits | null): boolean {
     if (!this.#isWritable()) return false;
-    const response = renderAnswer(answer, accept, notes);
+    const response = renderAnswer(answer, accept, edits);
     this.#begin(response.status);
     const body = hasNoBody(response.status) ? '' : response.body;
     this.#outbound.add(this.#share, headBytesOf(response) + body.length);
@@ -167,7 +167,7 @@ const FIELD_BYTES = 32;
 const OWN_HEAD_BYTES = 512;
 
 /** Rules may give an answer of our own as many fields as a service has. */
-const headBytesOf = ({ headers }: OwnResponse): number =>
+const headBytesOf = ({ headers }: EdgeResponse): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length + FIELD_BYTES, OWN_HEAD_BYTES);
 
 /** The service's own Date, or none; node's types know the option only elsewhere. */

@@ -1,32 +1,32 @@
-// What rules have noted for the answer, done to it when it comes: to the head of a service's response, or to one of our own.
+// Edits of policy rules, applied to a response: to the head of a service's response, or to a response of the edge.
 
 import {
+  type EdgeResponse,
   eachListItem,
   type HeaderField,
   linesOf,
-  type OwnResponse,
   PartField,
   type ResponseHead,
   roleOf,
 } from '@tunnel/http1';
 import { isEdgeSetCookie } from '../login/login-cookies.ts';
 import { isOneOf, isOneOfPairs, isSameField } from '../match/field-names.ts';
-import type { HeaderPair, ResponseNote } from '../policy-step.ts';
+import type { HeaderPair, ResponseEdit } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
 
 /** The same head where nothing of it changes. Interim ones are not the answer yet: they only may not set what a service may not. */
-export const notedHead = (head: ResponseHead, given: readonly ResponseNote[]): ResponseHead => {
-  const notes = head.interim ? given.filter(({ kind }) => kind === 'guard-cookies') : given;
-  if (!concernsSome(notes, head.headers)) return head;
+export const editedHead = (head: ResponseHead, given: readonly ResponseEdit[]): ResponseHead => {
+  const edits = head.interim ? given.filter(({ kind }) => kind === 'guard-cookies') : given;
+  if (!concernsSome(edits, head.headers)) return head;
   const fields: HeaderField[] = [];
   // What the service's `Connection` takes away goes now: later it would take ours of the same name.
   for (const field of head.headers) if (!isOfConnection(field, head)) fields.push(field);
-  for (const note of notes) doNote(fields, note);
-  return new NotedHead(head, fields);
+  for (const edit of edits) applyEdit(fields, edit);
+  return new EditedHead(head, fields);
 };
 
 /** A class, as a getter of each head's own would give each a shape of its own, and make all that reads it slow. */
-class NotedHead implements ResponseHead {
+class EditedHead implements ResponseHead {
   readonly kind = 'response';
   readonly status: number;
   readonly reason: string;
@@ -60,14 +60,14 @@ class NotedHead implements ResponseHead {
   }
 }
 
-const concernsSome = (notes: readonly ResponseNote[], fields: readonly HeaderField[]): boolean => {
-  for (const note of notes) if (concerns(note, fields)) return true;
+const concernsSome = (edits: readonly ResponseEdit[], fields: readonly HeaderField[]): boolean => {
+  for (const edit of edits) if (concerns(edit, fields)) return true;
   return false;
 };
 
 /** Most responses set no cookie of ours and say themselves how they are cached: their head stays as it is. */
-const concerns = (note: ResponseNote, fields: readonly HeaderField[]): boolean => {
-  switch (note.kind) {
+const concerns = (edit: ResponseEdit, fields: readonly HeaderField[]): boolean => {
+  switch (edit.kind) {
     case 'headers':
     case 'cors':
       return true;
@@ -93,16 +93,16 @@ const isOfConnection = (field: HeaderField, { connectionNames }: ResponseHead): 
 
 const fieldOf = ([name, value]: HeaderPair): PartField => new PartField(name, value, roleOf(name));
 
-const doNote = (fields: HeaderField[], note: ResponseNote): void => {
-  switch (note.kind) {
+const applyEdit = (fields: HeaderField[], edit: ResponseEdit): void => {
+  switch (edit.kind) {
     case 'headers':
-      dropNamed(fields, note.remove, note.set);
-      for (const pair of note.set) fields.push(fieldOf(pair));
-      for (const pair of note.add) fields.push(fieldOf(pair));
+      dropNamed(fields, edit.remove, edit.set);
+      for (const pair of edit.set) fields.push(fieldOf(pair));
+      for (const pair of edit.add) fields.push(fieldOf(pair));
       return;
     case 'cors':
       drop(fields, isOfCors);
-      for (const pair of note.fields) fields.push(fieldOf(pair));
+      for (const pair of edit.fields) fields.push(fieldOf(pair));
       if (!fields.some(variesByOrigin)) fields.push(fieldOf(VARY));
       return;
     case 'private':
@@ -157,18 +157,18 @@ const variesByOrigin = (field: HeaderField): boolean => {
 };
 
 /** One of our own: an answer of a rule, or an error page. The edge's own cookies stay, as it is the edge that sets them. */
-export const notedOwn = (response: OwnResponse, notes: readonly ResponseNote[]): OwnResponse => {
+export const editedEdgeResponse = (response: EdgeResponse, edits: readonly ResponseEdit[]): EdgeResponse => {
   let { headers, body } = response;
-  for (const note of notes) {
-    if (note.kind === 'error-page') {
+  for (const edit of edits) {
+    if (edit.kind === 'error-page') {
       if (isOwnPage(response)) {
-        body = byteText(note.body);
+        body = byteText(edit.body);
         // The owner's page may load what it likes; ours loads nothing.
         headers = headers.filter(([name]) => name.toLowerCase() !== 'content-security-policy');
       }
-    } else if (note.kind !== 'guard-cookies') {
+    } else if (edit.kind !== 'guard-cookies') {
       const fields: HeaderField[] = headers.map(([name, value]) => new PartField(name, value, roleOf(name)));
-      doNote(fields, note);
+      applyEdit(fields, edit);
       headers = fields.map(({ lower, value }): HeaderPair => [lower, value]);
     }
   }
@@ -177,7 +177,7 @@ export const notedOwn = (response: OwnResponse, notes: readonly ResponseNote[]):
 
 const PAGE_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 
-const isOwnPage = ({ status, headers }: OwnResponse): boolean =>
+const isOwnPage = ({ status, headers }: EdgeResponse): boolean =>
   PAGE_STATUSES.has(status) &&
   headers.some(([name]) => name.toLowerCase() === 'x-tunnel-error') &&
   headers.some(([name, value]) => name.toLowerCase() === 'content-type' && /^text\/html/i.test(value));

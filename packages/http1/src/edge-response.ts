@@ -4,21 +4,21 @@ import type { HttpVersion, RequestHead } from './request-head.ts';
 
 type OwnHeader = readonly [name: string, value: string];
 
-export interface OwnResponse {
+export interface EdgeResponse {
   readonly status: number;
   readonly headers: readonly OwnHeader[];
   /** One character a byte. */
   readonly body: string;
 }
 
-interface OwnResponseOptions {
+interface EdgeResponseOptions {
   readonly keepAlive: boolean;
   readonly visitorVersion: HttpVersion;
   /** The answer to HEAD: the head as for GET, and no body. */
   readonly isHead: boolean;
 }
 
-export const ownResponseText = (response: OwnResponse, options: OwnResponseOptions): string => {
+export const edgeResponseText = (response: EdgeResponse, options: EdgeResponseOptions): string => {
   const { status, headers, body } = response;
   let text = `HTTP/1.1 ${status} ${reasonOf(status)}\r\n`;
   for (const [name, value] of headers) {
@@ -78,7 +78,7 @@ const REASONS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** `plain_http = "redirect"`: the same request, over TLS. 308 keeps method and body. Host and path come from a parsed head, so neither can end the line or lead elsewhere. */
-export const redirectToHttps = (head: Pick<RequestHead, 'host' | 'path'>, httpsPort: number): OwnResponse => {
+export const redirectToHttps = (head: Pick<RequestHead, 'host' | 'path'>, httpsPort: number): EdgeResponse => {
   const port = httpsPort === 443 ? '' : `:${httpsPort}`;
   const path = head.path === '*' ? '/' : head.path;
   return { status: 308, headers: [['location', `https://${head.host}${port}${path}`]], body: '' };
@@ -91,7 +91,7 @@ export const redirectToHttps = (head: Pick<RequestHead, 'host' | 'path'>, httpsP
 export const redirectToPages = (
   head: Pick<RequestHead, 'method' | 'path' | 'authority' | 'headers'>,
   url: string,
-): OwnResponse | null => {
+): EdgeResponse | null => {
   if ((head.method !== 'GET' && head.method !== 'HEAD') || head.path !== '/') return null;
   if (!head.headers.some(({ lower, value }) => lower === 'accept' && namesPage(value))) return null;
   // A proxy in front may end TLS, so the scheme that the edge sees says nothing: host and port alone tell whether it is the same server.
@@ -141,7 +141,7 @@ export interface ErrorWords {
   readonly button?: PageButton | undefined;
 }
 
-interface RenderedError extends OwnResponse {
+interface RenderedError extends EdgeResponse {
   readonly contentType: string;
 }
 

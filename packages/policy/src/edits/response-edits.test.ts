@@ -1,8 +1,8 @@
 import { endToEndFields, parseResponseHead, type ResponseHead, renderError, responseHeadFor } from '@tunnel/http1';
 import { expect, it } from 'vitest';
 import { headerOf } from '../policy.fixture.ts';
-import type { ResponseNote } from '../policy-step.ts';
-import { notedHead, notedOwn } from './response-notes.ts';
+import type { ResponseEdit } from '../policy-step.ts';
+import { editedEdgeResponse, editedHead } from './response-edits.ts';
 
 const parsed = (status: number, ...lines: string[]): ResponseHead => {
   const head = parseResponseHead(`HTTP/1.1 ${status} X\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`, {
@@ -20,29 +20,29 @@ const seen = (head: ResponseHead): string[] => {
   return fields;
 };
 
-const headers = (note: Partial<Extract<ResponseNote, { kind: 'headers' }>>): ResponseNote => ({
+const headers = (edit: Partial<Extract<ResponseEdit, { kind: 'headers' }>>): ResponseEdit => ({
   kind: 'headers',
   set: [],
   add: [],
   remove: [],
-  ...note,
+  ...edit,
 });
 
 it('rules change the fields of a response in their order', () => {
   const head = parsed(200, 'Content-Length: 3', 'X-A: 1', 'X-B: 2', 'Server: old');
-  const notes = [
+  const edits = [
     headers({ set: [['X-A', 'ours']], remove: ['server'] }),
     headers({ add: [['X-A', 'more']], remove: ['x-b'] }),
   ];
-  const noted = notedHead(head, notes);
-  expect(seen(noted)).toEqual(['X-A: ours', 'X-A: more']);
-  expect(noted).toMatchObject({ contentLength: 3, framing: { kind: 'length', length: 3 }, keepAlive: true });
-  expect(noted.text).toBe('HTTP/1.1 200 X\r\nContent-Length: 3\r\nX-A: ours\r\nX-A: more\r\n\r\n');
+  const edited = editedHead(head, edits);
+  expect(seen(edited)).toEqual(['X-A: ours', 'X-A: more']);
+  expect(edited).toMatchObject({ contentLength: 3, framing: { kind: 'length', length: 3 }, keepAlive: true });
+  expect(edited.text).toBe('HTTP/1.1 200 X\r\nContent-Length: 3\r\nX-A: ours\r\nX-A: more\r\n\r\n');
 });
 
 it("what the service's Connection names does not take ours away", () => {
   const head = parsed(200, 'Content-Length: 0', 'Connection: x-a', 'X-A: 1');
-  expect(seen(notedHead(head, [headers({ set: [['X-A', 'ours']] })]))).toEqual(['X-A: ours']);
+  expect(seen(editedHead(head, [headers({ set: [['X-A', 'ours']] })]))).toEqual(['X-A: ours']);
 });
 
 it("the service's own fields of CORS go, whether others come or not", () => {
@@ -53,19 +53,19 @@ it("the service's own fields of CORS go, whether others come or not", () => {
     'access-control-expose-headers: a',
     'Vary: Accept',
   );
-  expect(seen(notedHead(head, [{ kind: 'cors', fields: [] }]))).toEqual(['Vary: Accept', 'vary: Origin']);
+  expect(seen(editedHead(head, [{ kind: 'cors', fields: [] }]))).toEqual(['Vary: Accept', 'vary: Origin']);
   const fields = [['access-control-allow-origin', 'https://a']] as const;
   const varied = parsed(200, 'Content-Length: 0', 'Vary: accept, ORIGIN');
-  expect(seen(notedHead(varied, [{ kind: 'cors', fields }]))).toEqual([
+  expect(seen(editedHead(varied, [{ kind: 'cors', fields }]))).toEqual([
     'Vary: accept, ORIGIN',
     'access-control-allow-origin: https://a',
   ]);
 });
 
 it('an answer to somebody who is logged in is private unless it says itself', () => {
-  expect(seen(notedHead(parsed(200, 'Content-Length: 0'), [{ kind: 'private' }]))).toEqual(['cache-control: private']);
+  expect(seen(editedHead(parsed(200, 'Content-Length: 0'), [{ kind: 'private' }]))).toEqual(['cache-control: private']);
   const said = parsed(200, 'Content-Length: 0', 'Cache-Control: public');
-  expect(notedHead(said, [{ kind: 'private' }])).toBe(said);
+  expect(editedHead(said, [{ kind: 'private' }])).toBe(said);
 });
 
 it("a service cannot set the edge's cookies, in no spelling", () => {
@@ -79,37 +79,37 @@ it("a service cannot set the edge's cookies, in no spelling", () => {
     'Set-Cookie: tunnel_login_2=fine',
     'Set-Cookie: sid=1; x=tunnel_login=2',
   );
-  const guard: ResponseNote[] = [{ kind: 'guard-cookies' }];
-  expect(seen(notedHead(head, guard))).toEqual([
+  const guard: ResponseEdit[] = [{ kind: 'guard-cookies' }];
+  expect(seen(editedHead(head, guard))).toEqual([
     'Set-Cookie: tunnel_login_2=fine',
     'Set-Cookie: sid=1; x=tunnel_login=2',
   ]);
   const plain = parsed(200, 'Content-Length: 0', 'Set-Cookie: sid=1');
-  expect(notedHead(plain, guard)).toBe(plain);
+  expect(editedHead(plain, guard)).toBe(plain);
 });
 
 it("interim responses are not the answer, and set the edge's cookies as little", () => {
   const head = parsed(103, 'Link: x');
   const set = headers({ set: [['x', '1']] });
-  expect(notedHead(head, [set])).toBe(head);
+  expect(editedHead(head, [set])).toBe(head);
   const early = parsed(103, 'Set-Cookie: tunnel_login=x', 'Link: x');
-  expect(seen(notedHead(early, [{ kind: 'guard-cookies' }, set]))).toEqual(['Link: x']);
+  expect(seen(editedHead(early, [{ kind: 'guard-cookies' }, set]))).toEqual(['Link: x']);
 });
 
 const ERROR = { code: 'TUNNEL_OFFLINE', status: 502, message: 'away', next: 'wait' };
 
 it("the owner's page stands for the edge's own to browsers; JSON and the code stay", () => {
-  const page: ResponseNote[] = [{ kind: 'error-page', body: '<h1>Zurück</h1>' }];
-  const html = notedOwn(renderError({ ...ERROR, accept: 'text/html' }), page);
+  const page: ResponseEdit[] = [{ kind: 'error-page', body: '<h1>Zurück</h1>' }];
+  const html = editedEdgeResponse(renderError({ ...ERROR, accept: 'text/html' }), page);
   expect(html).toMatchObject({ status: 502, body: '<h1>Zur\xc3\xbcck</h1>' });
   expect(headerOf(html.headers, 'x-tunnel-error')).toBe('TUNNEL_OFFLINE');
   expect(headerOf(html.headers, 'content-security-policy')).toBeNull();
   const json = renderError({ ...ERROR, accept: 'application/json' });
-  expect(notedOwn(json, page)).toBe(json);
+  expect(editedEdgeResponse(json, page)).toBe(json);
   const denied = renderError({ ...ERROR, status: 403, accept: null });
-  expect(notedOwn(denied, page)).toBe(denied);
+  expect(editedEdgeResponse(denied, page)).toBe(denied);
   const own = { status: 503, headers: [['content-type', 'text/html']] as const, body: 'closed' };
-  expect(notedOwn(own, page)).toBe(own);
+  expect(editedEdgeResponse(own, page)).toBe(own);
 });
 
 it("answers of the edge's own get what rules have noted, and keep its cookies", () => {
@@ -121,12 +121,12 @@ it("answers of the edge's own get what rules have noted, and keep its cookies", 
     ] as const,
     body: '',
   };
-  const noted = notedOwn(own, [
+  const edited = editedEdgeResponse(own, [
     { kind: 'guard-cookies' },
     headers({ set: [['X-Frame-Options', 'DENY']], remove: ['server'] }),
     { kind: 'private' },
   ]);
-  expect(noted.headers).toEqual([
+  expect(edited.headers).toEqual([
     ['set-cookie', '__Host-tunnel_login=x'],
     ['x-frame-options', 'DENY'],
     ['cache-control', 'private'],

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
   type ErrorWords,
-  ownResponseText,
+  edgeResponseText,
   reasonOf,
   redirectToHttps,
   redirectToPages,
   renderError,
-} from './own-response.ts';
+} from './edge-response.ts';
 import { parseRequestHead } from './request-head.ts';
 
 const WORDS: ErrorWords = {
@@ -85,13 +85,13 @@ describe('a response of our own', () => {
       'a: b\r\ncontent-length: 5\r\nconnection: keep-alive\r\n\r\nhello',
     ],
   ])('is whole: %j', (options, rest) => {
-    expect(ownResponseText(response, options)).toBe(`HTTP/1.1 404 Not Found\r\n${rest}`);
+    expect(edgeResponseText(response, options)).toBe(`HTTP/1.1 404 Not Found\r\n${rest}`);
   });
 
   it('has no header that would break the head', () => {
     const headers = [['a', 'b\r\nc: d'] as const, ['e\r\n', 'f'] as const];
     const options = { keepAlive: true, visitorVersion: '1.1', isHead: false } as const;
-    expect(ownResponseText({ status: 299, headers, body: '' }, options)).toBe(
+    expect(edgeResponseText({ status: 299, headers, body: '' }, options)).toBe(
       'HTTP/1.1 299 \r\ncontent-length: 0\r\n\r\n',
     );
     expect(reasonOf(502)).toBe('Bad Gateway');
@@ -117,7 +117,7 @@ describe('a response of a rule', () => {
     [304, 'HTTP/1.1 304 Not Modified\r\nx-a: 1\r\n\r\n'],
     [200, 'HTTP/1.1 200 OK\r\nx-a: 1\r\ncontent-length: 5\r\n\r\nwords'],
   ])('with %i never begins the next answer by its words', (status, text) => {
-    expect(ownResponseText({ status, headers: [['x-a', '1']], body: 'words' }, options)).toBe(text);
+    expect(edgeResponseText({ status, headers: [['x-a', '1']], body: 'words' }, options)).toBe(text);
   });
 });
 

@@ -9,7 +9,7 @@ import type { HeaderPair, RequestChanges } from '../policy-step.ts';
  * The same head where nothing of it changes. Fields that `Connection` names are left out here already, and the names with them: later they
  * could take away what a rule has set, or what says who the visitor is.
  */
-export const changedHead = (head: RequestHead, changes: RequestChanges): RequestHead =>
+export const applyRequestChanges = (head: RequestHead, changes: RequestChanges): RequestHead =>
   changesHead(changes) ? new ChangedHead(head, changes.path ?? head.path, changedFields(head, changes)) : head;
 
 /**
@@ -18,7 +18,7 @@ export const changedHead = (head: RequestHead, changes: RequestChanges): Request
  */
 export const withoutEdgeCookies = (head: RequestHead): RequestHead => {
   const cookie = cookieForService(head.headers);
-  return cookie === null ? head : changedHead(head, { ...NOTHING, cookie });
+  return cookie === null ? head : applyRequestChanges(head, { ...NOTHING, cookie });
 };
 
 const NOTHING: RequestChanges = {

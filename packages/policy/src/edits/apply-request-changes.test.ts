@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { headOf, requestOf } from '../policy.fixture.ts';
 import type { RequestChanges } from '../policy-step.ts';
 import { isChangeableHeader } from '../schema/policy-values.ts';
-import { changedHead } from './changed-head.ts';
+import { applyRequestChanges } from './apply-request-changes.ts';
 
 const NO_CHANGES: RequestChanges = {
   path: null,
@@ -31,12 +31,12 @@ const seen = (head: RequestHead): string[] =>
 
 it('the same head where nothing of it changes', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a');
-  expect(changedHead(head, { ...NO_CHANGES, service: 'api', maxBody: 5 })).toBe(head);
+  expect(applyRequestChanges(head, { ...NO_CHANGES, service: 'api', maxBody: 5 })).toBe(head);
 });
 
 it('fields go, come and are replaced, and the path is another one', () => {
   const head = parsed('GET /old HTTP/1.1', 'Host: a', 'X-A: 1', 'x-a: 2', 'X-B: 3', 'Accept:*/*');
-  const changed = changedHead(head, {
+  const changed = applyRequestChanges(head, {
     ...NO_CHANGES,
     path: '/new?q',
     remove: ['x-b'],
@@ -56,7 +56,7 @@ it("a visitor's own word about who it is goes in every spelling", () => {
     'X-Tunnel_User: root',
     'X-Tunnel: 1',
   );
-  const changed = changedHead(head, {
+  const changed = applyRequestChanges(head, {
     ...NO_CHANGES,
     removeSpellings: ['x-tunnel-user'],
     set: [['X-Tunnel-User', 'anna']],
@@ -74,20 +74,24 @@ it("what a rule sets or removes is the visitor's in no spelling either", () => {
     'X_Other: 2',
     'XUser: 3',
   );
-  const changed = changedHead(head, {
+  const changed = applyRequestChanges(head, {
     ...NO_CHANGES,
     remove: ['x-debug'],
     set: [['X-User', 'anna']],
     add: [['X-Other', '4']],
   });
   expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'X_Other: 2', 'XUser: 3', 'X-User: anna', 'X-Other: 4']);
-  const underscored = changedHead(head, { ...NO_CHANGES, set: [['x_user', 'anna']] });
+  const underscored = applyRequestChanges(head, { ...NO_CHANGES, set: [['x_user', 'anna']] });
   expect(seen(underscored)).toContain('x-User: root');
 });
 
 it('what a rule has set cannot be removed by naming it in Connection, here or in a replay', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a', 'Connection: X-Tunnel-User, x-a, close', 'X-A: 1', 'X-B: 2');
-  const changed = changedHead(head, { ...NO_CHANGES, set: [['X-Tunnel-User', 'anna']], add: [['X-A', 'ours']] });
+  const changed = applyRequestChanges(head, {
+    ...NO_CHANGES,
+    set: [['X-Tunnel-User', 'anna']],
+    add: [['X-A', 'ours']],
+  });
   expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'X-B: 2', 'X-Tunnel-User: anna', 'X-A: ours']);
   expect(changed.keepAlive).toBe(false);
   const again = parseRequestHead(changed.text);
@@ -96,31 +100,31 @@ it('what a rule has set cannot be removed by naming it in Connection, here or in
 
 it('an upgrade stays one', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a', 'Connection: Upgrade, x-a', 'Upgrade: websocket', 'x-a: 1');
-  const changed = changedHead(head, { ...NO_CHANGES, remove: ['x-b'] });
+  const changed = applyRequestChanges(head, { ...NO_CHANGES, remove: ['x-b'] });
   expect(seen(changed)).toEqual(['GET / HTTP/1.1', 'Connection: Upgrade', 'Upgrade: websocket']);
   expect(changed.text).toContain('Connection: Upgrade\r\nUpgrade: websocket\r\n');
 });
 
 it('several Cookie fields become one, or none', () => {
   const head = parsed('GET / HTTP/1.1', 'Host: a', 'Cookie: a=1', 'X: 1', 'Cookie: b=2');
-  expect(seen(changedHead(head, { ...NO_CHANGES, cookie: 'a=1; b=2' }))).toEqual([
+  expect(seen(applyRequestChanges(head, { ...NO_CHANGES, cookie: 'a=1; b=2' }))).toEqual([
     'GET / HTTP/1.1',
     'Cookie: a=1; b=2',
     'X: 1',
   ]);
-  expect(seen(changedHead(head, { ...NO_CHANGES, cookie: '' }))).toEqual(['GET / HTTP/1.1', 'X: 1']);
+  expect(seen(applyRequestChanges(head, { ...NO_CHANGES, cookie: '' }))).toEqual(['GET / HTTP/1.1', 'X: 1']);
 });
 
 it('a target that names its host keeps it', () => {
   const head = parsed('GET http://b/x HTTP/1.1', 'Host: a', 'X: 1');
-  const changed = changedHead(head, { ...NO_CHANGES, remove: ['x'] });
+  const changed = applyRequestChanges(head, { ...NO_CHANGES, remove: ['x'] });
   expect(changed.text).toBe('GET /x HTTP/1.1\r\nHost: b\r\n\r\n');
   expect(requestHeadFor(changed, VISITOR)).toContain('Host: b\r\n');
 });
 
 it('a body keeps its framing', () => {
   const head = parsed('POST / HTTP/1.1', 'Host: a', 'Content-Length: 0005', 'X: 1');
-  const changed = changedHead(head, { ...NO_CHANGES, remove: ['x', 'content-length'] });
+  const changed = applyRequestChanges(head, { ...NO_CHANGES, remove: ['x', 'content-length'] });
   expect(changed.framing).toEqual({ kind: 'length', length: 5 });
   expect(seen(changed)).toEqual(['POST / HTTP/1.1', 'Content-Length: 5']);
 });
@@ -136,7 +140,7 @@ it('a head of HTTP/2 changes in the same way', () => {
       ],
     }),
   );
-  const changed = changedHead(head, {
+  const changed = applyRequestChanges(head, {
     ...NO_CHANGES,
     path: '/y',
     cookie: '',
@@ -169,7 +173,7 @@ it.each([
 ])('what a rule may set arrives: %s', (name) => {
   expect(isChangeableHeader(name)).toBe(true);
   const head = parsed('GET / HTTP/1.1', 'Host: a', `${name}: of the visitor`, `Connection: ${name}`);
-  expect(seen(changedHead(head, { ...NO_CHANGES, set: [[name, 'of the rule']] }))).toEqual([
+  expect(seen(applyRequestChanges(head, { ...NO_CHANGES, set: [[name, 'of the rule']] }))).toEqual([
     'GET / HTTP/1.1',
     `${name}: of the rule`,
   ]);
@@ -187,7 +191,10 @@ it('what the edge writes itself, or drops, no rule may name', () => {
   ];
   for (const name of names) {
     expect([name, isChangeableHeader(name)]).toEqual([name, false]);
-    const head = changedHead(parsed('GET / HTTP/1.1', 'Host: a'), { ...NO_CHANGES, set: [[name, 'of the rule']] });
+    const head = applyRequestChanges(parsed('GET / HTTP/1.1', 'Host: a'), {
+      ...NO_CHANGES,
+      set: [[name, 'of the rule']],
+    });
     expect(requestHeadFor(head, VISITOR)).not.toContain('of the rule\r\n');
   }
 });
