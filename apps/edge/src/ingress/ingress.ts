@@ -55,7 +55,7 @@ export interface IngressOptions {
   /** Undefined if the edge does not serve the platform's host. */
   readonly platform?: PlatformRoute | undefined;
   readonly platformUrl: HttpRouterOptions['platformUrl'];
-  /** Callback URL of logins at the operator's providers. */
+  /** Answers callbacks of logins at the operator's providers. */
   readonly callbackRelay: HttpRouterOptions['callbackRelay'];
   readonly clock: Clock;
   readonly logger: Logger;

@@ -1,16 +1,19 @@
-// What an HTTP/1.1 visitor sends. It is read all the time, for a visitor that is not read cannot be heard leaving: what comes before its turn is
-// kept within a bound, what is no longer wanted is thrown away, and only a body that its service does not take stops it.
+// Input of an HTTP/1.1 visitor. The socket is always read, because a disconnect is not noticed on a socket that is not read. Early bytes
+// are kept within a limit, unwanted bytes are discarded, and reading pauses only for a body that its service does not accept.
 import { type ByteDuplex, ByteQueue } from '@tunnel/mux';
 import type { VisitorDuplex } from '../visitor.ts';
 import type { Http1Visitor } from './http1-visitor.ts';
 
-/** bytes behind a request that is not answered yet: a few pipelined requests, or early ones behind an upgrade; with more the connection ends behind the answer */
+/**
+ * Maximum bytes kept behind an unanswered request: a few pipelined requests, or bytes sent early for an upgraded protocol. With more bytes
+ * the connection closes after the response.
+ */
 const HTTP_EARLY_BYTES = 64 * 1024;
 
 export class Http1Input {
   readonly #end: VisitorDuplex;
   readonly #visitor: Http1Visitor;
-  /** What came behind the request that is being answered. */
+  /** Bytes received after the current request. */
   #early: EarlyBytes | null = null;
   #isTakingEarly = false;
   #isDiscarding = false;
@@ -23,12 +26,12 @@ export class Http1Input {
     this.#visitor = visitor;
   }
 
-  /** The visitor is not read. */
+  /** Whether reading from the visitor is paused. */
   get isPaused(): boolean {
     return this.#isPaused;
   }
 
-  /** What it has sent since it came. */
+  /** Total bytes received from the visitor. */
   get readBytes(): number {
     return this.#readBytes;
   }
@@ -37,18 +40,18 @@ export class Http1Input {
     return this.#early?.length ?? 0;
   }
 
-  /** More came behind the present request than is kept. */
+  /** Whether more bytes arrived after the current request than are kept. */
   get hasLostBytes(): boolean {
     return this.#early?.isLost ?? false;
   }
 
-  /** Same rule as ByteReader.onData. */
+  /** Follows the rules of ByteReader.onData. */
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.#readBytes += end - start;
     this.#goOn = true;
     const at = this.#visitor.take(bytes, start, end, borrowed);
     if (at < end) this.#keep(bytes, at, end);
-    // After our last word nothing is held back, whatever a service may have left lying.
+    // After the final response, reading is never paused, even if a service has left body bytes unread.
     if (!this.#goOn && this.#isDiscarding) this.#end.leaveMemory();
     else if (!this.#goOn) this.#isPaused = true;
     return !this.#isPaused;
@@ -61,7 +64,7 @@ export class Http1Input {
     else this.#early.pushOrLose(bytes, start, end);
   }
 
-  /** From within take(): no more until resume(). */
+  /** Pauses reading until resume(). Called from within take(). */
   holdBack(): void {
     this.#goOn = false;
   }
@@ -69,15 +72,15 @@ export class Http1Input {
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    // The service was left in the midst of a body, and a carrier may still send of it.
+    // The service was abandoned in the middle of a body, and a carrier may still send bytes from the read buffer.
     if (this.#isDiscarding) this.#end.leaveMemory();
     this.#end.resume();
   }
 
-  /** The turn of what waits has come. */
+  /** Processes the early bytes, now that the previous request is answered. */
   takeEarly(): void {
     const early = this.#early;
-    // What is being taken goes on by itself.
+    // An outer call is already processing the bytes.
     if (early === null || early.isLost || this.#isTakingEarly) return;
     this.#isTakingEarly = true;
     this.#goOn = true;
@@ -93,7 +96,7 @@ export class Http1Input {
     if (this.#goOn) this.resume();
   }
 
-  /** What waits goes there; who reads the visitor from here on is the caller's business. */
+  /** Writes the early bytes to the given stream. The caller then takes over reading from the visitor. */
   handOver(to: ByteDuplex): void {
     const early = this.#early;
     this.discard();
@@ -103,7 +106,7 @@ export class Http1Input {
     }
   }
 
-  /** What waits, in one piece, behind this; the rest is for whoever reads the visitor from here on. */
+  /** Returns the given bytes followed by the early bytes, as a single buffer. The caller then takes over reading from the visitor. */
   takeAll(first: Buffer): Buffer {
     const pieces = [first];
     for (const early = this.#early; early !== null && early.length > 0; ) pieces.push(early.shift());
@@ -111,7 +114,7 @@ export class Http1Input {
     return pieces.length === 1 ? first : Buffer.concat(pieces);
   }
 
-  /** Nothing of it is wanted any more, now or later. */
+  /** Discards early bytes and all further input. */
   discard(): void {
     this.#isDiscarding = true;
     this.#early = null;
@@ -119,11 +122,11 @@ export class Http1Input {
 }
 
 /**
- * Bytes that a visitor has sent behind a request that is not answered yet: pipelined requests, the first of a body, or bytes behind an upgrade.
- * The visitor is read on meanwhile, because a visitor that is not read cannot be heard leaving, so this is where the bound is.
+ * Bytes that a visitor has sent behind an unanswered request: pipelined requests, the start of a body, or bytes for an upgraded protocol.
+ * The visitor is still read meanwhile, to notice a disconnect, so the size is limited here.
  */
 class EarlyBytes {
-  /** What was taken out and did not find its turn; ours alone, so it goes back without a copy. */
+  /** Piece that was taken out but not consumed. No other code holds the buffer, so it is put back without a copy. */
   #front: Buffer | null = null;
   readonly #queue = new ByteQueue();
   #isLost = false;
@@ -132,18 +135,18 @@ class EarlyBytes {
     return (this.#front?.length ?? 0) + this.#queue.length;
   }
 
-  /** There was more than is kept: what is behind this request will never be answered. */
+  /** Whether the limit was exceeded and bytes were lost. Requests behind the current request are then never answered. */
   get isLost(): boolean {
     return this.#isLost;
   }
 
-  /** All of it. false: it is time to stop, and to wait for resume(). */
+  /** Appends the bytes. Returns false if the caller must stop until resume(). */
   push(bytes: Buffer, start: number, end: number): boolean {
     this.#queue.push(bytes, start, end);
     return this.length < HTTP_EARLY_BYTES;
   }
 
-  /** As long as there is room. */
+  /** Appends the bytes, or discards everything if the limit would be exceeded. */
   pushOrLose(bytes: Buffer, start: number, end: number): void {
     if (this.length + (end - start) > HTTP_EARLY_BYTES) {
       this.#isLost = true;
@@ -153,7 +156,7 @@ class EarlyBytes {
     if (!this.#isLost) this.#queue.push(bytes, start, end);
   }
 
-  /** The next piece; the taker owns it. */
+  /** Returns the next piece. The caller owns the buffer. */
   shift(): Buffer {
     const front = this.#front;
     this.#front = null;

@@ -1,26 +1,26 @@
-// Where an HTTP/1.1 connection of a visitor is, what it waits for there, and what the visitor does.
+// Phases of a visitor's HTTP/1.1 connection, with descriptions for operators.
 import type { ConnectionState } from '@tunnel/rules/admission';
 
 export type Phase =
-  /** Waits for a head, or reads one. */
+  /** Waiting for a request head, or reading it. */
   | 'head'
-  /** Where the request goes, and whether, is being asked. */
+  /** Routing and policy decision pending. */
   | 'deciding'
-  /** The same, and its body is held until it is known. */
+  /** Decision pending, while the body is buffered for the policy. */
   | 'holding'
-  /** Passes the request's body on. */
+  /** Passing the request's body to the service. */
   | 'body'
-  /** The request is complete, its response is not. */
+  /** The request is complete, the response is not. */
   | 'answering'
-  /** The answer is complete, and the visitor has not taken all of it. */
+  /** The response is complete, but the visitor has not read all of it. */
   | 'sending'
-  /** After 101: bytes both ways. */
+  /** After status 101: bytes flow in both directions. */
   | 'upgraded'
-  /** We have said our last word; what still comes is thrown away, so that the visitor can read it. */
+  /** The final response is sent. Further input is discarded, so that the visitor can read the response. */
   | 'lingering'
-  /** Half of an answer is out that would look whole; the reset is about to follow. */
+  /** A response that would look complete was cut off. The connection is reset shortly. */
   | 'cutting'
-  /** It is a client's connection, and about to be the control plane's. */
+  /** The connection belongs to a client and is about to move to the control plane. */
   | 'leaving'
   | 'closed';
 
@@ -53,11 +53,11 @@ export const describePhase = (
 export const isDeciding = (phase: Phase): boolean => phase === 'deciding' || phase === 'holding';
 
 /**
- * Something of ours threw at `where`: does the visitor wait for an answer, of which nothing is out? An idle connection has asked for nothing: an
- * answer now would be taken for that to its next request.
+ * After an internal error at `where`: reports whether the visitor waits for a response of which nothing was sent. On an idle connection, a
+ * response would be taken for the response to the next request.
  */
 export const awaitsAnswer = (phase: Phase, where: string, isHeadBegun: boolean, isAnswerOut: boolean): boolean => {
-  // Nobody is there any more.
+  // The visitor has disconnected.
   if (where === 'socket.reset') return false;
   if (phase === 'head') return isHeadBegun || where === 'socket.data';
   return !isAnswerOut && (isDeciding(phase) || phase === 'body' || phase === 'answering');

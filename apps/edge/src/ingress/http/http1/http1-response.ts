@@ -1,4 +1,4 @@
-// The answer to one request of an HTTP/1.1 visitor: the service's, rewritten for this visitor, or one of our own; and the way out for its bytes.
+// Response to a request of an HTTP/1.1 visitor, from the service or from the edge, and the writer for its bytes.
 
 import { Fault } from '@tunnel/errors';
 import {
@@ -19,24 +19,27 @@ import type { UpstreamStream } from '../../../upstream/upstream.ts';
 import { edgeReplyText } from '../render-answer.ts';
 import type { Http1Visitor } from './http1-visitor.ts';
 
-/** of our own for one visitor that does not read (answers, heads, trailers), beyond what the kernel holds; a service’s data is bounded by the credit of its stream */
+/**
+ * Maximum bytes produced by the edge (responses, heads, trailers) queued for a visitor that does not read, beyond the kernel's buffers.
+ * Data from a service is limited by the credit of its stream.
+ */
 export const HTTP_QUEUE_MAX_BYTES = 256 * 1024;
 
 const TOO_EARLY: StreamReason = { code: 'cancelled', text: 'too many bytes before the protocol switch' };
 
-/** How the body of the service's answer goes out: as data, in chunks of ours, or in those that the service made. */
+/** Encoding of the response body: raw data, chunks made by the edge, or the service's chunks unchanged. */
 type BodyForm = 'data' | 'chunks' | 'passed-chunks';
 
 export class Http1Response implements ResponseHandler {
   readonly #visitor: Http1Visitor;
   readonly #out: Http1Writer;
-  /** null: there was no head that could be read. */
+  /** Null if the request head could not be read. */
   readonly #head: RequestHead | null;
   #keepAlive: boolean;
   #bodyForm: BodyForm = 'data';
   #trailers: readonly HeaderField[] = [];
   #isBegun = false;
-  /** Of the service's head; null: none, or it is out. Until then it can be taken back. */
+  /** Status of a service response with a head that is not sent yet and can still be withdrawn. Otherwise null. */
   #waitingStatus: number | null = null;
 
   constructor(visitor: Http1Visitor, out: Http1Writer, head: RequestHead | null) {
@@ -46,7 +49,7 @@ export class Http1Response implements ResponseHandler {
     this.#keepAlive = head?.keepAlive ?? false;
   }
 
-  /** Something of it has left, and cannot be taken back. */
+  /** Whether any part of the response was sent and can no longer be withdrawn. */
   get isOut(): boolean {
     return this.#isBegun && this.#waitingStatus === null;
   }
@@ -78,7 +81,7 @@ export class Http1Response implements ResponseHandler {
     return goesOn;
   }
 
-  /** A visitor of HTTP/1.0 gets the data. */
+  /** Passes the service's chunks through unchanged. Visitors with HTTP/1.0 get raw data instead. */
   passChunks(): ChunkWriter | null {
     if (this.#bodyForm !== 'chunks') return null;
     this.#bodyForm = 'passed-chunks';
@@ -139,7 +142,7 @@ export class Http1Response implements ResponseHandler {
     this.#visitor.onResponded(this.#keepAlive);
   }
 
-  /** Until the request is complete nobody knows whether another one can follow: then none does. */
+  /** Disables keep-alive while the request is incomplete, because the start of the next request is unknown. */
   #decideKeepAlive(): void {
     if (!this.#visitor.requestDone || this.#visitor.endsAfterAnswer) this.#keepAlive = false;
   }
@@ -150,7 +153,7 @@ export class Http1Response implements ResponseHandler {
     this.#waitingStatus = null;
   }
 
-  /** What came right behind the head was malformed: nothing has left yet. */
+  /** Replaces the service's response by an error response: the bytes behind the head were malformed, and nothing was sent yet. */
   #takeBack(answer: EdgeReply): void {
     this.#waitingStatus = null;
     this.#out.drop();
@@ -163,7 +166,7 @@ export class Http1Response implements ResponseHandler {
     this.#visitor.request.answered(status);
   }
 
-  /** As rules want it, then as this visitor can read it. */
+  /** Applies policy changes, then adapts the head to the visitor's HTTP version. */
   #rewritten(given: ResponseHead): VisitorResponse {
     const { edits } = this.#visitor.request;
     const head = edits === null ? given : edits.applyToHead(given);
@@ -171,30 +174,30 @@ export class Http1Response implements ResponseHandler {
   }
 }
 
-/** Up to here a copy behind the head is cheaper than a write of its own. */
+/** Up to this size, copying data behind the head is cheaper than a separate write. */
 const JOINED_MAX_BYTES = 16 * 1024;
 
 /**
- * Writes to one HTTP/1.1 visitor, by one rule: a write that says false stops its source, whatever that is. The head waits for the first bytes of its
- * body, so that a small answer is one write.
+ * Writes to an HTTP/1.1 visitor. When a write returns false, the source must stop. A head waits for the first bytes of its body, so that a
+ * small response is a single write.
  */
 export class Http1Writer implements ChunkWriter {
   readonly #end: ByteDuplex;
   readonly #onOverrun: () => void;
   #pending = '';
-  /** The part of `pending` that no credit bounds. */
+  /** Part of `pending` that no stream credit limits. */
   #pendingOwnBytes = 0;
   #isFree = true;
-  /** Of our own, since the visitor last took all. */
+  /** Bytes produced by the edge that are queued since the last drain. */
   #queuedOwnBytes = 0;
 
-  /** `onOverrun`: a source went on although it was stopped. It is a mistake of ours; the connection pays for it, and nobody else. */
+  /** `onOverrun`: a source kept writing although it was stopped. This is an internal error, for which only this connection is closed. */
   constructor(end: ByteDuplex, onOverrun: () => void) {
     this.#end = end;
     this.#onOverrun = onOverrun;
   }
 
-  /** The visitor has taken all that was written. */
+  /** Whether the visitor has accepted all written bytes. */
   get isFree(): boolean {
     return this.#isFree;
   }
@@ -204,24 +207,24 @@ export class Http1Writer implements ChunkWriter {
     this.#queuedOwnBytes = 0;
   }
 
-  /** Latin1, of our own: a head, an answer, trailers. Nothing bounds it but that its source stops. */
+  /** Queues Latin-1 text made by the edge: a head, a response, trailers. Only back-pressure limits the amount. */
   message(text: string): void {
     this.#pending += text;
     this.#pendingOwnBytes += text.length;
   }
 
-  /** The visitor has asked whether to send its body. */
+  /** Sends 100 Continue, because the visitor asked whether to send its body. */
   sayContinue(): void {
     this.message('HTTP/1.1 100 Continue\r\n\r\n');
     this.flush();
   }
 
-  /** Latin1, around a service's data and bounded as that is: a chunk line. */
+  /** Queues Latin-1 text around service data, such as a chunk line. Limited by the stream's credit, like the data. */
   text(piece: string): void {
     this.#pending += piece;
   }
 
-  /** A service's data. Same rule as ByteDuplex.write. */
+  /** Writes service data. Follows the rules of ByteDuplex.write. */
   bytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#pending === '') return (this.#isFree = this.#end.write(bytes, start, end, borrowed));
     const length = end - start;
@@ -233,17 +236,17 @@ export class Http1Writer implements ChunkWriter {
     const joined = Buffer.allocUnsafe(head.length + length);
     joined.write(head, 0, 'latin1');
     bytes.copy(joined, head.length, start, end);
-    // Ours alone, so it may be kept; the memory of `bytes` is free in any case.
+    // The joined buffer has no other owner and may be kept. The memory of `bytes` is free again.
     return this.#writePending(joined);
   }
 
-  /** Of what has not left. */
+  /** Discards text that was not written yet. */
   drop(): void {
     this.#pending = '';
     this.#pendingOwnBytes = 0;
   }
 
-  /** Same rule as ByteDuplex.write. */
+  /** Follows the rules of ByteDuplex.write. */
   flush(): boolean {
     return this.#pending === '' ? this.#isFree : this.#writePending(Buffer.from(this.#pending, 'latin1'));
   }

@@ -1,4 +1,5 @@
-// One HTTP/1.1 connection of a visitor: requests one after the other, each routed and judged anew, each taken up when the answer before it has left.
+// An HTTP/1.1 connection of a visitor. Requests are processed sequentially; each is routed and checked by the policy separately, and starts
+// after the previous response has been sent.
 
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
@@ -25,9 +26,9 @@ import { awaitsAnswer, describePhase, type Phase } from './http1-phase.ts';
 import { Http1Response, Http1Writer } from './http1-response.ts';
 import { IncomingBody } from './request-body.ts';
 
-/** an answer that is cut off: after this the reset comes alone, since some visitors take one right behind bytes for an end */
+/** Delay before the reset that cuts off a response. Some visitors take a reset directly behind bytes for a normal end. */
 const HTTP_CUT_DELAY_MS = 1000;
-/** the same for one that still sends its body, and will read when that is out */
+/** Maximum linger time for a visitor that still sends its body and reads the response only afterwards. */
 export const HTTP_LINGER_MAX_MS = 30_000;
 
 const GONE: StreamReason = { code: 'cancelled', text: 'the connection has ended' };
@@ -41,24 +42,24 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   readonly #owner: VisitorOwner;
   readonly #accepted: AcceptedConnection | undefined;
   readonly #out: Http1Writer;
-  /** Of the whole connection. */
+  /** Lease of the whole connection. */
   readonly #lease = new Lease();
   readonly #heads = new HeadReader();
   #phase: Phase = 'head';
   readonly #body = new IncomingBody();
-  /** Of the request that is being answered. */
+  /** Response to the current request. Null between requests. */
   #response: Http1Response | null = null;
   #isAbandoned = false;
-  /** In 'deciding', where it takes its time. */
+  /** Set in phase 'deciding' if the decision is asynchronous. */
   #pending: PendingDecision | null = null;
-  /** Of the request that is being taken up. */
+  /** Head of the current request. */
   #head!: RequestHead;
   readonly #stalls = new Stalls();
   #splice: Splice | null = null;
   #linger: Linger | null = null;
   #visitorEnded = false;
   #deadlineMs: number;
-  /** When its last request began or ended. */
+  /** Time at which the last request began or ended. Monotonic milliseconds. */
   #activeAtMs: number;
 
   constructor(end: VisitorDuplex, info: VisitorInfo, owner: VisitorOwner, accepted?: AcceptedConnection) {
@@ -95,7 +96,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     return this.#owner.services.now();
   }
 
-  /** No further request is taken up: the edge is shutting down, or more came behind this one than is kept. */
+  /** Whether the connection accepts no further requests: the edge is shutting down, or early bytes were lost. */
   get endsAfterAnswer(): boolean {
     return this.#owner.isDraining || this.input.hasLostBytes;
   }
@@ -108,7 +109,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#end.read(this);
   }
 
-  /** The request's last byte has come. */
+  /** Whether the last byte of the request has arrived. */
   get requestDone(): boolean {
     return this.#phase === 'answering';
   }
@@ -120,12 +121,12 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     return this.input.onData(bytes, start, end, borrowed);
   }
 
-  /** The bytes that wait are of a body, or a client's: none of them may be lost, and while nobody takes them there is no credit. */
+  /** Whether the waiting bytes belong to a body or to a client's connection. Such bytes must not be lost, so reading pauses instead. */
   get isBodyWaiting(): boolean {
     return (this.#phase === 'deciding' && !this.#body.isWhole) || this.#phase === 'leaving';
   }
 
-  /** Returns where it stopped: the bytes behind must wait, or are not wanted. */
+  /** Processes bytes and returns the position at which it stopped. The bytes behind must wait, or are unwanted. */
   take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
     let at = start;
     while (at < end) {
@@ -162,7 +163,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     else this.#pending = new PendingDecision(decision, this, this.#now(), request.decisionTimeoutMs);
   }
 
-  /** Its body is waited for before anybody is asked: a visitor that asks whether to send it is told to. */
+  /** Buffers the request's body before the decision. A visitor that sent Expect: 100-continue is asked to send the body. */
   hold(held: HeldBody): void {
     this.#phase = 'holding';
     this.#body.holdIn(held);
@@ -190,7 +191,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   #ask(member: Tunnel, head: RequestHead, response: Http1Response): void {
     const { maxBody, isBodyRead } = this.request;
-    // Chunks pass as they came where the service speaks HTTP/1.1, too, and no rule looks at what is in them.
+    // Chunks pass unchanged if the service also speaks HTTP/1.1 and no rule inspects the body.
     const form = member.http?.localProtocol === 'h2c' || isBodyRead ? 'data' : 'chunks';
     this.request.begin(member, head, response, this.#body.passOn(form, maxBody));
   }
@@ -211,8 +212,9 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   }
 
   /**
-   * A client's connection: the control plane reads it from this request on. It leaves the visitors in a turn of its own, because the read that
-   * brought its request may still be under way in this one. An error on the way costs this connection, which no other part knows at that moment.
+   * Moves a client's connection to the control plane, starting with the current request. Deferred with setImmediate, because the read that
+   * delivered the request may still be in progress. After an error, the socket is destroyed here, because no other part owns it at that
+   * moment.
    */
   #leave(): void {
     this.#phase = 'leaving';
@@ -234,10 +236,10 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     if (socket !== null && this.#accepted) this.#owner.clients?.takeOver(socket, this.#accepted, first);
   }
 
-  /** What cannot be read ends the connection: nobody knows where the next request would begin. */
+  /** Rejects an unreadable request and ends the connection, because the start of the next request is unknown. */
   #refuse(status: number, reason: string, end: number): number {
     this.request.abort();
-    // Half of an answer is out: another one behind it would be taken for its rest.
+    // Part of a response was sent already. An error response behind it would be taken for the rest.
     if (this.#response?.isOut) this.close();
     else this.#answerUnread(new Fault(refusalCodeOf(status), { reason }));
     return end;
@@ -252,24 +254,24 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   // ---- from the response ----
 
-  /** A service has answered on this connection. */
+  /** Marks the connection as served, because a service has responded. */
   onServed(): void {
     this.#lease.isServed = true;
   }
 
-  /** The last byte of the answer is written. */
+  /** Called when the last byte of the response is written. */
   onResponded(keepAlive: boolean): void {
     if (this.#isClosed()) return;
     this.#body.drop();
     this.#response = null;
     this.request.done();
-    // What its service has not taken of a body may still lie in the memory that the next request would be read into.
+    // Unsent body bytes may still be in the memory into which the next request would be read.
     if (!keepAlive || this.input.isPaused) this.#lastWord();
     else if (this.#out.isFree) this.#next();
     else this.#phase = 'sending';
   }
 
-  /** Half of an answer is out: only a cut tells the visitor that the rest is missing. */
+  /** Cuts off the connection in the middle of a response, so that the visitor notices the missing rest. */
   onCutOff(): void {
     this.request.abort();
     this.#phase = 'cutting';
@@ -278,7 +280,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.input.resume();
   }
 
-  /** After 101: bytes both ways between the visitor and the local service, until both have ended. */
+  /** After status 101: relays bytes between visitor and local service, until both directions have ended. */
   onUpgraded(stream: UpstreamStream): void {
     const { member } = this.#lease;
     const { services } = this.#owner;
@@ -290,7 +292,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
       onDone: () => this.#closed(),
       abandon: (error, where) => this.abandon(error, where),
       onBytes: (direction, count) => {
-        // The lease has ended: these bytes are charged to nobody.
+        // The lease has ended, so the bytes are not counted for any tunnel.
         if (member === null) return;
         member.counters.addBytes(count);
         const isToClient = direction === 'a-to-b';
@@ -305,9 +307,9 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     if (this.#phase === 'body' || this.#phase === 'answering') this.input.resume();
   }
 
-  /** The next request, which may have come already. */
+  /** Continues with the next request, which may have arrived already. */
   #next(): void {
-    // Nobody is waited for when the edge shuts down; what was asked already is still answered.
+    // During shutdown, the connection does not wait for new requests, but requests that have arrived are still answered.
     const isLast = this.#owner.isDraining && this.input.waitingBytes === 0;
     if (isLast || this.input.hasLostBytes) return this.#lastWord();
     this.#phase = 'head';
@@ -318,7 +320,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   // ---- the visitor ----
 
-  /** The visitor has taken what was written. */
+  /** Called when the visitor has accepted all written bytes. */
   onDrain(): void {
     this.#out.onDrain();
     if (this.#phase === 'sending') this.#next();
@@ -328,7 +330,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   onEnd(): void {
     this.#visitorEnded = true;
     if (this.#phase === 'head' || this.#phase === 'sending') this.#lastWord();
-    // Before the response has ended a FIN is an abort: the service is told, and nothing more is said.
+    // A FIN before the end of the response is an abort: the request is canceled and the connection closed.
     else if (this.#phase !== 'lingering') this.close();
     else if (this.#linger?.saidAll) this.#closed();
   }
@@ -340,7 +342,10 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   // ---- time and the end ----
 
-  /** Once with an answer, where nothing of one is out; the second time there is nobody left to ask. */
+  /**
+   * Handles an internal error: with an error response the first time, if no part of a response was sent, otherwise by closing the
+   * connection.
+   */
   abandon(error: unknown, where: string): void {
     const isFirst = !this.#isAbandoned;
     this.#isAbandoned = true;
@@ -349,7 +354,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
       this.request.giveUp();
       const isOut = this.#response?.isOut ?? false;
       if (isFirst && awaitsAnswer(this.#phase, where, this.#heads.begun, isOut)) {
-        // As to one whose head could not be read: nobody knows what the next request would meet.
+        // Keep-alive is off, as after an unreadable head, because the state of the connection is unknown.
         this.#answerUnread(new Fault('INTERNAL'));
       } else this.close();
     } catch {
@@ -370,7 +375,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   #onDeadline(nowMs: number): void {
     if (this.#phase === 'cutting') {
-      // The reset comes alone: programs on libuv, and others that poll, take one right behind bytes that they have not read for an orderly end.
+      // The reset is sent separately: programs that poll, such as those on libuv, take a reset behind unread bytes for a normal end.
       if (this.queuedBytes === 0) this.close();
       else this.#deadlineMs = nowMs + HTTP_CUT_DELAY_MS;
     } else if (this.#phase !== 'head') return;
@@ -378,18 +383,18 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     else this.#lastWord();
   }
 
-  /** Not after 101: a terminal that stands still for an hour is no fault there. */
+  /** Does not apply after status 101, where a terminal may be silent for an hour. */
   #isStalled(nowMs: number): boolean {
     if (this.#phase === 'upgraded' || this.#isClosed()) return false;
     return this.#stalls.isOver(nowMs, this.#end, this.input);
   }
 
-  /** The edge is shutting down: an idle connection ends now, a busy one after its response. */
+  /** Shuts down gracefully: an idle connection closes now, a busy connection after its response. */
   shutDown(): void {
     if (this.#phase === 'head' && !this.#heads.begun) this.#lastWord();
   }
 
-  /** Says nothing more, and leaves the visitor time to read it. */
+  /** Ends the sending direction and gives the visitor time to read the response. */
   #lastWord(): void {
     if (this.#isClosed()) return;
     this.#phase = 'lingering';
@@ -401,11 +406,11 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.input.resume();
   }
 
-  /** Cuts the connection off, whatever it is doing. */
+  /** Closes the connection immediately, even in the middle of a request. */
   close(): void {
     this.request.abort();
     if (this.#splice !== null) this.#splice.reset(GONE);
-    // It has a whole answer, and may be reading it.
+    // The visitor has a complete response and may still be reading it.
     else if (this.#linger?.saidAll) this.#end.letGo();
     else this.#end.reset(GONE);
     this.#closed();
@@ -417,7 +422,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#body.drop();
     this.input.discard();
     this.#pending?.cancel();
-    // Whatever goes wrong on the way, nobody stays counted.
+    // In a finally block, so that the counts are correct even after an error.
     try {
       this.request.done();
     } finally {
@@ -433,13 +438,13 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
 // ---- how long a visitor is waited for ----
 
-/** A connection on which nothing moves, or that is no more. */
+/** Detects a connection without progress, or with a lost peer. */
 class Stalls {
-  // Made when something waits for the first time: of most connections nothing ever does.
+  // Created on first use, because most connections never wait.
   #sending: StallWatch | null = null;
   #uploading: StallWatch | null = null;
 
-  /** Once a second. An input that is paused is a body of which its service takes no more. */
+  /** Called once a second. A paused input means that the service does not accept more of the body. */
   isOver(nowMs: number, end: VisitorDuplex, { isPaused, readBytes }: Http1Input): boolean {
     if (isPaused && end.hasLostPeer) return true;
     const isUnread = end.queuedBytes > 0;
@@ -451,9 +456,12 @@ class Stalls {
   }
 }
 
-/** Who is still sending after our last word has not read it, and would lose it with a reset. */
+/**
+ * Keeps a connection open after the final response. A visitor that is still sending has not read the response, and would lose it with a
+ * reset.
+ */
 export class Linger {
-  /** Ends our direction. `onSaidAll`: all of it is out. */
+  /** Ends the sending direction. Calls `onSaidAll` when all bytes are sent. */
   static behind(end: VisitorDuplex, { now }: { readonly now: () => number }, onSaidAll: () => void): Linger {
     const linger = new Linger();
     end.end(() => {
@@ -467,7 +475,7 @@ export class Linger {
   #endMs = Number.POSITIVE_INFINITY;
   #saidAll = false;
 
-  /** Our last byte is out. */
+  /** Whether the last byte was sent. */
   get saidAll(): boolean {
     return this.#saidAll;
   }
@@ -478,7 +486,7 @@ export class Linger {
     this.onBytes(nowMs);
   }
 
-  /** The visitor sends; until our last byte is out the time is its own. */
+  /** Extends the time while the visitor sends. The time starts only when the last byte is sent. */
   onBytes(nowMs: number): void {
     if (this.#saidAll) this.#untilMs = Math.min(nowMs + EDGE_LIMITS.HTTP_LINGER_MS, this.#endMs);
   }

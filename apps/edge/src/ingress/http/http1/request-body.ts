@@ -1,5 +1,5 @@
-// The body of the request at hand, from its head to its last byte: held until it may pass, passed on as far as the service takes it and the rules
-// let it, or thrown away.
+// Body of the current request, from its head to its last byte: buffered for the policy, passed on as fast as the service accepts it and
+// within the policy's limit, or discarded.
 import {
   BODY_BAD,
   BODY_INCOMPLETE,
@@ -20,45 +20,45 @@ type BodyStep =
   | { readonly kind: 'more'; readonly goOn: boolean }
   | { readonly kind: 'done'; readonly next: number; readonly trailers: readonly HeaderField[]; readonly goOn: boolean }
   | { readonly kind: 'bad'; readonly reason: string; readonly goOn: boolean }
-  /** It has more bytes than it may. */
+  /** The body is larger than allowed. */
   | { readonly kind: 'over'; readonly goOn: boolean };
 
-/** `stopped`: the buffer that holds the body takes no more of it. */
+/** `stopped`: the policy's body buffer is full. */
 type IncomingStep = BodyStep | { readonly kind: 'stopped'; readonly goOn: true };
 
 export class IncomingBody {
   #framing: Framing = NO_BODY;
   #isWhole = true;
-  /** null: nobody wants it. */
+  /** Null if the body is not wanted. */
   #body: RequestBody | null = null;
   #held: HeldBody | null = null;
 
-  /** There is none, or its last byte has come. */
+  /** Whether the request has no body, or its last byte has arrived. */
   get isWhole(): boolean {
     return this.#isWhole;
   }
 
-  /** Behind a head. */
+  /** Starts a body after a request head. */
   begin(framing: Framing): void {
     this.#framing = framing;
     this.#isWhole = !hasBodyOf(framing);
   }
 
-  /** What comes of it is kept there. */
+  /** Buffers the body for the policy. */
   holdIn(held: HeldBody): void {
     this.#held = held;
     this.#body = this.#scanned('data', null);
     if (this.#body !== null) this.#body.taker = held;
   }
 
-  /** It goes to a service; null: there is none, or it was held whole. */
+  /** Passes the body to a service. Returns null if the request has no body, or the body was buffered completely. */
   passOn(form: ChunkedForm, maxBytes: number | null): BodySource | null {
     this.#held = null;
     this.#body = this.#isWhole ? null : this.#scanned(form, maxBytes);
     return this.#body;
   }
 
-  /** Nobody wants the rest. */
+  /** Discards the rest of the body. */
   drop(): void {
     this.#held = null;
     this.#body = null;
@@ -68,7 +68,7 @@ export class IncomingBody {
     const body = this.#body;
     const held = this.#held;
     if (body === null) return DROPPED;
-    // What is held is copied.
+    // Buffered bytes are copied, so the memory is not lent.
     const step = body.push(bytes, start, end, borrowed && held === null);
     if (step.kind === 'done') this.#isWhole = true;
     if (held === null) return step;
@@ -82,12 +82,12 @@ export class IncomingBody {
   }
 }
 
-/** The body while it is scanned: its data goes to the taker. */
+/** Parses the body and writes its data to the taker. */
 class RequestBody implements BodySink, BodySource {
   readonly form: ChunkedForm;
   taker: BodySource['taker'] = null;
   readonly #scanner: BodyScanner;
-  /** Counted of data; chunks that pass as they came have no bound. */
+  /** Remaining bytes of data. Chunks that pass unchanged are not limited. */
   #leftBytes: number;
   #piece: Buffer = NOTHING;
   #borrowed = false;
@@ -111,7 +111,7 @@ class RequestBody implements BodySink, BodySource {
     return { kind: 'done', next, trailers: this.#trailers, goOn: this.#goOn };
   }
 
-  /** Complete when the body is. */
+  /** Trailers, complete when the body is complete. */
   get #trailers(): readonly HeaderField[] {
     return this.#scanner instanceof ChunkedBody ? this.#scanner.trailers : [];
   }

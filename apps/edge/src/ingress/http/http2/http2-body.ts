@@ -1,4 +1,4 @@
-// The body of one request of an HTTP/2 visitor on its way to the service, or to what holds it: only as fast as it is taken.
+// Request body of an HTTP/2 visitor on its way to the service or to the policy's buffer, as fast as the taker accepts it.
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Framing, HeaderField } from '@tunnel/http1';
 import { guard } from '@tunnel/mux';
@@ -6,18 +6,18 @@ import { type RawFields, trailersOf } from '../../../upstream/h2c/http2-fields.t
 import type { BodySource } from '../body-source.ts';
 import type { Http2Request } from './http2-request.ts';
 
-/** Of what node tells of a request's stream. */
+/** Scope of errors thrown in event handlers of a request's stream. */
 const SCOPE = 'http2.stream';
 
 export class Http2Body implements BodySource {
   readonly form = 'data';
   taker: BodySource['taker'] = null;
   receivedBytes = 0;
-  /** That the rules let pass. */
+  /** Maximum body size set by the policy. */
   maxBytes = Number.POSITIVE_INFINITY;
   readonly #stream: ServerHttp2Stream;
   readonly #request: Http2Request;
-  /** Of a body with a length. */
+  /** Remaining bytes of a body with Content-Length. */
   #leftBytes: number;
   #trailers: readonly HeaderField[] = [];
   #isPaused = false;
@@ -38,18 +38,18 @@ export class Http2Body implements BodySource {
     guard.listen(this.#stream, 'end', this.#request, SCOPE, () => this.#onEnd());
   }
 
-  /** The service takes no more of it for now. */
+  /** Whether the service currently accepts no more bytes. */
   get isPaused(): boolean {
     return this.#isPaused && !this.#isOver;
   }
 
-  /** The service takes more. */
+  /** Resumes reading, because the service accepts more bytes. */
   resume(): void {
     this.#isPaused = false;
     this.#stream.resume();
   }
 
-  /** Nobody wants the rest: it is thrown away as it comes. */
+  /** Discards the rest of the body as it arrives. */
   drop(): void {
     this.#isOver = true;
     this.#stream.resume();
@@ -59,7 +59,7 @@ export class Http2Body implements BodySource {
     if (this.#isOver || chunk.length === 0) return;
     this.receivedBytes += chunk.length;
     this.#leftBytes -= chunk.length;
-    // node has compared them already; a service that would read on into the next request must not depend on it.
+    // Node has checked the length already. The second check ensures that a service can never read into the next request.
     if (this.#leftBytes < 0) {
       this.#fail('the body is longer than the Content-Length');
       return;
@@ -81,7 +81,7 @@ export class Http2Body implements BodySource {
   }
 
   #onEnd(): void {
-    // A stream that was cut off ends, too.
+    // A stream that was cut off emits 'end' too.
     if (this.#isOver || this.#stream.aborted || this.#stream.destroyed) return;
     this.#isOver = true;
     if (Number.isFinite(this.#leftBytes) && this.#leftBytes > 0) {

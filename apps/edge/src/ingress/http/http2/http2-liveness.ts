@@ -1,16 +1,15 @@
-// Notices an HTTP/2 session of which nobody says that it is over: after an error of the protocol nghttp2 sends a GOAWAY, reads and
-// writes no more, and node 20 leaves session and socket open, for ever where a request is under way. The sign of it: a ping
-// that is not even sent, although the socket has nothing to send. And one whose visitor has said goodbye and whose requests are all
-// closed, while node waits for the end of a write that nobody takes any more. And one whose visitor went without having read all: node stops reading
-// while it writes, and does not tell that the write has failed.
+// Detects dead HTTP/2 sessions that Node does not report, in three cases. (1) After a protocol error nghttp2 sends GOAWAY and stops reading
+// and writing, but Node 20 leaves session and socket open, forever if a request is in progress. Sign: a ping stays unsent although the
+// socket has nothing to send. (2) The visitor has sent GOAWAY and all requests are closed, but Node waits for a write that is never
+// accepted. (3) The visitor disconnected before reading everything: Node does not read while writing, and does not report the failed write.
 import type { Http2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import { hasLostPeer, unsentBytes } from '@tunnel/mux';
 
-/** without a byte of a visitor, after this it is looked whether its connection still works */
+/** Time without a byte from the visitor after which the connection is tested with a ping. */
 export const HTTP2_QUIET_MS = 30_000;
 
-/** Looks in vain before it is certain: in the turns before, the ping may be on its way through node. */
+/** Number of checks before an unsent ping counts as proof. During the first checks, the ping may still be on its way through Node. */
 const LOOKS = 3;
 
 export class Http2Liveness {
@@ -18,7 +17,7 @@ export class Http2Liveness {
   readonly #socket: Socket;
   #seenBytes = 0;
   #quietSinceMs: number;
-  /** Of a ping that is due to be sent; null: none is. */
+  /** Checks left for a ping that is not sent yet. Null if no ping is pending. */
   #looksLeft: number | null = null;
 
   constructor(session: Http2Session, socket: Socket, nowMs: number) {
@@ -27,7 +26,7 @@ export class Http2Liveness {
     this.#quietSinceMs = nowMs;
   }
 
-  /** Once a second. true: the session is over. `areClosed`: whether all of its requests are, on both sides. */
+  /** Returns true if the session is dead. Called once a second. `areClosed` returns whether all requests are closed in both directions. */
   isOver(nowMs: number, areClosed: () => boolean): boolean {
     if (this.#session.destroyed) return false;
     if (unsentBytes(this.#socket) > 0 && hasLostPeer(this.#socket)) return true;
@@ -47,7 +46,7 @@ export class Http2Liveness {
 
   #look(nowMs: number, looksLeft: number): boolean {
     const isSent = (this.#session.state.outboundQueueSize ?? 0) === 0;
-    // A visitor that does not read holds up the ping, too, and is left alone.
+    // A visitor that does not read delays the ping as well, and is not treated as dead.
     if (isSent || unsentBytes(this.#socket) > 0) this.#rest(nowMs);
     else this.#looksLeft = looksLeft - 1;
     return this.#looksLeft === 0;

@@ -1,25 +1,25 @@
-// What waits to be sent to one HTTP/2 visitor and no credit bounds: heads, interim heads, trailers and answers of our own. node and nghttp2 take
-// all of it at once and say only when a stream is over or everything is out, so it is counted until then. A service's data is bounded by the
-// visitor's window and the credit of its stream.
+// Counts queued bytes for an HTTP/2 visitor that no credit limits: heads, interim heads, trailers and responses of the edge. Node and
+// nghttp2 accept any amount, and only report when a stream has closed or everything is sent, so bytes are counted until then. Data from a
+// service is limited by the visitor's window and the credit of its stream.
 
 import { StallWatch } from '../stall-watch.rules.ts';
 
-/** heads and answers of our own that wait for one visitor; over it its next requests wait until these are out */
+/** Queued bytes of heads and edge responses for a visitor above which further requests of the visitor wait. */
 export const HTTP2_OUTBOUND_FULL_BYTES = 1024 * 1024;
-/** over this, whatever else it does, the connection is cut */
+/** Queued bytes above which the connection is closed in any case. */
 export const HTTP2_OUTBOUND_MAX_BYTES = 4 * 1024 * 1024;
-/** so is one that was full for so long and has taken nothing */
+/** Time after which a connection with a full queue is closed if the visitor has accepted nothing. */
 export const HTTP2_OUTBOUND_STALLED_MS = 30_000;
 
-/** The connection as the count needs it. */
+/** Connection figures needed for the count. */
 export interface OutboundSession {
-  /** Nothing waits in HTTP/2 or below it. */
+  /** Whether nothing is queued in HTTP/2 or in the layers below. */
   isAllOut(): boolean;
-  /** What the kernel has taken since the connection began. */
+  /** Bytes accepted by the kernel since the connection began. */
   readonly takenBytes: number;
 }
 
-/** What one request has in it. */
+/** Queued bytes of a single request. */
 export class OutboundShare {
   epoch = 0;
   bytes = 0;
@@ -30,10 +30,10 @@ export class Http2Outbound {
   readonly #onOverrun: () => void;
   readonly #full = new StallWatch(HTTP2_OUTBOUND_STALLED_MS);
   #queuedBytes = 0;
-  /** Counts the moments when all was out: a share of before is out, too. */
+  /** Incremented whenever everything was sent. Shares of an earlier epoch are sent as well. */
   #epoch = 0;
 
-  /** `onOverrun`: more than the connection is worth; it is to be cut. */
+  /** `onOverrun` is called when the hard limit is exceeded; the connection must be closed. */
   constructor(session: OutboundSession, onOverrun: () => void) {
     this.#session = session;
     this.#onOverrun = onOverrun;
@@ -43,14 +43,14 @@ export class Http2Outbound {
     return this.#queuedBytes;
   }
 
-  /** The next requests wait until it has room. */
+  /** Whether further requests must wait until the queue has room. */
   get isFull(): boolean {
     if (this.#queuedBytes <= HTTP2_OUTBOUND_FULL_BYTES) return false;
     this.#settle();
     return this.#queuedBytes > HTTP2_OUTBOUND_FULL_BYTES;
   }
 
-  /** So much of one request is about to be given to node. */
+  /** Counts bytes of a request that are about to be passed to Node. */
   add(share: OutboundShare, bytes: number): void {
     if (share.epoch !== this.#epoch) {
       share.epoch = this.#epoch;
@@ -63,13 +63,13 @@ export class Http2Outbound {
     if (this.#queuedBytes > HTTP2_OUTBOUND_MAX_BYTES) this.#onOverrun();
   }
 
-  /** What the request had is out, or will never be. */
+  /** Removes the bytes of a request, because they are sent or will never be. */
   release(share: OutboundShare): void {
     if (share.epoch === this.#epoch) this.#queuedBytes -= share.bytes;
     share.bytes = 0;
   }
 
-  /** Once a second. true: it is full and was not taken from for too long. */
+  /** Returns true if the queue is full and the visitor has accepted nothing for too long. Called once a second. */
   isStalled(nowMs: number): boolean {
     if (this.#queuedBytes > 0) this.#settle();
     const isFull = this.#queuedBytes > HTTP2_OUTBOUND_FULL_BYTES;

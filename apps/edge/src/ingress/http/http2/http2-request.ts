@@ -1,4 +1,4 @@
-// One request of an HTTP/2 visitor: where it goes, its body, and what becomes of it.
+// A request of an HTTP/2 visitor: routing, body and response.
 import type { ServerHttp2Stream } from 'node:http2';
 import { Fault } from '@tunnel/errors';
 import { type HeaderField, type RequestHead, type ResponseHead } from '@tunnel/http1';
@@ -22,7 +22,7 @@ import type { Http2Visitor } from './http2-visitor.ts';
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'HTTP/2 does not support protocol upgrades' };
 
-/** Of what node tells of a request's stream. */
+/** Scope of errors thrown in event handlers of a request's stream. */
 const SCOPE = 'http2.stream';
 
 export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder {
@@ -30,15 +30,15 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
   readonly #stream: ServerHttp2Stream;
   readonly #request: ProxiedRequest;
   readonly #response: Http2Response;
-  // Set by begin(), before anything is asked.
+  // Set by begin(), before routing starts.
   #head!: RequestHead;
   #accept: string | null = null;
   #body: Http2Body | null = null;
-  /** While its body is held until it is known whether it may pass. */
+  /** Buffer of the body while the policy decision is pending. Otherwise null. */
   #held: HeldBody | null = null;
-  /** Those that came before it was decided where the body goes. */
+  /** Trailers that arrived before the decision where the body goes. */
   #earlyTrailers: RawFields | null = null;
-  /** While it is being asked where the request goes. */
+  /** Set while the routing and policy decision is pending. */
   #pending: PendingDecision | null = null;
   readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
   readonly #uploading = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
@@ -50,7 +50,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     this.#request = new ProxiedRequest(visitor.owner, visitor);
     this.#request.startedMs = visitor.owner.services.preciseNow();
     this.#response = new Http2Response(stream, visitor.outbound, (status) => this.#request.answered(status), this);
-    // What went wrong is told by the close that follows; without a listener it would end the process.
+    // Errors are handled by the 'close' event that follows. Without a listener an error would end the process.
     guard.listen(stream, 'error', this, SCOPE, () => {});
     guard.listen(stream, 'aborted', this, SCOPE, () => this.#request.abort());
     guard.listen(stream, 'close', this, SCOPE, () => this.#onClosed());
@@ -60,23 +60,23 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     });
   }
 
-  /** Of the tunnel or the group that serves the request; empty before one does. */
+  /** Key of the tunnel or group that serves the request. Empty before the first lease. */
   get routeKey(): string {
     return this.#request.routeKey;
   }
 
-  /** Bytes of the answer that wait to be sent. */
+  /** Queued bytes of the response. */
   get queuedBytes(): number {
     return this.#response.queuedBytes;
   }
 
-  /** As HTTP/2 sees it: node may still wait for a write. */
+  /** Whether the stream is closed in HTTP/2 terms. Node may still wait for a write. */
   get isClosed(): boolean {
     return this.#stream.closed;
   }
 
   begin(raw: RawFields): void {
-    // It may have waited for its turn.
+    // The visitor may have disconnected while the request was waiting.
     if (this.#isOver) return;
     const head = requestHeadOf(raw, !this.#stream.endAfterHeaders);
     this.#accept = valueIn(raw, 'accept');
@@ -85,14 +85,14 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
       return;
     }
     this.#head = head;
-    // Nothing is read of the body meanwhile: the visitor's window fills.
+    // The body is not read while the decision is pending, so the visitor's window fills.
     const decision = this.#request.decide(this.#visitor.info, head, this);
     if (decision instanceof Promise) this.#await(decision);
     else this.#decided(decision);
   }
 
   #await(decision: Promise<RouteDecision>): void {
-    // node tells them when they come, whether or not anybody reads the body before them.
+    // Node emits trailers when they arrive, even if the body before them was not read.
     guard.listen(this.#stream, 'trailers', this, SCOPE, (_trailers, _flags, raw: RawFields) => {
       this.#earlyTrailers = raw;
     });
@@ -111,12 +111,12 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
 
   onDecided(decision: RouteDecision): void {
     this.#pending = null;
-    // The visitor may have left meanwhile.
+    // The visitor may have disconnected meanwhile.
     if (!this.#isOver && !this.#stream.aborted) this.#decided(decision);
   }
 
   #decided(decision: RouteDecision): void {
-    // A connection cannot change hands while it is others', too.
+    // The connection cannot move to the control plane, because other requests share it.
     if (isToControl(decision)) return this.#response.askForHttp1();
     const member = this.#request.settle(decision);
     if (isEdgeReply(member)) {
@@ -129,7 +129,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     if (this.#body !== null) this.#body.maxBytes = this.#request.maxBody ?? Number.POSITIVE_INFINITY;
     this.#request.begin(member, this.#head, this, this.#body);
     if (this.#body === null) this.#stream.resume();
-    // An answer of our own may be out already.
+    // An error response may have been sent already.
     else if (!this.#request.isUnderWay) this.#body.drop();
     else this.#body.start(this.#earlyTrailers);
   }
@@ -140,7 +140,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     this.#held = null;
   }
 
-  /** It has more bytes than it may. */
+  /** Rejects a body larger than the policy allows. */
   onBodyTooLarge(): void {
     this.#request.refuseBody(this.#response.isBegun);
   }
@@ -152,7 +152,10 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
 
   // ---- the response, from the service ----
 
-  /** Heads know no credit in HTTP/2, so that nothing would say when to go on: their number is the bound. */
+  /**
+   * Returns true in all cases: HTTP/2 has no credit for heads, so no event would resume the source. The number of interim heads is limited
+   * instead.
+   */
   onInterim(head: ResponseHead): boolean {
     this.#response.interim(this.#editedHead(head));
     return true;
@@ -172,7 +175,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     return this.#response.body(bytes, start, end);
   }
 
-  /** HTTP/2 frames by itself. */
+  /** Returns null, because HTTP/2 has its own framing. */
   passChunks(): null {
     return null;
   }
@@ -241,7 +244,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     return this.#uploading.isOver(nowMs, isPaused, sentBytes + (this.#body?.receivedBytes ?? 0)) || isUnsent;
   }
 
-  /** With an answer, where nothing of one is out. */
+  /** Handles an internal error, with an error response if nothing was sent yet. */
   abandon(error: unknown, where: string): void {
     try {
       this.#visitor.owner.report(error, where);
@@ -250,7 +253,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     } catch {
       this.#stream.destroy();
     }
-    // Its close has come, or was what threw: nobody else tells that it is over.
+    // The 'close' event has passed, or its handler threw, so no other event ends the request.
     if (this.#stream.destroyed) this.#onClosed();
   }
 

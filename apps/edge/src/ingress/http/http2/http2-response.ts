@@ -1,4 +1,4 @@
-// The answer to one request of an HTTP/2 visitor, as it is written: the service's, or one of our own.
+// Response to a request of an HTTP/2 visitor, from the service or from the edge.
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { type EdgeResponse, type HeaderField, hasNoBody, type ResponseHead } from '@tunnel/http1';
 import { type Guarded, guard } from '@tunnel/mux';
@@ -22,7 +22,7 @@ export class Http2Response {
   #isBegun = false;
   #isCut = false;
 
-  /** `onBegun`: its head is about to go out. */
+  /** `onBegun` is called just before the head is sent. */
   constructor(stream: ServerHttp2Stream, outbound: Http2Outbound, onBegun: (status: number) => void, owner: Guarded) {
     this.#stream = stream;
     this.#outbound = outbound;
@@ -35,17 +35,17 @@ export class Http2Response {
     return this.#isBegun;
   }
 
-  /** We reset it. */
+  /** Whether the edge has reset the stream. */
   get isCut(): boolean {
     return this.#isCut;
   }
 
-  /** What node has of its body and has not sent. */
+  /** Body bytes held by Node that are not sent yet. */
   get queuedBytes(): number {
     return this.#stream.writableLength;
   }
 
-  /** What was sent of its body, by whole writes. */
+  /** Body bytes sent, counted by complete writes. */
   get sentBytes(): number {
     return this.#writtenBytes - this.#stream.writableLength;
   }
@@ -56,17 +56,17 @@ export class Http2Response {
     if (this.#isWritable()) this.#stream.additionalHeaders(responseFieldsOf(head));
   }
 
-  /** The end is told as the service told it: gRPC's answers of trailers alone have no length. */
+  /** Sends the head. Ends the stream exactly as the service did: gRPC's trailers-only responses have no Content-Length. */
   head(head: ResponseHead, endsStream: boolean): void {
     if (!this.#isWritable()) return;
     const { framing } = head;
     const isBare = endsStream && framing.kind === 'length';
     const endStream = isBare || framing.kind === 'none' || (framing.kind === 'length' && framing.length === 0);
-    // Also where none will come: without it node marks the end before a reset, and half a body would look whole.
+    // Also set if no trailers will follow. Otherwise Node marks the end of the stream before a reset, and half a body would look complete.
     this.#hasTrailers = !endStream;
     this.#begin(head.status);
     this.#count(head.headers);
-    // It may have been too much.
+    // Counting the head may have exceeded the limit and closed the stream.
     if (!this.#isWritable()) return;
     this.#stream.respond(responseFieldsOf(isBare ? { ...head, contentLength: null } : head), {
       endStream,
@@ -78,7 +78,7 @@ export class Http2Response {
   body(bytes: Buffer, start: number, end: number): boolean {
     if (!this.#isWritable()) return true;
     this.#writtenBytes += end - start;
-    // A copy, also of what is borrowed: after an abort node may still send it, while its owner has long used it for others.
+    // Even borrowed memory is copied: after an abort Node may still send the bytes, when their owner has already reused the memory.
     return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
   }
 
@@ -86,7 +86,7 @@ export class Http2Response {
     this.#trailers = trailers;
   }
 
-  /** false: nobody is there to read it. */
+  /** Sends a response of the edge. Returns false if the visitor has disconnected. */
   reply(answer: EdgeReply, accept: string | null, edits: ResponseEdits | null): boolean {
     if (!this.#isWritable()) return false;
     const response = renderAnswer(answer, accept, edits);
@@ -100,12 +100,12 @@ export class Http2Response {
     return true;
   }
 
-  /** `dropsRest`: the visitor need not send the rest of its request (RFC 9113, 8.1). */
+  /** Ends the response. `dropsRest`: the visitor need not send the rest of its request (RFC 9113, 8.1). */
   end(dropsRest: boolean): void {
     const stream = this.#stream;
     if (dropsRest) {
       this.#closesAtEnd = true;
-      // With trailers the end comes after them.
+      // With trailers, the stream is closed after them.
       if (stream.writableFinished) this.#closeAtEnd();
       else if (!this.#hasTrailers)
         guard.listen(stream, 'finish', this.#owner, 'http2.stream', () => this.#closeAtEnd());
@@ -113,19 +113,19 @@ export class Http2Response {
     stream.end();
   }
 
-  /** Half of an answer is out: only a reset tells the visitor that the rest is missing. */
+  /** Resets the stream in the middle of a response, so that the visitor notices the missing rest. */
   cut(): void {
     this.#isCut = true;
     if (!this.#stream.destroyed) this.#stream.close(NGHTTP2_INTERNAL_ERROR);
   }
 
-  /** The visitor is to ask once more, on a connection of HTTP/1.1 (RFC 9113, 7). */
+  /** Asks the visitor to repeat the request over HTTP/1.1 (RFC 9113, 7). */
   askForHttp1(): void {
     this.#isCut = true;
     this.#stream.close(NGHTTP2_HTTP_1_1_REQUIRED);
   }
 
-  /** The stream is over, or has sent all that it had. */
+  /** Called when the stream has closed or everything queued was sent. */
   onAllOut(): void {
     this.#outbound.release(this.#share);
   }
@@ -153,7 +153,7 @@ export class Http2Response {
     if (this.#closesAtEnd && !this.#stream.destroyed) this.#stream.close(NGHTTP2_NO_ERROR);
   }
 
-  /** Also false for HEAD once node has ended the answer by itself, except for the head itself. */
+  /** Also returns false for HEAD once Node has ended the response automatically, except for the head. */
   #isWritable(): boolean {
     const stream = this.#stream;
     if (stream.destroyed || stream.closed) return false;
@@ -161,14 +161,14 @@ export class Http2Response {
   }
 }
 
-/** What a field costs beside its text (RFC 9113, 6.5.2). */
+/** Overhead of a header field in bytes (RFC 9113, 6.5.2). */
 const FIELD_BYTES = 32;
-/** What a head of our own costs beside its fields. */
+/** Overhead of an edge response's head in bytes, in addition to its fields. */
 const OWN_HEAD_BYTES = 512;
 
-/** Rules may give an answer of our own as many fields as a service has. */
+/** Returns the size of an edge response's head. A policy can add as many fields to it as a service can. */
 const headBytesOf = ({ headers }: EdgeResponse): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length + FIELD_BYTES, OWN_HEAD_BYTES);
 
-/** The service's own Date, or none; node's types know the option only elsewhere. */
+/** Keeps the service's Date header, or its absence. Node's types declare the option only elsewhere. */
 const NO_DATE = { sendDate: false } as object;

@@ -1,4 +1,4 @@
-// One HTTP/2 connection of a visitor: requests side by side, each routed by its authority, all within bounds.
+// An HTTP/2 connection of a visitor: concurrent requests, routed by their authority, within limits.
 import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { guard, takenBytes, unsentBytes } from '@tunnel/mux';
@@ -17,23 +17,23 @@ import { Http2Outbound, type OutboundSession } from './http2-outbound.ts';
 import { Http2Request } from './http2-request.ts';
 
 /**
- * requests of one visitor at once; browsers are content with 100
+ * Maximum concurrent requests of a visitor's connection. Browsers are satisfied with 100.
  * @limit visitors: HTTP/2 concurrent requests per connection | further requests wait in the browser
  */
 export const HTTP2_STREAMS_PER_CONNECTION = 128;
-/** of all request bodies of a connection, what may be on its way */
+/** Maximum bytes in flight of all request bodies of a connection. */
 const HTTP2_CONNECTION_WINDOW_BYTES = 1024 * 1024;
 /**
- * requests that a visitor takes back before they are answered; over it the connection is closed (rapid reset)
+ * Maximum requests canceled by a visitor before the response. With more the connection is closed (rapid reset attack).
  * @limit visitors: HTTP/2 requests canceled within 10 s per connection | the connection is closed
  */
 export const HTTP2_RESETS_MAX = 500;
-/** the time in which they are counted: a page left behind cancels some hundred at once */
+/** Period for counting canceled requests. Leaving a page can cancel several hundred requests at once. */
 const HTTP2_RESETS_WINDOW_MS = 10_000;
-/** pings and settings of one connection; gRPC measures its path with many */
+/** Maximum pings and settings frames per second on a connection. gRPC sends many pings to measure the path. */
 const HTTP2_SIGNALS_PER_SECOND = 5000;
 
-/** WebSocket over HTTP/2 (RFC 8441) is not offered: browsers then open a connection of HTTP/1.1 for it. */
+/** WebSocket over HTTP/2 (RFC 8441) is not offered, so browsers open an HTTP/1.1 connection for WebSockets. */
 const SESSION_OPTIONS = {
   maxSessionMemory: Math.ceil(EDGE_LIMITS.HTTP2_SESSION_MEMORY_BYTES / 1e6),
   maxHeaderListPairs: EDGE_LIMITS.HTTP2_FIELDS_MAX,
@@ -56,21 +56,21 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   readonly #session: ServerHttp2Session;
   readonly #liveness: Http2Liveness;
   readonly #requests = new Set<Http2Request>();
-  /** Those that wait until the answers before them are out. */
+  /** Requests that wait until earlier responses are sent. */
   #held: { readonly request: Http2Request; readonly raw: RawFields }[] = [];
   readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
-  /** By route: a connection takes one place of a tunnel or a group, however many names of it are asked for. */
+  /** Leases by route. A connection counts once per tunnel or group, no matter how many names of the group are requested. */
   readonly #leases = new Map<string, Lease>();
   #phase: Phase = 'open';
-  /** When an idle connection is closed, or one that is being closed is cut off. */
+  /** Time at which an idle connection is shut down, or a closing connection is cut off. */
   #deadlineMs: number;
   #signals = 0;
   #takenBack = 0;
   #takenBackSinceMs: number;
-  /** When its last request began or ended. */
+  /** Time at which the last request began or ended. Monotonic milliseconds. */
   #activeAtMs: number;
 
-  /** The handshake of TLS is done. node reads the socket from here on. */
+  /** Starts HTTP/2 on a socket after the TLS handshake. Node reads the socket from now on. */
   constructor(socket: TLSSocket, info: VisitorInfo, owner: VisitorOwner) {
     this.info = info;
     this.owner = owner;
@@ -107,7 +107,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     );
     guard.listen(session, 'ping', this, scope, () => this.#onSignal());
     guard.listen(session, 'remoteSettings', this, scope, () => this.#onSignal());
-    // Whatever it was, the close that follows is what counts.
+    // Errors are handled by the 'close' event that follows.
     guard.listen(session, 'error', this, scope, () => {});
     guard.listen(session, 'close', this, scope, () => this.#onClosed());
   }
@@ -143,7 +143,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     return takenBytes(this.#socket);
   }
 
-  /** What node has given to TLS may be counted twice: as a service's data, too. */
+  /** Queued bytes. Service data that Node has passed to TLS may be counted twice. */
   get queuedBytes(): number {
     let sum = this.outbound.queuedBytes + unsentBytes(this.#socket);
     for (const request of this.#requests) sum += request.queuedBytes;
@@ -160,8 +160,8 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   }
 
   /**
-   * A lease without a member is not kept. Tunnels come and go while a connection stays, so there are at most as many leases as requests: the oldest lease
-   * that no request uses makes room.
+   * Stores or removes the lease of a route. A lease without a member is removed. Because tunnels open and close during a connection, there
+   * are at most as many leases as requests: the oldest unused lease is released.
    */
   onLeased(routeKey: string, lease: Lease): void {
     if (lease.member === null) this.#leases.delete(routeKey);
@@ -175,13 +175,13 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     }
   }
 
-  /** A service has answered a request for this authority. */
+  /** Marks the lease as served, because a service has responded. */
   onServed(routeKey: string): void {
     const lease = this.#leases.get(routeKey);
     if (lease !== undefined) lease.isServed = true;
   }
 
-  /** Nothing more comes of it. `isTakenBack`: the visitor did not wait for the end of the answer. */
+  /** Removes a request that has ended. `isTakenBack`: the visitor canceled the request before the end of the response. */
   onOver(request: Http2Request, isTakenBack: boolean): void {
     if (!this.#requests.delete(request)) return;
     this.#activeAtMs = this.owner.services.now();
@@ -199,12 +199,12 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     if (this.#signals > HTTP2_SIGNALS_PER_SECOND) this.#calmDown();
   }
 
-  /** A flood: nothing of it is worth an answer. */
+  /** Closes the connection of a visitor that floods the edge, without responses. */
   #calmDown(): void {
     if (this.#phase === 'open') this.#phase = 'closing';
-    // node waits for the end of a write before it closes; who does not read is not waited for.
+    // Node waits for the end of a write before closing. The deadline covers visitors that do not read.
     this.#deadlineMs = this.owner.services.now() + EDGE_LIMITS.HTTP_LINGER_MS;
-    // An error is needed: without one node takes the code for none.
+    // Without an error object, Node ignores the code.
     if (!this.#session.destroyed) this.#session.destroy(new Error('a flood'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
@@ -238,7 +238,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
 
   readonly #areClosed = (): boolean => [...this.#requests].every((request) => request.isClosed);
 
-  /** GOAWAY: requests under way finish, later ones go elsewhere. */
+  /** Sends GOAWAY. Requests in progress finish; the visitor sends later requests on another connection. */
   shutDown(): void {
     if (this.#phase !== 'open') return;
     this.#phase = 'closing';
@@ -246,7 +246,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     this.#session.close();
   }
 
-  /** Something of the connection itself, not of one request. */
+  /** Closes the connection after an internal error that concerns the connection, not a single request. */
   abandon(error: unknown, where: string): void {
     try {
       this.owner.report(error, where);
@@ -257,7 +257,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
 
   close(): void {
     if (!this.#session.destroyed) this.#session.destroy();
-    // node would wait for a write that nobody takes.
+    // Node would wait for a write that the visitor never accepts.
     this.#socket.destroy();
     this.#onClosed();
   }
@@ -272,7 +272,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   }
 }
 
-/** What throws costs one request, not the others of its connection. */
+/** An error here ends only this request, not the connection's other requests. */
 const begin = (request: Http2Request, raw: RawFields): void => {
   try {
     request.begin(raw);
