@@ -1,5 +1,5 @@
-// The visitor's end while nobody reads it yet: its first bytes are kept, its half-close is remembered, and its leaving is told.
-// Once the stream is open, splice reads through it, first what was kept.
+// Visitor's end of a connection while the client's stream is opening: keeps the first bytes, remembers a half-close, and reports a
+// disconnect. After the stream is open, splice reads through it, starting with the kept bytes.
 import { type ByteDuplex, type ByteReader, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -17,7 +17,7 @@ export class PreconnectBuffer implements ByteDuplex, ByteReader {
   #heldBytes = 0;
   #sourceEnded = false;
 
-  /** `first`: what was read of the visitor before; null: nothing. */
+  /** `first` holds bytes already read from the visitor, or null. */
   constructor(inner: ByteDuplex, owner: Owner, first: Buffer | null = null) {
     this.#inner = inner;
     this.#owner = owner;
@@ -26,7 +26,7 @@ export class PreconnectBuffer implements ByteDuplex, ByteReader {
     this.#heldBytes = first.length;
   }
 
-  /** Apart from the constructor: what is already there may call back at once. */
+  /** Starts reading. Separate from the constructor, because bytes that have already arrived may call back synchronously. */
   hold(): void {
     this.#inner.read(this);
   }
@@ -37,12 +37,12 @@ export class PreconnectBuffer implements ByteDuplex, ByteReader {
     this.#giveHeld(reader, this.#held);
   }
 
-  /** From when the reader has taken all that was held, the socket's callbacks go straight to it. */
+  /** Delivers the kept bytes. When the reader has accepted all of them, the socket's callbacks go directly to the reader. */
   #giveHeld(reader: ByteReader, held: Buffer[]): void {
     if (held.length > 0) {
       const bytes = Buffer.concat([HEAD_ROOM, ...held]);
       held.length = 0;
-      // Until resume(), what still comes is held behind it.
+      // Bytes that arrive before resume() are kept behind these.
       if (!reader.onData(bytes, HEAD_ROOM_BYTES, bytes.length, true)) return;
     }
     this.#held = null;

@@ -1,5 +1,5 @@
-// One visitor's connection: opens a stream towards a tunnel's client, waits for its answer, then joins the two. While no client
-// has said that its local service is there, nothing was sent, and another member may be asked.
+// A visitor's relayed connection: opens a stream to a tunnel's client, waits for the answer, then joins both. Until a client confirms that
+// its local service is reachable, no bytes were sent, so another member can be tried.
 
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { ByteDuplex } from '@tunnel/mux';
@@ -28,25 +28,25 @@ export interface RelayConnectionOptions {
   readonly member: Tunnel;
   readonly address: string;
   readonly visitorName: string;
-  /** host:port that it reached; empty: nobody wants to know. */
+  /** Public host:port reached by the visitor. Empty if no client needs it. */
   readonly publicAddress: string;
-  /** What was read of it already. */
+  /** Bytes already read from the visitor, or null. */
   readonly first: Buffer | null;
 }
 
 export class RelayConnection extends RelayedStream implements HeldConnection {
   readonly accepted: AcceptedConnection;
   readonly route: Route;
-  /** What it is counted by: without the port. */
+  /** Visitor's address without the port, used for counting. */
   readonly address: string;
   readonly lease: Lease;
-  /** Those that did not take it; null: none. The owner's to set and to read. */
+  /** Members that did not accept the connection, or null. Managed by the owner. */
   failed: FailedMembers | null = null;
-  /** Its place among those that live. The owner's, too. */
+  /** List node in the owner's set of open connections. Managed by the owner. */
   amongLive: ListNode<RelayConnection> | null = null;
   protected readonly owner: Relay;
   protected readonly near: PreconnectBuffer;
-  /** host:port, as the next client is told; nobody needs it once the stream is open. */
+  /** Visitor's host:port as sent to the client. Cleared after the stream is open. */
   #visitorName: string;
   #publicAddress: string;
   #activeAtMs: number;
@@ -64,7 +64,7 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
     this.near = new PreconnectBuffer(visitor, this, given.first);
   }
 
-  /** A stream is under way as long as it lives: a terminal that stands still is no fault. */
+  /** Always false: an open stream is never idle, because a terminal can be silent for hours. */
   get isIdle(): boolean {
     return false;
   }
@@ -104,7 +104,7 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
       : { tunnelId, visitor, publicAddress };
   }
 
-  /** The member that has it instead, or null when there is no other: then the visitor's end is the owner's. */
+  /** Returns the next member to try, or null if no other member is available. The owner then takes over the visitor's end. */
   #next(counted: RefusalReason, reason: StreamReason): Tunnel | null {
     const next = this.owner.retryOnNextMember(this);
     if (next !== null) return next;
@@ -127,7 +127,7 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
 
   // ---- the visitor ----
 
-  /** The visitor reset the connection before the stream was open. */
+  /** Called when the visitor reset the connection before the stream was open. */
   onLeft(): void {
     this.leave(VISITOR_LEFT);
   }

@@ -1,10 +1,10 @@
-// What the relay has carried and refused since the start.
+// Totals of relayed and rejected connections since the start.
 import type { StreamCode } from '@tunnel/protocol';
 
-/** Why a visitor was turned away: before the stream was asked for, or by what the client answered. */
+/** Reason for rejecting a visitor: a check before the stream was opened, or the client's answer. */
 export type RefusalReason = 'policy' | 'tunnel-limit' | 'no-tunnel' | 'no-healthy' | 'no-carrier' | StreamCode;
 
-/** Plain numbers, because they change with every chunk; metrics read them. */
+/** Plain numbers, because every chunk changes them. Metrics are read from them. */
 export class RelayTotals {
   requests = 0;
   bytesToClient = 0;

@@ -1,5 +1,5 @@
-// All relayed connections of all tunnels: admits a visitor's socket by the rules of its route and within the limits, counts, and knows when the last one
-// is over.
+// All relayed connections of all tunnels: checks the policy and the limits for a visitor's socket, keeps the totals, and reports when the
+// last connection has closed.
 
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
@@ -16,24 +16,24 @@ import { faultOfRefusal } from '../../upstream/upstream.ts';
 import { RelayConnection } from './relay-connection.ts';
 import { type RefusalReason, RelayTotals } from './relay-totals.ts';
 
-/** How a visitor whom nobody serves is told why, where it can read that. */
+/** Sends a reason to a visitor without a serving member, if the visitor's protocol allows it. */
 export interface UnservedVisitor {
   start(): void;
   reset(reason: StreamReason): void;
 }
 
-/** `onOver` exactly once; the visitor's end is its own until then. */
+/** Takes over the visitor's end until it calls `onOver`, exactly once. */
 export type AnswerUnserved = (visitor: ByteDuplex, fault: Fault, onOver: () => void) => UnservedVisitor;
 
 export interface RelayOptions {
   readonly balancer: Balancer;
-  /** Absent: nobody has rules here. */
+  /** Undefined on an edge without policies. */
   readonly policies?: Pick<PolicyGate, 'admits'> | undefined;
   readonly answerUnserved: AnswerUnserved;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly report: ReportInternalError;
-  /** A connection is over, and all its bytes are counted. */
+  /** Called when a connection has closed and all its bytes are counted. */
   readonly onStreamEnd?: () => void;
 }
 
@@ -70,16 +70,16 @@ export class Relay {
     return this.#live.size + this.#unserved.size;
   }
 
-  /** Takes over an accepted socket. `first`: all that is read of it so far; null: nothing. */
+  /** Takes over an accepted socket. `first` holds all bytes read so far, or null. */
   carry(socket: AcceptedSocket, accepted: AcceptedConnection, route: Route, first: Buffer | null = null): void {
     const { remoteAddress, remotePort } = socket;
-    // Gone between the kernel's accept and ours.
+    // The visitor disconnected between the kernel's accept and the callback.
     if (remoteAddress === undefined || remotePort === undefined) {
       socket.destroy();
       return;
     }
     const address = plainAddress(remoteAddress);
-    // Whoever is turned away counts for nobody's tunnel, and learns nothing.
+    // A visitor denied by the policy is not counted for the tunnel, and gets no reason.
     if (this.#policies?.admits(route, address) === false) return this.#deny(socket, route, address);
     const lease = new Lease();
     const refusal = this.#balancer.acquire(lease, route);
@@ -115,12 +115,12 @@ export class Relay {
     this.#answer(endOf(socket), route, fault);
   }
 
-  /** A connection to a port whose tunnel has just gone. */
+  /** Rejects a connection to a port of a tunnel that has just closed. */
   turnAway(socket: AcceptedSocket, port: number): void {
     this.#turnAway(socket, 'no-tunnel', { port }, new Fault('TUNNEL_CLOSED'));
   }
 
-  /** A visitor of a tls tunnel whose client is away. */
+  /** Rejects a visitor of a tls tunnel with a disconnected client. */
   turnAwayFrom(socket: AcceptedSocket): void {
     this.#turnAway(socket, 'no-tunnel', {}, new Fault('TUNNEL_AWAY'));
   }
@@ -135,9 +135,9 @@ export class Relay {
     this.#log.log('warn', reason, { reason, ...fields }, text);
   }
 
-  /** The visitor's end is not the relay's any more; it counts for its route as long as it takes. */
+  /** Passes the visitor's end to the fallback, which counts for the route until it has ended. */
   #answer(visitor: ByteDuplex, route: Route, fault: Fault): void {
-    // Behind a ClientHello nobody reads words in clear.
+    // After a ClientHello, the visitor cannot read an unencrypted response.
     if (this.#isDraining || route.protocol === 'tls' || !this.#balancer.countUnserved(route)) {
       visitor.reset(UNSERVED);
       return;
@@ -151,19 +151,19 @@ export class Relay {
     unserved.start();
   }
 
-  /** No visitor comes any more. Those whom nobody serves are not waited for. */
+  /** Stops accepting visitors. Visitors without a serving member are reset. */
   drain(): void {
     this.#isDraining = true;
     for (const unserved of this.#unserved) unserved.reset(SHUTTING_DOWN);
   }
 
-  /** Ends what a drain did not wait for. */
+  /** Resets all connections, including those that did not finish during a drain. */
   resetAll(): void {
     this.drain();
     for (const connection of [...this.#live]) connection.reset(SHUTTING_DOWN);
   }
 
-  /** Settles when no connection is left; at once when there is none. */
+  /** Resolves when no connection is left. */
   whenIdle(): Promise<void> {
     if (this.connections === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -173,7 +173,7 @@ export class Relay {
 
   // ---- from the connections ----
 
-  /** Its member did not take it: the one that has it instead, or null when there is no other. */
+  /** Returns the next member after a member did not accept the connection, or null if no other member is available. */
   retryOnNextMember(connection: RelayConnection): Tunnel | null {
     const nowMs = this.#clock.monotonic();
     connection.failed ??= new FailedMembers(nowMs);
@@ -181,7 +181,7 @@ export class Relay {
     return this.#balancer.retryOnNextMember(connection.lease, connection.failed, nowMs, 'any');
   }
 
-  /** Its member's client has opened the local connection. */
+  /** Called when the member's client has opened the local connection. */
   onServed({ member }: RelayConnection): void {
     member.counters.addRequest();
     this.totals.requests += 1;
@@ -192,7 +192,10 @@ export class Relay {
     this.totals.bytesToVisitor += toVisitor;
   }
 
-  /** No member took it, and the visitor's end is the relay's. The last call of a connection, as onOver is. */
+  /**
+   * Called when no member accepted the connection. The relay takes over the visitor's end. Like onOver, this is the last call of a
+   * connection.
+   */
   onUnserved(connection: RelayConnection, visitor: ByteDuplex, counted: RefusalReason, reason: StreamReason): void {
     const { accepted, route, member, address, lease } = connection;
     accepted.served = null;
@@ -219,7 +222,10 @@ export class Relay {
   }
 }
 
-/** host:port that the visitor reached, for clients that write it to their service; any member of a group may be asked next. Empty: none does. */
+/**
+ * Returns the public host:port reached by the visitor, for clients that send a PROXY protocol header. In a group, any member may be next.
+ * Returns '' if no client needs it.
+ */
 const publicAddressOf = (socket: AcceptedSocket, { proxyProtocol, group }: Tunnel): string => {
   if (proxyProtocol === null && group === null) return '';
   const { localAddress, localPort } = socket;

@@ -1,6 +1,6 @@
-// A stream towards a tunnel's client on its way: asked for, then joined byte for byte with the end of the visitor or peer it was asked for. Whatever
-// happens to one side the other side sees, and the owner is told once that it is over.
-// One object per connection takes all callbacks, so that an idle connection costs no closures and no timers.
+// A stream to a tunnel's client: requested, then joined byte for byte with the end of the visitor or peer. A close or reset on either side
+// is passed to the other side, and the owner is notified once when the stream has ended. A single object per connection receives all
+// callbacks, so that an idle connection needs no closures and no timers.
 import {
   BROKEN,
   type ByteDuplex,
@@ -18,9 +18,9 @@ import type { Tunnel } from '../../routing/tunnel.ts';
 type State = 'opening' | 'joined' | 'over';
 
 export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
-  /** The end of the visitor or peer. It is joined with the client's stream when that is open. */
+  /** End of the visitor or peer. Joined with the client's stream after it is open. */
   protected abstract readonly near: ByteDuplex;
-  /** Counts the bytes of all streams, and reports what throws. */
+  /** Counts the bytes of all streams, and reports internal errors. */
   protected abstract readonly owner: {
     onBytes(toClient: number, toVisitor: number): void;
     readonly report: ReportInternalError;
@@ -34,14 +34,14 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.#member = member;
   }
 
-  /** The client has the stream, which is about to be joined with the near end. */
+  /** Called when the client has accepted the stream, just before both ends are joined. */
   protected abstract onServed(): void;
-  /** The member's client did not take it. It ends with end() or finish(), or another member is asked. */
+  /** Called when the member's client did not accept the stream. The subclass calls end() or finish(), or asks another member. */
   protected abstract onUnserved(reason: StreamReason): void;
-  /** The last call. */
+  /** Called last, exactly once. */
   protected abstract onOver(): void;
 
-  /** The tunnel whose client has the stream, or had it last. */
+  /** Tunnel with the client that has the stream, or had it last. */
   get member(): Tunnel {
     return this.#member;
   }
@@ -50,17 +50,20 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     return this.#state;
   }
 
-  /** Returns false if the member's client takes no streams now. Else the answer comes to onServed or onUnserved, perhaps within the call. */
+  /**
+   * Requests a stream. Returns false if the member's client currently accepts no streams. Otherwise calls onServed or onUnserved, perhaps
+   * before it returns.
+   */
   protected ask(member: Tunnel, head: StreamHead): boolean {
     this.#member = member;
     const opening = member.upstream.open(head, this);
-    // A carrier that breaks under this very stream answers within the call, and the next member may have been asked since.
+    // If the carrier fails during open(), the answer has come within the call, and another member may have been asked since.
     if (this.#state !== 'opening' || this.#member !== member) return true;
     this.#opening = opening;
     return opening !== null;
   }
 
-  /** Whatever it is doing, it stops, and both sides see a reset. */
+  /** Stops in any state. Both sides are reset. */
   reset(reason: StreamReason): void {
     if (this.#state === 'joined') {
       this.#splice?.reset(reason);
@@ -72,7 +75,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.finish();
   }
 
-  /** The visitor or peer has left while the stream was opening. */
+  /** Cancels the opening stream, because the visitor or peer has disconnected. */
   protected leave(reason: StreamReason): void {
     this.#opening?.reset(reason);
     this.finish();
@@ -85,7 +88,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.#state = 'joined';
     this.onServed();
     const joined = splice(this.near, stream, this);
-    // The bytes that were held may have been all there is: then it is done already.
+    // The kept bytes may have been the whole conversation, so the splice can be finished already.
     if (this.#state === 'joined') this.#splice = joined;
   }
 
@@ -107,7 +110,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.finish();
   }
 
-  /** Bytes are cut off, whichever side they came from: half of them would look whole. */
+  /** Resets both sides after an internal error, because truncated data would look complete. */
   abandon(error: unknown, where: string): void {
     const opening = this.#opening;
     const joined = this.#splice;
@@ -127,7 +130,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.onOver();
   }
 
-  /** Over, and onOver does not follow: the caller tells the owner in its own way. */
+  /** Ends the stream without calling onOver. The caller notifies the owner. */
   protected end(): void {
     this.#state = 'over';
     this.#opening = null;

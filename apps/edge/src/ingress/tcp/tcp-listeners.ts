@@ -1,4 +1,5 @@
-// The public ports of tcp tunnels and groups: one listener each. It accepts and hands over; closing it leaves accepted connections alone.
+// Public ports of tcp tunnels and groups, with a listener each. Listeners accept connections and hand them over; closing a listener does
+// not affect accepted connections.
 import { once } from 'node:events';
 import type { Server } from 'node:net';
 import { Fault } from '@tunnel/errors';
@@ -12,7 +13,7 @@ import type { RelayTotals } from './relay-totals.ts';
 interface Listener {
   readonly server: Server;
   readonly opened: Promise<unknown>;
-  /** Whom its descriptor counts for; null: it is given back. */
+  /** Account charged for the listener's file descriptor. Null after release. */
   account: string | null;
 }
 
@@ -34,7 +35,7 @@ export class TcpListeners {
     this.#options = options;
   }
 
-  /** Live connections of all ports, closed ones included. */
+  /** Open connections of all ports, including ports that have closed. */
   get connections(): number {
     return this.#options.relay.connections;
   }
@@ -43,7 +44,7 @@ export class TcpListeners {
     return this.#options.relay.totals;
   }
 
-  /** 'taken': another program, or another tunnel, holds the port. */
+  /** Opens a port. Returns 'taken' if another program or tunnel holds the port. */
   async listen(port: number, account: string): Promise<'listening' | 'taken'> {
     if (this.#listeners.has(port)) return 'taken';
     const { gate } = this.#options;
@@ -51,7 +52,7 @@ export class TcpListeners {
     const server = this.#createServer(port);
     const opened = once(server, 'listening');
     const listener: Listener = { server, opened, account };
-    // From before the bind, so that two calls at once do not both try.
+    // Registered before the bind, so that two concurrent calls cannot both bind the port.
     this.#listeners.set(port, listener);
     server.listen({ host: this.#options.host, port, backlog: EDGE_LIMITS.VISITOR_BACKLOG });
     try {
@@ -63,19 +64,19 @@ export class TcpListeners {
       throw toFault(error, this.#options.host, port);
     }
     server.on('error', (error) => this.#options.gate.onAcceptError(error));
-    // close() may have come meanwhile.
+    // close() may have been called meanwhile.
     return this.#listeners.get(port) === listener ? 'listening' : 'taken';
   }
 
-  /** The port is free when this settles. Connections live on, so their end is not waited for. */
+  /** Closes a port. Resolves when the port is free, without waiting for open connections. */
   async close(port: number): Promise<void> {
     const listener = this.#listeners.get(port);
     if (listener === undefined) return;
     this.#listeners.delete(port);
-    // A server that is closed while it opens would open all the same.
+    // A server closed while opening would open anyway, so the opening is awaited.
     await listener.opened.catch(() => {});
     listener.server.close();
-    // Not with its event `close`, which waits for the last visitor.
+    // Released here, because the server's 'close' event waits for the last visitor.
     this.#uncount(listener);
   }
 
@@ -84,7 +85,7 @@ export class TcpListeners {
     listener.account = null;
   }
 
-  /** For the end of the edge: visitors whom nobody serves are not waited for. */
+  /** Closes all ports when the edge stops. Visitors without a serving member are reset. */
   async closeAll(): Promise<void> {
     this.#options.relay.drain();
     await Promise.all([...this.#listeners.keys()].map((port) => this.close(port)));
@@ -94,7 +95,7 @@ export class TcpListeners {
     this.#options.relay.resetAll();
   }
 
-  /** Settles when the last connection is over. */
+  /** Resolves when the last connection has closed. */
   whenIdle(): Promise<void> {
     return this.#options.relay.whenIdle();
   }

@@ -1,4 +1,4 @@
-// Visitors of tls tunnels: found by the name in their ClientHello, and from there on a relayed connection as any of tcp.
+// Visitors of tls tunnels: routed by the server name in their ClientHello, then relayed like tcp connections.
 
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { AcceptedSocket } from '@tunnel/mux';
@@ -10,7 +10,7 @@ import type { Relay } from './relay.ts';
 
 interface TlsPassthroughOptions extends HostSources {
   readonly domain: string;
-  /** Absent: the platform's host is none of this edge's. */
+  /** Undefined if the edge does not serve the platform's host. */
   readonly platform?: Pick<PlatformRoute, 'isAt'> | undefined;
   readonly relay: Pick<Relay, 'carry' | 'turnAwayFrom'>;
 }
@@ -22,9 +22,12 @@ export class TlsPassthrough implements Passthrough {
     this.#given = options;
   }
 
-  /** One host is served as http or as tls: both lease the same name, and one of either hides the wildcard over it. */
+  /**
+   * Finds the tls tunnel of a host. A host is served either as http or as tls, because both lease the same name; an exact name of either
+   * protocol takes precedence over a wildcard.
+   */
   routeFor(host: string): PassedRoute | undefined {
-    // Somebody's wildcard may be over it.
+    // A customer's wildcard may cover the platform's host.
     if (this.#given.platform?.isAt(host) === true) return undefined;
     const endpoint = endpointOfHost(host, this.#given.domain);
     const route = routeAtHost(this.#given, endpoint);

@@ -1,5 +1,5 @@
-// All certificates of the edge by the names that they are for: exact, wildcard of one label, and the one that answers every name that has nothing
-// better. A handshake only looks here; nothing that a stranger asks for makes anything come.
+// All certificates of the edge by name: exact names, wildcards of a single label, and a default certificate for other names. A handshake
+// only looks up certificates and never causes a certificate to be issued by a CA.
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { CertificatePair, TlsTerms } from '@tunnel/http-shell';
@@ -7,36 +7,39 @@ import { Cache, type Clock } from '@tunnel/runtime';
 import { ContextCache, type ContextSource, type ContextWaiter } from './context-cache.ts';
 import { problemOf } from './pair-check.ts';
 
-/** certificates by name that are ready for handshakes, at some 30 KB each; the one that was used longest ago is evicted, and made ready again for its next visitor */
+/**
+ * Maximum contexts (certificates prepared for handshakes) in memory, about 30 KB each. The least recently used context is evicted, and
+ * created again for its next visitor.
+ */
 const TLS_CONTEXTS_MAX = 1000;
-/** certificates made ready in a second, at some 1.4 ms each; a handshake that needs one more waits for its turn */
+/** Maximum contexts created per second, about 1.4 ms of CPU time each. Further handshakes wait. */
 const TLS_CONTEXTS_PER_SECOND = 200;
-/** how long a certificate is shown that was made here for a name of this machine; half of its life */
+/** Time for which a certificate issued by the local CA is used: half of its lifetime. */
 export const TLS_MADE_KEPT_MS = 45 * 86_400_000;
 
 export interface CertificateStoreOptions {
   readonly terms: TlsTerms;
   readonly clock: Clock;
-  /** [server] domain: its certificate is shown to visitors that name nobody, unless there is one for all. */
+  /** `[server] domain`. Its certificate is used for visitors without SNI, unless there is a default certificate. */
   readonly domain: string;
   readonly contextsMax?: number;
   readonly contextsPerSecond?: number;
 }
 
-/** Makes certificates for names that nobody has put in, when they are asked for: an authority of this machine. */
+/** Issues certificates on demand from a local CA, for names without a stored certificate. */
 export interface CertificateMaker {
   covers(host: string): boolean;
   issue(host: string): Promise<CertificatePair>;
 }
 
-/** One certificate, for one name or more. */
+/** A certificate for a single name or several names. */
 export class StoredCertificate implements ContextSource {
   context: SecureContext | null = null;
   waiters: Set<ContextWaiter> | null = null;
-  /** null: it is there. */
+  /** Resolves when the certificate is issued. Null if it exists. */
   making: Promise<void> | null = null;
   readonly #terms: TlsTerms;
-  /** Names in the store that lead here. */
+  /** Number of names in the store that use the certificate. */
   names = 0;
   #pair: CertificatePair | Error;
   #read: X509Certificate | null = null;
@@ -52,7 +55,7 @@ export class StoredCertificate implements ContextSource {
     this.making = null;
   }
 
-  /** Throws why there is none. */
+  /** Certificate and key. Throws the error if issuing failed. */
   get pair(): CertificatePair {
     if (this.#pair instanceof Error) throw this.#pair;
     return this.#pair;
@@ -66,7 +69,7 @@ export class StoredCertificate implements ContextSource {
     return this.#terms.optionsOf(this.pair, 'visitors');
   }
 
-  /** By the names that are written in it. Of a wildcard: whichever host below. */
+  /** Reports whether the certificate's names cover the host. For a wildcard, any host below it is checked. */
   isFor(host: string): boolean {
     this.#read ??= new X509Certificate(this.pair.cert);
     return this.#read.checkHost(host.replace('*', 'any')) !== undefined;
@@ -76,7 +79,7 @@ export class StoredCertificate implements ContextSource {
 export class CertificateStore {
   readonly #given: CertificateStoreOptions;
   readonly #contexts: ContextCache;
-  /** By name; `*.shop.example.com` is its own key. */
+  /** Keyed by name. A wildcard such as `*.shop.example.com` is a separate key. */
   readonly #byName = new Map<string, StoredCertificate>();
   #forAll: StoredCertificate | null = null;
   #made: MadeCertificates | null = null;
@@ -94,25 +97,34 @@ export class CertificateStore {
     return this.#given.terms;
   }
 
-  /** Names with a certificate of their own. */
+  /** Number of names with a specific certificate. */
   get size(): number {
     return this.#byName.size;
   }
 
-  /** For every name that has none of its own, as the files of `[tls]` are. It has been tried; null: there is none (any more). */
+  /**
+   * Sets the default certificate, such as the files in `[tls]`, for names without a specific certificate. The pair must be checked already.
+   * Null removes it.
+   */
   setForAll(pair: CertificatePair | null): void {
     const stored = pair === null ? null : new StoredCertificate(pair, this.terms);
-    // Ready at once and for good: it has a place of its own, and nobody waits for it.
+    // The default context is created at once and never evicted, so no handshake waits for it.
     if (stored !== null) stored.context = createSecureContext(stored.options());
     this.#forAll = stored;
   }
 
-  /** For names below localhost, which no wildcard can be for: browsers and libraries refuse one right below a top-level name. */
+  /**
+   * Sets the issuer for names below localhost, for which wildcards do not work: browsers and libraries reject a wildcard directly below a
+   * top-level domain.
+   */
   setMaker(maker: CertificateMaker): void {
     this.#made = new MadeCertificates(maker, this.#given, (certificate) => this.#contexts.drop(certificate));
   }
 
-  /** null: it is shown from now on. Else why it is not: those before stay. `isTried`: certificate and key are known to belong together. */
+  /**
+   * Stores a certificate for the names. Returns null on success, or the problem; the previous certificates then stay in use. `isTried`:
+   * certificate and key are known to match.
+   */
   set(names: readonly string[], pair: CertificatePair, isTried = false): string | null {
     const problem = isTried ? null : problemOf(pair);
     if (problem !== null) return problem;
@@ -137,17 +149,22 @@ export class CertificateStore {
     if (stored.names === 0) this.#contexts.drop(stored);
   }
 
-  /** What a visitor of this host is shown; host null: it names none. null: nothing. `host` as foldHost() gives it, or `*.` and such a one. */
+  /**
+   * Returns the certificate for a host, or null if there is none. `host` is null without SNI; otherwise it is in the form of foldHost(),
+   * optionally with a `*.` prefix.
+   */
   find(host: string | null): StoredCertificate | null {
     return host === null ? this.forNobody : (this.ownOf(host) ?? this.#forAll);
   }
 
-  /** The one for all, or what `domain` has. */
+  /** Certificate for visitors without SNI: the default certificate, or the certificate of `domain`. */
   get forNobody(): StoredCertificate | null {
     return this.#forAll ?? this.ownOf(this.#given.domain);
   }
 
-  /** By its name or the wildcard right above it, as certificates are: one for all is nobody's own. */
+  /**
+   * Returns the specific certificate of a host, by exact name or by the wildcard directly above. The default certificate is not specific.
+   */
   ownOf(host: string): StoredCertificate | null {
     if (this.#byName.size === 0) return null;
     const stored = this.#byName.get(host) ?? this.#byName.get(`*${host.slice(host.indexOf('.'))}`);
@@ -155,8 +172,9 @@ export class CertificateStore {
   }
 
   /**
-   * Whether people are told to come by https. The one for all is for `domain` and the names right below it, whatever is written in it: an operator who
-   * sets it says so. Names below those are another matter: the usual wildcard has one label, and who is sent to them stops at an error.
+   * Reports whether public URLs of the host use https. The default certificate covers `domain` and the names directly below, no matter
+   * which names it contains, because the operator configured it for them. Deeper names must be in the certificate: a usual wildcard covers
+   * a single label, and visitors of deeper names would get a certificate error.
    */
   covers(host: string): boolean {
     if (this.#made?.covers(host) === true || this.ownOf(host) !== null) return true;
@@ -166,7 +184,7 @@ export class CertificateStore {
 
   // ---- ready for a handshake ----
 
-  /** null: not yet; wait() says when. */
+  /** Returns null if the context is not ready. wait() reports when it is. */
   contextOf(stored: StoredCertificate): SecureContext | null {
     return stored === this.#forAll ? stored.context : this.#contexts.get(stored);
   }
@@ -179,7 +197,7 @@ export class CertificateStore {
     this.#contexts.leave(stored, waiter);
   }
 
-  /** A day is over. */
+  /** Rotates the key of TLS session tickets, once a day. */
   renewTickets(): void {
     this.setForAll(this.#forAll?.pair ?? null);
     this.#contexts.renewTickets(this.terms.ticketKeys);
@@ -190,11 +208,11 @@ export class CertificateStore {
   }
 }
 
-/** Those that were asked for last, each made at the first time. */
+/** Certificates issued by the local CA, each at its first use. The least recently used certificates are evicted. */
 class MadeCertificates {
   readonly #maker: CertificateMaker;
   readonly #given: CertificateStoreOptions;
-  /** Resolves when the next one may be made. */
+  /** Resolves when the next certificate can be issued. */
   #turn: Promise<void> = Promise.resolve();
   readonly #byName: Cache<string, StoredCertificate>;
 
@@ -206,7 +224,7 @@ class MadeCertificates {
     this.#maker = maker;
     this.#given = options;
     const { clock, contextsMax: max = TLS_CONTEXTS_MAX } = options;
-    // Certificates are valid by the wall clock, which goes on while the machine sleeps.
+    // Certificate validity follows the wall clock, which also advances while the machine sleeps.
     const wallClock = { monotonic: () => clock.now() };
     this.#byName = new Cache({ max, clock: wallClock, ttlMs: TLS_MADE_KEPT_MS, onLeave: onDropped });
   }
@@ -227,7 +245,7 @@ class MadeCertificates {
     return certificate;
   }
 
-  /** One after the other, so many a second, and none for those who have left by then. */
+  /** Issues certificates sequentially and at a limited rate, and only if a handshake still waits for the certificate. */
   async #issue(host: string, isWaitedFor: () => boolean): Promise<CertificatePair> {
     const { clock, contextsPerSecond = TLS_CONTEXTS_PER_SECOND } = this.#given;
     const turn = this.#turn;
@@ -245,6 +263,6 @@ class MadeCertificates {
   }
 }
 
-/** Two labels or more in front of the domain. */
+/** Reports whether the host has two or more labels in front of the domain. */
 const isNestedBelow = (host: string, domain: string): boolean =>
   host.endsWith(`.${domain}`) && host.slice(0, -domain.length - 1).includes('.');

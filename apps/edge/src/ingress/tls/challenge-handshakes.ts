@@ -1,4 +1,4 @@
-// tls-alpn-01 at the https port: who may be asked for, and the certificate of one challenge, made for that handshake alone (RFC 8737).
+// Answers ACME tls-alpn-01 challenges on the https port, with a certificate made for the challenge (RFC 8737).
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { ChallengeAnswer } from '@tunnel/certificates/acme';
 import { secureOptionsOf } from '@tunnel/http-shell';
@@ -6,11 +6,11 @@ import { isOfDomain } from '@tunnel/rules/names';
 import { Cache, type Clock } from '@tunnel/runtime';
 import type { EdgeCertificates } from '../../backend/certificates/edge-certificates.ts';
 
-/** certificates of challenges that are ready for handshakes; the oldest is forgotten */
+/** Maximum challenge certificates ready for handshakes. The oldest is evicted. */
 const CHALLENGE_CONTEXTS_MAX = 100;
 
 export interface ChallengeHandshakesOptions {
-  /** [server] domain. */
+  /** `[server] domain`. */
   readonly domain: string;
   readonly certificates: Pick<EdgeCertificates, 'isWanted' | 'findChallenge'>;
   readonly clock: Clock;
@@ -23,22 +23,22 @@ interface ReadyChallenge {
 
 export class ChallengeHandshakes {
   readonly #given: ChallengeHandshakesOptions;
-  /** By name. */
+  /** Keyed by name. */
   readonly #ready = new Cache<string, ReadyChallenge>({ max: CHALLENGE_CONTEXTS_MAX });
-  /** By token: however many look at once, it is made for them once. */
+  /** Keyed by token, so that concurrent validations share a single certificate. */
   readonly #making = new Map<string, Promise<SecureContext>>();
 
   constructor(options: ChallengeHandshakesOptions) {
     this.#given = options;
   }
 
-  /** Whether there is any reason to look: for other names nothing is asked, made or kept. */
+  /** Reports whether a challenge for the name is possible. For other names nothing is looked up, created or stored. */
   isKnown(name: string): boolean {
     const { domain, certificates } = this.#given;
     return isOfDomain(name, domain) || certificates.isWanted(name);
   }
 
-  /** Whether contextOf() has it now; false: nobody waits for it. Never rejects. */
+  /** Prepares the challenge certificate of a name. Resolves to false if no challenge is pending. Never rejects. */
   async prepare(name: string): Promise<boolean> {
     const { certificates } = this.#given;
     try {

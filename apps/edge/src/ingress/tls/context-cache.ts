@@ -1,24 +1,28 @@
-// Certificates made ready for handshakes (`SecureContext`): as many as were asked for last, and no more new ones a second than leave the loop free for
-// everybody else. To make one blocks it for over a millisecond; who needs one over the pace waits for its turn.
+// Cache of contexts (`SecureContext`), which are certificates prepared for handshakes. Keeps the most recently used contexts and limits how
+// many are created per second, because creating a context blocks the event loop for more than a millisecond. Handshakes above the rate wait
+// in a queue.
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { renewTicketKeys } from '@tunnel/mux';
 import { Cache, type Clock, type Timer } from '@tunnel/runtime';
 
-/** What a context is made of; one object for as long as it is in use. */
+/** Source of a context. The same object is used as long as the certificate is in use. */
 export interface ContextSource {
   /** The context, or null while none is ready. Managed by the cache. */
   context: SecureContext | null;
   /** Handshakes that wait for the context, or null. Managed by the cache. */
   waiters: Set<ContextWaiter> | null;
-  /** Its certificate is still being made; null: it is there. */
+  /** Resolves when the certificate is issued. Null or undefined if it exists. */
   readonly making?: Promise<void> | null;
   options(): SecureContextOptions;
 }
 
-/** One of the two is called, once; neither throws. */
+/** Waits for a context. Exactly one of the methods is called, once. Neither may throw. */
 export interface ContextWaiter {
   onContext(context: SecureContext): void;
-  /** No context can be made of it, though certificate and key belong together: its key is too short, or of a kind that OpenSSL does not know. */
+  /**
+   * Called if no context can be created although certificate and key match, for example because the key is too short or of a type unknown
+   * to OpenSSL.
+   */
   onBroken(error: unknown): void;
 }
 
@@ -31,7 +35,7 @@ export interface ContextCacheOptions {
 export class ContextCache {
   readonly #given: ContextCacheOptions;
   readonly #ready: Cache<ContextSource, SecureContext>;
-  /** Those that are waited for, in the order in which they were asked for. */
+  /** Sources with waiting handshakes, in order of request. */
   readonly #queue = new Set<ContextSource>();
   #nextMs = 0;
   #timer: Timer | null = null;
@@ -51,12 +55,12 @@ export class ContextCache {
     return this.#ready.size;
   }
 
-  /** Of these each has somebody who waits for it. */
+  /** Number of sources with at least one waiting handshake. */
   get waitedFor(): number {
     return this.#queue.size;
   }
 
-  /** null: not now; wait() says when. */
+  /** Returns the context, or null if it is not ready. wait() reports when it is. */
   get(source: ContextSource): SecureContext | null {
     if (source.context !== null) {
       this.#ready.get(source);
@@ -67,12 +71,12 @@ export class ContextCache {
     try {
       return this.#make(source, nowMs);
     } catch {
-      // Whoever waits for it is told.
+      // The error is reported to the handshakes that wait for the context.
       return null;
     }
   }
 
-  /** After a get() that gave none. The waiter is called later, once, unless it leaves. */
+  /** Adds a waiter after get() returned null. The waiter is called once, later, unless it leaves. */
   wait(source: ContextSource, waiter: ContextWaiter): void {
     source.waiters ??= new Set();
     source.waiters.add(waiter);
@@ -85,7 +89,7 @@ export class ContextCache {
       this.#wakeUp();
       return;
     }
-    // Whoever left meanwhile took itself out of the waiters; a failure is met, and told, when its turn comes.
+    // Handshakes that left meanwhile have removed themselves from the waiters. A failure is reported when the source's turn comes.
     const goOn = (): void => {
       if (source.waiters === null || this.#isStopped) return;
       this.#queue.add(source);
@@ -94,7 +98,7 @@ export class ContextCache {
     source.making?.then(goOn, goOn);
   }
 
-  /** For one that nobody waits for nothing is made. */
+  /** Removes a waiter. A source without waiters is removed from the queue. */
   leave(source: ContextSource, waiter: ContextWaiter): void {
     source.waiters?.delete(waiter);
     if (source.waiters?.size !== 0) return;
@@ -102,16 +106,16 @@ export class ContextCache {
     this.#queue.delete(source);
   }
 
-  /** It is not shown any more. Who waits for it is served all the same: its name was good when it came. */
+  /** Evicts a context. Handshakes that already wait for it are still served, because the name was valid when they arrived. */
   drop(source: ContextSource): void {
     this.#ready.delete(source);
   }
 
-  /** A day is over: tickets are sealed by another key from here on. */
+  /** Rotates the key of TLS session tickets, once a day. */
   renewTickets(keys: Buffer): void {
     for (const source of this.#ready.keys()) {
       if (source.context === null || renewTicketKeys(source.context, keys)) continue;
-      // A Node that has changed inside: it is made again when it is asked for.
+      // Node's internals have changed: the context is dropped, and created again on demand.
       this.drop(source);
     }
   }
@@ -151,7 +155,7 @@ export class ContextCache {
   #serve(source: ContextSource, waiters: Iterable<ContextWaiter>): void {
     let context: SecureContext;
     try {
-      // Meanwhile somebody else may have had it made.
+      // Another handshake may have created the context meanwhile.
       context = source.context ?? this.#make(source, this.#given.clock.monotonic());
     } catch (error) {
       for (const waiter of waiters) waiter.onBroken(error);

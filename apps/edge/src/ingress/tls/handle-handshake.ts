@@ -1,4 +1,5 @@
-// A handshake on a bare handle. Visitors that speak HTTP/1.1 alone, and those of tunnels that are passed on, never become a socket of Node's; the others do.
+// TLS handshake on a bare libuv handle. Visitors that only speak HTTP/1.1, and visitors of passthrough tunnels, never need a Node socket.
+// For other visitors a Node socket is created.
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';
@@ -9,11 +10,11 @@ import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
 import type { PassedRoute, Passthrough } from './tls-door.ts';
 
 export interface HandleHandshakeOwner extends HandshakeOwner {
-  /** It is through, and speaks HTTP/1.1. */
+  /** Called when the handshake is complete and the visitor speaks HTTP/1.1. */
   isSecure(duplex: HandleDuplex, accepted: AcceptedConnection): void;
-  /** node:tls does the handshake. `first`: what was read already; null socket: it is gone. */
+  /** Hands the handshake over to node:tls. `first` holds the bytes already read. `socket` is null if the connection has closed. */
   takesSocket(socket: Socket | null, first: Buffer, certificate: StoredCertificate): void;
-  /** The same for one that validates a name. */
+  /** Hands over a connection of an ACME validation server, like takesSocket(). */
   takesChallenge(socket: Socket | null, first: Buffer): void;
 }
 
@@ -38,7 +39,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
   protected secure(context: SecureContext, hello: ClientHello, certificate: StoredCertificate): boolean {
     if (needsSocket(hello) || !hasTlsHandles()) {
       this.bytes.keep();
-      // A connection is not given away while it is being read.
+      // Deferred, because a connection cannot be released while it is being read.
       setImmediate(this.#giveAway, (socket, first) => this.#owner.takesSocket(socket, first, certificate));
       return false;
     }
@@ -54,7 +55,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
   readonly #giveAway = (take: (socket: Socket | null, first: Buffer) => void): void => {
     try {
       const first = this.bytes.all;
-      // It was closed since then, and its bytes are gone with it.
+      // If the connection was closed meanwhile, its bytes are discarded.
       if (!this.#duplex.destroyed) take(this.#duplex.release(), first);
       this.bytes.drop();
     } catch (error) {
@@ -62,7 +63,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
     }
   };
 
-  /** Within the read: whoever takes it over reads on where this one stops. */
+  /** Runs within the read, so that the new reader continues where the handshake stopped. */
   protected passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean {
     const hello = this.bytes.all;
     this.#owner.leaves(this.accepted, 'passthrough');
@@ -93,7 +94,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
     }
   }
 
-  /** Strangers' handshakes fail all the time: closed without a word. */
+  /** Failed handshakes from the internet are frequent, so the connection is closed without a log entry. */
   onFailed(): void {
     this.#duplex.destroy();
   }
@@ -107,5 +108,5 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
   onDrain(): void {}
 }
 
-/** HTTP/2, and the control plane, want sockets of Node's. */
+/** HTTP/2 and the control plane need Node sockets. */
 const needsSocket = ({ alpn }: ClientHello): boolean => alpn.includes('h2') || alpn.includes(ALPN_TUNNEL);

@@ -1,9 +1,9 @@
-// Whether a certificate and a key belong together. Ten thousand come with one snapshot, nearly all of them P-256 as our own keeper orders them: for those
-// the public key is derived from the private one and compared, a tenth of the time that OpenSSL takes to decode both.
+// Checks that a certificate and a key match. A snapshot can contain ten thousand pairs, nearly all P-256 as ordered by the certificate
+// keeper. For P-256 the public key is derived from the private key and compared, in a tenth of the time that OpenSSL needs to decode both.
 import { createECDH, createPrivateKey, X509Certificate } from 'node:crypto';
 import type { CertificatePair } from '@tunnel/http-shell';
 
-/** null: they do. Not by a context of their own: that takes ten times as long again. */
+/** Returns the problem, or null if certificate and key match. Creating a SecureContext instead would take ten times longer. */
 export const problemOf = (pair: CertificatePair): string | null => {
   try {
     return (isUsualPair(pair) ?? isPairOfAnyKind(pair)) ? null : 'the private key does not match the certificate';
@@ -17,14 +17,14 @@ const isPairOfAnyKind = ({ cert, key }: CertificatePair): boolean =>
 
 // ---- P-256 alone ----
 
-/** PKCS #8 (RFC 5958) around ECPrivateKey (RFC 5915) with its public key: all of it but the two numbers. */
+/** PKCS #8 (RFC 5958) around ECPrivateKey (RFC 5915) with its public key: the constant bytes in front of the private scalar. */
 const KEY_HEAD = Buffer.from('308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420', 'hex');
 const KEY_BYTES = 138;
 const SCALAR_BYTES = 32;
-/** SubjectPublicKeyInfo (RFC 5480), up to the point. */
+/** SubjectPublicKeyInfo (RFC 5480), up to the curve point. */
 const PUBLIC_HEAD = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d030107034200', 'hex');
 
-/** null: it is another kind, or cannot be read: whoever knows all kinds says what it is. */
+/** Checks a P-256 pair. Returns null if the key has another type or cannot be parsed; the general check then decides. */
 const isUsualPair = ({ cert, key }: CertificatePair): boolean | null => {
   const secret = derOf(key, 'PRIVATE KEY');
   if (secret?.length !== KEY_BYTES || !secret.subarray(0, KEY_HEAD.length).equals(KEY_HEAD)) return null;
@@ -32,12 +32,12 @@ const isUsualPair = ({ cert, key }: CertificatePair): boolean | null => {
   const told = leaf === null ? null : publicKeyOf(leaf);
   if (told?.subarray(0, PUBLIC_HEAD.length).equals(PUBLIC_HEAD) !== true) return null;
   const curve = createECDH('prime256v1');
-  // What the key says of its public half is not believed: OpenSSL would, and every handshake would fail.
+  // The public key stored next to the private key is ignored. OpenSSL would trust it, and every handshake would fail if it were wrong.
   curve.setPrivateKey(secret.subarray(KEY_HEAD.length, KEY_HEAD.length + SCALAR_BYTES));
   return curve.getPublicKey().equals(told.subarray(PUBLIC_HEAD.length));
 };
 
-/** The first of its kind, which is the leaf; null: there is none. */
+/** Returns the first PEM block of the kind, which is the leaf certificate, or null if there is none. */
 const derOf = (pem: Buffer, kind: string): Buffer | null => {
   const head = `-----BEGIN ${kind}-----`;
   const begin = pem.indexOf(head);
@@ -46,13 +46,13 @@ const derOf = (pem: Buffer, kind: string): Buffer | null => {
   return Buffer.from(pem.toString('latin1', begin + head.length, end), 'base64');
 };
 
-/** Where the fields of a certificate (RFC 5280, 4.1) end; null: it is none, or is cut off. */
+/** Returns the SubjectPublicKeyInfo of a certificate (RFC 5280, 4.1), or null if the data is truncated or no certificate. */
 const publicKeyOf = (der: Buffer): Buffer | null => {
   const whole = elementAt(der, 0);
   if (whole?.end !== der.length) return null;
   const body = elementAt(der, whole.begin);
   if (body === null) return null;
-  // Version, serial number, algorithm, issuer, life, subject: the key is the seventh.
+  // Version, serial number, algorithm, issuer, validity, subject; the public key is the seventh field.
   let at = body.begin;
   for (const tag of [0xa0, 0x02, 0x30, 0x30, 0x30, 0x30]) {
     const field = der[at] === tag ? elementAt(der, at) : null;
@@ -63,7 +63,7 @@ const publicKeyOf = (der: Buffer): Buffer | null => {
   return field === null || field.end > body.end ? null : der.subarray(at, field.end);
 };
 
-/** Its content, within these bytes. */
+/** Returns the bounds of the content of a DER element, or null if it is truncated. */
 const elementAt = (der: Buffer, at: number): { readonly begin: number; readonly end: number } | null => {
   const first = der[at + 1] ?? 0;
   const more = first < 0x80 ? 0 : first - 0x80;

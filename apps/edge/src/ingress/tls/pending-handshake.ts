@@ -1,5 +1,5 @@
-// One connection to the https port: its first message is read, the door says where it goes, and it goes there. How it is read and given away
-// depends on what it is: a bare handle (handle-handshake), or a socket of Node's (socket-handshake).
+// A connection to the https port before its handshake: reads the ClientHello, finds the destination and hands the connection over. Reading
+// and handing over differ between a bare handle (handle-handshake) and a Node socket (socket-handshake).
 
 import type { SecureContext } from 'node:tls';
 import { type AcceptedConnection, type ClientHello, HelloBytes } from '@tunnel/http-shell';
@@ -16,16 +16,16 @@ export interface HandshakeOwner {
   readonly door: Pick<TlsDoor, 'exitOf'>;
   readonly certificates: Pick<CertificateStore, 'contextOf' | 'wait' | 'leave'>;
   readonly passthrough: Pick<Passthrough, 'accept'> | null;
-  /** null: no challenge is answered here. */
+  /** Null if the edge does not answer ACME challenges. */
   readonly challenges: Pick<ChallengeHandshakes, 'prepare'> | null;
   readonly report: ReportInternalError;
-  /** It is counted as what it became, and drop() is called; false: it had left already. */
+  /** Counts the connection by its outcome and calls drop(). Returns false if the connection was removed already. */
   leaves(accepted: AcceptedConnection, as: TlsKind): boolean;
-  /** false: its network begins too many handshakes, and the connection is reset. */
+  /** Returns false if the visitor's network starts too many handshakes. The connection is then reset. */
   handshakeBegins(accepted: AcceptedConnection): boolean;
 }
 
-/** Fatal, unrecognized_name (112): without a certificate nobody could say more. */
+/** TLS alert: fatal, unrecognized_name (112). Without a certificate no other response is possible. */
 export const UNRECOGNIZED_NAME = Buffer.of(21, 3, 3, 0, 2, 2, 112);
 
 export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
@@ -33,7 +33,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   readonly accepted: AcceptedConnection;
   protected readonly bytes = new HelloBytes();
   readonly #owner: HandshakeOwner;
-  /** What it said, while it waits. */
+  /** ClientHello of the connection, while it waits for a certificate. */
   #hello: ClientHello | null = null;
   #certificate: StoredCertificate | null = null;
   #isDropped = false;
@@ -43,28 +43,30 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
     this.#owner = owner;
   }
 
-  /** TLS begins, with all bytes so far. Returns whether it is read on. */
+  /** Starts TLS with all bytes received so far. Returns whether to continue reading. */
   protected abstract secure(context: SecureContext, hello: ClientHello, certificate: StoredCertificate): boolean;
-  /** Likewise, with the certificate of its challenge, which is ready; then it is closed. */
+  /** Starts TLS with the prepared challenge certificate. The connection closes after the handshake. */
   protected abstract challenge(): void;
   protected abstract passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean;
-  /** One last word, and the end. */
+  /** Sends an alert and closes the connection. */
   protected abstract say(alert: Buffer): void;
   protected abstract cut(): void;
   abstract destroy(): void;
 
-  /** Bytes have come; false: no more of them, unless it is resumed. */
+  /** Processes received bytes. Returns false if reading must stop until resumed. */
   protected take(bytes: Buffer, start: number, end: number): boolean {
     if (this.#hello !== null) return this.#takeMore(bytes, start, end);
     const reading = this.bytes.take(bytes, start, end);
     if (reading.kind === 'more') return true;
     if (reading.kind === 'hello') return this.#leaveBy(this.#owner.door.exitOf(reading.hello), reading.hello);
-    // Strangers, and plain HTTP by mistake: closed without a word, and counted with the rest that fails.
+    // Not TLS, for example plain HTTP by mistake: closed without a log entry, and counted as failed.
     this.destroy();
     return false;
   }
 
-  /** It waits for its certificate, and is read on so that its end is heard; an honest one has nothing to say now. */
+  /**
+   * Keeps bytes that arrive while waiting for the certificate. Reading continues to notice a disconnect; a normal client sends nothing now.
+   */
   #takeMore(bytes: Buffer, start: number, end: number): boolean {
     this.bytes.append(bytes, start, end);
     if (this.bytes.all.length <= RULE_LIMITS.TLS_HELLO_MAX_BYTES) return true;
@@ -89,7 +91,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
     }
   }
 
-  /** It waits, and is read on so that its end is heard. */
+  /** Waits for the challenge certificate. Reading continues to notice a disconnect. */
   #answerChallenge(name: string | null, hello: ClientHello): boolean {
     const { challenges } = this.#owner;
     if (name === null || challenges === null) return this.#unchallenged();
@@ -114,7 +116,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
   }
 
   #passOn(passthrough: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean {
-    // Over a limit: here nobody could tell it so.
+    // The connection is over a limit. An encrypted connection cannot get an error response, so it is reset.
     if (this.accepted.refusal !== null) return this.#refuse();
     this.bytes.keep();
     return this.passOn(passthrough, route);
@@ -164,7 +166,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
 
   abandon(error: unknown, where: string): void {
     this.#owner.report(error, where);
-    // Not the connection that was accepted alone: it may be given away by now, or have a visitor.
+    // Closes both, because the accepted connection may have been handed over or may belong to a visitor already.
     this.accepted.close();
     this.destroy();
   }

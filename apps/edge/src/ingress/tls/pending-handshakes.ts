@@ -1,23 +1,23 @@
-// Connections to the https port that are not through: from their first byte to the end of the handshake. So many at once, so long each, and whoever
-// leaves is counted for what it became.
+// Connections to the https port from the first byte to the end of the handshake. Limits their number and time, and counts each connection
+// by its outcome.
 import type { AcceptedConnection } from '@tunnel/http-shell';
 import type { Clock } from '@tunnel/runtime';
 import { noTlsTotals, type TlsKind, type TlsTotals } from './tls-totals.ts';
 
 /**
- * a connection to the https port that is not through its handshake by then is closed; the time to read its first message, and to wait for a certificate, is part of it
+ * Maximum time for a TLS handshake, including reading the ClientHello and waiting for a certificate. Slower connections are closed.
  * @limit visitors: TLS handshake, time | the connection is closed
  */
 export const TLS_HANDSHAKE_TIMEOUT_MS = 10_000;
-/** handshakes under way at once, from the first byte on; above this the one that takes longest is closed */
+/** Maximum handshakes in progress, counted from the first byte. Above the limit the oldest handshake is closed. */
 const TLS_HANDSHAKES_MAX = 4096;
 
-/** One of them. */
+/** A handshake in progress. */
 export interface PendingEntry {
-  /** Set when it is added. */
+  /** Monotonic milliseconds, set by add(). */
   beganMs: number;
   readonly accepted: AcceptedConnection;
-  /** It is over, or somebody else's: what it holds and waits for goes. */
+  /** Releases all resources, because the connection has closed or was handed over. */
   drop(): void;
 }
 
@@ -42,11 +42,11 @@ export class PendingHandshakes {
     entry.accepted.whenClosed = this.#isOver;
     if (!this.#isSweeping) this.#sweepIn(TLS_HANDSHAKE_TIMEOUT_MS);
     if (this.#entries.size <= TLS_HANDSHAKES_MAX) return;
-    // An honest visitor is through within a round trip or two: whoever takes longest is given up, and not the newcomer.
+    // A normal visitor needs a round trip or two, so the oldest handshake is closed, not the newest.
     for (const oldest of this.#entries.keys()) return this.#giveUp(oldest);
   }
 
-  /** It is through, or goes another way. false: it had left already. */
+  /** Removes a connection that completed its handshake or was routed elsewhere. Returns false if it was removed already. */
   leaves(accepted: AcceptedConnection, as: TlsKind): boolean {
     const entry = this.#entries.get(accepted);
     if (entry === undefined) return false;
@@ -56,7 +56,7 @@ export class PendingHandshakes {
     return true;
   }
 
-  /** Whoever closed it: the visitor, the gate or ourselves. */
+  /** Called when the connection was closed by the visitor, the connection gate or the edge. */
   readonly #isOver = (accepted: AcceptedConnection): void => void this.leaves(accepted, 'failed');
 
   #giveUp(accepted: AcceptedConnection): void {
@@ -64,7 +64,7 @@ export class PendingHandshakes {
     accepted.close();
   }
 
-  /** One timer for all, since they wait equally long. */
+  /** Starts a single timer for all handshakes, because all have the same timeout. */
   #sweepIn(ms: number): void {
     this.#isSweeping = true;
     this.#clock.setTimeout(() => this.#sweep(), ms).unref?.();

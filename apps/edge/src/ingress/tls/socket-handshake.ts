@@ -1,4 +1,4 @@
-// The same on a socket of Node's, where there are no bare handles: it is read as a stream, and what was read is put back.
+// TLS handshake on a Node socket, where bare handles are not available. The ClientHello is read as a stream and put back afterwards.
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';

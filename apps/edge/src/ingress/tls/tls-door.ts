@@ -1,4 +1,4 @@
-// Where a visitor of the https port goes by its first message. Says; never does.
+// Selects the destination of a connection to the https port by its ClientHello. Decides only, without side effects.
 import { type AcceptedConnection, ALPN_CHALLENGE, type ClientHello } from '@tunnel/http-shell';
 import type { AcceptedSocket } from '@tunnel/mux';
 import { ALPN_TUNNEL } from '@tunnel/protocol';
@@ -6,32 +6,35 @@ import type { Route } from '../../routing/registry.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
 import type { ChallengeHandshakes } from './challenge-handshakes.ts';
 
-/** `away`: its client is expected back, and until then nobody is served there. */
+/** `away`: the tunnel's client is disconnected and expected back. Visitors are rejected until then. */
 export type PassedRoute = Route | 'away';
 
-/** Tunnels whose TLS ends at their service: the edge passes it on and cannot read it. */
+/** Tunnels with TLS passthrough: TLS ends at the local service, and the edge cannot decrypt the traffic. */
 export interface Passthrough {
-  /** undefined: the host is not theirs. `host`: small letters, no last dot. */
+  /** Returns undefined if the host has no passthrough tunnel. `host` is in lower case, without a trailing dot. */
   routeFor(host: string): PassedRoute | undefined;
-  /** `hello`: all that was read so far, for good. Reads the visitor before it returns, or ends it. */
+  /**
+   * Takes over the connection. `hello` holds all bytes read so far, and the callee owns it. Starts reading or closes the connection before
+   * returning.
+   */
   accept(visitor: AcceptedSocket, accepted: AcceptedConnection, route: PassedRoute, hello: Buffer): void;
 }
 
 export type TlsExit =
   | { readonly to: 'passthrough'; readonly route: PassedRoute }
-  /** `name` null: none that this edge has a reason to know; nobody waits for it. */
+  /** `name` is null if no challenge for the name is possible on this edge. */
   | { readonly to: 'challenge'; readonly name: string | null }
-  /** TLS ends here. */
+  /** TLS is terminated at the edge. */
   | { readonly to: 'clients' | 'visitors'; readonly certificate: StoredCertificate }
-  /** No certificate of ours is for it. */
+  /** No certificate matches. */
   | { readonly to: 'nobody' };
 
 export interface TlsDoorOptions {
   readonly certificates: Pick<CertificateStore, 'find'>;
   readonly passthrough: Pick<Passthrough, 'routeFor'> | null;
-  /** null: no challenge is answered here. */
+  /** Null if the edge does not answer ACME challenges. */
   readonly challenges: Pick<ChallengeHandshakes, 'isKnown'> | null;
-  /** [server] control_on_public. */
+  /** `[server] control_on_public`. */
   readonly takesClients: boolean;
 }
 
@@ -47,7 +50,7 @@ export class TlsDoor {
 
   exitOf({ sni, alpn }: ClientHello): TlsExit {
     const { certificates, passthrough, takesClients } = this.#given;
-    // First of all: a service behind such a tunnel has its own certificates validated, too.
+    // Passthrough comes first, because a service behind such a tunnel may have its own certificates validated by tls-alpn-01.
     const route = sni === null ? undefined : passthrough?.routeFor(sni);
     if (route !== undefined) return { to: 'passthrough', route };
     if (alpn.includes(ALPN_CHALLENGE)) return this.#challengeOf(sni);

@@ -1,4 +1,4 @@
-// What became of connections to the https port, each counted once. Plain numbers, read when somebody scrapes.
+// Outcomes of connections to the https port, each connection counted once. Plain numbers, read at a metrics scrape.
 
 const KINDS = ['terminated', 'passthrough', 'challenge', 'control', 'no_certificate', 'failed'] as const;
 export type TlsKind = (typeof KINDS)[number];
