@@ -4,7 +4,7 @@ import { guard, type Listener } from '@tunnel/mux';
 import { vi } from 'vitest';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
 import { Http1Input } from '../ingress/http/http1/http1-input.ts';
-import { Http1Visitor, Linger } from '../ingress/http/http1/http1-visitor.ts';
+import { Http1Visitor, LingeringClose } from '../ingress/http/http1/http1-visitor.ts';
 import { Http2Request } from '../ingress/http/http2/http2-request.ts';
 import { HttpsPort } from '../ingress/http/https-port.ts';
 import { UdpFlow } from '../ingress/udp/udp-flow.ts';
@@ -34,7 +34,7 @@ const METHODS: readonly Below[] = [
   { where: 'socket.data', prototype: Http1Visitor.prototype, method: 'onData' },
   { where: 'socket.end', prototype: Http1Visitor.prototype, method: 'onEnd' },
   { where: 'socket.drain', prototype: Http1Visitor.prototype, method: 'onDrain' },
-  { where: 'socket.flushed', prototype: Linger.prototype, method: 'onSaidAll' },
+  { where: 'socket.flushed', prototype: LingeringClose.prototype, method: 'onSentAll' },
   { where: 'socket.reset', prototype: Http1Visitor.prototype, method: 'onReset' },
   { where: 'stream.opened', prototype: Http1Upstream.prototype, method: 'onOpened' },
   { where: 'stream.refused', prototype: Http1Upstream.prototype, method: 'onRefused' },

@@ -2,7 +2,7 @@
 import type { HeaderField } from '@tunnel/http1';
 import { expect, it } from 'vitest';
 import { HeldBodies } from '../../policy/held-bodies.ts';
-import { HeldSource, POLICY_HELD_PIECE_BYTES } from './body-source.ts';
+import { BufferedBody, POLICY_HELD_PIECE_BYTES } from './body-source.ts';
 
 const PIECE = POLICY_HELD_PIECE_BYTES;
 
@@ -26,7 +26,7 @@ const hold = (bodies: HeldBodies, text: string) => {
 it('stops when its taker does, goes on when it drains, and is counted until the last of it is out', () => {
   const bodies = new HeldBodies();
   const body = 'abcd'.repeat(PIECE);
-  const source = new HeldSource(hold(bodies, body));
+  const source = new BufferedBody(hold(bodies, body));
   const taker = new Taker();
   source.taker = taker;
   const ends: (readonly HeaderField[])[] = [];
@@ -46,7 +46,7 @@ it('stops when its taker does, goes on when it drains, and is counted until the 
 it('what the next member is given is what the one before was not', () => {
   const bodies = new HeldBodies();
   const body = 'wxyz'.repeat(PIECE / 2);
-  const source = new HeldSource(hold(bodies, body));
+  const source = new BufferedBody(hold(bodies, body));
   const first = new Taker();
   const second = new Taker();
   first.goesOn = false;
@@ -58,7 +58,7 @@ it('what the next member is given is what the one before was not', () => {
 });
 
 it('an empty body ends at once', () => {
-  const source = new HeldSource(hold(new HeldBodies(), ''));
+  const source = new BufferedBody(hold(new HeldBodies(), ''));
   let ends = 0;
   source.taker = new Taker();
   source.pass(() => (ends += 1));

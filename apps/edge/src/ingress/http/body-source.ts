@@ -21,7 +21,7 @@ export interface BodyTaker {
 }
 
 /** A buffered body on its way to the service: unchanged bytes, in pieces, as fast as the service accepts data. */
-export class HeldSource implements BodySource {
+export class BufferedBody implements BodySource {
   /** The visitor's chunk boundaries are lost. A service that needs chunked encoding gets new chunks. */
   readonly form = 'data';
   taker: BodySource['taker'] = null;

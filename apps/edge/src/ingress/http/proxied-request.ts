@@ -21,7 +21,7 @@ import type { Tunnel } from '../../routing/tunnel.ts';
 import type { CapturedRules } from '../../upstream/captured-rules.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from '../../upstream/response-handler.ts';
 import type { UpstreamRequest } from '../../upstream/upstream-request.ts';
-import { type BodySource, HeldSource } from './body-source.ts';
+import { type BodySource, BufferedBody } from './body-source.ts';
 import type { ResponseEdits } from './render-answer.ts';
 import { type BodyHolder, RequestPolicy } from './request-policy.ts';
 import type { VisitorOwner } from './visitor.ts';
@@ -184,7 +184,7 @@ export class ProxiedRequest {
 
   /** Reports whether the service has stopped accepting a buffered body. */
   isOverdue(nowMs: number): boolean {
-    return this.#body instanceof HeldSource && this.#body.isStalled(nowMs);
+    return this.#body instanceof BufferedBody && this.#body.isStalled(nowMs);
   }
 
   // ---- who serves it ----
@@ -248,7 +248,7 @@ export class ProxiedRequest {
       // Head and body as changed by the policy.
       const { held } = policy;
       this.#head = policy.head;
-      this.#body = held === null ? body : new HeldSource(held);
+      this.#body = held === null ? body : new BufferedBody(held);
     }
     this.#handler = handler;
     this.#send(member).start();
@@ -260,7 +260,7 @@ export class ProxiedRequest {
    * reading from the visitor.
    */
   passHeld(): boolean {
-    if (!(this.#body instanceof HeldSource)) return false;
+    if (!(this.#body instanceof BufferedBody)) return false;
     this.#body.pass((trailers) => this.endBody(trailers));
     return true;
   }
@@ -367,7 +367,7 @@ export class ProxiedRequest {
   detach(): void {
     this.#upstream = null;
     // An upgraded connection can last for days, so the unsent part of a buffered body is freed.
-    if (this.#body instanceof HeldSource) this.#body.drop();
+    if (this.#body instanceof BufferedBody) this.#body.drop();
     this.#body = null;
   }
 

@@ -14,7 +14,7 @@ export class Http1Input {
   readonly #end: VisitorDuplex;
   readonly #visitor: Http1Visitor;
   /** Bytes received after the current request. */
-  #early: EarlyBytes | null = null;
+  #pipelined: PipelinedBytes | null = null;
   #isTakingEarly = false;
   #isDiscarding = false;
   #isPaused = false;
@@ -37,12 +37,12 @@ export class Http1Input {
   }
 
   get waitingBytes(): number {
-    return this.#early?.length ?? 0;
+    return this.#pipelined?.length ?? 0;
   }
 
   /** Whether more bytes arrived after the current request than are kept. */
   get hasLostBytes(): boolean {
-    return this.#early?.isLost ?? false;
+    return this.#pipelined?.isLost ?? false;
   }
 
   /** Follows the rules of ByteReader.onData. */
@@ -59,9 +59,9 @@ export class Http1Input {
 
   #keep(bytes: Buffer, start: number, end: number): void {
     if (this.#isDiscarding) return;
-    this.#early ??= new EarlyBytes();
-    if (this.#visitor.isBodyWaiting) this.#goOn = this.#early.push(bytes, start, end);
-    else this.#early.pushOrLose(bytes, start, end);
+    this.#pipelined ??= new PipelinedBytes();
+    if (this.#visitor.isBodyWaiting) this.#goOn = this.#pipelined.push(bytes, start, end);
+    else this.#pipelined.pushOrLose(bytes, start, end);
   }
 
   /** Pauses reading until resume(). Called from within take(). */
@@ -79,29 +79,29 @@ export class Http1Input {
 
   /** Processes the early bytes, now that the previous request is answered. */
   takeEarly(): void {
-    const early = this.#early;
+    const pipelined = this.#pipelined;
     // An outer call is already processing the bytes.
-    if (early === null || early.isLost || this.#isTakingEarly) return;
+    if (pipelined === null || pipelined.isLost || this.#isTakingEarly) return;
     this.#isTakingEarly = true;
     this.#goOn = true;
     let isStopped = false;
-    while (!isStopped && early.length > 0 && this.#early === early) {
-      const piece = early.shift();
+    while (!isStopped && pipelined.length > 0 && this.#pipelined === pipelined) {
+      const piece = pipelined.shift();
       const at = this.#visitor.take(piece, 0, piece.length, false);
       isStopped = at < piece.length;
-      if (isStopped) early.putBack(piece.subarray(at));
+      if (isStopped) pipelined.putBack(piece.subarray(at));
     }
     this.#isTakingEarly = false;
-    if (early.length === 0 && this.#early === early) this.#early = null;
+    if (pipelined.length === 0 && this.#pipelined === pipelined) this.#pipelined = null;
     if (this.#goOn) this.resume();
   }
 
   /** Writes the early bytes to the given stream. The caller then takes over reading from the visitor. */
   handOver(to: ByteDuplex): void {
-    const early = this.#early;
+    const pipelined = this.#pipelined;
     this.discard();
-    while (early !== null && early.length > 0) {
-      const piece = early.shift();
+    while (pipelined !== null && pipelined.length > 0) {
+      const piece = pipelined.shift();
       to.write(piece, 0, piece.length, false);
     }
   }
@@ -109,7 +109,8 @@ export class Http1Input {
   /** Returns the given bytes followed by the early bytes, as a single buffer. The caller then takes over reading from the visitor. */
   takeAll(first: Buffer): Buffer {
     const pieces = [first];
-    for (const early = this.#early; early !== null && early.length > 0; ) pieces.push(early.shift());
+    for (const pipelined = this.#pipelined; pipelined !== null && pipelined.length > 0; )
+      pieces.push(pipelined.shift());
     this.discard();
     return pieces.length === 1 ? first : Buffer.concat(pieces);
   }
@@ -117,7 +118,7 @@ export class Http1Input {
   /** Discards early bytes and all further input. */
   discard(): void {
     this.#isDiscarding = true;
-    this.#early = null;
+    this.#pipelined = null;
   }
 }
 
@@ -125,7 +126,7 @@ export class Http1Input {
  * Bytes that a visitor has sent behind an unanswered request: pipelined requests, the start of a body, or bytes for an upgraded protocol.
  * The visitor is still read meanwhile, to notice a disconnect, so the size is limited here.
  */
-class EarlyBytes {
+class PipelinedBytes {
   /** Piece that was taken out but not consumed. No other code holds the buffer, so it is put back without a copy. */
   #front: Buffer | null = null;
   readonly #queue = new ByteQueue();

@@ -73,7 +73,7 @@ export class Http1Response implements ResponseHandler {
   }
 
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    this.#goOut();
+    this.#commitHead();
     if (this.#bodyForm !== 'chunks') return this.#out.bytes(bytes, start, end, borrowed);
     this.#out.text(chunkLine(end - start));
     const goesOn = this.#out.bytes(bytes, start, end, borrowed);
@@ -93,7 +93,7 @@ export class Http1Response implements ResponseHandler {
   }
 
   onTurn(): boolean {
-    this.#goOut();
+    this.#commitHead();
     return this.#out.flush();
   }
 
@@ -147,7 +147,7 @@ export class Http1Response implements ResponseHandler {
     if (!this.#visitor.requestDone || this.#visitor.endsAfterAnswer) this.#keepAlive = false;
   }
 
-  #goOut(): void {
+  #commitHead(): void {
     if (this.#waitingStatus === null) return;
     this.#visitor.request.answered(this.#waitingStatus);
     this.#waitingStatus = null;
@@ -214,7 +214,7 @@ export class Http1Writer implements ChunkWriter {
   }
 
   /** Sends 100 Continue, because the visitor asked whether to send its body. */
-  sayContinue(): void {
+  writeContinue(): void {
     this.message('HTTP/1.1 100 Continue\r\n\r\n');
     this.flush();
   }

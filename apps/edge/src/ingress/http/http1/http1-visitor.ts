@@ -56,7 +56,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   #head!: RequestHead;
   readonly #stalls = new Stalls();
   #splice: Splice | null = null;
-  #linger: Linger | null = null;
+  #lingering: LingeringClose | null = null;
   #visitorEnded = false;
   #deadlineMs: number;
   /** Time at which the last request began or ended. Monotonic milliseconds. */
@@ -117,7 +117,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   // ---- reading ----
 
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
-    if (this.#linger !== null) this.#linger.onBytes(this.#now());
+    if (this.#lingering !== null) this.#lingering.onBytes(this.#now());
     return this.input.onData(bytes, start, end, borrowed);
   }
 
@@ -167,7 +167,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   hold(held: HeldBody): void {
     this.#phase = 'holding';
     this.#body.holdIn(held);
-    if (this.#head.expectContinue) this.#out.sayContinue();
+    if (this.#head.expectContinue) this.#out.writeContinue();
     this.input.takeEarly();
   }
 
@@ -266,7 +266,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#response = null;
     this.request.done();
     // Unsent body bytes may still be in the memory into which the next request would be read.
-    if (!keepAlive || this.input.isPaused) this.#lastWord();
+    if (!keepAlive || this.input.isPaused) this.#closeAfterResponse();
     else if (this.#out.isFree) this.#next();
     else this.#phase = 'sending';
   }
@@ -311,7 +311,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   #next(): void {
     // During shutdown, the connection does not wait for new requests, but requests that have arrived are still answered.
     const isLast = this.#owner.isDraining && this.input.waitingBytes === 0;
-    if (isLast || this.input.hasLostBytes) return this.#lastWord();
+    if (isLast || this.input.hasLostBytes) return this.#closeAfterResponse();
     this.#phase = 'head';
     this.#activeAtMs = this.#now();
     this.#deadlineMs = this.#activeAtMs + EDGE_LIMITS.HTTP_KEEP_ALIVE_MS;
@@ -329,10 +329,10 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   onEnd(): void {
     this.#visitorEnded = true;
-    if (this.#phase === 'head' || this.#phase === 'sending') this.#lastWord();
+    if (this.#phase === 'head' || this.#phase === 'sending') this.#closeAfterResponse();
     // A FIN before the end of the response is an abort: the request is canceled and the connection closed.
     else if (this.#phase !== 'lingering') this.close();
-    else if (this.#linger?.saidAll) this.#closed();
+    else if (this.#lingering?.hasSentAll) this.#closed();
   }
 
   onReset(): void {
@@ -369,7 +369,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   tick(nowMs: number): void {
     this.request.tick(nowMs);
     this.#pending?.tick(nowMs);
-    if (this.#linger?.isOver(nowMs) || this.request.isOverdue(nowMs) || this.#isStalled(nowMs)) this.close();
+    if (this.#lingering?.isOver(nowMs) || this.request.isOverdue(nowMs) || this.#isStalled(nowMs)) this.close();
     else if (nowMs >= this.#deadlineMs) this.#onDeadline(nowMs);
   }
 
@@ -380,7 +380,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
       else this.#deadlineMs = nowMs + HTTP_CUT_DELAY_MS;
     } else if (this.#phase !== 'head') return;
     else if (this.#heads.begun) this.#refuse(408, '', 0);
-    else this.#lastWord();
+    else this.#closeAfterResponse();
   }
 
   /** Does not apply after status 101, where a terminal may be silent for an hour. */
@@ -391,16 +391,16 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   /** Shuts down gracefully: an idle connection closes now, a busy connection after its response. */
   shutDown(): void {
-    if (this.#phase === 'head' && !this.#heads.begun) this.#lastWord();
+    if (this.#phase === 'head' && !this.#heads.begun) this.#closeAfterResponse();
   }
 
   /** Ends the sending direction and gives the visitor time to read the response. */
-  #lastWord(): void {
+  #closeAfterResponse(): void {
     if (this.#isClosed()) return;
     this.#phase = 'lingering';
     this.#pending?.cancel();
     this.input.discard();
-    this.#linger = Linger.behind(this.#end, this.#owner.services, () => {
+    this.#lingering = LingeringClose.behind(this.#end, this.#owner.services, () => {
       if (this.#visitorEnded) this.#closed();
     });
     this.input.resume();
@@ -411,7 +411,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.request.abort();
     if (this.#splice !== null) this.#splice.reset(GONE);
     // The visitor has a complete response and may still be reading it.
-    else if (this.#linger?.saidAll) this.#end.letGo();
+    else if (this.#lingering?.hasSentAll) this.#end.letGo();
     else this.#end.reset(GONE);
     this.#closed();
   }
@@ -460,35 +460,35 @@ class Stalls {
  * Keeps a connection open after the final response. A visitor that is still sending has not read the response, and would lose it with a
  * reset.
  */
-export class Linger {
+export class LingeringClose {
   /** Ends the sending direction. Calls `onSaidAll` when all bytes are sent. */
-  static behind(end: VisitorDuplex, { now }: { readonly now: () => number }, onSaidAll: () => void): Linger {
-    const linger = new Linger();
+  static behind(end: VisitorDuplex, { now }: { readonly now: () => number }, onSentAll: () => void): LingeringClose {
+    const lingering = new LingeringClose();
     end.end(() => {
-      linger.onSaidAll(now());
-      onSaidAll();
+      lingering.onSentAll(now());
+      onSentAll();
     });
-    return linger;
+    return lingering;
   }
 
   #untilMs = Number.POSITIVE_INFINITY;
   #endMs = Number.POSITIVE_INFINITY;
-  #saidAll = false;
+  #hasSentAll = false;
 
   /** Whether the last byte was sent. */
-  get saidAll(): boolean {
-    return this.#saidAll;
+  get hasSentAll(): boolean {
+    return this.#hasSentAll;
   }
 
-  onSaidAll(nowMs: number): void {
-    this.#saidAll = true;
+  onSentAll(nowMs: number): void {
+    this.#hasSentAll = true;
     this.#endMs = nowMs + HTTP_LINGER_MAX_MS;
     this.onBytes(nowMs);
   }
 
   /** Extends the time while the visitor sends. The time starts only when the last byte is sent. */
   onBytes(nowMs: number): void {
-    if (this.#saidAll) this.#untilMs = Math.min(nowMs + EDGE_LIMITS.HTTP_LINGER_MS, this.#endMs);
+    if (this.#hasSentAll) this.#untilMs = Math.min(nowMs + EDGE_LIMITS.HTTP_LINGER_MS, this.#endMs);
   }
 
   isOver(nowMs: number): boolean {
