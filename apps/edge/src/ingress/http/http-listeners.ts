@@ -8,7 +8,7 @@ import type { Clock } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
 import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
-import type { Passthrough } from '../tls/tls-door.ts';
+import type { Passthrough } from '../tls/sni-router.ts';
 import { noTlsTotals, type TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 import { HttpsPort } from './https-port.ts';

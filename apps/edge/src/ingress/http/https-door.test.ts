@@ -20,7 +20,7 @@ import { openGate } from '../gate.fixture.ts';
 import type { CertificateStore } from '../tls/certificate-store.ts';
 import { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import { makeCertificate, makeShortKey } from '../tls/made-certificate.fixture.ts';
-import type { Passthrough } from '../tls/tls-door.ts';
+import type { Passthrough } from '../tls/sni-router.ts';
 import {
   ask,
   dialTls,
@@ -359,7 +359,7 @@ it('a fault of ours costs the connection that it was for', async () => {
   allowStaticReads(false);
   const plain = await startHttpsPort(ingress, openGate(), { certificates: broken });
   cleanups.push(() => plain.stop());
-  vi.spyOn(plain.door, 'exitOf').mockImplementationOnce(() => {
+  vi.spyOn(plain.sniRouter, 'destinationOf').mockImplementationOnce(() => {
     throw new Error('at the door');
   });
   const servername = 'shop.test';

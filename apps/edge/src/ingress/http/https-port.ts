@@ -19,8 +19,8 @@ import type { CertificateStore, StoredCertificate } from '../tls/certificate-sto
 import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
 import { HandleHandshake, type HandleHandshakeOwner } from '../tls/handle-handshake.ts';
 import { PendingHandshakes, TLS_HANDSHAKE_TIMEOUT_MS } from '../tls/pending-handshakes.ts';
+import { type Passthrough, SniRouter } from '../tls/sni-router.ts';
 import { SocketHandshake } from '../tls/socket-handshake.ts';
-import { type Passthrough, TlsDoor } from '../tls/tls-door.ts';
 import type { TlsKind, TlsTotals } from '../tls/tls-totals.ts';
 import type { HttpIngress } from './http-ingress.ts';
 
@@ -42,7 +42,7 @@ export interface HttpsPortOptions {
 }
 
 export class HttpsPort implements HandleHandshakeOwner {
-  readonly door: TlsDoor;
+  readonly sniRouter: SniRouter;
   readonly certificates: CertificateStore;
   readonly passthrough: Passthrough | null;
   readonly challenges: ChallengeHandshakes | null;
@@ -72,7 +72,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     this.certificates = certificates;
     this.passthrough = passthrough;
     this.challenges = challenges;
-    this.door = new TlsDoor({ certificates, passthrough, challenges, takesClients: ingress.clients !== null });
+    this.sniRouter = new SniRouter({ certificates, passthrough, challenges, takesClients: ingress.clients !== null });
     // The tunnel protocol comes first, so that it is chosen whenever a client offers it.
     const alpn = ingress.clients === null ? ALPN_PROTOCOLS : [ALPN_TUNNEL, ...ALPN_PROTOCOLS];
     this.#byName = this.#makeTlsServer({ ALPNProtocols: alpn, SNICallback: this.#contextByName });

@@ -7,7 +7,7 @@ import { testCertificate } from '@tunnel/testkit';
 import { openGate } from '../gate.fixture.ts';
 import { CertificateStore } from '../tls/certificate-store.ts';
 import type { ChallengeHandshakes } from '../tls/challenge-handshakes.ts';
-import type { Passthrough } from '../tls/tls-door.ts';
+import type { Passthrough } from '../tls/sni-router.ts';
 import { type HttpStand, startHttpStand } from './http.fixture.ts';
 import type { HttpIngress } from './http-ingress.ts';
 import { HttpsPort } from './https-port.ts';

@@ -5,7 +5,7 @@ import type { AcceptedSocket } from '@tunnel/mux';
 import { endpointOfHost } from '@tunnel/rules/tunnels';
 import { type HostSources, isHeldForTlsAt, routeAtHost } from '../../routing/named-route.ts';
 import type { PlatformRoute } from '../../routing/platform-route.ts';
-import type { PassedRoute, Passthrough } from '../tls/tls-door.ts';
+import type { PassedRoute, Passthrough } from '../tls/sni-router.ts';
 import type { Relay } from './relay.ts';
 
 interface TlsPassthroughOptions extends HostSources {

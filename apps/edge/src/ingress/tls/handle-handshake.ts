@@ -7,7 +7,7 @@ import { alpnBytes, type ByteReader, beginTls, type HandleDuplex, hasTlsHandles,
 import { ALPN_TUNNEL } from '@tunnel/protocol';
 import type { StoredCertificate } from './certificate-store.ts';
 import { type HandshakeOwner, PendingHandshake } from './pending-handshake.ts';
-import type { PassedRoute, Passthrough } from './tls-door.ts';
+import type { PassedRoute, Passthrough } from './sni-router.ts';
 
 export interface HandleHandshakeOwner extends HandshakeOwner {
   /** Called when the handshake is complete and the visitor speaks HTTP/1.1. */

@@ -9,11 +9,11 @@ import type { CertificateStore, StoredCertificate } from './certificate-store.ts
 import type { ChallengeHandshakes } from './challenge-handshakes.ts';
 import type { ContextWaiter } from './context-cache.ts';
 import type { PendingEntry } from './pending-handshakes.ts';
-import type { PassedRoute, Passthrough, TlsDoor, TlsExit } from './tls-door.ts';
+import type { PassedRoute, Passthrough, SniRouter, TlsDestination } from './sni-router.ts';
 import type { TlsKind } from './tls-totals.ts';
 
 export interface HandshakeOwner {
-  readonly door: Pick<TlsDoor, 'exitOf'>;
+  readonly sniRouter: Pick<SniRouter, 'destinationOf'>;
   readonly certificates: Pick<CertificateStore, 'contextOf' | 'wait' | 'leave'>;
   readonly passthrough: Pick<Passthrough, 'accept'> | null;
   /** Null if the edge does not answer ACME challenges. */
@@ -58,7 +58,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
     if (this.#hello !== null) return this.#takeMore(bytes, start, end);
     const reading = this.bytes.take(bytes, start, end);
     if (reading.kind === 'more') return true;
-    if (reading.kind === 'hello') return this.#leaveBy(this.#owner.door.exitOf(reading.hello), reading.hello);
+    if (reading.kind === 'hello') return this.#goTo(this.#owner.sniRouter.destinationOf(reading.hello), reading.hello);
     // Not TLS, for example plain HTTP by mistake: closed without a log entry, and counted as failed.
     this.destroy();
     return false;
@@ -74,16 +74,16 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
     return false;
   }
 
-  #leaveBy(exit: TlsExit, hello: ClientHello): boolean {
+  #goTo(destination: TlsDestination, hello: ClientHello): boolean {
     const { passthrough } = this.#owner;
-    switch (exit.to) {
+    switch (destination.to) {
       case 'clients':
       case 'visitors':
-        return this.#handshake(exit.certificate, hello);
+        return this.#handshake(destination.certificate, hello);
       case 'passthrough':
-        return passthrough === null ? this.#refuse() : this.#passOn(passthrough, exit.route);
+        return passthrough === null ? this.#refuse() : this.#passOn(passthrough, destination.route);
       case 'challenge':
-        return this.#answerChallenge(exit.name, hello);
+        return this.#answerChallenge(destination.name, hello);
       case 'nobody':
         this.#owner.leaves(this.accepted, 'no_certificate');
         this.say(UNRECOGNIZED_NAME);

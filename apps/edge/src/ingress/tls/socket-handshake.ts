@@ -5,7 +5,7 @@ import type { AcceptedConnection, ClientHello } from '@tunnel/http-shell';
 import type { StoredCertificate } from './certificate-store.ts';
 import type { HandleHandshakeOwner } from './handle-handshake.ts';
 import { PendingHandshake } from './pending-handshake.ts';
-import type { PassedRoute, Passthrough } from './tls-door.ts';
+import type { PassedRoute, Passthrough } from './sni-router.ts';
 
 type SocketHandshakeOwner = Omit<HandleHandshakeOwner, 'isSecure'>;
 

@@ -20,7 +20,7 @@ export interface Passthrough {
   accept(visitor: AcceptedSocket, accepted: AcceptedConnection, route: PassedRoute, hello: Buffer): void;
 }
 
-export type TlsExit =
+export type TlsDestination =
   | { readonly to: 'passthrough'; readonly route: PassedRoute }
   /** `name` is null if no challenge for the name is possible on this edge. */
   | { readonly to: 'challenge'; readonly name: string | null }
@@ -29,7 +29,7 @@ export type TlsExit =
   /** No certificate matches. */
   | { readonly to: 'nobody' };
 
-export interface TlsDoorOptions {
+export interface SniRouterOptions {
   readonly certificates: Pick<CertificateStore, 'find'>;
   readonly passthrough: Pick<Passthrough, 'routeFor'> | null;
   /** Null if the edge does not answer ACME challenges. */
@@ -38,17 +38,17 @@ export interface TlsDoorOptions {
   readonly takesClients: boolean;
 }
 
-const TO_NO_CHALLENGE: TlsExit = { to: 'challenge', name: null };
-const TO_NOBODY: TlsExit = { to: 'nobody' };
+const TO_NO_CHALLENGE: TlsDestination = { to: 'challenge', name: null };
+const TO_NOBODY: TlsDestination = { to: 'nobody' };
 
-export class TlsDoor {
-  readonly #given: TlsDoorOptions;
+export class SniRouter {
+  readonly #given: SniRouterOptions;
 
-  constructor(options: TlsDoorOptions) {
+  constructor(options: SniRouterOptions) {
     this.#given = options;
   }
 
-  exitOf({ sni, alpn }: ClientHello): TlsExit {
+  destinationOf({ sni, alpn }: ClientHello): TlsDestination {
     const { certificates, passthrough, takesClients } = this.#given;
     // Passthrough comes first, because a service behind such a tunnel may have its own certificates validated by tls-alpn-01.
     const route = sni === null ? undefined : passthrough?.routeFor(sni);
@@ -59,7 +59,7 @@ export class TlsDoor {
     return { to: takesClients && alpn.includes(ALPN_TUNNEL) ? 'clients' : 'visitors', certificate };
   }
 
-  #challengeOf(sni: string | null): TlsExit {
+  #challengeOf(sni: string | null): TlsDestination {
     if (sni === null || this.#given.challenges?.isKnown(sni) !== true) return TO_NO_CHALLENGE;
     return { to: 'challenge', name: sni };
   }

@@ -3,16 +3,16 @@ import { expect, it } from 'vitest';
 import type { Route } from '../../routing/registry.ts';
 import { emptyStore } from '../http/https.fixture.ts';
 import { makeCertificate } from './made-certificate.fixture.ts';
-import { TlsDoor } from './tls-door.ts';
+import { SniRouter } from './sni-router.ts';
 
 const route = { kind: 'the tunnel' } as unknown as Route;
 const certificates = emptyStore();
 certificates.set(['shop.test', 'secret.test'], makeCertificate('shop.test'));
 const passthrough = { routeFor: (host: string) => (host === 'secret.test' ? route : undefined) };
 const challenges = { isKnown: (name: string) => name === 'shop.test' };
-const door = new TlsDoor({ certificates, passthrough, challenges, takesClients: true });
+const sniRouter = new SniRouter({ certificates, passthrough, challenges, takesClients: true });
 
-const exitOf = (sni: string | null, ...alpn: string[]): string => door.exitOf({ sni, alpn }).to;
+const destinationOf = (sni: string | null, ...alpn: string[]): string => sniRouter.destinationOf({ sni, alpn }).to;
 
 it.each([
   ['secret.test', [], 'passthrough'],
@@ -28,23 +28,26 @@ it.each([
   ['nobody.test', ['tunnel/1'], 'nobody'],
   [null, [], 'nobody'],
 ])('%s with %j goes to %s', (sni, alpn, to) => {
-  expect(exitOf(sni, ...alpn)).toBe(to);
+  expect(destinationOf(sni, ...alpn)).toBe(to);
 });
 
 it('gives the route of the tunnel, and the certificate of the name', () => {
-  expect(door.exitOf({ sni: 'secret.test', alpn: [] })).toEqual({ to: 'passthrough', route });
-  expect(door.exitOf({ sni: 'shop.test', alpn: [] })).toMatchObject({ certificate: certificates.find('shop.test') });
+  expect(sniRouter.destinationOf({ sni: 'secret.test', alpn: [] })).toEqual({ to: 'passthrough', route });
+  expect(sniRouter.destinationOf({ sni: 'shop.test', alpn: [] })).toMatchObject({
+    certificate: certificates.find('shop.test'),
+  });
 });
 
 it('looks for challenges of names that the edge knows, and of no others', () => {
   const alpn = ['acme-tls/1'];
-  expect(door.exitOf({ sni: 'shop.test', alpn })).toEqual({ to: 'challenge', name: 'shop.test' });
-  for (const sni of ['nobody.test', null]) expect(door.exitOf({ sni, alpn })).toEqual({ to: 'challenge', name: null });
+  expect(sniRouter.destinationOf({ sni: 'shop.test', alpn })).toEqual({ to: 'challenge', name: 'shop.test' });
+  for (const sni of ['nobody.test', null])
+    expect(sniRouter.destinationOf({ sni, alpn })).toEqual({ to: 'challenge', name: null });
 });
 
 it('has no way to the control plane where that is not wanted, and nobody turned away with a certificate for all', () => {
   const store = emptyStore();
   store.setForAll(makeCertificate('all.test'));
-  const open = new TlsDoor({ certificates: store, passthrough: null, challenges: null, takesClients: false });
-  for (const sni of ['nobody.test', null]) expect(open.exitOf({ sni, alpn: ['tunnel/1'] }).to).toBe('visitors');
+  const open = new SniRouter({ certificates: store, passthrough: null, challenges: null, takesClients: false });
+  for (const sni of ['nobody.test', null]) expect(open.destinationOf({ sni, alpn: ['tunnel/1'] }).to).toBe('visitors');
 });
