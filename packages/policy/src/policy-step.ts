@@ -1,28 +1,29 @@
-// What the rules and whoever drives them say to each other: a request comes in, steps come out, effects are answered by events. No sockets, no clocks.
+// Messages between the rule evaluator and its driver: a request goes in, steps come out, and the driver answers effects with events. No
+// sockets, no clocks.
 import type { Fault } from '@tunnel/errors';
 import type { EdgeResponse, HeaderField } from '@tunnel/http1';
 import type { ActionName, BasicAuth, JwtAuth, LoginProvider } from './policy.ts';
 
-/** A visitor's request as rules see it; nothing of it is a raw head. */
+/** A visitor's request as rules see it, without the raw head. */
 export interface PolicyRequest {
   readonly method: string;
-  /** As it came, with its query. */
+  /** Path as received, with its query. */
   readonly path: string;
   readonly headers: readonly HeaderField[];
-  /** Lower case, without a port. */
+  /** Host name in lower case, without port. */
   readonly host: string;
-  /** `host[:port]` as the visitor names it: with the scheme, its own origin. */
+  /** `host[:port]` as sent by the visitor. Together with the scheme it is the tunnel's origin. */
   readonly authority: string;
   readonly scheme: 'http' | 'https';
-  /** The visitor's, v4-mapped ones as v4. */
+  /** The visitor's address. IPv4-mapped addresses are written as IPv4. */
   readonly address: string;
   readonly isUpgrade: boolean;
-  /** Of the body: 0 none, null not known before its end. */
+  /** Length of the body in bytes: 0 without a body, null if unknown until the end. */
   readonly bodyLength: number | null;
   readonly requestId: string;
 }
 
-/** Rules count from 1, as people do; `list` 0 is the operator's. */
+/** A rule, counted from 1. */
 export interface RuleRef {
   readonly list: 'operator' | 'tunnel';
   readonly index: number;
@@ -33,23 +34,23 @@ export interface RuleRef {
 export type AuthMethod = 'basic' | 'token' | 'jwt' | 'login';
 
 export interface Identity {
-  /** E-mail, user, name of a token, or `sub`. */
+  /** E-mail address, user name, token name or `sub`. */
   readonly user: string;
   readonly method: AuthMethod;
 }
 
-/** What a login cookie holds once it is opened. */
+/** Content of a decrypted login cookie. */
 export interface LoggedIn {
   readonly sub: string;
   readonly email: string | null;
   readonly emailVerified: boolean;
-  /** Those that rules name: texts, or lists of texts. */
+  /** Only the claims that rules name. */
   readonly claims: Readonly<Record<string, readonly string[]>>;
-  /** Seconds since the epoch. */
+  /** Unix time in seconds. */
   readonly expiresAt: number;
 }
 
-// ---- what must be found out first ----
+// ---- effects and events ----
 
 export type PolicyEffect =
   | {
@@ -57,26 +58,26 @@ export type PolicyEffect =
       readonly auth: BasicAuth;
       readonly user: string;
       readonly password: string;
-      /** null: there is no such user, and the check takes as long all the same. */
+      /** Null for an unknown user. The check takes the same time. */
       readonly hash: string | null;
     }
   | { readonly kind: 'verify-jwt'; readonly auth: JwtAuth; readonly token: string }
-  /** Values of the cookies with the edge's login name, as they came. */
+  /** `sealed`: values of the login cookies as received. */
   | { readonly kind: 'open-cookie'; readonly login: LoginProvider; readonly sealed: readonly string[] }
-  /** A navigation of somebody unknown: to the provider. */
+  /** An unauthenticated visitor opened a page: redirect to the provider. */
   | { readonly kind: 'begin-login'; readonly login: LoginProvider; readonly returnPath: string }
-  /** `/.tunnel/callback`, `query` with its `?`. */
+  /** Request for `/.tunnel/callback`. `query` includes the `?`. */
   | {
       readonly kind: 'finish-login';
       readonly login: LoginProvider;
       readonly query: string;
-      /** Of logins under way, by the 8 hex digits of their cookie's name. */
+      /** Cookies of pending sign-ins, by the 8 hex digits of the cookie name. */
       readonly pending: ReadonlyMap<string, string>;
     }
   | { readonly kind: 'hold-body'; readonly maxBytes: number }
   | {
       readonly kind: 'take-token';
-      /** Names the table: one for each rule of a compiled policy. */
+      /** Selects the rate limiter: each rule of a compiled policy has its limiter. */
       readonly rule: RuleRef;
       readonly key: string;
       readonly requests: number;
@@ -84,44 +85,47 @@ export type PolicyEffect =
       readonly burst: number;
     };
 
-/** What came of an effect, in its order above. `failed`: the fault is the answer (busy, provider away, too many wrong ones). */
+/**
+ * Results of the effects above, in the same order. `failed`: the fault is the response (busy, provider unreachable, too many failed
+ * attempts).
+ */
 export type PolicyEvent =
   | { readonly kind: 'password-checked'; readonly isRight: boolean }
-  /** null: not a good token of this issuer for this audience. */
+  /** `claims` is null if the token is invalid, or not from this issuer for this audience. */
   | { readonly kind: 'jwt-verified'; readonly claims: Readonly<Record<string, unknown>> | null }
-  /** null: none of them opens. */
+  /** `session` is null if no cookie decrypts. */
   | { readonly kind: 'cookie-opened'; readonly session: LoggedIn | null }
   | { readonly kind: 'login-begun'; readonly location: string; readonly setCookies: readonly string[] }
   | { readonly kind: 'login-finished'; readonly returnPath: string; readonly setCookies: readonly string[] }
-  /** All of it; webhooks are small. */
+  /** The complete body, which is small for webhooks. */
   | { readonly kind: 'body-held'; readonly body: Uint8Array }
   | { readonly kind: 'body-too-large' }
   | { readonly kind: 'token-taken'; readonly retryAfterSecs: number | null }
   | { readonly kind: 'failed'; readonly fault: Fault; readonly retryAfterSecs?: number | undefined };
 
-// ---- what comes out ----
+// ---- results ----
 
-/** null fields: as it came. */
+/** Changes to a request. Null fields stay as received. */
 export interface RequestChanges {
-  /** With its query. */
+  /** Path with its query. */
   readonly path: string | null;
   readonly service: string | null;
-  /** Names in lower case, `_` and `-` told apart; each occurrence goes. */
+  /** Names in lower case. `_` and `-` differ; every occurrence is removed. */
   readonly remove: readonly string[];
-  /** Visitors' own of these go in any spelling with `-` or `_`. */
+  /** Names of visitor fields to remove in any spelling with `-` or `_`. */
   readonly removeSpellings: readonly string[];
-  /** Without the edge's own; '' removes the field whole; null: untouched. */
+  /** Cookie value without edge cookies. '' removes the field, null leaves it untouched. */
   readonly cookie: string | null;
-  /** Replace each of their name, then follow the others; not subject to what `Connection` names. */
+  /** Fields that replace every field of the same name and are appended. The `Connection` field cannot remove them. */
   readonly set: readonly HeaderPair[];
   readonly add: readonly HeaderPair[];
-  /** Bytes that its body may have; null: no bound. */
+  /** Maximum size of the body in bytes, or null for no limit. */
   readonly maxBody: number | null;
 }
 
 export type HeaderPair = readonly [name: string, value: string];
 
-/** One of them per rule, in their order: done to whatever answer comes. */
+/** Changes that a rule requests for the later response, applied in rule order. */
 export type ResponseEdit =
   | {
       readonly kind: 'headers';
@@ -129,15 +133,18 @@ export type ResponseEdit =
       readonly add: readonly HeaderPair[];
       readonly remove: readonly string[];
     }
-  /** The service's own fields of CORS go, these come, and `Vary: Origin`. */
+  /** Replaces the service's CORS fields with `fields` and adds `Vary: Origin`. */
   | { readonly kind: 'cors'; readonly fields: readonly HeaderPair[] }
-  /** Instead of the edge's own page for 502, 503, 504, to browsers. */
+  /** Replaces the edge's HTML page for 502, 503 and 504. */
   | { readonly kind: 'error-page'; readonly body: string }
-  /** Let in by a cookie: `private` unless it says itself; a Set-Cookie with one of the edge's names is dropped. */
+  /**
+   * For a visitor with a login cookie. `private` adds `Cache-Control: private` unless the response has Cache-Control; `guard-cookies` drops
+   * Set-Cookie fields that use an edge cookie name.
+   */
   | { readonly kind: 'private' }
   | { readonly kind: 'guard-cookies' };
 
-/** What a rule answers: a page of the catalogue, or the owner's own words. */
+/** Response of a rule: an error page of the catalogue, or content written by the owner. */
 export type PolicyAnswer =
   | {
       readonly kind: 'fault';
@@ -150,19 +157,19 @@ export type PolicyAnswer =
 
 export interface Pass {
   readonly kind: 'pass';
-  /** null: as it came. */
+  /** Null if the request stays as received. */
   readonly changes: RequestChanges | null;
   readonly edits: readonly ResponseEdit[];
   readonly matched: readonly RuleRef[];
   readonly identity: Identity | null;
-  /** Of a webhook that was verified: to be passed on in front of what follows; null: nothing was held. */
+  /** Body of a verified webhook, to be forwarded before the rest. Null if no body was buffered. */
   readonly heldBody: Uint8Array | null;
 }
 
 export interface Answer {
   readonly kind: 'answer';
   readonly answer: PolicyAnswer;
-  /** null: the edge's own paths of a login. */
+  /** Null for the edge's sign-in paths. */
   readonly rule: RuleRef | null;
   readonly edits: readonly ResponseEdit[];
   readonly matched: readonly RuleRef[];
@@ -172,22 +179,22 @@ export interface Answer {
 export interface EffectStep {
   readonly kind: 'effect';
   readonly effect: PolicyEffect;
-  /** Opaque: for `resume`. */
+  /** Opaque state for `resume`. */
   readonly state: PolicyState;
 }
 
 export type PolicyStep = Pass | Answer | EffectStep;
 
-/** A run of the rules that waits; only the evaluator looks inside. */
+/** A suspended evaluation. Only the evaluator looks inside. */
 export interface PolicyState {
   readonly waiting: PolicyEffect['kind'];
 }
 
-/** Mathematics that a policy is handed, because this package imports nothing of Node. All of it synchronous. */
+/** Synchronous cryptography passed in by the caller, because this package does not import Node. */
 export interface PolicyDigests {
-  /** Lower-case hex, of UTF-8. */
+  /** Lower-case hex digest of the UTF-8 text. */
   sha256Hex(text: string): string;
   hmac(algorithm: 'sha1' | 'sha256' | 'sha512', key: Uint8Array, parts: readonly Uint8Array[]): Uint8Array;
-  /** In constant time; false for different lengths. */
+  /** Compares in constant time. Returns false for different lengths. */
   equal(a: Uint8Array, b: Uint8Array): boolean;
 }

@@ -1,4 +1,5 @@
-// A policy as it travels and as the edge keeps it: one ordered list, one action a rule, every default filled in. Passwords are scrypt lines, tokens SHA-256.
+// A policy in its wire form, as the edge keeps it: one ordered list, one action per rule, defaults filled in. Passwords are scrypt lines,
+// tokens SHA-256 digests.
 
 export interface Policy {
   readonly login: LoginProvider | null;
@@ -7,11 +8,11 @@ export interface Policy {
 
 export interface LoginSession {
   readonly session_secs: number;
-  /** Origins beside the tunnel's own whose requests may use the login cookie. */
+  /** Further origins that may send requests with the login cookie, besides the tunnel's origin. */
   readonly trusted_origins: readonly string[];
 }
 
-/** One of the operator's, by name, or one of the tunnel's own. */
+/** A provider configured by the operator, by name, or a provider configured for the tunnel. */
 export type LoginProvider = LoginSession &
   (
     | { readonly provider: string }
@@ -23,45 +24,45 @@ export type LoginProvider = LoginSession &
       }
   );
 
-/** All of its fields are needed; a list has alternatives. */
+/** Conditions of a rule. Every field must match; entries of a list are alternatives. */
 export interface Match {
   readonly method?: readonly string[] | undefined;
-  /** Globs. */
+  /** Globs for the path. */
   readonly path?: readonly string[] | undefined;
-  /** By name in lower case: whether it is there, or globs over its value. */
+  /** By lower-case name: whether the header is present, or globs for its value. */
   readonly header?: Readonly<Record<string, boolean | readonly string[]>> | undefined;
-  /** Addresses and networks. */
+  /** Addresses and networks of visitors. */
   readonly address?: readonly string[] | undefined;
-  /** One more match, which must fail. */
+  /** A nested match that must fail. */
   readonly not?: Match | undefined;
 }
 
 export interface Claims {
-  /** A claim's values are alternatives; several claims are all needed. */
+  /** Accepted values of a claim. Every listed claim must match. */
   readonly [claim: string]: readonly string[];
 }
 
 export interface BasicAuth {
   readonly realm: string;
-  /** `$scrypt$ln=14,r=8,p=1$salt$hash` by name. */
+  /** `$scrypt$ln=14,r=8,p=1$salt$hash` by user name. */
   readonly users: Readonly<Record<string, string>>;
 }
 
 export interface TokenAuth {
   readonly name: string;
-  /** Lower-case hex. */
+  /** Digest in lower-case hex. */
   readonly sha256: string;
 }
 
 export interface JwtAuth {
   readonly issuer: string;
   readonly audience: readonly string[];
-  /** Absent: by discovery at the issuer. */
+  /** Undefined for discovery at the issuer. */
   readonly jwks_url?: string | undefined;
   readonly claims?: Claims | undefined;
 }
 
-/** One of them fits, or `anyone` does. */
+/** People who may sign in: any match suffices, or `anyone`. */
 export interface LoginAuth {
   readonly anyone?: true | undefined;
   readonly emails?: readonly string[] | undefined;
@@ -69,11 +70,11 @@ export interface LoginAuth {
   readonly claims?: Claims | undefined;
 }
 
-/** Any one of those named suffices. */
+/** Authentication methods. Any of them suffices. */
 export interface Auth {
   readonly basic?: BasicAuth | undefined;
   readonly tokens?: readonly TokenAuth[] | undefined;
-  /** Lower case. */
+  /** Field name in lower case. */
   readonly token_header: string;
   readonly jwt?: JwtAuth | undefined;
   readonly login?: LoginAuth | undefined;
@@ -85,7 +86,7 @@ export interface VerifyWebhook {
   readonly provider: (typeof WEBHOOK_PROVIDERS)[number];
   readonly secrets: readonly string[];
   readonly max_bytes: number;
-  /** Of `hmac`. */
+  /** Only for the provider `hmac`, as are the next three fields. */
   readonly header?: string | undefined;
   readonly algorithm?: 'sha256' | 'sha1' | 'sha512' | undefined;
   readonly encoding?: 'hex' | 'base64' | undefined;
@@ -96,7 +97,7 @@ export interface RateLimit {
   readonly requests: number;
   readonly per_secs: number;
   readonly burst: number;
-  /** `address`, `user`, `tunnel` or `header:NAME` with the name in lower case. */
+  /** `address`, `user`, `tunnel`, or `header:NAME` with a lower-case name. */
   readonly by: string;
 }
 
@@ -115,16 +116,16 @@ export interface Cors {
   readonly max_age_secs: number;
 }
 
-/** What each action takes, by its name in the file and on the wire. */
+/** Arguments of the actions, by their name in files and on the wire. */
 export interface Actions {
   readonly allow: true;
-  /** The status. */
+  /** Status of the response. */
   readonly deny: number;
   readonly allow_addresses: readonly string[];
   readonly auth: Auth;
   readonly verify_webhook: VerifyWebhook;
   readonly rate_limit: RateLimit;
-  /** Bytes. */
+  /** Size in bytes. */
   readonly max_body: number;
   readonly redirect: { readonly to: string; readonly status: number };
   readonly respond: {
@@ -148,7 +149,7 @@ interface RuleBase {
   readonly match?: Match | undefined;
 }
 
-/** Exactly one action a rule. */
+/** A rule has exactly one action. */
 export type Rule = { [A in ActionName]: RuleBase & { readonly [K in A]: Actions[A] } }[ActionName];
 
 export const ACTION_NAMES = [

@@ -1,4 +1,5 @@
-// A policy made ready: what can be read, sorted and hashed before a request comes is done here, once for all tunnels with an equal policy.
+// Compiles a policy: everything that can be parsed, sorted and hashed before the first request. Tunnels with equal policies share the
+// result.
 
 import { HeaderRule } from '../edits/header-rule.ts';
 import { type RedirectTemplate, redirectTemplateOf } from '../edits/placeholders.ts';
@@ -17,14 +18,14 @@ export interface CompiledPolicy {
   readonly policy: Policy;
   readonly list: RuleRef['list'];
   readonly login: LoginProvider | null;
-  /** Somebody may be known here: visitors' own words about that are removed. */
+  /** True if a rule authenticates visitors. The edge then removes the identity fields that a visitor sends. */
   readonly hasAuth: boolean;
   readonly rules: readonly CompiledRule[];
-  /** Fields that carry a token of this policy, in lower case: the service never gets them, and people are never shown them. */
+  /** Lower-case names of the header fields that carry a token of the policy. The service never gets them, and captures and the API hide them. */
   readonly tokenHeaders: readonly string[];
-  /** Of visitors' fields, with `-` for `_`: none of them reaches the service. */
+  /** Names of visitor fields that never reach the service, written with `-` instead of `_`. */
   readonly guarded: FieldNames;
-  /** Names of the users whose passwords only the edge checks; null for a policy without passwords. */
+  /** Users with a password that only the edge checks. Null for a policy without passwords. */
   readonly users: ReadonlySet<string> | null;
   readonly lastMatched: LastMatched;
   readonly lastChanges: LastChanges;
@@ -32,10 +33,10 @@ export interface CompiledPolicy {
 
 export interface CompiledRule {
   readonly ref: RuleRef;
-  /** null: every request. */
+  /** Null for a rule that matches every request. */
   readonly match: CompiledMatch | null;
   readonly action: CompiledAction;
-  /** Decided by the address alone: it concerns connections, and the edge's own paths, too. */
+  /** True if the visitor's address decides the rule. Such rules also apply to TCP and UDP connections and to the edge's sign-in paths. */
   readonly isByAddress: boolean;
 }
 
@@ -66,7 +67,7 @@ export interface CompiledAuth {
 const NONE: readonly never[] = [];
 const NO_FIELDS = new FieldNames(NONE);
 
-/** Of a policy that its schema and checks let pass. */
+/** Compiles a policy that has passed the schema and its checks. */
 export const compilePolicy = (
   policy: Policy,
   digests: PolicyDigests,

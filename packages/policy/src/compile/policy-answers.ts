@@ -1,4 +1,4 @@
-// What visitors read whom a rule answers: the pages of the catalogue, the owner's own words, and the pages of a login.
+// Responses that a rule sends to visitors: error pages of the catalogue, responses written by the tunnel's owner, and sign-in pages.
 import { Fault, type FaultValues } from '@tunnel/errors';
 import { type EdgeResponse, pageText, renderError } from '@tunnel/http1';
 import { isEdgeSetCookie } from '../login/login-cookies.ts';
@@ -27,7 +27,10 @@ export interface AnswerExtras {
 export const faultAnswer = (code: PolicyCode, extras: AnswerExtras = {}): PolicyAnswer =>
   answerOfFault(extras.values === undefined ? sharedFault(code) : new Fault(code, extras.values), extras);
 
-/** Strangers come in floods, and a fault takes a trace of the stack: those that say the same to everybody are made once. */
+/**
+ * Faults without values, created once per code. A new fault captures a stack trace, which is too expensive during a flood of rejected
+ * requests.
+ */
 const FAULTS = new Map<PolicyCode, Fault>();
 
 const sharedFault = (code: PolicyCode): Fault => {
@@ -47,7 +50,7 @@ export const answerOfFault = (
   retryAfterSecs,
 });
 
-/** What its rules would write of the visitor's own words is longer than anybody would read. */
+/** Response to a request that placeholders would expand beyond the length limit. */
 export const TOO_LONG = answerOfFault(
   new Fault('HTTP_HEAD_TOO_LARGE', { reason: 'what the rules of this tunnel would make of it is too long' }),
 );
@@ -55,17 +58,17 @@ export const TOO_LONG = answerOfFault(
 export const isAnswer = (next: PolicyAnswer | PolicyEffect): next is PolicyAnswer =>
   next.kind === 'fault' || next.kind === 'own';
 
-/** One of the way through a login. */
+/** Returns true for a response of the sign-in flow, which sets an edge cookie. */
 export const setsEdgeCookie = (answer: PolicyAnswer): boolean =>
   answer.kind === 'own' &&
   answer.response.headers.some(([name, value]) => name === 'set-cookie' && isEdgeSetCookie(value));
 
-/** As one response: a page, or JSON to whoever would rather read that (`accept`). Notes come after it. */
+/** Renders a response as an HTML page or as JSON, depending on `accept`. Response edits are applied afterwards. */
 export const renderPolicyAnswer = (answer: PolicyAnswer, accept: string | null): EdgeResponse => {
   if (answer.kind === 'own') return answer.response;
   const { fault, status, headers, retryAfterSecs } = answer;
   const { code, message, next } = fault;
-  // Whoever is signed in as somebody else must find the way out.
+  // A visitor who is signed in with the wrong account needs a way to sign out.
   const button = code === 'POLICY_LOGIN_REFUSED' ? { action: LOGOUT_PATH, label: 'Log out' } : undefined;
   const page = renderError({ code, status, message, next, accept, retryAfterSecs, button });
   return { status: page.status, headers: [...page.headers, ...headers], body: page.body };
@@ -76,7 +79,7 @@ const own = (status: number, headers: readonly HeaderPair[], body = ''): PolicyA
   response: { status, headers, body },
 });
 
-/** The owner's words: not an error of the edge, so without its mark. */
+/** Builds the response of a `respond` rule. The response is no error of the edge, so it has no `X-Tunnel-Error` field. */
 export const respondAnswer = ({ status, body, content_type, headers = {} }: Actions['respond']): PolicyAnswer => {
   const bytes = byteText(body);
   const isNamed = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type');
@@ -89,23 +92,23 @@ export const respondAnswer = ({ status, body, content_type, headers = {} }: Acti
 
 export const redirectAnswer = (status: number, location: string): PolicyAnswer => own(status, [['location', location]]);
 
-// ---- who somebody is ----
+// ---- authentication ----
 
-/** One field with all of them: RFC 9110 has it as a list. */
+/** Returns one WWW-Authenticate field with every challenge of the rule. RFC 9110 defines the field as a list. */
 export const challengeOf = (auth: Auth): HeaderPair => {
   const realm = `realm="${(auth.basic?.realm ?? 'tunnel').replace(/["\\]/g, '\\$&')}"`;
   const schemes: string[] = [];
   if (auth.basic !== undefined) schemes.push(`Basic ${byteText(realm)}, charset="UTF-8"`);
   if (auth.jwt !== undefined) schemes.push('Bearer realm="tunnel"');
-  // No schemes of the registry: they name what is missing, and no browser asks for a password because of them.
+  // The two schemes are not registered. They name the missing credential, and no browser prompts for a password because of them.
   if (auth.tokens !== undefined) schemes.push(`Tunnel-Token header="${auth.token_header}"`);
   if (auth.login !== undefined) schemes.push('Tunnel-Login realm="tunnel"');
   return ['www-authenticate', schemes.join(', ')];
 };
 
-// ---- the way through a login ----
+// ---- sign-in ----
 
-/** No cache may keep an answer that sets cookies, or hand it to somebody else. */
+/** Redirects with cookies. `no-store` keeps caches from storing the cookies or serving them to another visitor. */
 export const loginRedirect = (status: 302 | 303, location: string, setCookies: readonly string[]): PolicyAnswer =>
   own(status, [
     ['location', location],
@@ -113,7 +116,7 @@ export const loginRedirect = (status: 302 | 303, location: string, setCookies: r
     ...setCookies.map((value): HeaderPair => ['set-cookie', value]),
   ]);
 
-/** `user` null: nobody is signed in, and there is nothing to end. */
+/** Page of the logout path. `user` is null if the visitor is not signed in. */
 export const logoutPage = (user: string | null): PolicyAnswer => {
   const words =
     user === null
@@ -132,8 +135,8 @@ export const logoutPage = (user: string | null): PolicyAnswer => {
       ['content-type', 'text/html; charset=utf-8'],
       ['cache-control', 'no-store'],
       ['x-content-type-options', 'nosniff'],
-      // In no frame of another site: a click on the button must be meant. No `form-action`: browsers hold it against redirects, too, and the way from here
-      // leads to `/`, which sends on to the provider.
+      // `frame-ancestors 'none'` prevents clickjacking from another site. `form-action` is absent because browsers also apply it to
+      // redirects: the form redirects to `/`, and `/` redirects to the provider.
       ['content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"],
     ],
     pageText({ title: 'Log out', ...words }),

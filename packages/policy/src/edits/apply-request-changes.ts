@@ -1,4 +1,4 @@
-// The head of a request as the rules want the service to see it: other fields, another path. Everything else is as it was read.
+// The request head that the service receives after the rules changed its fields or path.
 
 import { eachListItem, type HeaderField, linesOf, PartField, type RequestHead, roleOf } from '@tunnel/http1';
 import { cookieForService } from '../login/login-cookies.ts';
@@ -6,15 +6,15 @@ import { isSameField, isTakenFor } from '../match/field-names.ts';
 import type { HeaderPair, RequestChanges } from '../policy-step.ts';
 
 /**
- * The same head where nothing of it changes. Fields that `Connection` names are left out here already, and the names with them: later they
- * could take away what a rule has set, or what says who the visitor is.
+ * Returns the same head if the rules change nothing. Fields named by `Connection` are removed here together with the option, because a
+ * later removal could delete a field set by a rule, or the visitor's identity.
  */
 export const applyRequestChanges = (head: RequestHead, changes: RequestChanges): RequestHead =>
   changesHead(changes) ? new ChangedHead(head, changes.path ?? head.path, changedFields(head, changes)) : head;
 
 /**
- * For a tunnel without rules: a name may have had others before, or another owner, and browsers go on sending what they were given then. It
- * would open the name again, should it change back.
+ * Removes edge cookies from requests of a tunnel without rules. The name may have had a policy or another owner before, and browsers still
+ * send the cookies of that time. A service could replay such a cookie if the policy returned.
  */
 export const withoutEdgeCookies = (head: RequestHead): RequestHead => {
   const cookie = cookieForService(head.headers);
@@ -32,7 +32,7 @@ const NOTHING: RequestChanges = {
   maxBody: null,
 };
 
-/** A class, as a getter of each head's own would give each a shape of its own, and make all that reads it slow. */
+/** A class, because a getter in an object literal would give every head a different hidden class and slow down all readers. */
 class ChangedHead implements RequestHead {
   readonly kind = 'request';
   readonly method: string;
@@ -79,11 +79,11 @@ const changesHead = ({ path, remove, removeSpellings, cookie, set, add }: Reques
   set.length > 0 ||
   add.length > 0;
 
-/** Lines that stay are those that were read: nothing of them is copied. */
+/** Reuses the unchanged fields without copying. */
 const changedFields = (head: RequestHead, changes: RequestChanges): HeaderField[] => {
   const { cookie, set, add } = changes;
   const fields: HeaderField[] = [];
-  // A target that names another host overrules Host, and the target is a path from here on.
+  // An absolute-form target overrides Host. From here on the target is only a path, so Host takes the target's authority.
   const isAbsolute = !head.target.startsWith('/') && head.target !== '*';
   if (isAbsolute) fields.push(new PartField('Host', head.authority, 'host'));
   let isCookieDone = false;
@@ -102,7 +102,7 @@ const changedFields = (head: RequestHead, changes: RequestChanges): HeaderField[
   return fields;
 };
 
-/** A visitor's `X_User` would stand beside the `X-User` that a rule sets, and be the same variable to a CGI, WSGI or PHP service. */
+/** Also removes `X_User` from a visitor if a rule sets `X-User`: a CGI, WSGI or PHP service reads both as the same variable. */
 const isGone = (field: HeaderField, { remove, set, removeSpellings }: RequestChanges): boolean => {
   for (const name of remove) if (isTakenFor(field, name)) return true;
   for (const [name] of set) if (isTakenFor(field, name)) return true;
@@ -115,7 +115,7 @@ const isNamed = (field: HeaderField, { connectionNames }: RequestHead): boolean 
 
 const CONNECTION_OPTIONS: ReadonlySet<string> = new Set(['close', 'keep-alive', 'upgrade', 'te']);
 
-/** What it says of the connection itself stays. */
+/** Keeps only the options that concern the connection. */
 const pushConnection = (field: HeaderField, fields: HeaderField[]): void => {
   const kept: string[] = [];
   eachListItem(field.value, (option) => {
@@ -124,7 +124,7 @@ const pushConnection = (field: HeaderField, fields: HeaderField[]): void => {
   if (kept.length > 0) fields.push(new PartField(field.name, kept.join(', '), 'connection'));
 };
 
-/** A claim that the owner makes is no visitor's: it passes. What the edge writes itself is not the owner's to write. */
+/** Lets rules set fields such as Forwarded and True-Client-IP, which visitors must not send. Fields written by the edge keep their role. */
 const ruleField = ([name, value]: HeaderPair): PartField => {
   const role = roleOf(name);
   return new PartField(name, value, role === 'claim' ? 'ordinary' : role);

@@ -1,26 +1,26 @@
-// Cross-origin rules: what a preflight is answered, and what an answer to such a request says.
+// CORS rules: the response to a preflight, and the fields added to other cross-origin responses.
 
 import { type EdgeResponse, fieldValueOf, isFieldValue, isToken } from '@tunnel/http1';
 import type { Cors } from '../policy.ts';
 import type { HeaderPair, PolicyRequest, ResponseEdit } from '../policy-step.ts';
 
-/** The browser asks before it sends; nothing of the service is touched. */
+/** Returns true for a CORS preflight. The edge responds, and the service gets no request. */
 export const isPreflight = (request: PolicyRequest): boolean =>
   request.method === 'OPTIONS' &&
   fieldValueOf(request.headers, 'origin') !== null &&
   fieldValueOf(request.headers, 'access-control-request-method') !== null;
 
-/** null: no such origin is known, and it is told nothing. */
+/** Returns the value of Access-Control-Allow-Origin, or null if the origin is not allowed. */
 const allowedOrigin = (cors: Cors, request: PolicyRequest): string | null => {
   const origin = fieldValueOf(request.headers, 'origin');
   if (origin === null || !isFieldValue(origin)) return null;
   const lower = origin.toLowerCase();
   if (cors.origins.some((one) => one !== '*' && one.toLowerCase() === lower)) return origin;
-  // Never with credentials: every site could then read what is only this visitor's.
+  // `*` is never combined with credentials: every site could then read private data of the visitor.
   return cors.origins.includes('*') && !cors.credentials ? '*' : null;
 };
 
-/** 204; to other origins without a field of it. */
+/** Returns a 204. Origins that are not allowed get no CORS fields. */
 export const preflightResponse = (cors: Cors, request: PolicyRequest): EdgeResponse => {
   const origin = allowedOrigin(cors, request);
   const vary: HeaderPair = ['vary', 'Origin, Access-Control-Request-Method, Access-Control-Request-Headers'];
@@ -29,7 +29,7 @@ export const preflightResponse = (cors: Cors, request: PolicyRequest): EdgeRespo
   const asked = fieldValueOf(request.headers, 'access-control-request-headers');
   const headers: HeaderPair[] = [['access-control-allow-origin', origin]];
   if (cors.credentials) headers.push(['access-control-allow-credentials', 'true']);
-  // None named: any that it asks for.
+  // A rule without methods allows the requested method.
   const methods = cors.methods ?? (isToken(method) ? [method] : []);
   if (methods.length > 0) headers.push(['access-control-allow-methods', methods.join(', ')]);
   const names = cors.headers?.join(', ') ?? asked;
@@ -38,7 +38,7 @@ export const preflightResponse = (cors: Cors, request: PolicyRequest): EdgeRespo
   return { status: 204, headers, body: '' };
 };
 
-/** Of an origin that is not known no field: the service's own go all the same. */
+/** Returns the CORS fields of a response. For other origins the list is empty, and the service's CORS fields are still removed. */
 export const corsEdit = (cors: Cors, request: PolicyRequest): ResponseEdit => {
   const origin = allowedOrigin(cors, request);
   if (origin === null) return NO_CORS;

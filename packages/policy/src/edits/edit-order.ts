@@ -1,16 +1,17 @@
-// The order in which the edits of both lists are applied to a response. The operator's come last: edits of a tunnel never undo them.
+// The order in which the response edits of operator and tunnel are applied. The operator's edits come last, so that a tunnel cannot undo
+// them.
 import type { ResponseEdit } from '../policy-step.ts';
 
 const GUARD: ResponseEdit = { kind: 'guard-cookies' };
 const PRIVATE: ResponseEdit = { kind: 'private' };
 
-// Made once: most requests have one of these.
+// Shared lists for the most common combinations.
 export const GUARD_ONLY: readonly ResponseEdit[] = [GUARD];
 const PRIVATE_ONLY: readonly ResponseEdit[] = [PRIVATE];
 const GUARD_AND_PRIVATE: readonly ResponseEdit[] = [GUARD, PRIVATE];
 const NONE: readonly ResponseEdit[] = [];
 
-/** `isPrivate`: somebody is in by the login, and whatever the rules remove, no cache keeps it for others. */
+/** `isPrivate`: the visitor is signed in. The response is marked private last, so that no rule can make shared caches store it. */
 export const orderedEdits = (
   tunnels: readonly ResponseEdit[],
   operators: readonly ResponseEdit[],
@@ -25,12 +26,12 @@ export const orderedEdits = (
   return [...(isGuarded ? GUARD_ONLY : NONE), ...tunnels, ...operators, ...(isPrivate ? PRIVATE_ONLY : NONE)];
 };
 
-/** What an answer of the login is made of. */
+/** Fields that the sign-in flow depends on. */
 const OF_LOGIN: ReadonlySet<string> = new Set(['cache-control', 'location', 'set-cookie']);
 
 const isFree = (name: string): boolean => !OF_LOGIN.has(name.toLowerCase());
 
-/** For an answer that sets the edge's cookies: they, where it leads and that nobody stores it arrive as they are, whatever rules say. */
+/** Filters edits for a response that sets edge cookies: rules cannot change its cookies, redirect target or cache control. */
 export const editsForLogin = (edits: readonly ResponseEdit[]): readonly ResponseEdit[] =>
   edits.flatMap((edit): ResponseEdit[] => {
     if (edit.kind === 'cors') return [edit];

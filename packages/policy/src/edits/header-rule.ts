@@ -1,30 +1,30 @@
-// What one rule does to the fields of a head: values are filled with what is known of the request. Most say the same for one request of a visitor
-// after the other, and then it is the same object: nothing is made, and what keeps requests keeps it once.
+// Header changes of a rule, with placeholders filled from the request. Consecutive requests of a visitor mostly get the same values and
+// then share an object, which saves allocations and memory in captures.
 
 import type { HeaderChanges } from '../policy.ts';
 import type { PolicyRequest, ResponseEdit } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
 import { type FillRoom, headerPairs, type Template, templateOf } from './placeholders.ts';
 
-/** For the request as for the answer. */
+/** Changes to the fields of a request or response. */
 export type FilledFields = Extract<ResponseEdit, { kind: 'headers' }>;
 
 type Templates = readonly (readonly [name: string, value: Template])[];
 
 const NONE: readonly never[] = [];
-/** With longer names of users nothing is remembered: what is kept stays small. */
+/** Maximum length of a user name in the remembered result, so that the memory per rule stays small. */
 const USER_MAX_CHARS = 128;
 
 export class HeaderRule {
   readonly #set: Templates;
   readonly #add: Templates;
   readonly #remove: readonly string[];
-  /** What its values depend on. */
+  /** The part of a request that determines the values. */
   readonly #dependsOn: 'nothing' | 'visitor' | 'request';
   #last: FilledFields | null = null;
   #lastAddress = '';
   #lastUser = '';
-  /** Characters that filling it took. */
+  /** Characters spent on placeholders in the last result. */
   #lastSpent = 0;
 
   constructor({ set, add, remove }: HeaderChanges) {
@@ -34,7 +34,7 @@ export class HeaderRule {
     this.#dependsOn = dependence([...this.#set, ...this.#add]);
   }
 
-  /** null: the visitor's words would make them too long. */
+  /** Returns null if the placeholders expand beyond the length limit. */
   filledFor(request: PolicyRequest, user: string, room: FillRoom): FilledFields | null {
     if (this.#last !== null && this.#isSame(request, user)) {
       room.fillLeft -= this.#lastSpent;

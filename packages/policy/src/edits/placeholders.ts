@@ -1,4 +1,4 @@
-// `{address} {host} {path} {query} {user} {request_id}` in values of headers and in the target of a redirect: read once, filled for each request.
+// `{address} {host} {path} {query} {user} {request_id}` in header values and redirect targets: parsed once, filled per request.
 import { isFieldValue } from '@tunnel/http1';
 import type { HeaderPair, PolicyRequest } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
@@ -8,10 +8,10 @@ type Placeholder = (typeof PLACEHOLDERS)[number];
 
 const isPlaceholder = (name: string): name is Placeholder => (PLACEHOLDERS as readonly string[]).includes(name);
 
-/** Texts and placeholders in turn; most have no placeholder and are one text. */
+/** Alternating texts and placeholders. A template without placeholders is a plain string. */
 export type Template = string | readonly (string | { readonly fill: Placeholder })[];
 
-/** What is no placeholder stands for itself: the schema refuses unknown ones before. */
+/** Parses a template. Unknown names in braces stay literal text; the schema rejects them earlier. */
 export const templateOf = (text: string): Template => {
   const pieces: (string | { readonly fill: Placeholder })[] = [];
   let from = 0;
@@ -24,7 +24,7 @@ export const templateOf = (text: string): Template => {
   }
   if (pieces.length === 0) return text;
   if (from < text.length) pieces.push(text.slice(from));
-  // In an array of just that length: it is kept as long as its policy.
+  // `slice` returns an array without spare capacity, because the array lives as long as the policy.
   return pieces.slice();
 };
 
@@ -46,12 +46,15 @@ const valueOf = (name: Placeholder, request: PolicyRequest, user: string): strin
   }
 };
 
-/** Characters that placeholders may still become in one request: a path may have all of a head, and a value can name it hundreds of times. */
+/**
+ * Characters that placeholders may still expand to in a request. The limit is needed because a path can be as long as a head, and a value
+ * can repeat it hundreds of times.
+ */
 export interface FillRoom {
   fillLeft: number;
 }
 
-/** null: there is no room for it. */
+/** Returns null if the limit of expanded characters is reached. */
 const filled = (template: Template, room: FillRoom, fill: (name: Placeholder) => string): string | null => {
   if (typeof template === 'string') return template;
   let text = '';
@@ -67,7 +70,7 @@ const filled = (template: Template, room: FillRoom, fill: (name: Placeholder) =>
   return text;
 };
 
-/** As a header's value: one character per byte, and nothing that ends a line. null: there is no room for it. */
+/** Fills a header value: one character per byte, without line breaks. Returns null if the limit of expanded characters is reached. */
 export const headerValue = (
   template: Template,
   request: PolicyRequest,
@@ -88,7 +91,10 @@ export const headerValue = (
   return text;
 };
 
-/** Nobody becomes somebody else by what a field cannot hold: control characters, and blanks at its ends, are percent-encoded. */
+/**
+ * Encodes a user name as a field value. Control characters and outer blanks are percent-encoded, so that two users never get the same
+ * value.
+ */
 export const userText = (user: string): string => {
   if (isPlain(user)) return user;
   const bare = user.trim();
@@ -99,7 +105,7 @@ export const userText = (user: string): string => {
   );
 };
 
-/** Most are: visible ASCII, and blanks within. */
+/** Returns true for visible ASCII with inner blanks, as most names are. */
 const isPlain = (text: string): boolean => {
   const last = text.length - 1;
   for (let at = 0; at <= last; at += 1) {
@@ -117,7 +123,7 @@ const NONE: readonly never[] = [];
 
 const isPair = (template: HeaderTemplate): template is HeaderPair => typeof template[1] === 'string';
 
-/** One without placeholders is the rule's own. null: there is no room for all of them. */
+/** Fills the values of a rule. Pairs without placeholders are reused. Returns null if the limit of expanded characters is reached. */
 export const headerPairs = (
   templates: readonly HeaderTemplate[],
   request: PolicyRequest,
@@ -125,7 +131,7 @@ export const headerPairs = (
   room: FillRoom,
 ): readonly HeaderPair[] | null => {
   if (templates.length === 0) return NONE;
-  // Of just that length, as captures keep them.
+  // Allocated with the exact length, because captures keep the array.
   const pairs = new Array<HeaderPair>(templates.length);
   for (let at = 0; at < pairs.length; at += 1) {
     const template = templates[at] as HeaderTemplate;
@@ -146,19 +152,19 @@ const filledPair = (
   return value === null ? null : [name, value];
 };
 
-/** A text from outside as a field may have it: UTF-8, without control characters. */
+/** Converts external text to a field value: UTF-8 bytes without control characters. */
 const fieldText = (text: string): string => {
   const bytes = byteText(text);
   return isFieldValue(bytes) ? bytes : [...bytes].filter((character) => isFieldValue(character)).join('');
 };
 
 export interface RedirectTemplate {
-  /** Scheme and host; null: the same. */
+  /** Template of scheme and host. Null for a redirect on the same host. */
   readonly origin: Template | null;
   readonly rest: Template;
 }
 
-/** A host is literal or `{host}`: nothing else that a visitor says can become a part of it. */
+/** Splits a redirect target. The host is literal or `{host}`, so that a visitor cannot choose another host. */
 export const redirectTemplateOf = (to: string): RedirectTemplate => {
   const origin = /^https?:\/\/(?:\{host\}|[^/?#\\{}@%])*/i.exec(to)?.[0] ?? null;
   return {
@@ -168,8 +174,9 @@ export const redirectTemplateOf = (to: string): RedirectTemplate => {
 };
 
 /**
- * The target of a redirect. Path and query are as they came; the rest is percent-encoded.
- * On the same host it begins with one slash: `//x` and `/\x` are other hosts to a browser. null: there is no room for it.
+ * Returns the Location of a redirect. Path and query stay as received; other placeholders are percent-encoded. A target on the same host
+ * starts with exactly one slash, because browsers take `//x` and `/\x` for another host. Returns null if the limit of expanded characters
+ * is reached.
  */
 export const redirectTarget = (
   { origin, rest }: RedirectTemplate,
@@ -189,5 +196,5 @@ export const redirectTarget = (
   return path === '' || /^[/?#]/.test(path) ? `${start}${path}` : `${start}/${path}`;
 };
 
-/** Half a pair of surrogates cannot be percent-encoded. */
+/** Removes unpaired surrogates, because encodeURIComponent throws on them. */
 const wellFormed = (text: string): string => text.replace(/[\ud800-\udfff]/gu, '');

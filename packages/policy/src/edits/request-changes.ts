@@ -1,34 +1,34 @@
-// What the rules want changed of one request, gathered in their order: a later word about a field overrules an earlier one.
+// Changes that the rules make to a request, collected in rule order. A later change to a field overrides an earlier change.
 import type { HeaderField } from '@tunnel/http1';
 import { hasPasswordOf } from '../login/authentication.ts';
 import type { FieldNames } from '../match/field-names.ts';
 import type { AuthMethod, HeaderPair, Identity, RequestChanges } from '../policy-step.ts';
 import { userText } from './placeholders.ts';
 
-/** Visitors' own of these are nobody's word. */
+/** Fields that carry the authenticated user. Values sent by visitors are removed. */
 export const IDENTITY_FIELDS = ['x-tunnel-user', 'x-tunnel-auth'] as const;
 
 const NONE: readonly string[] = [];
 
 export interface FieldChanges {
-  /** Lower case. */
+  /** Field names in lower case. */
   readonly remove: readonly string[];
   readonly set: readonly HeaderPair[];
   readonly add: readonly HeaderPair[];
 }
 
 const NO_FIELDS: FieldChanges = { remove: [], set: [], add: [] };
-/** What most who bring a password have changed. */
+/** The usual change for a visitor who signed in with a password. */
 const NO_AUTHORIZATION: FieldChanges = { ...NO_FIELDS, remove: ['authorization'] };
 
-/** Nothing that a rule brought is copied before a second one has a word about fields. */
+/** Collects the changes. Field changes of the first rule are used without a copy. */
 export class ChangeDraft {
   path: string | null = null;
   service: string | null = null;
   maxBody: number | null = null;
   #fields = NO_FIELDS;
 
-  /** What is removed and set goes of the visitor's, and of what rules before this one have set. */
+  /** Applies a rule's changes. Removed and set fields replace the visitor's fields and those of earlier rules. */
   change(changes: FieldChanges): void {
     if (this.#fields === NO_FIELDS) {
       this.#fields = changes;
@@ -44,7 +44,7 @@ export class ChangeDraft {
     };
   }
 
-  /** The visitor's alone, in lower case: a credential that was used. What a rule has set is for the service. */
+  /** Removes a used credential that the visitor sent (`name` in lower case). A field set by a rule stays. */
   removeVisitors(name: string): void {
     if (this.#fields === NO_FIELDS && name === 'authorization') {
       this.#fields = NO_AUTHORIZATION;
@@ -58,7 +58,10 @@ export class ChangeDraft {
     this.maxBody = this.maxBody === null ? bytes : Math.min(this.maxBody, bytes);
   }
 
-  /** `last`: those of the request before, which are mostly the same; null: there are none. */
+  /**
+   * Returns the collected changes. `last` remembers the changes of the previous request, which are mostly equal and then shared; null
+   * disables sharing.
+   */
   changes(
     cookie: string | null,
     spellings: readonly string[],
@@ -80,7 +83,7 @@ export class ChangeDraft {
   }
 }
 
-/** Of the last request that was changed: one after the other is changed alike, and what keeps requests keeps that once. */
+/** Changes of the last changed request. Consecutive requests mostly change alike and share the object, also in captures. */
 export interface LastChanges {
   fields: FieldChanges;
   identity: Identity | null;
@@ -95,7 +98,7 @@ const keep = (last: LastChanges, fields: FieldChanges, identity: Identity | null
   last.changes = changes;
 };
 
-/** Nothing of a visitor's head is in it, which it would keep whole. */
+/** Returns true if the changes contain no part of the visitor's head, which would otherwise stay in memory as a whole. */
 const isSmall = ({ path, cookie }: RequestChanges, identity: Identity | null): boolean =>
   path === null && (cookie === null || cookie === '') && (identity?.user.length ?? 0) <= KEPT_USER_MAX_CHARS;
 
@@ -124,13 +127,13 @@ const METHOD_PAIRS: Readonly<Record<AuthMethod, HeaderPair>> = {
   login: ['X-Tunnel-Auth', 'login'],
 };
 
-/** What a list of rules keeps from the service. */
+/** Visitor fields that a policy keeps from the service. */
 interface Guard {
   readonly guarded: FieldNames;
   readonly users: ReadonlySet<string> | null;
 }
 
-/** Those of the guarded names that the visitor has brought, in whatever spelling. Most bring none. */
+/** Returns the guarded names among the visitor's fields, in any spelling. Mostly empty. */
 export const guardedIn = (
   headers: readonly HeaderField[],
   operators: Guard | null,
@@ -138,7 +141,7 @@ export const guardedIn = (
   identity: Identity | null,
 ): readonly string[] => {
   let found = NONE;
-  // A password that let somebody in goes already, and to read it once more would cost as much as ten rules.
+  // A password that authenticated the visitor is removed already. Decoding it again would cost as much as ten rules.
   const looksForPasswords = identity?.method !== 'basic';
   for (const field of headers) {
     const name = guardedName(field, operators, looksForPasswords) ?? guardedName(field, tunnels, looksForPasswords);

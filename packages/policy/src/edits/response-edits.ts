@@ -1,4 +1,4 @@
-// Edits of policy rules, applied to a response: to the head of a service's response, or to a response of the edge.
+// Applies the response edits of rules to a service's response head or to a response of the edge.
 
 import {
   type EdgeResponse,
@@ -14,18 +14,20 @@ import { isOneOf, isOneOfPairs, isSameField } from '../match/field-names.ts';
 import type { HeaderPair, ResponseEdit } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
 
-/** The same head where nothing of it changes. Interim ones are not the answer yet: they only may not set what a service may not. */
+/**
+ * Returns the same head if no edit changes it. Interim responses (1xx) only lose edge cookies, because the final response is still to come.
+ */
 export const editedHead = (head: ResponseHead, given: readonly ResponseEdit[]): ResponseHead => {
   const edits = head.interim ? given.filter(({ kind }) => kind === 'guard-cookies') : given;
   if (!concernsSome(edits, head.headers)) return head;
   const fields: HeaderField[] = [];
-  // What the service's `Connection` takes away goes now: later it would take ours of the same name.
+  // Fields named by the service's `Connection` are removed first; later the removal would hit fields added by edits.
   for (const field of head.headers) if (!isOfConnection(field, head)) fields.push(field);
   for (const edit of edits) applyEdit(fields, edit);
   return new EditedHead(head, fields);
 };
 
-/** A class, as a getter of each head's own would give each a shape of its own, and make all that reads it slow. */
+/** A class, because a getter in an object literal would give every head a different hidden class and slow down all readers. */
 class EditedHead implements ResponseHead {
   readonly kind = 'response';
   readonly status: number;
@@ -65,7 +67,9 @@ const concernsSome = (edits: readonly ResponseEdit[], fields: readonly HeaderFie
   return false;
 };
 
-/** Most responses set no cookie of ours and say themselves how they are cached: their head stays as it is. */
+/**
+ * Returns whether an edit can change the head. Most responses set no edge cookie and have Cache-Control, so their head stays as received.
+ */
 const concerns = (edit: ResponseEdit, fields: readonly HeaderField[]): boolean => {
   switch (edit.kind) {
     case 'headers':
@@ -136,7 +140,7 @@ const drop = (fields: HeaderField[], isGone: (field: HeaderField) => boolean): v
   cutTo(fields, kept);
 };
 
-/** Mostly nothing was dropped, and the length is what it was. */
+/** Assigns the length only if a field was dropped, which is rare. */
 const cutTo = (fields: HeaderField[], length: number): void => {
   if (length < fields.length) fields.length = length;
 };
@@ -156,14 +160,14 @@ const variesByOrigin = (field: HeaderField): boolean => {
   return found;
 };
 
-/** One of our own: an answer of a rule, or an error page. The edge's own cookies stay, as it is the edge that sets them. */
+/** Applies edits to a response of the edge: the response of a rule, or an error page. Edge cookies stay, because the edge sets them. */
 export const editedEdgeResponse = (response: EdgeResponse, edits: readonly ResponseEdit[]): EdgeResponse => {
   let { headers, body } = response;
   for (const edit of edits) {
     if (edit.kind === 'error-page') {
       if (isOwnPage(response)) {
         body = byteText(edit.body);
-        // The owner's page may load what it likes; ours loads nothing.
+        // An owner's error page may load external resources, unlike the edge's page.
         headers = headers.filter(([name]) => name.toLowerCase() !== 'content-security-policy');
       }
     } else if (edit.kind !== 'guard-cookies') {

@@ -1,4 +1,4 @@
-// The path that the service is asked for, where a rule cuts a prefix off or puts one in front.
+// Rewrites the request path for the service: a rule removes a prefix or adds a prefix.
 import { withoutBreaks, withoutEnd } from '../match/path-readings.ts';
 import { decodeOnce } from '../text/percent.ts';
 
@@ -7,7 +7,10 @@ export interface PathPrefixes {
   readonly add_prefix?: string | undefined;
 }
 
-/** `path` with its query. null: it would climb out of the prefix that is put in front, by some reading: nobody who means well asks so. */
+/**
+ * Rewrites a path with query. Returns null if some service could read the result as a path above the added prefix; only attackers send such
+ * paths.
+ */
 export const rewrittenPath = (path: string, { strip_prefix, add_prefix }: PathPrefixes): string | null => {
   if (!path.startsWith('/')) return path;
   const query = path.indexOf('?');
@@ -22,18 +25,22 @@ export const rewrittenPath = (path: string, { strip_prefix, add_prefix }: PathPr
 
 const withoutLastSlash = (prefix: string): string => prefix.replace(/\/+$/, '');
 
-/** Whole segments only: `/api` is no prefix of `/apis`. Empty for the prefix itself, so that `/api` does not get a slash that `/api/` has. */
+/**
+ * Removes whole segments only: `/api` is no prefix of `/apis`. Returns '' for the prefix itself, so that `/api` does not become
+ * `/`-terminated like `/api/`.
+ */
 const withoutPrefix = (path: string, prefix: string): string => {
   if (path === prefix) return '';
   return path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path;
 };
 
-/** `//x` would be another host to some readers. */
+/** Reduces leading slashes, because some services read `//x` as a host. */
 const oneSlash = (path: string): string => (/^[/\\]{2}/.test(path) ? `/${path.replace(/^[/\\]+/, '')}` : path);
 
 /**
- * Above its own root, for some service: what one takes for a separator or cuts off is a part of a name for another. So each `..` of whoever
- * splits most counts, and of what stands between two `/` no more than one name: `/a%5cb/../..` has one to go back from, not two.
+ * Returns true if some service could resolve the path above its root. Services disagree on separators and on where a name ends. So every
+ * `..` under the most generous splitting counts as a step up, but each part between two `/` counts as at most one name down: `/a%5cb/../..`
+ * goes one level down and two up.
  */
 const climbs = (path: string): boolean => {
   if (!MAY_CLIMB.test(path)) return false;
@@ -49,11 +56,11 @@ const climbs = (path: string): boolean => {
 };
 
 const MAY_CLIMB = /\.\.|%2e|%u002e|%0|\.%/i;
-/** What may end a name, or the path, before its next separator. */
+/** Characters at which some services end a name or the path. */
 const CUT = /;|%3b|%3f|%23|%00/i;
 const UNIT = /%u00([0-7][0-9a-f])/gi;
 
-/** What separates stays encoded: to most it is a part of a name. */
+/** Keeps encoded separators encoded, because most services treat them as part of a name. */
 const unitOf = (_: string, hex: string): string => (/^(?:2f|5c)$/i.test(hex) ? '%2f' : `%${hex}`);
 
 const namesIn = (piece: string): string[] =>

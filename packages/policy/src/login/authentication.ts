@@ -1,4 +1,4 @@
-// Who a visitor is: credentials read from the fields of a request, and whether a person or a token is one that the rule names.
+// Authentication of visitors: reads credentials from header fields and compares a person or token with those of the rule.
 import { eachListItem, fieldValueOf, type HeaderField, onlyValueOf } from '@tunnel/http1';
 import { normalizeAddress } from '@tunnel/rules/sign-in';
 import type { Auth, Claims, LoginAuth, LoginProvider } from '../policy.ts';
@@ -7,7 +7,10 @@ import { base64Text, textOfBytes } from '../text/bytes.ts';
 
 // ---- programs: tokens and JWTs ----
 
-/** The tokens of one rule. Those that were right are remembered by their text, as a digest costs more than all else: at most one each. */
+/**
+ * Tokens of a rule. Valid tokens are cached as plain text, because a SHA-256 digest costs more than the rest of the check. The cache holds
+ * at most one entry per token.
+ */
 export class TokenTable {
   readonly #names: ReadonlyMap<string, string>;
   readonly #known = new Map<string, Identity>();
@@ -18,7 +21,7 @@ export class TokenTable {
     this.#digests = digests;
   }
 
-  /** Whose it is, by the token's name; null: it is none of them. */
+  /** Returns the identity with the token's name, or null if the token is unknown. */
   identityOf(token: string): Identity | null {
     const known = this.#known.get(token);
     if (known !== undefined) return known;
@@ -30,7 +33,10 @@ export class TokenTable {
   }
 }
 
-/** Of two there is none: a JWT stays in the request, and a service might read the one that nobody has verified. */
+/**
+ * Returns the credentials of a scheme, or null for two Authorization fields: a JWT stays in the request, and the service might read the
+ * unverified field.
+ */
 const credentialsOf = (headers: readonly HeaderField[], scheme: string): string | null => {
   const value = onlyValueOf(headers, 'authorization');
   if (value === null || value.length <= scheme.length || value.charCodeAt(scheme.length) !== SPACE) return null;
@@ -44,7 +50,9 @@ export const bearerToken = (headers: readonly HeaderField[]): string | null => {
   return token === null || token === '' ? null : token;
 };
 
-/** Of `Authorization: Basic`; null: none, or none that can be read. The password may have colons, the name may not (RFC 7617). */
+/**
+ * Credentials of `Authorization: Basic`, or null if absent or malformed. The password may contain colons, the user name may not (RFC 7617).
+ */
 export const basicCredentials = (headers: readonly HeaderField[]): Credentials | null => {
   const given = credentialsOf(headers, 'basic');
   return given === null ? null : readBasic(given);
@@ -63,8 +71,8 @@ const readBasic = (given: string): Credentials | null => {
 };
 
 /**
- * The field holds a password of the edge: of one of its users, or written so that only a service might read it. Whoever was let in by other
- * means, or asks for a path that is open, sends it all the same: browsers do so for every path once they know it.
+ * Returns true if the field holds a password for the edge: of a known user, or in an encoding that only a service might decode. Browsers
+ * send a known password for every path, even if another method authenticated the visitor or the path is open.
  */
 export const hasPasswordOf = (field: HeaderField, users: ReadonlySet<string>): boolean => {
   if (field.nameLength !== AUTHORIZATION.length || field.lower !== AUTHORIZATION) return false;
@@ -78,14 +86,14 @@ const AUTHORIZATION = 'authorization';
 
 // ---- claims ----
 
-/** What a claim says, as texts. `scope` is a list with blanks (RFC 8693, 4.2). */
+/** Values of a claim as strings. `scope` is a list separated by blanks (RFC 8693, 4.2). */
 export const claimValues = (name: string, value: unknown): readonly string[] => {
   if (typeof value === 'string') return name === 'scope' ? value.split(' ').filter((one) => one !== '') : [value];
   if (typeof value === 'number' || typeof value === 'boolean') return [String(value)];
   return Array.isArray(value) ? value.flatMap((one) => (Array.isArray(one) ? [] : claimValues(name, one))) : [];
 };
 
-/** Each claim has one of its values. `valuesOf` is asked for own claims only. */
+/** Returns true if every wanted claim has an accepted value. `valuesOf` must return only own properties. */
 const claimsFit = (wanted: Claims, valuesOf: (claim: string) => readonly string[]): boolean =>
   Object.entries(wanted).every(([claim, values]) => valuesOf(claim).some((value) => values.includes(value)));
 
@@ -93,19 +101,22 @@ export const jwtFits = (wanted: Claims | undefined, claims: Readonly<Record<stri
   wanted === undefined ||
   claimsFit(wanted, (claim) => (Object.hasOwn(claims, claim) ? claimValues(claim, claims[claim]) : []));
 
-/** Whom a JWT speaks of; '': it does not say. */
+/** Returns the subject of a JWT, or '' if absent. */
 export const userOfJwt = (claims: Readonly<Record<string, unknown>>): string => {
   const sub = Object.hasOwn(claims, 'sub') ? claims['sub'] : null;
   return typeof sub === 'string' ? sub : '';
 };
 
-// ---- people who logged in ----
+// ---- signed-in people ----
 
-/** An e-mail that nobody has verified is whatever its owner typed: then `sub` names the person. */
+/**
+ * Names the user by e-mail address only if the provider verified the address; otherwise by `sub`, because anyone can enter a foreign
+ * address.
+ */
 export const userOfSession = ({ email, emailVerified, sub }: LoggedIn): string =>
   email !== null && emailVerified ? email : sub;
 
-/** The people of one rule. */
+/** People accepted by a rule. */
 export class LoginList {
   readonly #auth: LoginAuth;
   readonly #emails: ReadonlySet<string>;
@@ -119,7 +130,10 @@ export class LoginList {
     this.#domains = new Set(auth.domains?.map(normalizeAddress));
   }
 
-  /** Of one after the other it is the same person, and what its cookie holds was read once. */
+  /**
+   * Returns whether the rule accepts the session. Remembers the last session, because consecutive requests mostly come from the same
+   * visitor.
+   */
   fits(session: LoggedIn): boolean {
     if (session !== this.#last) {
       this.#lastFits = this.#isNamed(session);
@@ -143,9 +157,12 @@ export class LoginList {
   }
 }
 
-// ---- what a browser does ----
+// ---- browser requests ----
 
-/** A person who opens an address: only such a request is sent to the provider. Prefetches, programs and scripts read a 401. */
+/**
+ * Returns true if a person opens a page in a browser. Only such requests are redirected to the provider; prefetches, programs and scripts
+ * get a 401.
+ */
 export const isNavigation = (request: PolicyRequest): boolean => {
   const { headers, method } = request;
   if (request.isUpgrade || (method !== 'GET' && method !== 'HEAD')) return false;
@@ -167,7 +184,10 @@ const takesPage = (accept: string | null): boolean => {
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Tunnels share a site, so SameSite does not keep a sibling's page from using the cookie: the origin does, where something is changed. */
+/**
+ * Returns true for an unsafe request from another origin. Tunnels share a site, so SameSite does not keep a page of another tunnel from
+ * sending the cookie.
+ */
 export const isCrossOrigin = (request: PolicyRequest, login: LoginProvider): boolean => {
   if (!request.isUpgrade && SAFE_METHODS.has(request.method)) return false;
   const origin = fieldValueOf(request.headers, 'origin');
@@ -178,15 +198,16 @@ export const isCrossOrigin = (request: PolicyRequest, login: LoginProvider): boo
 };
 
 /**
- * A page with `Referrer-Policy: no-referrer`, which many services and operators set, posts its own forms with `Origin: null`. Then the
- * browser's own word counts: no page can write a `Sec-Fetch-` field, and of one in a sandbox or behind a redirect it says another.
+ * Compares Origin with the tunnel's origin. A page with `Referrer-Policy: no-referrer`, which many services and operators set, posts forms
+ * with `Origin: null`. Then Sec-Fetch-Site decides: pages cannot set the field, and browsers send another value for sandboxed pages and
+ * after cross-site redirects.
  */
 export const isOwnOrigin = (request: PolicyRequest, origin: string): boolean =>
   origin === 'null'
     ? onlyValueOf(request.headers, 'sec-fetch-site') === 'same-origin'
     : plainOrigin(origin) === plainOrigin(`${request.scheme}://${request.authority}`);
 
-/** As browsers write it: lower case, the usual port left out. */
+/** Normalizes an origin as browsers write it: lower case, without the default port. */
 const plainOrigin = (origin: string): string => {
   const lower = origin.toLowerCase();
   return lower.startsWith('https:') ? lower.replace(/:(?:443)?$/, '') : lower.replace(/:(?:80)?$/, '');

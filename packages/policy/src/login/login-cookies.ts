@@ -1,20 +1,22 @@
-// The cookies of a login: their names, how they are set and cleared, found in a request, and kept from the service.
+// Cookies of a sign-in: sets, clears and finds them, and removes them from requests to the service.
 
 import type { HeaderField } from '@tunnel/http1';
 import { POLICY_BOUNDS } from '../limits.ts';
 
-/** logins under way in one browser: each has a cookie, and the oldest is dropped */
+/** Maximum pending sign-ins per browser. Each has a cookie; the oldest is dropped. */
 export const POLICY_PENDING_LOGINS_MAX = 4;
 
 type Scheme = 'http' | 'https';
 
-/** Over https no sibling of the domain can set a cookie of this name (`__Host-`): there no other name counts. */
+/**
+ * Name of the login cookie. Over https the `__Host-` prefix keeps sibling domains from setting the cookie, so no other name is accepted.
+ */
 const loginCookieName = (scheme: Scheme): string => (scheme === 'https' ? '__Host-tunnel_login' : 'tunnel_login');
 
-/** Of one login under way; `id` has 8 hex digits. */
+/** Cookie name of a pending sign-in. `id` has 8 hex digits. */
 const pendingCookieName = (scheme: Scheme, id: string): string => `${loginCookieName(scheme)}_${id}`;
 
-/** All that the edge sets, in any case: a service might not tell it. */
+/** Matches every cookie of the edge, in any case, because a service might ignore case. */
 const EDGE_COOKIE = /^(?:__host-)?tunnel_login(?:_[0-9a-f]{8})?$/i;
 
 const isEdgeCookie = (name: string): boolean => EDGE_COOKIE.test(name);
@@ -22,7 +24,7 @@ const isEdgeCookie = (name: string): boolean => EDGE_COOKIE.test(name);
 const attributes = (scheme: Scheme, maxAgeSecs: number): string =>
   `Path=/; Max-Age=${maxAgeSecs}; HttpOnly; SameSite=Lax${scheme === 'https' ? '; Secure' : ''}`;
 
-/** Of somebody who has logged in: a value of Set-Cookie. `value` is sealed, and of characters that a cookie may have. */
+/** Set-Cookie value for a signed-in visitor. `value` is encrypted and contains only characters allowed in cookies. */
 export const loginCookie = (scheme: Scheme, value: string, maxAgeSecs: number): string =>
   `${loginCookieName(scheme)}=${value}; ${attributes(scheme, maxAgeSecs)}`;
 
@@ -31,7 +33,7 @@ export const pendingCookie = (scheme: Scheme, id: string, value: string): string
 
 export const clearedLoginCookie = (scheme: Scheme): string => loginCookie(scheme, '', 0);
 
-/** Of logins under way, by their ids. */
+/** Set-Cookie values that clear pending sign-ins by id. */
 export const clearedCookies = (scheme: Scheme, ids: Iterable<string>): string[] =>
   Array.from(ids, (id) => `${pendingCookieName(scheme, id)}=; ${attributes(scheme, 0)}`);
 
@@ -40,10 +42,10 @@ export const clearedCookies = (scheme: Scheme, ids: Iterable<string>): string[] 
 const EMPTY: ReadonlyMap<string, string> = new Map();
 const NONE: readonly string[] = [];
 
-/** Cheap, and asked of each request: whether there may be any. */
+/** Fast check for every request: returns false if the field surely has no edge cookie. */
 const mayHave = (value: string): boolean => /tunnel_login/i.test(value);
 
-/** `Accept` and `Origin` are as long, and nearly everybody sends them. */
+/** Compares the first letter first, because `Accept` and `Origin` have the same length and are in nearly every request. */
 const isCookieField = (field: HeaderField): boolean => {
   if (field.nameLength !== 6) return false;
   const { name } = field;
@@ -52,7 +54,7 @@ const isCookieField = (field: HeaderField): boolean => {
 
 const LETTER_C = 0x63;
 
-/** `name=value` pairs of all Cookie fields, in their order. */
+/** Visits the `name=value` pairs of every Cookie field in order. */
 const eachCookie = (headers: readonly HeaderField[], visit: (name: string, value: string) => void): void => {
   for (const field of headers) {
     if (!isCookieField(field) || !mayHave(field.value)) continue;
@@ -66,7 +68,9 @@ const eachCookie = (headers: readonly HeaderField[], visit: (name: string, value
 const unquoted = (value: string): string =>
   value.length >= 2 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
 
-/** Values of the login cookie, as they came; there may be several, as over plain http a sibling can set one, too. */
+/**
+ * Returns the values of the login cookie as received. Over plain http there may be several, because a sibling domain can set the cookie.
+ */
 export const sealedLogins = (headers: readonly HeaderField[], scheme: Scheme): readonly string[] => {
   const wanted = loginCookieName(scheme);
   let values = NONE;
@@ -77,7 +81,7 @@ export const sealedLogins = (headers: readonly HeaderField[], scheme: Scheme): r
   return values;
 };
 
-/** Of all pairs only those are cut out that have the name somewhere. */
+/** Slices only the pairs that contain the name. */
 const withSealed = (before: readonly string[], cookies: string, wanted: string): readonly string[] => {
   let values = before;
   let found = cookies.indexOf(wanted);
@@ -97,10 +101,10 @@ const pairEnd = (cookies: string, from: number): number => {
   return semicolon === -1 ? cookies.length : semicolon;
 };
 
-/** The name of a cookie's pair; empty for a pair without `=`. */
+/** Name in a cookie pair, or '' for a pair without `=`. */
 const nameOf = (pair: string, equals: number): string => (equals === -1 ? '' : pair.slice(0, equals).trim());
 
-/** Logins under way, by id: browsers send the oldest first (RFC 6265, 5.4). */
+/** Values of pending sign-ins by id. Browsers send the oldest cookie first (RFC 6265, 5.4). */
 export const pendingLogins = (headers: readonly HeaderField[], scheme: Scheme): ReadonlyMap<string, string> => {
   const prefix = `${loginCookieName(scheme)}_`;
   let pending: Map<string, string> | null = null;
@@ -114,8 +118,8 @@ export const pendingLogins = (headers: readonly HeaderField[], scheme: Scheme): 
 };
 
 /**
- * What the service gets of all Cookie fields; '': nothing is left; null: there is none of ours, so all stays as it came. Asked of each request of
- * every tunnel: most have none, and cost a look at the lengths of their names.
+ * Returns the Cookie value for the service, '' if no cookie remains, or null if the fields contain no edge cookie and can stay as received.
+ * Called for every request of every tunnel; most requests only cost a comparison of name lengths.
  */
 export const cookieForService = (headers: readonly HeaderField[]): string | null => {
   for (const field of headers) if (isCookieField(field) && mayHave(field.value)) return keptOf(headers);
@@ -140,7 +144,10 @@ const keptOf = (headers: readonly HeaderField[]): string | null => {
   return isCut ? kept : null;
 };
 
-/** Of a service's Set-Cookie: the name that a browser would take from it. One that begins with `=` has none, and is sent back as what follows. */
+/**
+ * Returns true if a service's Set-Cookie would set an edge cookie. Browsers take a value that starts with `=` for a cookie without name and
+ * send the rest back.
+ */
 export const isEdgeSetCookie = (value: string): boolean => {
   const pair = (value.split(';', 1)[0] ?? '').replace(/^[\s=]+/, '');
   const equals = pair.indexOf('=');

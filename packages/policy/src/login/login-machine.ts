@@ -1,8 +1,8 @@
-// A login from its first redirect to the session, as values: what is remembered meanwhile, what a callback must bring, and every way out by its name.
+// The sign-in flow from the first redirect to the session, as pure functions: pending state, checks of the callback, and named failures.
 //
 //   asked ─► begun ─► (provider) ─► callback ─► go ─► (token request) ─► session ─► returned
-//              │                       └─► a CallbackRefusal                └─► null: the token names nobody
-//              └─► the provider is away
+//              │                       └─► a CallbackRefusal                └─► null: the token has no subject
+//              └─► the provider is unreachable
 
 import { Fault, type FaultValues } from '@tunnel/errors';
 import { isVisible } from '@tunnel/http1';
@@ -11,28 +11,28 @@ import type { Policy } from '../policy.ts';
 import type { LoggedIn } from '../policy-step.ts';
 import { claimValues } from './authentication.ts';
 
-/** a longer path is not come back to with its query, or not at all: it travels in a cookie */
+/** Maximum length of the path to return to after a sign-in, which is stored in a cookie. A longer path loses its query or becomes `/`. */
 const POLICY_RETURN_PATH_MAX_CHARS = 2 * 1024;
 
-/** The edge's own, on tunnels with a login alone. */
+/** Paths served by the edge, only on tunnels with a login provider. */
 export const CALLBACK_PATH = '/.tunnel/callback';
 export const LOGOUT_PATH = '/.tunnel/logout';
 
-/** Sealed into the cookie of this login: only the browser that began it can end it. */
+/** State of a pending sign-in, encrypted in a cookie. Only the browser that began the sign-in can finish it. */
 export interface PendingLogin {
-  /** 8 hex digits: the end of the cookie's name. */
+  /** 8 hex digits: the suffix of the cookie's name. */
   readonly id: string;
-  /** The rest of the state: the id alone could be guessed. */
+  /** Second part of the OAuth state, because the short id could be guessed. */
   readonly secret: string;
   readonly nonce: string;
-  /** Of PKCE: what makes a code that is caught on its way worthless. */
+  /** PKCE code verifier: makes an intercepted code useless. */
   readonly verifier: string;
   readonly returnPath: string;
-  /** Seconds since the epoch. */
+  /** Unix time in seconds. */
   readonly expiresAt: number;
 }
 
-/** Hex or base64url, as chance gave it; `id` 8 hex digits. */
+/** Random values in hex or base64url. `id` has 8 hex digits. */
 interface LoginChances {
   readonly id: string;
   readonly secret: string;
@@ -46,13 +46,16 @@ export const pendingLogin = (chances: LoginChances, path: string, nowMs: number)
   expiresAt: Math.floor(nowMs / 1000) + POLICY_BOUNDS.POLICY_PENDING_LOGIN_SECS,
 });
 
-/** The `state` of the authorization request, before an operator's provider has the tunnel's address sealed around it. */
+/** The `state` of the authorization request. For an operator's provider it is later encrypted together with the tunnel's address. */
 export const stateOf = ({ id, secret }: PendingLogin): string => `${id}.${secret}`;
 
 type CallbackRefusal =
   | 'query-unclear'
   | 'state-missing'
-  /** Of another browser, another tunnel, another secret of the edge, or used already: there is no cookie that opens. */
+  /**
+   * No cookie of this browser decrypts: the sign-in belongs to another browser or tunnel, the edge's secret changed, or the state was used
+   * already.
+   */
   | 'state-unknown'
   | 'state-foreign'
   | 'state-expired'
@@ -82,8 +85,8 @@ const refused = (why: CallbackRefusal): CallbackVerdict => {
 };
 
 /**
- * `query` of the callback with its `?`; `pendingById`: of the cookies that this browser sent, those that open.
- * The state comes first: what else the query says is anybody's word until then.
+ * Checks a callback. `query` includes the `?`; `pendingById` contains the pending sign-ins of this browser's decrypted cookies. The state
+ * is checked first, because the rest of the query is untrusted until then.
  */
 export const checkCallback = (
   query: string,
@@ -106,7 +109,7 @@ export const checkCallback = (
   return { kind: 'go', pending, code, issuer: values.get('iss') ?? null };
 };
 
-/** Errors of an authorization that say that the person may not, or would not (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
+/** OAuth errors caused by the person's decision or permissions (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
 const OF_THE_PERSON: ReadonlySet<string> = new Set([
   'access_denied',
   'login_required',
@@ -115,14 +118,14 @@ const OF_THE_PERSON: ReadonlySet<string> = new Set([
   'account_selection_required',
 ]);
 
-/** The time does not tell how far two texts are the same. */
+/** Compares in constant time. */
 const isSameText = (a: string, b: string): boolean => {
   let difference = a.length ^ b.length;
   for (let at = 0; at < a.length; at += 1) difference |= a.charCodeAt(at) ^ b.charCodeAt(at);
   return difference === 0;
 };
 
-/** null: a name stands there twice, or something is no text: two readers would read two things. */
+/** Parses a query. Returns null for a repeated name or invalid encoding, which two parsers could read differently. */
 export const queryValues = (query: string): ReadonlyMap<string, string> | null => {
   const values = new Map<string, string>();
   for (const pair of query.replace(/^\?/, '').split('&')) {
@@ -144,11 +147,11 @@ const formText = (text: string): string | null => {
   }
 };
 
-// ---- where it leads back ----
+// ---- return path ----
 
 /**
- * Path and query, as a reference on the same host: it begins with exactly one slash, as `//x` and `/\x` are other hosts to a browser, and has
- * nothing that ends a line. What would not fit the cookie comes back without its query, or to the start.
+ * Returns path and query to go back to on the same host. The result starts with exactly one slash, because browsers take `//x` and `/\x`
+ * for another host, and contains no line break. A path too long for the cookie loses its query or becomes `/`.
  */
 export const returnPathOf = (path: string): string => {
   const own = `/${path.replace(/^[/\\]+/, '')}`;
@@ -159,9 +162,9 @@ export const returnPathOf = (path: string): string => {
   return plain.length <= POLICY_RETURN_PATH_MAX_CHARS ? plain : '/';
 };
 
-// ---- what a session keeps ----
+// ---- sessions ----
 
-/** The claims that a policy's rules name: all others stay at the provider, as a cookie has 4 KiB. */
+/** Names of the claims used in a policy's rules. A session keeps no other claims, because a cookie is limited to 4 KiB. */
 export const namedClaims = ({ rules }: Policy): readonly string[] => {
   const names = new Set<string>();
   for (const rule of rules) {
@@ -176,7 +179,7 @@ interface SessionRules {
   readonly nowMs: number;
 }
 
-/** Of an ID token that was checked. null: it names nobody. */
+/** Creates a session from a verified ID token. Returns null if the token has no subject. */
 export const sessionFrom = (token: Readonly<Record<string, unknown>>, rules: SessionRules): LoggedIn | null => {
   const own = (name: string): unknown => (Object.hasOwn(token, name) ? token[name] : undefined);
   const sub = own('sub');
@@ -190,7 +193,7 @@ export const sessionFrom = (token: Readonly<Record<string, unknown>>, rules: Ses
   return {
     sub,
     email: typeof email === 'string' && email !== '' ? email : null,
-    // Nothing but true: some providers send the text "false".
+    // Only `true` counts, because some providers send the string "false".
     emailVerified: own('email_verified') === true,
     claims: Object.fromEntries(claims),
     expiresAt: Math.floor(rules.nowMs / 1000) + rules.sessionSecs,

@@ -1,4 +1,4 @@
-// Which rules can be decided of a connection before a byte of it was read: those about addresses alone.
+// Rules that can be decided for a connection before its first byte: those that depend only on the address.
 import { type ActionName, actionOf, type Match, type Rule } from '../policy.ts';
 
 const ON_CONNECTIONS: ReadonlySet<ActionName> = new Set<ActionName>(['allow', 'deny', 'allow_addresses', 'rate_limit']);
@@ -7,7 +7,7 @@ export const isConnectionAction = (action: ActionName): boolean => ON_CONNECTION
 
 export const REQUEST_FIELDS = ['method', 'path', 'header'] as const;
 
-/** What of it, or of its `not`, a connection does not have; undefined: nothing. */
+/** Returns the first condition, also inside `not`, that needs a request. Undefined if the match works for connections. */
 export const requestFieldOf = (match: Match | undefined): (typeof REQUEST_FIELDS)[number] | undefined =>
   match === undefined
     ? undefined

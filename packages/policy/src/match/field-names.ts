@@ -1,11 +1,11 @@
-// A few names of fields, looked for in a head. Most fields have another length than any of them: their names are not even read.
+// A small set of field names to find in a head. Most fields are skipped by length, without reading their names.
 import type { HeaderField } from '@tunnel/http1';
 
 export class FieldNames {
   readonly #names: readonly string[];
   readonly #lengths: number;
 
-  /** In lower case. */
+  /** `names` are in lower case. */
   constructor(names: readonly string[]) {
     this.#names = names;
     let lengths = 0;
@@ -13,7 +13,7 @@ export class FieldNames {
     this.#lengths = lengths;
   }
 
-  /** With `-` for `_`: to a CGI, WSGI or PHP service these are one name. null: none of them. */
+  /** Returns the name that the field spells, with `_` read as `-` as CGI, WSGI and PHP services do. Returns null if no name matches. */
   spelled(field: HeaderField): string | null {
     if (!this.#mayHave(field)) return null;
     const given = field.name;
@@ -26,7 +26,10 @@ export class FieldNames {
   }
 }
 
-/** `given` in any case and with `-` for `_`, `name` in lower case. Letter by letter: most differ in the first, and no copy is made. */
+/**
+ * Compares `given`, in any case and with `_` for `-`, with the lower-case `name`. Character by character: most names differ in the first,
+ * and no copy is made.
+ */
 const isSpelling = (given: string, name: string): boolean => {
   if (given.length !== name.length) return false;
   for (let at = 0; at < name.length; at += 1) {
@@ -39,10 +42,10 @@ const isSpelling = (given: string, name: string): boolean => {
 const UNDERSCORE = 0x5f;
 const HYPHEN = 0x2d;
 
-/** Names are tokens: there are no other letters than those of ASCII. */
+/** Lowers ASCII letters only, because field names contain no other letters. */
 const lowered = (code: number): number => (code >= 0x41 && code <= 0x5a ? code | 0x20 : code);
 
-/** In any case, and compared only where it is as long. */
+/** Compares names without case. Different lengths are rejected first. */
 export const isSameField = (field: HeaderField, name: string): boolean => {
   if (field.nameLength !== name.length) return false;
   const given = field.name;
@@ -52,7 +55,7 @@ export const isSameField = (field: HeaderField, name: string): boolean => {
   return true;
 };
 
-/** `name`, or what services that have `_` for `-` take for it. */
+/** Returns true for `name`, and for spellings that a service with `_` for `-` reads as `name`. */
 export const isTakenFor = (field: HeaderField, name: string): boolean => {
   if (field.nameLength !== name.length) return false;
   const given = field.name;

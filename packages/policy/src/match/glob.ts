@@ -1,26 +1,30 @@
-// Globs without regular expressions. `*`: any characters but `/` (in values: any), `**`: any; `/a/**` also matches `/a`, `/a/**/b` also `/a/b`.
-// Nothing is tried twice: each piece of text between wildcards is taken where it first fits, and the arguments why that is enough are below.
+// Globs without regular expressions. `*` matches any characters except `/` (in values: any), `**` matches any characters. `/a/**` also matches `/a`,
+// and `/a/**/b` also `/a/b`. There is no backtracking: every literal between wildcards is matched at its first position. The functions below explain
+// why the first position is sufficient.
 import { decodeOnce, foldCase } from '../text/percent.ts';
 
-/** length of one glob: longer than any path that a person writes down */
+/** Maximum length of a glob, longer than any path people write. */
 const POLICY_GLOB_MAX_CHARS = 1024;
-/** runs of `*` in one glob: each may look through the whole text */
+/** Maximum runs of `*` in a glob. Every run can scan the whole text. */
 export const POLICY_GLOB_WILDCARDS_MAX = 16;
 
 export type GlobKind = 'path' | 'value';
 
 type Test = (text: string) => boolean;
 
-/** What stands between two `**`: texts with one `*` between each and the next. */
+/** The part of a glob between two `**`: literals separated by single `*`. */
 type Chunk = readonly string[];
 
-/** `backs`: of each chunk but the first, how many characters of the one before it may be used again: a `**` that is a whole segment may be nothing, and leaves one `/`. */
+/**
+ * `backs` says for every chunk after the first how many characters of the previous chunk it may share: a `**` that is a whole segment can
+ * match nothing, and then leaves a single `/`.
+ */
 interface Pattern {
   readonly chunks: readonly Chunk[];
   readonly backs: readonly number[];
 }
 
-/** null: it is a good one. */
+/** Returns an error message, or null if the glob is valid. */
 export const problemOfGlob = (glob: string, kind: GlobKind): string | null => {
   if (glob === '' && kind === 'path') return 'a path begins with / or **';
   if (glob.length > POLICY_GLOB_MAX_CHARS) return `a glob has at most ${POLICY_GLOB_MAX_CHARS} characters`;
@@ -29,7 +33,7 @@ export const problemOfGlob = (glob: string, kind: GlobKind): string | null => {
   return kind === 'path' ? problemOfPath(glob) : null;
 };
 
-/** What no reading of a path has would never match: better said than silently useless. */
+/** Rejects globs that no normalized path can match, because such a rule would silently have no effect. */
 const problemOfPath = (glob: string): string | null => {
   if (!glob.startsWith('/') && !glob.startsWith('**')) return 'a path begins with / or **';
   if (/[?#]/.test(glob)) return 'a path is matched without its query: leave out ? and #';
@@ -40,17 +44,17 @@ const problemOfPath = (glob: string): string | null => {
 
 const wildcardsOf = (glob: string): number => glob.match(/\*+/g)?.length ?? 0;
 
-/** How often a text is looked through, at most: what a request is charged for it. Only the beginning is, when nothing follows a `**`. */
+/** Maximum number of scans over the text, charged to the request. A trailing `**` needs none, because only the beginning is compared. */
 export const stepsOfGlob = (glob: string): number => wildcardsOf(glob.replace(/\*{2,}$/, ''));
 
-/** `isFolded`: for texts in lower case. */
+/** `isFolded`: the glob is compared with lower-case texts. */
 export const compileGlob = (glob: string, kind: GlobKind, isFolded = false): Test => {
   const literal = (text: string): string => {
     const plain = kind === 'path' ? decodeOnce(text) : text;
     return isFolded ? foldCase(plain) : plain;
   };
   if (kind === 'value') return testOf({ chunks: glob.split(/\*+/).map((text) => [literal(text)]), backs: [] });
-  // A last `/` is resolved in each reading, so it says nothing here either.
+  // Path readings have no trailing `/`, so the glob drops it as well.
   const whole = glob.replace(/\*{3,}/g, '**').replace(/(?:\/\*\*)+(?=\/|$)/g, '/**');
   const path = whole.length > 1 && whole.endsWith('/') ? whole.slice(0, -1) : whole;
   if (!path.endsWith('/**') || path === '/**') return testOf(patternOf(path, literal));
@@ -59,7 +63,7 @@ export const compileGlob = (glob: string, kind: GlobKind, isFolded = false): Tes
   return isOneOf(testOf(patternOf(path, literal)), testOf(patternOf(parent, literal)));
 };
 
-// Each test is made where nothing else is at hand: it holds what it needs, and an edge has many of them.
+// Tests are created in small functions, so that their closures keep only the needed values. An edge holds many tests.
 const isText =
   (whole: string): Test =>
   (text) =>
@@ -106,7 +110,7 @@ const patternOf = (path: string, literal: (text: string) => string): Pattern => 
   return { chunks: chunks.map((chunk) => chunk.split('*').map(literal)), backs };
 };
 
-/** The common forms are one comparison each. */
+/** Common forms compile to a single comparison. */
 const testOf = (pattern: Pattern): Test => {
   const { chunks } = pattern;
   const first = chunks[0] as Chunk;
@@ -119,7 +123,10 @@ const testOf = (pattern: Pattern): Test => {
   return fitsPattern(pattern);
 };
 
-/** The first chunk at the start, the last at the end, those between each where it first ends: later ones then have the most room. */
+/**
+ * Matches the first chunk at the start, the last chunk at the end, and every chunk between at its earliest end, which leaves the most room
+ * for later chunks.
+ */
 const fits = (text: string, { chunks, backs }: Pattern): boolean => {
   const first = chunks[0] as Chunk;
   let at = endOf(text, first, first.length);
@@ -133,8 +140,8 @@ const fits = (text: string, { chunks, backs }: Pattern): boolean => {
 };
 
 /**
- * Where the first `count` parts of a chunk end when they begin the text; -1: they do not. A part with a `/` can only stand where the next
- * `/` of the text is, and any other is best taken where it comes first; so there is nothing to go back to.
+ * Returns the end of the first `count` literals of a chunk at the start of the text, or -1 if they do not match. A literal with `/` can
+ * only match at the next `/` of the text, and any other is best matched at its first position; so no backtracking is needed.
  */
 const endOf = (text: string, chunk: Chunk, count: number): number => {
   const head = chunk[0] as string;
@@ -149,7 +156,7 @@ const endOf = (text: string, chunk: Chunk, count: number): number => {
   return at;
 };
 
-/** Where `part` is next, with no `/` before it. */
+/** Next position of `part` without a `/` before it. */
 const afterStar = (text: string, from: number, part: string): number => {
   const at = text.indexOf(part, from);
   if (at <= from) return at;
@@ -157,7 +164,7 @@ const afterStar = (text: string, from: number, part: string): number => {
   return slash !== -1 && slash < at ? -1 : at;
 };
 
-/** No `**`: from the first character to the last. */
+/** Matches a chunk without `**` against the whole text. */
 const fitsBetween = (text: string, chunk: Chunk): boolean => {
   const at = endOf(text, chunk, chunk.length - 1);
   const tail = chunk.at(-1) as string;
@@ -167,7 +174,7 @@ const fitsBetween = (text: string, chunk: Chunk): boolean => {
   return slash === -1 || slash >= from;
 };
 
-/** The same from the right: the last part at the end, each one before it where it comes last, none of them before `from`. */
+/** Matches a chunk from the right: the last literal at the end, every earlier literal at its last position, and nothing before `from`. */
 const fitsAtEnd = (text: string, from: number, chunk: Chunk): boolean => {
   const tail = chunk.at(-1) as string;
   let at = text.length - tail.length;
@@ -184,9 +191,9 @@ const fitsAtEnd = (text: string, from: number, chunk: Chunk): boolean => {
 };
 
 /**
- * Where the first match of a chunk from `from` on ends. A start that fails fails for every later one whose first `*` is in the same
- * segment: those have less room, and stand before the same `/`. Where a part comes next is remembered, so all starts together look at
- * each character once for each part.
+ * Returns the end of the first match of a chunk at or after `from`. If a start fails, every later start with its first `*` in the same
+ * segment fails as well: it has less room before the same `/`. The next position of every literal is remembered, so that all starts
+ * together scan each character once per literal.
  */
 const find = (text: string, from: number, chunk: Chunk): number => {
   const head = chunk[0] as string;
@@ -201,10 +208,10 @@ const find = (text: string, from: number, chunk: Chunk): number => {
   return -1;
 };
 
-/** One of its parts is nowhere in the rest of the text. */
+/** A literal of the chunk does not occur in the rest of the text. */
 const NEVER = -2;
 
-/** The parts behind the first, from `from` on. -1: not from here. */
+/** Matches the literals after the first, from `from` on. Returns -1 if they do not match from here. */
 const endOfRest = (text: string, from: number, chunk: Chunk, next: number[]): number => {
   let at = from;
   for (let index = 1; index < chunk.length; index += 1) {

@@ -1,4 +1,5 @@
-// Addresses and networks of a rule: sorted ranges and a binary search, so that a thousand networks cost what one does. v4-mapped ones are v4.
+// Addresses and networks of a rule: sorted ranges with binary search, so that a thousand networks cost as much as one. IPv4-mapped
+// addresses count as IPv4.
 import { type AddressGroups, mappedV4, readV4, readV6, wordAt } from '@tunnel/rules/net';
 
 const V4 = 4;
@@ -6,20 +7,20 @@ const V6 = 6;
 type Family = typeof V4 | typeof V6;
 
 export class NetworkSet {
-  /** Pairs of first and last, ascending, none touching the next; first those of v4, then those of v6, four words a number. */
+  /** Pairs of first and last address, ascending and without touching ranges: first IPv4 (one word per address), then IPv6 (four words). */
   readonly #words: Uint32Array;
   readonly #v4Words: number;
 
-  /** Of entries that `problemOfNetwork` finds good; others hold nobody. */
+  /** Ignores entries that `problemOfNetwork` rejects. */
   constructor(networks: readonly string[]) {
     const ranges = networks.flatMap((text) => rangeOf(text) ?? []);
     const v4 = wordsOf(ranges, V4);
-    // One array for both: the arrays of a short list hold more than its numbers.
+    // A single array for both families, because the overhead of a typed array exceeds the size of a short list.
     this.#words = Uint32Array.from([...v4, ...wordsOf(ranges, V6)]);
     this.#v4Words = v4.length;
   }
 
-  /** What is no address is in no network. */
+  /** Returns false for a text that is no address. */
   has(address: string): boolean {
     if (!address.includes(':')) return hasV4(this.#words, this.#v4Words, readV4(address));
     const groups = readV6(address);
@@ -29,7 +30,7 @@ export class NetworkSet {
   }
 }
 
-/** null: an address, or a network. */
+/** Returns an error message, or null for a valid address or network. */
 export const problemOfNetwork = (text: string): string | null => {
   const slash = text.indexOf('/');
   const family = familyOf(slash === -1 ? text : text.slice(0, slash));
@@ -45,7 +46,7 @@ export const problemOfNetwork = (text: string): string | null => {
     : `the prefix of an IPv${family} network is 0 to ${to}`;
 };
 
-/** null for a text that is no address. A v4-mapped address is IPv4. */
+/** Returns null for a text that is no address. An IPv4-mapped address counts as IPv4. */
 const familyOf = (address: string): Family | null => {
   if (!address.includes(':')) return readV4(address) === -1 ? null : V4;
   const groups = readV6(address);
@@ -58,7 +59,7 @@ const boundsOf = (family: Family, isMapped: boolean): readonly [number, number] 
   return family === V4 ? [0, 32] : [0, 128];
 };
 
-/** Digits without a sign, a blank or a zero in front: what programs read in one way only. */
+/** Prefix length: digits without sign, blank or leading zero, so that all programs read the same number. */
 const bitsOf = (text: string, slash: number, from: number, to: number): number | null => {
   const digits = text.slice(slash + 1);
   const bits = /^(?:0|[1-9]\d{0,2})$/.test(digits) ? Number(digits) : Number.NaN;
@@ -105,7 +106,7 @@ const wordsOf = (ranges: readonly Range[], family: Range['family']): number[] =>
 const inWords = (value: bigint, width: number): number[] =>
   Array.from({ length: width }, (_, index) => Number((value >> BigInt(32 * (width - 1 - index))) & 0xffffffffn));
 
-/** The last range that begins at or before it is the only one that may hold it. */
+/** Only the last range that begins at or before the address can contain it. */
 const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => {
   let low = 0;
   let high = words / 2;
@@ -117,7 +118,7 @@ const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => 
   return low > 0 && address <= (ranges[low * 2 - 1] as number);
 };
 
-/** From `from` on. */
+/** IPv6 ranges begin at `from`. */
 const hasV6 = (ranges: Uint32Array, from: number, address: AddressGroups): boolean => {
   let low = 0;
   let high = (ranges.length - from) / 8;

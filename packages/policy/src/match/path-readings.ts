@@ -1,12 +1,19 @@
-// What a path may mean to the service behind a tunnel. Services differ in what they resolve, cut and fold; nothing is refused or rewritten for it,
-// but a rule that restricts matches when some reading does, and any other when every reading does.
+// The ways in which services behind a tunnel may interpret a path. Services differ in resolving, cutting and case folding. The edge neither
+// rejects nor rewrites ambiguous paths. Instead, a restricting rule matches if any reading matches, and every other rule only if all
+// readings match.
 import { decodeOnce, foldCase } from '../text/percent.ts';
 
-/** texts that one path is compared as; what has more matches every rule that restricts, and no other */
+/** Maximum readings of a path. A path with more readings matches every restricting rule and no other rule. */
 export const POLICY_READINGS_MAX = 8;
-/** of all readings together where there are more than two: a path may have all of a head, and its readings are made in one turn */
+/**
+ * Maximum total length of the readings if there are more than two. A path can be as long as a head, and its readings are built
+ * synchronously.
+ */
 const POLICY_READINGS_MAX_CHARS = 64 * 1024;
-/** characters that the globs of one request look at, which is some milliseconds; beyond it what restricts matches, and nothing else does */
+/**
+ * Maximum characters that the globs of a request compare: a few milliseconds. Beyond the limit every restricting rule matches and no other
+ * rule.
+ */
 const POLICY_MATCH_STEPS_MAX = 4_000_000;
 
 const NONE: readonly string[] = [];
@@ -16,19 +23,19 @@ interface About {
   readonly isUnclear: boolean;
 }
 
-/** Shared by all: a path costs no object but its own. */
+/** Shared objects, so that a path allocates no object besides its readings. */
 const PLAIN: About = { hasUpper: false, isUnclear: false };
 const CASED: About = { hasUpper: true, isUnclear: false };
 const UNCLEAR: About = { hasUpper: false, isUnclear: true };
 
 export class PathReadings {
-  /** As most services read it: decoded once, dot segments, empty segments and the last `/` resolved. */
+  /** The reading of most services: decoded once, with dot segments, empty segments and the trailing `/` resolved. */
   readonly plain: string;
-  /** Where another service may read something else; each differs from the others. */
+  /** Further readings by other services, without duplicates. */
   readonly others: readonly string[];
-  /** More than can be told apart: what restricts matches, whatever its globs, and nothing else does. */
+  /** True if the path has too many readings. Then every restricting rule matches, regardless of its globs, and no other rule. */
   readonly isUnclear: boolean;
-  /** Whether lower case changes any of them. */
+  /** True if a reading contains upper-case characters. */
   readonly hasUpper: boolean;
   #folded: readonly string[] | null = null;
 
@@ -39,25 +46,25 @@ export class PathReadings {
     this.isUnclear = about.isUnclear;
   }
 
-  /** All of them in lower case, for globs in lower case; each once. */
+  /** The readings in lower case, for lower-case globs, without duplicates. */
   get folded(): readonly string[] {
     this.#folded ??= [...new Set([this.plain, ...this.others].map(foldCase))];
     return this.#folded;
   }
 
-  /** All texts: those with their case, and those without where they differ. */
+  /** The readings with their case, and the lower-case readings that differ. */
   get all(): readonly string[] {
     return [...new Set([this.plain, ...this.others, ...this.folded])];
   }
 }
 
-/** One request's, made when the first rule asks for them; and what its globs may still cost. */
+/** Readings of a request, computed for the first rule that needs them, and the request's remaining budget for globs. */
 export class RequestReadings {
   readonly #path: string;
   #readings: PathReadings | null = null;
   #stepsLeft: number = POLICY_MATCH_STEPS_MAX;
 
-  /** `path` as it came, with its query. */
+  /** `path` is as received, with its query. */
   constructor(path: string) {
     this.#path = path;
   }
@@ -67,7 +74,7 @@ export class RequestReadings {
     return this.#readings;
   }
 
-  /** false: the globs of this request have looked at too many characters; from there on nothing is known of it. */
+  /** Returns false if the globs of this request have compared too many characters. From then on the match is unknown. */
   spend(steps: number): boolean {
     this.#stepsLeft -= steps;
     return this.#stepsLeft >= 0;
@@ -80,11 +87,11 @@ const QUESTION = 0x3f;
 const COLON = 0x3a;
 const DOLLAR = 0x24;
 
-/** `pathWithQuery` as it came. */
+/** `pathWithQuery` is as received. */
 export const readingsOf = (pathWithQuery: string): PathReadings => {
   const query = pathWithQuery.indexOf('?');
   const end = query === -1 ? pathWithQuery.length : query;
-  // `OPTIONS *` is about the server as a whole.
+  // `OPTIONS *` concerns the whole server.
   if (pathWithQuery.charCodeAt(0) !== SLASH) return new PathReadings('/', NONE, PLAIN);
   const seen = look(pathWithQuery, end);
   if (seen === ODD) return oddReadings(pathWithQuery.slice(0, end));
@@ -94,14 +101,14 @@ export const readingsOf = (pathWithQuery: string): PathReadings => {
 };
 
 const UPPER = 1;
-/** May mean more than it says. */
+/** The path has a feature that services interpret differently. */
 const ODD = 2;
 
 const CLASSES = new Uint8Array(128);
 for (const character of 'ABCDEFGHIJKLMNOPQRSTUVWXYZ') CLASSES[character.charCodeAt(0)] = UPPER;
 for (const character of '%;\\') CLASSES[character.charCodeAt(0)] = ODD;
 
-/** The cheap test: most paths have one reading, and it is the path itself. */
+/** Fast check: most paths have a single reading that equals the path. */
 const look = (path: string, end: number): number => {
   let before = 0;
   let seen = 0;
@@ -116,19 +123,19 @@ const look = (path: string, end: number): number => {
   return seen;
 };
 
-/** An empty segment, or a stream of a Windows file system. */
+/** Returns true at an empty segment or at an NTFS stream (`:$`). */
 const isOddAfter = (before: number, code: number): boolean =>
   (code === SLASH && before === SLASH) || (code === DOLLAR && before === COLON);
 
-/** `/.well-known` is ordinary; what ends with a dot is `.` or `..`, or a name that some cut. */
+/** A trailing dot makes `.`, `..`, or a name that some services cut. `/.well-known` is ordinary. */
 const endsName = (path: string, at: number): boolean => {
   const next = path.charCodeAt(at);
   return Number.isNaN(next) || next === SLASH || next === QUESTION;
 };
 
 /**
- * What services read in two ways, each by itself: a path that mixes two of them has four forms. Were mixtures read in one way only, a
- * service that takes `\` but not `%2f` for a separator could be led past a rule: `/admin\..%2f..%2fx/../secret`.
+ * Features with two interpretations, independent of each other: a path with two of them has four readings. If a mixture had only one
+ * reading, a service that takes `\` but not `%2f` for a separator could be reached past a rule: `/admin\..%2f..%2fx/../secret`.
  */
 const DOUBTS = [
   'encodedSlash',
@@ -139,22 +146,22 @@ const DOUBTS = [
   /** `.` and `..` as segments: some services compare before they resolve. */
   'dots',
   'encodedDots',
-  /** `/a//../b` is `/b` where empty segments go first, and `/a/b` where they do not (RFC 3986, 5.2.4). */
+  /** `/a//../b` is `/b` if empty segments are removed first, otherwise `/a/b` (RFC 3986, 5.2.4). */
   'emptyBeforeDots',
-  /** `//x/b`: a reference to the host `x` for those who resolve it against a base URL, some of whom decode it first: `/%2fx/b`. */
+  /** `//x/b`: services that resolve against a base URL read a reference to the host `x`. Some decode first: `/%2fx/b`. */
   'authority',
-  /** `/a%3fx`, `/a%23x`, `/a%00x`: the path ends there for those who decode before they split. */
+  /** `/a%3fx`, `/a%23x`, `/a%00x`: services that decode before they split end the path there. */
   'encodedEnd',
-  /** `/%u0061`: as IIS has it. */
+  /** `/%u0061`: a notation of IIS. */
   'encodedUnit',
-  /** `/a.`, `/a%20`, `/a::$DATA` are the file `a` on Windows, and `/a%0a` fits `^\/a$` in Python and Ruby. */
+  /** `/a.`, `/a%20`, `/a::$DATA` are the file `a` on Windows, and `/a%0a` matches `^\/a$` in Python and Ruby. */
   'nameEnd',
-  /** `/a%0ab`, `/a%09b`: URL parsers of browsers leave these out, and so do those who decode before they parse. */
+  /** `/a%0ab`, `/a%09b`: URL parsers of browsers drop these characters, and so do services that decode before they parse. */
   'encodedBreak',
 ] as const;
 
 type Doubt = (typeof DOUBTS)[number];
-/** The doubts that are decided the other way. */
+/** Features read in the unusual way. */
 type Choice = ReadonlySet<Doubt>;
 
 const SEPARATORS = /[/\\]|%2f|%5c/i;
@@ -163,10 +170,10 @@ const END = /%3f|%23|%00/i;
 const UNIT = /%u([0-9a-f]{4})/gi;
 const BREAK = /%(?:09|0a|0d)/gi;
 const AUTHORITY = /^\/(?:[/\\]|%2f|%5c)/i;
-/** `//a%2fb/c`, `//a\b/c`: where such a host ends depends on what is done first, and so does all behind it. */
+/** `//a%2fb/c`, `//a\b/c`: the end of such a host, and therefore the path, depends on the order of decoding. */
 const UNCLEAR_HOST = /^\/[/\\]+(?:[^/\\]*%|[^/\\]+\\)/;
 
-/** null: more than the doubts below can tell apart. */
+/** Returns the ambiguous features of a path, or null if they cannot express the possible readings. */
 const doubtsOf = (path: string): readonly Doubt[] | null => {
   const found = new Set<Doubt>();
   if (path.includes('\\')) found.add('backslash');
@@ -177,7 +184,7 @@ const doubtsOf = (path: string): readonly Doubt[] | null => {
   if (END.test(path)) found.add('encodedEnd');
   if (path.search(UNIT) !== -1) found.add('encodedUnit');
   if (path.search(BREAK) !== -1) found.add('encodedBreak');
-  // What stands behind an end that some see, or is written as some alone write it, is not a name's end for all.
+  // A name's end can also be hidden behind an encoded path end, a `%u` notation or a line break, so every such variant is checked.
   const ended = endedAt(path);
   const united = withUnits(ended);
   for (const text of new Set([path, ended, united, withoutBreaks(united)])) {
@@ -188,7 +195,7 @@ const doubtsOf = (path: string): readonly Doubt[] | null => {
   return DOUBTS.filter((doubt) => found.has(doubt));
 };
 
-/** Segments as whoever splits and cuts most sees them: one that is dots for somebody is dots there. */
+/** Splits and cuts like the most generous service, so that a segment that is `..` for any service is found. */
 const findInNames = (path: string, found: Set<Doubt>): void => {
   let isEmptyBefore = false;
   let isUp = false;
@@ -204,7 +211,7 @@ const findInNames = (path: string, found: Set<Doubt>): void => {
   if (isUp) found.add('emptyBeforeDots');
 };
 
-/** Doubts are bounded, and so is the text that is made of them: a path may have all of a head's 32 KiB. */
+/** Builds the readings of an ambiguous path. Number and total length are limited, because a path can have 32 KiB. */
 const oddReadings = (path: string): PathReadings => {
   const doubts = doubtsOf(path);
   const forms = 2 ** (doubts?.length ?? 0);
@@ -222,7 +229,10 @@ const oddReadings = (path: string): PathReadings => {
 
 const isDots = (name: string): boolean => name === '.' || name === '..';
 
-/** A name as Windows takes it. By hand: an expression that looks for a run at the end looks at each run as often as it is long. */
+/**
+ * Removes the parts of a name that Windows ignores. Written without a regular expression, because a search for a run at the end takes
+ * quadratic time.
+ */
 export const withoutEnd = (name: string): string => {
   const stream = name.indexOf(':');
   const file = stream !== -1 && name.includes(':$', stream) ? name.slice(0, stream) : name;
@@ -262,14 +272,14 @@ const separated = (path: string, otherwise: Choice): string => {
   return otherwise.has('authority') ? afterAuthority(text) : text;
 };
 
-/** As URL parsers of browsers have it: all slashes of both kinds, at least two, then a host up to the next one. */
+/** Removes the authority as URL parsers of browsers do: two or more slashes of both kinds, then a host up to the next slash. */
 const afterAuthority = (path: string): string => /^[/\\]{2,}[^/\\]*(.*)$/s.exec(path)?.[1] ?? path;
 
 export const withoutBreaks = (path: string): string => path.replaceAll(BREAK, '');
 
 const endedAt = (path: string): string => path.split(END, 1)[0] ?? '';
 
-/** Whoever knows this way to write a character takes both slashes for one. */
+/** Decodes `%u` notation. Services with this notation treat both slashes alike. */
 const withUnits = (path: string): string =>
   path.replaceAll(UNIT, (_, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16));

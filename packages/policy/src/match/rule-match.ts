@@ -1,5 +1,5 @@
-// Whether a rule is about a request. What restricts matches when some reading of the path does, everything else when every reading does;
-// where nothing matches, nothing is allocated beyond the request's readings.
+// Decides whether a rule applies to a request. A restricting rule matches if any reading of the path matches, every other rule only if all
+// readings match. A failed match allocates only the request's readings.
 
 import type { ActionName, Match } from '../policy.ts';
 import type { PolicyRequest } from '../policy-step.ts';
@@ -10,7 +10,7 @@ import { compileGlob, stepsOfGlob } from './glob.ts';
 import { NetworkSet } from './network-set.ts';
 import type { RequestReadings } from './path-readings.ts';
 
-/** What turns visitors away or asks more of them. */
+/** Actions that reject visitors or require something from them. */
 const RESTRICTING: ReadonlySet<ActionName> = new Set<ActionName>([
   'deny',
   'respond',
@@ -29,9 +29,9 @@ type Asked = Pick<PolicyRequest, 'method' | 'address' | 'headers' | 'host' | 'au
 
 export interface CompiledMatch {
   matches(request: Asked, readings: RequestReadings): boolean;
-  /** Of one that does not match: `address`, `method`, `header`, `path`, or `not …` with what the exception is about. */
+  /** Explains a failed match: `address`, `method`, `header`, `path`, or `not …` with the fields of the exception. */
   whyNot(request: Asked, readings: RequestReadings): string;
-  /** Of tcp and udp, where there is nothing but an address; the schema lets no other condition in. */
+  /** For TCP and UDP, where only the address is known. The schema admits no other condition there. */
   matchesAddress(address: string): boolean;
 }
 
@@ -81,21 +81,21 @@ class RuleMatch implements CompiledMatch {
     if (all.isUnclear || !readings.spend(conditions.pathSteps * all.plain.length * texts)) return isSome;
     if (conditions.judge(request, readings, all.plain, false) === isSome) return isSome;
     for (const text of all.others) if (conditions.judge(request, readings, text, false) === isSome) return isSome;
-    // Without case nothing is another where neither side has any.
+    // Without upper-case characters on both sides, folded readings give the same result.
     if (!all.hasUpper && !conditions.hasUpper) return !isSome;
     for (const text of all.folded) if (conditions.judge(request, readings, text, true) === isSome) return isSome;
     return !isSome;
   }
 }
 
-/** Paths with their case, and the same globs in lower case for readings without it. */
+/** Tests for paths with case, and lower-case tests for folded readings. */
 interface PathTests {
   readonly exact: readonly Test[];
   readonly folded: readonly Test[];
 }
 
 interface HeaderTest {
-  /** Lower case. */
+  /** Field name in lower case. */
   readonly name: string;
   readonly wanted: boolean | readonly Test[];
   readonly steps: number;
@@ -109,11 +109,11 @@ class Conditions {
   readonly #headers: readonly HeaderTest[];
   readonly #paths: PathTests | null;
   readonly #not: Conditions | null;
-  /** Where there is doubt it counts as met: of two values of one header, one that fits is enough. Turned over inside `not`. */
+  /** True if doubt counts as a match: one matching value of a repeated header is enough. Inverted inside `not`. */
   readonly #isEager: boolean;
   readonly isAboutPath: boolean;
   readonly pathSteps: number;
-  /** Of a glob for paths. */
+  /** True if a path glob contains upper-case characters. */
   readonly hasUpper: boolean;
   readonly #match: Match;
 
@@ -131,7 +131,7 @@ class Conditions {
     this.hasUpper = (path ?? []).some(hasCase) || (this.#not?.hasUpper ?? false);
   }
 
-  /** The first of what has nothing to do with the path that fails. Cheap ones first. */
+  /** Returns the first failing condition, apart from the path. Cheap conditions come first. */
   failing(request: Asked, readings: RequestReadings): 'method' | 'address' | 'header' | null {
     if (this.#methods !== null && !this.#hasMethod(this.#methods, request.method)) return 'method';
     if (this.#networks !== null && !this.#networks.has(request.address)) return 'address';
@@ -139,7 +139,7 @@ class Conditions {
     return null;
   }
 
-  /** One reading, with all of the conditions: `not` is judged for each by itself. */
+  /** Checks a single reading against path and `not`, so that the exception is decided per reading. */
   judge(request: Asked, readings: RequestReadings, text: string, isFolded: boolean): boolean {
     return this.hasPath(text, isFolded) && !this.isExcepted(request, readings, text, isFolded);
   }
@@ -169,18 +169,21 @@ class Conditions {
     return this.#not === null ? 'not' : `not ${this.#not.#fields.join(', ')}`;
   }
 
-  /** What a reading failed by, when only some did. */
+  /** The field to report if only some readings matched. */
   get fieldOfPath(): string {
     return this.#paths === null ? this.exception : 'path';
   }
 
-  /** Methods have a case; a service that overlooks it must not be reached by `post`. */
+  /** Methods are case-sensitive, but a restricting rule for `POST` must also match `post`, because some services ignore case. */
   #hasMethod(methods: ReadonlySet<string>, method: string): boolean {
     if (methods.has(method)) return true;
     return this.#isEager && hasLower(method) && methods.has(method.toUpperCase());
   }
 
-  /** Which of several values a service takes is its own affair, and whether `_` is `-` to it: in doubt some of them, or each. */
+  /**
+   * A service may pick any value of a repeated header, and may read `_` as `-`. A restricting match needs only one matching value, any
+   * other match needs all of them.
+   */
   #hasHeader(request: Asked, test: HeaderTest, readings: RequestReadings): boolean {
     const { name, wanted } = test;
     if (name === HOST) return this.#hasHost(request, test, readings);
@@ -200,7 +203,10 @@ class Conditions {
     return this.#isEager ? fitting > 0 : count > 0 && fitting === count + doubtful;
   }
 
-  /** As the request was routed and the service is told: a target that names its host overrules the field. In any case, with its port or without. */
+  /**
+   * Compares the host that routed the request and that the service receives: an absolute-form target overrides Host. Ignores case; the port
+   * is optional.
+   */
   #hasHost({ host, authority }: Asked, { wanted, steps }: HeaderTest, readings: RequestReadings): boolean {
     if (typeof wanted === 'boolean') return (host !== '') === wanted;
     if (host === '') return false;
@@ -224,7 +230,7 @@ const hasLower = (text: string): boolean => {
 const headerTest = (name: string, wanted: boolean | readonly string[]): HeaderTest => {
   const lower = name.toLowerCase();
   if (typeof wanted === 'boolean') return { name: lower, wanted, steps: 0 };
-  // A field's value has one character a byte: `ü` in a glob is the two that it is on the wire.
+  // Field values have one character per byte, so `ü` in a glob becomes the two characters of its UTF-8 encoding.
   const tests = wanted.map((glob) => compileGlob(byteText(lower === HOST ? glob.toLowerCase() : glob), 'value'));
   return { name: lower, wanted: tests, steps: sum(wanted.map(stepsOfGlob)) };
 };
@@ -234,7 +240,7 @@ const pathTests = (globs: readonly string[]): PathTests => {
   return { exact, folded: globs.some(hasCase) ? globs.map((glob) => compileGlob(glob, 'path', true)) : exact };
 };
 
-/** Encoded characters may have one. */
+/** Encoded characters may have upper case. */
 const hasCase = (glob: string): boolean => glob.includes('%') || foldCase(glob) !== glob;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);

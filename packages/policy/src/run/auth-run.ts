@@ -1,4 +1,5 @@
-// One `auth` rule at work on one request: its methods are alternatives, the cheap ones first. What must be found out is an effect; nobody passes meanwhile.
+// Runs an `auth` rule on a request. Its methods are alternatives, tried from cheap to expensive. Checks that take time are effects; the
+// request waits for them.
 
 import { fieldValueOf } from '@tunnel/http1';
 import type { CompiledAuth } from '../compile/compile.ts';
@@ -30,12 +31,12 @@ export type AuthStep =
   | { readonly kind: 'in'; readonly identity: Identity }
   | { readonly kind: 'out'; readonly answer: PolicyAnswer };
 
-/** What a request's login cookie holds: opened once, however many rules ask. undefined: not yet. */
+/** Session from the request's login cookie, decrypted once for all rules. Undefined until then. */
 export interface SessionHolder {
   session: LoggedIn | null | undefined;
 }
 
-/** In the order in which they are tried: a token is a look-up, a password takes a tenth of a second. */
+/** Methods in the order of trying: a token is a lookup, a password check takes a tenth of a second. */
 type Stage = 'token' | 'login' | 'jwt' | 'basic' | 'nobody';
 
 const into = (user: string, method: AuthMethod): AuthStep => ({ kind: 'in', identity: { user, method } });
@@ -47,11 +48,14 @@ export class AuthRun {
   readonly #request: PolicyRequest;
   readonly #holder: SessionHolder;
   #stage: Stage = 'token';
-  /** Somebody whom the provider vouches for, and whom this rule does not name. */
+  /** A signed-in visitor who is not accepted by this rule. */
   #refused: LoggedIn | null = null;
-  /** The login cookie would let it in, were it not another site that sends it: only what no browser adds by itself may still do so. */
+  /**
+   * True if the login cookie is valid but another site sent the request. Then only credentials that browsers do not add automatically are
+   * accepted.
+   */
   #isCrossOrigin = false;
-  /** Whose password is being checked. */
+  /** User of the password check in progress. */
   #user = '';
 
   constructor(rule: CompiledAuth, login: LoginProvider | null, request: PolicyRequest, holder: SessionHolder) {
@@ -61,7 +65,7 @@ export class AuthRun {
     this.#holder = holder;
   }
 
-  /** As far as it goes by itself. */
+  /** Continues up to the next effect or the result. */
   next(nowMs: number): AuthStep {
     for (;;) {
       const step = this.#try(nowMs);
@@ -69,7 +73,7 @@ export class AuthRun {
     }
   }
 
-  /** null: the event is not what was asked for. */
+  /** Returns null if the event does not belong to the pending effect. */
   resume(event: PolicyEvent, nowMs: number): AuthStep | null {
     switch (event.kind) {
       case 'cookie-opened':
@@ -166,7 +170,7 @@ export class AuthRun {
     return out(faultAnswer('POLICY_UNAUTHENTICATED', { headers: [challengeOf(this.#rule.auth)] }));
   }
 
-  /** Room for one more login under way in this browser: the oldest go. */
+  /** Clears the oldest pending sign-ins of this browser to make room for another. */
   #dropped(): string[] {
     const ids = [...pendingLogins(this.#request.headers, this.#request.scheme).keys()];
     const tooMany = ids.length - (POLICY_PENDING_LOGINS_MAX - 1);

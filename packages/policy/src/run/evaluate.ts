@@ -1,21 +1,21 @@
-// The two ways into the rules: a request begins, and goes on when what it waited for is known.
+// Entry points of rule evaluation: begins a request, and resumes it after an effect.
 
 import type { PolicyEvent, PolicyRequest, PolicyState, PolicyStep } from '../policy-step.ts';
 import { type OnRule, type PolicyLists, Run } from './policy-run.ts';
 
-/** `pass` and `answer` come at once, unless something must be found out first. */
+/** Returns `pass` or `answer` immediately, unless an effect is needed first. */
 export const begin = (lists: PolicyLists, request: PolicyRequest, nowMs: number, onRule?: OnRule): PolicyStep =>
   new Run(lists, request, onRule).go(nowMs);
 
-/** `state` of the step that named the effect; each is used once. */
+/** `state` is from the step with the effect, and can be used once. */
 export const resume = (state: PolicyState, event: PolicyEvent, nowMs: number): PolicyStep => {
   if (!(state instanceof Run)) throw new TypeError('not a state of these rules');
   return state.resume(event, nowMs);
 };
 
 /**
- * A connection of tcp, or a new flow of udp: only the rules that an address decides. It goes on with `resume`; an answer, whatever its words, is a
- * reset, and of a datagram nothing.
+ * Decides a TCP connection or a new UDP flow, using only the rules about addresses. Continue with `resume`. Any answer means a TCP reset or
+ * a dropped datagram.
  */
 export const decideConnection = (lists: PolicyLists, address: string, nowMs: number, onRule?: OnRule): PolicyStep =>
   new Run(lists, connectionFrom(address), onRule, true).go(nowMs);

@@ -1,24 +1,24 @@
-// Whom a rate limit counts a request for.
+// The key under which a rate limit counts a request.
 
 import { onlyValueOf } from '@tunnel/http1';
 import { networkOf } from '@tunnel/rules/net';
 import type { PolicyDigests, PolicyRequest } from '../policy-step.ts';
 
-/** of a user or a header’s value; a longer one is counted by its SHA-256 */
+/** Maximum length of a user or header value in a key. Longer values are replaced by their SHA-256 digest. */
 const LIMITER_KEY_MAX_CHARS = 64;
 
-/** The visitor's address, v4-mapped ones as v4, and its fields. */
+/** Address (IPv4-mapped as IPv4) and fields of the visitor. */
 type Visit = Pick<PolicyRequest, 'address' | 'headers'>;
 type Digests = Pick<PolicyDigests, 'sha256Hex'>;
 
 /**
- * `by` as in a rule: `address`, `user`, `tunnel` or `header:NAME`; `user`: who was let in by an `auth` before, null for nobody yet. Where there
- * is no user or no such header it is the address; so it is where the header came twice, as nobody knows which of the two the service takes.
- * No key is another's: an address has neither an `s` nor a `#`.
+ * `by` is as in a rule: `address`, `user`, `tunnel` or `header:NAME`. `user` is null before authentication. Without a user or header the
+ * address counts, also for a repeated header, because the service may pick either value. Keys of different kinds never collide: an address
+ * contains neither `s` nor `#`.
  */
 export const limiterKeyOf = (by: string, visit: Visit, user: string | null, digests: Digests): string => {
   if (by === 'address') return networkOf(visit.address);
-  // A tunnel has one host, however it is written.
+  // A tunnel has one host, in different spellings.
   if (by === 'tunnel' || by === 'header:host') return 'tunnel';
   if (by === 'user' && user !== null) return `user:${short(user, digests)}`;
   const value = by.startsWith(HEADER) ? onlyValueOf(visit.headers, by.slice(HEADER.length)) : null;
@@ -27,6 +27,6 @@ export const limiterKeyOf = (by: string, visit: Visit, user: string | null, dige
 
 const HEADER = 'header:';
 
-/** A table of ten thousand keys is not one of ten thousand long texts. */
+/** Keeps keys short, so that a table of ten thousand keys stays small. */
 const short = (text: string, digests: Digests): string =>
   text.length > LIMITER_KEY_MAX_CHARS ? `#${digests.sha256Hex(text)}` : `=${text}`;

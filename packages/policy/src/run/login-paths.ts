@@ -1,4 +1,4 @@
-// The edge's own two paths on a tunnel with a login: where the provider sends people back to, and where they log out.
+// The edge's two paths on a tunnel with a login provider: the OAuth callback and the logout page.
 import { fieldValueOf } from '@tunnel/http1';
 import { faultAnswer, loginRedirect, logoutPage } from '../compile/policy-answers.ts';
 import { isOwnOrigin, userOfSession } from '../login/authentication.ts';
@@ -10,7 +10,7 @@ import type { SessionHolder } from './auth-run.ts';
 
 export type LoginPath = 'callback' | 'logout';
 
-/** null: the service's. In their one spelling: nobody is led to another. */
+/** Returns null for a path of the service. Only the exact spelling counts, because no link uses another. */
 export const loginPathOf = (path: string): LoginPath | null => {
   if (!path.startsWith('/.tunnel/')) return null;
   const [plain] = path.split('?', 1);
@@ -38,7 +38,7 @@ export const answerLoginPath = (
 };
 
 const finishLogin = (request: PolicyRequest, login: LoginProvider): PolicyAnswer | PolicyEffect => {
-  // The code is spent with the first answer: a HEAD of somebody who only looks must not be it.
+  // A code can be used once, so a HEAD request must not use it.
   if (request.method !== 'GET') return faultAnswer('POLICY_LOGIN_STATE');
   const start = request.path.indexOf('?');
   const query = start === -1 ? '' : request.path.slice(start);
@@ -59,7 +59,7 @@ const askWhetherToLogOut = (
   return logoutPage(isAlive ? userOfSession(session) : null);
 };
 
-/** Only by the button on our own page: no other site logs people out. */
+/** Accepts only the button on the edge's page, so that no other site can sign visitors out. */
 const logOut = (request: PolicyRequest): PolicyAnswer => {
   const origin = fieldValueOf(request.headers, 'origin');
   if (origin === null || !isOwnOrigin(request, origin)) return faultAnswer('POLICY_CROSS_ORIGIN');
@@ -68,7 +68,7 @@ const logOut = (request: PolicyRequest): PolicyAnswer => {
   return loginRedirect(303, '/', [clearedLoginCookie(scheme), ...pending]);
 };
 
-/** null: it is known now who is logged in; ask again. */
+/** Returns null if the session is now known and the path must be evaluated again. */
 export const resumeLoginPath = (event: PolicyEvent, holder: SessionHolder): PolicyAnswer | null => {
   if (event.kind === 'login-finished') return loginRedirect(302, returnPathOf(event.returnPath), event.setCookies);
   if (event.kind === 'cookie-opened') holder.session = event.session;

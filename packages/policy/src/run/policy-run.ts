@@ -1,5 +1,5 @@
-// The rules read from top to bottom for one request: the operator's list, then the tunnel's. The first answer ends it; what must be found out first is
-// an effect, after which it goes on where it stood. A rule that cannot be decided is an answer, never a pass.
+// Evaluates the rules for a request from top to bottom: the operator's list, then the tunnel's. The first answer ends the evaluation. An
+// effect suspends it at the current rule. A rule that cannot be decided answers and never passes.
 
 import { Fault } from '@tunnel/errors';
 import type { CompiledAction, CompiledPolicy, CompiledRule } from '../compile/compile.ts';
@@ -38,18 +38,18 @@ import { limiterKeyOf } from './limiter-key.ts';
 import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
 import { type HashRoom, type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
 
-/** bytes that one request’s signatures are computed over, of all rules and secrets together: some milliseconds; secrets beyond it are not tried */
+/** Maximum bytes hashed for the signatures of a request, over all rules and secrets: a few milliseconds. Further secrets are not tried. */
 export const POLICY_HASHED_MAX_BYTES = 10 * 1024 * 1024;
-/** characters that placeholders may become in one request, all rules together; with more it is answered 431 */
+/** Maximum characters that placeholders expand to in a request, over all rules. Beyond it the visitor gets a 431. */
 export const POLICY_FILLED_MAX_CHARS = 64 * 1024;
 
-/** In their order. `allow` ends its own list only, so that a tunnel never loosens the operator's. */
+/** Policies in evaluation order. `allow` ends only its list, so that a tunnel cannot loosen the operator's rules. */
 export interface PolicyLists {
   readonly operator: CompiledPolicy | null;
   readonly tunnel: CompiledPolicy | null;
 }
 
-/** Told of each rule that was looked at, for people who want to know why. `note`: what of it did not match, or what it did. */
+/** Called for every examined rule, for traces. `note` says which condition failed or what the rule did. */
 export type OnRule = (rule: RuleRef, matched: boolean, note: string) => void;
 
 const NONE: readonly never[] = [];
@@ -61,7 +61,7 @@ const UNCHANGED_GUARDED: Pass = { ...UNCHANGED, edits: GUARD_ONLY };
 type WebhookAction = Extract<CompiledAction, { kind: 'verify_webhook' }>;
 type LimitAction = Extract<CompiledAction, { kind: 'rate_limit' }>;
 
-/** What became of a rule: an answer or an effect, or on to the next one, or to the end of its list. */
+/** Result of a rule: a step, the next rule, or the end of the list. */
 type Outcome = PolicyStep | 'next' | 'list-over';
 
 export class Run extends MatchedRules implements PolicyState, SessionHolder, FillRoom, HashRoom {
@@ -72,14 +72,14 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   readonly #lists: PolicyLists;
   readonly #request: PolicyRequest;
   readonly #onRule: OnRule | undefined;
-  /** There is nothing but an address: a rule about more than that is not about this. */
+  /** True for TCP and UDP: only rules about addresses apply. */
   readonly #isConnection: boolean;
   readonly #readings: RequestReadings;
-  /** Where it stands: the list, and the rule in it. */
+  /** Current list and position. */
   #list: CompiledPolicy | null;
   #isTunnels = false;
   #at = 0;
-  /** The edge's own path, which only the rules about addresses stand before. */
+  /** Set for an edge path, which only rules about addresses can block. */
   #loginPath: LoginPath | null = null;
   #auth: AuthRun | null = null;
   #webhook: WebhookCheck | null = null;
@@ -149,7 +149,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     if (tunnel !== null && tunnel.login !== null) this.#loginPath = loginPathOf(this.#request.path);
   }
 
-  /** From here on somebody would have to be logged in, which the path itself is for. */
+  /** Returns true at a rule that requires a sign-in, because the edge path itself serves the sign-in. */
   #isLoginNext({ action }: CompiledRule): boolean {
     return this.#loginPath !== null && action.kind === 'auth' && action.people !== null;
   }
@@ -222,7 +222,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     }
   }
 
-  /** null: not what was asked for. */
+  /** Returns null if the event does not belong to the pending effect. */
   #resumeRule(rule: CompiledRule, event: PolicyEvent, nowMs: number): Outcome | null {
     switch (event.kind) {
       case 'token-taken': {
@@ -250,7 +250,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     this.#auth = null;
     if (step.kind === 'out') return this.#answer(rule, step.answer);
     this.#identity = step.identity;
-    // What was used is not the service's business; a JWT is, as services read it.
+    // The service does not get a password checked by the edge. A JWT stays, because services read it.
     if (step.identity.method === 'basic') this.#change().removeVisitors('authorization');
     if (step.identity.method === 'login') this.#isPrivate = true;
     return this.#onRule === undefined ? 'next' : this.#goOn(rule, `${step.identity.user} by ${step.identity.method}`);
@@ -267,7 +267,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     }
     this.#webhook = check;
     if (length === 0 || this.#heldBody !== null) return this.#checkWebhook(rule);
-    // Neither this rule nor a `max_body` before it is passed by holding first.
+    // The buffer respects this rule's limit and that of an earlier `max_body`.
     return this.#effect({ kind: 'hold-body', maxBytes: Math.min(webhook.max_bytes, this.#draft?.maxBody ?? Infinity) });
   }
 
@@ -295,13 +295,13 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   #rewrite(rule: CompiledRule, prefixes: PathPrefixes): Outcome {
     const draft = this.#change();
     const path = rewrittenPath(draft.path ?? this.#request.path, prefixes);
-    // By some reading it would leave the prefix that is put in front.
+    // Some service could resolve the path above the added prefix.
     if (path === null) return this.#answer(rule, faultAnswer('POLICY_DENIED', { status: 400 }));
     draft.path = path;
     return this.#goOn(rule, `asks for ${path}`);
   }
 
-  /** null: not known yet. */
+  /** Null while the length is unknown. */
   get #bodyLength(): number | null {
     return this.#heldBody?.length ?? this.#request.bodyLength;
   }
@@ -363,7 +363,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     };
   }
 
-  /** Answers 500 to an event that fits no effect: that is a bug of the driver, and must not let a visitor in. */
+  /** Answers 500 to an event without a matching effect. That is a bug of the driver and must not let a visitor in. */
   #misfit(rule: CompiledRule | undefined, event: PolicyEvent): PolicyStep {
     const internal = `policy: waited for ${this.waiting}, got ${event.kind}`;
     return this.#answer(rule, answerOfFault(new Fault('INTERNAL', {}, { internal })));
@@ -389,7 +389,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     return orderedEdits(this.#edits ?? NONE, this.#operatorEdits, isGuarded, this.#isPrivate);
   }
 
-  /** null: it goes on as it came, and no copy of its head is made. */
+  /** Returns null if the request passes unchanged, so that its head is not copied. */
   #changes(mayBeKnown: boolean): RequestChanges | null {
     const { operator, tunnel } = this.#lists;
     const { headers } = this.#request;
@@ -401,7 +401,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   }
 }
 
-/** The event that meets each effect. */
+/** Expected event of every effect. */
 const EVENT_OF = {
   'check-password': 'password-checked',
   'verify-jwt': 'jwt-verified',
@@ -412,7 +412,7 @@ const EVENT_OF = {
   'take-token': 'token-taken',
 } as const satisfies Record<PolicyEffect['kind'], PolicyEvent['kind']>;
 
-/** `failed` meets every effect, and `body-too-large` that for a body. */
+/** `failed` is valid for every effect, `body-too-large` only for `hold-body`. */
 const isAnswerTo = (event: PolicyEvent, effect: PolicyEffect['kind']): boolean =>
   event.kind === EVENT_OF[effect] ||
   event.kind === 'failed' ||

@@ -1,32 +1,32 @@
-// Whether a webhook is its sender's: the signature of each provider, over the bytes as they came, by any of the secrets. Compared in constant time.
+// Verifies webhooks: the signature formats of the providers, over the raw body, with any of the secrets. Compared in constant time.
 
 import { fieldValueOf, type HeaderField } from '@tunnel/http1';
 import type { VerifyWebhook } from '../policy.ts';
 import type { PolicyDigests } from '../policy-step.ts';
 import { base64Bytes, hexBytes, textOfBytes, utf8Bytes } from '../text/bytes.ts';
 
-/** how far the time that a webhook’s sender signed may be from ours, either way */
+/** Maximum difference between the signed timestamp and the edge's clock, in either direction. */
 const POLICY_WEBHOOK_SKEW_SECS = 300;
 
-/** What the head says, before a byte of the body is held. */
+/** Signature data from the head, read before the body is buffered. */
 interface Claim {
   readonly algorithm: 'sha1' | 'sha256' | 'sha512';
-  /** Signed in front of the body. */
+  /** Text signed before the body. */
   readonly before: string;
-  /** Any of them suffices. */
+  /** Signatures of which any may match. */
   readonly signatures: readonly Uint8Array[];
 }
 
 export type WebhookCheck = (body: Uint8Array) => boolean;
 
-/** What one request may cost: all rules and secrets together. */
+/** Remaining hash budget of a request, over all rules and secrets. */
 export interface HashRoom {
   hashLeft: number;
 }
 
 /**
- * null: the head alone shows that it is refused, as there is no signature or its time is long past; nothing need be held.
- * 'good': the head alone suffices (GitLab sends its secret, and signs nothing).
+ * Returns null if the head already proves the webhook invalid (no signature, or an old timestamp), so that no body is buffered. Returns
+ * 'good' if the head suffices: GitLab sends its secret instead of a signature.
  */
 export const webhookCheck = (
   rule: VerifyWebhook,
@@ -44,11 +44,11 @@ export const webhookCheck = (
     for (const secret of rule.secrets) {
       const key = keyOf(rule, secret);
       if (key === null) continue;
-      // It is done in one turn, in which all others wait. What is not tried is not good.
+      // Hashing blocks the event loop, so it is limited. Secrets beyond the limit count as wrong.
       room.hashLeft -= body.length;
       if (room.hashLeft < 0) break;
       const wanted = digests.hmac(claim.algorithm, key, [before, body]);
-      // All of them, whichever was right.
+      // Compares every signature even after a match, for constant time.
       for (const signature of claim.signatures) if (digests.equal(wanted, signature)) isGood = true;
     }
     return isGood;
@@ -58,14 +58,14 @@ export const webhookCheck = (
 const isGitlabToken = (rule: VerifyWebhook, headers: readonly HeaderField[], digests: PolicyDigests): boolean => {
   const given = fieldValueOf(headers, 'x-gitlab-token');
   if (given === null || given === '') return false;
-  // Of digests: of two texts themselves the time would tell whether their lengths are equal.
+  // Compares digests, because comparing the texts would reveal by its timing whether the lengths are equal.
   const sum = utf8Bytes(digests.sha256Hex(textOfBytes(given)));
   let isGood = false;
   for (const secret of rule.secrets) if (digests.equal(utf8Bytes(digests.sha256Hex(secret)), sum)) isGood = true;
   return isGood;
 };
 
-/** Standard Webhooks write the key itself in base64; all others take the text. */
+/** Standard Webhooks encode the key in base64. Other providers use the text. */
 const keyOf = ({ provider }: VerifyWebhook, secret: string): Uint8Array | null =>
   provider === 'standard' ? base64Bytes(secret.replace(/^whsec_/, '')) : utf8Bytes(secret);
 
@@ -107,7 +107,7 @@ const plainClaim = (
   return { algorithm, before: '', signatures: listed(encoding === 'hex' ? hexBytes(text) : base64Bytes(text)) };
 };
 
-/** Svix sends the same under names of its own. Of one sender all three fields have the same prefix. */
+/** Svix sends the same values with the prefix `svix`. The three fields of a webhook share the prefix. */
 const standardClaim = (headers: readonly HeaderField[], nowMs: number): Claim | null =>
   prefixedClaim('webhook', headers, nowMs) ?? prefixedClaim('svix', headers, nowMs);
 
@@ -143,12 +143,12 @@ const slackClaim = (headers: readonly HeaderField[], nowMs: number): Claim | nul
   return { algorithm: 'sha256', before: `v0:${time}:`, signatures: listed(hexBytes(given.slice('v0='.length))) };
 };
 
-/** A sender that changes its secret signs with two; a long list would only be work. */
+/** Maximum signatures compared. A sender that rotates its secret sends two. */
 const SIGNATURES_MAX = 10;
 
 const listed = (bytes: Uint8Array | null): Uint8Array[] => (bytes === null || bytes.length === 0 ? [] : [bytes]);
 
-/** Of either side: a clock that runs ahead is as wrong as one that is late. */
+/** Rejects timestamps that are too old or too far in the future. */
 const isRecent = (time: string | null, nowMs: number): time is string =>
   time !== null &&
   /^\d{1,12}$/.test(time) &&

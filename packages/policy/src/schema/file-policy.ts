@@ -1,7 +1,7 @@
-// A policy as people write it, in a file or in a program: secrets by value, by file or by variable, single values where lists are taken, defaults left out.
+// A policy as people write it in a file or program: secrets by value, file or variable; single values in place of lists; defaults omitted.
 import type { Actions, WEBHOOK_PROVIDERS } from '../policy.ts';
 
-/** The bare list of rules, or the rules with the login that they ask for. */
+/** A list of rules, or a table with rules and their login provider. */
 export type FilePolicy = readonly FileRule[] | FilePolicyTable;
 
 export interface FilePolicyTable {
@@ -9,7 +9,7 @@ export interface FilePolicyTable {
   readonly rules: readonly FileRule[];
 }
 
-/** What `filePolicySchema` gives: in one form, its lists are lists, its names in lower case, its sizes in bytes. */
+/** Result of `filePolicySchema`: lists expanded, names in lower case, sizes in bytes. */
 export interface ReadPolicy {
   readonly login: FileLogin | null;
   readonly rules: readonly FileRule[];
@@ -18,12 +18,12 @@ export interface ReadPolicy {
 type OneOrMore<T> = T | readonly T[];
 
 interface LoginSettings {
-  /** 60 to 2592000; 28800 unless told. */
+  /** 60 to 2592000, default 28800. */
   readonly session_secs?: number | undefined;
   readonly trusted_origins?: OneOrMore<string> | undefined;
 }
 
-/** One of the operator's by name, or one of your own. */
+/** A provider configured by the operator, by name, or a custom provider. */
 export type FileLogin = LoginSettings &
   (
     | { readonly provider: string }
@@ -59,7 +59,7 @@ export interface FileAuth {
   readonly basic?:
     | {
         readonly realm?: string | undefined;
-        /** Passwords, or lines of `tunnel policy hash`, by name. */
+        /** Passwords, or lines from `tunnel policy hash`, by user name. */
         readonly users?: Readonly<Record<string, string>> | undefined;
         readonly users_file?: string | undefined;
       }
@@ -90,7 +90,7 @@ export interface FileWebhook {
   readonly secret_file?: string | undefined;
   readonly secret_env?: string | undefined;
   readonly secrets?: OneOrMore<string> | undefined;
-  /** Bytes, or `1MiB`. */
+  /** Bytes, or a size such as `1MiB`. */
   readonly max_bytes?: number | string | undefined;
   readonly header?: string | undefined;
   readonly algorithm?: 'sha256' | 'sha1' | 'sha512' | undefined;
@@ -115,7 +115,7 @@ interface FileActions extends Pick<Actions, 'allow' | 'rewrite' | 'route'> {
     readonly burst?: number | undefined;
     readonly by?: string | undefined;
   };
-  /** Bytes, or `10MiB`. */
+  /** Bytes, or a size such as `10MiB`. */
   readonly max_body: number | string;
   readonly redirect: { readonly to: string; readonly status?: number | undefined };
   readonly respond: {
@@ -143,7 +143,7 @@ interface FileRuleBase {
   readonly match?: FileMatch | undefined;
 }
 
-/** Exactly one action a rule. */
+/** A rule has exactly one action. */
 export type FileRule = {
   [A in keyof FileActions]: FileRuleBase & { readonly [K in A]: FileActions[A] };
 }[keyof FileActions];

@@ -1,15 +1,15 @@
-// A look at a value that claims to be a policy, before anybody reads what it means: how deep and how large it is, names that objects have of
-// themselves, and texts that are no Unicode. Without recursion: its depth is a stranger's choice.
+// Checks an untrusted value before it is parsed as a policy: depth, size, property names of Object.prototype, and invalid Unicode. Works
+// without recursion, because a stranger chooses the depth.
 
 export interface GuardProblem {
   readonly path: (string | number)[];
-  /** Completes "must be". */
+  /** Completes the phrase "must be". */
   readonly expected: string;
 }
 
-/** Deeper than any policy: `not` in `not` is the deepest, and bounded on its own. */
+/** Maximum depth, more than any policy needs. The deepest structure is nested `not`, which has a separate limit. */
 const DEPTH_MAX = 40;
-/** Of a file, where aliases of YAML make much of little. */
+/** Maximum values in a file, where YAML aliases can expand a short text to many values. */
 const FILE_VALUES_MAX = 50_000;
 
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -21,11 +21,11 @@ interface Waiting {
 
 type Key = string | number;
 
-/** null: it may be read. */
+/** Returns null if the value is safe to parse. */
 export const problemOfJson = (root: unknown, valuesMax: number = FILE_VALUES_MAX): GuardProblem | null => {
   let count = 0;
   const waiting: Waiting[] = [];
-  // A path is made for what has entries, or is wrong: most values are neither.
+  // Paths are built only for containers and errors. Most values are neither.
   const take = (value: unknown, path: readonly Key[], key: Key | null): GuardProblem | null => {
     count += 1;
     if (count > valuesMax) return { path: [], expected: `a policy of at most ${valuesMax} values` };
@@ -59,7 +59,7 @@ const problemOfEntries = (
     return null;
   }
   for (const [key, item] of Object.entries(value)) {
-    // `users['constructor']` of a visitor finds what nobody wrote; `__proto__` is not even kept.
+    // A visitor's `users['constructor']` would find a property that the policy does not contain; `__proto__` would not even be kept.
     if (key in Object.prototype) return { path: [...path, key], expected: 'called otherwise: this name is taken' };
     if (LONE_SURROGATE.test(key)) return { path: [...path], expected: 'a table whose names are whole characters' };
     const problem = take(item, path, key);

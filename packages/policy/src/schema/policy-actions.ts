@@ -1,4 +1,4 @@
-// What each action of a rule takes, in both forms: as people write it and as it is sent.
+// Schemas of the actions, in both dialects: as people write them and as they are sent.
 
 import * as z from 'zod';
 import type { ActionName } from '../policy.ts';
@@ -30,16 +30,16 @@ import {
 } from './policy-values.ts';
 import { verifyWebhookSchema } from './policy-webhook.ts';
 
-/** requests that a rate limit may let through, and its burst */
+/** Maximum requests and burst of a rate limit. */
 const POLICY_RATE_REQUESTS_MAX = 1_000_000;
-/** a day: longer is a quota, which must outlive a restart */
+/** Maximum period of a rate limit: a day. A longer period would be a quota, which would have to survive a restart. */
 const POLICY_RATE_PER_SECS_MAX = 86_400;
-/** the largest `max_body`: 1 TiB, which is as good as none */
+/** Largest `max_body`: 1 TiB, which is practically no limit. */
 const POLICY_MAX_BODY_BYTES = 1024 * 1024 * 1024 * 1024;
-/** how long a browser keeps what a preflight answered: the longest that any of them honours */
+/** Maximum time that browsers cache a preflight response, the longest that any browser honors. */
 const POLICY_CORS_MAX_AGE_SECS = 86_400;
 
-/** One of them a rule; the rule sees to that. */
+/** Schema of every action. The rule schema enforces exactly one action. */
 export const actionSchemas = (dialect: Dialect): Record<ActionName, z.ZodType> => ({
   allow: z.literal(true, { error: 'true' }),
   deny: deny(dialect),
@@ -95,7 +95,7 @@ const redirectStatus = (): z.ZodType<number> => {
   return z.literal([301, 302, 303, 307, 308], { error });
 };
 
-/** HTTP gives these no body. */
+/** Statuses without a body in HTTP. */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 const contentType = (): z.ZodString =>
@@ -157,7 +157,7 @@ const cors = (dialect: Dialect): z.ZodType => {
     credentials: flag().default(false),
     max_age_secs: wholeNumber(0, POLICY_CORS_MAX_AGE_SECS).default(600),
   }).superRefine(({ origins, credentials }, context) => {
-    // Every site could read what is only this visitor's; browsers refuse it, too.
+    // Every site could then read private data of the visitor. Browsers reject the combination as well.
     if (!credentials || !origins.includes('*')) return;
     context.addIssue({ code: 'custom', path: ['credentials'], message: 'false when `origins` has "*"' });
   });

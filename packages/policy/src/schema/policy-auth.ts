@@ -1,4 +1,4 @@
-// Who somebody is: the methods of `auth`, and the provider of a login, in both forms.
+// Schemas of authentication in both dialects: the methods of `auth`, and the login provider.
 
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import * as z from 'zod';
@@ -24,24 +24,24 @@ import {
   wholeNumber,
 } from './policy-values.ts';
 
-/** of a rule’s name: a word in a line of a trace */
+/** Maximum length of a rule's name, which appears in trace lines. */
 export const POLICY_RULE_NAME_MAX_CHARS = 60;
-/** a login that is shorter sends people round and round */
+/** Minimum session lifetime. Shorter sessions would send visitors to the provider again and again. */
 const POLICY_SESSION_MIN_SECS = 60;
 /**
- * 30 days: a session cannot be taken back singly
+ * Maximum session lifetime: 30 days, because single sessions cannot be revoked.
  * @limit policies: Sign-in session, maximum lifetime a rule can set | `POLICY_INVALID`
  */
 const POLICY_SESSION_MAX_SECS = 30 * 86_400;
 /**
- * a working day
+ * Default session lifetime: a working day.
  * @limit policies: Sign-in session, default lifetime | the visitor is sent to sign in
  */
 const POLICY_SESSION_DEFAULT_SECS = 8 * 3600;
 
 const NAME_MAX = POLICY_RULE_NAME_MAX_CHARS;
 
-/** Any one of those named suffices. */
+/** Any of the given methods suffices. */
 export const authSchema = (dialect: Dialect): z.ZodType =>
   table({
     basic: basic(dialect).optional(),
@@ -57,7 +57,7 @@ const METHODS = ['basic', 'tokens', 'jwt', 'login'] as const;
 
 // ---- passwords ----
 
-/** What the edge takes and no other: one cost, 16 bytes of salt, 32 of hash, in base64 without padding. */
+/** The only password hash that the edge accepts: fixed cost, 16 bytes of salt and 32 bytes of hash in base64 without padding. */
 const SCRYPT_LINE = /^\$scrypt\$ln=14,r=8,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/;
 
 const USERS = 'a table of users, each with a password';
@@ -81,7 +81,7 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
     .record(z.string(), password(dialect), { error: USERS })
     .refine((names) => Object.keys(names).length > 0, { error: 'a table with at least one user' });
   const judged = z.preprocess((written, context) => {
-    // The name is not repeated: `name:password` may stand there.
+    // The message does not repeat the name, because it could be `name:password`.
     if (isTable(written) && !Object.keys(written).every(isUser)) {
       context.addIssue({
         code: 'custom',
@@ -93,7 +93,7 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
   return atMost(judged, max, 'users') as never;
 };
 
-/** It stands between quotes in a header. */
+/** A realm is quoted in a header field. */
 const realm = (): z.ZodString =>
   text('1 to 60 characters of visible ASCII and blanks, without quotes', (value) =>
     /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,60}$/.test(value),
@@ -114,7 +114,7 @@ const basic = (dialect: Dialect): z.ZodType => {
 
 const TOKEN_HEADER = 'x-tunnel-token';
 
-/** Not one that means something else already. */
+/** Rejects names that already have a meaning. */
 const tokenHeader = (): z.ZodType<string> =>
   headerName().refine(
     (name) =>
@@ -162,7 +162,7 @@ export const variableName = (): z.ZodString =>
 
 const claims = (dialect: Dialect): z.ZodType<Readonly<Record<string, readonly string[]>>> => {
   const value = text('a text', (claim) => claim !== '', 500);
-  // YAML reads `admin: true` as no text; in a token it is compared as one.
+  // YAML parses `admin: true` as a boolean, but claims are compared as strings.
   const written = z.preprocess(
     (given) => (typeof given === 'number' || typeof given === 'boolean' ? String(given) : given),
     value,
@@ -233,7 +233,7 @@ const scopes = (dialect: Dialect): z.ZodType<readonly string[]> =>
     { what: 'a scope', max: 20 },
   ).refine((names) => names.includes('openid'), { error: 'a list with `openid`' });
 
-/** One of the operator's by name, or one of the tunnel's own. */
+/** A provider configured by the operator, by name, or a provider configured for the tunnel. */
 export const loginSchema = (dialect: Dialect): z.ZodType => {
   const secret = text('a text that is not empty', (value) => value !== '');
   return table({
@@ -266,7 +266,7 @@ export const loginSchema = (dialect: Dialect): z.ZodType => {
     .transform((login) => (login.provider === undefined ? { ...login, scopes: login.scopes ?? [...SCOPES] } : login));
 };
 
-/** None is a list, too: it is what is sent unless told. */
+/** An empty list is allowed here, as it is the default. */
 const trustedOrigins = (dialect: Dialect): z.ZodType<readonly string[]> => {
   const error = 'a list of origins, such as https://app.example.com';
   const max = POLICY_LIST_MAX;

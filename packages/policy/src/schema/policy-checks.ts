@@ -1,5 +1,4 @@
-// What no single value of a policy tells: whether its rules suit the tunnel that they are for, whether all of it is within its bounds, and what is
-// allowed but hardly meant.
+// Checks that need the whole policy: whether the rules suit their tunnel, limits over all rules, and warnings about likely mistakes.
 
 import { nearestWord } from '@tunnel/errors';
 import { shownText } from '@tunnel/rules/names';
@@ -12,24 +11,24 @@ import { type PolicyProblem, problemAt } from './policy-problems.ts';
 import { utf8Length } from './policy-values.ts';
 
 /**
- * a policy as JSON in UTF-8; a control message, which holds more than that, has 64 KiB
+ * Maximum size of a policy as JSON in UTF-8. A control message is limited to 64 KiB and carries more than the policy.
  * @limit policies: Policy, size as JSON | `POLICY_INVALID`
  */
 export const POLICY_WIRE_MAX_BYTES = 48 * 1024;
 
-/** The tunnel that a policy is for. */
+/** The tunnel that a policy belongs to. */
 export interface PolicyAbout {
   readonly protocol: 'http' | 'tcp' | 'udp';
-  /** What `route` may name. */
+  /** Service names allowed in `route`. */
   readonly services: readonly string[];
-  /** The list that every tunnel of an edge has before its own. */
+  /** True for the operator's policy, which applies to every tunnel of an edge before the tunnel's policy. */
   readonly isOperator?: boolean | undefined;
 }
 
 type Path = readonly (string | number)[];
 type Refuse = (path: Path, message: string) => PolicyProblem;
 
-/** In the order of the rules; none: it can be taken. */
+/** Returns the problems in rule order. Empty for a valid policy. */
 export const problemsOfPolicy = (policy: Policy, about: PolicyAbout): readonly PolicyProblem[] => {
   const refuse: Refuse = (path, message) => problemAt(policy, path, message);
   return [
@@ -39,7 +38,7 @@ export const problemsOfPolicy = (policy: Policy, about: PolicyAbout): readonly P
   ];
 };
 
-// ---- what suits the tunnel ----
+// ---- rules for the protocol ----
 
 const loginProblems = ({ login }: Policy, { protocol, isOperator }: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
   if (login === null) return [];
@@ -60,7 +59,7 @@ const ruleProblems = (policy: Policy, rule: Rule, path: Path, about: PolicyAbout
   ];
 };
 
-/** A connection has an address, and nothing else that could be looked at. */
+/** Only the address of a connection is known, so every other condition is rejected. */
 const matchProblems = (match: Match | undefined, path: Path, refuse: Refuse): PolicyProblem[] => {
   if (match === undefined) return [];
   const foreign = REQUEST_FIELDS.filter((field) => match[field] !== undefined);
@@ -95,7 +94,7 @@ const loginRuleProblems = (policy: Policy, path: Path, about: PolicyAbout, refus
     : [];
 };
 
-// ---- how much of it there may be ----
+// ---- limits ----
 
 const boundProblems = (policy: Policy, refuse: Refuse): PolicyProblem[] => {
   const counts = [
@@ -111,7 +110,7 @@ const boundProblems = (policy: Policy, refuse: Refuse): PolicyProblem[] => {
   return problems;
 };
 
-/** Told at the rule that is the first too many. */
+/** Reported at the first rule beyond the limit. */
 const overBound = (
   { rules }: Policy,
   countOf: (rule: Rule) => number,
@@ -140,7 +139,7 @@ const tokensOf = (rule: Rule): number => ('auth' in rule ? (rule.auth.tokens?.le
 const peopleOf = (rule: Rule): number =>
   'auth' in rule ? (rule.auth.login?.emails?.length ?? 0) + (rule.auth.login?.domains?.length ?? 0) : 0;
 
-// ---- what is allowed, and hardly meant ----
+// ---- warnings ----
 
 export const warningsOfPolicy = (policy: Policy, about: PolicyAbout): readonly PolicyProblem[] => {
   const warn: Refuse = (path, message) => problemAt(policy, path, message);
@@ -156,7 +155,10 @@ export const warningsOfPolicy = (policy: Policy, about: PolicyAbout): readonly P
   ];
 };
 
-/** A tunnel's list is refused for it; the operator's stands before tunnels of all kinds. */
+/**
+ * Warns about rules that do not apply to TCP and UDP. A tunnel's policy with such a rule is rejected, but the operator's policy covers
+ * tunnels of every kind.
+ */
 const unheldWarnings = (rule: Rule, index: number, warn: Refuse): PolicyProblem[] => {
   const action = actionOf(rule);
   if (!restricts(action) || isOfConnections(rule)) return [];
@@ -170,7 +172,7 @@ const ruleWarnings = (rules: readonly Rule[], rule: Rule, index: number, warn: R
   const action = actionOf(rule);
   const end = before.findIndex(endsForAll);
   if (end !== -1) {
-    // One warning is enough: those below it are in the same position.
+    // Warns only at the first unreachable rule.
     const isFirst = end === index - 1;
     return isFirst ? [warn(['rules', index], `no request comes here: rule ${end + 1} ends the list for all`)] : [];
   }
@@ -190,6 +192,6 @@ const ruleWarnings = (rules: readonly Rule[], rule: Rule, index: number, warn: R
 const endsForAll = (rule: Rule): boolean =>
   rule.match === undefined && ('allow' in rule || 'deny' in rule || 'respond' in rule || 'redirect' in rule);
 
-/** Whether one request can come to both; of two lists of other paths it is taken that none does. */
+/** Returns whether a request can match both rules. Different path globs are assumed not to overlap. */
 const mayMeet = (one: Match | undefined, other: Match | undefined): boolean =>
   one?.path === undefined || other?.path === undefined || one.path.some((glob) => other.path?.includes(glob));

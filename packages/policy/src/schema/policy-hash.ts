@@ -1,9 +1,9 @@
-// By what two policies are the same: client and edge, and the members of a group, compare it and nothing else.
+// Hash that identifies a policy. Client and edge, and the members of a group, compare only the hash.
 
 import type { Policy } from '../policy.ts';
 import { canonicalJson } from '../text/canonical-json.ts';
 
-/** 64 hex digits, of the policy and the names of the services that it may send requests to, whose order says nothing. */
+/** Returns 64 hex digits over the policy and its service names, in any order. */
 export const policyHash = (
   policy: Policy | null,
   services: readonly string[],

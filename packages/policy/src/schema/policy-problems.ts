@@ -1,25 +1,28 @@
-// What is wrong with a policy, in words: by the number of its rule for those who sent it, by its path for those who have a file. No value is repeated.
+// Policy errors as text: by rule number for senders, by path for authors of a file. Values are never repeated.
 
 import { shownText } from '@tunnel/rules/names';
 import type * as z from 'zod';
 
 export interface PolicyProblem {
-  /** From 1; null: the login, or the whole. */
+  /** Rule number from 1, or null for the login or the whole policy. */
   readonly rule: number | null;
   readonly ruleName: string | null;
-  /** In the policy as it is sent, for the line of a file. */
+  /** Path in the wire form, used to find the line in a file. */
   readonly path: readonly (string | number)[];
-  /** A sentence without its beginning: what and where in the rule. */
+  /** Text without the location prefix. */
   readonly message: string;
 }
 
-/** `policy rule 2 (office): …`, `policy login: …`, `policy: …`. */
+/** Formats `policy rule 2 (office): …`, `policy login: …` or `policy: …`. */
 export const problemText = ({ rule, ruleName, path, message }: PolicyProblem): string => {
   if (rule === null) return path[0] === 'login' ? `policy login: ${message}` : `policy: ${message}`;
   return `policy rule ${rule}${ruleName === null ? '' : ` (${ruleName})`}: ${message}`;
 };
 
-/** `written`: what the schema refused. Unknown keys first: a misspelt key is also a missing one, and its name says more. */
+/**
+ * Converts schema issues to problems. `written` is the rejected value. Unknown keys come first: a misspelled key is also reported as
+ * missing, and its name helps more.
+ */
 export const problemsOfIssues = (
   written: unknown,
   issues: readonly z.core.$ZodIssue[],
@@ -41,7 +44,7 @@ const problemOfIssue = (written: unknown, issue: z.core.$ZodIssue): PolicyProble
   return problemAt(written, path, `${inner === '' ? 'it' : `\`${inner}\``} must be ${issue.message}`);
 };
 
-/** `path` in a list of rules, or in a table of `login` and `rules`. */
+/** `path` points into a list of rules, or into a table with `login` and `rules`. */
 export const problemAt = (written: unknown, path: readonly (string | number)[], message: string): PolicyProblem => {
   const index = ruleIndexOf(path);
   return { rule: index === null ? null : index + 1, ruleName: nameOfRule(written, index), path, message };
@@ -52,7 +55,7 @@ const ruleIndexOf = ([first, second]: readonly (string | number)[]): number | nu
   return first === 'rules' && typeof second === 'number' ? second : null;
 };
 
-/** Inside of its rule, or of `login`: what stands before that is said in words. */
+/** Path inside the rule or `login`, without the part that the prefix of the message names. */
 const withinText = (path: readonly (string | number)[]): string => {
   const [first, second] = path;
   const isWithin = first === 'login' || typeof first === 'number';
@@ -63,7 +66,7 @@ const withinText = (path: readonly (string | number)[]): string => {
   }, '');
 };
 
-/** Of what may be no policy at all. */
+/** `written` may be anything. */
 const nameOfRule = (written: unknown, index: number | null): string | null => {
   if (index === null || typeof written !== 'object' || written === null) return null;
   const rules: unknown = Array.isArray(written) ? written : (written as { rules?: unknown }).rules;
@@ -72,7 +75,7 @@ const nameOfRule = (written: unknown, index: number | null): string | null => {
   return typeof name === 'string' && name !== '' ? shownText(name) : null;
 };
 
-/** Of alternatives that all fail, what the one has against it that was most likely meant: one of the right kind. */
+/** For a failed union, returns the issues of the branch that was most likely meant: the first of the right type. */
 const nearestIssues = (issue: z.core.$ZodIssue): z.core.$ZodIssue[] => {
   if (issue.code !== 'invalid_union') return [issue];
   const isOfKind = (branch: readonly z.core.$ZodIssue[]): boolean =>

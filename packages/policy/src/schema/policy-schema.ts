@@ -1,4 +1,5 @@
-// A policy as people write it and as it is sent: one schema in two forms. The client refuses at the line of a file, the edge by the number of the rule.
+// Schema of a policy in two dialects: as people write it and as it is sent. The client reports errors with the line of the file, the edge
+// with the rule number.
 
 import * as z from 'zod';
 import { ACTION_NAMES, type Policy } from '../policy.ts';
@@ -19,16 +20,16 @@ import {
 } from './policy-values.ts';
 
 /**
- * rules of one policy; each may be looked at for each request
+ * Maximum rules in a policy. Every request may have to check all of them.
  * @limit policies: Rules in a policy | `POLICY_INVALID`
  */
 export const POLICY_RULES_MAX = 100;
 /**
- * texts, numbers, lists and tables of a policy as it is sent, all together: each is judged in the turn in which it comes
+ * Maximum values (texts, numbers, lists, tables) in a policy on the wire, because they are validated synchronously.
  * @limit policies: Values in a policy, over every rule | `POLICY_INVALID`
  */
 export const POLICY_VALUES_MAX = 5000;
-/** `not` within `not`: more says nothing that fewer do not say */
+/** Maximum nesting of `not`. Deeper nesting adds no meaning. */
 export const POLICY_NOT_DEPTH_MAX = 8;
 
 const optionals = (shapes: Readonly<Record<string, z.ZodType>>): Record<string, z.ZodOptional> =>
@@ -36,7 +37,7 @@ const optionals = (shapes: Readonly<Record<string, z.ZodType>>): Record<string, 
 
 // ---- match ----
 
-/** As deep as it may be, and no deeper: what came from a stranger is never followed without an end. Each level is made when it is needed. */
+/** Nested schema with limited depth, because the value is untrusted. Levels are created on demand. */
 const match = (dialect: Dialect, depth: number): z.ZodType => {
   const most = POLICY_NOT_DEPTH_MAX;
   const inner =
@@ -50,7 +51,7 @@ const match = (dialect: Dialect, depth: number): z.ZodType => {
     address: networks(dialect).optional(),
     not: inner.optional(),
   });
-  // `not: {}` holds of no request: a rule that can never match is a slip.
+  // `not: {}` matches no request, so a rule with it can never match: certainly a mistake.
   return depth === 0 ? fields : fields.refine(hasField, { error: 'a match with at least one field' });
 };
 
@@ -77,7 +78,7 @@ const rules = (dialect: Dialect): z.ZodType => {
   return z.array(rule(dialect), error).superRefine(refuseMore);
 };
 
-/** At the line of the first that is too many. */
+/** Reported at the first rule beyond the limit. */
 const refuseMore = (given: readonly unknown[], context: z.RefinementCtx): void => {
   const max = POLICY_RULES_MAX;
   if (given.length <= max) return;
@@ -86,7 +87,7 @@ const refuseMore = (given: readonly unknown[], context: z.RefinementCtx): void =
 
 // ---- the whole ----
 
-/** Nothing is read before this was looked at. */
+/** Runs the guard against hostile values before the schema. */
 const guarded = (schema: z.ZodType, valuesMax?: number): z.ZodType =>
   z.preprocess((value, context) => {
     const problem = problemOfJson(value, valuesMax);
@@ -104,7 +105,7 @@ const fileForms = (): z.ZodType => {
   return z.union([bare, whole('file')], { error: FILE });
 };
 
-/** A key without a value is no key: an action is known by being there. */
+/** Removes keys with an undefined value, because an action is recognized by its key. */
 const withoutGaps = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(withoutGaps);
   if (typeof value !== 'object' || value === null) return value;
@@ -112,12 +113,12 @@ const withoutGaps = (value: unknown): unknown => {
   return Object.fromEntries(entries.map(([key, inner]) => [key, withoutGaps(inner)]));
 };
 
-/** As it is sent; its defaults are filled in. Made at the first use: most processes never read a policy. */
+/** Schema of the wire form, with defaults filled in. Created on first use, because most processes never read a policy. */
 export const wirePolicySchema: z.ZodType<Policy> = z.lazy(() =>
   guarded(whole('wire'), POLICY_VALUES_MAX).transform(withoutGaps),
 ) as unknown as z.ZodType<Policy>;
 
-/** As people write it. What comes out has one form, and is the wire's but for its secrets and files. */
+/** Schema of the written form. The result has the wire form except for secrets and files. */
 export const filePolicySchema: z.ZodType<ReadPolicy, FilePolicy> = z.lazy(() =>
   guarded(fileForms()).transform(withoutGaps),
 ) as unknown as z.ZodType<ReadPolicy, FilePolicy>;

@@ -1,4 +1,4 @@
-// The kinds of values that a policy has. Each says in words what it expects: those words complete "must be" in a refusal, and repeat nothing of the value.
+// Value types of a policy. Their error messages complete the phrase "must be" and never repeat the value.
 
 import { nearestWord } from '@tunnel/errors';
 import { isToken } from '@tunnel/http1';
@@ -8,21 +8,21 @@ import { POLICY_BOUNDS } from '../limits.ts';
 import { problemOfGlob } from '../match/glob.ts';
 import { problemOfNetwork } from '../match/network-set.ts';
 
-/** of a service’s name: it travels with each stream */
+/** Maximum length of a service name, which is sent with every stream. */
 const POLICY_SERVICE_NAME_MAX_CHARS = 32;
-/** of every text in a policy that has no bound of its own: globs, URLs, header values */
+/** Maximum length of a text without a specific limit: globs, URLs, header values. */
 const POLICY_TEXT_MAX_CHARS = 2000;
-/** globs of one list, names of one list of headers, values of a claim */
+/** Maximum entries in a list of globs, header names or claim values. */
 export const POLICY_LIST_MAX = 100;
 
-/** `file`: as people write it. `wire`: as it is sent, with every single value in a list, and no secret that can be a digest. */
+/** `file`: as people write it. `wire`: as it is sent, with lists only, and with digests instead of secrets where possible. */
 export type Dialect = 'file' | 'wire';
 
 const TEXT_MAX: number = POLICY_TEXT_MAX_CHARS;
 
 // ---- forms ----
 
-/** A table whose keys are all known. A wrong one is named with the one that was meant. */
+/** A table that rejects unknown keys and suggests the nearest known key. */
 export const table = <S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.$strict> =>
   z.strictObject(shape, {
     error: (issue) => {
@@ -33,17 +33,17 @@ export const table = <S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.
   });
 
 const helpFor = (key: string, known: readonly string[]): string => {
-  // `{ token:abc }` is one name to YAML, with the secret in it.
+  // YAML reads `{ token:abc }` as a single key that contains the secret.
   const joined = known.find((name) => key.startsWith(`${name}:`));
   if (joined !== undefined) return `a blank is missing after \`${joined}:\``;
   const near = nearestWord(key, known);
   return near === undefined ? `known here: ${known.join(', ')}` : `did you mean \`${near}\`?`;
 };
 
-/** What is no name of anything is not repeated: a line with a secret may have got there. */
+/** A key that does not look like a name is not repeated, because it may contain a secret. */
 const shownKey = (key: string): string => (/^[\w.-]{1,40}$/.test(key) ? key : '…');
 
-/** In a file one value may stand for a list of it. */
+/** In a file, a single value can stand for a list. */
 export const list = <T extends z.ZodType>(
   dialect: Dialect,
   item: T,
@@ -62,8 +62,8 @@ export const list = <T extends z.ZodType>(
 };
 
 /**
- * A list from a stranger: how long it is counts before what is in it, and the first item that is wrong is the last that is looked at. To say of ten
- * thousand what each of them must be takes a tenth of a second.
+ * Parses an untrusted list: checks its length first and stops at the first invalid item. Describing ten thousand errors would take a tenth
+ * of a second.
  */
 export const judgedInTurn = <T extends z.ZodType>(
   values: z.ZodArray<z.ZodUnknown>,
@@ -99,14 +99,14 @@ export const oneOf = <const T extends string>(names: readonly T[]): z.ZodType<T>
     },
   }) as never;
 
-/** A text that a test decides on. */
+/** A text accepted by a predicate. */
 export const text = (expected: string, isGood: (value: string) => boolean, max: number = TEXT_MAX): z.ZodString =>
   z
     .string({ error: expected })
     .max(max, { error: `at most ${max} characters` })
     .refine(isGood, { error: expected });
 
-/** A text whose test says what is wrong with it. */
+/** A text with a test that explains the error. */
 const explained = (expected: string, problemOf: (value: string) => string | null): z.ZodString =>
   z
     .string({ error: expected })
@@ -116,7 +116,7 @@ const explained = (expected: string, problemOf: (value: string) => string | null
       if (problem !== null) context.addIssue({ code: 'custom', message: `${expected} (${problem})` });
     });
 
-/** A name that people see. */
+/** A name shown to people. */
 export const printable = (max: number): z.ZodString =>
   text(`1 to ${max} printable characters`, (value) => problemOfText(value, max) === null);
 
@@ -127,7 +127,7 @@ const UNITS: ReadonlyMap<string | undefined, number> = new Map([
   ['GiB', 1024 ** 3],
 ]);
 
-/** Bytes; in a file also `10MiB`. */
+/** Size in bytes; in a file also with a unit, such as `10MiB`. */
 export const size = (dialect: Dialect, from: number, to: number): z.ZodType<number> => {
   const error = `a number of bytes from ${from} to ${to}${dialect === 'file' ? ', or one with KiB, MiB or GiB' : ''}`;
   const bytes = z.int({ error }).min(from, { error }).max(to, { error });
@@ -138,14 +138,14 @@ export const size = (dialect: Dialect, from: number, to: number): z.ZodType<numb
   }, bytes);
 };
 
-/** In UTF-8. */
+/** Length of the UTF-8 encoding in bytes. */
 export const utf8Length = (value: string): number => {
   let bytes = 0;
   for (let at = 0; at < value.length; at += 1) {
     const unit = value.charCodeAt(at);
     if (unit < 0x80) bytes += 1;
     else if (unit < 0x800) bytes += 2;
-    // Each half of a pair is half of four bytes.
+    // A surrogate pair takes four bytes, two per half.
     else bytes += unit >= 0xd800 && unit <= 0xdfff ? 2 : 3;
   }
   return bytes;
@@ -158,24 +158,24 @@ export const body = (): z.ZodString => {
 
 export const fileName = (): z.ZodString => text('the name of a file', (value) => value.trim() !== '');
 
-/** At most one of them may be given. */
+/** Reports an error if more than one of the names is given. */
 export const refuseBoth = (value: object, names: readonly string[], context: z.core.$RefinementCtx): void => {
   const [first, second] = names.filter((name) => (value as Record<string, unknown>)[name] !== undefined);
   if (second === undefined) return;
   context.addIssue({ code: 'custom', path: [second], message: `left out when \`${first}\` is given` });
 };
 
-// ---- what rules match ----
+// ---- match conditions ----
 
 export const pathGlob = (): z.ZodString => explained('a glob over paths', (value) => problemOfGlob(value, 'path'));
 
 export const network = (): z.ZodString => explained('an address or a network', problemOfNetwork);
 
-/** As HTTP writes it: a method in lower case is another one. */
+/** Methods are case-sensitive, so they are converted to upper case. */
 export const method = (): z.ZodType<string> =>
   text('a method, such as GET', isToken, 40).transform((value) => value.toUpperCase());
 
-/** Whether a header is there, or globs over its value. */
+/** Whether a header is present, or globs for its value. */
 export const headerTest = (dialect: Dialect): z.ZodType<boolean | readonly string[]> => {
   const test = z.custom<boolean | readonly string[]>(
     (value) =>
@@ -191,7 +191,7 @@ export const headerTest = (dialect: Dialect): z.ZodType<boolean | readonly strin
 
 // ---- headers ----
 
-/** Of the connection and of the message's frame: who changes them changes where a message ends. And the visitor's address, which the edge writes. */
+/** Fields of the connection and message framing, which determine where a message ends, and the visitor's address, which the edge writes. */
 const OF_THE_EDGE: ReadonlySet<string> = new Set([
   'host',
   'connection',
@@ -209,16 +209,16 @@ const OF_THE_EDGE: ReadonlySet<string> = new Set([
   'x-real-ip',
 ]);
 
-/** Some services take `_` for `-`. */
+/** Some services read `_` as `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll('_', '-');
 
-/** Whether rules may set, add or remove it. */
+/** Returns whether rules may set, add or remove the field. */
 export const isChangeableHeader = (name: string): boolean => {
   const plain = folded(name);
   return !OF_THE_EDGE.has(plain) && !plain.startsWith('x-forwarded-') && !plain.startsWith('x-tunnel-');
 };
 
-/** What the edge tells the service about a visitor: a visitor's own word of that name is nobody's. */
+/** Fields in which the edge names the visitor. Values from visitors are not trusted. */
 export const isIdentityHeader = (name: string): boolean => /^x-tunnel-(?:user|auth)$/.test(folded(name));
 
 const HEADER_NAME_MAX = 100;
@@ -231,7 +231,7 @@ const OF_VISITORS =
 
 const isHeaderName = (value: string): boolean => isToken(value) && value.length <= HEADER_NAME_MAX;
 
-/** In lower case. */
+/** Field name, converted to lower case. */
 export const headerName = (): z.ZodType<string> =>
   text(HEADER_NAME, isHeaderName).transform((value) => value.toLowerCase());
 
@@ -240,13 +240,13 @@ export const changeableHeader = (): z.ZodType<string> =>
     value.toLowerCase(),
   );
 
-/** It goes into a head as it is. */
+/** Written into a head unchanged. */
 const isHeaderValue = (value: string): boolean => /^[\t\x20-\x7e]*$/.test(value);
 const HEADER_VALUE = 'a text of visible ASCII and blanks, without line breaks';
 
 export const headerValue = (): z.ZodString => text(HEADER_VALUE, isHeaderValue);
 
-/** By name, none twice: in HTTP case says nothing. `fold`: names in lower case from here on. */
+/** Headers by name, without duplicates regardless of case. `fold` converts names to lower case. */
 export const headerTable = <V extends z.ZodType>(
   value: V,
   { changes, fold }: { readonly changes: boolean; readonly fold: boolean },
@@ -258,13 +258,13 @@ export const headerTable = <V extends z.ZodType>(
   return z.preprocess((written, context) => {
     if (!isTable(written)) return written;
     const names = Object.keys(written);
-    // Counted before each of them is judged.
+    // Counted before the entries are validated.
     if (names.length > POLICY_LIST_MAX) {
       context.addIssue({ code: 'custom', message: `at most ${POLICY_LIST_MAX} headers` });
       return written;
     }
     const strange = names.some((name) => !isHeaderName(name));
-    // What is no name is not repeated: a whole line with its value may have got there.
+    // An invalid name is not repeated, because it may be a whole line with a secret value.
     if (strange) context.addIssue({ code: 'custom', message: `${HEADER_TABLE} (one of its names is none)` });
     const ours = names.find((name) => (changes ? !isChangeableHeader(name) : isIdentityHeader(name)));
     const message = changes ? CHANGEABLE : OF_VISITORS;
@@ -278,7 +278,7 @@ export const headerTable = <V extends z.ZodType>(
 
 const HEADER_TABLE = 'a table of headers, by their names';
 
-/** A table whose entries are counted before each of them is judged. */
+/** Counts the entries of a table before they are validated. */
 export const atMost = (schema: z.ZodType, max: number, what: string): z.ZodType =>
   z.preprocess((written, context) => {
     if (isTable(written) && Object.keys(written).length > max) {
@@ -294,10 +294,13 @@ export const isTable = (value: unknown): value is Readonly<Record<string, unknow
 
 export const PLACEHOLDERS: readonly string[] = ['address', 'host', 'path', 'query', 'user', 'request_id'];
 
-/** Also what was meant as one: `{ user }`, `{user-agent}`. What has quotes or colons is none. */
+/** Also finds misspelled placeholders: `{ user }`, `{user-agent}`. Text with quotes or colons is no placeholder. */
 const PLACEHOLDER_LIKE = /\{\s*([\w.-]+)\s*\}/g;
 
-/** An unknown placeholder is named in the refusal if it is a plain word. Longer text or text with digits may be a secret in braces, and is not repeated. */
+/**
+ * An unknown placeholder is named in the error if it is a plain word. Longer text or text with digits may be a secret in braces and is not
+ * repeated.
+ */
 const SHOWN_WORD = /^[a-z][a-z_.-]{0,23}$/i;
 
 const problemOfPlaceholders = (value: string): string | null => {
@@ -311,7 +314,7 @@ const problemOfPlaceholders = (value: string): string | null => {
   return null;
 };
 
-/** A header's value, with placeholders. */
+/** A header value with placeholders. */
 export const headerTemplate = (): z.ZodString =>
   headerValue().superRefine((value, context) => {
     const problem = problemOfPlaceholders(value);
@@ -320,7 +323,7 @@ export const headerTemplate = (): z.ZodString =>
   });
 
 const REDIRECT = 'a path, or a URL that begins with http:// or https://';
-/** Nothing that a visitor says can become a part of the host, but the host itself. */
+/** The host is literal or `{host}`, so that visitors cannot choose another host. */
 const REDIRECT_ORIGIN =
   /^https?:\/\/(?:\{host\}|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?=[/?#]|\{path\}|\{query\}|$)/i;
 
@@ -338,31 +341,31 @@ const HOST = '(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\\[[0-9a-f:.]+\\])(?::\\d{1,5}
 const WEB_ADDRESS = new RegExp(`^https?://${HOST}(?:/[!-"$-[\\]-~]*)?$`, 'i');
 const ORIGIN = new RegExp(`^(https?)://${HOST}$`, 'i');
 
-/** Read as text: a parser that mends it would fetch something else. */
+/** Validated as text, because a parser that repairs URLs would fetch another address. */
 export const url = (): z.ZodString =>
   text('a URL that begins with https:// (http:// where the edge allows it)', (value) => WEB_ADDRESS.test(value));
 
-/** As browsers write it: lower case, without the scheme's own port. */
+/** Normalizes an origin as browsers write it: lower case, without the default port. */
 const plainOrigin = (value: string): string =>
   value.toLowerCase().replace(/^(http:.*):80$|^(https:.*):443$/, (_, plain, secure) => String(plain ?? secure));
 
 export const origin = (): z.ZodType<string> =>
   text('an origin, such as https://app.example.com', (value) => ORIGIN.test(value)).transform(plainOrigin);
 
-/** For cross-origin rules. */
+/** Origin of a CORS rule. */
 export const originOrAny = (): z.ZodType<string> =>
   text('an origin, such as https://app.example.com, or "*"', (value) => value === '*' || ORIGIN.test(value)).transform(
     plainOrigin,
   );
 
-/** What `route` may name. */
+/** Service name for `route`. */
 export const serviceName = (): z.ZodString => {
   const max = POLICY_SERVICE_NAME_MAX_CHARS;
   const expected = `the name of a service: 1 to ${max} letters, digits, \`.\`, \`_\` and \`-\`, a letter or digit first`;
   return text(expected, (value) => value.length <= max && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value));
 };
 
-/** What is put before a path, or taken from its begin. */
+/** Prefix to add to a path or to remove from it. */
 export const pathPrefix = (): z.ZodString =>
   text('a path that begins with /, without query, empty segments and dots', (value) => {
     if (!/^\/[!-"$->@-[\]-~]*$/.test(value) || value.includes('//')) return false;

@@ -1,21 +1,21 @@
-// `verify_webhook` in both forms: whose signatures, with which secrets.
+// Schema of `verify_webhook` in both dialects: provider and secrets.
 
 import type * as z from 'zod';
 import { WEBHOOK_PROVIDERS } from '../policy.ts';
 import { variableName } from './policy-auth.ts';
 import { type Dialect, fileName, headerName, list, oneOf, refuseBoth, size, table, text } from './policy-values.ts';
 
-/** of a webhook’s body unless the rule says otherwise */
+/** Default maximum size of a webhook body. */
 const POLICY_WEBHOOK_DEFAULT_BYTES = 1024 * 1024;
 /**
- * the most that a rule may say: the body is held before the service sees a byte of it
+ * Largest size that a rule can allow. The body is buffered before the service gets a byte.
  * @limit policies: Webhook body with signature check, size | 413 `POLICY_BODY_TOO_LARGE`
  */
 export const POLICY_WEBHOOK_MAX_BYTES = 4 * 1024 * 1024;
-/** secrets of one webhook: the one in use and those that it replaces */
+/** Maximum secrets of a webhook: the current secret and its predecessors. */
 const POLICY_WEBHOOK_SECRETS_MAX = 10;
 
-/** What only a sender of one's own has; the others' are known. */
+/** Options of `hmac` only. The values of named providers are built in. */
 const OF_HMAC = ['header', 'algorithm', 'encoding', 'prefix'] as const;
 const GIVEN_AS = ['secret', 'secret_file', 'secret_env', 'secrets'] as const;
 
@@ -78,7 +78,7 @@ const check = (value: object, context: z.core.$RefinementCtx): void => {
     context.addIssue({ code: 'custom', path: [foreign], message: 'left out unless `provider` is hmac' });
   }
   if (given.provider !== 'standard') return;
-  // Another text would never verify anything; said here, it is found before the first webhook.
+  // Any other secret could never verify a webhook. Reported here, before the first webhook arrives.
   const [key, known] =
     given.secret === undefined ? (['secrets', given.secrets ?? []] as const) : (['secret', [given.secret]] as const);
   if (!known.every(isStandardSecret)) context.addIssue({ code: 'custom', path: [key], message: STANDARD });

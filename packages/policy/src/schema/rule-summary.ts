@@ -1,4 +1,4 @@
-// Rules in plain words, for people who look at a tunnel: what is asked of whom. Never a secret, a digest or a salt; names of users and people are counted.
+// Describes rules in plain words for people who look at a tunnel. Contains no secret, digest or salt; users and people are only counted.
 import { hostOfUri } from '@tunnel/rules/sign-in';
 import {
   type ActionName,
@@ -14,10 +14,10 @@ import {
   type Rule,
 } from '../policy.ts';
 
-/** `Requests to /admin/**: only from 10.0.0.0/8`. */
+/** Returns a line such as `Requests to /admin/**: only from 10.0.0.0/8`. */
 export const summaryOf = (rule: Rule): string => `${whoText(rule.match)}: ${whatText(rule)}`;
 
-// ---- which requests ----
+// ---- conditions ----
 
 const whoText = (match: Match | undefined): string => {
   const words = matchWords(match);
@@ -38,13 +38,13 @@ const matchWords = (match: Match | undefined): string[] => {
 
 const headerWords = (name: string, test: boolean | readonly string[]): string => {
   if (test === true) return `with the header ${name}`;
-  // Of a value only that it is looked at: it may be a key that only some know.
+  // Values are not shown, because a header value may be a secret.
   return test === false ? `without the header ${name}` : `with a certain ${name}`;
 };
 
 const SHOWN = 3;
 
-/** `a, b or c`, and of a long list its begin. */
+/** Joins items as `a, b or c`, and shortens long lists. */
 const anyOf = (items: readonly string[]): string => {
   if (items.length > SHOWN) return `${items.slice(0, SHOWN - 1).join(', ')} or ${items.length - SHOWN + 1} more`;
   const last = items.at(-1) ?? '';
@@ -53,7 +53,7 @@ const anyOf = (items: readonly string[]): string => {
 
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 
-// ---- what happens to them ----
+// ---- actions ----
 
 type Words = { readonly [A in ActionName]: (given: Actions[A]) => string };
 
@@ -87,7 +87,7 @@ const whatText = (rule: Rule): string => {
   return (WORDS[action] as (of: typeof given) => string)(given);
 };
 
-/** Alternatives, as they are in the rule. */
+/** Describes the alternatives in the rule's order. */
 const authWords = ({ basic, tokens, jwt, login }: Auth): string =>
   [
     ...(login === undefined ? [] : [`a login (${loginWords(login)})`]),
@@ -133,14 +133,14 @@ const sizeText = (bytes: number): string => {
   return `${bytes / unit} ${name}`;
 };
 
-// ---- all of it, in a line ----
+// ---- summary line ----
 
-/** What guards the tunnel: `login company, 2 paths open`. */
+/** Summary of a policy's protection: `login company, 2 paths open`. */
 export const guardWords = (policy: Policy): string => {
   const { rules, login } = policy;
   const first = rules.findIndex((rule) => 'auth' in rule || 'allow_addresses' in rule);
   const open = rules.slice(0, Math.max(first, 0)).flatMap((rule) => ('allow' in rule ? [rule.match] : []));
-  // Everyone passes before anybody is asked.
+  // A rule without conditions allows everyone before the first check.
   if (open.some((match) => match === undefined)) return 'open to everyone';
   const words = [...new Set(rules.flatMap((rule) => guardOf(rule, login)))];
   const paths = new Set(open.flatMap((match) => match?.path ?? [])).size;
@@ -153,7 +153,7 @@ export const guardWords = (policy: Policy): string => {
 };
 
 const guardOf = (rule: Rule, login: LoginProvider | null): string[] => {
-  // One that asks some alone leaves the others open: that is the news here.
+  // A rule with conditions leaves other requests open, which the summary must say.
   const whom = rule.match === undefined ? '' : ' for some requests';
   if ('auth' in rule) return [`${methodWords(rule.auth, login)}${whom}`];
   if ('allow_addresses' in rule) return [`${count(rule.allow_addresses.length, 'network')}${whom}`];

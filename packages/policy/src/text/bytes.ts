@@ -1,4 +1,5 @@
-// Texts and bytes, both ways, as credentials and signatures write them: UTF-8, base64, hex. By hand: this package has only what the language has.
+// Conversions between text and bytes for credentials and signatures: UTF-8, base64, hex. Written by hand, because this package uses only
+// the language.
 
 export const utf8Bytes = (text: string): Uint8Array => {
   const bytes: number[] = [];
@@ -14,7 +15,7 @@ export const utf8Bytes = (text: string): Uint8Array => {
 
 const tail = (bits: number): number => 0x80 | (bits & 0x3f);
 
-/** As heads and answers of our own are written: one character per byte of its UTF-8. */
+/** Encodes text as one character per UTF-8 byte, the form of heads and edge responses. */
 export const byteText = (text: string): string => {
   if (isAscii(text)) return text;
   let out = '';
@@ -27,7 +28,7 @@ const isAscii = (text: string): boolean => {
   return true;
 };
 
-/** The text that these bytes, one a character, are in UTF-8; where they are none, each stands for itself (latin1). */
+/** Decodes a text with one character per byte as UTF-8. Invalid UTF-8 is returned unchanged (Latin-1). */
 export const textOfBytes = (bytes: string): string => {
   if (isAscii(bytes)) return bytes;
   try {
@@ -41,7 +42,7 @@ export const textOfBytes = (bytes: string): string => {
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const EQUALS = 0x3d;
-/** Has a bit that no digit has, and that stays to be seen beside another digit. */
+/** A bit outside the range of digits that remains visible in a combined value. */
 const NO_DIGIT = 0x1000;
 const NO_DIGITS = NO_DIGIT | (NO_DIGIT << 6);
 const DIGITS = new Uint16Array(128).fill(NO_DIGIT);
@@ -53,8 +54,8 @@ const digitAt = (text: string, at: number): number => {
 };
 
 /**
- * What base64 stands for, one character per byte; null: it is none. Padding may be left out. Three characters at a time, and no array on
- * the way: with each password that a visitor sends, it is read anew.
+ * Decodes base64 to one character per byte, or returns null if invalid. Padding is optional. Decodes three bytes at a time without an
+ * array, because every request with a password needs it.
  */
 export const base64Text = (text: string): string | null => {
   let length = text.length;
@@ -77,7 +78,7 @@ export const base64Text = (text: string): string | null => {
   return decoded + (left === 2 ? last : last + String.fromCharCode(((first & 15) << 4) | (third >> 2)));
 };
 
-/** null: it is none. Padding may be left out. */
+/** Decodes base64, or returns null if invalid. Padding is optional. */
 export const base64Bytes = (text: string): Uint8Array | null => {
   const decoded = base64Text(text);
   if (decoded === null) return null;
@@ -86,7 +87,7 @@ export const base64Bytes = (text: string): Uint8Array | null => {
   return bytes;
 };
 
-/** The bytes of a hexadecimal text, or null for any other text. */
+/** Decodes hexadecimal text, or returns null if invalid. */
 export const hexBytes = (text: string): Uint8Array | null => {
   if (text.length % 2 !== 0 || !/^[0-9a-f]*$/i.test(text)) return null;
   const bytes = new Uint8Array(text.length / 2);

@@ -1,6 +1,7 @@
-// One text for equal values, whoever wrote them (RFC 8785): keys sorted by their UTF-16 units, no blanks, texts and numbers as the language writes them.
+// Canonical JSON (RFC 8785): equal values give equal text. Keys are sorted by UTF-16 units, without blanks; strings and numbers are written
+// as in JavaScript.
 
-/** Of what JSON can say. A key without a value is left out, as JSON leaves it out. */
+/** Accepts JSON values. Keys with an undefined value are omitted, as in JSON.stringify. */
 export const canonicalJson = (value: unknown): string => {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';

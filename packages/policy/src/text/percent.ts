@@ -1,17 +1,17 @@
-// Percent-encoding undone once, as a service does it. Encoded separators stay encoded: whether they separate is a question of its own.
+// Decodes percent-encoding once, as a service does. Encoded separators stay encoded, because services disagree on whether they separate.
 
 const PERCENT = 0x25;
 const SLASH = 0x2f;
 const BACKSLASH = 0x5c;
 
-/** Of one hexadecimal digit; -1: it is none. */
+/** Value of a hexadecimal digit, or -1 for any other character. */
 const digitOf = (code: number): number => {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const letter = code | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 };
 
-/** The byte that `%xx` at `at` stands for; -1: there is none. */
+/** Byte of the `%xx` at `at`, or -1. */
 const byteAt = (text: string, at: number): number => {
   if (text.charCodeAt(at) !== PERCENT) return -1;
   const high = digitOf(text.charCodeAt(at + 1));
@@ -19,14 +19,14 @@ const byteAt = (text: string, at: number): number => {
   return high === -1 || low === -1 ? -1 : high * 16 + low;
 };
 
-/** How many bytes a character of UTF-8 has that begins with this one; 0: none begins so. */
+/** Length of a UTF-8 sequence with this first byte, or 0 for an invalid first byte. */
 const lengthOf = (first: number): number => {
   if (first >= 0xc2 && first <= 0xdf) return 2;
   if (first >= 0xe0 && first <= 0xef) return 3;
   return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
 };
 
-/** The character whose encoded bytes begin at `at`; -1: they are no UTF-8. Overlong forms, surrogates and what is beyond Unicode are none. */
+/** Code point of the encoded UTF-8 sequence at `at`, or -1 for invalid UTF-8: overlong forms, surrogates, and values beyond Unicode. */
 const codePointAt = (text: string, at: number, first: number): number => {
   const length = lengthOf(first);
   if (length === 0) return -1;
@@ -41,8 +41,8 @@ const codePointAt = (text: string, at: number, first: number): number => {
 };
 
 /**
- * Each `%xx` once; UTF-8 where the bytes are. `%2f` and `%5c` stay, in lower case, and so does what stands for nothing: no text that is
- * decoded has a separator more than it had before.
+ * Decodes every `%xx` once, as UTF-8 where valid. `%2f` and `%5c` stay encoded in lower case, and invalid sequences stay as they are, so
+ * that decoding never adds a separator.
  */
 export const decodeOnce = (text: string): string => {
   let at = text.indexOf('%');
@@ -68,15 +68,16 @@ export const decodeOnce = (text: string): string => {
 const ASCII = /^[\x00-\x7f]*$/;
 
 /**
- * In lower case, each character by itself: a wildcard may stand on either side of it. Beyond ASCII as coarse as the coarsest service: one that compares
- * in upper case takes `ı` for `i` and `ſ` for `s`, as do expressions of Python and Ruby that overlook case; file systems take `é` of one character
- * and of two for the same name. No text has a separator more than it had before. JavaScript writes a sigma at a word's end otherwise.
+ * Folds case per character, because a wildcard may stand on either side. Beyond ASCII the folding is as coarse as the coarsest service:
+ * comparison in upper case equates `ı` with `i` and `ſ` with `s`, as do case-insensitive expressions in Python and Ruby; file systems
+ * equate composed and decomposed `é`. Folding never adds a separator. JavaScript lower-cases a final sigma differently, so both forms are
+ * unified.
  */
 export const foldCase = (text: string): string => {
   if (ASCII.test(text)) return text.toLowerCase();
   let plain = '';
   for (const character of text) plain += plainOf(character);
-  // Marks in the order that says the same: some write a dot below first.
+  // NFD puts combining marks into canonical order, because texts may list them in a different order.
   return plain
     .replace(MARKS, '$1')
     .normalize('NFD')
@@ -89,17 +90,17 @@ export const foldCase = (text: string): string => {
 
 const UNSEEN = /\p{Default_Ignorable_Code_Point}/u;
 
-/** Some characters are whole phrases: a path of them would be eighteen times as long. */
+/** Maximum expansion of a character. Some compatibility characters expand to phrases of eighteen characters. */
 const PLAIN_MAX = 8;
 
 const plainOf = (character: string): string => {
-  // It would become an `i` and a dot above.
+  // Decomposition would give an `i` with a dot above.
   if (character === 'İ') return 'i';
-  // Nobody sees it, and some file systems do not either.
+  // Invisible characters, which some file systems ignore.
   if (UNSEEN.test(character)) return '';
   const plain = character.normalize('NFKD');
   return plain.includes('/') || plain.length > PLAIN_MAX ? character : plain;
 };
 
-/** No letter of a name has so many, and to sort them costs the square of their number, in one turn. */
+/** Limits combining marks to 32 in a row, because sorting them takes quadratic time and blocks the event loop. */
 const MARKS = /(\p{Mark}{32})\p{Mark}+/gu;
