@@ -1,4 +1,4 @@
-// One subscriber that has joined a p2p tunnel: what its publisher reports of it, what passed through the relay, and the relay streams it has now.
+// A subscriber that has joined a p2p tunnel: the publisher's reports on it, relayed bytes, and current relay streams.
 
 import type { MessageOf, StreamReason } from '@tunnel/protocol';
 import type { Peer } from './p2p-registry.rules.ts';
@@ -8,15 +8,15 @@ type PeerReport = MessageOf<'PeerReport'>;
 
 export class JoinedPeer {
   readonly peer: Peer;
-  /** The session of its publisher, which is told when it goes. */
+  /** Publisher's session, which is notified when the subscriber leaves. */
   readonly publisherId: string;
-  /** host:port of the subscriber; it may come back from elsewhere. */
+  /** Subscriber's host:port. May change when the subscriber reconnects. */
   clientAddr: string;
   /** Milliseconds since the epoch. */
   readonly since: number;
-  /** Both ways, each byte once. */
+  /** Relayed bytes in both directions, each byte counted once. */
   relayedBytes = 0;
-  // As the publisher reports; every peer begins on the relay.
+  // As reported by the publisher. Every peer starts on the relay.
   path: PeerReport['path'] = 'relay';
   reason: PeerReport['reason'] = 'punching';
   rttMs: number | null = null;

@@ -1,5 +1,5 @@
-// Who publishes which p2p name, who may join it, and who has. It says; the edge joins. Mutates in place; time, ids and the comparison of hashes are
-// given to it: one that takes the same time for every two is the edge's to bring.
+// Published p2p names, and the peers that have joined them. Decides only; the edge carries out the joins. Mutable. Time, ids and the
+// constant-time hash comparison are passed in.
 
 import { Fault } from '@tunnel/errors';
 import { foldSubdomain, shownText } from '@tunnel/rules/names';
@@ -8,9 +8,9 @@ import { type Owner, ownerKey, type PeerEndpoint, peerNameKey } from '@tunnel/ru
 import { type P2pOffer, type P2pService, peerEndpointOf } from '@tunnel/tunnel-spec';
 import { NameLeases } from '../../routing/name-leases.rules.ts';
 
-/** how long the client of a dismissed peer is told that there is nothing */
+/** Time for which the client of a dismissed peer gets "not found". */
 const P2P_DISMISSED_MS = 60_000;
-/** dismissed peers that are remembered; the oldest is forgotten first */
+/** Maximum remembered dismissed peers. The oldest is forgotten first. */
 const P2P_DISMISSED_MAX = 10_000;
 
 export interface P2pRules {
@@ -22,15 +22,15 @@ export interface PeerRequest {
   readonly name: string;
   readonly secretHash: string;
   readonly service: P2pService;
-  /** Whose key it came with. */
+  /** Owner of the key that the request came with. */
   readonly owner: Owner;
-  /** The program that asks, for as long as it runs: its session. */
+  /** Session of the requesting client, constant while the program runs. */
   readonly clientId: string;
-  /** Its join before the connection was lost; one of somebody else is none. */
+  /** Id of the client's join before the connection was lost. Ignored if the join belongs to another client. */
   readonly peerId?: string | undefined;
 }
 
-/** One subscriber of one p2p tunnel. */
+/** A subscriber of a p2p tunnel. */
 export interface Peer {
   readonly peerId: string;
   readonly tunnelId: string;
@@ -45,40 +45,42 @@ export type JoinDecision =
       readonly kind: 'joined';
       readonly peer: Peer;
       readonly isNew: boolean;
-      /** The join of the client's last process, which this one takes the place of. */
+      /** Join of the client's previous process, replaced by the new join. */
       readonly replaced?: Peer;
     }
   | { readonly kind: 'refused'; readonly fault: Fault };
 
 interface Published {
-  /** Its key among the leases. */
+  /** Key of the name's lease. */
   readonly key: string;
   readonly tunnelId: string;
   readonly offer: P2pOffer;
 }
 
 /**
- * Joins of an account that were refused for name, secret or permission; after so many in a minute none is looked at.
+ * Limits rejected joins of an account, for a wrong name, secret or permission. At the limit, further joins are rejected without a check.
  * @limit tunnels: Rejected p2p joins per account and minute | `P2P_TOO_MANY_ATTEMPTS` until the minute has passed
  */
 const REFUSED_JOINS = { perWindow: 60, windowMs: 60_000, togetherMs: 60_000, keys: 10_000 };
 
-/** What an unknown name is compared with, so that it takes as long as a wrong secret. No SHA-256 is known that is this. */
+/** Compared for unknown names, so that an unknown name takes as long as a wrong secret. No input with this SHA-256 hash is known. */
 const NO_HASH = '0'.repeat(64);
 
 export class P2pRegistry {
   readonly #rules: P2pRules;
   readonly #leases = new NameLeases();
-  /** By the key of the lease. */
+  /** Keyed by lease key. */
   readonly #published = new Map<string, Published>();
-  /** The keys of each name, for the operator, whose subscribers reach the tunnels of all accounts. */
+  /** Lease keys of each name, for the operator, because the operator's subscribers can join tunnels of all accounts. */
   readonly #keysOf = new Map<string, Set<string>>();
   readonly #peers = new Map<string, Peer>();
   readonly #peersOf = new Map<string, Set<Peer>>();
-  /** Joins of a session that was resumed and has not named them since. A client that was killed and started again does not know them. */
+  /**
+   * Joins of a resumed session that the client has not claimed yet. A client that was killed and restarted does not know its earlier joins.
+   */
   readonly #unclaimed = new Set<Peer>();
   readonly #refusals = new SlidingWindows(REFUSED_JOINS);
-  /** Until when, oldest first. */
+  /** Expiry times of dismissals, oldest first. */
   readonly #dismissed = new Map<string, number>();
 
   constructor(rules: P2pRules) {
@@ -87,7 +89,7 @@ export class P2pRegistry {
 
   // ---- names: one publisher each of an account, or of all where everyone may join, held for its return like the ports and subdomains of a lost session ----
 
-  /** null: it is this tunnel's. The owner of a name may open it again, and so comes back. */
+  /** Opens a name for a tunnel. Returns null on success. The owner of a held name can open it again. */
   open(tunnelId: string, offer: P2pOffer, owner: Owner, now: number): Fault | null {
     const { name } = offer;
     const key = peerNameKey(peerEndpointOf(offer, owner));
@@ -97,7 +99,7 @@ export class P2pRegistry {
     return null;
   }
 
-  /** A tunnel serves it right now. */
+  /** Reports whether a connected tunnel serves the name. */
   isServed(endpoint: PeerEndpoint, now: number): boolean {
     return this.#leases.useOf(peerNameKey(endpoint), now) === 'leased';
   }
@@ -106,7 +108,7 @@ export class P2pRegistry {
     this.#leases.hold(peerNameKey(endpoint), tunnelId, until, now);
   }
 
-  /** Held without having been open: nobody can join it, since its secret is not known. false: it is somebody's. */
+  /** Holds a name that was not open before. It cannot be joined, because its secret is unknown. Returns false if the name is taken. */
   reserve(endpoint: PeerEndpoint, owner: string, until: number, now: number): boolean {
     const key = peerNameKey(endpoint);
     if (!this.#leases.lease(key, owner, now)) return false;
@@ -118,7 +120,7 @@ export class P2pRegistry {
     this.#leases.reassign(peerNameKey(endpoint), owner, next, now);
   }
 
-  /** Those who had joined, and have no longer: nobody is left with a publisher that is gone. */
+  /** Releases a name. Returns the peers that had joined; their joins end with the publisher. */
   release(endpoint: PeerEndpoint, tunnelId: string): readonly Peer[] {
     const key = peerNameKey(endpoint);
     this.#leases.release(key, tunnelId);
@@ -142,7 +144,7 @@ export class P2pRegistry {
     return [...(this.#peersOf.get(tunnelId) ?? [])];
   }
 
-  /** `freshId` is its name where it is a new one. */
+  /** Joins a peer. `freshId` becomes its id if the join is new. */
   join(request: PeerRequest, freshId: string, now: number): JoinDecision {
     const { owner, clientId } = request;
     const account = ownerKey(owner);
@@ -154,11 +156,12 @@ export class P2pRegistry {
     const shown = shownText(name);
     const keys = keysFor(name, owner);
     const published = this.#meantBy(name, keys, request, now);
-    // Compared in any case, and before anything is said: all who may not get one answer, and wait for it equally long.
+    // Compared in any case and before any other check, so that all rejected requests get the same answer after the same time.
     const isSecret = this.#rules.sameHash(request.secretHash, published?.offer.secretHash ?? NO_HASH);
     const isDismissed = this.#isDismissed(clientId, name, now);
     if (published === null || !isSecret || isDismissed) {
-      // Nobody guesses at a name that waits for its publisher since the last run: clients that are back sooner must not lock out the others.
+      // Joins to a name held for its publisher since the last run are not counted as guesses: subscribers that reconnect earlier must not
+      // lock out the account.
       const isAwaited = published === null && keys.some((key) => this.#leases.useOf(key, now) === 'held');
       if (!isDismissed && !isAwaited) this.#refusals.record(account, now);
       return refuse(new Fault('P2P_NOT_FOUND', { name: shown }));
@@ -169,7 +172,10 @@ export class P2pRegistry {
     return this.#admit(request, published, freshId);
   }
 
-  /** The session of these joins is resumed. Its client names each by its id, unless it was started again: then a new join replaces the old one. */
+  /**
+   * Marks the joins of a resumed session. The client claims each join by its id. If the client was restarted, a new join replaces the old
+   * join.
+   */
   resumed(peerIds: Iterable<string>): void {
     for (const peerId of peerIds) {
       const peer = this.#peers.get(peerId);
@@ -177,14 +183,14 @@ export class P2pRegistry {
     }
   }
 
-  /** By itself, or because its client is gone. */
+  /** Removes a peer that left or lost its client. Returns null if the peer is unknown. */
   leave(peerId: string): Peer | null {
     const peer = this.#peers.get(peerId) ?? null;
     if (peer !== null) this.#remove(peer);
     return peer;
   }
 
-  /** Its running client is told for a while that there is nothing; that is no attempt to guess, and not counted as one. */
+  /** Removes a peer. For a while its running client gets "not found"; such attempts are not counted as guesses. */
   dismiss(peerId: string, now: number): Peer | null {
     const peer = this.leave(peerId);
     if (peer === null) return null;
@@ -205,7 +211,7 @@ export class P2pRegistry {
       this.#unclaimed.delete(before);
       return { kind: 'joined', peer: before, isNew: false };
     }
-    // Before the limit is asked: a client that was started again is not shut out by its own last join.
+    // Before the limit is checked, so that a restarted client is not rejected because of its earlier join.
     const replaced = this.#leftBehind(clientId, tunnelId);
     if (replaced !== undefined) this.#remove(replaced);
     const peers = this.#peersOf.get(tunnelId) ?? new Set();
@@ -226,9 +232,9 @@ export class P2pRegistry {
   }
 
   /**
-   * The tunnel that a subscriber means by a name: one of its own account, then the one that is open to everyone. The operator may join every tunnel, so
-   * besides its own its name means the tunnel with the secret that it shows: by its name alone, an account that publishes the same name could keep the
-   * operator from the tunnel of another. null: there is none, or several have that secret.
+   * Finds the tunnel meant by a subscriber: a tunnel of the same account, then the tunnel open to everyone. The operator can join every
+   * tunnel: after the operator's own tunnels, the secret selects the tunnel, because otherwise an account could hide another account's
+   * tunnel by publishing the same name. Returns null if there is no such tunnel, or several share the secret.
    */
   #meantBy(name: string, keys: readonly string[], request: PeerRequest, now: number): Published | null {
     const [own, open] = keys.map((key) => this.#publishedAs(key, now));
@@ -238,7 +244,7 @@ export class P2pRegistry {
     return more.length > 0 ? null : (meant ?? all[0] ?? null);
   }
 
-  /** null: nobody's, or of a publisher whose time to come back is over. */
+  /** Returns null if the name is not published, or the publisher's time to reconnect has expired. */
   #publishedAs(key: string, now: number): Published | null {
     const published = this.#published.get(key);
     return published === undefined || this.#leases.useOf(key, now) === 'free' ? null : published;
@@ -265,15 +271,15 @@ export class P2pRegistry {
 }
 
 /**
- * Where a subscriber looks for a name: at its own account, then among the names that are open to everyone. A name with a slash is none: as one that is
- * open to everyone it would be the key of another account's name.
+ * Returns the lease keys under which a subscriber looks up a name: its account's name, then the name open to everyone. A name with a slash
+ * has no keys, because as a name open to everyone it would equal the key of another account's name.
  */
 const keysFor = (name: string, owner: Owner): readonly string[] =>
   name.includes('/')
     ? []
     : (['account', 'anyone'] as const).map((allow) => peerNameKey(peerEndpointOf({ name, allow }, owner)));
 
-/** Names have no space. */
+/** The space is a safe separator, because names contain no space. */
 const dismissalKey = (clientId: string, name: string): string => `${name} ${clientId}`;
 
 const refuse = (fault: Fault): JoinDecision => ({ kind: 'refused', fault });

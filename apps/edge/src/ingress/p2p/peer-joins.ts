@@ -1,5 +1,5 @@
-// The subscribers of all p2p tunnels: lets them in as the rules of p2p-registry say, tells both sides of each beginning and end, and keeps what is known of
-// each. A subscriber is a visitor: it has no tunnel and no entry in the log, and lives as long as its session and the tunnel it joined.
+// Subscribers of all p2p tunnels: admits them by the rules of p2p-registry, notifies both sides of joins and leaves, and keeps their state.
+// A subscriber is a visitor: it has no tunnel and no registration log entry, and stays as long as its session and the joined tunnel.
 
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, DirectOutcome, MessageOf, StreamReason } from '@tunnel/protocol';
@@ -17,19 +17,21 @@ export type GoneReason = MessageOf<'PeerGone'>['reason'];
 export interface PeerJoinsOptions {
   readonly peersPerTunnel: number;
   readonly tunnels: Pick<Registry, 'get'>;
-  /** To the client of this session; one that is away hears nothing. */
+  /** Sends a message to the client of a session. Dropped if the client is disconnected. */
   readonly tell: (sessionId: string, message: ControlMessageInput) => void;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** One that takes the same time for every two hashes. */
+  /** Compares two hashes in constant time. */
   readonly sameHash?: (a: string, b: string) => boolean;
 }
 
 const ENDED: StreamReason = { code: 'cancelled', text: 'the peer is no longer connected' };
 
-/** Joins, relayed bytes and refusals since the start, and how tries to go direct ended. A request is a subscriber that joined. */
+/**
+ * Joins, relayed bytes and rejections since the start, and outcomes of direct connection attempts. A request is a subscriber that joined.
+ */
 export class PeerTotals extends RelayTotals {
-  /** As publishers report them; those that go direct name them all from the first scrape on. */
+  /** Attempts by outcome, as reported by publishers. All outcomes are present from the first metrics scrape. */
   readonly attempts: Record<DirectOutcome, number> = {
     direct: 0,
     'udp-blocked': 0,
@@ -46,9 +48,9 @@ export class PeerJoins implements PeerNames {
   readonly #log: LogLimiter;
   readonly #joined = new Map<string, JoinedPeer>();
   readonly #bySession = new Map<string, Set<JoinedPeer>>();
-  /** Until when tunnels whose client is away are waited for. */
+  /** Times until which tunnels with a disconnected client are held. */
   readonly #heldUntil = new Map<string, number>();
-  /** Of each tunnel the last peers that have gone: a publisher that was away, or whose connection broke just then, is told when it is back. */
+  /** Most recently departed peers of each tunnel, sent to a publisher that was disconnected when they left. */
   readonly #gone = new Map<string, Map<string, GoneReason>>();
   #isSilent = false;
 
@@ -59,7 +61,7 @@ export class PeerJoins implements PeerNames {
     this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
 
-  /** By the way that new connections take, as the publishers say. */
+  /** Joined peers by the path of new connections, as reported by publishers. */
   get counts(): Readonly<Record<JoinedPeer['path'], number>> {
     const counts = { direct: 0, relay: 0 };
     for (const { path } of this.#joined.values()) counts[path] += 1;
@@ -91,7 +93,10 @@ export class PeerJoins implements PeerNames {
     this.#registry.reassign(endpoint, owner, next, this.#now());
   }
 
-  /** The end of the tunnel. Only one whose client did not come back in time may still live on the other side. */
+  /**
+   * Ends a tunnel. Only if its client did not reconnect in time may the tunnel still exist on the client's side, so peers are then notified
+   * that it is away.
+   */
   release(endpoint: PeerEndpoint, tunnelId: string): void {
     const isLate = this.#now() >= (this.#heldUntil.get(tunnelId) ?? Number.POSITIVE_INFINITY);
     const fault = new Fault(isLate ? 'P2P_AWAY' : 'P2P_NOT_FOUND', { name: endpoint.name });
@@ -106,7 +111,7 @@ export class PeerJoins implements PeerNames {
     const decision = this.#registry.join(request, randomId('peer'), this.#now());
     if (decision.kind === 'refused') return decision.fault;
     const known = this.#joined.get(decision.peer.peerId);
-    // Its publisher hears of the end before the beginning: it never counts a client twice.
+    // The publisher is notified of the end first, so that it never counts a client twice.
     if (decision.replaced !== undefined) this.#end(decision.replaced, 'left', null);
     if (known === undefined) return this.#admit(decision, clientAddr);
     known.clientAddr = clientAddr;
@@ -116,7 +121,7 @@ export class PeerJoins implements PeerNames {
   #admit({ peer }: Extract<JoinDecision, { kind: 'joined' }>, clientAddr: string): JoinedPeer | Fault {
     const tunnel = this.#given.tunnels.get(peer.tunnelId);
     if (tunnel === undefined) {
-      // Its name is open and it is not listed yet.
+      // The name is open, but the tunnel is not registered yet.
       this.#registry.leave(peer.peerId);
       return new Fault('P2P_AWAY', { name: peer.name });
     }
@@ -132,7 +137,7 @@ export class PeerJoins implements PeerNames {
     return joined;
   }
 
-  /** By itself: one of another session is none. */
+  /** Ends a join on the subscriber's request. Ignored for joins of other sessions. */
   leave(sessionId: string, peerId: string): void {
     const peer = this.find(sessionId, peerId)?.peer;
     if (peer === undefined) return;
@@ -140,12 +145,12 @@ export class PeerJoins implements PeerNames {
     this.#end(peer, 'left', null);
   }
 
-  /** A subscriber's session is taken up again, by the same process or by one that was started anew. */
+  /** Called when a subscriber's session is resumed, by the same process or after a restart. */
   sessionResumed(sessionId: string): void {
     this.#registry.resumed([...(this.#bySession.get(sessionId) ?? [])].map(({ peer }) => peer.peerId));
   }
 
-  /** A subscriber's session is over. `told`: what the subscriber hears of each of its peers; null: nothing. */
+  /** Ends all joins of a session. `told` is the error sent to the subscriber for each peer, or null for none. */
   sessionOver(sessionId: string, reason: GoneReason, told: Fault | null): void {
     for (const { peer } of [...(this.#bySession.get(sessionId) ?? [])]) {
       this.#registry.leave(peer.peerId);
@@ -153,7 +158,7 @@ export class PeerJoins implements PeerNames {
     }
   }
 
-  /** Its running client is told for a while that there is nothing. false: there is no such peer of this tunnel. */
+  /** Dismisses a peer; its client then gets "not found" for a while. Returns false if the tunnel has no such peer. */
   dismiss(tunnelId: string, peerId: string): boolean {
     if (this.#joined.get(peerId)?.peer.tunnelId !== tunnelId) return false;
     const peer = this.#registry.dismiss(peerId, this.#now());
@@ -161,14 +166,17 @@ export class PeerJoins implements PeerNames {
     return peer !== null;
   }
 
-  /** The edge ends: what runs between two clients is theirs, and they come back. Nobody is told that a join is over. */
+  /**
+   * Stops all notifications, because the edge is shutting down. Direct connections between clients continue, and the clients will
+   * reconnect.
+   */
   shutDown(): void {
     this.#isSilent = true;
   }
 
   // ---- publishers ----
 
-  /** It has been told its registration: who is joined, and who has gone while it may not have heard of it. */
+  /** Notifies a publisher after its registration: which peers are joined, and which have left while it may have missed the notification. */
   publisherReady(tunnelId: string): void {
     for (const [peerId, reason] of this.#gone.get(tunnelId) ?? []) {
       const tunnel = this.#given.tunnels.get(tunnelId);
@@ -180,7 +188,7 @@ export class PeerJoins implements PeerNames {
     }
   }
 
-  /** Of a publisher, on its own peers; what it says of others is nothing. */
+  /** Records a publisher's report on its own peers. Reports on other peers are ignored. */
   report(sessionId: string, report: MessageOf<'PeerReport'>): void {
     const joined = this.#joined.get(report.peer_id);
     if (joined?.publisherId !== sessionId || joined.peer.tunnelId !== report.tunnel_id) return;
@@ -190,20 +198,20 @@ export class PeerJoins implements PeerNames {
 
   // ---- looking ----
 
-  /** undefined: no join of this session. */
+  /** Returns undefined if the session has no such join. */
   find(sessionId: string, peerId: string): JoinedPeer | undefined {
     const joined = this.#joined.get(peerId);
     return joined?.peer.clientId === sessionId ? joined : undefined;
   }
 
-  /** In the order in which they joined. */
+  /** Returns the peers of a tunnel, in the order of joining. */
   of(tunnelId: string): JoinedPeer[] {
     return this.#registry.peersOf(tunnelId).flatMap(({ peerId }) => this.#joined.get(peerId) ?? []);
   }
 
   // ---- the end of a join ----
 
-  /** `fault` is what the subscriber is told; null: it knows. */
+  /** Ends a join. `fault` is sent to the subscriber, or null if the subscriber knows already. */
   #end(peer: Peer, reason: GoneReason, fault: Fault | null): void {
     const { peerId, tunnelId, clientId } = peer;
     const joined = this.#joined.get(peerId);
@@ -213,7 +221,7 @@ export class PeerJoins implements PeerNames {
     others?.delete(joined);
     if (others?.size === 0) this.#bySession.delete(clientId);
     this.#remember(tunnelId, peerId, reason);
-    // Both hear of it before their streams end: a reset alone looks like a network that failed.
+    // Both sides are notified before their streams are reset, because a reset without a notification looks like a network failure.
     if (fault !== null) {
       const { code, message, retryable } = fault;
       this.#tell(clientId, { type: 'PeerError', peer_id: peerId, code, message, retryable });
@@ -225,7 +233,7 @@ export class PeerJoins implements PeerNames {
   #remember(tunnelId: string, peerId: string, reason: GoneReason): void {
     const gone = this.#gone.get(tunnelId) ?? new Map<string, GoneReason>();
     this.#gone.set(tunnelId, gone.set(peerId, reason));
-    // As many as can have been joined at once: no more can go while the publisher is away.
+    // As many as can be joined at once, because no more peers can leave while the publisher is disconnected.
     for (const oldest of gone.keys()) {
       if (gone.size <= this.#given.peersPerTunnel) return;
       gone.delete(oldest);

@@ -1,5 +1,5 @@
-// One relay stream: a subscriber's stream on one side, one to the publisher's client on the other, joined byte for byte. Nothing of it is read.
-// The subscriber can send nothing before it is told that the stream is open, so nothing waits here.
+// A relay stream: a subscriber's stream joined byte for byte with a stream to the publisher's client. The bytes are not inspected. The
+// subscriber cannot send before the stream is open, so nothing is buffered.
 import type { ByteReader, MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Lease } from '../../routing/balancer.ts';
@@ -11,7 +11,7 @@ import type { PeerRelays } from './peer-relays.ts';
 const SUBSCRIBER_LEFT: StreamReason = { code: 'cancelled', text: 'the subscriber disconnected' };
 const NO_CARRIER: StreamReason = { code: 'carrier-lost', text: 'the publisher is not accepting connections right now' };
 
-/** While it opens it reads the subscriber's stream itself: all there can be is its reset. */
+/** While the stream is opening, reads the subscriber's stream itself; only a reset can arrive. */
 export class PeerRelay extends RelayedStream implements ByteReader {
   readonly lease: Lease;
   readonly joined: JoinedPeer;
@@ -30,7 +30,7 @@ export class PeerRelay extends RelayedStream implements ByteReader {
     try {
       this.#open();
     } catch (error) {
-      // Whoever offered the stream knows nothing of the lease.
+      // Handled here, because the caller does not know the lease.
       this.abandon(error, 'relay.open');
     }
   }

@@ -1,4 +1,5 @@
-// All relay streams of all p2p tunnels: admits what a subscriber opens within the limits of the tunnel, counts, and knows when the last one is over.
+// All relay streams of all p2p tunnels: admits streams of subscribers within the tunnel's limits, keeps the totals, and reports when the
+// last stream has ended.
 
 import type { MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
@@ -11,7 +12,10 @@ import type { JoinedPeer } from './joined-peer.ts';
 import type { PeerJoins } from './peer-joins.ts';
 import { PeerRelay } from './peer-relay.ts';
 
-/** relay streams of one peer at once: a client has one, and the next one while the last still ends; no peer takes all connections of its tunnel */
+/**
+ * Maximum concurrent relay streams of a peer. A client normally has a single stream, and a second while the first is ending. The limit
+ * keeps a peer from using all connections of its tunnel.
+ */
 export const P2P_RELAYS_PER_PEER = 16;
 
 export interface PeerRelaysOptions {
@@ -21,7 +25,7 @@ export interface PeerRelaysOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
-  /** A relay is over, and all its bytes are counted. */
+  /** Called when a relay stream has ended and all its bytes are counted. */
   readonly onStreamEnd?: () => void;
 }
 
@@ -48,7 +52,7 @@ export class PeerRelays {
     return this.#live.size;
   }
 
-  /** A stream that the client of this session has opened: what it names must be a join of its own. */
+  /** Relays a stream opened by the client of a session. The stream must name a join of the same session. */
   carry(sessionId: string, stream: MuxStream, { tunnelId: peerId }: StreamHead): void {
     const { joins, tunnels, balancer } = this.#given;
     const joined = joins.find(sessionId, peerId);
@@ -80,7 +84,7 @@ export class PeerRelays {
 
   // ---- the end of the edge ----
 
-  /** No relay begins any more; those that live go on. */
+  /** Stops accepting relay streams. Open streams continue. */
   async closeAll(): Promise<void> {
     this.#isDraining = true;
   }
@@ -105,12 +109,12 @@ export class PeerRelays {
     totals.bytesToVisitor += toVisitor;
   }
 
-  /** The publisher's client did not take it. onOver follows. */
+  /** Called when the publisher's client rejected the stream. onOver follows. */
   onRefused({ joined, lease: { member } }: PeerRelay, { code, text }: StreamReason): void {
     if (member !== null) this.#note(code, joined, member, text);
   }
 
-  /** Once; nothing follows. */
+  /** Called last, exactly once. */
   onOver(relay: PeerRelay): void {
     const { balancer, onStreamEnd } = this.#given;
     balancer.release(relay.lease);

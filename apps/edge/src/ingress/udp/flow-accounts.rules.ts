@@ -1,18 +1,18 @@
-// The flows of all udp tunnels of an edge by account, and which one is taken back when the edge has all the flows it can have. A source can be
-// forged, so a flow counts for the account of its tunnel, whoever sends.
+// Counts the flows of all udp tunnels of an edge by account, and selects the flow to evict when the edge is full. Source addresses can be
+// forged, so a flow counts for the account of its tunnel, not for the sender.
 
 import { Ranking } from '@tunnel/rules/collections';
 import { type Flow, type FlowAccount, FlowList } from '@tunnel/rules/flows';
 import { Shares } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 
-/** confirmed flows of an account that are looked at to find the one that has been idle longest, when a flow is taken back */
+/** Maximum confirmed flows of an account that are inspected to find the longest idle flow for eviction. */
 export const FLOWS_LOOKED_AT = 1024;
 
 export interface FlowAccountsOptions {
-  /** Flows of the edge. */
+  /** Maximum flows of the edge. */
   readonly limit: number;
-  /** The part of them that an account keeps while others want flows, 0 to 1. */
+  /** Share of the limit that an account keeps while other accounts need flows, 0 to 1. */
   readonly accountShare: number;
 }
 
@@ -25,7 +25,7 @@ export class FlowAccounts<C> {
     this.#shares = new Shares({ limit, perHolder, unlimited: isOperatorsTenant });
   }
 
-  /** Flows that are counted. */
+  /** Number of counted flows. */
   get size(): number {
     return this.#shares.taken;
   }
@@ -35,8 +35,8 @@ export class FlowAccounts<C> {
   }
 
   /**
-   * Counts a flow for an account, as `tenantKey` names it. When the edge is full, a flow of the account with the most beyond its share ends, and its table
-   * says so by `left`. false: every account is within its share, and the flow is not counted.
+   * Counts a flow for an account, keyed by `tenantKey`. When the edge is full, evicts a flow of the account with the most flows above its
+   * share; its table then calls `left`. Returns false if every account is within its share; the flow is then not counted.
    */
   enter(flow: Flow<C>, account: string): boolean {
     if (!this.#makeRoom()) return false;
@@ -52,7 +52,7 @@ export class FlowAccounts<C> {
     return true;
   }
 
-  /** Does nothing for a flow that is not counted. */
+  /** Stops counting a flow. Does nothing if the flow is not counted. */
   left(flow: Flow<C>): void {
     if (flow.account === null) return;
     const { name } = flow.account;
@@ -75,11 +75,11 @@ export class FlowAccounts<C> {
 
 class AccountFlows<C> implements FlowAccount<Flow<C>> {
   readonly name: string;
-  /** Oldest first. */
+  /** Unconfirmed flows, oldest first. */
   readonly unconfirmed = new FlowList<Flow<C>>();
   /**
-   * The confirmed ones, longest idle first. A datagram does not move its flow here, because that would cost something for each; a flow
-   * is at least as high as it should be, and is moved down when it comes up.
+   * Confirmed flows, longest idle first. To save work, a datagram does not update the rank of its flow. A rank is therefore never too low,
+   * and is corrected when the flow reaches the top.
    */
   readonly byIdleness = new Ranking<Flow<C>>();
 
@@ -97,7 +97,7 @@ class AccountFlows<C> implements FlowAccount<Flow<C>> {
     return this.unconfirmed.first ?? this.#longestIdle();
   }
 
-  /** Of those that are looked at when very many were active since the last look. */
+  /** Returns the longest idle flow. If very many flows were active since the last eviction, only the inspected flows are compared. */
   #longestIdle(): Flow<C> | null {
     let found: Flow<C> | null = null;
     for (let looks = 0; looks < FLOWS_LOOKED_AT; looks += 1) {

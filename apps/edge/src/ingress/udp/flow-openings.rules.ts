@@ -1,20 +1,20 @@
-/** new flows of one client that it has not answered for: with more than this they would keep it from those that it has */
+/** Maximum new flows of a client that it has not answered yet. More would delay the client's existing flows. */
 export const FLOWS_OPENING_MAX = 128;
-/** as many may always be: a client that answers late is not a client that is busy */
+/** Number of unanswered new flows that is always allowed, because a client with a slow path is not overloaded. */
 export const FLOWS_OPENING_MIN = 32;
-/** later than the fastest answer by more than this, the client is busy with new flows, and no further one begins */
+/** Delay beyond the client's fastest answer at which the client counts as busy with new flows. Further flows are then not started. */
 export const FLOWS_OPENING_LATE_MS = 40;
-/** the fastest answer of this time counts; a path may change */
+/** Period of the fastest answer. Limited, because a network path may change. */
 export const FLOWS_OPENING_WINDOW_MS = 10_000;
 
-// New flows of one client that it has not answered for yet, and whether one more may begin. A flood of new visitors must not stand in front of those
-// who are there: flows begin only as fast as the client answers, so that little of its time is ever taken by them.
+// Unanswered new flows of a client, and whether another flow may start. New flows start only as fast as the client answers, so that a flood
+// of new visitors cannot delay existing visitors.
 
-/** `F`: what stands for a flow. */
+/** `F` identifies a flow. */
 export class FlowOpenings<F> {
-  /** Since when, in the order in which they began. */
+  /** Start times of unanswered flows, in order of start. */
   readonly #since = new Map<F, number>();
-  // The fastest answer of this window and of the one before; 0: none yet.
+  // Fastest answers of the current and the previous period. 0 while unknown.
   #fastestMs = 0;
   #fastestBefore = 0;
   #windowEndsAt = Number.NEGATIVE_INFINITY;
@@ -28,7 +28,7 @@ export class FlowOpenings<F> {
     if (this.#since.size >= FLOWS_OPENING_MAX) return false;
     const [oldest = now] = this.#since.values();
     const fastest = this.#fastest();
-    // Nothing is known of a client that has never answered.
+    // Without any answer so far, the client's speed is unknown.
     return fastest === null || now - oldest <= fastest + FLOWS_OPENING_LATE_MS;
   }
 
@@ -45,12 +45,12 @@ export class FlowOpenings<F> {
       this.#fastestMs = 0;
       this.#windowEndsAt = now + FLOWS_OPENING_WINDOW_MS;
     }
-    // At least a moment: 0 stands for none.
+    // Never 0, because 0 means unknown.
     const tookMs = Math.max(now - since, Number.MIN_VALUE);
     this.#fastestMs = this.#fastestMs === 0 ? tookMs : Math.min(this.#fastestMs, tookMs);
   }
 
-  /** It ended before there was an answer. */
+  /** Removes a flow that ended before the client answered. */
   gone(flow: F): void {
     this.#since.delete(flow);
   }

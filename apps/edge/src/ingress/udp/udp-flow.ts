@@ -1,6 +1,5 @@
-// One visitor of a udp tunnel as the ingress serves it: its lease, and the stream that carries its datagrams. A flow outlives its streams:
-// one that is lost with its carrier is followed by another with the next datagram.
-// One object per flow takes all callbacks, so that an idle flow costs no closures and no timers.
+// A visitor of a udp tunnel: the lease, and the stream for its datagrams. A flow outlives its streams: after a carrier is lost, the next
+// datagram opens another stream. A single object per flow receives all callbacks, so that an idle flow needs no closures and no timers.
 
 import { BROKEN, type DatagramAnswer, type DatagramReader, type DatagramStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -10,9 +9,9 @@ import { Lease } from '../../routing/balancer.ts';
 import type { Tunnel } from '../../routing/tunnel.ts';
 import type { UdpPort } from './udp-port.ts';
 
-/** datagrams of a new flow that wait while it is decided whether it may come; further ones are dropped (`limit`) */
+/** Maximum datagrams of a new flow that wait for the policy decision. Further datagrams are dropped (reason `limit`). */
 export const UDP_DECIDING_DATAGRAMS = 8;
-/** the same by their size */
+/** Maximum bytes of a new flow that wait for the policy decision. */
 const UDP_DECIDING_BYTES = 16 * 1024;
 
 export class UdpFlow implements DatagramAnswer, DatagramReader {
@@ -20,11 +19,11 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   readonly tunnel: Tunnel;
   readonly lease = new Lease();
   readonly #port: UdpPort;
-  /** What came while it is not decided yet whether it may come at all; null: it may. */
+  /** Datagrams that wait for the policy decision. Null after the flow is allowed. */
   #waiting: Buffer[] | null = null;
   #waitingBytes = 0;
   #stream: DatagramStream | null = null;
-  /** Sent on a stream that the client has not answered yet. */
+  /** Datagrams sent on a stream that the client has not answered yet. */
   #unansweredDatagrams = 0;
   #unansweredBytes = 0;
   #isServed = false;
@@ -42,7 +41,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#waiting = [];
   }
 
-  /** It may come: what waited goes. */
+  /** Allows the flow and sends the waiting datagrams. */
   letIn(): void {
     const waiting = this.#waiting ?? [];
     this.#waiting = null;
@@ -59,11 +58,11 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
 
   // ---- from the visitor ----
 
-  /** It is passed, or counted under the reason why not. */
+  /** Passes a datagram to the client, or counts it as dropped with a reason. */
   send(bytes: Buffer, start: number, end: number): void {
     if (this.#waiting !== null) return this.#wait(bytes, start, end, this.#waiting);
-    // Asked before it is opened anew: a client that is behind would open a socket for a datagram that does not come. One that
-    // is proven to be there is not kept out by those who are not.
+    // Checked before a new stream is opened: an overloaded client would open a socket for a datagram that is dropped. Confirmed visitors
+    // are not affected by unconfirmed visitors.
     if (this.#stream === null && !this.flow.isConfirmed && !this.tunnel.upstream.takesFlows)
       return this.#port.onDropped(this, 'behind', 1);
     const stream = this.#stream ?? this.#open();
@@ -74,7 +73,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#unansweredBytes += end - start;
   }
 
-  /** `reason`: what becomes of datagrams that nobody has answered for. */
+  /** Ends the flow. `reason` is counted for datagrams that the client has not answered. */
   end(why: StreamReason, reason: DropReason): void {
     if (this.#isOver) return;
     this.#isOver = true;
@@ -90,7 +89,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     const { upstream, tunnelId } = this.tunnel;
     const visitor = hostPort(plainAddress(this.flow.address), this.flow.port);
     const opened = upstream.openDatagrams({ tunnelId, visitor }, this);
-    // A carrier that breaks under this very stream answers within the call.
+    // If the carrier fails during the call, the stream is closed already.
     if (opened === null || opened.state === 'closed') return null;
     this.#stream = opened;
     if (!this.#isServed) this.#port.onAsked(this);
@@ -98,7 +97,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     return opened;
   }
 
-  /** What the client has not answered for is lost with the stream. */
+  /** Detaches the stream. Unanswered datagrams are lost with it. */
   #letGo(reason: DropReason): DatagramStream | null {
     const stream = this.#stream;
     const unanswered = this.#unansweredDatagrams;
@@ -134,7 +133,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     if (!this.#isOver) this.#port.onReply(this, bytes, start, end);
   }
 
-  /** Its carrier is lost, or the client let go: if the visitor goes on, so does the flow. */
+  /** Called when the carrier is lost or the client closed the stream. The flow continues if the visitor sends another datagram. */
   onReset(): void {
     if (!this.#isOver) this.#letGo('away');
   }

@@ -1,5 +1,5 @@
-// The public ports of udp tunnels: one socket each, bound as long as the port is somebody's. A port whose client is away stays bound, so
-// that no other program gets it, visitors are not told that nobody is there, and their flows go on when the client is back.
+// Public ports of udp tunnels, with a socket each, bound as long as the port is leased. A port stays bound while its client is
+// disconnected, so that no other program can take it, visitors do not get an ICMP error, and flows continue after the client reconnects.
 import { networkInterfaces } from 'node:os';
 import { Fault } from '@tunnel/errors';
 import type { ConnectionGate } from '@tunnel/http-shell';
@@ -12,21 +12,21 @@ import { UdpPort, type UdpPortParts } from './udp-port.ts';
 import { SendBlocks, UdpSocket } from './udp-socket.ts';
 import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
 
-/** how often flows that have been silent for too long are looked for; one timer for all */
+/** Interval at which idle flows are expired. A single timer serves all ports. */
 const UDP_TICK_MS = 1000;
-/** How often the addresses of this machine are looked up. A datagram from one of them may be a loop. */
+/** Interval at which the machine's addresses are refreshed. A datagram from one of the addresses may be a loop. */
 const UDP_OWN_ADDRESSES_MS = 10_000;
 
 interface Listener {
   readonly port: UdpPort;
-  /** Whom its descriptor counts for. */
+  /** Account charged for the socket's file descriptor. */
   account: string;
 }
 
 export interface UdpListenersOptions extends Omit<UdpPortParts, 'loopFacts' | 'openings'> {
   readonly host: string;
   readonly range: LoopFacts['range'];
-  /** The two of the path between client and edge; none: they are not open. */
+  /** UDP ports used between client and edge. Empty if not open. */
   readonly pathPorts: () => readonly number[];
   readonly gate: Pick<ConnectionGate, 'openPort' | 'closePort'>;
   readonly clock: Clock;
@@ -40,7 +40,7 @@ export class UdpListeners {
   #loopFacts: LoopFacts;
   readonly #blocks = new SendBlocks();
   readonly #listeners = new Map<number, Listener>();
-  /** Sockets that are being bound, or on their way out. */
+  /** Sockets that are being bound or closed. */
   readonly #busy = new Map<number, Promise<unknown>>();
   #loopFactsAtMs = Number.NEGATIVE_INFINITY;
   #ticking: Timer | null = null;
@@ -55,12 +55,12 @@ export class UdpListeners {
     this.#loopFacts = { ownAddresses: new Set(), range: options.range, pathPorts: [] };
   }
 
-  /** Living flows of all ports. */
+  /** Open flows of all ports. */
   get connections(): number {
     return this.totals.flows;
   }
 
-  /** Datagrams that were not passed since the start, by reason. */
+  /** Dropped datagrams since the start, by reason. */
   get dropped(): DropCounts {
     const sum = { ...this.totals.droppedBefore };
     for (const { port } of this.#listeners.values()) addDrops(sum, port.dropped);
@@ -71,12 +71,12 @@ export class UdpListeners {
     return this.#options.totals;
   }
 
-  /** The flows and drops of the tunnel on a port; undefined: it is not bound. */
+  /** Returns flows and drops of the tunnel on a port, or undefined if the port is not bound. */
   at(port: number): Pick<UdpPort, 'flows' | 'flowCount' | 'dropped'> | undefined {
     return this.#listeners.get(port)?.port;
   }
 
-  /** What the client of a tunnel says it did not pass on. */
+  /** Records datagrams that a tunnel's client reports as not delivered. */
   reported(
     { assignedPort, tunnelId }: Pick<Tunnel, 'assignedPort' | 'tunnelId'>,
     drops: readonly DatagramDrop[],
@@ -88,7 +88,7 @@ export class UdpListeners {
     );
   }
 
-  /** 'taken': another program, or another tunnel, holds the port. */
+  /** Binds a port. Returns 'taken' if another program or tunnel holds the port. */
   async listen(port: number, account: string): Promise<'listening' | 'taken'> {
     await this.#busy.get(port)?.catch(() => {});
     const held = this.#listeners.get(port);
@@ -110,7 +110,7 @@ export class UdpListeners {
     }
   }
 
-  /** Whoever has the lease now takes the socket over, and with the same tunnel its flows. */
+  /** Gives the bound socket to the current leaseholder. The same tunnel keeps its flows. */
   #reopen(listener: Listener, account: string): 'listening' | 'taken' {
     if (listener.port.isOpen) return 'taken';
     const isOthers = listener.account !== account;
@@ -139,12 +139,12 @@ export class UdpListeners {
     this.#ticking ??= clock.setInterval(() => this.#tick(), UDP_TICK_MS);
   }
 
-  /** Datagrams are dropped from now on. It stays bound until free(): its client may come back. */
+  /** Drops datagrams from now on. The port stays bound until free(), because its client may reconnect. */
   async close(port: number): Promise<void> {
     this.#listeners.get(port)?.port.hold();
   }
 
-  /** Flows end, and the socket closes. */
+  /** Ends all flows and closes the socket. */
   free(port: number): void {
     const listener = this.#listeners.get(port);
     if (listener === undefined || listener.port.isOpen) return;
@@ -164,7 +164,7 @@ export class UdpListeners {
     this.#busy.set(port, closing);
   }
 
-  /** For the end of the edge: no new flows; replies to those that live still leave. */
+  /** Stops accepting new flows when the edge stops. Replies to open flows are still sent. */
   async closeAll(): Promise<void> {
     this.#isDraining = true;
     for (const { port } of this.#listeners.values()) port.drain();
@@ -174,7 +174,7 @@ export class UdpListeners {
     for (const [port, listener] of [...this.#listeners]) this.#unbind(port, listener);
   }
 
-  /** Settles when no flow is left; at once when there is none. */
+  /** Resolves when no flow is left. */
   whenIdle(): Promise<void> {
     if (this.connections === 0) return Promise.resolve();
     return new Promise((resolve) => {
@@ -201,7 +201,7 @@ export class UdpListeners {
     }
   }
 
-  /** Addresses of a machine change. */
+  /** Refreshes the machine's addresses, which may change. */
   #lookAtSelf(nowMs: number): void {
     if (nowMs - this.#loopFactsAtMs < UDP_OWN_ADDRESSES_MS) return;
     this.#loopFactsAtMs = nowMs;
@@ -212,7 +212,7 @@ export class UdpListeners {
   }
 }
 
-/** One that the client cannot name has no flow. */
+/** Parses a visitor's host:port. An unreadable address matches no flow. */
 const addressOf = (visitor: string): { address: string; port: number } => {
   const { host: address, port } = readHostPort(visitor) ?? { host: '', port: 0 };
   return { address, port };

@@ -1,4 +1,5 @@
-// One public port of a udp tunnel: its socket and its flows. The flow table of the rules package says what becomes of each datagram; here it is done.
+// A public port of a udp tunnel: its socket and its flows. The flow table of the rules package decides about each datagram; this class
+// carries out the decision.
 import type { RemoteInfo } from 'node:dgram';
 import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -26,30 +27,30 @@ import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
 
 type FlowVerdict = 'allow' | 'deny';
 
-/** Whether a flow may come, asked once before its first datagram is passed; `visitor` is its address. The place of a policy. */
+/** Decides whether a flow is allowed, once before its first datagram is passed. `visitor` is the visitor's address. Used by policies. */
 export type DecideFlow = (visitor: string, tunnel: Tunnel) => FlowVerdict | Promise<FlowVerdict>;
 
 export interface UdpPortParts {
   readonly routeOn: (port: number) => Route | undefined;
-  /** It counts flows apart from connections: a source can be forged, and must not shut out its owner's TCP. */
+  /** Counts flows separately from connections: source addresses can be forged, and a flood must not use up the owner's TCP connections. */
   readonly balancer: Balancer;
-  /** Of the edge; a tunnel may have another time of idleness. */
+  /** Rules of the edge. A tunnel can override the idle time. */
   readonly rules: FlowRules;
-  /** One for all ports. */
+  /** Shared by all ports. */
   readonly addresses: FlowAddresses<UdpFlow>;
-  /** One for all ports. */
+  /** Shared by all ports. */
   readonly accounts: FlowAccounts<UdpFlow>;
   readonly loopFacts: () => LoopFacts;
-  /** Of each client: those of its flows that it has not answered for. */
+  /** Unanswered new flows of each client. */
   readonly openings: WeakMap<Upstream, FlowOpenings<UdpFlow>>;
   readonly decide: DecideFlow;
-  /** How many refused flows of all ports are remembered. */
+  /** Maximum remembered denied flows of all ports. */
   readonly deniedMax: number;
   readonly totals: UdpTotals;
-  /** Monotonic, read once a turn. */
+  /** Monotonic milliseconds, read once per turn of the event loop. */
   readonly now: () => number;
   readonly report: ReportInternalError;
-  /** A flow is over, and all its bytes are counted. */
+  /** Called when a flow has ended and all its bytes are counted. */
   readonly onStreamEnd: () => void;
 }
 
@@ -73,19 +74,19 @@ export class UdpPort implements Guarded {
   readonly #socket: UdpSocket;
   readonly #parts: UdpPortParts;
   readonly #watcher: UdpPortWatcher;
-  /** `held`: its client is away, and may come back. */
+  /** `held`: the client is disconnected and may come back. */
   #state: 'open' | 'held' | 'draining' | 'closed' = 'open';
-  /** Of the tunnel that is here, or was here last. */
+  /** Flows of the current or last tunnel. */
   #table: FlowTable<UdpFlow>;
-  /** Null: none has been seen yet. */
+  /** Null before the first tunnel. */
   #tunnelId: string | null = null;
-  /** The tunnel's client, and its flows that it has not answered for. */
+  /** The tunnel's client, and its unanswered new flows. */
   #upstream: Upstream | null = null;
   #openings: FlowOpenings<UdpFlow> | null = null;
-  /** After it was opened anew, the tunnel may be another than before. */
+  /** False after the port was opened, because the tunnel may have changed. */
   #isTunnelKnown = false;
   readonly #rules: { -readonly [K in keyof FlowRules]: FlowRules[K] };
-  /** What throws in this call costs it. */
+  /** Flow of the datagram in progress. Closed if an error is thrown. */
   #working: Flow<UdpFlow> | null = null;
 
   constructor(port: number, socket: UdpSocket, parts: UdpPortParts, watcher: UdpPortWatcher) {
@@ -101,29 +102,29 @@ export class UdpPort implements Guarded {
     guard.listen(socket.socket, 'error', this, 'udp', (error: Error) => watcher.onError(error));
   }
 
-  /** A tunnel has it. */
+  /** Whether a tunnel uses the port. */
   get isOpen(): boolean {
     return this.#state === 'open' || this.#state === 'draining';
   }
 
-  /** Of the tunnel that is here: each datagram that was not passed, under exactly one reason. */
+  /** Dropped datagrams of the current tunnel, each counted under exactly one reason. */
   get dropped(): Readonly<DropCounts> {
     return this.#table.dropped;
   }
 
-  /** Living ones, and those that were refused a moment ago. */
+  /** Number of open and recently denied flows. */
   get flowCount(): number {
     return this.#table.size;
   }
 
-  /** The last active ones, newest first. */
+  /** Returns the most recently active flows, newest first. */
   flows(max: number): readonly Flow<UdpFlow>[] {
     return this.#table.list(max);
   }
 
   // ---- its life ----
 
-  /** The port has a tunnel again. `isOthers`: a tunnel of another account than before, which must not see earlier flows. */
+  /** Opens the port for a tunnel. `isOthers`: the tunnel belongs to another account than before and must not see earlier flows. */
   open(isOthers: boolean): void {
     if (isOthers) this.#beginAnew();
     this.#state = 'open';
@@ -131,23 +132,23 @@ export class UdpPort implements Guarded {
     this.#table.takesNew = true;
   }
 
-  /** Its client is away: datagrams are dropped, and no flow begins. */
+  /** Holds the port while the client is disconnected: drops datagrams and starts no flows. */
   hold(): void {
     if (this.#state === 'closed') return;
-    // An edge that is about to end takes no client back.
+    // An edge that is shutting down does not wait for clients to reconnect.
     if (this.#state === 'draining') this.#table.closeAll();
     this.#state = 'held';
     this.#table.takesNew = false;
   }
 
-  /** No new flows; those that live go on, and of a client that is away none does. */
+  /** Stops accepting new flows. Open flows continue, except if the client is disconnected. */
   drain(): void {
     if (this.#state === 'held') this.#table.closeAll();
     if (this.#state === 'open') this.#state = 'draining';
     this.#table.takesNew = false;
   }
 
-  /** All flows end. The port is free when this settles. */
+  /** Ends all flows. Resolves when the port is free. */
   close(): Promise<void> {
     this.#state = 'closed';
     this.#retireTable();
@@ -172,7 +173,10 @@ export class UdpPort implements Guarded {
     this.#working = null;
   }
 
-  /** Once after each opening: looking it up takes a text that nobody wants to make for every datagram. false: none is registered yet. */
+  /**
+   * Finds the tunnel once after each opening, because the lookup builds a string, which is too expensive per datagram. Returns false if no
+   * tunnel is registered yet.
+   */
   #knowTunnel(): boolean {
     const route = this.#parts.routeOn(this.#port);
     if (route === undefined || isGroup(route)) return false;
@@ -185,26 +189,27 @@ export class UdpPort implements Guarded {
     return true;
   }
 
-  /** A client that comes back may have changed its mind. */
+  /** Applies the tunnel's idle time. A reconnecting client may have changed it. */
   #takeRulesOf({ flowIdleSecs }: Tunnel): void {
     this.#rules.idleMs = flowIdleSecs === null ? this.#parts.rules.idleMs : flowIdleSecs * 1000;
   }
 
   /**
-   * Most of a flood ends here, before it costs anything. Two rules, because a flood takes two things from those who talk: the room on a carrier
-   * that is nearly behind, and the client's time. Without the first they lose several times as much on a busy machine.
+   * Decides whether a new flow is rejected, which stops most of a flood at low cost. A flood takes two resources from active visitors, so
+   * there are two rules: room on a congested carrier, and the client's time. Without the first rule, active visitors lose several times as
+   * many datagrams on a busy machine.
    */
   #refusesNew(now: number): DropReason | null {
     if (this.#upstream?.takesFlows === false) return 'behind';
     return this.#openings?.mayBegin(now) === false ? 'limit' : null;
   }
 
-  /** null: it may not begin, and its datagram is counted. */
+  /** Starts a flow. Returns null if the flow is not allowed; its datagram is then counted as dropped. */
   #begin(flow: Flow<UdpFlow>): UdpFlow | null {
     const { routeOn, balancer, accounts, totals } = this.#parts;
     const route = routeOn(this.#port);
     if (route === undefined || isGroup(route)) return this.#refuse(flow, 'away');
-    // Before it counts for anybody: whoever is turned away takes the room of nobody.
+    // Checked before the flow is counted, so that denied flows take no room from other flows.
     const verdict = this.#parts.decide(plainAddress(flow.address), route);
     if (verdict === 'deny') {
       this.#rememberDenied(flow);
@@ -229,7 +234,7 @@ export class UdpPort implements Guarded {
     return null;
   }
 
-  /** What came of it waits, and so it counts: a flood must not wait without a bound. */
+  /** Queues datagrams until the decision. The flow is counted already, which limits the queues during a flood. */
   #await(verdict: Promise<FlowVerdict>, served: UdpFlow): void {
     served.holdBack();
     const decided = (answer: FlowVerdict): void => {
@@ -249,7 +254,10 @@ export class UdpPort implements Guarded {
     this.#rememberDenied(served.flow);
   }
 
-  /** For a while: a flood asks once. Sources can be forged and a refused flow counts for no account, so only so many are remembered. */
+  /**
+   * Remembers a denied flow for a while, so that a flood is checked only once. Limited in number, because sources can be forged and a
+   * denied flow counts for no account.
+   */
   #rememberDenied(flow: Flow<UdpFlow>): void {
     const { totals, deniedMax, now } = this.#parts;
     if (flow.isEnded) return;
@@ -260,12 +268,12 @@ export class UdpPort implements Guarded {
 
   // ---- from the flows ----
 
-  /** The client is asked for the first local socket of this flow; onServed or onUnasked follows. */
+  /** Called when the client is asked to open the first local socket of a flow. onServed or onUnasked follows. */
   onAsked(served: UdpFlow): void {
     this.#openingsOf(served.tunnel).begun(served, this.#parts.now());
   }
 
-  /** There will be no answer. */
+  /** Called when the client will not answer. */
   onUnasked(served: UdpFlow): void {
     this.#openingsOf(served.tunnel).gone(served);
   }
@@ -279,7 +287,7 @@ export class UdpPort implements Guarded {
     return made;
   }
 
-  /** The client has a local socket for it: once a flow. */
+  /** Called once per flow, when the client has opened a local socket. */
   onServed(served: UdpFlow): void {
     const { tunnel } = served;
     this.#openingsOf(tunnel).answered(served, this.#parts.now());
@@ -287,7 +295,7 @@ export class UdpPort implements Guarded {
     this.#parts.totals.requests += 1;
   }
 
-  /** From the visitor, and passed. */
+  /** Counts datagrams passed from the visitor to the client. */
   onPassed({ flow, tunnel }: UdpFlow, datagrams: number, bytes: number): void {
     const { totals } = this.#parts;
     this.#table.passedIn(flow, bytes, datagrams);
@@ -300,18 +308,21 @@ export class UdpPort implements Guarded {
     this.#table.drop(reason, flow, datagrams);
   }
 
-  /** By the tunnel's client; of a tunnel that is not here (any more) nothing is known. What was metered stays: it has crossed the edge. */
+  /**
+   * Records drops reported by the client. Ignored for tunnels that are no longer on the port. Metered bytes stay counted, because the
+   * datagrams have crossed the edge.
+   */
   reported(tunnelId: string, drops: readonly ReportedDrop[]): void {
     if (tunnelId !== this.#tunnelId) return;
     for (const drop of drops) this.#parts.totals.takenBack += this.#table.reported(drop);
   }
 
-  /** The memory is borrowed for the call. */
+  /** Sends a reply to the visitor. The memory is borrowed for the call. */
   onReply({ flow, tunnel }: UdpFlow, bytes: Buffer, start: number, end: number): void {
     const { totals, now } = this.#parts;
     const size = end - start;
     if (!this.#table.mayReply(flow, size, now())) return;
-    // Too much waits for the kernel, which is the same as on the path between client and edge.
+    // The send queue is full. Counted as `path`, like drops between client and edge.
     if (!this.#socket.send(bytes, start, end, flow.port, flow.address)) return void this.#table.drop('path', flow);
     this.#table.passedOut(flow, size);
     tunnel.counters.addBytes(size);
@@ -319,18 +330,18 @@ export class UdpPort implements Guarded {
     totals.bytesToVisitor += size;
   }
 
-  /** The client does not take it. */
+  /** Closes a flow that the client rejected. */
   onRefused({ flow }: UdpFlow): void {
     this.#table.close(flow);
   }
 
-  /** Something of ours threw: the flow ends. */
+  /** Closes a flow after an internal error. */
   onBroken({ flow }: UdpFlow, error: unknown, where: string): void {
     this.#parts.report(error, where);
     this.#table.close(flow);
   }
 
-  /** Costs the flow whose datagram it was. */
+  /** Closes the flow of the datagram that caused an internal error. */
   abandon(error: unknown, where: string): void {
     const flow = this.#working;
     this.#working = null;
@@ -371,7 +382,7 @@ export class UdpPort implements Guarded {
     this.#tunnelId = null;
   }
 
-  /** What was dropped stays in the totals. */
+  /** Closes all flows. The table's drop counts are kept in the totals. */
   #retireTable(): void {
     this.#table.closeAll();
     addDrops(this.#parts.totals.droppedBefore, this.#table.dropped);

@@ -1,21 +1,27 @@
-// One bound UDP socket: opened where the configuration says, with a large receive buffer; what it sends is copied, and bounded.
+// A bound UDP socket with a large receive buffer. Sent datagrams are copied, and the send queue is limited.
 import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { askForReceiveBuffer, lookupAtOnce } from '@tunnel/mux';
 
-/** what the kernel may keep of a port while we are busy, asked for; it gives no more than `net.core.rmem_max` */
+/**
+ * Requested size of the kernel's receive buffer per port, for datagrams that arrive while the edge is busy. The kernel grants at most
+ * `net.core.rmem_max`.
+ */
 export const UDP_RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
-/** replies that wait behind the kernel’s buffer of one port; more are dropped (`path`), as late is worse than lost */
+/**
+ * Maximum bytes of replies queued behind the kernel's buffer of a port. More are dropped (reason `path`), because a late datagram is worse
+ * than a lost datagram.
+ */
 export const UDP_SEND_QUEUE_BYTES = 256 * 1024;
-/** memory from which replies are sent, shared by all ports; it holds two of the largest */
+/** Size of the memory block from which replies are sent, shared by all ports. Holds two datagrams of maximum size. */
 const UDP_SEND_BLOCK_BYTES = 128 * 1024;
 
-/** Taken by a socket that has been bound. */
+/** Receive buffer of a bound socket. */
 export interface ReceiveBuffer {
   readonly askedBytes: number;
-  /** As the system says it: Linux counts twice what it was asked for, up to `net.core.rmem_max`. */
+  /** Size reported by the system. Linux doubles the requested size, up to `net.core.rmem_max`. */
   readonly givenBytes: number;
 }
 
@@ -23,7 +29,7 @@ export class UdpSocket {
   readonly socket: Socket;
   readonly receiveBuffer: ReceiveBuffer;
   readonly #blocks: SendBlocks;
-  /** Something waited behind the kernel's buffer when it was looked last. */
+  /** Whether datagrams were queued behind the kernel's buffer after the last send. */
   #isBehind = false;
   #isOpen = true;
 
@@ -33,7 +39,7 @@ export class UdpSocket {
     this.receiveBuffer = enlargeReceiveBuffer(socket);
   }
 
-  /** Rejects with the system's error. `host` as for tcp: `::` takes IPv4, too. */
+  /** Binds a socket. Rejects with the system's error. As with tcp, the host `::` accepts IPv4 too. */
   static async bind(host: string, port: number, blocks: SendBlocks): Promise<UdpSocket> {
     const address = isIP(host) === 0 ? (await lookup(host)).address : host;
     const socket = createSocket({ type: isIP(address) === 6 ? 'udp6' : 'udp4', lookup: lookupAtOnce });
@@ -48,7 +54,9 @@ export class UdpSocket {
     return new UdpSocket(socket, blocks);
   }
 
-  /** The memory is the caller's again when this returns. false: too much waits already, and this was not sent. */
+  /**
+   * Sends a datagram. The memory belongs to the caller again on return. Returns false if the queue is full and the datagram was not sent.
+   */
   send(bytes: Buffer, start: number, end: number, port: number, address: string): boolean {
     const { socket } = this;
     if (this.#isBehind && socket.getSendQueueSize() > UDP_SEND_QUEUE_BYTES) return false;
@@ -56,17 +64,17 @@ export class UdpSocket {
     const at = this.#blocks.used;
     bytes.copy(block, at, start, end);
     socket.send(block, at, end - start, port, address);
-    // As a rule the kernel has it by now, and the room is free again. Else libuv reads it later.
+    // Usually the kernel has copied the datagram already, and the room can be reused. Otherwise libuv reads it later.
     this.#isBehind = socket.getSendQueueCount() > 0;
     if (this.#isBehind) this.#blocks.used += end - start;
     return true;
   }
 
-  /** The port is free when this settles. */
+  /** Closes the socket. Resolves when the port is free. */
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    // Not by its event alone: `once` would reject with an error that comes meanwhile.
+    // Not with `once`, which would reject if an 'error' event came first.
     await new Promise<void>((resolve) => {
       this.socket.close(() => resolve());
     });
@@ -74,14 +82,14 @@ export class UdpSocket {
 }
 
 /**
- * Memory of datagrams on their way out, shared by all sockets. What was queued is never written to again: the next block takes
- * its place, and libuv keeps the old one as long as it reads from it.
+ * Memory of outgoing datagrams, shared by all sockets. Queued bytes are never overwritten: a new block replaces the old block, and libuv
+ * keeps the old block while reading from it.
  */
 export class SendBlocks {
   used = 0;
   #block: Buffer | null = null;
 
-  /** A block with so much room behind `used`. */
+  /** Returns a block with enough room behind `used`. */
   roomFor(bytes: number): Buffer {
     if (this.#block !== null && this.used + bytes <= this.#block.length) return this.#block;
     this.used = 0;

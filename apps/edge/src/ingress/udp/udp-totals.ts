@@ -1,4 +1,4 @@
-// What udp tunnels have passed since the start. What was dropped is counted by the tables of flows.
+// Totals of udp tunnels since the start. Dropped datagrams are counted by the flow tables.
 import { DROP_REASONS, type DropReason } from '@tunnel/rules/flows';
 
 export type DropCounts = Record<DropReason, number>;
@@ -9,28 +9,31 @@ export const addDrops = (sum: DropCounts, more: Readonly<DropCounts>): void => {
   for (const reason of DROP_REASONS) sum[reason] += more[reason];
 };
 
-/** Plain numbers, because they change with every datagram; metrics read them. */
+/** Plain numbers, because every datagram changes them. Metrics are read from them. */
 export class UdpTotals {
   /** Flows for which a client has opened a local socket. */
   requests = 0;
-  /** Payloads, as all bytes here. */
+  /** Payload bytes, like all byte counts here. */
   bytesToClient = 0;
   bytesToVisitor = 0;
   datagramsIn = 0;
   datagramsOut = 0;
-  /** Of those in: what clients say they did not pass on. */
+  /** Datagrams included in datagramsIn that clients reported as not delivered. */
   takenBack = 0;
-  /** Flows that live now, those of tunnels that come back included. */
+  /** Open flows, including flows of tunnels with a disconnected client. */
   flows = 0;
-  /** Flows that were refused a moment ago and are remembered. */
+  /** Remembered denied flows. */
   denied = 0;
-  /** Of tunnels that are gone. */
+  /** Drops of tunnels that have closed. */
   readonly droppedBefore = noDrops();
-  /** No visitor is told anything: their datagrams are dropped. */
+  /** Always empty: udp visitors are not rejected, their datagrams are dropped. */
   readonly refused: ReadonlyMap<string, number> = new Map();
   #passedIn = 0;
 
-  /** From visitors to their services. It never falls, as counters may not: what is taken back is made up for by what follows. */
+  /**
+   * Datagrams delivered from visitors to services. Never decreases, as required of counters: datagrams reported later as not delivered are
+   * offset by the following datagrams.
+   */
   get passedIn(): number {
     this.#passedIn = Math.max(this.#passedIn, this.datagramsIn - this.takenBack);
     return this.#passedIn;
