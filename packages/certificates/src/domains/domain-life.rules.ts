@@ -17,14 +17,14 @@ const DOMAIN_OFTEN_FOR_MS = 60 * 60_000;
 const DOMAIN_SELDOM_LOOK_MS = 10 * 60_000;
 /**
  * a domain whose proof was not found by then has failed, and is checked again only when the user asks for it
- * @limit accounts: Own domain, time to set the DNS record for verification | verification fails and can be started again
+ * @limit accounts: Custom domain, time to set the DNS record for verification | verification fails and can be started again
  */
 const DOMAIN_PENDING_MS = 72 * 60 * 60_000;
 /** how often a domain is looked at that is verified, or has lapsed */
 const DOMAIN_DAILY_LOOK_MS = 24 * 60 * 60_000;
 /**
  * between two looks that are asked for by hand
- * @limit accounts: Own domain, time between manual checks | 429 `DOMAIN_CHECK_TOO_SOON`
+ * @limit accounts: Custom domain, time between manual checks | 429 `DOMAIN_CHECK_TOO_SOON`
  */
 const DOMAIN_ASKED_LOOK_MS = 5000;
 /** between two mails of one kind about one domain */

@@ -265,7 +265,7 @@ export const BUILT_IN_PLANS = {
     tunnel_limit: 3,
     /** @limit accounts: Reserved names and ports in plan `free` | 403 `RESERVATION_LIMIT` */
     reserved_limit: 3,
-    /** @limit accounts: Own domains in plan `free` | 403 `DOMAIN_LIMIT` */
+    /** @limit accounts: Custom domains in plan `free` | 403 `DOMAIN_LIMIT` */
     domain_limit: 3,
     allow_custom_subdomains: true,
     monthly_minimum_cents: 0,
@@ -273,7 +273,7 @@ export const BUILT_IN_PLANS = {
   payg: {
     /** @limit accounts: Reserved names and ports in plan `payg` | 403 `RESERVATION_LIMIT` */
     reserved_limit: 100,
-    /** @limit accounts: Own domains in plan `payg` | 403 `DOMAIN_LIMIT` */
+    /** @limit accounts: Custom domains in plan `payg` | 403 `DOMAIN_LIMIT` */
     domain_limit: 100,
     allow_custom_subdomains: true,
     monthly_minimum_cents: 300,

@@ -19,7 +19,7 @@ import type { DomainLook } from './look-at-domain.ts';
 export const DOMAIN_LOOKS_AT_ONCE = 50;
 /**
  * The share of one account, and as many again that the account asked for by hand. Names with servers that never answer delay only their own account.
- * @limit accounts: Own domains checked at the same time per account | 429 `DOMAIN_CHECKS_AT_ONCE`
+ * @limit accounts: Custom domains checked at the same time per account | 429 `DOMAIN_CHECKS_AT_ONCE`
  */
 export const DOMAIN_LOOKS_PER_ACCOUNT = 4;
 
