@@ -67,7 +67,7 @@ States:
   pending    Waiting for the DNS records
   verified   Ready for tunnels
   failed     No DNS records found for three days
-  lapsed     The records are gone, or another account has verified the domain since`;
+  lapsed     The records are gone, or another account verified the domain`;
 
 interface AddFlags extends ShowFlags {
   readonly certificate: boolean;

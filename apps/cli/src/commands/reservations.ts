@@ -115,8 +115,8 @@ Examples:
 
 States:
   reserved   Yours until you release it
-  held       Used by your tunnels: yours for 30 days after the last tunnel closed, or 24 hours for
-             a random name
+  held       Used by your tunnels: yours for 30 days after the last tunnel
+             closed, or 24 hours for a random name
   released   For 7 days, only you can take it back, with \`tunnel reserve\`
 These are the default times; the operator of the server can change them.`;
 
