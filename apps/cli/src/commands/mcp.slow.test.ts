@@ -383,8 +383,8 @@ describe('the server', () => {
 
   it('says on stderr what it cannot take, before it begins', async () => {
     for (const [flags, words] of [
-      [['--allow', '127.0.0.1'], /'127\.0\.0\.1' cannot be allowed/],
-      [['--allow', '*:80'], /cannot be allowed/],
+      [['--allow', '127.0.0.1'], /'127\.0\.0\.1' is not a valid target/],
+      [['--allow', '*:80'], /is not a valid target/],
       [['--frobnicate'], /unknown option/],
     ] as const) {
       const io = makeTestIo({ home: home.path });

@@ -114,7 +114,7 @@ describe('a new computer', () => {
     platform.regions = [];
     const { code, io } = await logIn();
     expect([code, read('config.yml')]).toEqual([0, 'auth_token_file: key\n']);
-    expect(io.err()).toContain('no edge is online');
+    expect(io.err()).toContain('no reachable edge is online');
   });
 
   it('makes no key where config.yml cannot be changed', async () => {
@@ -329,7 +329,7 @@ describe('logout', () => {
   it('--revoke-key without a session, without a key, or with the key of another account changes nothing', async () => {
     expect((await tunnel(['logout', '--revoke-key'])).io.err()).toBe('tunnel: not signed in. Run `tunnel login`.\n');
     await logIn('--no-key');
-    expect((await tunnel(['logout', '--revoke-key'])).io.err()).toContain('config.yml names no API key.');
+    expect((await tunnel(['logout', '--revoke-key'])).io.err()).toContain('config.yml has no API key.');
     platform.keys = [{ ...KEY }];
     write('config.yml', 'auth_token: tnl_theirs\n');
     const { code, io } = await tunnel(['logout', '--revoke-key']);

@@ -128,7 +128,7 @@ describe('tunnel mcp-publish', () => {
     const [, url = '', token = ''] = shown;
     expect(url).toMatch(/^http:\/\/notes\.localhost:\d+\/mcp$/);
     await eventually(() => expect(io.err()).toMatch(/^server: started \d+$/m), { timeoutMs: 20_000 });
-    expect(io.err()).toContain('the server has no tool missing (--allow-tool)');
+    expect(io.err()).toContain('the MCP server has no tool missing (--allow-tool)');
     const list = await post(url, { jsonrpc: '2.0', id: 1, method: 'tools/list' }, bearer(token));
     expect(list.text).toContain('"echo"');
     expect(list.text).not.toContain('"crash"');
@@ -154,7 +154,7 @@ describe('tunnel mcp-publish', () => {
     writeFileSync(join(home.path, 'key'), key);
     const mixedUp = start(['--token-file', 'key'], SERVER, { env: { TUNNEL_API_KEY: key } });
     expect(await mixedUp.code).toBe(2);
-    expect(mixedUp.io.err()).toContain('is the API key');
+    expect(mixedUp.io.err()).toContain('is your API key');
     writeFileSync(join(home.path, 'short'), 'short');
     expect(await start(['--token-file', 'short']).code).toBe(2);
     expect(await start(['--token-file', 'key', '--no-auth']).code).toBe(2);
@@ -164,7 +164,7 @@ describe('tunnel mcp-publish', () => {
     const { io } = start(['--json', '--no-auth']);
     const { mcp_url: url, mcp_token: token } = await ready(io);
     expect(token).toBeNull();
-    expect(io.err()).toContain('whoever has or guesses the address can call the tools of this server');
+    expect(io.err()).toContain('anyone who knows or guesses the URL can call the tools of this server');
     expect((await callTool(url, 'echo', { text: 'open' })).text).toContain('open');
     expect((await callTool(url, 'echo', { text: 'x' }, { origin: 'https://evil.example.com' })).status).toBe(403);
     expect((await callTool(url, 'echo', { text: 'own page' }, { origin: new URL(url).origin })).status).toBe(200);

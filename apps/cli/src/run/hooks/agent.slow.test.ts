@@ -169,7 +169,7 @@ describe('tunnel add and remove', () => {
     });
     expect(await trial.ask('remove', 'nobody')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('It has echo.\n'),
+      err: expect.stringContaining('Available: echo.\n'),
     });
     expect((await trial.statuses())[0]?.tunnels).toHaveLength(1);
   });
