@@ -130,7 +130,7 @@ describe.concurrent('a config file', () => {
     writeConfig(home, ['tunnels:', '  db: { proto: tcp, local_port: 5432 }']);
     const program = await harness.run(['start', 'bd', '--token', 'any'], { home });
     expect(await program.exitCode()).toBe(2);
-    expect(program.stderr).toEqual(["tunnel: no tunnel 'bd' in ~/.tunnel/config.yml. It has db."]);
+    expect(program.stderr).toEqual(["tunnel: no tunnel 'bd' in ~/.tunnel/config.yml. Available: db."]);
   });
 });
 

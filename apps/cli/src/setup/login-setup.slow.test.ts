@@ -333,7 +333,7 @@ describe('logout', () => {
     platform.keys = [{ ...KEY }];
     write('config.yml', 'auth_token: tnl_theirs\n');
     const { code, io } = await tunnel(['logout', '--revoke-key']);
-    expect([code, io.err()]).toEqual([2, expect.stringContaining('is not one of this account')]);
+    expect([code, io.err()]).toEqual([2, expect.stringContaining('does not belong to this account')]);
     expect([platform.keys.length, existsSync(file('session.json'))]).toEqual([1, true]);
   });
 
