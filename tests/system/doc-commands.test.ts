@@ -78,7 +78,7 @@ const SERVER_PARENTS = [admin, alert, edgeCredential, oauthClient, signingKeys].
 /** The commands of `tunnel-server`, as its help lists them, and the commands below them. */
 const serverCommands = async (): Promise<Set<string>> => {
   const { stdout } = await node([SERVER_BIN, '--help']);
-  const listed = stdout.slice(stdout.indexOf('\nRun:\n'), stdout.indexOf('\nExamples:\n')).matchAll(COMMAND_BELOW);
+  const listed = stdout.slice(stdout.indexOf('\nRun:\n'), stdout.indexOf('\nExit codes:\n')).matchAll(COMMAND_BELOW);
   const below = SERVER_PARENTS.flatMap((parent) => parent.commands.map((one) => `${parent.name()} ${one.name()}`));
   return new Set([...[...listed].map(([, name = '']) => name), ...below]);
 };
