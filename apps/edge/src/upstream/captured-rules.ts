@@ -1,13 +1,13 @@
-// What is kept of the rules with a captured request: what they did, and what of it nobody is shown.
+// Policy details stored with a captured request: what the rules did, and which fields are never shown.
 import type { CapturedPolicy } from '@tunnel/contract';
 import type { RequestChanges } from '@tunnel/policy';
 
 export interface CapturedRules {
   readonly policy: CapturedPolicy;
-  /** As the visitor asked, whatever a rule made of it for the service. */
+  /** Path as requested by the visitor, before any change by a rule. */
   readonly askedPath: string;
-  /** Header fields, in lower case, that carry a token of this policy. */
+  /** Header fields, in lower case, that carry a token of the policy. */
   readonly secretFields: readonly string[];
-  /** What its service got otherwise than it came; null: nothing, or there was no service. */
+  /** Changes to the request for the service. Null without changes, or without a service. */
   readonly changes: RequestChanges | null;
 }

@@ -1,5 +1,5 @@
-// An upstream that is a port of this machine: each stream is a connection of its own, dialled when it is opened. So the platform's host goes the same way as
-// every tunnel.
+// An upstream on a port of the same machine. Each stream is a separate connection, dialed when the stream is opened. Requests to the
+// platform's host thereby take the same path as requests to tunnels.
 import {
   BROKEN,
   type ByteDuplex,
@@ -12,12 +12,12 @@ import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Upstream, UpstreamAnswer, UpstreamStream } from './upstream.ts';
 
-/** how long the platform of the same machine may take to accept a connection */
+/** Maximum time for the platform on the same machine to accept a connection. */
 const PLATFORM_DIAL_TIMEOUT_MS = 5000;
-/** connections to it at once; requests beyond that are told to come again */
+/** Maximum concurrent connections to the platform. Further requests are rejected with a retry hint. */
 export const PLATFORM_STREAMS_MAX = 2000;
 
-/** Rejects with what Node says. `signal`: nobody waits for it any more. */
+/** Rejects with Node's error. `signal` aborts when the connection is no longer needed. */
 export type LocalDial = (head: StreamHead, signal: AbortSignal) => Promise<ByteDuplex>;
 
 export interface LocalUpstreamOptions {
@@ -26,7 +26,10 @@ export interface LocalUpstreamOptions {
   readonly report: ReportInternalError;
 }
 
-/** The dial of an address. What was called off is closed when it is there: a connection on this machine takes no time. */
+/**
+ * Returns the dial function of an address. Ignores the abort signal: local connections are fast, and the caller closes an unneeded
+ * connection.
+ */
 export const dialOf =
   ({ host, port }: { readonly host: string; readonly port: number }, clock: Clock): LocalDial =>
   () =>
@@ -37,7 +40,7 @@ const LATE: StreamReason = { code: 'dial-timeout', text: 'ETIMEDOUT' };
 const UNWANTED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
 
 export class LocalUpstream implements Upstream {
-  /** Whether the service runs is known by its answer alone. */
+  /** Always true: only a request shows whether the service runs. */
   readonly isConnected = true;
   readonly connection = this;
   readonly takesFlows = false;
@@ -49,7 +52,7 @@ export class LocalUpstream implements Upstream {
     this.#given = options;
   }
 
-  /** Those that are dialled, too. */
+  /** Open streams, including streams that are being dialed. */
   get liveStreams(): number {
     return this.#liveStreams;
   }
@@ -68,7 +71,7 @@ export class LocalUpstream implements Upstream {
     return opening;
   }
 
-  /** Datagrams have no service here. */
+  /** Returns null, because local services accept no datagrams. */
   openDatagrams(): null {
     return null;
   }
@@ -78,11 +81,11 @@ interface OpeningParts {
   readonly id: number;
   readonly clock: Clock;
   readonly report: ReportInternalError;
-  /** Once, when the stream is over. */
+  /** Called once, when the stream has ended. */
   readonly left: () => void;
 }
 
-/** One dial: exactly one answer comes of it, unless it is called off. */
+/** A dial in progress. Gives exactly one answer, unless canceled. */
 class Opening implements PendingStream {
   readonly #answer: UpstreamAnswer;
   readonly #parts: OpeningParts;
@@ -132,7 +135,7 @@ class Opening implements PendingStream {
     }
   }
 
-  /** false: it has ended before. */
+  /** Returns false if the dial has ended already. */
   #end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
@@ -141,7 +144,7 @@ class Opening implements PendingStream {
   }
 }
 
-/** What threw costs its owner alone. */
+/** Passes an error to its owner. An error thrown by the owner itself is only reported. */
 const abandon = (
   owner: { abandon(error: unknown, where: string): void },
   error: unknown,
@@ -160,7 +163,10 @@ const reasonOf = (error: unknown): StreamReason => {
   return { code: code === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused', text: code };
 };
 
-/** One connection, as a stream that readers take in turn. Nobody may keep what is read: the next reader's bytes come into the same memory. */
+/**
+ * A connection as a stream that is read by successive readers. Memory is never lent to readers, because the next reader's bytes go into the
+ * same buffer.
+ */
 class LocalStream implements UpstreamStream, ByteReader {
   readonly id: number;
   readonly carrierTag = '';
@@ -170,7 +176,7 @@ class LocalStream implements UpstreamStream, ByteReader {
   readonly #parts: OpeningParts;
   #reader: ByteReader | null = null;
   #state: 'open' | 'closed' = 'open';
-  /** The reader has said so, and has not resumed. */
+  /** Whether the reader has stopped the stream and not resumed yet. */
   #isStopped = false;
   #hasEnded = false;
   #endAsked = false;
@@ -204,7 +210,8 @@ class LocalStream implements UpstreamStream, ByteReader {
   onData(bytes: Buffer, start: number, end: number): boolean {
     const reader = this.#reader;
     const goesOn = reader?.onData(bytes, start, end, false) ?? true;
-    // Who has it now got none of these bytes, and will not say that there is room again.
+    // The reader changed during the call. The new reader has received none of the bytes and would never call resume(), so the stream
+    // continues.
     this.#isStopped = !goesOn && this.#reader === reader;
     return !this.#isStopped;
   }
@@ -256,7 +263,7 @@ class LocalStream implements UpstreamStream, ByteReader {
     this.#end.reset(reason);
   }
 
-  /** Its connection closes by itself then. */
+  /** Marks the stream as closed once both directions have ended. The connection then closes automatically. */
   #closeIfDone(): void {
     if (this.#hasEnded && this.#endSent) this.#close();
   }

@@ -1,4 +1,4 @@
-// What a request tells of its response, in the order of the message: to a visitor of HTTP/1.1 or HTTP/2, or to a replay.
+// Callbacks for the response to a request, in the order of the message. Implemented for visitors with HTTP/1.1 or HTTP/2, and for replays.
 
 import type { Fault } from '@tunnel/errors';
 import type { ChunkedForm, HeaderField, ResponseHead } from '@tunnel/http1';
@@ -6,59 +6,62 @@ import type { ByteQueue, Guarded } from '@tunnel/mux';
 import type { RequestStream } from '@tunnel/protocol';
 import type { UpstreamStream } from './upstream.ts';
 
-/** onEnd, onUpgrade, onError or abandon is the last one. */
+/** The last call is onEnd, onUpgrade, onError or abandon. */
 export interface ResponseHandler extends Guarded {
-  /** false: its reader has not taken it; the next ones wait for resume(). */
+  /** Passes an interim head. Returns false if the reader has not accepted it; further heads wait for resume(). */
   onInterim(head: ResponseHead): boolean;
-  /** The final one. `endsStream`: HTTP/2 said with it that nothing follows, whatever length it names. */
+  /** Passes the final head. `endsStream`: in HTTP/2, the head ended the stream, regardless of its Content-Length. */
   onHead(head: ResponseHead, endsStream: boolean): void;
-  /** Data, without any framing; same rule as ByteReader.onData. */
+  /** Passes body data without framing. Follows the rules of ByteReader.onData. */
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** Behind the last data, where there are any. */
+  /** Passes trailers, if any, after the last data. */
   onTrailers(trailers: readonly HeaderField[]): void;
-  /** All that came in this turn was told. false: stop, as with onData. */
+  /** Called after all bytes of the current turn of the event loop were passed. Returns false to stop, like onData. */
   onTurn(): boolean;
-  /** The response is complete. `requestDone` is false when it came before the request's end. */
+  /** The response is complete. `requestDone` is false if the response ended before the request. */
   onEnd(requestDone: boolean): void;
-  /** Protocols were switched: the stream is the handler's now; bytes[start, end) came behind the head. */
+  /** The protocol was switched. The handler takes over the stream; bytes[start, end) arrived after the head. */
   onUpgrade(head: ResponseHead, stream: UpstreamStream, bytes: Buffer, start: number, end: number): void;
-  /** Before the head an answer can still be given; afterwards the response is cut off. `unsent` null: no other service may be asked. */
+  /**
+   * Reports a failure. Before the head, an error response is still possible; afterwards the response is cut off. `unsent` is null if the
+   * request must not be retried on another service.
+   */
   onError(fault: Fault, unsent: UnsentRequest | null): void;
-  /** The request's body may go on. */
+  /** Resumes the request's body. */
   onRequestDrain(): void;
   /**
-   * An optimisation between HTTP/1.1 and HTTP/1.1, because it is measured: asked behind the head of a chunked body. Whoever gives a
-   * writer gets the body by onData in its chunks as they came, pieces that are written anew by that writer, and no trailers.
+   * Called after the head of a chunked body. A handler that returns a writer gets the chunks unchanged through onData, re-encoded pieces
+   * through the writer, and no trailers. Saves measurable time between HTTP/1.1 and HTTP/1.1. Returns null for raw data.
    */
   passChunks(): ChunkWriter | null;
 }
 
 export interface ChunkWriter {
-  /** One character per byte. */
+  /** Writes text with a byte per character (Latin-1). */
   text(piece: string): void;
 }
 
-/** What a failed request held while it may still be put to another service. */
+/** State of a failed request that may still be sent to another service. */
 export interface UnsentRequest {
-  /** Body bytes that waited for a way to the service; all that came so far. */
+  /** All body bytes received so far, which waited for a connection to the service. */
   readonly waiting: ByteQueue | null;
   readonly requestDone: boolean;
   readonly trailers: readonly HeaderField[];
 }
 
-/** `complete`: the whole response came. `aborted`: the visitor left. A fault: why there was no response, or not all of it. */
+/** `complete`: the whole response arrived. `aborted`: the visitor disconnected. A fault: why the response is missing or incomplete. */
 export type RequestEnd = 'complete' | 'aborted' | Fault;
 
-/** What is kept of a request and its response is fed while they pass. */
+/** Records a request and its response while they pass. */
 export interface RequestRecorder {
-  /** Its head goes out on that stream, as the first request of it (1) or a later one. Again when it is sent anew. */
+  /** Called when the head is sent on a stream, as its first request (1) or a later request. Called again if the request is sent again. */
   onSent(stream: RequestStream, ordinal: number): void;
   onRequestBody(bytes: Buffer, start: number, end: number): void;
   onRequestEnd(): void;
-  /** A chunked body will pass by in that form. */
+  /** `bodyForm` is the form in which chunks of a chunked body are passed to onResponseBody. */
   onResponseHead(head: ResponseHead, bodyForm: ChunkedForm): void;
   onResponseBody(bytes: Buffer, start: number, end: number): void;
   finish(nowMs: number, end: RequestEnd): void;
-  /** Another service gets the request, and it is recorded there. */
+  /** Discards the record, because the request is sent to another service and recorded there. */
   discard(): void;
 }

@@ -1,4 +1,4 @@
-// All requests to local services: in the version of HTTP which each speaks, over connections that are kept and shared.
+// Creates all requests to local services, in the HTTP version of each service, over kept and shared connections.
 import type { ReportInternalError } from '@tunnel/mux';
 import { type Clock, readOncePerTurn } from '@tunnel/runtime';
 import { H2cConnections } from './h2c/h2c-connections.ts';
@@ -8,7 +8,7 @@ import { IdleStreams } from './http1/idle-streams.ts';
 import type { ResponseHandler } from './response-handler.ts';
 import type { Service, ServiceRequest, UpstreamContext, UpstreamRequest } from './upstream-request.ts';
 
-/** On all streams, since the start. */
+/** Bytes of all streams since the start. */
 export interface ByteTotals {
   bytesToClient: number;
   bytesToVisitor: number;
@@ -40,7 +40,7 @@ export class ServiceRequests implements UpstreamContext {
     this.#h2c = new H2cConnections(this);
   }
 
-  /** It is not started yet. */
+  /** Creates a request without starting it. */
   create(service: Service, request: ServiceRequest, handler: ResponseHandler): UpstreamRequest {
     return service.http?.localProtocol === 'h2c'
       ? new H2cUpstream(this.#h2c, this, service, request, handler)
@@ -52,7 +52,7 @@ export class ServiceRequests implements UpstreamContext {
     this.#totals.bytesToVisitor += toVisitor;
   }
 
-  /** Once a second. */
+  /** Closes idle connections. Called once a second. */
   sweep(nowMs: number, isListed: (service: Service) => boolean): void {
     this.#idle.sweep(nowMs, isListed);
     this.#h2c.sweep(nowMs);

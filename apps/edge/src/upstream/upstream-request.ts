@@ -1,4 +1,4 @@
-// One request to a local service and its response, whichever HTTP that speaks: how far it is, its time, its body, and its end.
+// A request to a local service and its response, for HTTP/1.1 and HTTP/2: state, timing, body and end.
 
 import { Fault } from '@tunnel/errors';
 import type { ChunkedForm, Framing, HeaderField, RequestHead, ServiceRequestOptions } from '@tunnel/http1';
@@ -10,71 +10,71 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { RequestRecorder, ResponseHandler, UnsentRequest } from './response-handler.ts';
 import type { Upstream } from './upstream.ts';
 
-/** heads before the final one of a response: progress reports are some; more are a flood that HTTP/2 has no credit for */
+/** Maximum interim heads of a response. Progress reports need a few; more are a flood, which HTTP/2 cannot stop by flow control. */
 export const HTTP_INTERIM_HEADS_MAX = 64;
-/** the same by their size */
+/** Maximum size of the interim heads of a response, in bytes. */
 const HTTP_INTERIM_BYTES_MAX = 64 * 1024;
 
-/** How requests are put to the local service of an http tunnel. */
+/** Settings for requests to the local service of an http tunnel. */
 export interface HttpSettings {
-  /** null: the visitor's Host is kept; else what stands there instead. */
+  /** Replacement for the visitor's Host header, or null to keep the header. */
   readonly hostHeader: string | null;
   readonly localProtocol: 'http1' | 'h2c';
   readonly capture: boolean;
 }
 
-/** A tunnel as requests to its local service see it. */
+/** A tunnel as seen by requests to its local service. */
 export interface Service {
   readonly tunnelId: string;
   readonly upstream: Upstream;
-  /** null: it is not for HTTP. */
+  /** Null for tunnels without HTTP. */
   readonly http: HttpSettings | null;
-  /** Written by what passes, read by everyone. */
+  /** Written by the traffic, read by metrics and API. */
   readonly counters: TunnelCounters;
-  /** Of one that believes what it is told of visitors by it; absent: there is none. */
+  /** Shared secret by which the platform trusts the edge's visitor headers. Undefined for tunnels. */
   readonly secret?: Secret | undefined;
-  /** What its visitors are told instead; absent: as of every service. */
+  /** Replaces a fault shown to visitors. Undefined to show faults unchanged. */
   readonly faultOf?: ((fault: Fault) => Fault) | undefined;
 }
 
 export interface ServiceRequest {
   readonly head: RequestHead;
-  /** What becomes of the head on its way. */
+  /** Changes to the head for the service. */
   readonly options: ServiceRequestOptions;
-  /** One of the client's services by name, which a rule chose; null: the tunnel's own. */
+  /** Name of the client's service selected by a rule, or null for the tunnel's default service. */
   readonly serviceName: string | null;
   readonly hasBody: boolean;
-  /** How a chunked body is written: as its chunks came, which only a service of HTTP/1.1 takes, or as data. */
+  /** Form in which a chunked body is written: chunks unchanged (only to HTTP/1.1 services), or raw data. */
   readonly bodyForm: ChunkedForm;
-  /** Whether other members of its group could serve it now; null: the service stands alone. */
+  /** Reports whether another member of the group can currently serve the request. Null without a group. */
   readonly hasOthers: (() => boolean) | null;
-  /** null: nothing is kept of it. */
+  /** Null if the request is not captured. */
   readonly recorder: RequestRecorder | null;
 }
 
-/** What a stream to a service is opened with; its visitors are named in the heads, as it outlives each of them. */
+/** Returns the head of a stream to a service. Visitors are named in the request heads, because a stream outlives a request. */
 export const streamHeadOf = ({ tunnelId }: Service, serviceName: string | null): StreamHead =>
   serviceName === null ? { tunnelId, visitor: '' } : { tunnelId, visitor: '', service: serviceName };
 
-/** What is kept open to a service is kept for that one: no name of a service has a blank in it. */
+/** Returns the key under which connections to a service are kept. The separator is safe, because service names contain no space. */
 export const serviceKeyOf = ({ tunnelId }: Service, serviceName: string | null): string =>
   serviceName === null ? tunnelId : `${tunnelId} ${serviceName}`;
 
 export interface UpstreamContext {
-  /** Read once a turn: for what is waited for. */
+  /** Monotonic milliseconds, read once per turn of the event loop. For timeouts. */
   readonly now: () => number;
-  /** For what is measured. */
+  /** Monotonic milliseconds, read at each call. For measurements. */
   readonly preciseNow: () => number;
   readonly firstByteTimeoutMs: number;
   onBytes(toClient: number, toVisitor: number): void;
-  /** Of what belongs to no request: connections that are shared, or idle. */
+  /** Reports errors that belong to no request, for example on shared or idle connections. */
   readonly report: ReportInternalError;
 }
 
 export const hasBodyOf = (framing: Framing): boolean =>
   framing.kind === 'chunked' || (framing.kind === 'length' && framing.length > 0);
 
-/** They change nothing, so that they may be sent again (RFC 9110, 9.2.1). */
+/** Safe methods change nothing, so such requests can be sent again (RFC 9110, 9.2.1). */
 const isSafe = (method: string): boolean =>
   method === 'GET' || method === 'HEAD' || method === 'OPTIONS' || method === 'TRACE';
 export const ABORTED: StreamReason = { code: 'cancelled', text: 'the visitor disconnected' };
@@ -82,12 +82,12 @@ export const UNUSABLE: StreamReason = { code: 'cancelled', text: 'the connection
 
 const NO_TRAILERS: readonly HeaderField[] = [];
 
-/** The heads of one response before its final one. They go around every credit, so they are few. */
+/** Limits the interim heads of a response, which bypass flow control. */
 export class InterimHeads {
   #count = 0;
   #bytes = 0;
 
-  /** One more has come; a text: it is one too many. */
+  /** Counts an interim head. Returns the problem if a limit is exceeded, otherwise null. */
   take(bytes: number): string | null {
     this.#count += 1;
     this.#bytes += bytes;
@@ -103,15 +103,15 @@ export abstract class UpstreamRequest implements Guarded {
   protected readonly handler: ResponseHandler;
   protected isOver = false;
   protected requestDone: boolean;
-  /** Of a body that is written as data. */
+  /** Trailers of a body that is written as data. */
   protected requestTrailers: readonly HeaderField[] = NO_TRAILERS;
-  /** Something of the request may be at the service. */
+  /** Whether any part of the request may have reached the service. */
   protected isSent = false;
-  /** A byte of a response has come, be it an interim one. */
+  /** Whether any byte of a response has arrived, even of an interim response. */
   protected hasAnswer = false;
-  /** Another member may yet serve it: it is not counted for good. */
+  /** Whether another member may still serve the request. Until then, the request is counted as provisional. */
   #isPendingFailover: boolean;
-  /** Body bytes that came before the way to the service was open; from a bound on the visitor is paused meanwhile. */
+  /** Body bytes received before the connection to the service was open. Above a limit, reading from the visitor is paused. */
   protected waiting: ByteQueue | null = null;
   protected lastProgressMs: number;
 
@@ -127,21 +127,21 @@ export abstract class UpstreamRequest implements Guarded {
   }
 
   abstract start(): void;
-  /** The next bytes of the body, in the request's bodyForm; same rule as ByteDuplex.write. */
+  /** Writes the next bytes of the body, in the request's bodyForm. Follows the rules of ByteDuplex.write. */
   abstract writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** The body's last byte was written. The trailers count only when it was written as data. */
+  /** Ends the body. Trailers are used only for a body written as data. */
   abstract endBody(trailers?: readonly HeaderField[]): void;
-  /** The handler has drained. */
+  /** Resumes the response, because the handler has drained. */
   abstract resume(): void;
 
-  /** No byte of the final head has come yet, or not all of them. */
+  /** Whether the final head is missing or incomplete. */
   protected abstract readonly awaitsHead: boolean;
-  /** The service, or the way to it, takes no more of the body for now. */
+  /** Whether the service or the path to it currently accepts no more of the body. */
   protected abstract readonly isBehind: boolean;
-  /** Lets go of the way to the service. Called once. */
+  /** Releases the connection to the service. Called once. */
   protected abstract letGo(reason: StreamReason): void;
 
-  /** From the last byte of the request to now: what the service, and the way to it, takes. */
+  /** Returns the time since the last byte of the request, spent by the service and the path to it. */
   serviceMs(nowMs: number): number {
     return nowMs - this.lastProgressMs;
   }
@@ -150,12 +150,12 @@ export abstract class UpstreamRequest implements Guarded {
     return !this.request.hasBody && isSafe(this.request.head.method);
   }
 
-  /** Whether the same service is worth a second try: the others of its group are asked sooner than a client is waited for. */
+  /** Whether to retry on the same service. While its client is disconnected, other members of the group are tried first. */
   protected get isAtHand(): boolean {
     return this.service.upstream.isConnected || this.request.hasOthers?.() !== true;
   }
 
-  /** A byte of a response has come: nobody else is asked any more. */
+  /** Marks the request as answered, so that it is not retried on other members. */
   protected answered(): void {
     this.hasAnswer = true;
     this.#settle();
@@ -167,34 +167,37 @@ export abstract class UpstreamRequest implements Guarded {
     this.service.counters.endPendingFailover();
   }
 
-  /** For what comes before the way is open. The first of it does not stop the visitor: who is not read cannot be heard leaving. */
+  /**
+   * Keeps body bytes until the connection is open. Reading from the visitor continues up to a limit, because a disconnect is not noticed on
+   * a socket that is not read.
+   */
   protected keepWaiting(bytes: Buffer, start: number, end: number): boolean {
     this.waiting ??= new ByteQueue();
     this.waiting.push(bytes, start, end);
     return this.waiting.length < EDGE_LIMITS.PRECONNECT_BUFFER_BYTES;
   }
 
-  /** Once a second. The service has time from the last byte of the request on; until then it is the visitor's. */
+  /** Enforces the timeout of the service, which starts with the last byte of the request. Called once a second. */
   tick(nowMs: number): void {
     if (this.isOver || !this.awaitsHead || !(this.requestDone || this.isBehind)) return;
     if (nowMs - this.lastProgressMs < this.context.firstByteTimeoutMs) return;
-    // Nobody else: it may be at work on the request.
+    // Not retried on another member, because the service may be processing the request.
     this.#end(new Fault('LOCAL_TIMEOUT', { seconds: this.context.firstByteTimeoutMs / 1000 }), null);
   }
 
-  /** The visitor left: the service is told by a reset. */
+  /** Cancels the request, because the visitor disconnected. The service's stream is reset. */
   abort(): void {
     if (this.isOver) return;
     this.request.recorder?.finish(this.context.now(), 'aborted');
     this.#leave(ABORTED);
   }
 
-  /** Whoever asked ends it, and calls giveUp(). */
+  /** Passes an internal error to the handler, which ends the request and calls giveUp(). */
   abandon(error: unknown, where: string): void {
     this.handler.abandon(error, where);
   }
 
-  /** Something of ours threw, here or in the handler, which is told nothing more. */
+  /** Drops the request after an internal error, without further calls to the handler. */
   giveUp(): void {
     if (this.isOver) return;
     try {
@@ -208,7 +211,7 @@ export abstract class UpstreamRequest implements Guarded {
     if (!this.isOver) this.#end(fault, this.#unsent());
   }
 
-  /** Whoever asked must not: the fault is the answer, and nobody else is asked. */
+  /** Ends the request with a fault, without a retry on another member. */
   refuse(fault: Fault): void {
     if (!this.isOver) this.#end(fault, null);
   }
@@ -219,7 +222,7 @@ export abstract class UpstreamRequest implements Guarded {
     this.handler.onError(this.service.faultOf?.(fault) ?? fault, unsent);
   }
 
-  /** null: the service may have acted on the request, or there is no group to go on in. */
+  /** Returns null if the service may have acted on the request, or without a group. */
   #unsent(): UnsentRequest | null {
     const { waiting, requestDone, requestTrailers: trailers } = this;
     if (this.request.hasOthers === null || this.hasAnswer || (this.isSent && !this.isRepeatable)) return null;
@@ -229,7 +232,7 @@ export abstract class UpstreamRequest implements Guarded {
   #leave(reason: StreamReason): void {
     this.isOver = true;
     this.waiting = null;
-    // When it goes to another member, that is told before this turn is over.
+    // A retry on another member is counted before this turn of the event loop ends.
     this.#settle();
     this.letGo(reason);
   }

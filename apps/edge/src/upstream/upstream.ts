@@ -1,14 +1,14 @@
-// Where streams are opened: over the mux of a client's session, or straight to a service of this machine (local-upstream.ts).
+// Opens streams to a service: over the mux of a client's session, or directly to a service on the same machine (local-upstream.ts).
 import { Fault } from '@tunnel/errors';
 import type { ByteDuplex, DatagramAnswer, DatagramStream, Guarded, MuxSession, PendingStream } from '@tunnel/mux';
 import { CAPABILITY, type RequestStream, type StreamHead, type StreamReason } from '@tunnel/protocol';
 
-/** A stream to a service, whichever way it goes. It may be read by one reader after the other. */
+/** A stream to a service over any path. Can be read by successive readers. */
 export interface UpstreamStream extends ByteDuplex, RequestStream {
   readonly state: 'opening' | 'offered' | 'open' | 'closed';
-  /** What carries it is about to go: whoever keeps a stream for later use lets go of this one. */
+  /** Whether the carrier is about to close. A retiring stream should not be kept for reuse. */
   readonly isRetiring: boolean;
-  /** Its peer may send more at once than on a fresh one. */
+  /** Whether the peer may send more at once than on a new stream. */
   readonly hasGrown: boolean;
 }
 
@@ -18,21 +18,27 @@ export interface UpstreamAnswer extends Guarded {
 }
 
 export interface Upstream {
-  /** A stream begins at once. Else its opening waits a little for the client, who may just be coming back. */
+  /** Whether a stream can be opened immediately. Otherwise the opening waits a little for the client, which may be reconnecting. */
   readonly isConnected: boolean;
-  /** What streams are opened on now, by identity: another one when the client has come back. null while it is away. */
+  /** Identity of the current connection. Changes when the client reconnects. Null while the client is disconnected. */
   readonly connection: object | null;
-  /** Exactly one of the answers comes, unless the pending stream is reset before. null: no streams are taken now. */
+  /**
+   * Opens a stream. Calls exactly one method of `answer`, unless the pending stream is reset before. Returns null if no streams are
+   * accepted now.
+   */
   open(head: StreamHead, answer: UpstreamAnswer): PendingStream | null;
-  /** false: the client is about to be behind with datagrams, and a new flow would cost it more of the time it does not have. */
+  /** False if the client is falling behind with datagrams, so that new flows should not start. */
   readonly takesFlows: boolean;
-  /** A flow, whose first datagrams may follow at once. null: the client is away, or has no carrier; a datagram does not wait for one. */
+  /**
+   * Opens a flow; its first datagrams can follow immediately. Returns null if the client is disconnected or has no carrier, because
+   * datagrams do not wait.
+   */
   openDatagrams(head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream | null;
 }
 
-/** A client of this process. Its session gets a new mux with each connection; the old one lets its streams finish. */
+/** A client connected to this process. Its session gets a new mux with each connection; the old mux lets its streams finish. */
 export class MuxUpstream implements Upstream {
-  /** null while the client is away. */
+  /** Null while the client is disconnected. */
   mux: MuxSession | null;
 
   constructor(mux: MuxSession | null = null) {
@@ -47,7 +53,10 @@ export class MuxUpstream implements Upstream {
     return this.mux;
   }
 
-  /** A client that knows no policies would pass over the name of a service, and take its visitor to the tunnel's own. */
+  /**
+   * Returns null for a named service if the client does not support policies: such a client would ignore the name and connect visitors to
+   * the tunnel's default service.
+   */
   open(head: StreamHead, answer: UpstreamAnswer): PendingStream | null {
     const { mux } = this;
     if (mux === null || (head.service !== undefined && !mux.capabilities.includes(CAPABILITY.POLICY))) return null;
@@ -63,7 +72,7 @@ export class MuxUpstream implements Upstream {
   }
 }
 
-/** What a visitor is told of a stream that was refused. */
+/** Returns the error shown to a visitor for a refused stream. */
 export const faultOfRefusal = ({ code, text }: StreamReason): Fault =>
   code === 'dial-refused' || code === 'dial-timeout'
     ? new Fault('LOCAL_UNREACHABLE', { reason: text })

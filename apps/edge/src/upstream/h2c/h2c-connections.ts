@@ -1,5 +1,5 @@
-// Connections to local services that speak HTTP/2 in clear: each a stream of the tunnel's session with node's client over it; shared by the
-// calls of a tunnel, few, and closed when nobody needs them.
+// Connections to local services that speak unencrypted HTTP/2 (h2c). Each connection is a stream of the client's session with Node's HTTP/2
+// client on top. A few connections are shared by the calls of a tunnel and closed when unused.
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -17,35 +17,35 @@ import { type Service, serviceKeyOf, streamHeadOf, type UpstreamContext } from '
 import type { H2cUpstream } from './h2c-upstream.ts';
 import { StreamDuplex } from './stream-duplex.ts';
 
-/** connections to one local service that speaks HTTP/2; further calls share them */
+/** Maximum connections to a local h2c service. Further calls share them. */
 const H2C_SESSIONS_PER_TUNNEL = 16;
-/** calls on one such connection before another one is opened */
+/** Calls on an h2c connection above which another connection is opened. */
 const H2C_STREAMS_PER_SESSION = 100;
-/** how long such a connection waits for the next call */
+/** Time for which an unused h2c connection stays open. */
 export const H2C_SESSION_IDLE_MS = 60_000;
 /** Time that a service has to close an unused h2c connection or call before the edge cuts it. */
 export const H2C_LINGER_MS = 5_000;
 
 export interface H2cConnectionOptions {
   readonly service: Service;
-  /** One of the client's services by name; null: the tunnel's own. */
+  /** Name of the client's service, or null for the tunnel's default service. */
   readonly serviceName: string | null;
   readonly now: () => number;
   readonly onBytes: (toClient: number, toVisitor: number) => void;
-  /** It has less room than was thought. */
+  /** Called for a waiting request if the service accepts fewer calls than expected. */
   readonly onExcess: (waiter: H2cUpstream) => void;
   readonly report: ReportInternalError;
 }
 
-/** `opening`: until the service has said in HTTP/2 what it takes. `retiring`: calls under way finish, no new ones. */
+/** `opening`: until the service has sent its HTTP/2 settings. `retiring`: calls in progress finish, no new calls. */
 type State = 'opening' | 'open' | 'retiring' | 'closed';
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
-/** Of what node tells of a connection. */
+/** Scope of errors thrown in event handlers of a connection. */
 const SCOPE = 'h2c.session';
 const NOT_H2C = 'the service does not speak HTTP/2 without TLS (h2c)';
 
-/** Looks in a row at a connection that is not read any more, before it is taken for over. */
+/** Number of consecutive checks after which a connection that is no longer read counts as dead. */
 const DEAF_LOOKS = 3;
 
 const { NGHTTP2_CANCEL } = constants;
@@ -65,18 +65,18 @@ export class H2cConnection implements UpstreamAnswer {
   #state: State = 'opening';
   #waiting: H2cUpstream[] = [];
   #session: ClientHttp2Session | null = null;
-  /** Of the client, which the stream was asked for on. */
+  /** Connection of the client on which the stream was requested. */
   readonly #askedOn: object | null;
   #stream: UpstreamStream | null = null;
   #duplex: StreamDuplex | null = null;
   #deafLooks = 0;
   #callsMax: number = H2C_STREAMS_PER_SESSION;
-  /** As node sees them: one that nobody listens to any more stays until both sides are done with it. */
+  /** Open calls as counted by Node. An abandoned call stays open until both sides have closed it. */
   #calls = 0;
   #callsEver = 0;
-  /** Somebody waits for their answers. */
+  /** Calls with a requester that still waits for the response. */
   #wantedCalls = 0;
-  /** Since when nobody waits for anything of it. */
+  /** Time since which no requester waits. Monotonic milliseconds. */
   #unusedSinceMs: number;
 
   constructor(options: H2cConnectionOptions) {
@@ -89,28 +89,28 @@ export class H2cConnection implements UpstreamAnswer {
     return this.#state;
   }
 
-  /** More than one call went over it. */
+  /** Whether the connection has carried several calls. */
   get isReused(): boolean {
     return this.#callsEver > 1;
   }
 
-  /** Calls under way, and those that wait for the connection. */
+  /** Calls in progress and requests waiting for the connection. */
   get load(): number {
     return this.#calls + this.#waiting.length;
   }
 
   get takesCalls(): boolean {
-    // Closed, and yet open: node waits for calls that never end.
+    // A closed session can stay open, because Node waits for calls that never end.
     if (this.#session?.closed === true || this.#isRetiring()) return false;
     return this.#state === 'opening' || this.#state === 'open';
   }
 
-  /** The client has come back on another connection, or its carrier is being replaced: a new call opens a stream of its own. */
+  /** Whether the client has reconnected, or its carrier is being replaced. New calls then need a new stream. */
   #isRetiring(): boolean {
     return this.#stream === null ? this.#askedOn !== this.#given.service.upstream.connection : this.#stream.isRetiring;
   }
 
-  /** false: the tunnel was registered anew meanwhile, and may lead to another service. What runs here finishes. */
+  /** Returns false if the tunnel was registered again and may have another service. Calls in progress finish. */
   isTo(service: Service): boolean {
     const isSame = service === this.#given.service;
     if (!isSame) this.#retire();
@@ -127,7 +127,7 @@ export class H2cConnection implements UpstreamAnswer {
     if (opening === null) this.#refuse(new Fault('TUNNEL_AWAY'));
   }
 
-  /** onConnected or onNotConnected of the request follows, once. */
+  /** Adds a request. Calls its onConnected or onNotConnected exactly once. */
   take(waiter: H2cUpstream): void {
     if (this.#state === 'opening') this.#waiting.push(waiter);
     else if (this.#state === 'open') waiter.onConnected(this);
@@ -143,12 +143,12 @@ export class H2cConnection implements UpstreamAnswer {
     this.#session = session;
     guard.listen(session, 'remoteSettings', this, SCOPE, (settings: Settings) => this.#onSettings(settings));
     guard.listen(session, 'goaway', this, SCOPE, () => this.#retire());
-    // Told to each call by its own stream.
+    // Each call gets the error from its own stream.
     guard.listen(session, 'error', this, SCOPE, () => {});
     guard.listen(session, 'close', this, SCOPE, () => this.#onClosed());
   }
 
-  /** Something of the connection itself, not of one call: the calls hear of it by the ends of their streams. */
+  /** Closes the connection after an internal error that concerns the connection, not a single call. The calls end with their streams. */
   abandon(error: unknown, where: string): void {
     try {
       this.#given.report(error, where);
@@ -166,11 +166,11 @@ export class H2cConnection implements UpstreamAnswer {
     this.#waiting = [];
     for (const waiter of waiting) {
       try {
-        // One that takes none at all lets the first wait for its turn.
+        // If the service accepts no calls at all, the first request still waits in Node's queue.
         if (this.#calls < Math.max(1, this.#callsMax)) waiter.onConnected(this);
         else this.#given.onExcess(waiter);
       } catch (error) {
-        // One call, not the others that wait with it.
+        // An error ends only this call, not the others that wait.
         waiter.abandon(error, 'h2c.connected');
       }
     }
@@ -198,7 +198,7 @@ export class H2cConnection implements UpstreamAnswer {
     }
   }
 
-  /** null: the connection has ended meanwhile. */
+  /** Starts a call. Returns null if the connection has closed meanwhile. */
   request(
     headers: OutgoingHttpHeaders,
     options: { endStream: boolean; waitForTrailers: boolean },
@@ -215,25 +215,25 @@ export class H2cConnection implements UpstreamAnswer {
     return stream;
   }
 
-  /** Once for each request: nobody listens to that call any more. */
+  /** Abandons a call. Called once per request. */
   leave(): void {
     this.#wantedCalls -= 1;
     this.#unusedSinceMs = this.#given.now();
   }
 
-  /** Once a second. false: it may be forgotten. */
+  /** Returns false if the connection can be removed. Called once a second. */
   isKept(nowMs: number): boolean {
     this.#deafLooks = this.#isDeaf() ? this.#deafLooks + 1 : 0;
     if (this.#deafLooks === DEAF_LOOKS) this.close();
     const quietMs = nowMs - this.#unusedSinceMs;
     const isOld = quietMs >= H2C_SESSION_IDLE_MS;
     if (this.#state === 'opening') {
-      // Connected, and then silence: those who waited have given up by now, or do so here.
+      // The connection opened, but the service never sent HTTP/2 settings. Requests that still wait are rejected.
       if (!isOld) return true;
       this.#refuse(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
       this.close();
     } else if (this.#wantedCalls === 0) {
-      // A service that takes nothing any more, or never closes, would keep it for ever.
+      // Otherwise a service that accepts nothing, or never closes, would keep the connection forever.
       const isLeft = this.#state === 'retiring' || this.#calls > 0;
       if (isLeft && quietMs >= H2C_LINGER_MS) this.close();
       else if (isOld || this.#isRetiring()) this.#retire();
@@ -242,8 +242,8 @@ export class H2cConnection implements UpstreamAnswer {
   }
 
   /**
-   * After an error of the service's in HTTP/2 nghttp2 neither reads nor writes any more, and node says nothing. It also stops to
-   * read while it waits to write, and that is well.
+   * Whether the session has stopped reading: after an HTTP/2 error of the service, nghttp2 neither reads nor writes, and Node does not
+   * report it. Node also stops reading while it waits to write, which is normal.
    */
   #isDeaf(): boolean {
     const duplex = this.#duplex;
@@ -260,17 +260,17 @@ export class H2cConnection implements UpstreamAnswer {
   close(): void {
     if (this.#state === 'opening') this.#refuse(new Fault('TUNNEL_AWAY'));
     this.#state = 'closed';
-    // With an error: without one node ends the calls under way, and half of a response would look whole.
+    // With an error. Otherwise Node ends calls in progress normally, and half a response would look complete.
     if (this.#session !== null && !this.#session.destroyed)
       this.#session.destroy(new Error(UNUSED.text), NGHTTP2_CANCEL);
-    // By itself node waits for the end of a write, which may never come.
+    // Node would wait for the end of a write, which may never come.
     this.#duplex?.destroy();
   }
 }
 
 type H2cContext = Pick<UpstreamContext, 'now' | 'onBytes' | 'report'>;
 
-/** Of all tunnels, by the service that they lead to. */
+/** Connections of all tunnels, by service. */
 export class H2cConnections {
   readonly #context: H2cContext;
   readonly #byService = new Map<string, H2cConnection[]>();
@@ -279,14 +279,14 @@ export class H2cConnections {
     this.#context = context;
   }
 
-  /** Exactly one of the waiter's answers comes, at once or later. */
+  /** Finds or opens a connection. Calls exactly one answer method of the waiter, synchronously or later. */
   take(service: Service, serviceName: string | null, waiter: H2cUpstream): void {
     const connections = this.#byService.get(serviceKeyOf(service, serviceName)) ?? [];
     const usable = connections.filter((connection) => connection.takesCalls && connection.isTo(service));
     const free = leastLoaded(usable.filter((connection) => connection.hasRoom));
     if (free !== null) free.take(waiter);
     else if (usable.length < H2C_SESSIONS_PER_TUNNEL) this.#open(service, serviceName, waiter);
-    // node lets what is over the service's bound wait for its turn.
+    // Node queues calls above the service's limit.
     else leastLoaded(usable)?.take(waiter);
   }
 
@@ -308,7 +308,7 @@ export class H2cConnections {
     connection.start();
   }
 
-  /** Once a second. */
+  /** Called once a second. */
   sweep(nowMs: number): void {
     for (const [key, connections] of this.#byService) {
       const kept = connections.filter((connection) => this.#isKept(connection, nowMs));

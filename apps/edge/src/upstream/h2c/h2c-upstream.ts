@@ -1,4 +1,4 @@
-// One request and its response as a stream of HTTP/2 to the local service. It knows nothing of who asks.
+// A request and its response as an HTTP/2 stream to the local service. Independent of the requester.
 import { type ClientHttp2Stream, constants } from 'node:http2';
 import { Fault } from '@tunnel/errors';
 import type { HeaderField, ResponseHead } from '@tunnel/http1';
@@ -16,7 +16,7 @@ import { type RawFields, responseHeadOf, serviceFieldsOf, trailerFieldsOf, trail
 
 const { NGHTTP2_CANCEL, NGHTTP2_REFUSED_STREAM, NGHTTP2_FLAG_END_STREAM } = constants;
 
-/** Of what node tells of a call's stream. */
+/** Scope of errors thrown in event handlers of a call's stream. */
 const SCOPE = 'h2c.stream';
 
 export class H2cUpstream extends UpstreamRequest {
@@ -24,10 +24,10 @@ export class H2cUpstream extends UpstreamRequest {
   #connection: H2cConnection | null = null;
   #stream: ClientHttp2Stream | null = null;
   #isSecondTry = false;
-  /** Node has bytes of the body, and we have them no more. */
+  /** Whether body bytes were passed to Node, so that the request cannot be sent again. */
   #hasGivenBody = false;
   #response: ResponseHead | null = null;
-  /** Of a response with a length. */
+  /** Remaining bytes of a response with Content-Length. */
   #leftBytes = Number.POSITIVE_INFINITY;
   #responseTrailers: readonly HeaderField[] = [];
   #interim: InterimHeads | null = null;
@@ -63,7 +63,7 @@ export class H2cUpstream extends UpstreamRequest {
     if (this.isOver) return;
     const { head, options, hasBody } = this.request;
     const fields = serviceFieldsOf(head, options);
-    // To wait for trailers also where none will come: else an abort would look like the end of the body.
+    // Waits for trailers even if there are none. Otherwise an abort would look like the end of the body.
     const stream = connection.request(fields, { endStream: !hasBody, waitForTrailers: hasBody });
     if (stream === null) {
       this.fail(new Fault('LOCAL_CLOSED', { reason: 'connection closed' }));
@@ -85,7 +85,7 @@ export class H2cUpstream extends UpstreamRequest {
   }
 
   #listen(stream: ClientHttp2Stream): void {
-    // What was left behind may still speak.
+    // Ignores events of an abandoned stream.
     const on = (event: string, act: Listener): void =>
       guard.listen(stream, event, this, SCOPE, (a: never, b: never, c: never, d: never) => {
         if (this.#stream === stream) act(a, b, c, d);
@@ -93,7 +93,7 @@ export class H2cUpstream extends UpstreamRequest {
     on('headers', (_headers, _flags, raw: RawFields) => this.#onInterim(raw));
     on('response', (_headers, flags: number, raw: RawFields) => {
       this.#onResponse(raw, flags);
-      // Not before: node tells data of the same turn sooner than the head.
+      // Registered only now, because Node emits data of the same turn before the head.
       on('data', (chunk: Buffer) => this.#onData(chunk));
       on('end', () => this.#onEnd(stream));
     });
@@ -103,12 +103,12 @@ export class H2cUpstream extends UpstreamRequest {
       this.handler.onRequestDrain();
     };
     on('drain', onTaken);
-    // Behind the end of a body there is no drain.
+    // After the end of a body there is no 'drain' event.
     if (this.request.hasBody) on('finish', onTaken);
     on('close', () => this.#onBroken(stream));
     guard.listen(stream, 'error', this, SCOPE, () => {});
     guard.listen(stream, 'wantTrailers', this, SCOPE, () => {
-      // Not after an abort: node would mark the end of the body before the reset.
+      // Not after an abort, because Node would mark the end of the body before the reset.
       if (this.requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.requestTrailers));
     });
   }
@@ -121,7 +121,7 @@ export class H2cUpstream extends UpstreamRequest {
     this.request.recorder?.onRequestBody(bytes, start, end);
     if (this.#stream === null) return this.keepWaiting(bytes, start, end);
     this.#hasGivenBody = true;
-    // A copy, also of what is borrowed: after an abort node may still hold it.
+    // Even borrowed memory is copied, because Node may still hold it after an abort.
     return this.#stream.write(Buffer.from(bytes.subarray(start, end)));
   }
 
@@ -145,7 +145,7 @@ export class H2cUpstream extends UpstreamRequest {
     if (head === null) return;
     this.#interim ??= new InterimHeads();
     const problem = this.#interim.take(raw.reduce((sum, { length }) => sum + length, 0));
-    // No pause holds heads of HTTP/2 back: only their number does.
+    // HTTP/2 heads cannot be paused, so only their number is limited.
     if (problem === null && head.interim) this.handler.onInterim(head);
     else if (problem !== null) this.fail(new Fault('LOCAL_MALFORMED', { reason: problem }));
   }
@@ -201,10 +201,10 @@ export class H2cUpstream extends UpstreamRequest {
     this.handler.onEnd(this.requestDone);
   }
 
-  /** The stream ended before the response did. */
+  /** Handles a stream that ended before the response. */
   #onBroken(stream: ClientHttp2Stream): void {
     this.letGo();
-    // The service says that it has done nothing yet (RFC 9113, 8.7), or the stream waited for its turn and was never sent.
+    // The service reports that it has not processed the request (RFC 9113, 8.7), or the stream was queued and never sent.
     const isUntouched = stream.rstCode === NGHTTP2_REFUSED_STREAM || stream.id === undefined;
     if (isUntouched && !this.#hasGivenBody) this.isSent = false;
     if (this.#mayTryAgain()) {
@@ -217,7 +217,7 @@ export class H2cUpstream extends UpstreamRequest {
 
   #mayTryAgain(): boolean {
     if (this.hasAnswer || this.#isSecondTry || this.request.hasBody || !this.isAtHand) return false;
-    // It may have hung up on an idle connection.
+    // The service may have closed an idle connection.
     return !this.isSent || (this.isRepeatable && this.#connection?.isReused === true);
   }
 
@@ -225,12 +225,12 @@ export class H2cUpstream extends UpstreamRequest {
     const stream = this.#stream;
     if (stream === null) return;
     this.#leave();
-    // The service has said all and is done with it: node would wait until somebody has read that.
+    // The service has already closed the stream. Node would wait until the rest is read, so the stream is destroyed.
     if (stream.closed) stream.destroy();
     else stream.close(NGHTTP2_CANCEL);
   }
 
-  /** Nobody listens to the call any more. Once for each: the handler may leave in the middle of its end. */
+  /** Abandons the call, at most once: the handler may cancel the request during its end. */
   #leave(): void {
     if (this.#stream !== null) this.#connection?.leave();
     this.#stream = null;

@@ -1,4 +1,4 @@
-// Header fields between HTTP/2, where node gives and takes lists and objects, and our own heads.
+// Converts header fields between Node's HTTP/2 lists and objects and the edge's head types.
 import type { OutgoingHttpHeaders } from 'node:http2';
 import {
   type EdgeResponse,
@@ -15,7 +15,7 @@ import {
   trailersFromParts,
 } from '@tunnel/http1';
 
-/** Names and values in turn, as node gives them; names are in lower case. */
+/** Alternating names and values, as provided by Node. Names are in lower case. */
 export type RawFields = readonly string[];
 
 export const valueIn = (raw: RawFields, name: string): string | null => {
@@ -25,7 +25,7 @@ export const valueIn = (raw: RawFields, name: string): string | null => {
 
 // ---- from a visitor ----
 
-/** Reads what a visitor asks for, by the same rules as HTTP/1.1. */
+/** Parses a visitor's request, by the same rules as HTTP/1.1. */
 export const requestHeadOf = (raw: RawFields, hasBody: boolean): RequestHead | HeadProblem => {
   const method = valueIn(raw, ':method') ?? '';
   if (method === 'CONNECT') return problem(501, 'CONNECT is not supported');
@@ -44,7 +44,7 @@ export const requestHeadOf = (raw: RawFields, hasBody: boolean): RequestHead | H
   });
 };
 
-/** Without Host; the crumbs of a cookie are one field again (RFC 9113, 8.2.3). */
+/** Removes Host and joins the parts of a split Cookie header (RFC 9113, 8.2.3). */
 const requestFields = (raw: RawFields): [string, string][] => {
   const fields: [string, string][] = [];
   let cookie: string | null = null;
@@ -76,12 +76,12 @@ export const ownFieldsOf = ({ status, headers, body }: EdgeResponse): OutgoingHt
   return fields;
 };
 
-/** node ends a response with one of these by itself, and lets no length stand that was meant for a body. */
+/** Statuses with which Node ends a response automatically and accepts no Content-Length. */
 const isEmptyStatus = (status: number): boolean => status === 204 || status === 205;
 
 // ---- to a local service ----
 
-/** What a service of HTTP/1.1 would get as a head, in the form of HTTP/2. */
+/** Returns the head for an HTTP/2 service, equivalent to the head for an HTTP/1.1 service. */
 export const serviceFieldsOf = (head: RequestHead, options: ServiceRequestOptions): OutgoingHttpHeaders => {
   const { method, path, authority, fields: given } = requestFieldsFor(head, options);
   const fields = outgoing(given);
@@ -94,7 +94,7 @@ export const serviceFieldsOf = (head: RequestHead, options: ServiceRequestOption
 
 // ---- from a local service ----
 
-/** As the head that a service of HTTP/1.1 would have sent. `endsHere`: no body follows. */
+/** Returns the head that an equivalent HTTP/1.1 service would have sent. `endsHere`: no body follows. */
 export const responseHeadOf = (
   raw: RawFields,
   request: Pick<RequestHead, 'method' | 'upgrade'>,
@@ -104,7 +104,7 @@ export const responseHeadOf = (
 
 // ---- trailers, either way ----
 
-/** null: they cannot be read. */
+/** Returns null if the trailers are malformed. */
 export const trailersOf = (raw: RawFields): readonly HeaderField[] | null => {
   const trailers = trailersFromParts(fieldsIn(raw));
   return 'kind' in trailers ? null : trailers;
@@ -112,7 +112,7 @@ export const trailersOf = (raw: RawFields): readonly HeaderField[] | null => {
 
 export const trailerFieldsOf = (trailers: readonly HeaderField[]): OutgoingHttpHeaders => outgoing(trailers);
 
-/** Without pseudo-header fields. */
+/** Returns the fields without pseudo-header fields. */
 const fieldsIn = (raw: RawFields): [name: string, value: string][] => {
   const fields: [string, string][] = [];
   for (let at = 0; at < raw.length; at += 2) {
@@ -128,7 +128,7 @@ const outgoing = (given: readonly HeaderField[]): OutgoingHttpHeaders => {
   return fields;
 };
 
-/** One more, which may be repeated: Set-Cookie is. */
+/** Adds a field that may be repeated, such as Set-Cookie. */
 const addField = (fields: OutgoingHttpHeaders, lower: string, value: string): void => {
   const before = fields[lower];
   if (before === undefined) fields[lower] = value;
@@ -136,10 +136,10 @@ const addField = (fields: OutgoingHttpHeaders, lower: string, value: string): vo
   else if (!SINGLE.has(lower)) fields[lower] = Array.isArray(before) ? [...before, value] : [String(before), value];
 };
 
-/** Without a prototype: a field may have any name. */
+/** Created without a prototype, because a field can have any name. */
 const noFields = (): OutgoingHttpHeaders => Object.create(null) as OutgoingHttpHeaders;
 
-/** Lists that node takes in one field only. */
+/** List fields that Node accepts only as a single field. */
 const LISTS_IN_ONE: ReadonlySet<string> = new Set([
   'content-encoding',
   'content-language',
@@ -147,7 +147,7 @@ const LISTS_IN_ONE: ReadonlySet<string> = new Set([
   'if-none-match',
 ]);
 
-/** node refuses a second one of these; the first counts, as in its own HTTP/1.1 parser. */
+/** Fields of which Node rejects a second value. The first value is used, as in Node's HTTP/1.1 parser. */
 const SINGLE: ReadonlySet<string> = new Set([
   'access-control-allow-credentials',
   'access-control-max-age',

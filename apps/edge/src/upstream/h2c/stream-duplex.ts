@@ -1,10 +1,10 @@
-// A stream of a session as a Duplex of node, for what knows nothing else: its HTTP/2 client.
+// Adapts a mux stream to Node's Duplex, for Node's HTTP/2 client.
 import { Duplex } from 'node:stream';
 import { BROKEN, type ByteReader, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { UpstreamStream } from '../upstream.ts';
 
-/** bytes of such a connection that wait on their way to and from the stream */
+/** Maximum bytes buffered in each direction. */
 const H2C_STREAM_BUFFER_BYTES = 64 * 1024;
 
 const DROPPED: StreamReason = { code: 'cancelled', text: 'the connection is no longer used' };
@@ -15,9 +15,9 @@ export class StreamDuplex extends Duplex implements ByteReader {
   readonly #stream: UpstreamStream;
   readonly #onBytes: (written: number, read: number) => void;
   readonly #report: ReportInternalError;
-  /** The stream waits for resume(). */
+  /** Whether the stream waits for resume(). */
   #isPaused = false;
-  /** Of a write that has not left. */
+  /** Callback of a write that was not accepted completely. */
   #onWritten: Callback | null = null;
   #isReset = false;
 
@@ -36,7 +36,7 @@ export class StreamDuplex extends Duplex implements ByteReader {
 
   onData(bytes: Buffer, start: number, end: number): boolean {
     this.#onBytes(0, end - start);
-    // Who reads a Duplex keeps what it gets.
+    // Copied, because the reader of a Duplex keeps the buffers.
     this.#isPaused = !this.push(Buffer.from(bytes.subarray(start, end)));
     return !this.#isPaused;
   }
@@ -84,7 +84,7 @@ export class StreamDuplex extends Duplex implements ByteReader {
     this.#sendAll(chunks, callback);
   }
 
-  /** Not borrowed: a stream writes its frame headers into memory that it borrows, and this is somebody else's. */
+  /** Writes chunks without lending their memory: a stream writes frame headers into borrowed memory, but the chunks belong to Node. */
   #sendAll(chunks: { readonly chunk: Buffer }[], callback: Callback): void {
     let isFree = true;
     try {

@@ -1,4 +1,4 @@
-// Gathers the bytes of one head after another. Most heads come in one piece and are read where they lie.
+// Collects the bytes of consecutive heads. Most heads arrive in a single piece and are read in place.
 import {
   findHeadEnd,
   HEAD_BAD_LINE,
@@ -19,7 +19,7 @@ export type HeadReading =
 
 type HeadBounds = Pick<Http1Bounds, 'headMaxBytes' | 'emptyLinesMax'>;
 
-/** A response has no empty lines before it. */
+/** A response must not start with empty lines. */
 export const RESPONSE_BOUNDS: HeadBounds = { ...HTTP1_BOUNDS, emptyLinesMax: 0 };
 
 const MORE: HeadReading = { kind: 'more' };
@@ -27,14 +27,14 @@ const MORE: HeadReading = { kind: 'more' };
 export class HeadReader {
   readonly #search: HeadSearch = newHeadSearch();
   readonly #bounds: HeadBounds;
-  /** null: of this head nothing has come before. */
+  /** Earlier pieces of the current head, or null. */
   #kept: Buffer[] | null = null;
 
   constructor(bounds: HeadBounds = HTTP1_BOUNDS) {
     this.#bounds = bounds;
   }
 
-  /** A part of a head has come. */
+  /** Whether part of a head has arrived. */
   get begun(): boolean {
     return this.#search.seenBytes > 0;
   }

@@ -1,4 +1,4 @@
-// One request and its response over one stream to a local service of HTTP/1.1. It knows nothing of who asks.
+// A request and its response over a stream to a local HTTP/1.1 service. Independent of the requester.
 
 import { Fault } from '@tunnel/errors';
 import { CHUNK_END, chunkLine, type HeaderField, lastChunk, requestHeadFor } from '@tunnel/http1';
@@ -19,19 +19,19 @@ import {
 import type { IdleStreams } from './idle-streams.ts';
 import { ResponseReader } from './response-reader.ts';
 
-/** a request that cannot be sent twice takes only a connection that was in use this recently */
+/** Maximum idle time of a connection for a request that cannot be sent twice. */
 const HTTP_IDLE_STREAM_UNSAFE_MS = 1_000;
 
 export class Http1Upstream extends UpstreamRequest implements ByteReader, UpstreamAnswer {
   protected isBehind = false;
   readonly #idle: IdleStreams;
   readonly #response: ResponseReader;
-  /** The body comes as data and has no length: it is put into chunks here. */
+  /** Whether the body arrives as data without a length and is chunked here. */
   readonly #framesChunks: boolean;
   #opening: PendingStream | null = null;
   #stream: UpstreamStream | null = null;
   #isReused = false;
-  /** Requests that were put on the stream, this one included once it is. */
+  /** Number of requests sent on the stream, including the current request once it is sent. */
   #ordinal = 0;
 
   constructor(
@@ -166,7 +166,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
     const response = this.#response;
     let at = start;
     response.goesOn = true;
-    // The handler may leave in the middle.
+    // The handler may cancel the request in the middle.
     while (at < end && !this.isOver && (response.phase === 'head' || response.phase === 'body')) {
       at = response.take(bytes, at, end, borrowed);
     }
@@ -202,7 +202,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
     else this.#broken('connection reset');
   }
 
-  /** The stream ended before the response did. A service that hung up on an idle connection did not see the request. */
+  /** Handles a stream that ended before the response. A service that closed an idle connection has not seen the request. */
   #broken(reason: string): void {
     const stream = this.#stream;
     this.#stream = null;

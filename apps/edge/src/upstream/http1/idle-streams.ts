@@ -1,12 +1,12 @@
-// Streams whose local connection is open and free: the next request to the same service of a tunnel takes the youngest one.
-// One that says anything meanwhile, or is too old, is closed: its service is about to hang up.
+// Streams with an open, unused connection to a local service. The next request to the same service takes the most recently used stream. A
+// stream that receives bytes while idle, or is too old, is closed, because its service is about to disconnect.
 import { BROKEN, type ByteReader, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { EDGE_LIMITS } from '../../limits.ts';
 import type { UpstreamStream } from '../upstream.ts';
 import { type Service, serviceKeyOf } from '../upstream-request.ts';
 
-/** open connections to one local service that wait for the next request */
+/** Maximum idle connections to a local service. */
 const HTTP_IDLE_STREAMS_PER_TUNNEL = 256;
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
@@ -14,15 +14,15 @@ const UNASKED: StreamReason = { code: 'cancelled', text: 'unexpected bytes' };
 
 export interface KeptStream {
   readonly service: Service;
-  /** null: the tunnel's own. */
+  /** Null for the tunnel's default service. */
   readonly serviceName: string | null;
   readonly stream: UpstreamStream;
-  /** That it has carried. */
+  /** Number of requests carried so far. */
   readonly requests: number;
   readonly sinceMs: number;
 }
 
-/** Watches one idle stream. */
+/** Watches an idle stream. */
 class IdleStream implements ByteReader {
   readonly service: Service;
   readonly stream: UpstreamStream;
@@ -59,9 +59,9 @@ class IdleStream implements ByteReader {
 }
 
 export class IdleStreams {
-  /** By tunnel, and by the name of the service where it is not the tunnel's own. */
+  /** Keyed by tunnel, and by service name for services other than the default. */
   readonly #byService = new Map<string, IdleStream[]>();
-  /** Their service said that it closes after this response. */
+  /** Streams of services that announced to close after the response. */
   #closing: IdleStream[] = [];
   readonly #report: ReportInternalError;
 
@@ -70,8 +70,8 @@ export class IdleStreams {
   }
 
   /**
-   * `maxIdleMs`: a request that cannot be sent again takes only a stream that was in use just now. A tunnel that was registered anew may lead
-   * to another service since: what was kept of it before is of no use.
+   * Takes an idle stream, or returns null. `maxIdleMs`: a request that cannot be sent again only takes a recently used stream. A tunnel
+   * that was registered again may have another service, so its earlier streams are not used.
    */
   take(service: Service, serviceName: string | null, nowMs: number, maxIdleMs: number): IdleStream | null {
     const idle = this.#byService.get(serviceKeyOf(service, serviceName));
@@ -80,7 +80,7 @@ export class IdleStreams {
       const isUsable = one.service === service && one.stream.state === 'open' && !one.stream.isRetiring;
       if (isFresh && isUsable) return one;
       one.stream.reset(UNUSED);
-      // The others are older still.
+      // The remaining streams are even older.
       if (!isFresh) break;
     }
     return null;
@@ -88,7 +88,7 @@ export class IdleStreams {
 
   give(kept: KeptStream): void {
     const { stream } = kept;
-    // The next visitor may be one that never reads: the large window was for the last one.
+    // The window has grown for the previous visitor. The next visitor may be slow to read, so the stream is not reused.
     if (stream.hasGrown) return this.letClose(kept);
     const key = serviceKeyOf(kept.service, kept.serviceName);
     const idle = this.#byService.get(key) ?? [];
@@ -100,13 +100,16 @@ export class IdleStreams {
     this.#byService.set(key, idle);
   }
 
-  /** Not to be used again: it ends when the service hangs up, or by the sweep. */
+  /** Ends a stream that is not reused. It closes when the service disconnects, or in the sweep. */
   letClose(kept: KeptStream): void {
     this.#closing.push(new IdleStream(kept, this.#report));
     kept.stream.end();
   }
 
-  /** Once a second. A tunnel that has ended needs none: its client waits for the last stream before it stops. */
+  /**
+   * Closes old streams. Called once a second. Streams of a closed tunnel are closed as well, because its client waits for the last stream
+   * before stopping.
+   */
   sweep(nowMs: number, isListed: (service: Service) => boolean): void {
     const isKept = (one: IdleStream): boolean => {
       const isYoung = nowMs - one.sinceMs < EDGE_LIMITS.HTTP_IDLE_STREAM_MS;

@@ -1,4 +1,4 @@
-// Reads one response of HTTP/1.1 from its first byte to its last, and tells the handler and the recorder.
+// Reads an HTTP/1.1 response from the first byte to the last, and passes it to the handler and the recorder.
 import {
   BODY_BAD,
   BODY_INCOMPLETE,
@@ -17,28 +17,28 @@ export type ResponsePhase =
   | 'head'
   | 'body'
   | 'complete'
-  /** Behind 101 come bytes that are no HTTP. */
+  /** After status 101, the bytes are not HTTP. */
   | 'switched'
-  /** `problem` says why. */
+  /** `problem` holds the reason. */
   | 'malformed';
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** Still a reader of heads: responses are many, and one object fewer for each of them shows. */
+/** Extends HeadReader, so that no second object is allocated per response (measurable at high request rates). */
 export class ResponseReader extends HeadReader implements BodySink {
   phase: ResponsePhase = 'head';
-  /** The final one. */
+  /** Final head. Null until it has arrived. */
   head: ResponseHead | null = null;
   problem = '';
-  /** false: the handler wants no more for now. */
+  /** False if the handler currently accepts no more bytes. */
   goesOn = true;
   readonly #request: ServiceRequest;
   readonly #handler: ResponseHandler;
   #body: BodyScanner | null = null;
   #interim: InterimHeads | null = null;
-  /** Of a handler that takes the body in its chunks. */
+  /** Writer of a handler that accepts chunks, or null. */
   #chunks: ChunkWriter | null = null;
-  /** The piece that the body's scanner is looking at. */
+  /** Bytes that the body's scanner is processing. */
   #piece: Buffer = NOTHING;
   #borrowed = false;
 
@@ -48,12 +48,12 @@ export class ResponseReader extends HeadReader implements BodySink {
     this.#handler = handler;
   }
 
-  /** The body ends when the connection does. */
+  /** Whether the body ends with the connection. */
   get isUntilClose(): boolean {
     return this.phase === 'body' && this.head?.framing.kind === 'until-close';
   }
 
-  /** Takes the next part of bytes[start, end); returns where it ended. */
+  /** Processes the next part of bytes[start, end). Returns the position at which it ended. */
   take(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
     return this.phase === 'head' ? this.#takeHead(bytes, start, end) : this.#takeBody(bytes, start, end, borrowed);
   }
