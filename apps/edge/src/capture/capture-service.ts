@@ -1,5 +1,5 @@
-// Who may see which captured requests, and have them sent again; and how one is shown: taken apart, without its secrets, with
-// bodies for its owner only.
+// Access to captured requests: who can see and replay which requests. Captures are shown parsed, with secrets redacted, and with bodies
+// only for their owner.
 
 import type { AwaitedRequest, CapturedRequest, CaptureList } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
@@ -30,31 +30,31 @@ export interface ReplayOrder extends Pick<ReplayRequest, 'visitorAddress' | 'edi
   readonly requestId: string;
 }
 
-/** Which page of the kept requests is asked for. */
+/** Selects a page of captured requests. */
 export interface ListOrder {
   readonly tunnelId: string;
   readonly limit: number;
-  /** `next_cursor` of an earlier answer; left out: from the newest on. */
+  /** `next_cursor` of an earlier response. Undefined to start with the newest request. */
   readonly cursor?: string | undefined;
-  /** Only those that a rule answered, or only those that went on to the service; left out: all. */
+  /** True for requests answered by a rule, false for requests passed to the service, undefined for both. */
   readonly isAnswered?: boolean | undefined;
 }
 
-/** Which request is waited for, and how long. */
+/** Selects the request to wait for, and the maximum time. */
 export interface AwaitOrder {
   readonly tunnelId: string;
-  /** In any case; left out: every one. */
+  /** HTTP method, compared without case. Undefined for any method. */
   readonly method?: string | undefined;
-  /** Of the path as it is shown: what is redacted cannot be asked for. */
+  /** Text contained in the path as shown. Redacted parts cannot be matched. */
   readonly pathContains?: string | undefined;
-  /** The cursor of the wait before; left out: those that finish from now on. */
+  /** Cursor of the previous wait. Undefined for requests that finish from now on. */
   readonly after?: string | undefined;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
 interface CaptureAccess {
-  /** undefined: it has ended. */
+  /** Undefined if the tunnel has closed. */
   readonly tunnel: Tunnel | undefined;
   readonly view: CaptureView;
 }
@@ -80,7 +80,7 @@ export class CaptureService {
     }
     const { recorders, truncated, nextCursor } = this.#store.list(tunnelId, limit, { before, isWanted });
     const requests: CapturedRequest[] = [];
-    // One after the other: unpacking a hundred bodies at once would keep others from the threads that do it.
+    // Sequential, because decompressing a hundred bodies at once would block Node's thread pool for other work.
     for (const recorder of recorders) requests.push(await presentCapture(recorder, view));
     return { tunnel_id: tunnelId, requests, truncated, next_cursor: nextCursor };
   }
@@ -100,12 +100,13 @@ export class CaptureService {
     const found =
       this.#finishedBefore(order)?.find(isWanted) ??
       (await this.#store.waits.wait({ tunnelId, holder: ownerKey(caller), timeoutMs, signal, isWanted }));
-    // Made when nobody waits any more, and before the answer is: what finishes meanwhile is found by the next call.
+    // The cursor is created after the wait has ended and before the response is sent, so that the next call finds requests that finish in
+    // between.
     if (found === null) return { request: null, cursor: this.#store.cursor() };
     return { request: await presentCapture(found, view), cursor: null };
   }
 
-  /** Between the last call and this one. */
+  /** Returns requests that finished between the previous call and the current call, or undefined without a cursor. */
   #finishedBefore({ tunnelId, after }: AwaitOrder): CaptureRecorder[] | undefined {
     if (after === undefined) return undefined;
     const finished = this.#store.finishedSince(tunnelId, after);
@@ -129,7 +130,7 @@ export class CaptureService {
       throw new Fault('TUNNEL_NOT_HTTP', { protocol: tunnel.protocol });
     }
     const idOf = (recorder: CaptureRecorder): string => this.#store.idOf(recorder);
-    // What people send each other is their own business: the operator sees an account's requests without bodies.
+    // Bodies are private to the account: the operator sees its requests without bodies.
     return { tunnel, view: { tunnelId, withBodies: sameOwner(caller, owner), idOf } };
   }
 }
@@ -182,7 +183,7 @@ const wantedBy = ({ method, pathContains = '' }: AwaitOrder): ((recorder: Captur
   };
 };
 
-/** Names in lower case; the values of a repeated field in one, as RFC 9110, 5.3, allows. */
+/** Lower-case names. Values of repeated fields are joined, as RFC 9110, 5.3 allows. */
 const toRecord = (fields: readonly ShownField[], secretFields: readonly string[] = []): Record<string, string> => {
   const record = new Map<string, string>();
   for (const { name, value } of redactFields(fields, secretFields)) {

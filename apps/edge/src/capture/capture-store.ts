@@ -1,4 +1,4 @@
-// The captured requests of all tunnels, in memory: bounded in number and bytes, kept for an hour after a tunnel's end.
+// Captured requests of all tunnels, in memory. Limited in number and bytes, and kept for an hour after a tunnel has closed.
 import { type ChunkedForm, type EdgeResponse, type RequestHead } from '@tunnel/http1';
 import { requestIdOf } from '@tunnel/protocol';
 import { NOT_RANKED, type Ranked, Ranking } from '@tunnel/rules/collections';
@@ -13,47 +13,55 @@ import { type CaptureBuffer, CaptureRecorder } from './recorder.ts';
 import { RequestWaits } from './request-waits.ts';
 import { isAnsweredByRule } from './stored-head.ts';
 
-/** kept requests of a tunnel that a rule has answered: refused visitors do not push out the requests of others */
+/**
+ * Maximum kept requests of a tunnel that were answered by a rule. The separate limit keeps rejected visitors from displacing other
+ * requests.
+ */
 const CAPTURES_ANSWERED_PER_TUNNEL = 50;
 /**
- * heads and bodies of one tunnel’s kept requests; the oldest go first
+ * Maximum bytes of heads and bodies of a tunnel's captured requests. The oldest requests are dropped first.
  * @limit dashboard: Captured requests per tunnel, total size | the oldest request is dropped
  */
 export const CAPTURE_BYTES_PER_TUNNEL = 4 * 1024 * 1024;
-/** the same for all tunnels together; the account that keeps the most beyond its `account_share` lets go of its oldest first */
+/**
+ * Maximum bytes of the captured requests of all tunnels. At the limit, the account with the most bytes above its `account_share` loses its
+ * oldest request.
+ */
 export const CAPTURE_BYTES_MAX = 64 * 1024 * 1024;
 /**
- * a person looks for what went wrong after the tunnel is closed, too
+ * Time for which captures are kept after a tunnel has closed, so that users can still look for errors.
  * @limit dashboard: Captured requests of a closed tunnel, retention | the requests are dropped
  */
 export const CAPTURE_KEPT_AFTER_END_MS = 3600 * 1000;
-/** ended tunnels whose list of requests is empty instead of unknown; the oldest go first */
+/**
+ * Maximum remembered closed tunnels, for which the list of requests is empty instead of "unknown tunnel". The oldest are forgotten first.
+ */
 export const CAPTURE_TUNNELS_REMEMBERED = 20_000;
-/** how often what has outlived its tunnel by its time is dropped */
+/** Interval at which expired captures are dropped. */
 export const CAPTURE_SWEEP_MS = 10_000;
 
 export interface CaptureStoreOptions {
-  /** [capture] of server.toml. */
+  /** `[capture]` in server.toml. */
   readonly enabled: boolean;
   readonly bodies: boolean;
   /** `[limits] account_share`. */
   readonly accountShare: number;
   readonly clock: Clock;
-  /** Makes the ids of this run differ from those of the last one. */
+  /** Distinguishes request ids of the current run from ids of earlier runs. */
   readonly runId: string;
 }
 
-/** How a request came to its service, beside its head. */
+/** Details of a captured request in addition to its head. */
 export interface CaptureDetails {
   readonly rules?: CapturedRules | null;
-  /** null, or absent: the tunnel's own. */
+  /** Null or undefined for the tunnel's default service. */
   readonly serviceName?: string | null;
   readonly replay?: ReplaySource | null;
-  /** Of the same request in another tunnel's list: both have one id. */
+  /** Sequence of the same request in another tunnel's list, so that both get the same id. */
   readonly sequence?: number | undefined;
 }
 
-/** What makes a request one that was sent again. */
+/** Origin of a replayed request. */
 export interface ReplaySource {
   readonly original: CaptureRecorder;
   readonly isEdited: boolean;
@@ -62,35 +70,35 @@ export interface ReplaySource {
 export interface CapturePage {
   /** Newest first. */
   readonly recorders: readonly CaptureRecorder[];
-  /** There were older ones than these, kept or not. */
+  /** Whether older requests exist, or existed and were dropped. */
   readonly truncated: boolean;
-  /** For the page with the next older ones; null: no older ones are kept. */
+  /** Cursor of the next page, with older requests. Null if no older requests are kept. */
   readonly nextCursor: string | null;
 }
 
-/** Which of the kept requests are listed; what is left out leaves out none. */
+/** Filters for a list of captured requests. Undefined filters match all requests. */
 export interface WantedCaptures {
-  /** Of readPageCursor(): only requests that are older than those of the page with that cursor. */
+  /** Result of readPageCursor(). Only requests older than the page with that cursor are listed. */
   readonly before?: number | undefined;
   readonly isWanted?: ((recorder: CaptureRecorder) => boolean) | undefined;
 }
 
-/** An ended tunnel of which nothing is kept but whose it was. */
+/** A closed tunnel without captures, remembered for access checks. */
 interface Remembered {
   readonly owner: Owner;
   readonly isTruncated: boolean;
 }
 
 export class CaptureStore implements TunnelWatcher {
-  /** Who waits for a request to finish. */
+  /** Callers that wait for a request to finish. */
   readonly waits: RequestWaits;
   readonly #options: CaptureStoreOptions;
-  /** Of tunnels with at least one request. */
+  /** Tunnels with at least one captured request. */
   readonly #byTunnel = new Map<string, TunnelCaptures>();
   readonly #remembered = new Map<string, Remembered>();
-  /** What each account keeps, in bytes, its ended tunnels included. */
+  /** Captured bytes of each account, including its closed tunnels. */
   readonly #shares: Shares;
-  /** The tunnels of each account that keep requests; the one with the oldest first. */
+  /** Tunnels with captures by account; the tunnel with the oldest request comes first. */
   readonly #byAccount = new Map<string, Ranking<TunnelCaptures>>();
   #sequence = 0;
   #sweeping: Timer | null = null;
@@ -107,8 +115,8 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   /**
-   * A request begins to be served by the tunnel. `startedMs` is monotonic; a chunked body of it will pass by in `bodyForm`.
-   * null: captures are off, for this tunnel or for all.
+   * Starts capturing a request served by the tunnel. `startedMs` is monotonic; chunks of a chunked body are recorded in `bodyForm`. Returns
+   * null if capturing is off, for the tunnel or for the server.
    */
   begin(
     tunnel: Tunnel,
@@ -119,7 +127,7 @@ export class CaptureStore implements TunnelWatcher {
   ): CaptureRecorder | null {
     const { enabled, bodies, clock } = this.#options;
     if (!enabled || tunnel.http?.capture !== true) return null;
-    // Looked at here and not before: what they say may have to be made.
+    // Read only now, because the details may be computed on access.
     const { rules = null, serviceName = null, replay = null } = details;
     const captures = this.#byTunnel.get(tunnel.tunnelId) ?? this.#add(tunnel);
     if (details.sequence === undefined) this.#sequence += 1;
@@ -139,7 +147,7 @@ export class CaptureStore implements TunnelWatcher {
     return recorder;
   }
 
-  /** A rule has answered a request that these tunnels, the members of a group, would have been given. Each lists it, under one id. */
+  /** Captures a request answered by a rule for all members of a group, under the same id. */
   answered(
     tunnels: Iterable<Tunnel>,
     head: Pick<RequestHead, 'text' | 'framing'>,
@@ -158,7 +166,7 @@ export class CaptureStore implements TunnelWatcher {
 
   #add({ tunnelId, owner }: Tunnel): TunnelCaptures {
     const captures = new TunnelCaptures(tunnelId, owner, this);
-    // A request of a tunnel that has just ended.
+    // The tunnel has just closed.
     if (this.#remembered.delete(tunnelId)) captures.endedMs = this.#options.clock.monotonic();
     this.#byTunnel.set(tunnelId, captures);
     return captures;
@@ -207,7 +215,7 @@ export class CaptureStore implements TunnelWatcher {
 
   // ---- what readers see ----
 
-  /** Of a tunnel with captures, or of one that has ended; a living one without any is known to the tunnel table only. */
+  /** Returns the owner of a tunnel that has captures or has closed. Open tunnels without captures are only known to the tunnel registry. */
   ownerOf(tunnelId: string): Owner | undefined {
     return (this.#byTunnel.get(tunnelId) ?? this.#remembered.get(tunnelId))?.owner;
   }
@@ -232,8 +240,8 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   /**
-   * Reads a page's `nextCursor`, for `before` of list(). undefined: the text is no cursor. A cursor of an earlier run of the edge is 0, which no request
-   * is older than: captures do not outlive the process.
+   * Parses a page's `nextCursor`, for `before` of list(). Returns undefined if the text is not a cursor. A cursor of an earlier run becomes
+   * 0, which matches no request, because captures do not survive a restart.
    */
   readPageCursor(cursor: string): number | undefined {
     const [, runId, sequence = ''] = /^(\w{1,32})-([0-9a-z]{1,10})$/.exec(cursor) ?? [];
@@ -242,18 +250,21 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   find(tunnelId: string, requestId: string): CaptureRecorder | undefined {
-    // One that waits for a way to its service may be asked for by the name it has until then.
+    // A request waiting for a connection to its service can be looked up by its temporary id.
     return this.#byTunnel
       .get(tunnelId)
       ?.find((recorder) => this.idOf(recorder) === requestId || this.#unsentId(recorder) === requestId);
   }
 
-  /** A moment of this run, for finishedSince(). */
+  /** Returns a cursor for the current moment, for finishedSince(). */
   cursor(): string {
     return `${this.#options.runId}-${Math.floor(this.#options.clock.monotonic())}`;
   }
 
-  /** Those that finished at that moment or later, in this order; undefined: it is no cursor. All of them for one of another run. */
+  /**
+   * Returns the requests that finished at or after the cursor, in order of finishing, or undefined if the text is not a cursor. A cursor of
+   * another run matches all requests.
+   */
   finishedSince(tunnelId: string, cursor: string): CaptureRecorder[] | undefined {
     const [, runId, at] = /^(\w+)-(\d{1,15})$/.exec(cursor) ?? [];
     if (runId === undefined) return undefined;
@@ -262,7 +273,9 @@ export class CaptureStore implements TunnelWatcher {
     return finished.filter((recorder) => finishedMs(recorder) >= sinceMs).sort((a, b) => finishedMs(a) - finishedMs(b));
   }
 
-  /** What its client calls it, too; of one that was put on no stream, or in the frames of h2c, its client knows nothing. */
+  /**
+   * Returns the request id, which the client uses as well. Requests without a stream, and h2c requests, have an id unknown to the client.
+   */
   idOf(recorder: CaptureRecorder): string {
     const { carrierTag, streamId: id, ordinal } = recorder;
     return ordinal === 0 ? this.#unsentId(recorder) : requestIdOf({ carrierTag, id }, ordinal);
@@ -274,7 +287,7 @@ export class CaptureStore implements TunnelWatcher {
 
   // ---- room ----
 
-  /** After a change of a tunnel's captures, with how many bytes more, or fewer, are kept. */
+  /** Called after a change of a tunnel's captures. `bytes` is the change in kept bytes. */
   onChanged(captures: TunnelCaptures, bytes: number): void {
     const { account } = captures;
     if (bytes > 0) this.#shares.take(account, bytes);
@@ -284,7 +297,7 @@ export class CaptureStore implements TunnelWatcher {
     else if (captures.size === 0) this.#drop(captures);
   }
 
-  /** By the oldest request of the tunnel. */
+  /** Ranks a tunnel by its oldest request. */
   #rank(captures: TunnelCaptures): void {
     const { account, oldest } = captures;
     let tunnels = this.#byAccount.get(account);
@@ -314,8 +327,9 @@ export class CaptureStore implements TunnelWatcher {
   }
 
   /**
-   * The account whose oldest capture makes room: the account with the most beyond its share. While every account is within its share, the writer makes
-   * room. A writer with less than an even part takes from the account with the most captures, so that every account has some.
+   * Returns the account that loses its oldest capture: the account with the most bytes above its share. While every account is within its
+   * share, the writer loses its oldest. A writer with less than an equal part takes from the largest account, so that every account keeps
+   * some captures.
    */
   #giver(writer: string): string {
     const { mostBeyond, largest, limit } = this.#shares;
@@ -333,31 +347,31 @@ export class CaptureStore implements TunnelWatcher {
 
 const NO_DETAILS: CaptureDetails = {};
 
-/** On the monotonic clock; NaN, which is never later than anything: it is under way. */
+/** Monotonic milliseconds. NaN while the request is in progress, which no comparison matches. */
 const finishedMs = ({ info, durationMs }: CaptureRecorder): number => info.startedMs + (durationMs ?? Number.NaN);
 
-/** So many may have gone from the front before the others move up: with each request it would be all of them. */
+/** Number of removed entries at the front before the array is compacted. Compacting at each request would move all entries. */
 const GAP_MAX = 256;
 
-/** The last requests of one tunnel, oldest first. */
+/** Most recent requests of a tunnel, oldest first. */
 class TunnelCaptures implements CaptureBuffer, Ranked {
   readonly tunnelId: string;
   readonly owner: Owner;
-  /** The account that the bytes of this tunnel count for. Each tunnel of the operator counts as an account. */
+  /** Account charged for the tunnel's bytes. Each tunnel of the operator counts as a separate account. */
   readonly account: string;
   rank = 0;
   heapIndex = NOT_RANKED;
   bytes = 0;
-  /** On the monotonic clock; null while the tunnel lives. */
+  /** Monotonic milliseconds. Null while the tunnel is open. */
   endedMs: number | null = null;
-  /** Older requests were here and had to go. */
+  /** Whether older requests were dropped. */
   isTruncated = false;
   readonly #store: CaptureStore;
-  /** null: it is gone. */
+  /** Removed entries are null. */
   readonly #recorders: (CaptureRecorder | null)[] = [];
-  /** As many of them, the first ones, are gone. */
+  /** Number of removed entries at the front. */
   #gap = 0;
-  /** Of these a rule has answered; and their bytes. */
+  /** Number and bytes of requests answered by a rule. */
   #answered = 0;
   #answeredBytes = 0;
 
@@ -376,7 +390,7 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
     return this.#recorders[this.#gap] ?? undefined;
   }
 
-  /** Requests that rules have answered take more than a quarter of its bytes. */
+  /** Whether requests answered by rules take more than a quarter of the bytes. */
   get isOverrun(): boolean {
     return this.#answeredBytes * 4 > this.bytes;
   }
@@ -407,13 +421,16 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
     this.#answeredBytes += bytes;
   }
 
-  /** One of them goes: the oldest, but of strangers at the door while these have more than a quarter, which is their share of the number, too. */
+  /**
+   * Drops a request: the oldest answered by a rule while such requests take more than a quarter of the bytes (as of the number), otherwise
+   * the oldest.
+   */
   giveWay(): void {
     if (this.isOverrun) this.#dropOldestAnswered();
     else this.dropOldest(1);
   }
 
-  /** Strangers at the door do not push out those who came in. */
+  /** Drops the oldest request answered by a rule, so that rejected visitors cannot displace served requests. */
   #dropOldestAnswered(): void {
     const oldest = this.#recorders.find((recorder) => recorder !== null && isAnsweredByRule(recorder));
     if (oldest === undefined || oldest === null) return;

@@ -1,5 +1,5 @@
-// One captured request, from its head to its end. The hot path calls it, so it keeps strings as they came and counts;
-// whatever a person wants to see is made when somebody looks.
+// A captured request, from its head to its end. Called on the hot path, so it only keeps strings and counts bytes. Presentation is done on
+// access.
 
 import type { CapturedPolicy } from '@tunnel/contract';
 import type { ErrorCode } from '@tunnel/errors';
@@ -20,13 +20,13 @@ import { EDGE_LIMITS } from '../limits.ts';
 import type { CapturedRules } from '../upstream/captured-rules.ts';
 import type { RequestEnd, RequestRecorder } from '../upstream/response-handler.ts';
 
-/** Holds requests within its bounds. */
+/** Keeps captured requests within limits. */
 export interface CaptureBuffer {
-  /** More is kept of a request: this one or others may have to go. */
+  /** Called when more bytes of a request are kept. The request or others may be dropped. */
   onGrown(recorder: CaptureRecorder, bytes: number): void;
-  /** It is as if there had been no such request. */
+  /** Removes a request as if it had never existed. */
   onDiscarded(recorder: CaptureRecorder): void;
-  /** It has its end. */
+  /** Called when the request has finished. */
   onFinished(recorder: CaptureRecorder): void;
 }
 
@@ -34,63 +34,66 @@ export interface CaptureInfo {
   readonly sequence: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
-  /** On the clock that finish() is told of. */
+  /** Milliseconds on the clock used for finish(). */
   readonly startedMs: number;
-  /** How a chunked body of the request passes by. */
+  /** Form in which chunks of a chunked request body are recorded. */
   readonly bodyForm: ChunkedForm;
   readonly keepsBodies: boolean;
-  /** The client's service that got it, by name; null: the tunnel's own. */
+  /** Name of the client's service that received the request, or null for the tunnel's default service. */
   readonly serviceName: string | null;
-  /** The id of the request that was sent again. */
+  /** Id of the replayed request, or null. */
   readonly replayOf: string | null;
-  /** It differs from that one. */
+  /** Whether the replay differs from the original request. */
   readonly isEdited: boolean;
 }
 
 const NO_NAMES: readonly string[] = [];
 
-/** What an object of this costs beside its strings, roughly. */
+/** Approximate size of a recorder in bytes, without its strings. */
 const OVERHEAD_BYTES = 512;
 
 export class CaptureRecorder implements RequestRecorder {
   readonly info: CaptureInfo;
-  /** Where it was put last: by these its client calls it, too. */
+  /** Last stream on which the request was sent. The client identifies the request by the same values. */
   carrierTag = '';
   streamId = 0;
-  /** 0: on none so far. */
+  /** 0 before the request is sent. */
   ordinal = 0;
-  /** null: it has none, or none of it has come. */
+  /** Null if the request has no body, or none of it has arrived. */
   requestBody: CapturedBody | null = null;
-  /** The request has a body, and its last byte has come. */
+  /** Whether the request has a body and its last byte has arrived. */
   hasWholeBody = false;
-  /** 0: there was no answer. */
+  /** 0 without a response. */
   status = 0;
-  /** null: it is under way. */
+  /** Null while the request is in progress. */
   durationMs: number | null = null;
   aborted = false;
   fault: ErrorCode | null = null;
-  /** What the rules of its tunnel did; null: there are none, or it was sent by a replay, which runs none. */
+  /** Result of the tunnel's policy. Null without a policy, and for replays, which run no policy. */
   policy: CapturedPolicy | null = null;
-  /** The path that the visitor asked for; null: it is the one in `requestText`, which no rule has changed. */
+  /** Path requested by the visitor. Null if no rule changed the path in `requestText`. */
   askedPath: string | null = null;
-  /** Fields of the request, in lower case, that carry a token of the rules: shown to nobody. */
+  /** Request fields, in lower case, that carry a token of the policy and are never shown. */
   secretFields: readonly string[] = NO_NAMES;
-  /** As the buffer has counted them. */
+  /** Bytes as counted by the buffer. */
   keptBytes: number;
-  /** null: it was discarded. */
+  /** Null after the request was discarded. */
   #buffer: CaptureBuffer | null;
-  /** false: it was pushed out by others or discarded, and nothing more is kept of it. */
+  /** False if the request was dropped or discarded. No further bytes are then kept. */
   isKept = true;
-  /** As received. */
+  /** Request head as received. */
   readonly #visitorsText: string;
-  /** What rules changed of it for the service; null: nothing. */
+  /** Changes of the policy for the service, or null. */
   #changes: RequestChanges | null = null;
   readonly #isRequestInChunks: boolean;
   #isResponseInChunks = false;
   #keepsResponse = false;
   #responseText = '';
   #responseBody: CapturedBody | null = null;
-  /** Of a rule; null: there is none. Strangers come in floods, and to every member of a group: what people see is made when somebody looks. */
+  /**
+   * Response made by a rule, or null. Rendered only on access, because floods of rejected requests are captured for every member of a
+   * group.
+   */
   #answer: EdgeResponse | null = null;
 
   constructor(info: CaptureInfo, head: Pick<RequestHead, 'text' | 'framing'>, buffer: CaptureBuffer) {
@@ -101,12 +104,12 @@ export class CaptureRecorder implements RequestRecorder {
     this.#buffer = buffer;
   }
 
-  /** As received, or as the rules changed it for the service. */
+  /** Request head as received, or as changed by the policy for the service. */
   get requestText(): string {
     return this.#changes === null ? this.#visitorsText : servedText(this.#visitorsText, this.#changes);
   }
 
-  /** As the local service sent it, or a rule answered; empty while there is none. */
+  /** Response head as sent by the local service or a rule. Empty without a response. */
   get responseText(): string {
     return this.#answer === null ? this.#responseText : edgeResponseText(this.#answer, SHOWN);
   }
@@ -115,7 +118,7 @@ export class CaptureRecorder implements RequestRecorder {
     return this.#answer === null ? this.#responseBody : ownBodyOf(this.#answer, this.info.keepsBodies);
   }
 
-  /** Before it is put among the others, which count what it holds. */
+  /** Adds the policy details. Must be called before the recorder is added to the buffer, which counts its bytes. */
   ruledBy({ policy, askedPath, secretFields, changes }: CapturedRules): void {
     this.policy = policy;
     this.askedPath = askedPath;
@@ -130,19 +133,19 @@ export class CaptureRecorder implements RequestRecorder {
     this.ordinal = ordinal;
   }
 
-  /** The next bytes of the request's body. They are kept whatever their type, for a replay, and shown when textual. */
+  /** Records bytes of the request body. Bodies of any type are kept for replays; only text is shown. */
   onRequestBody(bytes: Buffer, start: number, end: number): void {
     if (!this.isKept) return;
     this.requestBody ??= bodyOf(this.info.keepsBodies, this.#isRequestInChunks);
     this.#grow(this.requestBody.take(bytes, start, end));
   }
 
-  /** The last byte of the request's body has come; not needed for a request without one. */
+  /** Called when the last byte of the request body has arrived. Not needed for requests without a body. */
   onRequestEnd(): void {
     this.hasWholeBody = true;
   }
 
-  /** The final head, as the local service sent it; a chunked body will pass by in that form. */
+  /** Records the final head from the local service. `bodyForm` is the form in which chunks are recorded. */
   onResponseHead(head: Pick<ResponseHead, 'text' | 'status' | 'headers' | 'framing'>, bodyForm: ChunkedForm): void {
     this.status = head.status;
     if (!this.isKept) return;
@@ -152,7 +155,7 @@ export class CaptureRecorder implements RequestRecorder {
     this.#grow(head.text.length);
   }
 
-  /** The next bytes of the response's body. */
+  /** Records bytes of the response body. */
   onResponseBody(bytes: Buffer, start: number, end: number): void {
     if (!this.isKept) return;
     this.#responseBody ??= bodyOf(this.#keepsResponse, this.#isResponseInChunks);
@@ -163,7 +166,7 @@ export class CaptureRecorder implements RequestRecorder {
     if (bytes > 0 && this.isKept) this.#buffer?.onGrown(this, bytes);
   }
 
-  /** A rule has answered: there is no service, and this is all that comes. */
+  /** Records a response made by a rule. The request ends with it, because no service is involved. */
   answered(response: EdgeResponse, nowMs: number): void {
     const { status, headers } = response;
     this.status = status;
@@ -173,7 +176,7 @@ export class CaptureRecorder implements RequestRecorder {
     this.finish(nowMs, 'complete');
   }
 
-  /** Once; a second call changes nothing. */
+  /** Ends the recording. Further calls have no effect. */
   finish(nowMs: number, end: RequestEnd): void {
     if (this.durationMs !== null) return;
     this.durationMs = Math.max(0, nowMs - this.info.startedMs);
@@ -182,19 +185,19 @@ export class CaptureRecorder implements RequestRecorder {
   }
 
   #failed(end: Exclude<RequestEnd, 'complete'>): void {
-    // Before the head the visitor gets a page of ours, which is an answer; after it only a cut.
+    // Before the head, the visitor gets an error page, which is a complete response. After the head, the response is cut off.
     this.aborted = end === 'aborted' || this.status !== 0;
     if (end === 'aborted') return;
     this.fault = end.code;
     if (this.status === 0) this.status = end.status;
   }
 
-  /** Others push it out: nothing more is kept of it. Its end is still reported, for callers that wait for a request to finish. */
+  /** Stops keeping bytes, because the request was displaced by others. Its end is still reported to callers that wait for it. */
   letGo(): void {
     this.isKept = false;
   }
 
-  /** Another tunnel serves the request, and captures it. */
+  /** Discards the recording, because another tunnel serves and captures the request. */
   discard(): void {
     const buffer = this.#buffer;
     const wasKept = this.isKept;
@@ -204,7 +207,7 @@ export class CaptureRecorder implements RequestRecorder {
   }
 }
 
-/** The head alone. */
+/** Renders only the head. */
 const SHOWN = { keepAlive: true, visitorVersion: '1.1', isHead: true } as const;
 
 const valueOf = (headers: EdgeResponse['headers'], lower: string): string | null =>
@@ -213,7 +216,7 @@ const valueOf = (headers: EdgeResponse['headers'], lower: string): string | null
 const bodyOf = (isKept: boolean, isInChunks: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES : 0, isInChunks });
 
-/** null: it has none. */
+/** Returns null if the response has no body. */
 const ownBodyOf = ({ headers, body }: EdgeResponse, keepsBodies: boolean): CapturedBody | null => {
   const bytes = Buffer.from(body, 'latin1');
   if (bytes.length === 0) return null;
@@ -222,23 +225,23 @@ const ownBodyOf = ({ headers, body }: EdgeResponse, keepsBodies: boolean): Captu
   return made;
 };
 
-/** What it takes to keep it, roughly. */
+/** Returns the approximate size of a response in bytes. */
 const charsOfOwn = ({ headers, body }: EdgeResponse): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length, body.length);
 
-/** It was read strictly when it came, and was within its bounds. */
+/** The limits were already checked when the request arrived. */
 const UNBOUNDED = { fieldsMax: Number.POSITIVE_INFINITY };
 
 /**
- * The head of a captured request as its service got it, where rules changed it: made when somebody looks, from what came and what they changed. Most
- * captures nobody looks at. Empty where it cannot be told any more: what a rule has taken away is never shown instead.
+ * Returns the head as sent to the service, recreated from the received head and the policy's changes. Computed on access, because most
+ * captures are never viewed. Empty if the head cannot be recreated, so that content removed by a rule is never shown.
  */
 export const servedText = (text: string, changes: RequestChanges): string => {
   const head = parseRequestHead(text, UNBOUNDED);
   return head.kind === 'problem' ? '' : applyRequestChanges(head, changes).text;
 };
 
-/** What is kept of the changes of one request. */
+/** Returns the size of the kept changes. */
 const charsOfChanges = ({ path, cookie, set, add }: RequestChanges): number =>
   (path?.length ?? 0) + (cookie?.length ?? 0) + charsOf(set) + charsOf(add);
 

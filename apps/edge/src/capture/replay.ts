@@ -1,5 +1,5 @@
-// Sends a captured request to the local service once more, as it was or edited, and captures that in turn. No rule runs: what is kept is what the
-// rules had made of it.
+// Sends a captured request to the local service again, unchanged or edited, and captures the replay. Policies do not run, because the
+// captured request already contains their changes.
 
 import { Fault } from '@tunnel/errors';
 import {
@@ -25,16 +25,16 @@ import type { CaptureRecorder } from './recorder.ts';
 import { BODY_BOUNDS, headLines, whyNotReplayable } from './stored-head.ts';
 
 /**
- * a response that is not complete by then is cut off, and shown as far as it came
+ * Maximum time for the complete response of a replay. A longer response is cut off and shown as far as it was received.
  * @limit api: Replay, time to receive the complete response | the response is cut off
  */
 export const REPLAY_TIMEOUT_MS = 30_000;
-/** A longer response is cut off, because a response can be endless. */
+/** Maximum size of a replay's response. A longer response is cut off, because a response can be endless. */
 const REPLAY_RESPONSE_MAX_BYTES = 64 * 1024 * 1024;
-/** replays of all tunnels under way; each holds a stream and an answer of the REST */
+/** Maximum concurrent replays of all tunnels. Each holds a stream and an API call. */
 const REPLAYS_AT_ONCE = 64;
 /**
- * the same for one account: a service that never answers holds up its owner alone
+ * Maximum concurrent replays of an account. A service that never responds thus only blocks replays of its owner.
  * @limit api: Concurrent replays per account | 429 `CAPTURE_REPLAYS_BUSY`
  */
 export const REPLAYS_AT_ONCE_PER_OWNER = 16;
@@ -46,18 +46,18 @@ export interface ReplayContext {
 }
 
 export interface ReplayRequest {
-  /** undefined: it has ended. */
+  /** Undefined if the tunnel has closed. */
   readonly tunnel: Tunnel | undefined;
   readonly original: CaptureRecorder;
-  /** Of whoever asks for it: the visitor of this request. */
+  /** Address of the caller, sent as the visitor's address. */
   readonly visitorAddress: string;
-  /** Left out, or empty: it goes out as it was. */
+  /** Undefined or empty to send the request unchanged. */
   readonly edit?: RequestEdit;
 }
 
 export class Replays {
   readonly #context: ReplayContext;
-  /** By the owner of the tunnel: one account's slow services do not take the replays of others. */
+  /** Replays in progress, by owner of the tunnel. An account's slow services do not block replays of other accounts. */
   readonly #underWay = new Shares({
     limit: REPLAYS_AT_ONCE,
     perHolder: REPLAYS_AT_ONCE_PER_OWNER,
@@ -67,7 +67,7 @@ export class Replays {
     this.#context = context;
   }
 
-  /** The new capture, finished; a fault when there was no response. */
+  /** Replays a request and returns the finished capture. Throws a fault if there was no response. */
   async replay({ tunnel, original, visitorAddress, edit = {} }: ReplayRequest): Promise<CaptureRecorder> {
     const { store, clock } = this.#context;
     const reason =
@@ -114,7 +114,7 @@ export class Replays {
         serviceName: recorder.info.serviceName,
         hasBody: body.length > 0,
         bodyForm: 'data',
-        // It is this service's, or nobody's.
+        // A replay must not be retried on another member of the group.
         hasOthers: null,
         recorder,
       },
@@ -129,7 +129,7 @@ export class Replays {
   }
 }
 
-/** A path that was left as it is shown is no edit, where the service got another one. */
+/** Removes the path from an edit if it equals the shown path, because the service received a path changed by a rule. */
 const ownEditOf = ({ askedPath }: CaptureRecorder, edit: RequestEdit): RequestEdit => {
   const { path, ...others } = edit;
   return askedPath !== null && path === redactUrl(askedPath) ? others : edit;
@@ -154,11 +154,11 @@ const messageOf = async ({ requestText, requestBody }: CaptureRecorder, edit: Re
   return { head: headAgain(head, body.length), body, isEdited: false };
 };
 
-/** The same request without what belonged to the visitor's connection, and with the length that its body turned out to have. */
+/** Returns the head without fields of the visitor's connection, and with the actual length of the body. */
 const headAgain = (head: RequestHead, bodyBytes: number): RequestHead => {
   return {
     ...head,
-    // As from a visitor that knows neither 100 (Continue) nor trailers: nobody is there to wait for them.
+    // HTTP/1.0, because a replay waits neither for 100 Continue nor for trailers.
     version: '1.0',
     connectionNames: [...(head.connectionNames ?? []), 'trailer'],
     framing: head.framing.kind === 'none' ? head.framing : { kind: 'length', length: bodyBytes },
@@ -168,9 +168,9 @@ const headAgain = (head: RequestHead, bodyBytes: number): RequestHead => {
 
 const UNASKED: StreamReason = { code: 'cancelled', text: 'replays cannot switch protocols' };
 
-/** Waits for the response, within a time and a size. The request writes it into the capture; nobody else wants it. */
+/** Waits for the response, within limits of time and size. Discards the data, because the request writes it to the capture. */
 class ReplayHandler implements ResponseHandler {
-  /** Settles with the end of the response, or its cut; rejects with a fault when there was none at all. */
+  /** Resolves when the response has ended or was cut off. Rejects with a fault if there was no response. */
   readonly done: Promise<void>;
   readonly #recorder: CaptureRecorder;
   readonly #clock: Clock;
@@ -190,7 +190,7 @@ class ReplayHandler implements ResponseHandler {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    // It may fail before anyone awaits it.
+    // Avoids an unhandled rejection if the replay fails before it is awaited.
     this.done.catch(() => {});
   }
 
@@ -216,7 +216,7 @@ class ReplayHandler implements ResponseHandler {
 
   #cut(): void {
     const fault = new Fault('LOCAL_TIMEOUT', { seconds: REPLAY_TIMEOUT_MS / 1000 });
-    // Before the abort, which would be the end that counts.
+    // Before the abort, because the first end is recorded.
     if (!this.#hasHead) this.#recorder.finish(this.#clock.monotonic(), fault);
     this.#request?.abort();
     this.#settle(this.#hasHead ? null : fault);

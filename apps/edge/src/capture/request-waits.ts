@@ -1,26 +1,26 @@
-// Callers that wait for the next request of a tunnel to finish. What passes while nobody waits costs a look at an empty map.
+// API calls that wait for the next request of a tunnel to finish. Without waiting calls, a request only costs a check of an empty map.
 
 import { Fault } from '@tunnel/errors';
 import { Shares } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import type { CaptureRecorder } from './recorder.ts';
 
-/** callers that wait for a request to finish, of all tunnels; each takes one of the connections to the REST */
+/** Maximum waiting calls of all tunnels. Each holds an API connection. */
 const REQUEST_WAITS_MAX = 1024;
 /**
- * the same for one account: as many as a model host may have calls under way, and its platform the same
+ * Maximum waiting calls of an account: equal to the concurrent calls allowed for an MCP host and for the platform.
  * @limit api: Calls waiting for a request, per account | 429 `CAPTURE_WAITS_BUSY`
  */
 export const REQUEST_WAITS_PER_OWNER = 64;
-/** after which one that was too many is told to ask again */
+/** Retry delay sent with a rejected call. */
 const REQUEST_WAITS_BUSY_RETRY_MS = 5000;
 
 export interface RequestWait {
   readonly tunnelId: string;
-  /** Whom it counts for. */
+  /** Account for which the call counts. */
   readonly holder: string;
   readonly timeoutMs: number;
-  /** Of the caller: it has gone. */
+  /** Aborts when the caller has disconnected. */
   readonly signal: AbortSignal;
   readonly isWanted: (recorder: CaptureRecorder) => boolean;
 }
@@ -32,7 +32,7 @@ interface Waiter {
 
 export class RequestWaits {
   readonly #clock: Clock;
-  /** Without an entry for a tunnel that nobody waits for. */
+  /** Has no entries for tunnels without waiting calls. */
   readonly #byTunnel = new Map<string, Set<Waiter>>();
   readonly #shares = new Shares({
     limit: REQUEST_WAITS_MAX,
@@ -47,7 +47,10 @@ export class RequestWaits {
     return this.#shares.taken;
   }
 
-  /** The first that finishes from now on; null: none did in time, the tunnel has ended, or the caller has gone. */
+  /**
+   * Resolves to the first matching request that finishes. Resolves to null at the timeout, when the tunnel closes, or when the caller
+   * disconnects.
+   */
   wait({ tunnelId, holder, timeoutMs, signal, isWanted }: RequestWait): Promise<CaptureRecorder | null> {
     if (this.#shares.refusal(holder) !== null) {
       const seconds = REQUEST_WAITS_BUSY_RETRY_MS / 1000;
@@ -72,7 +75,7 @@ export class RequestWaits {
     });
   }
 
-  /** On the way of every captured request, once, at its end. */
+  /** Called once for every captured request, when it has finished. */
   onFinished(tunnelId: string, recorder: CaptureRecorder): void {
     if (this.#byTunnel.size === 0) return;
     for (const waiter of this.#byTunnel.get(tunnelId) ?? []) {

@@ -1,13 +1,13 @@
-// A stored head, taken apart for people, and whether its request can be sent again. It was read strictly when it came in; here
-// nothing is refused any more.
+// Parses a stored head for presentation, and checks whether a request can be replayed. The head was validated on arrival, so nothing is
+// rejected here.
 import type { ShownField } from '@tunnel/http1';
 import { EDGE_LIMITS } from '../limits.ts';
 import type { CaptureRecorder } from './recorder.ts';
 
-/** a compressed body that grows beyond this when it is looked at is not shown */
+/** Maximum size of a decompressed body in bytes. Larger bodies are not shown. */
 const CAPTURE_UNPACKED_MAX_BYTES = 1024 * 1024;
 
-/** What people see of a body, and what they may write in its place. */
+/** Limits for shown and edited bodies. */
 export const BODY_BOUNDS = {
   shownBytes: EDGE_LIMITS.CAPTURE_BODY_MAX_BYTES,
   unpackedBytes: CAPTURE_UNPACKED_MAX_BYTES,
@@ -27,21 +27,21 @@ export const headLines = (text: string): HeadLines => {
   return { first, fields };
 };
 
-/** The first of that name, or null. */
+/** Returns the first field with the name, or null. */
 export const fieldValue = ({ fields }: HeadLines, lower: string): string | null =>
   fields.find(({ name }) => name.toLowerCase() === lower)?.value ?? null;
 
-/** Path and query, also of a request target in absolute form. */
+/** Returns path and query, even of a request target in absolute form. */
 export const pathOf = (requestTarget: string): string => {
   const path = requestTarget.replace(/^https?:\/\/[^/?]*/i, '');
   return path === '' || path.startsWith('?') ? `/${path}` : path;
 };
 
-/** It was turned away, redirected or answered at the edge. */
+/** Reports whether a rule rejected, redirected or answered the request at the edge. */
 export const isAnsweredByRule = ({ policy }: Pick<CaptureRecorder, 'policy'>): boolean =>
   (policy?.answered_by ?? null) !== null;
 
-/** null: it can be sent again exactly as it was. Else why not, for people. */
+/** Returns null if the request can be replayed unchanged, otherwise the reason why not. */
 export const whyNotReplayable = (recorder: CaptureRecorder, head: HeadLines): string | null => {
   if (recorder.durationMs === null) return 'the request is still in progress';
   if (isAnsweredByRule(recorder)) return 'a policy rule answered the request before it reached the local service';
