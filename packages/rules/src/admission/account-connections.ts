@@ -1,15 +1,15 @@
-// What accounts hold on the control port. A session counts with all its carriers from the moment it is let in, whether they have come or not:
-// many clients that come back at once would else all be let in, and find no room for the carriers without which they are no use.
+// Connections of accounts on the control port. A session counts with all its carriers as soon as it is admitted. Otherwise many
+// reconnecting clients would be admitted at once and then find no room for the carriers they need.
 import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
 import { ownerKey } from '../tunnels/owner.ts';
 
-/** Carriers that a session will want. */
+/** Carriers that a session is expected to open. */
 const CARRIERS_OF_A_SESSION = 4;
 
-/** Connections that an account may hold however few descriptors there are; else a quarter of those for control. */
+/** Minimum connections per account. The regular limit is a quarter of the connections for control. */
 const CONNECTIONS_MIN = 64;
 
-/** `replacement`: of a session whose old connection still lives, and ends when this one is let in. */
+/** `replacement`: a session that replaces its old connection, which closes once the new connection is admitted. */
 export type ControlRole = 'session' | 'replacement' | 'carrier';
 
 interface Held {
@@ -19,7 +19,7 @@ interface Held {
 
 const NOTHING: Held = { sessions: 0, carriers: 0 };
 
-/** Carriers beyond those of its sessions count as they are: more of them than usual, or of a connection that was replaced. */
+/** Carriers beyond the expected number count individually: extra carriers, or those of a replaced connection. */
 const slotsOf = ({ sessions, carriers }: Held): number =>
   Math.max(sessions * (1 + CARRIERS_OF_A_SESSION), sessions + carriers);
 
@@ -34,7 +34,7 @@ export class AccountConnections {
     this.#slots = new Shares({
       limit,
       perHolder: Math.max(CONNECTIONS_MIN, Math.floor(limit / 4)),
-      // Its clients may be any number, and it is nobody's tenant; what is left when nearly all is taken is for others all the same.
+      // The operator's clients are not limited per account. The reserve for accounts below the mean still applies.
       unlimited: ownerKey({ kind: 'operator' }),
     });
   }
@@ -43,7 +43,7 @@ export class AccountConnections {
     return this.#slots.perHolder;
   }
 
-  /** Connections, and carriers that are still to come. */
+  /** Open connections plus expected carriers. */
   of(account: string): number {
     return this.#slots.of(account);
   }
@@ -53,14 +53,14 @@ export class AccountConnections {
     const more = slotsOf(withOneMore(held, role)) - slotsOf(held);
     if (more === 0) return null;
     if (role === 'session') return this.#slots.refusal(account, more);
-    // While it comes back, a client holds its slots twice: what was before takes a moment to close.
+    // A reconnecting client needs its slots twice, because its old connection takes a moment to close.
     const perHolder = role === 'replacement' ? 2 * this.perAccount : this.perAccount;
     const refusal = this.#slots.refusal(account, more, perHolder);
-    // A session that was let in gets its carriers, or it would be none.
+    // An admitted session always gets its carriers, because it is useless without them.
     return refusal === 'nearly-all-taken' ? null : refusal;
   }
 
-  /** Whoever takes owes one give() with the same arguments. */
+  /** Every take() must be followed by one give() with the same arguments. */
   take(account: string, role: ControlRole): void {
     const held = this.#of.get(account) ?? NOTHING;
     this.#set(account, held, withOneMore(held, role));

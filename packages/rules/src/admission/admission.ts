@@ -1,5 +1,5 @@
-// Whether a connection may come in, asked at every accept, and whose has to give way for it. Counts what is held, from accept to close, whether
-// or not it ever says a word: in shares of the process, by network, and by account once that is known. Says; never does.
+// Decides at every accept whether a connection is admitted and which other connection is closed for it. Counts connections from accept to
+// close, even silent ones: per share of the process, per network, and per account once known. Only decides; the caller acts.
 
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
@@ -11,19 +11,19 @@ import type { ConnectionShare, ShareLimits } from './descriptors.ts';
 import { type Holdable, NetworkHoldings } from './network-holdings.ts';
 
 /**
- * control connections of one network that have not authenticated: an office whose 50 clients all come back brings 250
+ * Maximum unauthenticated control connections per network. An office where 50 clients reconnect at once opens 250.
  * @limit tunnels: Client connections without authentication, per network | `CONTROL_WAITING_LIMIT`
  */
 export const UNAUTHENTICATED_PER_NETWORK = 256;
-/** the same of all networks together; above it the oldest of the network that holds most gives way */
+/** Maximum unauthenticated control connections in total. Beyond it the oldest connection of the network with the most is closed. */
 const UNAUTHENTICATED_MAX = 4096;
-/** ports of tunnels that one account may have open however few descriptors there are; else a quarter of those for ports */
+/** Minimum open tunnel ports per account. The regular limit is a quarter of the descriptors for ports. */
 const ACCOUNT_PORTS_MIN = 128;
-/** connections that a network may hold before it is one that holds more than others: a client that comes back dials five at once */
+/** Connections that a network may hold before it counts as large. A reconnecting client dials five at once. */
 export const NETWORK_ALLOWANCE = 8;
-/** connections of the network that holds most that are looked at for the longest idle one: it happens at each accept of a flood */
+/** Maximum connections of the largest network examined for the longest idle, because the search runs at every accept of a flood. */
 const SHED_LOOKS_MAX = 256;
-/** refused connections that are told why at a time; further ones are reset. Their descriptors are of those kept back */
+/** Maximum rejected connections that get an explanation at a time; further connections are reset. They use reserved descriptors. */
 export const REFUSALS_BEING_TOLD = 64;
 
 const SHARE_OF = {
@@ -41,14 +41,14 @@ export type ConnectionKind = keyof typeof SHARE_OF;
 
 export const shareOf = (kind: ConnectionKind): ConnectionShare => SHARE_OF[kind];
 
-/** What whoever serves a connection says of it when somebody asks; nothing of it is kept up to date in between. */
+/** State of a connection, queried from its handler on demand. */
 export interface HeldConnection {
-  /** Nothing of it is under way: no request, no stream. */
+  /** True if no request or stream is in progress. */
   readonly isIdle: boolean;
-  /** When it last did something. */
+  /** Time of the last activity. */
   readonly activeAtMs: number;
   describe(): ConnectionState;
-  /** It has lost its place. */
+  /** Called when the connection has lost its slot. */
   close(): void;
 }
 
@@ -58,19 +58,19 @@ export interface ConnectionState {
   readonly tunnelId?: string | null;
 }
 
-/** One connection's place, given back exactly once, by leave(). */
+/** Slot of a connection, returned exactly once by leave(). */
 export class Ticket implements Holdable<Ticket> {
   kind: ConnectionKind;
-  /** null: a trusted proxy's, which is many visitors'. */
+  /** Null for a connection of a trusted proxy, which carries many visitors. */
   network: string | null;
   readonly enteredMs: number;
-  /** It is told why it is refused, and ends. */
+  /** True for a rejected connection that only gets an explanation and closes. */
   readonly isRefused: boolean;
   account: string | null = null;
-  /** null: it was accepted, and nobody has read of it yet. */
+  /** Null after accept until a handler owns the connection. */
   held: HeldConnection | null = null;
   isIn = true;
-  // Its places in the tables below; null: it is not there.
+  // Positions in the lists below. Null if not listed.
   entered: ListNode<Ticket> | null = null;
   amongAll: ListNode<Ticket> | null = null;
   amongNetwork: ListNode<Ticket> | null = null;
@@ -83,19 +83,21 @@ export class Ticket implements Holdable<Ticket> {
   }
 }
 
-/** Oldest first; not to be changed while somebody looks at them. */
+/** Oldest first. Must not change during iteration. */
 type Tickets = Iterable<Ticket> & { readonly size: number };
 
-/** What holds no more, and how many it holds. */
+/** The exhausted limit and its value. */
 export interface AdmissionRefusal {
   readonly reason: 'address-limit' | 'unauthenticated-limit' | `${ConnectionShare}-full`;
   readonly limit: number;
 }
 
 export type Entry =
-  /** `shed`: it has lost its place to this one, and is to be closed. */
+  /** `shed` is the connection that lost its slot and must be closed. */
   | { readonly kind: 'admitted'; readonly ticket: Ticket; readonly shed: Ticket | null }
-  /** `ticket`: for as long as it takes to say why; null: too many are being told, and it is reset. */
+  /**
+   * `ticket` covers the time needed to send the explanation. Null if too many explanations are in progress; then the connection is reset.
+   */
   | ({ readonly kind: 'refused'; readonly ticket: Ticket | null } & AdmissionRefusal);
 
 export type PortEntry =
@@ -106,31 +108,31 @@ export interface AdmissionOptions {
   readonly limits: ShareLimits;
   /** [limits] connections_per_address. */
   readonly perNetwork: number;
-  /** Descriptors that ports of tunnels may take before they take those of visitors; none unless told. */
+  /** Descriptors that tunnel ports use before those of visitors. Default 0. */
   readonly spare?: number;
-  /** [limits] handshakes_per_second; 0, and where it is absent: no bound. */
+  /** [limits] handshakes_per_second. 0 or undefined: no limit. */
   readonly handshakesPerSecond?: number;
 }
 
 /**
- * TLS handshakes of a network are counted while the event loop is later than `lateMs`. The burst is in seconds of [limits] handshakes_per_second: a
- * browser opens six connections at once, an office some hundred.
+ * TLS handshakes of a network are counted only while the event loop lags by more than `lateMs`. The burst is in seconds of [limits]
+ * handshakes_per_second: a browser opens six connections at once, an office some hundred.
  */
 export const HANDSHAKES = { lateMs: 50, burstSecs: 4, networks: 16_384 };
 
-/** How connections through trusted proxies are held together. They are many people's, so that only idle ones give way. */
+/** Key for connections through trusted proxies. They carry many visitors, so only idle connections are closed. */
 const THROUGH_PROXIES = '';
-/** No network of visitors. */
+/** A key that no visitor network has. */
 const NOBODY = 'nobody';
 
 export class Admission {
   readonly limits: ShareLimits;
   readonly perNetwork: number;
-  /** Since the start, by reason; those that gave way are `shed`. */
+  /** Rejections since start by reason. Connections closed for others count as `shed`. */
   readonly refusals = new Map<string, number>();
   readonly #used = { visitors: 0, control: 0, api: 0 };
   readonly #visitors = new NetworkHoldings<Ticket>();
-  /** By listener: callers of one that is flooded are first to give way, and not a scrape of the metrics. */
+  /** Per listener, so that a flood of one API does not push out a metrics scrape. */
   readonly #callers = {
     rest: new NetworkHoldings<Ticket>(),
     metrics: new NetworkHoldings<Ticket>(),
@@ -138,15 +140,15 @@ export class Admission {
   };
   readonly #unauthenticated = new NetworkHoldings<Ticket>();
   #unauthenticatedCount = 0;
-  /** Requests of visitors that came through a trusted proxy. */
+  /** Requests of visitors through trusted proxies. */
   readonly #requests = new InFlight({});
   readonly #accounts: AccountConnections;
   /** Listeners of tunnels. */
   readonly #ports: Shares;
   readonly #spare: number;
-  /** By network; null: no bound. */
+  /** Handshake limit per network. Null without a limit. */
   readonly #handshakes: TokenBuckets | null;
-  /** In the order of their entry. */
+  /** Tickets in order of admission. */
   readonly #tickets = new LinkedSet<Ticket>();
   #beingTold = 0;
 
@@ -170,12 +172,12 @@ export class Admission {
     return this.#used;
   }
 
-  /** Oldest first. */
+  /** Oldest ticket first. */
   get tickets(): Tickets {
     return this.#tickets;
   }
 
-  /** Connections and requests that count for a network. */
+  /** Connections and requests counted for a network. */
   ofNetwork(network: string): number {
     return this.#visitors.count(network) + this.#requests.of(network);
   }
@@ -184,7 +186,7 @@ export class Admission {
     return this.#accounts.of(account);
   }
 
-  /** `network` null: a trusted proxy's connection, which counts by what the proxy says. */
+  /** `network` is null for a trusted proxy, where requests are counted by the forwarded address. */
   enter(kind: ConnectionKind, network: string | null, nowMs: number): Entry {
     const share = SHARE_OF[kind];
     const refusal = network === null ? null : this.#networkRefusal(share, network);
@@ -221,8 +223,8 @@ export class Admission {
   }
 
   /**
-   * Whether this connection may begin its TLS handshake now. false: it is counted, and the connection is to be reset. A handshake costs the server more
-   * than its sender, so a flood from one network could keep all others waiting. As long as the process answers in time, nothing is counted.
+   * Returns whether the connection may begin its TLS handshake. If false, the connection must be reset. A handshake costs the server more
+   * than the sender, so a flood from a single network could delay all others. While the event loop is on time, handshakes are not counted.
    */
   handshakeBegins({ network }: Ticket, lateMs: number, nowMs: number): boolean {
     if (this.#handshakes === null || network === null || lateMs <= HANDSHAKES.lateMs) return true;
@@ -233,7 +235,7 @@ export class Admission {
 
   // ---- control connections and carriers ----
 
-  /** What a trusted proxy says of one that has not authenticated: it counts for that network from here on. */
+  /** Assigns an unauthenticated connection behind a trusted proxy to the network that the proxy reports. */
   speaksFor(ticket: Ticket, network: string): AdmissionRefusal | null {
     if (!ticket.isIn || ticket.network !== null || ticket.account !== null) return null;
     const refusal = this.#networkRefusal('control', network);
@@ -247,7 +249,10 @@ export class Admission {
     return null;
   }
 
-  /** It has shown whose it is. null: it counts for that account now, and strangers cannot push it out any more. */
+  /**
+   * Assigns an authenticated connection to its account, so that strangers can no longer push it out. Returns the reason if the account's
+   * limit is reached.
+   */
   identify(ticket: Ticket, account: string, as: ControlRole): ShareRefusal | null {
     if (!ticket.isIn || ticket.account !== null) return null;
     const refusal = this.#accounts.refusal(account, as);
@@ -262,14 +267,17 @@ export class Admission {
     return null;
   }
 
-  /** Connections that one account may hold. */
+  /** Maximum connections per account. */
   get perAccount(): number {
     return this.#accounts.perAccount;
   }
 
   // ---- ports of tunnels ----
 
-  /** A listener is a descriptor, too, and one account could else open so many that nobody is accepted any more. One closePort() is owed. */
+  /**
+   * Counts a listener, which needs a descriptor: one account could otherwise open so many that no visitor is accepted. Must be followed by
+   * one closePort().
+   */
   openPort(account: string): PortEntry {
     const refusal = this.#ports.refusal(account);
     if (refusal !== null) return this.#refusePort(refusal);
@@ -289,7 +297,7 @@ export class Admission {
     this.#ports.give(account);
   }
 
-  /** Ports that one account may hold. */
+  /** Maximum ports per account. */
   get portsPerAccount(): number {
     return this.#ports.perHolder;
   }
@@ -305,7 +313,7 @@ export class Admission {
 
   // ---- requests through trusted proxies ----
 
-  /** true: it counts for its visitor, and one requestOver() is owed. */
+  /** Returns true if the request is counted for its visitor. Then one requestOver() must follow. */
   requestBegins(network: string): boolean {
     if (this.ofNetwork(network) >= this.perNetwork) {
       this.#count('address-limit');
@@ -337,20 +345,23 @@ export class Admission {
     return share === 'control' && this.#unauthenticatedCount >= UNAUTHENTICATED_MAX;
   }
 
-  /** An honest client authenticates within a round trip, so whoever has waited longest is given up, and not the newcomer. */
+  /** Honest clients authenticate within a round trip, so the longest waiting connection is closed, not the newest. */
   #oldestUnauthenticated(): Ticket | null {
     for (const ticket of firstToGiveWay(this.#unauthenticated)) return ticket;
     return null;
   }
 
-  /** What is idle in the network that holds most gives way to anybody. Where all of it is busy, only to one that will hold less even then. */
+  /**
+   * An idle connection of the largest network is closed for any newcomer. If the whole network is busy, a busy connection is closed only
+   * for a network that will still hold fewer.
+   */
   #longestIdle(share: 'visitors' | 'api', network: string | null): Ticket | null {
     const holdings = share === 'visitors' ? this.#visitors : this.#mostCalled();
     const victim = longestIdleOf(firstToGiveWay(holdings));
     if (victim === null || isIdle(victim)) return victim;
     const { largest } = holdings;
     if (largest === null || holdings.count(network ?? THROUGH_PROXIES) + 1 >= largest.held.size) return null;
-    // Not a download of an office, while strangers who hold less have idle ones.
+    // An idle connection of another network is closed before a busy download of a large network.
     const ofAnybody = longestIdleOf(holdings.all);
     if (ofAnybody !== null && isIdle(ofAnybody)) return ofAnybody;
     return largest.network === THROUGH_PROXIES ? null : longestIdleOf(largest.held);
@@ -389,8 +400,9 @@ export class Admission {
 }
 
 /**
- * Those of the network that holds most. While nobody holds more than a few, all are alike, and the oldest go first: else a client that has just
- * dialled all its connections would be the largest of a hundred strangers, and gone before it could say who it is.
+ * Connections of the largest network. While no network holds more than the allowance, the oldest connections of all networks go first.
+ * Otherwise a client that has just dialed its connections would be the largest of a hundred strangers and be closed before it could
+ * authenticate.
  */
 const firstToGiveWay = ({ largest, all }: NetworkHoldings<Ticket>): Tickets =>
   largest !== null && largest.held.size > NETWORK_ALLOWANCE ? largest.held : all;
@@ -398,7 +410,7 @@ const firstToGiveWay = ({ largest, all }: NetworkHoldings<Ticket>): Tickets =>
 const isIdle = ({ held }: Ticket): boolean => held?.isIdle ?? true;
 const activeAt = ({ held, enteredMs }: Ticket): number => held?.activeAtMs ?? enteredMs;
 
-/** Idle ones first. Of very many only the oldest are looked at: this happens at each accept of a flood. */
+/** Returns the longest idle connection. Examines only the oldest, because the search runs at every accept of a flood. */
 const longestIdleOf = (tickets: Tickets): Ticket | null => {
   let found: Ticket | null = null;
   let looks = 0;

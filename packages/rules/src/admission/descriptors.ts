@@ -1,6 +1,8 @@
-// How many connections a process may hold: its descriptors, less those kept back, in parts that nobody else can use up.
+// Connection limits of a process: its file descriptors minus a reserve, divided into shares that cannot exhaust each other.
 
-/** Listeners, files, the database, the platform, alerts, and refusals that are still being told: none of them is asked for at an accept. */
+/**
+ * Reserve for listeners, files, database, platform, alerts and rejected connections with an explanation, which are not checked at accept.
+ */
 const KEPT_BACK_PART = 0.1;
 const KEPT_BACK_MIN = 128;
 
@@ -13,27 +15,30 @@ export type ShareLimits = Readonly<Record<ConnectionShare, number>>;
 
 export interface ConnectionTotal {
   readonly total: number;
-  /** `connections_total` asks for more than the descriptors allow. */
+  /** True if `connections_total` exceeds the available descriptors. */
   readonly isOverDescriptors: boolean;
 }
 
-/** `configured`: [limits] connections_total, 0 for what the descriptors allow. */
+/** `configured` is [limits] connections_total; 0 uses all available descriptors. */
 export const connectionTotal = (descriptors: number, configured: number): ConnectionTotal => {
   const allowed = Math.max(1, descriptors - Math.max(KEPT_BACK_MIN, Math.ceil(descriptors * KEPT_BACK_PART)));
   const total = configured === 0 ? allowed : Math.min(allowed, configured);
   return { total, isOverDescriptors: configured > allowed };
 };
 
-/** What nobody is promised: kept back beyond the least, and what `connections_total` leaves. Ports of tunnels come out of it first. */
+/**
+ * Descriptors outside the shares: the reserve beyond its minimum, and those unused because of `connections_total`. Tunnel ports use them
+ * first.
+ */
 export const spareDescriptors = (descriptors: number, total: number): number =>
   Math.max(0, descriptors - KEPT_BACK_MIN - total);
 
-/** Of an edge. Each gets one at least: an edge that takes nobody in says why, and does not stand still. */
+/** Limits of an edge. Every share has at least 1, so that an overloaded edge still explains why it rejects. */
 export const shareLimits = (total: number): ShareLimits => ({
   visitors: Math.max(1, Math.floor(total * PARTS.visitors)),
   control: Math.max(1, Math.floor(total * PARTS.control)),
   api: Math.max(1, Math.floor(total * PARTS.api)),
 });
 
-/** Of a process that has an API alone. */
+/** Limits of a process that serves only an API. */
 export const apiAlone = (total: number): ShareLimits => ({ visitors: 0, control: 0, api: total });

@@ -1,14 +1,13 @@
-// Which network holds which connections, and which one holds most. Every step takes the same short time, however many there are: they come
-// with each connection of a flood.
+// Connections by network, and the network with the most. Every operation takes constant time, because a flood triggers it per connection.
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 
-/** What is held has a place among all, and one among those of its network. */
+/** A member stores its positions in the overall list and in the list of its network. */
 export interface Holdable<T> {
   amongAll: ListNode<T> | null;
   amongNetwork: ListNode<T> | null;
 }
 
-/** Those of one network, oldest first. */
+/** Connections of a network, oldest first. */
 export interface NetworkHolding<T> {
   readonly network: string;
   readonly held: Iterable<T> & { readonly size: number };
@@ -17,7 +16,7 @@ export interface NetworkHolding<T> {
 class Holder<T> implements NetworkHolding<T> {
   readonly network: string;
   readonly held = new LinkedSet<T>();
-  /** Among the networks that hold as many. */
+  /** Position among the networks with the same count. */
   amongEquals: ListNode<Holder<T>> | null = null;
 
   constructor(network: string) {
@@ -28,11 +27,11 @@ class Holder<T> implements NetworkHolding<T> {
 export class NetworkHoldings<T extends Holdable<T>> {
   readonly #all = new LinkedSet<T>();
   readonly #of = new Map<string, Holder<T>>();
-  /** Networks by how many they hold; those of a level in the order in which they came to it. Empty levels stay: the next connection is back at them. */
+  /** Networks by count, in order of reaching it. Empty levels stay, because the next connection needs them again. */
   readonly #levels: LinkedSet<Holder<T>>[] = [];
   #highest = 0;
 
-  /** Of all networks, oldest first. */
+  /** Connections of all networks, oldest first. */
   get all(): Iterable<T> & { readonly size: number } {
     return this.#all;
   }
@@ -41,12 +40,12 @@ export class NetworkHoldings<T extends Holdable<T>> {
     return this.#of.get(network)?.held.size ?? 0;
   }
 
-  /** The network that holds most; among equals the one that has held so many for longest. */
+  /** The network with the most connections; among equals, the network that reached the count first. */
   get largest(): NetworkHolding<T> | null {
     return this.#levels[this.#highest]?.first ?? null;
   }
 
-  /** One that is not held yet. */
+  /** The item must not be listed yet. */
   add(network: string, item: T): void {
     let holder = this.#of.get(network);
     if (holder === undefined) {
@@ -63,7 +62,7 @@ export class NetworkHoldings<T extends Holdable<T>> {
     const holder = this.#of.get(network);
     if (holder === undefined || !holder.held.delete(item.amongNetwork)) return;
     this.#all.delete(item.amongAll);
-    // Networks come and go for ever.
+    // Empty networks are deleted, because new networks keep arriving.
     if (holder.held.size === 0) this.#of.delete(network);
     this.#move(holder, holder.held.size + 1, holder.held.size);
   }
@@ -71,7 +70,7 @@ export class NetworkHoldings<T extends Holdable<T>> {
   #move(holder: Holder<T>, from: number, to: number): void {
     this.#levels[from]?.delete(holder.amongEquals);
     if (to > 0) holder.amongEquals = this.#level(to).add(holder);
-    // One step at a time, so that the highest level is never further away than the next.
+    // Counts change by 1, so the next highest level is always adjacent.
     if (to > this.#highest) this.#highest = to;
     else if (from === this.#highest && this.#levels[from]?.size === 0) this.#highest = to;
   }

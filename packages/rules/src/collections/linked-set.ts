@@ -1,10 +1,10 @@
-// A set in order of entry for what comes and goes all the time, such as connections. V8's own Set and Map leave a table behind each time they are
-// compacted, and each of these points to the next: once one of them is old, whatever came and went since is kept until the next full collection, and
-// every connection is copied twice before it dies. Here what leaves is pointed to by nobody.
+// A set in insertion order for members with a high turnover, such as connections. V8's Set and Map leave their old table behind at every
+// compaction, with a pointer to the next. Once a table is in the old generation, all later tables stay alive until the next full
+// collection, and every connection is copied twice before it is freed. Nodes of this list are unreachable as soon as they are deleted.
 
-/** What a member keeps, and leaves by. */
+/** Handle of a member, used to delete it. */
 export class ListNode<T> {
-  /** null: it has left. */
+  /** Null after deletion. */
   item: T | null;
   before: ListNode<T> | null;
   after: ListNode<T> | null = null;
@@ -32,7 +32,7 @@ export class LinkedSet<T> {
     return this.#last === null ? null : this.#last.item;
   }
 
-  /** Of one that is not in. */
+  /** The item must not be a member yet. */
   add(item: T): ListNode<T> {
     const last = this.#last;
     const node = new ListNode(item, last);
@@ -43,7 +43,7 @@ export class LinkedSet<T> {
     return node;
   }
 
-  /** false: it has left already, or was never in. */
+  /** Returns false if the node is already deleted or null. */
   delete(node: ListNode<T> | null): boolean {
     if (node === null || node.item === null) return false;
     const { before, after } = node;
@@ -51,7 +51,7 @@ export class LinkedSet<T> {
     else before.after = after;
     if (after === null) this.#last = before;
     else after.before = before;
-    // It may be old already, and would keep whom it points to.
+    // Clears the pointers, because a node in the old generation would keep its neighbors alive.
     node.item = null;
     node.before = null;
     node.after = null;
@@ -59,7 +59,7 @@ export class LinkedSet<T> {
     return true;
   }
 
-  /** Oldest first. Whoever takes members out on the way looks at a copy. */
+  /** Oldest first. To delete members during iteration, iterate over a copy. */
   *[Symbol.iterator](): Generator<T> {
     for (let node = this.#first; node !== null; node = node.after) yield node.item as T;
   }

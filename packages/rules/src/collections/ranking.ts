@@ -1,9 +1,9 @@
-// Members by rank, the highest first, in a binary heap: adding, removing and a change of rank take a logarithmic number of steps. Each member stores
-// its own place, so that no step searches for it.
+// A binary heap of members by rank, highest first. Adding, removing and changing a rank take logarithmic time. Every member stores its heap
+// position, so no operation searches.
 
 export interface Ranked {
   rank: number;
-  /** Its place in the heap; NOT_RANKED outside of it. */
+  /** Position in the heap, or NOT_RANKED. */
   heapIndex: number;
 }
 
@@ -16,7 +16,7 @@ export class Ranking<T extends Ranked> {
     return this.#members.length;
   }
 
-  /** The member with the highest rank, or null when there is none. */
+  /** The member with the highest rank, or null if empty. */
   get first(): T | null {
     return this.#members[0] ?? null;
   }
@@ -39,7 +39,7 @@ export class Ranking<T extends Ranked> {
     this.moved(last);
   }
 
-  /** Has to be called after the rank of a member has changed. */
+  /** Must be called after the rank of a member has changed. */
   moved(member: T): void {
     if (member.heapIndex === NOT_RANKED) return;
     this.#rise(member);

@@ -1,10 +1,10 @@
-// How many flows each address has on all udp tunnels together, and which of them may have to make room. Apart from connections: the source of a
-// datagram can be forged, and must not shut its owner out of tcp.
+// UDP flows per visitor address over all tunnels, and the flows that can be evicted. Separate from connection limits: the source of a
+// datagram can be forged, and must not lock its real owner out of TCP.
 import type { Flow } from './flow.ts';
 import { addressKeyOf, type FlowKey } from './flow-key.ts';
 import { FlowList } from './flow-list.ts';
 
-/** The list is of those that are not confirmed. */
+/** List of the unconfirmed flows of an address. */
 class AddressFlows<C> extends FlowList<Flow<C>> {
   count = 0;
 }
@@ -17,7 +17,7 @@ export class FlowAddresses<C> {
     this.#perAddress = limits.perAddress;
   }
 
-  /** Addresses that have a flow. */
+  /** Number of addresses with a flow. */
   get size(): number {
     return this.#of.size;
   }
@@ -26,7 +26,7 @@ export class FlowAddresses<C> {
     return (this.#of.get(addressKeyOf(address))?.count ?? 0) >= this.#perAddress;
   }
 
-  /** Who would have to make room; null: all that it has are confirmed. */
+  /** The flow to evict, or null if all flows of the address are confirmed. */
   oldestUnconfirmed(address: string): Flow<C> | null {
     return this.#of.get(addressKeyOf(address))?.first ?? null;
   }

@@ -1,9 +1,9 @@
-// What a visitor's address stands for: the key of its flow, the address that a limit counts, the prefix that new flows are counted for.
-// IPv4 is a number all the way, so that finding the flow of a datagram costs no text. IPv4 in the form of IPv6 (::ffff:1.2.3.4) is IPv4.
+// Keys of a visitor's address: for its flow, for the limit per address, and for the prefix that new flows are counted under. IPv4 keys are
+// numbers, so that finding the flow of a datagram allocates no string. IPv4-mapped addresses (::ffff:1.2.3.4) count as IPv4.
 import ipaddr from 'ipaddr.js';
 import { networkOf } from '../net/caller-address.ts';
 
-/** address × 65536 + port for IPv4, which a double holds; text for IPv6. */
+/** address × 65536 + port for IPv4, which fits into a double; text for IPv6. */
 export type FlowKey = number | string;
 
 const MAPPED = '::ffff:';
@@ -11,7 +11,7 @@ const DOT = 46;
 const ZERO = 48;
 const PORTS = 65_536;
 
-/** As a number; -1: it is no IPv4 address. */
+/** Returns an IPv4 address as a number, or -1 for any other text. */
 export const ipv4Of = (address: string): number => {
   let value = 0;
   let part = -1;
@@ -38,13 +38,16 @@ export const flowKeyOf = (address: string, port: number): FlowKey => {
   return ipv4 >= 0 ? ipv4 * PORTS + port : `${address} ${port}`;
 };
 
-/** What the limit per address counts: an IPv4 address, or the /64 of an IPv6 one. */
+/** Key of the limit per address: an IPv4 address, or the /64 of an IPv6 address. */
 export const addressKeyOf = (address: string): FlowKey => {
   const ipv4 = ipv4Of(address);
   return ipv4 >= 0 ? ipv4 : networkOf(address);
 };
 
-/** The network that new flows, and questions to the DNS responder, are counted for: a /24 of IPv4, a /56 of IPv6. A sender who can forge one address of it can forge all of them. */
+/**
+ * Prefix for counting new flows and DNS queries: a /24 of IPv4, a /56 of IPv6. A sender who can forge one address of a prefix can forge all
+ * of them.
+ */
 export const prefixKeyOf = (address: string): FlowKey => {
   const ipv4 = ipv4Of(address);
   if (ipv4 >= 0) return Math.floor(ipv4 / 256);
@@ -55,15 +58,18 @@ export const prefixKeyOf = (address: string): FlowKey => {
 };
 
 export interface LoopFacts {
-  /** As plainAddress gives them. */
+  /** Own addresses in the form of plainAddress. */
   readonly ownAddresses: ReadonlySet<string>;
-  /** Where visitors of udp tunnels come to. */
+  /** Port range of UDP tunnels. */
   readonly range: { readonly from: number; readonly to: number };
-  /** The two of the path between client and edge. */
+  /** The two UDP ports between client and edge. */
   readonly pathPorts: readonly number[];
 }
 
-/** Two services that answer everything would play for ever. Port 0 cannot be answered at all. */
+/**
+ * Returns true for a datagram from the edge itself, because two services that answer everything would loop forever. Port 0 cannot be
+ * answered.
+ */
 export const isLoop = (address: string, port: number, { ownAddresses, range, pathPorts }: LoopFacts): boolean => {
   if (port === 0) return true;
   const isOurs = (port >= range.from && port <= range.to) || pathPorts.includes(port);

@@ -1,5 +1,5 @@
-// Flows in an order, each with its own link: one is put at the end or taken out in the same short time, however many there are. A Set keeps an order
-// too, but finding its first after many have left it means to step over each of them.
+// Ordered flows with constant-time append and removal. A Set is also ordered, but finding its first member means stepping over all deleted
+// entries.
 
 export class FlowLink<F> {
   readonly flow: F;
@@ -11,7 +11,7 @@ export class FlowLink<F> {
     this.flow = flow;
   }
 
-  /** Nothing happens to one that stands nowhere. */
+  /** Does nothing if the link is in no list. */
   leave(): void {
     this.list?.remove(this);
   }
@@ -25,7 +25,7 @@ export class FlowList<F> {
     return this.#first?.flow ?? null;
   }
 
-  /** Leaves the list that it stands in. */
+  /** Removes the link from its current list first. */
   append(link: FlowLink<F>): void {
     link.leave();
     link.list = this;
@@ -46,7 +46,7 @@ export class FlowList<F> {
     link.after = null;
   }
 
-  /** Takes the first one out; null: there is none. */
+  /** Removes and returns the first flow, or null if empty. */
   shift(): F | null {
     const link = this.#first;
     if (link === null) return null;

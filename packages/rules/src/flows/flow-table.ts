@@ -1,40 +1,40 @@
-// The flows of one udp tunnel: whose datagram is passed, who has to make room, how much goes to somebody who may not be there, and when a flow is
-// over. It says; the ingress sends. Mutates in place, with no work but a lookup for a datagram of a flow that is known; time is an argument.
+// Flows of a UDP tunnel: which datagrams pass, which flows are evicted, how many bytes an unconfirmed visitor gets, and when flows expire.
+// Only decides; the ingress sends. Mutates in place. A datagram of a known flow costs a single lookup. Time is an argument.
 import { TokenBuckets } from '../rate/token-buckets.ts';
 import { Flow, type FlowEnd } from './flow.ts';
 import type { FlowAddresses } from './flow-addresses.ts';
 import { type FlowKey, flowKeyOf, isLoop, type LoopFacts, prefixKeyOf } from './flow-key.ts';
 import { FlowList } from './flow-list.ts';
 
-/** how long a flow that a policy refused is not asked for again */
+/** Time during which a flow denied by a policy is not evaluated again. */
 export const FLOW_DENIED_MS = 10_000;
-/** seconds in the wheel of expiry; one that is over later is looked at once more */
+/** Slots of the expiry wheel, one per second. A flow that expires later is examined again. */
 export const FLOW_WHEEL_SLOTS = 64;
 
-/** Why a datagram was not passed; each one that was not is counted under exactly one. */
+/** Reasons for dropping a datagram. Every dropped datagram is counted under exactly one reason. */
 export const DROP_REASONS = [
-  /** the carrier was behind: late is worse than lost */
+  /** The carrier has a backlog, and late datagrams are worse than lost datagrams. */
   'behind',
-  /** too much waits to be sent on the UDP path */
+  /** Too many datagrams wait on the UDP path. */
   'path',
-  /** the tunnel or the address holds its limit of flows, all of them confirmed */
+  /** The tunnel or address has reached its limit of flows, all of them confirmed. */
   'limit',
-  /** all flows of the edge are taken: it was of a flow that was taken back, or of a new one while no account holds more than its share */
+  /** All flows of the edge are taken: the datagram belongs to a reclaimed flow, or to a new flow while no account exceeds its share. */
   'share',
-  /** too many new flows of one prefix */
+  /** Too many new flows of a prefix. */
   'rate',
-  /** over what an unconfirmed flow may be sent */
+  /** Reply budget of an unconfirmed flow exceeded. */
   'unconfirmed',
-  /** from ourselves, or from port 0 */
+  /** Sent by the edge itself, or from port 0. */
   'loop',
-  /** the client is away */
+  /** The client is disconnected. */
   'away',
-  /** the local service did not take it */
+  /** The local service did not accept the datagram. */
   'local',
   'too-large',
-  /** for a flow that is not open */
+  /** The flow is not open. */
   'unopened',
-  /** refused by a policy */
+  /** Denied by a policy. */
   'denied',
 ] as const;
 
@@ -43,15 +43,15 @@ export type DropReason = (typeof DROP_REASONS)[number];
 export interface FlowRules {
   readonly flowsPerTunnel: number;
   readonly idleMs: number;
-  /** Of a flow that was answered and has not sent since; never longer than `idleMs`. */
+  /** Idle time of a flow that was answered and has not sent since; at most `idleMs`. */
   readonly answeredIdleMs: number;
-  /** Per prefix; 0: no limit. */
+  /** Limit per prefix. 0: no limit. */
   readonly newFlowsPerSecond: number;
-  /** 0: no limit. */
+  /** Maximum reply bytes to an unconfirmed visitor. 0: no limit. */
   readonly unconfirmedReplyBytes: number;
 }
 
-/** Of the client: from a visitor (`in`), or to one. The flow may be over; then the tunnel alone counts it. */
+/** Datagrams dropped by the client, from a visitor (`in`) or to a visitor (`out`). If the flow has ended, only the tunnel counts them. */
 export interface ReportedDrop {
   readonly address: string;
   readonly port: number;
@@ -62,35 +62,38 @@ export interface ReportedDrop {
 
 export interface FlowTableOptions<C> {
   readonly rules: FlowRules;
-  /** One for all tunnels of an edge. */
+  /** Shared by all tunnels of an edge. */
   readonly addresses: FlowAddresses<C>;
-  /** Asked anew each time: addresses of a machine change. */
+  /** Queried for every new flow, because the machine's addresses can change. */
   readonly loopFacts: () => LoopFacts;
-  /** Whether the client has time for one more; asked before anything is made or has to make room. null: it has, else why its datagram is dropped. */
+  /** Returns a drop reason if the client cannot take another flow now, otherwise null. Called before a flow is created or evicted. */
   readonly refusesNew?: (now: number) => DropReason | null;
-  /** Told once for each flow, also while another one is being let in. */
+  /** Called once per flow, possibly while another flow is being admitted. */
   readonly onEnded: (flow: Flow<C>, end: FlowEnd) => void;
 }
 
-/** The burst is in seconds of [udp] new_flows_per_second. A flood from more prefixes than are remembered is not told from visitors. */
+/**
+ * The burst is in seconds of [udp] new_flows_per_second. A flood from more prefixes than the table remembers cannot be distinguished from
+ * visitors.
+ */
 const NEW_FLOWS = { burstSecs: 2, prefixes: 16_384 };
 
 export class FlowTable<C> {
   readonly dropped: Readonly<Record<DropReason, number>>;
-  /** false: only datagrams of flows that there are already are taken; the client is away, or the edge is about to end. */
+  /** False if only datagrams of existing flows are accepted: the client is disconnected, or the edge is shutting down. */
   takesNew = true;
   readonly #dropped: Record<DropReason, number>;
-  /** To the client, and not said to be dropped there. */
+  /** Datagrams given to the client and not reported as dropped. */
   #given = 0;
   readonly #options: FlowTableOptions<C>;
   readonly #flows = new Map<FlowKey, Flow<C>>();
   readonly #unconfirmed = new FlowList<Flow<C>>();
-  /** Remembered only so that nobody is asked again: they make room before anybody who was let in. */
+  /** Denied flows, remembered to avoid another evaluation. They are evicted before admitted flows. */
   readonly #denied = new FlowList<Flow<C>>();
-  /** New flows by prefix (a /24, of IPv6 a /56); null: no limit. */
+  /** Rate of new flows by prefix (/24, for IPv6 /56). Null without a limit. */
   readonly #newFlows: TokenBuckets<FlowKey> | null;
   readonly #wheel: ExpiryWheel<C>;
-  /** The same for all flows: none has a function of its own. */
+  /** Shared by all flows, so that no flow needs its own closure. */
   readonly #evict = (flow: Flow<C>, end: FlowEnd): void => this.#end(flow, end);
 
   constructor(options: FlowTableOptions<C>, now: number) {
@@ -107,13 +110,16 @@ export class FlowTable<C> {
     return this.#flows.size;
   }
 
-  /** A datagram of a visitor. null: it is dropped, and counted. Else it is owed one `passedIn` or `drop`; a flow without a context is to be opened. */
+  /**
+   * Handles a visitor's datagram. Returns null if it is dropped and counted. Otherwise one `passedIn` or `drop` must follow; a flow without
+   * context must be opened.
+   */
   arrived(address: string, port: number, now: number): Flow<C> | null {
     const flow = this.#flows.get(flowKeyOf(address, port));
     if (flow === undefined) return this.takesNew ? this.#admit(address, port, now) : this.drop('away', null);
     if (flow.deniedUntil !== 0) {
       if (now < flow.deniedUntil) return this.drop('denied', flow);
-      // Asked again from the beginning.
+      // The policy is evaluated again.
       this.#end(flow, 'idle');
       return this.arrived(address, port, now);
     }
@@ -122,7 +128,7 @@ export class FlowTable<C> {
     return flow;
   }
 
-  /** Whether a reply may go out. false: it is dropped, and counted. Else it is owed one `passedOut` or `drop`. */
+  /** Returns whether a reply may be sent. If false, the reply is dropped and counted; otherwise one `passedOut` or `drop` must follow. */
   mayReply(flow: Flow<C>, bytes: number, now: number): boolean {
     if (flow.isEnded || flow.deniedUntil !== 0) {
       this.drop('unopened', flow);
@@ -139,7 +145,7 @@ export class FlowTable<C> {
     flow.activeAt = now;
     if (!flow.isAnswered) {
       flow.isAnswered = true;
-      // It may be over sooner now.
+      // The flow may now expire earlier.
       if (!flow.isConfirmed) this.#wheel.schedule(flow);
     }
     return true;
@@ -156,7 +162,7 @@ export class FlowTable<C> {
     flow.bytesOut += bytes;
   }
 
-  /** null: so that `return table.drop(...)` says it all. */
+  /** Returns null, so that callers can write `return table.drop(...)`. */
   drop(reason: DropReason, flow: Flow<C> | null, datagrams = 1): null {
     this.#dropped[reason] += datagrams;
     if (flow !== null) flow.dropped += datagrams;
@@ -164,8 +170,8 @@ export class FlowTable<C> {
   }
 
   /**
-   * The client says what it did not pass on. Of those from visitors it had been given every one, so they are passed no longer; more than it was
-   * given it cannot have dropped. Returns how many that are.
+   * Records drops reported by the client. Dropped datagrams from visitors were counted as passed and are subtracted, at most as many as the
+   * client was given. Returns the subtracted number.
    */
   reported({ address, port, direction, reason, datagrams }: ReportedDrop): number {
     const flow = this.#flows.get(flowKeyOf(address, port)) ?? null;
@@ -180,7 +186,7 @@ export class FlowTable<C> {
     return possible;
   }
 
-  /** A policy refused it. What comes for a while is dropped without asking again. */
+  /** Marks a flow as denied by a policy. Its datagrams are dropped for a while without another evaluation. */
   deny(flow: Flow<C>, now: number): void {
     if (flow.isEnded) return;
     flow.deniedUntil = now + FLOW_DENIED_MS;
@@ -197,12 +203,12 @@ export class FlowTable<C> {
     for (const flow of this.#flows.values()) this.#end(flow, 'closed');
   }
 
-  /** Ends those that are idle. To be called every second or so while there are any. */
+  /** Ends idle flows. Call about once per second while flows exist. */
   expire(now: number): void {
     this.#wheel.turn(now, (flow) => this.#end(flow, 'idle'));
   }
 
-  /** The last active ones, newest first. */
+  /** Returns the most recently active flows, newest first. */
   list(max: number): Flow<C>[] {
     return [...this.#flows.values()].sort((a, b) => b.activeAt - a.activeAt).slice(0, max);
   }
@@ -222,12 +228,15 @@ export class FlowTable<C> {
     return flow;
   }
 
-  /** The oldest unconfirmed flow goes, of the address and of the tunnel, here a refused one first. false: one of them has confirmed ones alone. */
+  /**
+   * Evicts the oldest unconfirmed flow of the address and of the tunnel, denied flows of the tunnel first. Returns false if only confirmed
+   * flows are left.
+   */
   #makeRoom(address: string): boolean {
     const { rules, addresses } = this.#options;
     const ofAddress = addresses.isFull(address) ? addresses.oldestUnconfirmed(address) : undefined;
     const isFull = this.#flows.size >= rules.flowsPerTunnel;
-    // One that goes for its address may make room in this table by it.
+    // A flow evicted for its address may also free a slot in this table.
     const isRoomMade = ofAddress instanceof Flow && this.#flows.get(ofAddress.key) === ofAddress;
     const ofTable = isFull && !isRoomMade ? (this.#denied.first ?? this.#unconfirmed.first) : undefined;
     if (ofAddress === null || ofTable === null) return false;
@@ -236,7 +245,7 @@ export class FlowTable<C> {
     return true;
   }
 
-  /** From now on no flow of the same tunnel or address takes its place. */
+  /** A confirmed flow can no longer be evicted for another flow of the same tunnel or address. */
   #confirm(flow: Flow<C>): void {
     flow.isConfirmed = true;
     flow.inTable.leave();
@@ -266,11 +275,11 @@ export class FlowTable<C> {
 
 const SLOT_MS = 1000;
 
-/** A flow stands in the slot of the second in which it may be over at the earliest; when that comes, it is looked at and may move on. */
+/** A flow is in the slot of the second of its earliest expiry. When the slot is due, the flow expires or moves on. */
 class ExpiryWheel<C> {
   readonly #expiryOf: (flow: Flow<C>) => number;
   readonly #slots = Array.from({ length: FLOW_WHEEL_SLOTS }, () => new FlowList<Flow<C>>());
-  /** The last second that was looked at. */
+  /** Last processed second. */
   #second: number;
 
   constructor(expiryOf: (flow: Flow<C>) => number, now: number) {
@@ -280,14 +289,14 @@ class ExpiryWheel<C> {
 
   schedule(flow: Flow<C>): void {
     const due = Math.ceil(this.#expiryOf(flow) / SLOT_MS);
-    // Never the slot that is being looked at, never one that has come round to it.
+    // Neither the current slot nor a slot a full turn ahead.
     const within = Math.min(Math.max(due, this.#second + 1), this.#second + this.#slots.length - 1);
     this.#slots[within % this.#slots.length]?.append(flow.inWheel);
   }
 
   turn(now: number, onOver: (flow: Flow<C>) => void): void {
     const until = Math.floor(now / SLOT_MS);
-    // After a long pause once round is enough: every slot has been looked at.
+    // After a long pause a single turn covers every slot.
     if (until - this.#second > this.#slots.length) this.#second = until - this.#slots.length;
     while (this.#second < until) {
       this.#second += 1;

@@ -1,56 +1,59 @@
-// One visitor address and port of a udp tunnel: what has passed, and what is known of whoever sends. Its table moves it; others read it.
+// A visitor address and port of a UDP tunnel: counters and what is known about the sender. Only its table changes a flow.
 import { NOT_RANKED, type Ranked } from '../collections/ranking.ts';
 import { type FlowKey, flowKeyOf } from './flow-key.ts';
 import { FlowLink } from './flow-list.ts';
 
-/** How a flow ends. Idle: nothing passed for too long. Evicted: it made room for a new one. Taken back: it made room for another account's. Closed: by the owner of its table. */
+/**
+ * Reason for the end of a flow. `idle`: no datagram for too long. `evicted`: made room for a new flow. `taken-back`: made room for another
+ * account's flow. `closed`: by the owner of the table.
+ */
 export type FlowEnd = 'idle' | 'evicted' | 'taken-back' | 'closed';
 
 /** The account that a flow is counted for. */
 export interface FlowAccount<F> {
   readonly name: string;
-  /** The visitor has proven that it is there: the flow is now among the last to be taken back. */
+  /** The visitor is proven to exist, so the flow is now among the last to be reclaimed. */
   confirmed(flow: F): void;
 }
 
-/** `C`: what the ingress keeps with it, its stream above all. */
+/** `C` is the ingress's context of the flow, mainly its stream. */
 export class Flow<C> implements Ranked {
   readonly key: FlowKey;
-  /** As it came: replies go there. */
+  /** Address as received. Replies are sent there. */
   readonly address: string;
   readonly port: number;
-  /** Monotonic, as all times here. */
+  /** Monotonic time, like all times here. */
   readonly since: number;
-  /** The last datagram of either direction. */
+  /** Time of the last datagram in either direction. */
   activeAt: number;
-  /** A reply has gone to it. */
+  /** True once a reply was sent. */
   isAnswered = false;
-  /** The visitor sent something after a reply had gone to it: whoever forges an address does not see the reply. */
+  /** True if the visitor sent a datagram after a reply. A forged sender never sees the reply. */
   isConfirmed = false;
-  /** Refused until then; 0: it is not. */
+  /** Denied until this time. 0 if not denied. */
   deniedUntil = 0;
   isEnded = false;
-  /** Of the replies while it was not confirmed. */
+  /** Bytes of replies while unconfirmed. */
   unconfirmedBytes = 0;
   datagramsIn = 0;
   datagramsOut = 0;
   bytesIn = 0;
   bytesOut = 0;
   dropped = 0;
-  /** null: nothing is open for it; the next datagram opens. */
+  /** Null while no stream is open. The next datagram opens it. */
   context: C | null = null;
-  /** null while it is counted for no account. */
+  /** Null while the flow is not counted for an account. */
   account: FlowAccount<Flow<C>> | null = null;
 
-  // Where it stands: in the wheel of expiry, and while it is not confirmed among those that may have to make room.
+  // Positions in the expiry wheel and, while unconfirmed, in the eviction lists.
   readonly inWheel: FlowLink<Flow<C>>;
   readonly inTable: FlowLink<Flow<C>>;
   readonly ofAddress: FlowLink<Flow<C>>;
   readonly ofAccount: FlowLink<Flow<C>>;
-  // Among the confirmed ones of its account: how idle it was when that was last looked at.
+  // Rank among the account's confirmed flows: the idle time when last computed.
   rank = 0;
   heapIndex = NOT_RANKED;
-  /** Ends it, whichever table it is of. */
+  /** Ends the flow in its table. */
   readonly evict: (flow: Flow<C>, end: FlowEnd) => void;
 
   constructor(address: string, port: number, now: number, evict: (flow: Flow<C>, end: FlowEnd) => void) {

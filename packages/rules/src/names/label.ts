@@ -1,6 +1,6 @@
-// One label of a DNS name, in lower case: 1 to 63 letters, digits and hyphens, with no hyphen at either end.
+// A DNS label in lower case: 1 to 63 letters, digits and hyphens, without a hyphen at either end.
 
-/** The pattern of one label, for a regular expression that has more around it. */
+/** Pattern of a label, for use inside longer regular expressions. */
 export const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 
 const WHOLE = new RegExp(`^${LABEL}$`);

@@ -1,37 +1,40 @@
 import { RULE_LIMITS } from '../limits.ts';
 
-// Whose a name is, for months: the life of one subdomain or port, whoever keeps its row. Who serves it at the moment, for seconds, is a lease.
-// First use claims a subdomain, reserving keeps it; what ran out or was given back stays out of strangers' hands for a while.
+// Ownership of a subdomain or port over months, independent of storage. A lease, in contrast, says who serves the name at the moment. First
+// use claims a subdomain, a reservation keeps it. An expired or released name stays blocked for other accounts for a while.
 
 interface Owned {
   readonly ownerId: string;
-  /** Of the last group that its owner opened here: whoever has that key may open the name again, so that a pool of two accounts restarts in any order. */
+  /**
+   * Key of the owner's last group with this name. Any account with the key may open the name again, so that a group of two accounts can
+   * restart in any order.
+   */
   readonly groupKeyHash: string | null;
-  /** Tunnels that serve it now, nested ones included. */
+  /** Tunnels that serve the name now, including nested names. */
   readonly openTunnels: number;
-  /** null: no tunnel of it has ended yet. */
+  /** Null until the first tunnel has ended. */
   readonly lastUsedAt: number | null;
-  /** true: the edge chose the name, and its account has not asked for it by name since. Such a name is held for a shorter time. */
+  /** True if the edge chose the name and the account has not requested it by name since. Such a name is held for a shorter time. */
   readonly isAssigned?: true | undefined;
 }
 
 export type NameOwnership =
   | { readonly kind: 'free' }
-  /** By use. Its time runs from the end of the last tunnel. */
+  /** Held by use. The hold time starts when the last tunnel ends. */
   | ({ readonly kind: 'held' } & Owned)
-  /** By an explicit act. It never ends by itself. */
+  /** Reserved explicitly. Never expires. */
   | ({ readonly kind: 'reserved' } & Owned)
-  /** Given back or run out. null: its time runs once its tunnels have ended. */
+  /** Released or expired. `releasedAt` is null while tunnels are still open; the grace time starts when they have ended. */
   | ({ readonly kind: 'released'; readonly releasedAt: number | null } & Owned);
 
 export interface NameRules {
-  /** 0: use claims nothing, as for ports, which are scarce. */
+  /** 0: use claims nothing. Used for ports, which are scarce. */
   readonly holdMs: number;
-  /** How long a name that the edge chose is held. Left out: as long as a name that an account chose. */
+  /** Hold time of a name chosen by the edge. Undefined: the same as for chosen names. */
   readonly assignedHoldMs?: number;
-  /** 0: what is released is anybody's at once. */
+  /** 0: a released name is free for every account at once. */
   readonly graceMs: number;
-  /** true: accounts cannot claim the name while it is free. The current owner keeps the name. */
+  /** True if accounts cannot claim the free name. The current owner keeps the name. */
   readonly isWithheld?: boolean;
 }
 
@@ -40,17 +43,17 @@ export type NameEvent =
       readonly kind: 'tunnel-opened';
       readonly by: string;
       readonly groupKeyHash: string | null;
-      /** A living group has let it in by its key: counted, and nothing else. */
+      /** True if a running group admitted the tunnel by key. Then the tunnel is only counted. */
       readonly joinsGroup: boolean;
-      /** true: the edge chose the name, in this run of the client or in an earlier one. */
+      /** True if the edge chose the name, in this run of the client or in an earlier run. */
       readonly isAssigned?: boolean;
     }
-  /** `abandoned`: it was let in and then found no place, so nobody was ever served. */
+  /** `abandoned`: the tunnel was admitted but found no slot, so it never served a visitor. */
   | { readonly kind: 'tunnel-ended'; readonly abandoned: boolean }
-  /** `servedByOther`: a tunnel of another account is there now, which claims nothing. */
+  /** `servedByOther`: a tunnel of another account serves the name without owning it. */
   | { readonly kind: 'reserve'; readonly by: string; readonly servedByOther: boolean }
   | { readonly kind: 'release'; readonly by: string }
-  /** Its account holds too many, and has not used this one for longest. */
+  /** The account holds too many names, and this name is the least recently used. */
   | { readonly kind: 'crowded-out' }
   | { readonly kind: 'time-passed' };
 
@@ -58,10 +61,10 @@ export type NameRefusal = 'in-use' | 'group-key' | 'withheld';
 
 export type NameEffect =
   | { readonly kind: 'refused'; readonly reason: NameRefusal }
-  /** It is this account's from now on. */
+  /** The name now belongs to the account. */
   | { readonly kind: 'claimed'; readonly ownerId: string }
   | { readonly kind: 'reserved'; readonly ownerId: string }
-  /** It was reserved and is not any more. */
+  /** The reservation has ended. */
   | { readonly kind: 'unreserved' }
   | { readonly kind: 'released' }
   | { readonly kind: 'freed' };
@@ -73,27 +76,27 @@ export const FREE_NAME: NameOwnership = { kind: 'free' };
 /** `a.shop` and `*.shop` belong to the owner of `shop`. */
 export const owningLabel = (label: string): string => label.slice(label.lastIndexOf('.') + 1);
 
-/** null: it has no end as it is now. */
+/** Returns when the name expires, or null if it does not expire in its current state. */
 export const nameEndsAt = (name: NameOwnership, rules: NameRules): number | null => {
   if (name.kind === 'free' || name.kind === 'reserved' || name.openTunnels > 0) return null;
   if (name.kind === 'held') return name.lastUsedAt === null ? null : name.lastUsedAt + holdMsOf(name, rules);
   return name.releasedAt === null ? null : name.releasedAt + rules.graceMs;
 };
 
-/** How long a name is held after its last tunnel has ended. */
+/** Hold time of a name after its last tunnel has ended. */
 export const holdMsOf = ({ isAssigned }: Pick<Owned, 'isAssigned'>, rules: NameRules): number =>
   isAssigned === true ? (rules.assignedHoldMs ?? rules.holdMs) : rules.holdMs;
 
-/** What time alone has made of it. A name whose row nobody looked at for long ends when it would have ended. */
+/** Applies the passage of time. A long unread record changes at the time when it expired, not when it is read. */
 export const nameAt = (name: NameOwnership, now: number, rules: NameRules): NameOwnership => {
   const endsAt = nameEndsAt(name, rules);
   if (name.kind === 'free' || endsAt === null || now < endsAt) return name;
-  // Without a hold there is nothing to run out: as it was before names lasted.
+  // Without a hold time the name is free at once.
   if (name.kind === 'released' || rules.holdMs === 0) return FREE_NAME;
   return nameAt({ ...name, kind: 'released', groupKeyHash: null, releasedAt: endsAt }, now, rules);
 };
 
-/** `by` null: the operator, who owns no name and takes none from an account. */
+/** `by` is null for the operator, who owns no names and cannot take an account's name. */
 export const refusalOfName = (
   name: NameOwnership,
   who: { readonly by: string | null; readonly groupKeyHash: string | null },
@@ -154,7 +157,7 @@ const opened = (
   const own = {
     ...served,
     groupKeyHash: groupKeyHash ?? name.groupKeyHash,
-    // A name that its account asks for is a chosen name from then on.
+    // A name that the account requests is a chosen name from then on.
     isAssigned: isAssigned ? name.isAssigned : undefined,
   };
   if (own.kind !== 'released' || rules.holdMs === 0) return [own, []];
@@ -167,7 +170,7 @@ const ended = (name: NameOwnership, abandoned: boolean, now: number, rules: Name
   const lastUsedAt = abandoned ? name.lastUsedAt : now;
   const next = { ...name, openTunnels, lastUsedAt };
   if (openTunnels > 0) return [next, []];
-  // Claimed for a tunnel that never was: an attempt must not take a name from those who come after it.
+  // The name was claimed for a tunnel that never ran. A failed attempt must not block the name for others.
   if (next.kind === 'held' && lastUsedAt === null) return [FREE_NAME, [{ kind: 'freed' }]];
   const last = next.kind === 'released' ? { ...next, releasedAt: next.releasedAt ?? now } : next;
   const after = nameAt(last, now, rules);
@@ -188,7 +191,7 @@ const reserved = (name: NameOwnership, by: string, servedByOther: boolean, { isW
   return [{ ...ownedOf(name), isAssigned: undefined, kind: 'reserved' }, [{ kind: 'reserved', ownerId: by }]];
 };
 
-/** What is released is its last account's alone, so the group's key opens it no more. */
+/** A released name is open only to its last account, so the group key no longer works. */
 const released = (name: Exclude<NameOwnership, { kind: 'free' }>, now: number, rules: NameRules): Step => {
   if (name.kind === 'released') return [name, []];
   const releasedAt = name.openTunnels > 0 ? null : now;
@@ -216,14 +219,14 @@ const effectsOfTime = (before: NameOwnership, after: NameOwnership): readonly Na
   return [{ kind: after.kind === 'free' ? 'freed' : 'released' }];
 };
 
-/** What orders the held names of one account: the least missed first. */
+/** Fields that order the held names of an account, least recently used first. */
 export interface HeldName {
   readonly openTunnels: number;
-  /** null: its first tunnel serves it. */
+  /** Null while the first tunnel is open. */
   readonly lastUsedAt: number | null;
 }
 
-/** Which of an account's held names, oldest first, are too many: the longest unused, and one in use only when all are. */
+/** Returns the held names beyond the limit: the least recently used, and names in use only if all are in use. */
 export const crowdedOut = <T extends HeldName>(held: readonly T[]): readonly T[] => {
   const over = held.length - RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
   if (over <= 0) return [];

@@ -1,14 +1,14 @@
 /**
- * a label of DNS has no more
+ * Maximum length of a DNS label.
  * @limit tunnels: Subdomain, length of a label | `TUNNEL_SUBDOMAIN_INVALID`
  */
 const SUBDOMAIN_MAX_CHARS = 63;
-/** of a refused name in the text that says why */
+/** Maximum characters of a rejected name shown in the error message. */
 const REFUSED_NAME_SHOWN_CHARS = 40;
 
-// Names that people choose or are given: what a subdomain may be, which one a visitor means, and texts that can be printed.
+// Names chosen by people or generated: valid subdomains, the subdomain in a visitor's host, and printable texts.
 
-// What a subdomain may be. Names are compared in lower case; the reserved ones belong to the operator.
+// Valid subdomains. Names are compared in lower case; the reserved names belong to the operator.
 
 export const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
   'www',
@@ -26,8 +26,8 @@ export const RESERVED_SUBDOMAINS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Names that mail programs, resolvers and browsers look up automatically, such as `wpad`. A tenant with such a name could set the proxy or the mail
- * server of a whole network, so a new account cannot claim one. An account that already holds one keeps its name.
+ * Names that mail programs, resolvers and browsers look up automatically, such as `wpad`. A tenant with such a name could set the proxy or
+ * mail server of a whole network, so a new account cannot claim them. An account that already holds such a name keeps it.
  */
 export const WITHHELD_SUBDOMAINS: ReadonlySet<string> = new Set([
   ...['wpad', 'isatap', 'autoconfig', 'autodiscover', 'mta-sts', 'postmaster', 'hostmaster', 'webmaster'],
@@ -35,17 +35,19 @@ export const WITHHELD_SUBDOMAINS: ReadonlySet<string> = new Set([
   ...['ns', 'ns1', 'ns2', 'ns3', 'ns4', 'ns5', 'ns6', 'ns7', 'ns8', 'ns9'],
 ]);
 
-/** ASCII only: the general rule would turn the sign of the kelvin into a `k`, and so let it pass. */
+/** Lowers ASCII letters only. Unicode lowering would turn the Kelvin sign into `k` and accept it. */
 export const foldSubdomain = (name: string): string => name.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-/** Of one label. null: a valid name that anyone may ask for. `platformLabel`: one more word that is the operator's. */
+/**
+ * Checks a single label. Returns an error message, or null if any account may request the name. `platformLabel` is another reserved label.
+ */
 export const problemOfPlainName = (name: string, platformLabel: string | null = null): string | null => {
   const folded = foldSubdomain(name);
   const isReserved = RESERVED_SUBDOMAINS.has(folded) || folded === platformLabel;
   return problemOfLabel(folded) ?? (isReserved ? 'it is reserved' : null);
 };
 
-/** `shop`, `a.shop` or `*.shop`: what is nested belongs to `shop`, so that the reserved words are about it alone. */
+/** Checks `shop`, `a.shop` or `*.shop`. A nested name belongs to `shop`, so the reserved words apply only to `shop`. */
 export const problemOfSubdomain = (name: string, platformLabel: string | null = null): string | null => {
   const [first = '', second, ...more] = foldSubdomain(name).split('.');
   if (second === undefined) return problemOfPlainName(first, platformLabel);
@@ -53,7 +55,7 @@ export const problemOfSubdomain = (name: string, platformLabel: string | null = 
   return (first === '*' ? null : problemOfLabel(first)) ?? problemOfPlainName(second, platformLabel);
 };
 
-/** The label that the platform's host has right below the domain; null: it is elsewhere, and no tunnel could be in its way. */
+/** Label of the platform's host directly below the domain. Null if the host is elsewhere, where no tunnel can conflict with it. */
 export const platformLabelOf = (platformHost: string, domain: string): string | null => {
   const label = subdomainOf(platformHost, domain);
   return label === null || label.includes('.') ? null : label;
@@ -67,52 +69,55 @@ const problemOfLabel = (folded: string): string | null => {
   return null;
 };
 
-/** The wildcard that covers a nested name, for one label as certificates do; null: none does. */
+/** The wildcard that covers a nested name, one label deep as in certificates. Null for a name without dot. */
 export const wildcardOver = (name: string): string | null => {
   const dot = name.indexOf('.');
   return dot < 1 ? null : `*${name.slice(dot)}`;
 };
 
-// Which tunnel a visitor means: the label in front of the edge's own domain, or two of them.
+// The tunnel that a visitor means: one or two labels before the edge's domain.
 
-/** `host` in lower case and without a port. null: not a name that a tunnel below the domain could serve. */
+/** `host` is in lower case, without port. Returns null for a name that no tunnel below the domain can have. */
 export const subdomainOf = (host: string, domain: string): string | null => {
-  // One trailing dot makes a name absolute for a resolver; to us it is the same name.
+  // A trailing dot makes a name absolute for resolvers. The edge treats both forms alike.
   const name = host.endsWith('.') ? host.slice(0, -1) : host;
   const length = name.length - domain.length - 1;
   if (length < 1 || !name.endsWith(domain) || name[length] !== '.') return null;
   const label = name.slice(0, length);
   const dot = label.indexOf('.');
   if (dot === -1) return label;
-  // A wildcard is what tunnels have; no visitor's host is one.
+  // Only tunnels have wildcard names; a visitor's host is never a wildcard.
   const isTwo = dot > 0 && dot < label.length - 1 && label.indexOf('.', dot + 1) === -1;
   return isTwo && !label.startsWith('*') ? label : null;
 };
 
-/** The domain itself, or any name under it, however deep. `host` as above. */
+/** Returns true for the domain and any name below it. `host` is in lower case, without port. */
 export const isOfDomain = (host: string, domain: string): boolean => {
   const name = host.endsWith('.') ? host.slice(0, -1) : host;
   return name === domain || name.endsWith(`.${domain}`);
 };
 
-/** The domain of the edge, and nothing below it. `host` as above. */
+/** Returns true for the edge's domain only. `host` is in lower case, without port. */
 export const isDomainItself = (host: string, domain: string): boolean =>
   host === domain || (host.endsWith('.') && host.slice(0, -1) === domain);
 
 const IPV4 = /^\d{1,3}(\.\d{1,3}){3}$/;
 
-/** The edge itself, and no tunnel of it: the domain, or an address, which no name of a tunnel can be. `host` as above, IPv6 in brackets. */
+/**
+ * Returns true for the edge itself: its domain, or an IP address, which no tunnel can have. `host` is in lower case, without port, IPv6 in
+ * brackets.
+ */
 export const isEdgeItself = (host: string, domain: string): boolean => {
   const name = host.endsWith('.') ? host.slice(0, -1) : host;
   return name === domain || name.startsWith('[') || IPV4.test(name);
 };
 
-// Names that people choose and other people read: of characters that can be printed, and not too many of them.
+// Names chosen by people and shown to others: printable and of limited length.
 
-/** Control, format, surrogate, private and unassigned characters, line and paragraph separators. */
+/** Control, format, surrogate, private-use and unassigned characters, line and paragraph separators. */
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
-/** null: nothing to object to. */
+/** Returns an error message, or null if the text is valid. */
 export const problemOfText = (text: string, maxCharacters: number): string | null => {
   const characters = [...text].length;
   if (characters === 0) return 'it is empty';
@@ -120,11 +125,11 @@ export const problemOfText = (text: string, maxCharacters: number): string | nul
   return text.search(UNPRINTABLE) === -1 ? null : 'it has characters that cannot be printed';
 };
 
-/** A refused name goes into a line for people: no character of it may break that line. */
+/** Makes a rejected name safe to print: shortens it and replaces unprintable characters. */
 export const shownText = (text: string, maxCharacters: number = REFUSED_NAME_SHOWN_CHARS): string =>
   [...text].slice(0, maxCharacters).join('').replace(UNPRINTABLE, '?');
 
-// Names for tunnels that ask for none: two words a person can say, and enough chance that nobody finds one by trying.
+// Generated tunnel names: two pronounceable words and enough randomness to prevent guessing.
 
 const ADJECTIVES =
   'amber bold brave brisk calm clear clever cool cosy crisp dapper eager early easy fair fancy fine fleet fond free fresh gentle glad gold grand green happy hardy honest keen kind light lively loyal lucky mellow merry mild neat nimble noble open plain polite proud quick quiet rapid rare ready rosy royal sharp shiny silent silver smart smooth snug soft solid spry steady still sunny super sure sweet swift tidy tiny true vast warm wise witty young zesty'.split(
@@ -135,11 +140,11 @@ const NOUNS =
     ' ',
   );
 
-/** No vowels: no words by accident. No look-alikes. */
+/** Without vowels, so that no words appear by accident, and without look-alikes. */
 const SUFFIX_CHARACTERS = 'bcdfghjkmnpqrstvwxz23456789';
 const SUFFIX_LENGTH = 6;
 
-/** `random` in [0, 1). About 41 bits: 2^28 of the suffix and 2^13 of the words. */
+/** `random` is in [0, 1). About 41 bits: 2^28 from the suffix and 2^13 from the words. */
 export const generateName = (random: () => number): string => {
   const pick = (from: string | readonly string[]): string => from[Math.floor(random() * from.length)] as string;
   const suffix = Array.from({ length: SUFFIX_LENGTH }, () => pick(SUFFIX_CHARACTERS)).join('');

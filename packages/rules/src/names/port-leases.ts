@@ -1,6 +1,6 @@
-// The ports of one range and who owns each. A port has one owner: a living tunnel, or one that is awaited back.
-// Whoever leaves the choice to us gets the one that is longest unused: a port that somebody had, and may have written down somewhere, comes back late.
-// Mutates in place (a lease is O(1) at any range size), but time and chance are arguments.
+// Ports of a range and their owners: an open tunnel, or a tunnel that is expected back. A tunnel without a preferred port gets the longest
+// unused port, so that ports noted down by earlier users are reused late. Mutates in place (a lease takes constant time for any range);
+// time and randomness are arguments.
 
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 import { Shares } from '../rate/fair-share.ts';
@@ -15,24 +15,24 @@ type LeaseAnswer =
   | { readonly kind: 'in-use'; readonly port: number }
   | { readonly kind: 'out-of-range'; readonly port: number }
   | { readonly kind: 'exhausted' }
-  /** The account has its share of the range, and what is free is kept for others. */
+  /** The account has reached its share of the range; the free ports are kept for others. */
   | { readonly kind: 'share'; readonly held: number };
 
-/** `account` is null for ports of the operator and ports that the edge keeps for itself. */
+/** `account` is null for ports of the operator and of the edge. */
 type PortUse =
   | { readonly kind: 'leased'; readonly owner: string; readonly account: string | null }
   | { readonly kind: 'held'; readonly owner: string; readonly account: string | null; readonly until: number }
-  /** Another program of this machine has it. */
+  /** Used by another program on this machine. */
   | { readonly kind: 'outside'; readonly until: number };
 
-/** Who asks for a port. */
+/** The requester of a port. */
 export interface PortRequest {
   readonly account?: string | null;
-  /** The port is reserved, and not for this request. */
+  /** Returns true for a port reserved for another account. */
   readonly isOthers?: (port: number) => boolean;
-  /** The port is reserved for this request: its account has it already. */
+  /** Returns true for a port reserved for this request's account. */
   readonly isReserved?: (port: number) => boolean;
-  /** All reserved ports. They are counted once a second at most. */
+  /** All reserved ports. Counted at most once per second. */
   readonly reserved?: () => Iterable<ReservedPort>;
 }
 
@@ -41,7 +41,7 @@ export interface ReservedPort {
   readonly account: string;
 }
 
-/** Reserved ports that no tunnel has now. They are as little free as leased ones, and their accounts hold them. */
+/** Reserved ports without an open tunnel. They are not free, and count for their accounts. */
 interface UnusedReservations {
   readonly countedAt: number;
   readonly all: number;
@@ -50,13 +50,13 @@ interface UnusedReservations {
 
 const RESERVATIONS_COUNTED_EVERY_MS = 1000;
 
-/** Ports that an account may have however small its share of the range is. */
+/** Minimum ports per account, even if its share of the range is smaller. */
 const ACCOUNT_PORTS_MIN = 4;
 
 interface PortRangeOptions {
   readonly from: number;
   readonly to: number;
-  /** The part of the range that one account may have while little is free, 0 to 1. */
+  /** Share of the range, 0 to 1, that an account may hold while few ports are free. */
   readonly accountShare?: number;
 }
 
@@ -64,17 +64,17 @@ export class PortLeases {
   readonly from: number;
   readonly to: number;
   readonly #uses = new Map<number, PortUse>();
-  /** Longest unused first. */
+  /** Free ports, longest unused first. */
   readonly #free = new LinkedSet<number>();
   readonly #freeNodes = new Map<number, ListNode<number>>();
-  /** What each account has, leased or held. */
+  /** Leased and held ports per account. */
   readonly #shares: Shares;
   #unused: UnusedReservations = { countedAt: Number.NEGATIVE_INFINITY, all: 0, of: new Map() };
   #earliestEnd = Number.POSITIVE_INFINITY;
 
   /**
-   * `random` in [0, 1): nothing is known of who had which port in another run, so the first ones are given out by chance. In their own order they
-   * would be the ports of the last run's clients.
+   * `random` is in [0, 1). The initial order is random, because the users of the previous run are unknown; in numeric order, new tunnels
+   * would get the ports of the previous run's clients.
    */
   constructor(range: PortRangeOptions, random: () => number) {
     this.from = range.from;
@@ -98,7 +98,10 @@ export class PortLeases {
     return { kind: 'exhausted' };
   }
 
-  /** Keeps the port for its owner's return. false: it is not this owner's. A hold that ran out is still its owner's until another lease. */
+  /**
+   * Keeps the port for its owner's return. Returns false for another owner's port. An expired hold stays with its owner until the next
+   * lease.
+   */
   hold(port: number, owner: string, until: number): boolean {
     const use = this.#uses.get(port);
     if (use === undefined || use.kind === 'outside' || use.owner !== owner) return false;
@@ -106,7 +109,7 @@ export class PortLeases {
     return true;
   }
 
-  /** What one owner has is another's from now on, held or in use as it was. false: it is not this owner's. */
+  /** Transfers a held or leased port to another owner. Returns false if `owner` does not have it. */
   reassign(port: number, owner: string, next: string): boolean {
     const use = this.#uses.get(port);
     if (use === undefined || use.kind === 'outside' || use.owner !== owner) return false;
@@ -114,7 +117,7 @@ export class PortLeases {
     return true;
   }
 
-  /** false: it is not this owner's, so the late end of an old tunnel changes nothing. */
+  /** Returns false for another owner's port, so that the late end of an old tunnel changes nothing. */
   release(port: number, owner: string): boolean {
     if (!this.#belongsTo(port, owner)) return false;
     this.#end(port);
@@ -122,7 +125,7 @@ export class PortLeases {
     return true;
   }
 
-  /** The owner could not open the port: another program has it. It is not offered until then. */
+  /** Marks a port that could not be opened because another program uses it. The port is not offered until `until`. */
   markOutside(port: number, owner: string, until: number): boolean {
     if (!this.#belongsTo(port, owner)) return false;
     this.#end(port);
@@ -149,7 +152,7 @@ export class PortLeases {
     return use !== undefined && use.kind !== 'outside' && use.owner === owner;
   }
 
-  /** A port that another program had is worth a try when it is asked for by number. */
+  /** A port used by another program is tried again if requested by number. */
   #isObtainable(port: number, owner: string): boolean {
     if (!this.#isInRange(port)) return false;
     const use = this.#uses.get(port);
@@ -161,7 +164,7 @@ export class PortLeases {
     if (!isItsOwn && account !== null) {
       const { all, of } = this.#unusedReservations(now, request.reserved);
       const besides = of.get(account) ?? 0;
-      // This port is free, whatever was counted a moment ago.
+      // At least this port is free, even if the count is outdated.
       const free = Math.max(1, this.#free.size - all);
       if (this.#shares.refusalToKeep(account, free, besides) !== null)
         return { kind: 'share', held: this.#shares.of(account) + besides };
@@ -187,7 +190,7 @@ export class PortLeases {
     return this.#unused;
   }
 
-  /** A use is over, and its account has one port less. */
+  /** Ends a use and reduces the account's count. */
   #end(port: number): void {
     const use = this.#uses.get(port);
     if (use !== undefined && use.kind !== 'outside' && use.account !== null) this.#shares.give(use.account);
@@ -219,7 +222,7 @@ export class PortLeases {
   }
 }
 
-/** How many ports of a range of this size one account may have in any case. */
+/** Ports that an account may always hold in a range of this size. */
 export const portsPerAccount = (size: number, accountShare = 1): number =>
   Math.max(ACCOUNT_PORTS_MIN, Math.floor(size * accountShare));
 

@@ -1,4 +1,4 @@
-// Reads IPv4 and IPv6 addresses by hand, because a policy's rules read the visitor's address with each request.
+// Parses IPv4 and IPv6 addresses by hand, because policies read the visitor's address for every request.
 
 const DOT = 0x2e;
 const COLON = 0x3a;
@@ -8,8 +8,8 @@ const ZERO = 0x30;
 export type AddressGroups = readonly number[];
 
 /**
- * The IPv4 address between two positions of a text, as a number of 32 bits; -1 for a text that is no IPv4 address. A decimal number with a
- * zero in front is refused, because some programs read it as octal.
+ * Parses an IPv4 address between two positions as a 32-bit number, or returns -1. Leading zeros are rejected, because some programs read
+ * them as octal.
  */
 export const readV4 = (text: string, from = 0, end = text.length): number => {
   let at = from;
@@ -31,8 +31,8 @@ export const readV4 = (text: string, from = 0, end = text.length): number => {
 };
 
 /**
- * The groups of an IPv6 address: eight, or fewer with one `::`; the last two may be written as an IPv4 address. null for a text that is no
- * IPv6 address. A zone (`%eth0`) is passed over: it names a network interface, not the visitor.
+ * Parses an IPv6 address: eight groups, or fewer with one `::`; the last two may be an IPv4 address. Returns null for any other text. A
+ * zone (`%eth0`) is ignored: it names a network interface, not the visitor.
  */
 export const readV6 = (text: string): AddressGroups | null => {
   const zone = text.indexOf('%');
@@ -77,7 +77,7 @@ export const readV6 = (text: string): AddressGroups | null => {
   return spread(groups, count, gap);
 };
 
-/** -1 at the end of the address and for any other character. */
+/** Returns -1 at the end of the address and for any other character. */
 const hexDigit = (text: string, at: number, end: number): number => {
   if (at >= end) return -1;
   const code = text.charCodeAt(at);
@@ -96,11 +96,11 @@ const spread = (groups: number[], count: number, gap: number): AddressGroups | n
   return groups;
 };
 
-/** Two neighboring groups as a number of 32 bits. */
+/** Two neighboring groups as a 32-bit number. */
 export const wordAt = (groups: AddressGroups, group: number): number =>
   (groups[group] as number) * 0x10000 + (groups[group + 1] as number);
 
-/** The IPv4 address that an IPv6 one maps (`::ffff:192.0.2.7`), as a number of 32 bits; -1 for every other IPv6 address. */
+/** The IPv4 address in an IPv4-mapped IPv6 address (`::ffff:192.0.2.7`) as a 32-bit number, or -1. */
 export const mappedV4 = (groups: AddressGroups): number => {
   if (groups[5] !== 0xffff) return -1;
   for (let index = 0; index < 5; index += 1) if (groups[index] !== 0) return -1;

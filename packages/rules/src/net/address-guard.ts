@@ -1,4 +1,4 @@
-// What kind of place an IP address is, so that a request a tenant asked for never reaches what only this machine can reach.
+// Classifies IP addresses, so that requests made on behalf of a tenant never reach internal addresses.
 import ipaddr from 'ipaddr.js';
 import { isLoopbackHost } from './loopback.ts';
 
@@ -16,7 +16,7 @@ export type AddressClass =
   | 'documentation'
   | 'benchmarking'
   | 'reserved'
-  /** `fe80::1%eth0`: means another place on every machine. */
+  /** `fe80::1%eth0`: a zone is only meaningful on its machine. */
   | 'zoned'
   | 'invalid';
 
@@ -45,18 +45,18 @@ const PASS_WHEN_PRIVATE: ReadonlySet<AddressClass> = new Set<AddressClass>([
   'unique-local',
 ]);
 
-/** Why nothing may be sent to `address` ("a private address"), or null. Deny by default: only global unicast passes. */
+/** Returns why `address` must not be contacted ("a private address"), or null. Deny by default: only global unicast passes. */
 export const problemOfAddress = (address: string, allowPrivate: boolean): string | null => {
   const found = classOfAddress(address);
   if (found === 'public' || (allowPrivate && PASS_WHEN_PRIVATE.has(found))) return null;
   return NAMES[found];
 };
 
-/** Of the usual spelling: `0x7f.1` and the like are for a URL parser to read, and 'invalid' here. */
+/** Accepts the usual spelling only. `0x7f.1` and similar spellings are 'invalid' here; URL parsers resolve them. */
 export const classOfAddress = (address: string): AddressClass => {
   if (address.includes('%')) return 'zoned';
   if (ipaddr.IPv4.isValidFourPartDecimal(address)) return classOf4(ipaddr.IPv4.parse(address));
-  // ipaddr.js takes ::1.2.3.4 for ::ffff:1.2.3.4, which is another address; the form is long deprecated.
+  // ipaddr.js reads ::1.2.3.4 as ::ffff:1.2.3.4, a different address. The form is long deprecated.
   if (/^::[\d.]+\.\d+$/.test(address) && ipaddr.IPv4.isValid(address.slice(2))) return 'reserved';
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return 'invalid';
   const dotted = address.includes('.') ? address.slice(address.lastIndexOf(':') + 1) : null;
@@ -65,8 +65,8 @@ export const classOfAddress = (address: string): AddressClass => {
 };
 
 /**
- * Answer with credentials to whoever asks from inside: of AWS, Google and most others; ECS and EKS; Tencent; Scaleway; Alibaba;
- * Azure, whose address looks public; and the same over IPv6, OpenStack's included.
+ * Cloud metadata services, which hand out credentials to any local request: AWS, Google and most others; ECS and EKS; Tencent; Scaleway;
+ * Alibaba; Azure, with an address that looks public; and their IPv6 addresses, including OpenStack.
  */
 const METADATA: ReadonlySet<string> = new Set([
   ...['169.254.169.254', '169.254.170.2', '169.254.170.23', '169.254.0.23', '169.254.42.42'],
@@ -74,7 +74,7 @@ const METADATA: ReadonlySet<string> = new Set([
   ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254', 'fd00:42::42', 'fe80::a9fe:a9fe'],
 ]);
 
-/** Ranges that ipaddr.js calls reserved, by the name that helps a person. */
+/** Ranges that ipaddr.js only calls reserved, under more specific names. */
 const NAMED_4 = {
   documentation: ['192.0.2.0/24', '198.51.100.0/24', '203.0.113.0/24'].map((range) => ipaddr.IPv4.parseCIDR(range)),
   benchmarking: [ipaddr.IPv4.parseCIDR('198.18.0.0/15')],
@@ -110,20 +110,20 @@ const classOf6 = (address: ipaddr.IPv6): AddressClass => {
   if (carried.length > 0) return carried.map(classOf4).find((found) => found !== 'public') ?? 'public';
   const named = ipaddr.subnetMatch(address, NAMED_6, '');
   const found = CLASS_OF_RANGE.get(named === '' ? address.range() : named) ?? 'reserved';
-  // ipaddr.js calls unicast what it has no name for; only 2000::/3 is given out.
+  // ipaddr.js reports unknown ranges as unicast, but only 2000::/3 is allocated.
   return found === 'public' && !isGlobalUnicast(address.parts) ? 'reserved' : found;
 };
 
 const isGlobalUnicast = ([first = 0]: readonly number[]): boolean => (first & 0xe000) === 0x2000;
 
-/** The IPv4 addresses inside an IPv6 one, which is where its packets end up; none in an ordinary one. */
+/** IPv4 addresses embedded in an IPv6 address, to which its packets are delivered. Empty for ordinary addresses. */
 const carriedBy = (parts: readonly number[]): readonly ipaddr.IPv4[] => {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = parts;
   const isMapped = a === 0 && b === 0 && c === 0 && d === 0 && e === 0 && f === 0xffff;
   const isNat64 = a === 0x64 && b === 0xff9b && c === 0 && d === 0 && e === 0 && f === 0;
   if (isMapped || isNat64) return [ipv4Of(g, h)];
   if (a === 0x2002) return [ipv4Of(b, c)];
-  // Teredo: the client, with every bit turned over, and the server that stands between.
+  // Teredo: the client address with inverted bits, and the server address.
   if (a === 0x2001 && b === 0) return [ipv4Of(g ^ 0xffff, h ^ 0xffff), ipv4Of(c, d)];
   return [];
 };
@@ -131,25 +131,28 @@ const carriedBy = (parts: readonly number[]): readonly ipaddr.IPv4[] => {
 const ipv4Of = (high: number, low: number): ipaddr.IPv4 =>
   new ipaddr.IPv4([high >> 8, high & 0xff, low >> 8, low & 0xff]);
 
-// Whether tenants' alerts may go to private addresses: `[load_balancing] alert_allow_private`.
+// Decides whether tenants' alerts may go to private addresses: `[load_balancing] alert_allow_private`.
 
 export interface AlertSurroundings {
-  /** `[server] host`, `[server] domain`. */
+  /** `[server] host` and `[server] domain`. */
   readonly host: string;
   readonly domain: string;
-  /** Of `[platform] public_url`. */
+  /** Host of `[platform] public_url`. */
   readonly publicHost: string;
-  /** Those of `[server]` and of `[platform]`. */
+  /** Trusted proxies of `[server]` and `[platform]`. */
   readonly trustedProxies: readonly string[];
 }
 
 interface PrivateAlerts {
   readonly allowed: boolean;
-  /** Which setting decides, in words. */
+  /** The setting that decides, in words. */
   readonly because: string;
 }
 
-/** "auto": while everything says that the edge is for this machine only, all its tenants are at home here. One sign of others is enough to refuse. */
+/**
+ * "auto" allows private addresses only if every setting says that the edge serves this machine only. A single sign of other users is enough
+ * to refuse.
+ */
 export const decidePrivateAlerts = (setting: 'auto' | boolean, around: AlertSurroundings): PrivateAlerts => {
   if (setting !== 'auto') return { allowed: setting, because: `alert_allow_private is ${setting}` };
   const { host, domain, publicHost, trustedProxies } = around;

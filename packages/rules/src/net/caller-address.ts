@@ -1,17 +1,19 @@
-// Whose address a request is counted against: the peer's, or the one that a trusted proxy says it speaks for.
+// The address that a request is counted for: the peer's, or the address forwarded by a trusted proxy.
 import ipaddr from 'ipaddr.js';
 import { readV6 } from './address-groups.ts';
 
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
-/** A dual-stack listener sees IPv4 peers as ::ffff:1.2.3.4; people, limits and local services mean 1.2.3.4. */
+/**
+ * Unwraps IPv4-mapped addresses. A dual-stack listener sees IPv4 peers as ::ffff:1.2.3.4; people, limits and local services expect 1.2.3.4.
+ */
 export const plainAddress = (address: string): string =>
-  // Asked at each accept: most are IPv4 as such.
+  // Fast path for plain IPv4, because it runs at every accept.
   address.includes(':') ? (MAPPED_IPV4.exec(address)?.[1] ?? address) : address;
 
 /**
- * What a limit per address counts: an IPv4 address, or the /64 of an IPv6 one, which is what one customer of a provider is given.
- * `address` as plainAddress gives it; what is no IPv6 address stands for itself.
+ * The network that a limit per address counts: an IPv4 address, or the /64 of an IPv6 address, which providers assign to a customer.
+ * `address` is in the form of plainAddress; any other text is returned unchanged.
  */
 export const networkOf = (address: string): string => {
   if (!address.includes(':')) return address;
@@ -21,7 +23,7 @@ export const networkOf = (address: string): string => {
   return `${hexOf(0)}:${hexOf(1)}:${hexOf(2)}:${hexOf(3)}::/64`;
 };
 
-/** Written as hardly anybody writes one. */
+/** Handles unusual spellings of IPv6. */
 const networkOfOdd = (address: string): string => {
   const [plain = ''] = address.split('%');
   if (!ipaddr.IPv6.isValid(plain)) return address;
@@ -35,11 +37,11 @@ export type CallerAddress = (peer: string, forwardedFor: string | undefined) => 
 
 interface Caller {
   readonly address: string;
-  /** What the caller claims to speak for, and its own address last: X-Forwarded-For as if it had come without our proxies. */
+  /** X-Forwarded-For as if the request had come without trusted proxies: the addresses claimed by the caller, then the caller's address. */
   readonly chain: string;
 }
 
-/** Addresses and networks, as in `trusted_proxies` of server.toml. */
+/** Addresses and networks of `trusted_proxies` in server.toml. */
 export class TrustedProxies {
   readonly #networks: readonly (readonly [ipaddr.IPv4 | ipaddr.IPv6, number])[];
 
@@ -49,7 +51,7 @@ export class TrustedProxies {
     );
   }
 
-  /** `address` as plainAddress gives it; what is no address is trusted by nobody. */
+  /** `address` is in the form of plainAddress. Returns false for any other text. */
   trusts(address: string): boolean {
     if (this.#networks.length === 0 || !ipaddr.isValid(address)) return false;
     const parsed = ipaddr.parse(address);
@@ -61,10 +63,10 @@ export class TrustedProxies {
   callerOf(peer: string, forwardedFor: string | undefined): Caller {
     let address = plainAddress(peer);
     const hops = forwardedFor === undefined ? [] : forwardedFor.split(',').map((hop) => hop.trim());
-    // From the right: each entry was written by the hop after it, so it counts only while that hop is trusted.
+    // From right to left: every entry was written by the hop after it, so it counts only while that hop is trusted.
     while (this.trusts(address)) {
       const before = plainAddress(hops.at(-1) ?? '');
-      // Anything that is no address was not written by a proxy of ours.
+      // A trusted proxy only writes addresses.
       if (!ipaddr.isValid(before)) break;
       hops.pop();
       address = before;
@@ -74,7 +76,7 @@ export class TrustedProxies {
   }
 }
 
-/** `trusted`: addresses and networks, as in `trusted_proxies` of server.toml. */
+/** `trusted` has addresses and networks, as in `trusted_proxies` of server.toml. */
 export const callerAddressOf = (trusted: readonly string[]): CallerAddress => {
   if (trusted.length === 0) return plainAddress;
   const proxies = new TrustedProxies(trusted);
@@ -83,7 +85,7 @@ export const callerAddressOf = (trusted: readonly string[]): CallerAddress => {
 
 const bitsOf = (address: string): number => (ipaddr.parse(address).kind() === 'ipv4' ? 32 : 128);
 
-/** How the address of a peer is written: in logs, in the REST, and in the head of a stream. */
+/** Formats a peer's address for logs, the REST API and stream heads. */
 export const hostPort = (address: string, port: number): string => {
   const plain = plainAddress(address);
   return plain.includes(':') ? `[${plain}]:${port}` : `${plain}:${port}`;

@@ -1,14 +1,16 @@
 // Local targets that give control over a machine: loopback addresses, and the sockets of container engines and service managers.
 import { classOfAddress } from './address-guard.ts';
 
-/** Whether a connection to this address stays on the machine: loopback in either family, or the unspecified address, which systems take for loopback. */
+/**
+ * Returns whether a connection to this address stays on the machine: loopback, or the unspecified address, which systems treat as loopback.
+ */
 export const reachesOwnMachine = (address: string): boolean => {
   const [plain = ''] = address.split('%');
   const found = classOfAddress(plain);
   return found === 'loopback' || found === 'unspecified';
 };
 
-/** By the last part of the path. */
+/** Services by the last part of the socket path. */
 const SOCKET_NAMES: Readonly<Record<string, string>> = {
   'docker.sock': 'docker',
   'docker-cli.sock': 'docker',
@@ -21,7 +23,7 @@ const SOCKET_NAMES: Readonly<Record<string, string>> = {
   'snapd-snap.socket': 'snapd',
 };
 
-/** Folders below a runtime folder: all sockets in them belong to the service. */
+/** Folders below a runtime folder that contain only sockets of the service. */
 const SERVICE_FOLDERS: readonly string[] = [
   'containerd',
   'podman',
@@ -33,10 +35,12 @@ const SERVICE_FOLDERS: readonly string[] = [
   'docker',
 ];
 
-/** `/run`, `/var/run`, and the folder of one user in either. */
+/** `/run`, `/var/run`, and the per-user folder in either. */
 const RUNTIME_FOLDER = /^(?:\/var)?\/run\/(?:user\/\d+\/)?/;
 
-/** Which service of the system listens at this absolute path, by its usual names; null: none that is known to give control over the machine. */
+/**
+ * Returns the system service that usually listens at this absolute path, or null if the path is not known to give control over the machine.
+ */
 export const controlSocketService = (path: string): string | null => {
   const parts = path.split('/').filter((part) => part !== '');
   const named = SOCKET_NAMES[parts.at(-1) ?? ''];

@@ -1,17 +1,17 @@
-// Whether a host is this machine and no other.
+// Detects loopback hosts.
 import { mappedV4, readV4, readV6 } from './address-groups.ts';
 
 const LOCALHOST: ReadonlySet<string> = new Set(['localhost', 'localhost.']);
 
 /**
- * Whether a name or an address leads to this machine alone: `localhost`, 127.0.0.0/8, `::1`, also mapped into IPv6 and in brackets. Any
- * other name is refused, `127.example.com` too, because a resolver may answer with any address.
+ * Returns true for `localhost`, 127.0.0.0/8 and `::1`, also IPv4-mapped or in brackets. Every other name is rejected, even
+ * `127.example.com`, because a resolver may return any address.
  */
 export const isLoopbackHost = (host: string): boolean => {
   const plain = host.toLowerCase().replace(/^\[(.*)\]$/, '$1');
   if (LOCALHOST.has(plain)) return true;
   if (!plain.includes(':')) return isLoopbackV4(readV4(plain));
-  // An address with a zone means another place on every machine.
+  // A zone is only meaningful on its machine, so the address is rejected.
   const groups = plain.includes('%') ? null : readV6(plain);
   if (groups === null) return false;
   return isLoopbackV4(mappedV4(groups)) || groups.every((group, index) => group === (index === 7 ? 1 : 0));

@@ -1,11 +1,11 @@
-// The header of the PROXY protocol: who the visitor is and which public address it reached, in bytes that stand before the first payload of a
-// connection or a flow (haproxy's proxy-protocol.txt: version 1 in section 2.1, version 2 in 2.2).
+// The PROXY protocol header, which precedes the first payload of a connection or flow and contains the addresses of the visitor and of the
+// public endpoint (haproxy's proxy-protocol.txt: version 1 in section 2.1, version 2 in 2.2).
 import ipaddr from 'ipaddr.js';
 
 const SIGNATURE = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a];
-/** Version 2, command PROXY: what somebody else sent is passed on. */
+/** Version 2, command PROXY: the connection is relayed for another peer. */
 const PROXY = 0x21;
-/** Address family in the upper half of one byte, the transport in the lower. */
+/** Address family in the upper four bits, transport in the lower. */
 const UNKNOWN = 0x00;
 const OVER_IPV4 = 0x10;
 const OVER_IPV6 = 0x20;
@@ -14,12 +14,12 @@ const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
 
 export interface SocketAddress {
-  /** An IP address, or a name that stands for one. */
+  /** An IP address or a name. */
   readonly host: string;
   readonly port: number;
 }
 
-/** The other way round of hostPort(); null: it is neither `1.2.3.4:5` nor `[::1]:5` nor `name:5`. */
+/** Inverse of hostPort(). Returns null unless the text is `1.2.3.4:5`, `[::1]:5` or `name:5`. */
 export const readHostPort = (text: string): SocketAddress | null => {
   const [, bracketed, plain, digits = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -35,20 +35,23 @@ interface Addresses {
   readonly targetPort: number;
 }
 
-/** `reached` by a name has no address here: its port is told, with an address of zeros. null: the visitor cannot be read. */
+/**
+ * `reached` may be a name without an address: then only its port is sent, with a zero address. Returns null if the visitor's address is
+ * invalid.
+ */
 const addressesOf = (visitor: SocketAddress | null, reached: SocketAddress): Addresses | null => {
   const source = visitor === null ? null : bytesOf(visitor.host);
   if (visitor === null || source === null) return null;
   const target = bytesOf(reached.host) ?? source.map(() => 0);
   const ports = { sourcePort: visitor.port, targetPort: reached.port };
-  // One family for both: an IPv4 address has a form in the other.
+  // Both addresses must have the same family, so IPv4 is mapped to IPv6 if needed.
   const isIpv4 = source.length === IPV4_BYTES && target.length === IPV4_BYTES;
   return isIpv4
     ? { isIpv4, source, target, ...ports }
     : { isIpv4, source: asIpv6(source), target: asIpv6(target), ...ports };
 };
 
-/** Version 2. A visitor that cannot be read is told as unknown. */
+/** Version 2 header. A visitor with an invalid address is sent as unknown. */
 export const proxyHeader = (
   visitor: SocketAddress | null,
   reached: SocketAddress,
@@ -62,7 +65,7 @@ export const proxyHeader = (
   return new Uint8Array([...SIGNATURE, PROXY, family, 0, body.length, ...body]);
 };
 
-/** Version 1, a line of ASCII: of TCP alone. */
+/** Version 1 header: an ASCII line, only for TCP. */
 export const proxyLine = (visitor: SocketAddress | null, reached: SocketAddress): string => {
   const addresses = addressesOf(visitor, reached);
   if (addresses === null) return 'PROXY UNKNOWN\r\n';

@@ -1,24 +1,24 @@
-// A stock that many take from, so that one can use up its own part and nobody else's: each may hold so many, and when nearly all is taken
-// only those go on who hold less than the others do. Where a stock can be taken back, a full one is taken back from the holder with the most
-// beyond its part; where it cannot, a part of it stays free.
+// Fair shares of a limited resource, so that a holder can exhaust only its own share. Every holder has a maximum, and when nearly all is
+// taken, only holders below the mean get more. If the resource can be reclaimed, a full one is reclaimed from the holder furthest above its
+// share; otherwise a part is kept free.
 import { NOT_RANKED, type Ranked, Ranking } from '../collections/ranking.ts';
 
-/** From here on a holder has to be below the mean. */
+/** From this fraction on, only holders below the mean get more. */
 const NEARLY_ALL = 0.9;
 
-/** The part of a stock that stays free for others when holders keep what they have: a holder beyond its part may not take from it. */
+/** Fraction of a non-reclaimable resource kept free for others. A holder above its share cannot use it. */
 const FREE_FOR_OTHERS = 0.25;
 
 export interface SharesOptions {
   readonly limit: number;
   readonly perHolder: number;
-  /** Holders that may take all but what is left for those below the mean. */
+  /** Holders without a maximum. The reserve for holders below the mean still applies. */
   readonly unlimited?: string | ((holder: string) => boolean);
 }
 
 class Holder implements Ranked {
   readonly name: string;
-  /** How many it holds. */
+  /** Held amount. */
   rank = 0;
   heapIndex = NOT_RANKED;
 
@@ -29,20 +29,20 @@ class Holder implements Ranked {
 
 export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
 
-/** A stock that cannot be taken back, as one holder finds it. */
+/** A non-reclaimable resource from the view of a holder. */
 export interface KeptStock {
   readonly limit: number;
   readonly free: number;
-  /** How much of it the holder has. */
+  /** Amount held. */
   readonly held: number;
-  /** How much of it the holder may have in any case. */
+  /** Amount that the holder may always have. */
   readonly perHolder: number;
 }
 
 /**
- * Why a holder may not have one more of a stock that cannot be taken back, such as ports or certificate orders; null where the holder may. A holder
- * beyond its part gets one more only while over a quarter of the stock is free: a single account can use three quarters, and every other account gets
- * its own at once.
+ * Decides whether a holder may have one more of a non-reclaimable resource, such as ports or certificate orders. Returns null if allowed. A
+ * holder above its share gets more only while over a quarter is free: a single account can use three quarters, and every other account
+ * still gets its share at once.
  */
 export const refusalToKeep = ({ limit, free, held, perHolder }: KeptStock): ShareRefusal | null => {
   if (free < 1) return 'all-taken';
@@ -55,7 +55,7 @@ export class Shares {
   readonly perHolder: number;
   readonly #isUnlimited: (holder: string) => boolean;
   readonly #of = new Map<string, Holder>();
-  /** The limited holders. */
+  /** Holders with a maximum. */
   readonly #ranking = new Ranking<Holder>();
   #taken = 0;
 
@@ -73,12 +73,12 @@ export class Shares {
     return this.#of.get(holder)?.rank ?? 0;
   }
 
-  /** What each holds. */
+  /** Amounts by holder. */
   held(): Readonly<Record<string, number>> {
     return Object.fromEntries([...this.#of.values()].map(({ name, rank }) => [name, rank]));
   }
 
-  /** Why not; null: so many more may be taken. */
+  /** Returns null if `count` more may be taken, otherwise the reason. */
   refusal(holder: string, count = 1, perHolder = this.perHolder): ShareRefusal | null {
     const held = this.of(holder);
     if (held + count > perHolder && !this.#isUnlimited(holder)) return 'holder-full';
@@ -87,24 +87,27 @@ export class Shares {
     return held * this.#of.size < this.#taken ? null : 'nearly-all-taken';
   }
 
-  /** The same for a holder of this stock. `besides`: what the holder has of it without having taken it here, and what is as little free. */
+  /**
+   * Applies refusalToKeep to a holder of this resource. `besides` is an amount that the holder has from elsewhere and that is not free
+   * either.
+   */
   refusalToKeep(holder: string, free = this.limit - this.#taken, besides = 0): ShareRefusal | null {
     const perHolder = this.#isUnlimited(holder) ? Number.POSITIVE_INFINITY : this.perHolder;
     return refusalToKeep({ limit: this.limit, free, held: this.of(holder) + besides, perHolder });
   }
 
-  /** The limited holder with the most; null when no limited holder holds anything. */
+  /** The holder with the most among those with a maximum, or null. */
   get largest(): string | null {
     return this.#ranking.first?.name ?? null;
   }
 
-  /** The holder from which a full stock takes back: the one with the most, if that is more than its part. null: every holder is within its part. */
+  /** The holder to reclaim from: the largest, if above its share. Null if every holder is within its share. */
   get mostBeyond(): string | null {
     const { first } = this.#ranking;
     return first !== null && first.rank > this.perHolder ? first.name : null;
   }
 
-  /** Whoever takes owes as much to give(), with the same holder. */
+  /** Every take() must be followed by give() for the same holder and total count. */
   take(name: string, count = 1): void {
     let holder = this.#of.get(name);
     if (holder === undefined) {

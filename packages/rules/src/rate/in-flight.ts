@@ -1,16 +1,16 @@
-// At most so many at once, in total and of each key. A caller without room is refused (InFlight), or waits in a line that is fair between owners (FairTurns):
-// owners take turns, so that an owner with many tasks delays only its own. When the line is full, the last task of the owner with most tasks leaves it
-// for a task of an owner with fewer.
+// Concurrency limits, in total and per key. A caller beyond the limit is rejected (InFlight) or waits in a queue that is fair between
+// owners (FairTurns): owners take turns, so that an owner with many tasks delays only itself. When the queue is full, the owner with the
+// most tasks loses its last task to an owner with fewer.
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 
 export interface InFlightRules {
-  /** Of all keys together; no bound unless told. */
+  /** Maximum over all keys. Default: no limit. */
   readonly atOnce?: number;
-  /** No bound unless told. */
+  /** Maximum per key. Default: no limit. */
   readonly perKey?: number;
 }
 
-/** A key is held for as long as something of it is under way. */
+/** Counts running tasks. A key is stored only while a task of it runs. */
 export class InFlight {
   readonly atOnce: number;
   readonly perKey: number;
@@ -26,7 +26,7 @@ export class InFlight {
     return this.#total;
   }
 
-  /** Keys of which something is under way. */
+  /** Number of keys with a running task. */
   get keys(): number {
     return this.#of.size;
   }
@@ -39,7 +39,7 @@ export class InFlight {
     return this.#total < this.atOnce && this.of(key) < this.perKey;
   }
 
-  /** true: it is counted, and one end() is owed. */
+  /** Returns true if the task is counted. Then one end() must follow. */
   begin(key = ''): boolean {
     const count = this.of(key);
     if (this.#total >= this.atOnce || count >= this.perKey) return false;
@@ -48,38 +48,38 @@ export class InFlight {
     return true;
   }
 
-  /** Does nothing where nothing of the key is under way. */
+  /** Does nothing if no task of the key runs. */
   end(key = ''): void {
     const count = this.of(key);
     if (count === 0) return;
-    // Keys come and go for ever.
+    // Unused keys are deleted, because new keys keep arriving.
     if (count > 1) this.#of.set(key, count - 1);
     else this.#of.delete(key);
     this.#total -= 1;
   }
 }
 
-/** Whether an owner may begin a turn now: `begin` before all others, `spare` only where no waiting owner may `begin`. */
+/** Whether an owner may begin now: `begin` with priority, `spare` only if no waiting owner may `begin`. */
 export type Standing = 'begin' | 'spare' | 'wait';
 
 export type FairTurnsOptions = { readonly waitingMax: number } & (
   | { readonly atOnce: number }
-  /** A rule that knows owners. When an answer of it has changed, its holder calls `beginNext`. */
+  /** A rule that knows the owners. Its holder calls `beginNext` whenever an answer may have changed. */
   | { readonly standing: (owner: string) => Standing }
 );
 
 export interface Turn {
   readonly owner: string;
-  /** Begins the task, possibly inside `enter`. The task owes one `done`. */
+  /** Begins the task, possibly inside `enter`. One `done` must follow. */
   begin(): void;
-  /** The task lost its place in the line and never begins. */
+  /** The task lost its place in the queue and never begins. */
   giveWay(): void;
 }
 
 export class FairTurns {
   readonly #waitingMax: number;
   readonly #standing: (owner: string) => Standing;
-  /** Waiting tasks by owner; the owner with the next turn comes first. */
+  /** Waiting tasks by owner. The owner with the next turn comes first. */
   readonly #queues = new Map<string, LinkedSet<Turn>>();
   readonly #nodes = new Map<Turn, ListNode<Turn>>();
   #running = 0;
@@ -106,7 +106,7 @@ export class FairTurns {
     return this.#beginsAtOnce(owner) || this.waiting < this.#waitingMax || this.#queueAbove(owner) !== null;
   }
 
-  /** false if the line is full; the task never begins. */
+  /** Returns false if the queue is full. Then the task never begins. */
   enter(turn: Turn): boolean {
     const { owner } = turn;
     if (this.#beginsAtOnce(owner)) {
@@ -129,12 +129,12 @@ export class FairTurns {
     return true;
   }
 
-  /** Whether the task is still in the line. */
+  /** Returns whether the task is still in the queue. */
   isWaiting(turn: Turn): boolean {
     return this.#nodes.has(turn);
   }
 
-  /** Takes the task out of the line. false if it was not waiting. */
+  /** Removes the task from the queue. Returns false if it was not waiting. */
   leave(turn: Turn): boolean {
     const node = this.#nodes.get(turn);
     const queue = this.#queues.get(turn.owner);
@@ -145,26 +145,26 @@ export class FairTurns {
     return true;
   }
 
-  /** Empties the line; its tasks never begin. */
+  /** Empties the queue; its tasks never begin. */
   clear(): void {
     this.#queues.clear();
     this.#nodes.clear();
   }
 
-  /** A task that began has ended. */
+  /** Must be called when a task has ended. */
   done(): void {
     this.#running -= 1;
     this.beginNext();
   }
 
-  /** Begins turns that wait, for as long as an owner of one may. */
+  /** Begins waiting tasks while an owner may begin. */
   beginNext(): void {
     for (let owner = this.#nextOwner(); owner !== null; owner = this.#nextOwner()) {
       const queue = this.#queues.get(owner);
       const turn = queue?.first ?? null;
       if (queue === undefined || turn === null) return;
       this.leave(turn);
-      // Behind all others that wait.
+      // The owner moves to the end of the line.
       if (queue.size > 0) {
         this.#queues.delete(owner);
         this.#queues.set(owner, queue);
@@ -189,7 +189,7 @@ export class FairTurns {
     return spare;
   }
 
-  /** The longest queue, if it stays at least as long as the owner's when one of it gives way; null: there is none. */
+  /** The longest queue, if it stays at least as long as the owner's after losing a task. Otherwise null. */
   #queueAbove(owner: string): LinkedSet<Turn> | null {
     let longest: LinkedSet<Turn> | null = null;
     for (const queue of this.#queues.values()) if (queue.size > (longest?.size ?? 0)) longest = queue;

@@ -1,24 +1,24 @@
-// When a peer counts as dead, and when what failed is tried again: a connection, a mail.
+// Retry delays for connections and mails, and the detection of dead peers.
 
-// Connections: the first pause is drawn from zero on, because most losses are over at once. Later pauses are at most a quarter of the time that was spent
-// without a connection, so that a server that comes back is found soon after a short outage and is asked rarely during a long one. They are drawn
-// from the upper half of their range, so that clients that were cut off together do not come back together. Time without a connection is
-// forgotten only after a stable while: a link that flaps must not be hammered.
+// Connections: the first delay is random from zero, because most outages are short. Later delays are at most a quarter of the time spent
+// without a connection, so that a server is found soon after a short outage and contacted rarely during a long outage. They are random in
+// the upper half of their range, so that clients disconnected together do not reconnect together. The time without a connection is reset
+// only after a stable connection, so that a flapping link is not hammered.
 
 export interface BackoffRules {
-  /** The longest first pause. Later pauses may always be twice as long. */
+  /** Maximum first delay. Later delays can always be twice as long. */
   readonly minMs: number;
   readonly maxMs: number;
   readonly stableAfterMs: number;
 }
 
 export interface BackoffState {
-  /** Failures in a row. */
+  /** Consecutive failures. */
   readonly failures: number;
   readonly connectedAt: number | null;
-  /** When the connection was lost, or the first attempt failed; null while there is a connection. */
+  /** Time when the connection was lost or the first attempt failed. Null while connected. */
   readonly lostAt: number | null;
-  /** Time without a connection in outages that no stable connection followed, without the current outage. */
+  /** Time without a connection in earlier outages that were not followed by a stable connection. */
   readonly earlierMs: number;
 }
 
@@ -31,7 +31,7 @@ export const afterConnect = (state: BackoffState, now: number): BackoffState => 
   earlierMs: state.earlierMs + (state.lostAt === null ? 0 : now - state.lostAt),
 });
 
-/** An attempt failed, or a connection was lost. `random` in [0, 1). */
+/** Called after a failed attempt or a lost connection. `random` is in [0, 1). */
 export const afterFailure = (
   state: BackoffState,
   now: number,
@@ -47,20 +47,20 @@ export const afterFailure = (
   return { state: { failures: failures + 1, connectedAt: null, lostAt: since, earlierMs }, delayMs };
 };
 
-// Mails: when one that could not be sent is tried again, and when nobody tries any more.
+// Mails: the time of the next attempt, and when to give up.
 
 interface MailRetryRules {
   readonly minMs: number;
   readonly maxMs: number;
-  /** Counted from when it was written. */
+  /** Counted from the creation of the mail. */
   readonly giveUpAfterMs: number;
 }
 
 type MailRetry = { readonly kind: 'retry'; readonly at: number } | { readonly kind: 'give-up' };
 
 /**
- * After the `attempts`-th try failed. `random` in [0, 1) spreads mails that failed together. The last try is at the very end of
- * the time: a server that came back in time gets every mail.
+ * Decides after `attempts` failed attempts. `random` in [0, 1) spreads mails that failed together. The last attempt is at the very end of
+ * the period, so that a server that recovers in time gets every mail.
  */
 export const decideMailRetry = (
   mail: { readonly writtenAt: number; readonly attempts: number },
@@ -74,7 +74,7 @@ export const decideMailRetry = (
   return { kind: 'retry', at: Math.min(end, Math.round(now + delayMs * (0.75 + random / 2))) };
 };
 
-// Whether a peer still lives: pings at a fixed pace, dead when nothing at all was heard for longer than a ping and its answer need.
+// Liveness of a peer: pings at a fixed interval; dead if silent for longer than a ping and its answer take.
 
 interface LivenessRules {
   readonly pingEveryMs: number;

@@ -1,19 +1,19 @@
-// A limit of events, failures or bytes in any stretch of time of one length. A single window, or one for each key of a bounded table that forgets the key
-// with the oldest event first.
+// Limits events, failures or bytes in any period of a fixed length. A single window, or a window per key in a bounded table that forgets
+// the key with the oldest event first.
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 
 export interface WindowRules {
   readonly perWindow: number;
   readonly windowMs: number;
   /**
-   * Events that follow another within this time count as if they had come with it, so that the list of a window stays short. As long as the window
-   * itself: a window begins with its first event and ends as a whole. 0 unless told otherwise: each event leaves by itself.
+   * Events within this time after another count at the same moment, which keeps the list short. Equal to the window length, a window begins
+   * with its first event and ends as a whole. Default 0: every event expires individually.
    */
   readonly togetherMs?: number;
 }
 
 export interface KeyedWindowRules extends WindowRules {
-  /** Keys that are remembered. */
+  /** Maximum number of remembered keys. */
   readonly keys: number;
 }
 
@@ -24,7 +24,7 @@ interface Portion {
 
 export class SlidingWindow {
   readonly #rules: WindowRules;
-  /** Oldest first. */
+  /** Oldest portion first. */
   #portions: Portion[] = [];
   #count = 0;
 
@@ -37,7 +37,7 @@ export class SlidingWindow {
     return this.#count + count <= this.#rules.perWindow;
   }
 
-  /** Milliseconds until there is room for so many more: 0 if there is room now, Infinity if `count` is above the limit. */
+  /** Milliseconds until `count` more events fit: 0 if they fit now, Infinity if `count` exceeds the limit. */
   retryAfterMs(now: number, count = 1): number {
     if (this.hasRoom(now, count)) return 0;
     let over = this.#count + count - this.#rules.perWindow;
@@ -48,7 +48,7 @@ export class SlidingWindow {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** true if the events began a portion of their own. */
+  /** Returns true if the events started a new portion. */
   record(now: number, count = 1): boolean {
     this.#leave(now);
     this.#count += count;
@@ -57,20 +57,20 @@ export class SlidingWindow {
       last.count += count;
       return false;
     }
-    // Most windows never have a second portion, and a list that grows from empty has room for seventeen at once.
+    // Most windows have a single portion. An array that grows from empty would allocate room for seventeen.
     if (last === undefined) this.#portions = [{ atMs: now, count }];
     else this.#portions.push({ atMs: now, count });
     return true;
   }
 
-  /** Counts the events if there is room, and returns 0; else the milliseconds until there is room. */
+  /** Counts the events and returns 0 if they fit, otherwise the milliseconds until they fit. */
   take(now: number, count = 1): number {
     const waitMs = this.retryAfterMs(now, count);
     if (waitMs === 0) this.record(now, count);
     return waitMs;
   }
 
-  /** Takes back the last event. true if the window is empty now. */
+  /** Removes the last event. Returns true if the window is now empty. */
   forgive(): boolean {
     const last = this.#portions.at(-1);
     if (last === undefined) return true;
@@ -111,8 +111,8 @@ export class SlidingWindows {
   readonly #rules: KeyedWindowRules;
   readonly #windows = new Map<string, KeyedWindow>();
   /**
-   * In the order of their latest portions, so that the window that is over first is the first. An empty window is deleted when it is looked at. The
-   * map has the same order, but finding its first entry takes a step for each deleted one.
+   * Ordered by latest portion, so that the first window expires first. Empty windows are deleted when accessed. The map has the same order,
+   * but finding its first entry means stepping over all deleted entries.
    */
   readonly #order = new LinkedSet<KeyedWindow>();
 
@@ -128,7 +128,7 @@ export class SlidingWindows {
     return this.retryAfterMs(key, now, count) === 0;
   }
 
-  /** Milliseconds until there is room for so many more: 0 if there is room now, Infinity if `count` is above the limit. */
+  /** Milliseconds until `count` more events fit: 0 if they fit now, Infinity if `count` exceeds the limit. */
   retryAfterMs(key: string, now: number, count = 1): number {
     const window = this.#windows.get(key);
     if (window === undefined) return count <= this.#rules.perWindow ? 0 : Number.POSITIVE_INFINITY;
@@ -140,24 +140,24 @@ export class SlidingWindows {
     const window = this.#windows.get(key) ?? new KeyedWindow(key, this.#rules);
     if (!window.record(now, count)) return;
     this.#windows.set(key, window);
-    // The window has the latest portion now.
+    // The window now has the latest portion.
     this.#order.delete(window.node);
     window.node = this.#order.add(window);
     this.#forget(now);
   }
 
-  /** Counts the events if there is room, and returns 0; else the milliseconds until there is room. */
+  /** Counts the events and returns 0 if they fit, otherwise the milliseconds until they fit. */
   take(key: string, now: number, count = 1): number {
     const waitMs = this.retryAfterMs(key, now, count);
     if (waitMs === 0) this.record(key, now, count);
     return waitMs;
   }
 
-  /** Takes back the last event of a key. false if the key has no events. */
+  /** Removes the last event of a key. Returns false if the key has no events. */
   forgive(key: string): boolean {
     const window = this.#windows.get(key);
     if (window === undefined) return false;
-    // A key that comes and goes must not push out those of which something is known.
+    // An empty window is deleted, so that a key without events cannot displace keys with events.
     if (window.forgive()) this.#delete(window);
     return true;
   }

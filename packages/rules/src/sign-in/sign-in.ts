@@ -1,26 +1,26 @@
 import { RULE_LIMITS } from '../limits.ts';
 import { isLabel } from '../names/label.ts';
 
-/** the part of an address before the @ (RFC 5321) */
+/** Maximum length of the part before the @ (RFC 5321). */
 const EMAIL_LOCAL_PART_MAX_CHARS = 64;
 /**
- * length is what makes a password hard to guess, and the only thing that is asked for
+ * Minimum length of a password, the only requirement: length makes a password hard to guess.
  * @limit accounts: Password, minimum length | 400 `API_BAD_REQUEST`
  */
 const PASSWORD_MIN_CHARS = 8;
 
-// Signing in: what an address and a password must be, who is let in, and what becomes of a refresh token.
+// Sign-in rules: valid addresses and passwords, who is let in, and the rotation of refresh tokens.
 
-// E-mail addresses: how one is compared, and what passes for one.
+// E-mail addresses: normalization and validation.
 
-/** What may stand before the @ without quotes. Quoted forms are refused: nobody has one, and headers are made of these. */
+/** Unquoted local parts only. Quoted forms are rejected, because they are not in use and addresses are written into mail headers. */
 const LOCAL = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 
-/** Trimmed and in lower case: one address is one account. Of ASCII alone: toLowerCase() makes a k of the Kelvin sign too. */
+/** Trims and lowers ASCII letters, so that an address has one account. toLowerCase() would also turn the Kelvin sign into k. */
 export const normalizeAddress = (text: string): string =>
   text.trim().replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-/** Of a normalized one. ASCII only: letters that merely look alike would be accounts that merely look alike. */
+/** Checks a normalized address. ASCII only, because look-alike letters would allow look-alike accounts. */
 export const isAddress = (address: string): boolean => {
   if (address.length > RULE_LIMITS.EMAIL_MAX_CHARS) return false;
   const at = address.lastIndexOf('@');
@@ -29,16 +29,16 @@ export const isAddress = (address: string): boolean => {
   return LOCAL.test(address.slice(0, at)) && labels.every(isLabel);
 };
 
-// What a password must be. No kinds of characters are asked for: length is what makes one hard to guess.
+// Password rules. No character classes are required, because length makes a password hard to guess.
 
 const { PASSWORD_MAX_BYTES: MAX_BYTES } = RULE_LIMITS;
 const MIN_CHARS = PASSWORD_MIN_CHARS;
 
-/** null: it will do. Nothing is trimmed or folded: what was typed is the password. */
+/** Returns an error message, or null if valid. Passwords are used exactly as typed, without trimming or folding. */
 export const problemOfPassword = (password: string): string | null => {
   let characters = 0;
   let bytes = 0;
-  // By code points, as people count, and by what they take in UTF-8.
+  // Counts code points, as people do, and bytes of UTF-8.
   for (const character of password) {
     characters += 1;
     bytes += utf8Bytes(character.codePointAt(0) ?? 0);
@@ -59,15 +59,15 @@ export interface HashCost {
   readonly lanes: number;
 }
 
-/** A hash that was made with less than what is wanted today. One that was made with more stays. */
+/** Returns true if a hash was made with less than the wanted cost. A more expensive hash stays. */
 export const isHashTooCheap = (made: HashCost, wanted: HashCost): boolean =>
   made.memoryKib < wanted.memoryKib || made.passes < wanted.passes || made.lanes < wanted.lanes;
 
-// Who is let in with a password, and what the others are told. Only somebody who knew the password learns the state of an
-// account; everybody else hears the same as for an address that nobody has.
+// Sign-in with a password. Only a person who knows the password learns the state of the account; the response is otherwise the same as for
+// an unknown address.
 
 export interface LoginFacts {
-  /** An external sign-in made the account: it has no password. */
+  /** True if an external sign-in created the account, so it has no password. */
   readonly external: boolean;
   readonly passwordMatches: boolean;
   readonly status: 'active' | 'suspended';
@@ -76,7 +76,7 @@ export interface LoginFacts {
 
 export type LoginVerdict = 'welcome' | 'wrong' | 'external' | 'suspended' | 'unverified';
 
-/** null: nobody has the address. */
+/** `facts` is null for an unknown address. */
 export const judgeLogin = (facts: LoginFacts | null): LoginVerdict => {
   if (facts === null) return 'wrong';
   if (facts.external) return 'external';
@@ -85,41 +85,41 @@ export const judgeLogin = (facts: LoginFacts | null): LoginVerdict => {
   return facts.emailVerified ? 'welcome' : 'unverified';
 };
 
-// What becomes of a refresh token that somebody shows. Each use gives a successor; a token that was already replaced is either
-// a second tab or a lost answer, a moment later, or a copy in other hands.
+// Rotation of refresh tokens. Every use returns a successor. A token used twice is either a second browser tab or a lost response, shortly
+// afterwards, or a stolen copy.
 
 export interface RefreshRules {
-  /** For so long after its first use a token still gives successors … */
+  /** Time after the first use in which a token still returns successors. */
   readonly graceMs: number;
-  /** … at most so many. */
+  /** Maximum successors within the grace time. */
   readonly graceUses: number;
 }
 
 export interface ShownToken {
   readonly expiresAt: number;
-  /** When its first successor was given out; null: it is unused. */
+  /** Time of the first use. Null if unused. */
   readonly rotatedAt: number | null;
-  /** Successors after the first. */
+  /** Successors issued after the first. */
   readonly graceUses: number;
-  /** Logged out, ended by a reset, or found in two hands. */
+  /** True after sign-out, a password reset, or detected reuse. */
   readonly familyRevoked: boolean;
   readonly userStatus: 'active' | 'suspended';
 }
 
 export type RefreshDecision =
-  /** The first use: from now on its grace runs. */
+  /** First use: the grace time starts. */
   | 'rotate'
-  /** One more successor; counted. */
+  /** Another successor within the grace time. */
   | 'rotate-again'
-  /** A copy is about: the whole family ends. */
+  /** The token was stolen: the whole family is revoked. */
   | 'reuse'
   | 'suspended'
-  /** Unknown, run out, or of a family that has ended. */
+  /** Unknown, expired, or of a revoked family. */
   | 'invalid';
 
 export const decideRefresh = (token: ShownToken | null, now: number, rules: RefreshRules): RefreshDecision => {
   if (token === null || now >= token.expiresAt) return 'invalid';
-  // Before the family: suspending an account ends its families, and its owner should learn why.
+  // Checked before the family, because suspending an account revokes its families, and the owner should learn the reason.
   if (token.userStatus === 'suspended') return 'suspended';
   if (token.familyRevoked) return 'invalid';
   if (token.rotatedAt === null) return 'rotate';

@@ -1,14 +1,14 @@
 import { RULE_LIMITS } from '../limits.ts';
-// The health of one tunnel's service: what the client makes of its probes, and what the edge knows from the reports.
+// Health of a tunnel's local service: the client evaluates probes, and the edge keeps the reported state.
 
-// The client's side: results of probes go in, out comes what the edge must be told. Only changes are told.
+// Client side: takes probe results and returns changes to report to the edge.
 
-/** What the edge is told; of a failing service also how often in a row, and why the last time. */
+/** Report to the edge. A failing service is reported with the number of consecutive failures and the last reason. */
 export type HealthReport =
   | { readonly healthy: true }
   | { readonly healthy: false; readonly reason: string; readonly consecutiveFailures: number };
 
-/** `unknown`: nothing could be reported yet. */
+/** `unknown`: no result to report yet. */
 export type ProbedHealth = 'unknown' | 'healthy' | 'unhealthy';
 
 const HEALTHY: HealthReport = { healthy: true };
@@ -16,11 +16,11 @@ const HEALTHY: HealthReport = { healthy: true };
 export class ProbeStreak {
   readonly #maxFailed: number;
   #reported: ProbedHealth = 'unknown';
-  /** Since the last success, whatever was reported. */
+  /** Failures since the last success. */
   #failures = 0;
   #lastReason = '';
 
-  /** `maxFailed`: failures in a row that make a service unhealthy. */
+  /** `maxFailed`: consecutive failures that make a service unhealthy. */
   constructor({ maxFailed }: { readonly maxFailed: number }) {
     this.#maxFailed = maxFailed;
   }
@@ -29,7 +29,7 @@ export class ProbeStreak {
     return this.#reported;
   }
 
-  /** null: nothing new. */
+  /** Returns null if the health did not change. */
   succeeded(): HealthReport | null {
     this.#failures = 0;
     if (this.#reported === 'healthy') return null;
@@ -37,7 +37,7 @@ export class ProbeStreak {
     return HEALTHY;
   }
 
-  /** null: nothing new. */
+  /** Returns null if the health did not change. */
   failed(reason: string): HealthReport | null {
     this.#failures += 1;
     this.#lastReason = reason;
@@ -46,7 +46,7 @@ export class ProbeStreak {
     return this.#unhealthy();
   }
 
-  /** For an edge that knows nothing of earlier reports; null: there is nothing to report yet. */
+  /** Returns the current state for an edge without earlier reports, or null if unknown. */
   toldAnew(): HealthReport | null {
     if (this.#reported === 'unknown') return null;
     return this.#reported === 'healthy' ? HEALTHY : this.#unhealthy();
@@ -57,13 +57,13 @@ export class ProbeStreak {
   }
 }
 
-// The edge's side: the bit, the failures its client counted, and the last transitions.
+// Edge side: the current state, the failures counted by the client, and the last transitions.
 
-/** How a client looks at its local service. */
+/** How a client probes its local service. */
 export type ProbeKind = 'tcp' | 'http';
 
 export interface HealthEvent {
-  /** Milliseconds since the epoch. */
+  /** Unix time in milliseconds. */
   readonly at: number;
   readonly healthy: boolean;
   readonly reason: string;
@@ -71,15 +71,15 @@ export interface HealthEvent {
 
 interface UnhealthyReport {
   readonly reason: string;
-  /** The client's count. */
+  /** Count of the client. */
   readonly consecutiveFailures: number;
 }
 
-/** Most tunnels never change: they share this. */
+/** Shared by tunnels without a health change, as most are. */
 const NO_EVENTS: readonly HealthEvent[] = [];
 
 export class MemberHealth {
-  /** null: it has no probe, and is healthy for ever. */
+  /** Null for a tunnel without probe, which is always healthy. */
   readonly kind: ProbeKind | null;
   #healthy: boolean;
   #consecutiveFailures = 0;
@@ -100,28 +100,28 @@ export class MemberHealth {
     return this.#consecutiveFailures;
   }
 
-  /** Reports of the client that it is down. */
+  /** Number of unhealthy reports from the client. */
   get totalFailures(): number {
     return this.#totalFailures;
   }
 
-  /** What the last of them said, also once it is healthy again; null: there was none. */
+  /** Reason of the last unhealthy report, kept after recovery. Null if there was no such report. */
   get lastFailureReason(): string | null {
     return this.#lastFailureReason;
   }
 
-  /** Oldest first; transitions only. */
+  /** Transitions, oldest first. */
   get history(): readonly HealthEvent[] {
     return this.#history;
   }
 
-  /** true: the bit changed. */
+  /** Returns true if the health changed. */
   reportHealthy(at: number): boolean {
     this.#consecutiveFailures = 0;
     return this.#change(true, 'the probe succeeded', at);
   }
 
-  /** true: the bit changed. Counted in any case. */
+  /** Returns true if the health changed. The report is counted in any case. */
   reportUnhealthy({ reason, consecutiveFailures }: UnhealthyReport, at: number): boolean {
     this.#consecutiveFailures = consecutiveFailures;
     this.#totalFailures += 1;
@@ -129,7 +129,7 @@ export class MemberHealth {
     return this.kind !== null && this.#change(false, reason, at);
   }
 
-  /** The client was away and has come back: what it reported before says nothing about now. */
+  /** Called when the client has reconnected: its earlier reports no longer apply. */
   returned(at: number): void {
     this.#consecutiveFailures = 0;
     if (this.kind !== null) this.#change(false, 'the client was disconnected', at);

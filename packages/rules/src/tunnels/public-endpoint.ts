@@ -1,4 +1,4 @@
-// Where a tunnel is reached: a port of its own, a name or an own domain on the shared one, a name that peers ask for, or as a member what its group has.
+// Public endpoint of a tunnel: a port, a subdomain or custom domain on the shared port, a p2p name, or the endpoint of its group.
 import { isOfDomain, subdomainOf } from '../names/names.ts';
 import { type Transport, TUNNEL_PROTOCOLS, type TunnelProtocol } from './tunnel-protocols.ts';
 
@@ -8,33 +8,36 @@ export type PublicEndpoint =
   | PeerEndpoint
   | { readonly kind: 'member'; readonly groupId: string };
 
-/** Found by the host that a visitor names: a subdomain of the edge, or a host of its owner's own. */
+/** Endpoint found by the host in a visitor's request: a subdomain of the edge, or a custom domain. */
 export interface HostEndpoint {
   readonly kind: 'name' | 'domain';
-  /** The labels before the edge's domain, or the whole host; with its `*.`. */
+  /** Labels before the edge's domain, or the whole host, including `*.`. */
   readonly name: string;
-  /** TLS for it ends at its service: also while its client is away, nobody else may end it. */
+  /** True if the service terminates TLS. The edge must not terminate it, even while the client is disconnected. */
   readonly passesTls?: true;
 }
 
-/** Name of a p2p tunnel. No visitor of the public comes by it, and it is a different name than the same word as a subdomain. */
+/** Name of a p2p tunnel. Not reachable for public visitors, and independent of the same word as a subdomain. */
 export interface PeerEndpoint {
   readonly kind: 'peer-name';
   readonly name: string;
-  /** The account whose name it is: other accounts can use the same name. null: the one tunnel of this name that keys of every account can connect to. */
+  /**
+   * Owner of the name; other accounts can use the same name. Null for the single tunnel of this name that keys of every account can connect
+   * to.
+   */
   readonly account: string | null;
 }
 
-/** Distinct for distinct p2p names: `<account>/<name>`, or `<name>` where keys of every account can connect. Names contain no slash. */
+/** Unique key per p2p name: `<account>/<name>`, or `<name>` if keys of every account can connect. Names contain no slash. */
 export const peerNameKey = ({ name, account }: PeerEndpoint): string =>
   account === null ? name : `${account}/${name}`;
 
-/** What can be leased: a member has none of its own. */
+/** Endpoints that can be leased. A group member has no separate endpoint. */
 export type LeasedEndpoint = Exclude<PublicEndpoint, { kind: 'member' }>;
 
 export const sameEndpoint = (a: PublicEndpoint, b: PublicEndpoint): boolean => endpointKey(a) === endpointKey(b);
 
-/** Distinct for distinct endpoints: a key for maps. */
+/** Unique key per endpoint, for maps. */
 export const endpointKey = (endpoint: PublicEndpoint): string => {
   switch (endpoint.kind) {
     case 'port':
@@ -49,28 +52,32 @@ export const endpointKey = (endpoint: PublicEndpoint): string => {
   }
 };
 
-/** As a tunnel of this protocol has it. */
+/** Adapts an endpoint to the protocol. */
 export const endpointOfProtocol = <E extends PublicEndpoint>(protocol: TunnelProtocol, endpoint: E): E =>
   protocol === 'tls' && (endpoint.kind === 'name' || endpoint.kind === 'domain')
     ? { ...endpoint, passesTls: true }
     : endpoint;
 
-/** What people call it: the name, the own domain, or the port. Of a tls tunnel the whole host: it is shown as tcp, where a label alone would be read as a port. */
+/**
+ * Label shown to people: the name, custom domain or port. For a tls tunnel the whole host, because it is shown as tcp, where a label would
+ * look like a port.
+ */
 export const endpointLabel = (protocol: TunnelProtocol, endpoint: LeasedEndpoint, domain: string): string => {
   if (endpoint.kind === 'port') return String(endpoint.port);
   return protocol === 'tls' && endpoint.kind === 'name' ? `${endpoint.name}.${domain}` : endpoint.name;
 };
 
-/** The host that its visitors name. */
+/** Host that visitors use. */
 export const hostOfEndpoint = ({ kind, name }: HostEndpoint, domain: string): string =>
   kind === 'domain' ? name : `${name}.${domain}`;
 
-/** No tunnel has it, and no wildcard is over it. */
+/** Matches no tunnel and no wildcard. */
 const NOBODYS: HostEndpoint = { kind: 'domain', name: '' };
 
 /**
- * Which endpoint visitors of a host mean. No own domain is at or below the edge's: what is there is a name, or the edge itself, which somebody's wildcard
- * over its parent does not get. `host` in lower case, without a port; one that is a wildcard is nobody's host.
+ * Returns the endpoint of a visitor's host. Custom domains are never at or below the edge's domain: hosts there are names or the edge
+ * itself, and a tenant's wildcard for the parent domain does not match them. `host` is in lower case, without port; wildcards match
+ * nothing.
  */
 export const endpointOfHost = (host: string, domain: string): HostEndpoint => {
   const name = subdomainOf(host, domain);
@@ -79,7 +86,7 @@ export const endpointOfHost = (host: string, domain: string): HostEndpoint => {
   return { kind: 'domain', name: host.endsWith('.') ? host.slice(0, -1) : host };
 };
 
-/** The way back: what a label may stand for under a protocol as it is shown; empty: it is no label. */
+/** Inverse of endpointLabel: the endpoints that a label can mean for a displayed protocol. Empty for an invalid label. */
 export const endpointsOfLabel = (
   protocol: Exclude<TunnelProtocol, 'https' | 'tls'>,
   label: string,
@@ -87,14 +94,14 @@ export const endpointsOfLabel = (
 ): readonly LeasedEndpoint[] => {
   const { endpoint } = TUNNEL_PROTOCOLS[protocol];
   if (endpoint.kind === 'peer-name') return [{ kind: 'peer-name', name: label, account: null }];
-  // `a.shop` is one below the name `shop`, and one of the top-level domain of that name.
+  // `a.shop` can be a name below `shop` or a custom domain in the top-level domain `shop`.
   if (endpoint.kind === 'name') {
     return [
       { kind: 'name', name: label },
       { kind: 'domain', name: label },
     ];
   }
-  // To the letter: `020000` is no port's name.
+  // Exact digits only: `020000` is no port.
   if (/^[1-9]\d{0,4}$/.test(label)) return [{ ...endpoint, port: Number(label) }];
   if (protocol !== 'tcp' || !label.includes('.')) return [];
   if (!isOfDomain(label, domain)) return [{ kind: 'domain', name: label }];

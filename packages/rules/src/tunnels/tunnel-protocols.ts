@@ -1,25 +1,25 @@
-// The protocols of tunnels that an edge takes, and the public endpoint that each one wants. A new protocol is a line in the table: the
-// compiler then names the tables of the edge that want one, too.
+// Tunnel protocols of an edge and their kind of public endpoint. To add a protocol, add a line to the table; the compiler then reports the
+// other tables that need an entry.
 
 interface ProtocolTraits {
-  /** A port of its own, a name on the port that all share, or a name that peers ask for. */
+  /** A port, a name on the shared port, or a p2p name. */
   readonly endpoint:
     | { readonly kind: 'port'; readonly transport: string }
     | { readonly kind: 'name' }
     | { readonly kind: 'peer-name' };
-  /** Several tunnels may stand at one endpoint. */
+  /** True if several tunnels can share an endpoint as a group. */
   readonly mayGroup: boolean;
-  /** What client and edge must have agreed on at the start of their session; null: every client can have such a tunnel. */
+  /** Capability that client and edge must have negotiated. Null if every client can open such a tunnel. */
   readonly capability: string | null;
 }
 
-/** In the order in which a refusal names them. */
+/** In the order used in error messages. */
 export const TUNNEL_PROTOCOLS = {
   http: { endpoint: { kind: 'name' }, mayGroup: true, capability: null },
-  // The local service speaks TLS, which is the client's business; to the public it is http.
+  // The local service speaks TLS, which only concerns the client. Public traffic is the same as for http.
   https: { endpoint: { kind: 'name' }, mayGroup: true, capability: null },
   tcp: { endpoint: { kind: 'port', transport: 'tcp' }, mayGroup: true, capability: null },
-  // TLS that the edge cannot read: found by the name in its ClientHello, carried as tcp's bytes are.
+  // TLS that the edge does not decrypt: routed by the name in the ClientHello, and relayed like tcp.
   tls: { endpoint: { kind: 'name' }, mayGroup: true, capability: 'tls' },
   udp: { endpoint: { kind: 'port', transport: 'udp' }, mayGroup: false, capability: 'datagram' },
   p2p: { endpoint: { kind: 'peer-name' }, mayGroup: false, capability: 'p2p' },
@@ -33,10 +33,10 @@ export type GroupProtocol = {
   [P in TunnelProtocol]: Table[P]['mayGroup'] extends true ? P : never;
 }[TunnelProtocol];
 
-/** What a port is a port of: each has its own numbers. */
+/** Transport protocol of a port. TCP and UDP ports are independent. */
 export type Transport = Extract<Table[TunnelProtocol]['endpoint'], { kind: 'port' }>['transport'];
 
-/** The key of `[limits]` that says which ports there are. */
+/** Key in `[limits]` with the port range. */
 export const PORT_RANGE_KEYS: Readonly<Record<Transport, string>> = { tcp: 'tcp_port_range', udp: 'udp_port_range' };
 
 export const isTunnelProtocol = (protocol: string): protocol is TunnelProtocol =>
