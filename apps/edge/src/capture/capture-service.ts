@@ -36,7 +36,7 @@ export interface ListOrder {
   readonly limit: number;
   /** `next_cursor` of an earlier response. Undefined to start with the newest request. */
   readonly cursor?: string | undefined;
-  /** True for requests answered by a rule, false for requests passed to the service, undefined for both. */
+  /** Selects requests answered by a rule (true) or passed to the service (false). Undefined for both. */
   readonly isAnswered?: boolean | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface AwaitOrder {
 }
 
 interface CaptureAccess {
-  /** Undefined if the tunnel has closed. */
+  /** Tunnel of the captures. Undefined if the tunnel has closed. */
   readonly tunnel: Tunnel | undefined;
   readonly view: CaptureView;
 }
@@ -80,7 +80,7 @@ export class CaptureService {
     }
     const { recorders, truncated, nextCursor } = this.#store.list(tunnelId, limit, { before, isWanted });
     const requests: CapturedRequest[] = [];
-    // Sequential, because decompressing a hundred bodies at once would block Node's thread pool for other work.
+    // Bodies are decompressed sequentially, because a hundred at once would occupy Node's thread pool.
     for (const recorder of recorders) requests.push(await presentCapture(recorder, view));
     return { tunnel_id: tunnelId, requests, truncated, next_cursor: nextCursor };
   }

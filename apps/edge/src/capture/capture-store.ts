@@ -41,10 +41,10 @@ export const CAPTURE_TUNNELS_REMEMBERED = 20_000;
 export const CAPTURE_SWEEP_MS = 10_000;
 
 export interface CaptureStoreOptions {
-  /** `[capture]` in server.toml. */
+  /** Setting of `[capture]` in server.toml: capture requests at all. */
   readonly enabled: boolean;
   readonly bodies: boolean;
-  /** `[limits] account_share`. */
+  /** Setting `[limits] account_share`. */
   readonly accountShare: number;
   readonly clock: Clock;
   /** Distinguishes request ids of the current run from ids of earlier runs. */
@@ -54,7 +54,7 @@ export interface CaptureStoreOptions {
 /** Details of a captured request in addition to its head. */
 export interface CaptureDetails {
   readonly rules?: CapturedRules | null;
-  /** Null or undefined for the tunnel's default service. */
+  /** Name of the client's service. Null or undefined for the tunnel's default service. */
   readonly serviceName?: string | null;
   readonly replay?: ReplaySource | null;
   /** Sequence of the same request in another tunnel's list, so that both get the same id. */
@@ -68,7 +68,7 @@ export interface ReplaySource {
 }
 
 export interface CapturePage {
-  /** Newest first. */
+  /** Captured requests, newest first. */
   readonly recorders: readonly CaptureRecorder[];
   /** Whether older requests exist, or existed and were dropped. */
   readonly truncated: boolean;
@@ -127,7 +127,7 @@ export class CaptureStore implements TunnelWatcher {
   ): CaptureRecorder | null {
     const { enabled, bodies, clock } = this.#options;
     if (!enabled || tunnel.http?.capture !== true) return null;
-    // Read only now, because the details may be computed on access.
+    // The details are read only after the checks above, because some are computed on access.
     const { rules = null, serviceName = null, replay = null } = details;
     const captures = this.#byTunnel.get(tunnel.tunnelId) ?? this.#add(tunnel);
     if (details.sequence === undefined) this.#sequence += 1;
@@ -347,7 +347,10 @@ export class CaptureStore implements TunnelWatcher {
 
 const NO_DETAILS: CaptureDetails = {};
 
-/** Monotonic milliseconds. NaN while the request is in progress, which no comparison matches. */
+/**
+ * Returns the time at which a request finished, in monotonic milliseconds. NaN while the request is in progress, so that no comparison
+ * matches.
+ */
 const finishedMs = ({ info, durationMs }: CaptureRecorder): number => info.startedMs + (durationMs ?? Number.NaN);
 
 /** Number of removed entries at the front before the array is compacted. Compacting at each request would move all entries. */
@@ -362,7 +365,7 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
   rank = 0;
   heapIndex = NOT_RANKED;
   bytes = 0;
-  /** Monotonic milliseconds. Null while the tunnel is open. */
+  /** Time at which the tunnel closed, in monotonic milliseconds. Null while the tunnel is open. */
   endedMs: number | null = null;
   /** Whether older requests were dropped. */
   isTruncated = false;
@@ -395,7 +398,7 @@ class TunnelCaptures implements CaptureBuffer, Ranked {
     return this.#answeredBytes * 4 > this.bytes;
   }
 
-  /** Newest first. */
+  /** Returns the most recent requests, newest first. */
   newest(limit: number): CaptureRecorder[] {
     return this.#kept().slice(-limit).reverse();
   }

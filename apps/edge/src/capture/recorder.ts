@@ -32,9 +32,9 @@ export interface CaptureBuffer {
 
 export interface CaptureInfo {
   readonly sequence: number;
-  /** Milliseconds since the epoch. */
+  /** Start of the request, in milliseconds since the epoch. */
   readonly at: number;
-  /** Milliseconds on the clock used for finish(). */
+  /** Start of the request, in milliseconds on the clock used for finish(). */
   readonly startedMs: number;
   /** Form in which chunks of a chunked request body are recorded. */
   readonly bodyForm: ChunkedForm;
@@ -57,15 +57,15 @@ export class CaptureRecorder implements RequestRecorder {
   /** Last stream on which the request was sent. The client identifies the request by the same values. */
   carrierTag = '';
   streamId = 0;
-  /** 0 before the request is sent. */
+  /** Position of the request on its stream, starting with 1. 0 before the request is sent. */
   ordinal = 0;
-  /** Null if the request has no body, or none of it has arrived. */
+  /** Request body. Null if the request has no body, or no byte of the body has arrived. */
   requestBody: CapturedBody | null = null;
   /** Whether the request has a body and its last byte has arrived. */
   hasWholeBody = false;
-  /** 0 without a response. */
+  /** HTTP status of the response. 0 without a response. */
   status = 0;
-  /** Null while the request is in progress. */
+  /** Duration of the request. Null while the request is in progress. */
   durationMs: number | null = null;
   aborted = false;
   fault: ErrorCode | null = null;
@@ -77,9 +77,9 @@ export class CaptureRecorder implements RequestRecorder {
   secretFields: readonly string[] = NO_NAMES;
   /** Bytes as counted by the buffer. */
   keptBytes: number;
-  /** Null after the request was discarded. */
+  /** Buffer that keeps the request. Null after the request was discarded. */
   #buffer: CaptureBuffer | null;
-  /** False if the request was dropped or discarded. No further bytes are then kept. */
+  /** Whether the request is still kept. False after it was dropped or discarded; further bytes are then ignored. */
   isKept = true;
   /** Request head as received. */
   readonly #visitorsText: string;
@@ -185,14 +185,15 @@ export class CaptureRecorder implements RequestRecorder {
   }
 
   #failed(end: Exclude<RequestEnd, 'complete'>): void {
-    // Before the head, the visitor gets an error page, which is a complete response. After the head, the response is cut off.
+    // A failure before the response head gives the visitor an error page, which is a complete response. A failure after the head cuts off
+    // the response.
     this.aborted = end === 'aborted' || this.status !== 0;
     if (end === 'aborted') return;
     this.fault = end.code;
     if (this.status === 0) this.status = end.status;
   }
 
-  /** Stops keeping bytes, because the request was displaced by others. Its end is still reported to callers that wait for it. */
+  /** Stops keeping bytes, because newer requests displaced the request. The end of the request is still reported to waiting callers. */
   letGo(): void {
     this.isKept = false;
   }

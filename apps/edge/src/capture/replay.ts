@@ -46,12 +46,12 @@ export interface ReplayContext {
 }
 
 export interface ReplayRequest {
-  /** Undefined if the tunnel has closed. */
+  /** Tunnel of the captured request. Undefined if the tunnel has closed. */
   readonly tunnel: Tunnel | undefined;
   readonly original: CaptureRecorder;
   /** Address of the caller, sent as the visitor's address. */
   readonly visitorAddress: string;
-  /** Undefined or empty to send the request unchanged. */
+  /** Changes to the request. Undefined or empty to send the request unchanged. */
   readonly edit?: RequestEdit;
 }
 
@@ -216,7 +216,7 @@ class ReplayHandler implements ResponseHandler {
 
   #cut(): void {
     const fault = new Fault('LOCAL_TIMEOUT', { seconds: REPLAY_TIMEOUT_MS / 1000 });
-    // Before the abort, because the first end is recorded.
+    // The recording ends with the timeout first, because the abort below would otherwise count as the end.
     if (!this.#hasHead) this.#recorder.finish(this.#clock.monotonic(), fault);
     this.#request?.abort();
     this.#settle(this.#hasHead ? null : fault);

@@ -8,7 +8,7 @@ import type { CaptureRecorder } from './recorder.ts';
 /** Maximum waiting calls of all tunnels. Each holds an API connection. */
 const REQUEST_WAITS_MAX = 1024;
 /**
- * Maximum waiting calls of an account: equal to the concurrent calls allowed for an MCP host and for the platform.
+ * Maximum waiting calls of an account. Sufficient for all concurrent calls of an MCP host and of the platform.
  * @limit api: Calls waiting for a request, per account | 429 `CAPTURE_WAITS_BUSY`
  */
 export const REQUEST_WAITS_PER_OWNER = 64;
@@ -17,7 +17,7 @@ const REQUEST_WAITS_BUSY_RETRY_MS = 5000;
 
 export interface RequestWait {
   readonly tunnelId: string;
-  /** Account for which the call counts. */
+  /** Account charged for the waiting call. */
   readonly holder: string;
   readonly timeoutMs: number;
   /** Aborts when the caller has disconnected. */
@@ -32,7 +32,7 @@ interface Waiter {
 
 export class RequestWaits {
   readonly #clock: Clock;
-  /** Has no entries for tunnels without waiting calls. */
+  /** Waiting calls by tunnel. Tunnels without waiting calls have no entry. */
   readonly #byTunnel = new Map<string, Set<Waiter>>();
   readonly #shares = new Shares({
     limit: REQUEST_WAITS_MAX,

@@ -52,7 +52,7 @@ export interface IngressOptions {
   readonly captures: CaptureSink;
   readonly policies: PolicyGate;
   readonly heldBodies: HeldBodies;
-  /** Undefined if the edge does not serve the platform's host. */
+  /** Route to the platform. Undefined if the edge does not serve the platform's host. */
   readonly platform?: PlatformRoute | undefined;
   readonly platformUrl: HttpRouterOptions['platformUrl'];
   /** Answers callbacks of logins at the operator's providers. */
@@ -60,7 +60,7 @@ export interface IngressOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly report: ReportInternalError;
-  /** Receives clients that connect through the HTTP ports, if `[server] control_on_public` allows it. */
+  /** Receives clients that connect through the HTTP ports, if enabled by `[server] control_on_public`. */
   readonly clients: ClientIngress;
   /** Called when a connection has closed or a request is answered. */
   readonly onStreamEnd: () => void;

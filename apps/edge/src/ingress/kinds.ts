@@ -109,14 +109,14 @@ const hostHeaderOf = ({ host_header, local_addr }: Registration): string | null 
 
 // ---- tunnels with a port of their own ----
 
-/** Totals since the start. */
+/** Totals of a port ingress since the start. */
 export interface PortTotals extends Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'> {
   readonly refused: ReadonlyMap<string, number>;
 }
 
 /** Public ports of a transport, and their visitors. */
 export interface PortIngress extends PortListeners {
-  /** Open connections of all ports, including ports that have closed. */
+  /** Open connections, including connections of closed ports. */
   readonly connections: number;
   readonly totals: PortTotals;
   /** Closes all ports. Open connections may finish. */
@@ -132,7 +132,7 @@ export interface PortIngressParts {
   readonly balancer: Balancer;
   /** Balancer that counts only flows. */
   readonly flowBalancer: Balancer;
-  /** Undefined on an edge without policies. */
+  /** Checks visitors against policies. Undefined on an edge without policies. */
   readonly policies?: PolicyGate | undefined;
   readonly config: Pick<ServerConfig, 'udp' | 'limits'>;
   /** Overrides UDP_FLOWS_MAX. */

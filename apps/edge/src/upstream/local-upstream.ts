@@ -40,7 +40,7 @@ const LATE: StreamReason = { code: 'dial-timeout', text: 'ETIMEDOUT' };
 const UNWANTED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
 
 export class LocalUpstream implements Upstream {
-  /** Always true: only a request shows whether the service runs. */
+  /** Always true, because only a request shows whether the service runs. */
   readonly isConnected = true;
   readonly connection = this;
   readonly takesFlows = false;

@@ -49,16 +49,19 @@ export interface UnsentRequest {
   readonly trailers: readonly HeaderField[];
 }
 
-/** `complete`: the whole response arrived. `aborted`: the visitor disconnected. A fault: why the response is missing or incomplete. */
+/**
+ * End of a request. `complete`: the whole response arrived. `aborted`: the visitor disconnected. A fault: why the response is missing or
+ * incomplete.
+ */
 export type RequestEnd = 'complete' | 'aborted' | Fault;
 
-/** Records a request and its response while they pass. */
+/** Records a request and its response in transit. */
 export interface RequestRecorder {
   /** Called when the head is sent on a stream, as its first request (1) or a later request. Called again if the request is sent again. */
   onSent(stream: RequestStream, ordinal: number): void;
   onRequestBody(bytes: Buffer, start: number, end: number): void;
   onRequestEnd(): void;
-  /** `bodyForm` is the form in which chunks of a chunked body are passed to onResponseBody. */
+  /** Records the response head. `bodyForm` is the form in which chunks of a chunked body are passed to onResponseBody. */
   onResponseHead(head: ResponseHead, bodyForm: ChunkedForm): void;
   onResponseBody(bytes: Buffer, start: number, end: number): void;
   finish(nowMs: number, end: RequestEnd): void;

@@ -27,7 +27,7 @@ export interface HttpSettings {
 export interface Service {
   readonly tunnelId: string;
   readonly upstream: Upstream;
-  /** Null for tunnels without HTTP. */
+  /** HTTP settings. Null for tunnels without HTTP. */
   readonly http: HttpSettings | null;
   /** Written by the traffic, read by metrics and API. */
   readonly counters: TunnelCounters;
@@ -48,7 +48,7 @@ export interface ServiceRequest {
   readonly bodyForm: ChunkedForm;
   /** Reports whether another member of the group can currently serve the request. Null without a group. */
   readonly hasOthers: (() => boolean) | null;
-  /** Null if the request is not captured. */
+  /** Records the request for the capture. Null if the request is not captured. */
   readonly recorder: RequestRecorder | null;
 }
 
@@ -61,9 +61,9 @@ export const serviceKeyOf = ({ tunnelId }: Service, serviceName: string | null):
   serviceName === null ? tunnelId : `${tunnelId} ${serviceName}`;
 
 export interface UpstreamContext {
-  /** Monotonic milliseconds, read once per turn of the event loop. For timeouts. */
+  /** Returns monotonic milliseconds, read once per turn of the event loop. For timeouts. */
   readonly now: () => number;
-  /** Monotonic milliseconds, read at each call. For measurements. */
+  /** Returns monotonic milliseconds, read at each call. For measurements. */
   readonly preciseNow: () => number;
   readonly firstByteTimeoutMs: number;
   onBytes(toClient: number, toVisitor: number): void;
@@ -155,7 +155,7 @@ export abstract class UpstreamRequest implements Guarded {
     return this.service.upstream.isConnected || this.request.hasOthers?.() !== true;
   }
 
-  /** Marks the request as answered, so that it is not retried on other members. */
+  /** Marks the request as answered, which rules out a retry on another member. */
   protected answered(): void {
     this.hasAnswer = true;
     this.#settle();
@@ -181,7 +181,7 @@ export abstract class UpstreamRequest implements Guarded {
   tick(nowMs: number): void {
     if (this.isOver || !this.awaitsHead || !(this.requestDone || this.isBehind)) return;
     if (nowMs - this.lastProgressMs < this.context.firstByteTimeoutMs) return;
-    // Not retried on another member, because the service may be processing the request.
+    // The request is not retried on another member, because the service may be processing it.
     this.#end(new Fault('LOCAL_TIMEOUT', { seconds: this.context.firstByteTimeoutMs / 1000 }), null);
   }
 

@@ -27,7 +27,7 @@ export interface Upstream {
    * accepted now.
    */
   open(head: StreamHead, answer: UpstreamAnswer): PendingStream | null;
-  /** False if the client is falling behind with datagrams, so that new flows should not start. */
+  /** Whether new flows should start. False if the client is falling behind with datagrams. */
   readonly takesFlows: boolean;
   /**
    * Opens a flow; its first datagrams can follow immediately. Returns null if the client is disconnected or has no carrier, because
@@ -38,7 +38,7 @@ export interface Upstream {
 
 /** A client connected to this process. Its session gets a new mux with each connection; the old mux lets its streams finish. */
 export class MuxUpstream implements Upstream {
-  /** Null while the client is disconnected. */
+  /** Mux of the client's current connection. Null while the client is disconnected. */
   mux: MuxSession | null;
 
   constructor(mux: MuxSession | null = null) {

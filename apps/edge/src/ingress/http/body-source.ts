@@ -16,7 +16,7 @@ export interface BodySource {
 
 /** Receiver of a request's body: the service, or the buffer that holds the body for the policy. */
 export interface BodyTaker {
-  /** Follows the rules of ByteDuplex.write for borrowed memory and back-pressure. */
+  /** Writes a part of the body. Follows the rules of ByteDuplex.write for borrowed memory and back-pressure. */
   writeBody(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
 }
 
@@ -60,8 +60,8 @@ export class BufferedBody implements BodySource {
     while (goesOn && this.#at < body.length) {
       const from = this.#at;
       this.#at = Math.min(from + POLICY_HELD_PIECE_BYTES, body.length);
-      // Not borrowed, so bytes that must wait are copied. Earlier bytes may still be queued, and a borrower may write a frame header in
-      // front of borrowed memory.
+      // The memory is not lent, so bytes that must wait are copied. Earlier bytes may still be queued, and a borrower may write a frame
+      // header in front of borrowed memory.
       goesOn = this.taker?.writeBody(body, from, this.#at, false) ?? false;
     }
     this.#isPassing = false;

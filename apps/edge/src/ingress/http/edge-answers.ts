@@ -1,5 +1,5 @@
-// Reports requests that the edge answered itself to the clients of their tunnels: a limited number a second one by one, the rest as a count. Reports
-// are never queued, so a client that does not read them misses some and costs no memory.
+// Reports requests answered by the edge to the clients of their tunnels: individually up to a limit per second, the rest as a count.
+// Reports are never queued, so a client that does not read misses some reports and costs no memory.
 
 import { type EdgeResponse, type RequestHead, redactUrl } from '@tunnel/http1';
 import { type ControlMessageInput, WIRE_LIMITS } from '@tunnel/protocol';
@@ -15,7 +15,10 @@ import { NoticePace } from './notice-pace.rules.ts';
  */
 const EDGE_ANSWERS_PER_SECOND_ACCOUNT = 400;
 
-/** `full`: the client has not read earlier messages yet. `unwanted`: the client is disconnected, or does not know the message. */
+/**
+ * Result of sending an optional message. `full`: the client has not read earlier messages yet. `unwanted`: the client is disconnected, or
+ * does not know the message.
+ */
 export type Offered = 'sent' | 'full' | 'unwanted';
 
 /** Sends an optional message to a client: it may be dropped. */
@@ -23,10 +26,10 @@ export type Offer = (sessionId: string, message: ControlMessageInput) => Offered
 
 export interface EdgeAnswer {
   readonly head: Pick<RequestHead, 'method' | 'path'>;
-  /** Monotonic milliseconds. */
+  /** Start of the request, in monotonic milliseconds. */
   readonly startedMs: number;
   readonly status: number;
-  /** Null if the response is not an error. */
+  /** Error code of the response. Null if the response is not an error. */
   readonly code: string | null;
   /** Rule as displayed after the word `rule`. Null if no rule responded. */
   readonly rule: string | null;

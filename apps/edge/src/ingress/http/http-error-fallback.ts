@@ -49,7 +49,7 @@ export class HttpErrorFallback implements ByteReader {
     this.#onOver = onOver;
   }
 
-  /** Separate from the constructor, because bytes that have already arrived may call back synchronously. */
+  /** Starts reading. Separate from the constructor, because bytes that have already arrived may call back synchronously. */
   start(): void {
     this.#wait(TCP_HTTP_FALLBACK_MS, () => this.#decide());
     this.#end.read(this);

@@ -59,7 +59,7 @@ export interface HttpIngressOptions {
     route(connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision>;
   };
   readonly balancer: Balancer;
-  /** Undefined on an edge without policies. */
+  /** Checks requests against policies. Undefined on an edge without policies. */
   readonly policies?: PolicyGate | undefined;
   readonly heldBodies?: HeldBodies | undefined;
   readonly gate: Pick<ConnectionGate, 'countVisitor' | 'uncountVisitor'>;
@@ -69,9 +69,9 @@ export interface HttpIngressOptions {
   readonly captures: CaptureSink;
   readonly headTimeoutMs: number;
   readonly report: ReportInternalError;
-  /** Undefined if clients cannot connect through the HTTP ports. */
+  /** Receives client connections. Undefined if clients cannot connect through the HTTP ports. */
   readonly clients?: ClientIngress | undefined;
-  /** Undefined if clients are not notified of requests answered by the edge. */
+  /** Notifies clients of requests answered by the edge. Undefined to send no notifications. */
   readonly offer?: Offer | undefined;
   /** Called when a request is answered or a connection has closed. */
   readonly onStreamEnd?: () => void;
@@ -296,7 +296,7 @@ export class HttpIngress implements VisitorOwner {
     });
   }
 
-  /** Closes all connections, including those that did not finish during a drain. */
+  /** Closes all connections, even if a drain has not finished. */
   stop(): void {
     this.#ticking?.cancel();
     for (const visitor of [...this.#visitors]) visitor.close();

@@ -33,16 +33,16 @@ export interface HttpListenersOptions {
   readonly gate: ConnectionGate;
   readonly clock: Clock;
   readonly certificates: CertificateStore;
-  /** Null if TLS passthrough is not available. */
+  /** Destination of TLS passthrough connections. Null if TLS passthrough is not available. */
   readonly passthrough: Passthrough | null;
-  /** Null if the edge does not answer ACME challenges. */
+  /** Answers ACME tls-alpn-01 challenges. Null if the edge does not answer challenges. */
   readonly challenges: ChallengeHandshakes | null;
 }
 
 export class HttpListeners {
   readonly #given: HttpListenersOptions;
   readonly #plain: HttpPort;
-  /** Created by start(), because only then it is known whether TLS is enabled. */
+  /** TLS port. Created by start(), when it is known whether TLS is enabled. */
   #secure: HttpsPort | undefined;
   readonly #noTotals = noTlsTotals();
 
@@ -56,7 +56,7 @@ export class HttpListeners {
     return this.#plain.address;
   }
 
-  /** Null without a certificate. */
+  /** Address of the TLS port. Null without a certificate. */
   get https(): Address | null {
     return this.#secure?.address ?? null;
   }

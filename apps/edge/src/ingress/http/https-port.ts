@@ -32,9 +32,9 @@ type SecureIngress = Pick<HttpIngress, 'accept' | 'acceptHttp2' | 'clients' | 'r
 export interface HttpsPortOptions {
   readonly on: ListenOn;
   readonly certificates: CertificateStore;
-  /** Null if TLS passthrough is not available. */
+  /** Destination of TLS passthrough connections. Null if TLS passthrough is not available. */
   readonly passthrough: Passthrough | null;
-  /** Null if the edge does not answer ACME challenges. */
+  /** Answers ACME tls-alpn-01 challenges. Null if the edge does not answer challenges. */
   readonly challenges: ChallengeHandshakes | null;
   readonly ingress: SecureIngress;
   readonly gate: ConnectionGate;
@@ -73,7 +73,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     this.passthrough = passthrough;
     this.challenges = challenges;
     this.sniRouter = new SniRouter({ certificates, passthrough, challenges, takesClients: ingress.clients !== null });
-    // The tunnel protocol comes first, so that it is chosen whenever a client offers it.
+    // The tunnel protocol comes first, so that ALPN selects it for every client that offers it.
     const alpn = ingress.clients === null ? ALPN_PROTOCOLS : [ALPN_TUNNEL, ...ALPN_PROTOCOLS];
     this.#byName = this.#makeTlsServer({ ALPNProtocols: alpn, SNICallback: this.#contextByName });
     this.#forNobody = this.#makeTlsServer({ ALPNProtocols: alpn });
@@ -187,7 +187,7 @@ export class HttpsPort implements HandleHandshakeOwner {
   takesChallenge(socket: Socket | null, first: Buffer): void {
     if (socket === null) return;
     const accepted = this.#gate.find(socket);
-    // Counted before the handshake, because an ACME validation server disconnects as soon as it has seen the certificate.
+    // The connection is counted before the handshake, because an ACME validation server disconnects as soon as it has seen the certificate.
     if (accepted === undefined || !this.leaves(accepted, 'challenge')) return void socket.destroy();
     socket.allowHalfOpen = false;
     socket.unshift(first);

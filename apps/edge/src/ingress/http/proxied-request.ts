@@ -71,12 +71,12 @@ export class ProxiedRequest {
   #visitor: VisitorInfo | null = null;
   /** Visitor address counted for the request itself, if the request came through a trusted proxy. Otherwise null. */
   #countedAddress: string | null = null;
-  /** Null if no policy applies. */
+  /** Policy of the request. Null if no policy applies. */
   #policy: RequestPolicy | null = null;
   /** The requested tunnel or group, and the head as sent by the visitor. Null while not known, or without a route. */
   #route: Route | null = null;
   #askedHead: RequestHead | null = null;
-  // Set by begin().
+  // The following fields are set by begin().
   #head!: RequestHead;
   #handler!: ResponseHandler;
   #member!: Tunnel;
@@ -152,7 +152,7 @@ export class ProxiedRequest {
     return this.#owner.heldBodies;
   }
 
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   now(): number {
     return this.#owner.services.now();
   }

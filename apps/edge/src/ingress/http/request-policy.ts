@@ -34,7 +34,10 @@ export interface BodyHolder {
 const NO_EDITS: readonly ResponseEdit[] = [];
 const EMPTY = Buffer.alloc(0);
 
-/** Also implements PolicyRequest, so that no second object is allocated per request (measurable at high request rates). */
+/**
+ * Policy state of a request. Also implements PolicyRequest, so that no second object is allocated per request (measurable at high request
+ * rates).
+ */
 export class RequestPolicy implements DecidedRequest, PolicyRequest {
   readonly #routed: RoutedRequest;
   readonly #inForce: PolicyInForce;
@@ -46,7 +49,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
   #subject: PolicySubject | null = null;
   #abort: AbortController | null = null;
   #held: HeldBody | null = null;
-  /** Null while the decision is pending, or if the request was rejected. */
+  /** Decision that lets the request pass. Null while the decision is pending, or if the request was rejected. */
   #pass: Pass | null = null;
   #isOver = false;
 
@@ -164,7 +167,8 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     }
     this.#freeBody();
     const response = this.#responseOf(outcome);
-    // Not reported: answers to visitors who have disconnected, and the edge's login pages, which are not requests to the service.
+    // Two kinds of answers are not reported: answers to visitors who have disconnected, and the edge's login pages, which are not requests
+    // to the service.
     const id = this.#isOver || this.isOfLogin ? undefined : this.#tell(outcome, response);
     // Only errors carry the request id. Other answers of rules are sent exactly as their owner wrote them.
     if (id === undefined || errorCodeOf(response) === null) return { response };
@@ -218,12 +222,12 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return trailers.some(isGuarded) ? trailers.filter((field) => !isGuarded(field)) : trailers;
   }
 
-  /** Null if the body was not buffered, or has been freed. */
+  /** Buffered body. Null if the body was not buffered, or has been freed. */
   get held(): HeldBody | null {
     return this.#held;
   }
 
-  /** Null if the request did not pass the policy. */
+  /** Policy details for the capture. Null if the request did not pass the policy. */
   get rules(): CapturedRules | null {
     return this.#pass === null ? null : this.#capturedOf(this.#pass, this.#changes);
   }

@@ -3,7 +3,7 @@
 
 export class StallWatch {
   readonly #timeoutMs: number;
-  /** Null while nothing is waiting. */
+  /** Time of the last progress. Null while no bytes are waiting. */
   #sinceMs: number | null = null;
   #progress = 0;
 

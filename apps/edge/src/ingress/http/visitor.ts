@@ -45,7 +45,7 @@ export interface VisitorDuplex extends ByteDuplex {
 
 /** Receives client connections that arrived on a port for visitors. */
 export interface ClientIngress {
-  /** `first` holds the bytes already read from the socket, or null. */
+  /** Takes over a client's socket. `first` holds the bytes already read from it, or null. */
   takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void;
 }
 
@@ -55,7 +55,7 @@ export interface PassedBy {
   readonly isOfLogin: boolean;
   /** Head as sent by the visitor. Policy changes are part of the captured rules. */
   readonly visitorsHead: RequestHead;
-  /** Created on access. */
+  /** Policy details for the capture, created on access. */
   readonly rules: CapturedRules | null;
   readonly serviceName: string | null;
 }
@@ -64,7 +64,7 @@ export interface VisitorOwner {
   readonly balancer: Balancer;
   readonly services: ServiceRequests;
   readonly route: RouteRequest;
-  /** Null on an edge without policies. */
+  /** Checks requests against policies. Null on an edge without policies. */
   readonly policies: PolicyGate | null;
   readonly heldBodies: HeldBodies;
   readonly headTimeoutMs: number;
@@ -110,7 +110,7 @@ export interface VisitorOwner {
   onOverrun(): void;
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void;
   onClosed(visitor: Visitor): void;
-  /** Null if clients cannot connect through the HTTP ports. */
+  /** Receives client connections. Null if clients cannot connect through the HTTP ports. */
   readonly clients: ClientIngress | null;
   readonly report: ReportInternalError;
 }

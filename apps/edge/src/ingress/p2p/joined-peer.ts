@@ -12,11 +12,11 @@ export class JoinedPeer {
   readonly publisherId: string;
   /** Subscriber's host:port. May change when the subscriber reconnects. */
   clientAddr: string;
-  /** Milliseconds since the epoch. */
+  /** Time of the join, in milliseconds since the epoch. */
   readonly since: number;
   /** Relayed bytes in both directions, each byte counted once. */
   relayedBytes = 0;
-  // As reported by the publisher. Every peer starts on the relay.
+  // Path figures as reported by the publisher. Every peer starts on the relay.
   path: PeerReport['path'] = 'relay';
   reason: PeerReport['reason'] = 'punching';
   rttMs: number | null = null;

@@ -63,13 +63,13 @@ interface Published {
  */
 const REFUSED_JOINS = { perWindow: 60, windowMs: 60_000, togetherMs: 60_000, keys: 10_000 };
 
-/** Compared for unknown names, so that an unknown name takes as long as a wrong secret. No input with this SHA-256 hash is known. */
+/** Hash compared for unknown names, so that an unknown name takes as long as a wrong secret. No input with this SHA-256 hash is known. */
 const NO_HASH = '0'.repeat(64);
 
 export class P2pRegistry {
   readonly #rules: P2pRules;
   readonly #leases = new NameLeases();
-  /** Keyed by lease key. */
+  /** Published tunnels by lease key. */
   readonly #published = new Map<string, Published>();
   /** Lease keys of each name, for the operator, because the operator's subscribers can join tunnels of all accounts. */
   readonly #keysOf = new Map<string, Set<string>>();
@@ -156,7 +156,7 @@ export class P2pRegistry {
     const shown = shownText(name);
     const keys = keysFor(name, owner);
     const published = this.#meantBy(name, keys, request, now);
-    // Compared in any case and before any other check, so that all rejected requests get the same answer after the same time.
+    // The secret is compared in any case and before any other check, so that all rejected requests get the same answer after the same time.
     const isSecret = this.#rules.sameHash(request.secretHash, published?.offer.secretHash ?? NO_HASH);
     const isDismissed = this.#isDismissed(clientId, name, now);
     if (published === null || !isSecret || isDismissed) {
@@ -211,7 +211,7 @@ export class P2pRegistry {
       this.#unclaimed.delete(before);
       return { kind: 'joined', peer: before, isNew: false };
     }
-    // Before the limit is checked, so that a restarted client is not rejected because of its earlier join.
+    // The earlier join of a restarted client is removed before the limit is checked, so that it cannot cause a rejection.
     const replaced = this.#leftBehind(clientId, tunnelId);
     if (replaced !== undefined) this.#remove(replaced);
     const peers = this.#peersOf.get(tunnelId) ?? new Set();

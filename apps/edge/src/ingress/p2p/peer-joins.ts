@@ -50,7 +50,7 @@ export class PeerJoins implements PeerNames {
   readonly #bySession = new Map<string, Set<JoinedPeer>>();
   /** Times until which tunnels with a disconnected client are held. */
   readonly #heldUntil = new Map<string, number>();
-  /** Most recently departed peers of each tunnel, sent to a publisher that was disconnected when they left. */
+  /** Most recently departed peers of each tunnel. Sent to a publisher after it reconnects, because it may have missed a departure. */
   readonly #gone = new Map<string, Map<string, GoneReason>>();
   #isSilent = false;
 
@@ -176,7 +176,7 @@ export class PeerJoins implements PeerNames {
 
   // ---- publishers ----
 
-  /** Notifies a publisher after its registration: which peers are joined, and which have left while it may have missed the notification. */
+  /** Notifies a publisher after its registration of joined peers, and of peers that left while the publisher may have been disconnected. */
   publisherReady(tunnelId: string): void {
     for (const [peerId, reason] of this.#gone.get(tunnelId) ?? []) {
       const tunnel = this.#given.tunnels.get(tunnelId);
@@ -233,7 +233,7 @@ export class PeerJoins implements PeerNames {
   #remember(tunnelId: string, peerId: string, reason: GoneReason): void {
     const gone = this.#gone.get(tunnelId) ?? new Map<string, GoneReason>();
     this.#gone.set(tunnelId, gone.set(peerId, reason));
-    // As many as can be joined at once, because no more peers can leave while the publisher is disconnected.
+    // The list is limited to the peers that can be joined at once, because no more can leave while the publisher is disconnected.
     for (const oldest of gone.keys()) {
       if (gone.size <= this.#given.peersPerTunnel) return;
       gone.delete(oldest);

@@ -30,7 +30,7 @@ export class PeerRelay extends RelayedStream implements ByteReader {
     try {
       this.#open();
     } catch (error) {
-      // Handled here, because the caller does not know the lease.
+      // The error is handled here, because the caller does not know the lease.
       this.abandon(error, 'relay.open');
     }
   }

@@ -42,7 +42,7 @@ export class PreconnectBuffer implements ByteDuplex, ByteReader {
     if (held.length > 0) {
       const bytes = Buffer.concat([HEAD_ROOM, ...held]);
       held.length = 0;
-      // Bytes that arrive before resume() are kept behind these.
+      // Bytes that arrive before resume() are queued.
       if (!reader.onData(bytes, HEAD_ROOM_BYTES, bytes.length, true)) return;
     }
     this.#held = null;

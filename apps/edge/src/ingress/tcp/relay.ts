@@ -27,7 +27,7 @@ export type AnswerUnserved = (visitor: ByteDuplex, fault: Fault, onOver: () => v
 
 export interface RelayOptions {
   readonly balancer: Balancer;
-  /** Undefined on an edge without policies. */
+  /** Checks visitors against policies. Undefined on an edge without policies. */
   readonly policies?: Pick<PolicyGate, 'admits'> | undefined;
   readonly answerUnserved: AnswerUnserved;
   readonly logger: Logger;
@@ -135,7 +135,7 @@ export class Relay {
     this.#log.log('warn', reason, { reason, ...fields }, text);
   }
 
-  /** Passes the visitor's end to the fallback, which counts for the route until it has ended. */
+  /** Passes the visitor's end to the fallback. The connection counts for the route until the fallback has ended. */
   #answer(visitor: ByteDuplex, route: Route, fault: Fault): void {
     // After a ClientHello, the visitor cannot read an unencrypted response.
     if (this.#isDraining || route.protocol === 'tls' || !this.#balancer.countUnserved(route)) {
@@ -157,7 +157,7 @@ export class Relay {
     for (const unserved of this.#unserved) unserved.reset(SHUTTING_DOWN);
   }
 
-  /** Resets all connections, including those that did not finish during a drain. */
+  /** Resets all connections, even if a drain has not finished. */
   resetAll(): void {
     this.drain();
     for (const connection of [...this.#live]) connection.reset(SHUTTING_DOWN);

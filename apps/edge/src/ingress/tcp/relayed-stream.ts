@@ -41,7 +41,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
   /** Called last, exactly once. */
   protected abstract onOver(): void;
 
-  /** Tunnel with the client that has the stream, or had it last. */
+  /** Tunnel of the client that has the stream, or had it last. */
   get member(): Tunnel {
     return this.#member;
   }
@@ -63,7 +63,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     return opening !== null;
   }
 
-  /** Stops in any state. Both sides are reset. */
+  /** Resets both sides, in any state. */
   reset(reason: StreamReason): void {
     if (this.#state === 'joined') {
       this.#splice?.reset(reason);

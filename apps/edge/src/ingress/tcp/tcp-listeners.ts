@@ -35,7 +35,7 @@ export class TcpListeners {
     this.#options = options;
   }
 
-  /** Open connections of all ports, including ports that have closed. */
+  /** Open connections, including connections of closed ports. */
   get connections(): number {
     return this.#options.relay.connections;
   }
@@ -52,7 +52,7 @@ export class TcpListeners {
     const server = this.#createServer(port);
     const opened = once(server, 'listening');
     const listener: Listener = { server, opened, account };
-    // Registered before the bind, so that two concurrent calls cannot both bind the port.
+    // The listener is registered before the bind, so that concurrent calls cannot bind the same port.
     this.#listeners.set(port, listener);
     server.listen({ host: this.#options.host, port, backlog: EDGE_LIMITS.VISITOR_BACKLOG });
     try {
@@ -76,7 +76,7 @@ export class TcpListeners {
     // A server closed while opening would open anyway, so the opening is awaited.
     await listener.opened.catch(() => {});
     listener.server.close();
-    // Released here, because the server's 'close' event waits for the last visitor.
+    // The account's file descriptor is released here, because the server's 'close' event waits for the last visitor.
     this.#uncount(listener);
   }
 

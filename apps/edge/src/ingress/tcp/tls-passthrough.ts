@@ -10,7 +10,7 @@ import type { Relay } from './relay.ts';
 
 interface TlsPassthroughOptions extends HostSources {
   readonly domain: string;
-  /** Undefined if the edge does not serve the platform's host. */
+  /** Route to the platform. Undefined if the edge does not serve the platform's host. */
   readonly platform?: Pick<PlatformRoute, 'isAt'> | undefined;
   readonly relay: Pick<Relay, 'carry' | 'turnAwayFrom'>;
 }

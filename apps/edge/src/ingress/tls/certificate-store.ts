@@ -20,7 +20,7 @@ export const TLS_MADE_KEPT_MS = 45 * 86_400_000;
 export interface CertificateStoreOptions {
   readonly terms: TlsTerms;
   readonly clock: Clock;
-  /** `[server] domain`. Its certificate is used for visitors without SNI, unless there is a default certificate. */
+  /** Setting `[server] domain`. The certificate of the domain is used for visitors without SNI, unless there is a default certificate. */
   readonly domain: string;
   readonly contextsMax?: number;
   readonly contextsPerSecond?: number;
@@ -36,7 +36,7 @@ export interface CertificateMaker {
 export class StoredCertificate implements ContextSource {
   context: SecureContext | null = null;
   waiters: Set<ContextWaiter> | null = null;
-  /** Resolves when the certificate is issued. Null if it exists. */
+  /** Resolves when the certificate is issued. Null if the certificate exists. */
   making: Promise<void> | null = null;
   readonly #terms: TlsTerms;
   /** Number of names in the store that use the certificate. */
@@ -79,7 +79,7 @@ export class StoredCertificate implements ContextSource {
 export class CertificateStore {
   readonly #given: CertificateStoreOptions;
   readonly #contexts: ContextCache;
-  /** Keyed by name. A wildcard such as `*.shop.example.com` is a separate key. */
+  /** Certificates by name. A wildcard such as `*.shop.example.com` is a separate key. */
   readonly #byName = new Map<string, StoredCertificate>();
   #forAll: StoredCertificate | null = null;
   #made: MadeCertificates | null = null;
@@ -104,7 +104,7 @@ export class CertificateStore {
 
   /**
    * Sets the default certificate, such as the files in `[tls]`, for names without a specific certificate. The pair must be checked already.
-   * Null removes it.
+   * A null pair removes the default certificate.
    */
   setForAll(pair: CertificatePair | null): void {
     const stored = pair === null ? null : new StoredCertificate(pair, this.terms);

@@ -10,7 +10,7 @@ import type { EdgeCertificates } from '../../backend/certificates/edge-certifica
 const CHALLENGE_CONTEXTS_MAX = 100;
 
 export interface ChallengeHandshakesOptions {
-  /** `[server] domain`. */
+  /** Setting `[server] domain`. */
   readonly domain: string;
   readonly certificates: Pick<EdgeCertificates, 'isWanted' | 'findChallenge'>;
   readonly clock: Clock;
@@ -23,9 +23,9 @@ interface ReadyChallenge {
 
 export class ChallengeHandshakes {
   readonly #given: ChallengeHandshakesOptions;
-  /** Keyed by name. */
+  /** Contexts of prepared challenges by name. */
   readonly #ready = new Cache<string, ReadyChallenge>({ max: CHALLENGE_CONTEXTS_MAX });
-  /** Keyed by token, so that concurrent validations share a single certificate. */
+  /** Contexts being created, by token, so that concurrent validations share a single certificate. */
   readonly #making = new Map<string, Promise<SecureContext>>();
 
   constructor(options: ChallengeHandshakesOptions) {

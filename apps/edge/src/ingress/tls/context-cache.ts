@@ -11,7 +11,7 @@ export interface ContextSource {
   context: SecureContext | null;
   /** Handshakes that wait for the context, or null. Managed by the cache. */
   waiters: Set<ContextWaiter> | null;
-  /** Resolves when the certificate is issued. Null or undefined if it exists. */
+  /** Resolves when the certificate is issued. Null or undefined if the certificate exists. */
   readonly making?: Promise<void> | null;
   options(): SecureContextOptions;
 }
@@ -60,7 +60,7 @@ export class ContextCache {
     return this.#queue.size;
   }
 
-  /** Returns the context, or null if it is not ready. wait() reports when it is. */
+  /** Returns the context, or null if it is not ready. A waiter added with wait() is called later. */
   get(source: ContextSource): SecureContext | null {
     if (source.context !== null) {
       this.#ready.get(source);
@@ -106,7 +106,7 @@ export class ContextCache {
     this.#queue.delete(source);
   }
 
-  /** Evicts a context. Handshakes that already wait for it are still served, because the name was valid when they arrived. */
+  /** Evicts a context. Handshakes that already wait for the context are still served, because the name was valid when they arrived. */
   drop(source: ContextSource): void {
     this.#ready.delete(source);
   }

@@ -39,7 +39,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
   protected secure(context: SecureContext, hello: ClientHello, certificate: StoredCertificate): boolean {
     if (needsSocket(hello) || !hasTlsHandles()) {
       this.bytes.keep();
-      // Deferred, because a connection cannot be released while it is being read.
+      // The hand-over is deferred, because a connection cannot be released while it is being read.
       setImmediate(this.#giveAway, (socket, first) => this.#owner.takesSocket(socket, first, certificate));
       return false;
     }
@@ -63,7 +63,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
     }
   };
 
-  /** Runs within the read, so that the new reader continues where the handshake stopped. */
+  /** Hands over a passthrough connection within the read, so that the new reader continues where the handshake stopped. */
   protected passOn(to: Pick<Passthrough, 'accept'>, route: PassedRoute): boolean {
     const hello = this.bytes.all;
     this.#owner.leaves(this.accepted, 'passthrough');

@@ -16,7 +16,7 @@ export interface HandshakeOwner {
   readonly sniRouter: Pick<SniRouter, 'destinationOf'>;
   readonly certificates: Pick<CertificateStore, 'contextOf' | 'wait' | 'leave'>;
   readonly passthrough: Pick<Passthrough, 'accept'> | null;
-  /** Null if the edge does not answer ACME challenges. */
+  /** Prepares ACME tls-alpn-01 challenges. Null if the edge does not answer challenges. */
   readonly challenges: Pick<ChallengeHandshakes, 'prepare'> | null;
   readonly report: ReportInternalError;
   /** Counts the connection by its outcome and calls drop(). Returns false if the connection was removed already. */
@@ -59,7 +59,7 @@ export abstract class PendingHandshake implements PendingEntry, ContextWaiter {
     const reading = this.bytes.take(bytes, start, end);
     if (reading.kind === 'more') return true;
     if (reading.kind === 'hello') return this.#goTo(this.#owner.sniRouter.destinationOf(reading.hello), reading.hello);
-    // Not TLS, for example plain HTTP by mistake: closed without a log entry, and counted as failed.
+    // The bytes are not TLS, for example plain HTTP by mistake. The connection is closed without a log entry and counted as failed.
     this.destroy();
     return false;
   }

@@ -14,7 +14,7 @@ const TLS_HANDSHAKES_MAX = 4096;
 
 /** A handshake in progress. */
 export interface PendingEntry {
-  /** Monotonic milliseconds, set by add(). */
+  /** Start of the handshake in monotonic milliseconds, set by add(). */
   beganMs: number;
   readonly accepted: AcceptedConnection;
   /** Releases all resources, because the connection has closed or was handed over. */
@@ -23,7 +23,7 @@ export interface PendingEntry {
 
 export class PendingHandshakes {
   readonly totals: TlsTotals = noTlsTotals();
-  /** Oldest first. */
+  /** Handshakes in progress, oldest first. */
   readonly #entries = new Map<AcceptedConnection, PendingEntry>();
   readonly #clock: Clock;
   #isSweeping = false;
@@ -46,7 +46,7 @@ export class PendingHandshakes {
     for (const oldest of this.#entries.keys()) return this.#giveUp(oldest);
   }
 
-  /** Removes a connection that completed its handshake or was routed elsewhere. Returns false if it was removed already. */
+  /** Removes a connection that completed its handshake or was routed elsewhere. Returns false if the connection was removed already. */
   leaves(accepted: AcceptedConnection, as: TlsKind): boolean {
     const entry = this.#entries.get(accepted);
     if (entry === undefined) return false;

@@ -6,7 +6,7 @@ import type { Route } from '../../routing/registry.ts';
 import type { CertificateStore, StoredCertificate } from './certificate-store.ts';
 import type { ChallengeHandshakes } from './challenge-handshakes.ts';
 
-/** `away`: the tunnel's client is disconnected and expected back. Visitors are rejected until then. */
+/** Route of a passthrough tunnel. `away`: the tunnel's client is disconnected and expected back; visitors are rejected until then. */
 export type PassedRoute = Route | 'away';
 
 /** Tunnels with TLS passthrough: TLS ends at the local service, and the edge cannot decrypt the traffic. */
@@ -22,7 +22,7 @@ export interface Passthrough {
 
 export type TlsDestination =
   | { readonly to: 'passthrough'; readonly route: PassedRoute }
-  /** `name` is null if no challenge for the name is possible on this edge. */
+  /** An ACME validation. `name` is null if no challenge for the name is possible on this edge. */
   | { readonly to: 'challenge'; readonly name: string | null }
   /** TLS is terminated at the edge. */
   | { readonly to: 'clients' | 'visitors'; readonly certificate: StoredCertificate }
@@ -32,9 +32,9 @@ export type TlsDestination =
 export interface SniRouterOptions {
   readonly certificates: Pick<CertificateStore, 'find'>;
   readonly passthrough: Pick<Passthrough, 'routeFor'> | null;
-  /** Null if the edge does not answer ACME challenges. */
+  /** Knows which names can have ACME challenges. Null if the edge does not answer challenges. */
   readonly challenges: Pick<ChallengeHandshakes, 'isKnown'> | null;
-  /** `[server] control_on_public`. */
+  /** Setting `[server] control_on_public`. */
   readonly takesClients: boolean;
 }
 

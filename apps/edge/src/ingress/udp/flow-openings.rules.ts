@@ -10,7 +10,7 @@ export const FLOWS_OPENING_WINDOW_MS = 10_000;
 // Unanswered new flows of a client, and whether another flow may start. New flows start only as fast as the client answers, so that a flood
 // of new visitors cannot delay existing visitors.
 
-/** `F` identifies a flow. */
+/** Unanswered new flows of a client. `F` identifies a flow. */
 export class FlowOpenings<F> {
   /** Start times of unanswered flows, in order of start. */
   readonly #since = new Map<F, number>();
@@ -45,7 +45,7 @@ export class FlowOpenings<F> {
       this.#fastestMs = 0;
       this.#windowEndsAt = now + FLOWS_OPENING_WINDOW_MS;
     }
-    // Never 0, because 0 means unknown.
+    // The duration is never 0, because 0 means unknown.
     const tookMs = Math.max(now - since, Number.MIN_VALUE);
     this.#fastestMs = this.#fastestMs === 0 ? tookMs : Math.min(this.#fastestMs, tookMs);
   }

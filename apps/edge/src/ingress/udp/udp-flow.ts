@@ -61,8 +61,8 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
   /** Passes a datagram to the client, or counts it as dropped with a reason. */
   send(bytes: Buffer, start: number, end: number): void {
     if (this.#waiting !== null) return this.#wait(bytes, start, end, this.#waiting);
-    // Checked before a new stream is opened: an overloaded client would open a socket for a datagram that is dropped. Confirmed visitors
-    // are not affected by unconfirmed visitors.
+    // Congestion is checked before a new stream is opened: an overloaded client would open a socket for a datagram that is dropped.
+    // Confirmed visitors are not affected by unconfirmed visitors.
     if (this.#stream === null && !this.flow.isConfirmed && !this.tunnel.upstream.takesFlows)
       return this.#port.onDropped(this, 'behind', 1);
     const stream = this.#stream ?? this.#open();

@@ -36,9 +36,9 @@ export interface UdpPortParts {
   readonly balancer: Balancer;
   /** Rules of the edge. A tunnel can override the idle time. */
   readonly rules: FlowRules;
-  /** Shared by all ports. */
+  /** Flows by visitor address, shared by all ports. */
   readonly addresses: FlowAddresses<UdpFlow>;
-  /** Shared by all ports. */
+  /** Flows by account, shared by all ports. */
   readonly accounts: FlowAccounts<UdpFlow>;
   readonly loopFacts: () => LoopFacts;
   /** Unanswered new flows of each client. */
@@ -47,7 +47,7 @@ export interface UdpPortParts {
   /** Maximum remembered denied flows of all ports. */
   readonly deniedMax: number;
   readonly totals: UdpTotals;
-  /** Monotonic milliseconds, read once per turn of the event loop. */
+  /** Returns monotonic milliseconds, read once per turn of the event loop. */
   readonly now: () => number;
   readonly report: ReportInternalError;
   /** Called when a flow has ended and all its bytes are counted. */
@@ -74,16 +74,16 @@ export class UdpPort implements Guarded {
   readonly #socket: UdpSocket;
   readonly #parts: UdpPortParts;
   readonly #watcher: UdpPortWatcher;
-  /** `held`: the client is disconnected and may come back. */
+  /** State of the port. `held`: the client is disconnected and may come back. */
   #state: 'open' | 'held' | 'draining' | 'closed' = 'open';
   /** Flows of the current or last tunnel. */
   #table: FlowTable<UdpFlow>;
-  /** Null before the first tunnel. */
+  /** Current or last tunnel. Null before the first tunnel. */
   #tunnelId: string | null = null;
   /** The tunnel's client, and its unanswered new flows. */
   #upstream: Upstream | null = null;
   #openings: FlowOpenings<UdpFlow> | null = null;
-  /** False after the port was opened, because the tunnel may have changed. */
+  /** Whether the tunnel was looked up since the port was opened. A reopened port may have another tunnel. */
   #isTunnelKnown = false;
   readonly #rules: { -readonly [K in keyof FlowRules]: FlowRules[K] };
   /** Flow of the datagram in progress. Closed if an error is thrown. */
@@ -209,7 +209,7 @@ export class UdpPort implements Guarded {
     const { routeOn, balancer, accounts, totals } = this.#parts;
     const route = routeOn(this.#port);
     if (route === undefined || isGroup(route)) return this.#refuse(flow, 'away');
-    // Checked before the flow is counted, so that denied flows take no room from other flows.
+    // The policy is checked before the flow is counted, so that denied flows take no room.
     const verdict = this.#parts.decide(plainAddress(flow.address), route);
     if (verdict === 'deny') {
       this.#rememberDenied(flow);

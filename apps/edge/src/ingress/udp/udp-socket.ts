@@ -74,7 +74,7 @@ export class UdpSocket {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    // Not with `once`, which would reject if an 'error' event came first.
+    // `once` is not used, because it would reject if an 'error' event came first.
     await new Promise<void>((resolve) => {
       this.socket.close(() => resolve());
     });

@@ -26,7 +26,7 @@ export class UdpTotals {
   denied = 0;
   /** Drops of tunnels that have closed. */
   readonly droppedBefore = noDrops();
-  /** Always empty: udp visitors are not rejected, their datagrams are dropped. */
+  /** Rejected visitors by reason. Always empty, because datagrams are dropped without a rejection. */
   readonly refused: ReadonlyMap<string, number> = new Map();
   #passedIn = 0;
 

@@ -37,7 +37,7 @@ export interface H2cConnectionOptions {
   readonly report: ReportInternalError;
 }
 
-/** `opening`: until the service has sent its HTTP/2 settings. `retiring`: calls in progress finish, no new calls. */
+/** State of a connection. `opening`: until the service has sent its HTTP/2 settings. `retiring`: calls in progress finish, no new calls. */
 type State = 'opening' | 'open' | 'retiring' | 'closed';
 
 const UNUSED: StreamReason = { code: 'cancelled', text: 'no longer needed' };
@@ -143,7 +143,7 @@ export class H2cConnection implements UpstreamAnswer {
     this.#session = session;
     guard.listen(session, 'remoteSettings', this, SCOPE, (settings: Settings) => this.#onSettings(settings));
     guard.listen(session, 'goaway', this, SCOPE, () => this.#retire());
-    // Each call gets the error from its own stream.
+    // Errors are reported to the calls by their streams.
     guard.listen(session, 'error', this, SCOPE, () => {});
     guard.listen(session, 'close', this, SCOPE, () => this.#onClosed());
   }
@@ -170,7 +170,7 @@ export class H2cConnection implements UpstreamAnswer {
         if (this.#calls < Math.max(1, this.#callsMax)) waiter.onConnected(this);
         else this.#given.onExcess(waiter);
       } catch (error) {
-        // An error ends only this call, not the others that wait.
+        // An error ends only the affected call; the remaining calls continue to wait.
         waiter.abandon(error, 'h2c.connected');
       }
     }
@@ -233,7 +233,7 @@ export class H2cConnection implements UpstreamAnswer {
       this.#refuse(new Fault('LOCAL_MALFORMED', { reason: NOT_H2C }));
       this.close();
     } else if (this.#wantedCalls === 0) {
-      // Otherwise a service that accepts nothing, or never closes, would keep the connection forever.
+      // A deadline applies, because a service that accepts nothing, or never closes, would keep the connection forever.
       const isLeft = this.#state === 'retiring' || this.#calls > 0;
       if (isLeft && quietMs >= H2C_LINGER_MS) this.close();
       else if (isOld || this.#isRetiring()) this.#retire();
@@ -260,7 +260,7 @@ export class H2cConnection implements UpstreamAnswer {
   close(): void {
     if (this.#state === 'opening') this.#refuse(new Fault('TUNNEL_AWAY'));
     this.#state = 'closed';
-    // With an error. Otherwise Node ends calls in progress normally, and half a response would look complete.
+    // The session is destroyed with an error. Otherwise Node ends calls in progress normally, and half a response would look complete.
     if (this.#session !== null && !this.#session.destroyed)
       this.#session.destroy(new Error(UNUSED.text), NGHTTP2_CANCEL);
     // Node would wait for the end of a write, which may never come.

@@ -93,7 +93,7 @@ export class H2cUpstream extends UpstreamRequest {
     on('headers', (_headers, _flags, raw: RawFields) => this.#onInterim(raw));
     on('response', (_headers, flags: number, raw: RawFields) => {
       this.#onResponse(raw, flags);
-      // Registered only now, because Node emits data of the same turn before the head.
+      // The 'data' listener is added only now, because Node emits data of the same turn before the head.
       on('data', (chunk: Buffer) => this.#onData(chunk));
       on('end', () => this.#onEnd(stream));
     });
@@ -108,7 +108,7 @@ export class H2cUpstream extends UpstreamRequest {
     on('close', () => this.#onBroken(stream));
     guard.listen(stream, 'error', this, SCOPE, () => {});
     guard.listen(stream, 'wantTrailers', this, SCOPE, () => {
-      // Not after an abort, because Node would mark the end of the body before the reset.
+      // Trailers are not sent after an abort, because Node would mark the end of the body before the reset.
       if (this.requestDone && !stream.closed) stream.sendTrailers(trailerFieldsOf(this.requestTrailers));
     });
   }

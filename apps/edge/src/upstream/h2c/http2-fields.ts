@@ -136,7 +136,7 @@ const addField = (fields: OutgoingHttpHeaders, lower: string, value: string): vo
   else if (!SINGLE.has(lower)) fields[lower] = Array.isArray(before) ? [...before, value] : [String(before), value];
 };
 
-/** Created without a prototype, because a field can have any name. */
+/** Returns an object without a prototype, because a field can have any name. */
 const noFields = (): OutgoingHttpHeaders => Object.create(null) as OutgoingHttpHeaders;
 
 /** List fields that Node accepts only as a single field. */

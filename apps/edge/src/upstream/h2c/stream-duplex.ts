@@ -36,7 +36,7 @@ export class StreamDuplex extends Duplex implements ByteReader {
 
   onData(bytes: Buffer, start: number, end: number): boolean {
     this.#onBytes(0, end - start);
-    // Copied, because the reader of a Duplex keeps the buffers.
+    // The bytes are copied, because the reader of a Duplex keeps the buffers.
     this.#isPaused = !this.push(Buffer.from(bytes.subarray(start, end)));
     return !this.#isPaused;
   }

@@ -13,7 +13,7 @@ import {
 
 export type HeadReading =
   | { readonly kind: 'more' }
-  /** `next` is the index after the head. */
+  /** A complete head. `next` is the index after the head. */
   | { readonly kind: 'head'; readonly text: string; readonly next: number }
   | { readonly kind: 'problem'; readonly status: 400 | 431; readonly reason: string };
 

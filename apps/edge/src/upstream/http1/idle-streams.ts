@@ -14,7 +14,7 @@ const UNASKED: StreamReason = { code: 'cancelled', text: 'unexpected bytes' };
 
 export interface KeptStream {
   readonly service: Service;
-  /** Null for the tunnel's default service. */
+  /** Name of the client's service. Null for the tunnel's default service. */
   readonly serviceName: string | null;
   readonly stream: UpstreamStream;
   /** Number of requests carried so far. */
@@ -59,7 +59,7 @@ class IdleStream implements ByteReader {
 }
 
 export class IdleStreams {
-  /** Keyed by tunnel, and by service name for services other than the default. */
+  /** Idle streams by tunnel, and by service name for services other than the default. */
   readonly #byService = new Map<string, IdleStream[]>();
   /** Streams of services that announced to close after the response. */
   #closing: IdleStream[] = [];

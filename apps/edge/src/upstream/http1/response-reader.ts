@@ -17,20 +17,20 @@ export type ResponsePhase =
   | 'head'
   | 'body'
   | 'complete'
-  /** After status 101, the bytes are not HTTP. */
+  /** The protocol was switched by status 101; the following bytes are not HTTP. */
   | 'switched'
-  /** `problem` holds the reason. */
+  /** The response is malformed; `problem` holds the reason. */
   | 'malformed';
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** Extends HeadReader, so that no second object is allocated per response (measurable at high request rates). */
+/** Reads a response. Extends HeadReader, so that no second object is allocated per response (measurable at high request rates). */
 export class ResponseReader extends HeadReader implements BodySink {
   phase: ResponsePhase = 'head';
   /** Final head. Null until it has arrived. */
   head: ResponseHead | null = null;
   problem = '';
-  /** False if the handler currently accepts no more bytes. */
+  /** Whether the handler currently accepts more bytes. */
   goesOn = true;
   readonly #request: ServiceRequest;
   readonly #handler: ResponseHandler;

@@ -45,7 +45,7 @@ export class Http1Input {
     return this.#pipelined?.isLost ?? false;
   }
 
-  /** Follows the rules of ByteReader.onData. */
+  /** Processes or keeps received bytes. Follows the rules of ByteReader.onData. */
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     this.#readBytes += end - start;
     this.#goOn = true;

@@ -33,7 +33,7 @@ type BodyForm = 'data' | 'chunks' | 'passed-chunks';
 export class Http1Response implements ResponseHandler {
   readonly #visitor: Http1Visitor;
   readonly #out: Http1Writer;
-  /** Null if the request head could not be read. */
+  /** Head of the request. Null if it could not be read. */
   readonly #head: RequestHead | null;
   #keepAlive: boolean;
   #bodyForm: BodyForm = 'data';
@@ -191,7 +191,9 @@ export class Http1Writer implements ChunkWriter {
   /** Bytes produced by the edge that are queued since the last drain. */
   #queuedOwnBytes = 0;
 
-  /** `onOverrun`: a source kept writing although it was stopped. This is an internal error, for which only this connection is closed. */
+  /**
+   * `onOverrun` is called if a source keeps writing although it was stopped. Such an internal error closes only the affected connection.
+   */
   constructor(end: ByteDuplex, onOverrun: () => void) {
     this.#end = end;
     this.#onOverrun = onOverrun;
@@ -246,7 +248,7 @@ export class Http1Writer implements ChunkWriter {
     this.#pendingOwnBytes = 0;
   }
 
-  /** Follows the rules of ByteDuplex.write. */
+  /** Writes the queued text. Follows the rules of ByteDuplex.write. */
   flush(): boolean {
     return this.#pending === '' ? this.#isFree : this.#writePending(Buffer.from(this.#pending, 'latin1'));
   }

@@ -50,7 +50,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   /** Response to the current request. Null between requests. */
   #response: Http1Response | null = null;
   #isAbandoned = false;
-  /** Set in phase 'deciding' if the decision is asynchronous. */
+  /** Pending decision in phase 'deciding'. Null if the decision was synchronous. */
   #pending: PendingDecision | null = null;
   /** Head of the current request. */
   #head!: RequestHead;
@@ -375,7 +375,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
   #onDeadline(nowMs: number): void {
     if (this.#phase === 'cutting') {
-      // The reset is sent separately: programs that poll, such as those on libuv, take a reset behind unread bytes for a normal end.
+      // The reset is sent separately, because polling programs (for example with libuv) take a reset behind unread bytes for a normal end.
       if (this.queuedBytes === 0) this.close();
       else this.#deadlineMs = nowMs + HTTP_CUT_DELAY_MS;
     } else if (this.#phase !== 'head') return;
@@ -422,7 +422,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#body.drop();
     this.input.discard();
     this.#pending?.cancel();
-    // In a finally block, so that the counts are correct even after an error.
+    // The finally block keeps the counts correct even after an error.
     try {
       this.request.done();
     } finally {
@@ -440,7 +440,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
 
 /** Detects a connection without progress, or with a lost peer. */
 class Stalls {
-  // Created on first use, because most connections never wait.
+  // Stall watches are created on first use, because most connections never wait.
   #sending: StallWatch | null = null;
   #uploading: StallWatch | null = null;
 

@@ -23,13 +23,13 @@ type BodyStep =
   /** The body is larger than allowed. */
   | { readonly kind: 'over'; readonly goOn: boolean };
 
-/** `stopped`: the policy's body buffer is full. */
+/** Result of processing body bytes. `stopped`: the policy's body buffer is full. */
 type IncomingStep = BodyStep | { readonly kind: 'stopped'; readonly goOn: true };
 
 export class IncomingBody {
   #framing: Framing = NO_BODY;
   #isWhole = true;
-  /** Null if the body is not wanted. */
+  /** Parser of the body. Null if the body is not wanted. */
   #body: RequestBody | null = null;
   #held: HeldBody | null = null;
 

@@ -30,7 +30,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
   readonly #stream: ServerHttp2Stream;
   readonly #request: ProxiedRequest;
   readonly #response: Http2Response;
-  // Set by begin(), before routing starts.
+  // The head is set by begin(), before routing starts.
   #head!: RequestHead;
   #accept: string | null = null;
   #body: Http2Body | null = null;
@@ -38,7 +38,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
   #held: HeldBody | null = null;
   /** Trailers that arrived before the decision where the body goes. */
   #earlyTrailers: RawFields | null = null;
-  /** Set while the routing and policy decision is pending. */
+  /** Pending routing and policy decision. Null if there is none. */
   #pending: PendingDecision | null = null;
   readonly #sending = new StallWatch(EDGE_LIMITS.HTTP_SEND_TIMEOUT_MS);
   readonly #uploading = new StallWatch(EDGE_LIMITS.HTTP_STALLED_BODY_MS);
@@ -116,7 +116,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
   }
 
   #decided(decision: RouteDecision): void {
-    // The connection cannot move to the control plane, because other requests share it.
+    // The connection cannot move to the control plane, because it is shared with other requests.
     if (isToControl(decision)) return this.#response.askForHttp1();
     const member = this.#request.settle(decision);
     if (isEdgeReply(member)) {

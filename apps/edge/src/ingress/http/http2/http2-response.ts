@@ -62,7 +62,8 @@ export class Http2Response {
     const { framing } = head;
     const isBare = endsStream && framing.kind === 'length';
     const endStream = isBare || framing.kind === 'none' || (framing.kind === 'length' && framing.length === 0);
-    // Also set if no trailers will follow. Otherwise Node marks the end of the stream before a reset, and half a body would look complete.
+    // Trailers are announced even if none will follow. Otherwise Node marks the end of the stream before a reset, and half a body would
+    // look complete.
     this.#hasTrailers = !endStream;
     this.#begin(head.status);
     this.#count(head.headers);
@@ -105,7 +106,7 @@ export class Http2Response {
     const stream = this.#stream;
     if (dropsRest) {
       this.#closesAtEnd = true;
-      // With trailers, the stream is closed after them.
+      // A stream with trailers is closed after the trailers.
       if (stream.writableFinished) this.#closeAtEnd();
       else if (!this.#hasTrailers)
         guard.listen(stream, 'finish', this.#owner, 'http2.stream', () => this.#closeAtEnd());
@@ -153,7 +154,7 @@ export class Http2Response {
     if (this.#closesAtEnd && !this.#stream.destroyed) this.#stream.close(NGHTTP2_NO_ERROR);
   }
 
-  /** Also returns false for HEAD once Node has ended the response automatically, except for the head. */
+  /** Reports whether the stream accepts data. Also false for HEAD once Node has ended the response automatically, except for the head. */
   #isWritable(): boolean {
     const stream = this.#stream;
     if (stream.destroyed || stream.closed) return false;

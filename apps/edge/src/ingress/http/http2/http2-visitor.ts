@@ -272,7 +272,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
   }
 }
 
-/** An error here ends only this request, not the connection's other requests. */
+/** Starts a request. A thrown error ends only that request, not the whole connection. */
 const begin = (request: Http2Request, raw: RawFields): void => {
   try {
     request.begin(raw);
