@@ -172,7 +172,7 @@ export class CaptureStore implements TunnelWatcher {
     return captures;
   }
 
-  // ---- the life of tunnels ----
+  // ---- tunnels opening and closing ----
 
   tunnelAdded({ tunnelId }: Tunnel): void {
     this.#remembered.delete(tunnelId);
@@ -213,7 +213,7 @@ export class CaptureStore implements TunnelWatcher {
     }
   }
 
-  // ---- what readers see ----
+  // ---- lookups ----
 
   /** Returns the owner of a tunnel that has captures or has closed. Open tunnels without captures are only known to the tunnel registry. */
   ownerOf(tunnelId: string): Owner | undefined {
@@ -285,7 +285,7 @@ export class CaptureStore implements TunnelWatcher {
     return `req_${this.#options.runId}${info.sequence.toString(36).padStart(6, '0')}`;
   }
 
-  // ---- room ----
+  // ---- limits ----
 
   /** Called after a change of a tunnel's captures. `bytes` is the change in kept bytes. */
   onChanged(captures: TunnelCaptures, bytes: number): void {

@@ -107,7 +107,7 @@ const hostHeaderOf = ({ host_header, local_addr }: Registration): string | null 
   return hostOfAuthority(local_addr) === null ? null : local_addr;
 };
 
-// ---- tunnels with a port of their own ----
+// ---- tunnels with a dedicated port ----
 
 /** Totals of a port ingress since the start. */
 export interface PortTotals extends Pick<RelayTotals, 'requests' | 'bytesToClient' | 'bytesToVisitor'> {

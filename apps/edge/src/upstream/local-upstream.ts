@@ -255,7 +255,7 @@ class LocalStream implements UpstreamStream, ByteReader {
     });
   }
 
-  // ---- the end ----
+  // ---- closing ----
 
   reset(reason: StreamReason): void {
     if (this.#state === 'closed') return;

@@ -61,7 +61,7 @@ export class HttpErrorFallback implements ByteReader {
     this.#finish();
   }
 
-  // ---- the visitor ----
+  // ---- input from the visitor ----
 
   onData(bytes: Buffer, start: number, end: number): boolean {
     if (this.#phase !== 'listening') return true;
@@ -89,7 +89,7 @@ export class HttpErrorFallback implements ByteReader {
     this.#finish();
   }
 
-  // ---- the answer ----
+  // ---- error response ----
 
   /** Decides by the bytes received so far. The complete head only selects the format of the error response. */
   #decide(head?: string): void {
@@ -107,7 +107,7 @@ export class HttpErrorFallback implements ByteReader {
     this.#end.end(() => {
       if (this.#phase === 'over') return;
       this.#saidAll = true;
-      // The linger time starts only after the response is flushed, because flushing does not depend on the visitor alone.
+      // The linger time starts after the response is flushed, because the visitor cannot read the response earlier.
       this.#wait(EDGE_LIMITS.HTTP_LINGER_MS, () => this.reset(UNSERVED));
       this.#finishIfRead();
     });

@@ -172,7 +172,7 @@ export class HttpIngress implements VisitorOwner {
     return visitor;
   }
 
-  // ---- from the visitors ----
+  // ---- calls from visitors ----
 
   countRequest(tunnel: Tunnel): void {
     this.totals.requests += 1;
@@ -250,7 +250,7 @@ export class HttpIngress implements VisitorOwner {
     for (const resolve of waiters) resolve();
   }
 
-  // ---- time and the end ----
+  // ---- ticks and shutdown ----
 
   #tick(): void {
     const nowMs = this.services.now();

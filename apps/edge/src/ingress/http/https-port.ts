@@ -158,7 +158,7 @@ export class HttpsPort implements HandleHandshakeOwner {
     answerSni(callback, own === null ? null : this.certificates.contextOf(own));
   };
 
-  // ---- from handshakes ----
+  // ---- calls from handshakes ----
 
   leaves(accepted: AcceptedConnection, as: TlsKind): boolean {
     return this.#pending.leaves(accepted, as);

@@ -95,7 +95,7 @@ export class ProxiedRequest {
     return this.#upstream !== null;
   }
 
-  // ---- where it goes ----
+  // ---- routing and policy decision ----
 
   /** Routes the request by host, then applies the policy. Returns a promise only if a lookup is needed. */
   decide(connection: VisitorInfo, head: RequestHead, bodyHolder: BodyHolder): RouteDecision | Promise<RouteDecision> {
@@ -141,7 +141,7 @@ export class ProxiedRequest {
     return overLimit;
   }
 
-  // ---- effects and edits of its rules ----
+  // ---- policy effects and edits ----
 
   /** Authentication cache of the visitor's connection. */
   get authCache(): ConnectionAuthCache {
@@ -187,7 +187,7 @@ export class ProxiedRequest {
     return this.#body instanceof BufferedBody && this.#body.isStalled(nowMs);
   }
 
-  // ---- who serves it ----
+  // ---- leasing and sending ----
 
   /** Returns the member that serves the request, or the edge's answer to the visitor. Counts the request for the member. */
   settle(decision: RoutedRequest | EdgeReply): Tunnel | EdgeReply {

@@ -67,7 +67,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     this.#owner = owner;
   }
 
-  // ---- the request, as rules see it ----
+  // ---- PolicyRequest ----
 
   get request(): PolicyRequest {
     return this;
@@ -115,7 +115,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return this.#requestId;
   }
 
-  // ---- the question ----
+  // ---- decision ----
 
   decide(gate: PolicyGate): RouteDecision | Promise<RouteDecision> {
     const outcome = gate.decide(this.#inForce, this);
@@ -185,7 +185,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return this.#owner.onAnswered(this.#routed.route, this.visitorsHead, rules, response);
   }
 
-  // ---- what passes ----
+  // ---- requests that pass ----
 
   /** Head as sent to the service. */
   get head(): RequestHead {
@@ -265,7 +265,7 @@ export class RequestPolicy implements DecidedRequest, PolicyRequest {
     return { policy, askedPath: this.path, secretFields: tokenHeadersOf(this.#inForce), changes };
   }
 
-  // ---- the end ----
+  // ---- ticks and end ----
 
   /** Enforces the time limit of a buffered body. Called once a second. */
   tick(nowMs: number): void {

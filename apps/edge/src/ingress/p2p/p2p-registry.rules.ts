@@ -87,7 +87,7 @@ export class P2pRegistry {
     this.#rules = rules;
   }
 
-  // ---- names: one publisher each of an account, or of all where everyone may join, held for its return like the ports and subdomains of a lost session ----
+  // ---- names: unique per account, or globally if open to everyone; held while the publisher is disconnected ----
 
   /** Opens a name for a tunnel. Returns null on success. The owner of a held name can open it again. */
   open(tunnelId: string, offer: P2pOffer, owner: Owner, now: number): Fault | null {

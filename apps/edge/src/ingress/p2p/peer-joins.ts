@@ -68,7 +68,7 @@ export class PeerJoins implements PeerNames {
     return counts;
   }
 
-  // ---- the names, as endpoints of tunnels ----
+  // ---- names (PeerNames) ----
 
   open(tunnelId: string, offer: P2pOffer, owner: Owner): Fault | null {
     const refusal = this.#registry.open(tunnelId, offer, owner, this.#now());
@@ -94,8 +94,8 @@ export class PeerJoins implements PeerNames {
   }
 
   /**
-   * Ends a tunnel. Only if its client did not reconnect in time may the tunnel still exist on the client's side, so peers are then notified
-   * that it is away.
+   * Ends a tunnel. Peers get P2P_AWAY if the client did not reconnect in time, because the tunnel may still exist on the client. Otherwise
+   * peers get P2P_NOT_FOUND.
    */
   release(endpoint: PeerEndpoint, tunnelId: string): void {
     const isLate = this.#now() >= (this.#heldUntil.get(tunnelId) ?? Number.POSITIVE_INFINITY);
@@ -105,7 +105,7 @@ export class PeerJoins implements PeerNames {
     this.#gone.delete(tunnelId);
   }
 
-  // ---- subscribers come and go ----
+  // ---- joining and leaving ----
 
   join(request: PeerRequest, clientAddr: string): JoinedPeer | Fault {
     const decision = this.#registry.join(request, randomId('peer'), this.#now());
@@ -196,7 +196,7 @@ export class PeerJoins implements PeerNames {
     if (report.attempt !== undefined) this.totals.attempts[report.attempt] += 1;
   }
 
-  // ---- looking ----
+  // ---- lookups ----
 
   /** Returns undefined if the session has no such join. */
   find(sessionId: string, peerId: string): JoinedPeer | undefined {
@@ -209,7 +209,7 @@ export class PeerJoins implements PeerNames {
     return this.#registry.peersOf(tunnelId).flatMap(({ peerId }) => this.#joined.get(peerId) ?? []);
   }
 
-  // ---- the end of a join ----
+  // ---- ending a join ----
 
   /** Ends a join. `fault` is sent to the subscriber, or null if the subscriber knows already. */
   #end(peer: Peer, reason: GoneReason, fault: Fault | null): void {

@@ -56,7 +56,7 @@ export class PeerRelay extends RelayedStream implements ByteReader {
     this.owner.onOver(this);
   }
 
-  // ---- the subscriber's stream while it opens ----
+  // ---- subscriber's stream while opening ----
 
   onData(): boolean {
     return true;
@@ -70,7 +70,7 @@ export class PeerRelay extends RelayedStream implements ByteReader {
     this.leave(SUBSCRIBER_LEFT);
   }
 
-  // ---- the two, joined ----
+  // ---- joined streams ----
 
   override onBytes(direction: 'a-to-b' | 'b-to-a', bytes: number): void {
     this.joined.relayedBytes += bytes;

@@ -82,7 +82,7 @@ export class PeerRelays {
     stream.refuse(reason);
   }
 
-  // ---- the end of the edge ----
+  // ---- shutdown ----
 
   /** Stops accepting relay streams. Open streams continue. */
   async closeAll(): Promise<void> {
@@ -101,7 +101,7 @@ export class PeerRelays {
     });
   }
 
-  // ---- from the relays ----
+  // ---- calls from relay streams ----
 
   onBytes(toClient: number, toVisitor: number): void {
     const { totals } = this.#given.joins;

@@ -87,7 +87,7 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
     if (this.state !== 'over') this.#open(this.member);
   }
 
-  // ---- finding one who takes it ----
+  // ---- finding a member ----
 
   #open(first: Tunnel): void {
     for (let member: Tunnel | null = first; member !== null; ) {
@@ -125,7 +125,7 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
     if (next !== null) this.#open(next);
   }
 
-  // ---- the visitor ----
+  // ---- events of the visitor ----
 
   /** Called when the visitor reset the connection before the stream was open. */
   onLeft(): void {

@@ -171,7 +171,7 @@ export class Relay {
     });
   }
 
-  // ---- from the connections ----
+  // ---- calls from connections ----
 
   /** Returns the next member after a member did not accept the connection, or null if no other member is available. */
   retryOnNextMember(connection: RelayConnection): Tunnel | null {

@@ -81,7 +81,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.finish();
   }
 
-  // ---- the client's answer ----
+  // ---- client's answer ----
 
   onOpened(stream: MuxStream): void {
     this.#opening = null;
@@ -98,7 +98,7 @@ export abstract class RelayedStream implements OpenAnswer, SpliceHandlers {
     this.onUnserved(reason);
   }
 
-  // ---- the two, joined ----
+  // ---- joined streams ----
 
   onBytes(direction: 'a-to-b' | 'b-to-a', bytes: number): void {
     this.#member.counters.addBytes(bytes);

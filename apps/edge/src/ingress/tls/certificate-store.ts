@@ -182,7 +182,7 @@ export class CertificateStore {
     return !isNestedBelow(host, this.#given.domain) || this.#forAll.isFor(host);
   }
 
-  // ---- ready for a handshake ----
+  // ---- contexts for handshakes ----
 
   /** Returns null if the context is not ready. wait() reports when it is. */
   contextOf(stored: StoredCertificate): SecureContext | null {

@@ -34,7 +34,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
     return this.take(bytes, start, end);
   }
 
-  // ---- ways out ----
+  // ---- handing over ----
 
   protected secure(context: SecureContext, hello: ClientHello, certificate: StoredCertificate): boolean {
     if (needsSocket(hello) || !hasTlsHandles()) {
@@ -84,7 +84,7 @@ export class HandleHandshake extends PendingHandshake implements ByteReader, Tls
     this.#duplex.destroy();
   }
 
-  // ---- the handshake, and the connection below it ----
+  // ---- events of the handshake and its connection ----
 
   onSecure(): void {
     try {

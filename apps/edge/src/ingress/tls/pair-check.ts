@@ -15,7 +15,7 @@ export const problemOf = (pair: CertificatePair): string | null => {
 const isPairOfAnyKind = ({ cert, key }: CertificatePair): boolean =>
   new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
 
-// ---- P-256 alone ----
+// ---- fast path for P-256 ----
 
 /** PKCS #8 (RFC 5958) around ECPrivateKey (RFC 5915) with its public key: the constant bytes in front of the private scalar. */
 const KEY_HEAD = Buffer.from('308187020100301306072a8648ce3d020106082a8648ce3d030107046d306b0201010420', 'hex');

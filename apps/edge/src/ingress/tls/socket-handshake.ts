@@ -41,7 +41,7 @@ export class SocketHandshake extends PendingHandshake {
     this.#socket.off('data', this.#onData).pause();
   }
 
-  // ---- ways out: each in a turn of its own, since a stream is not given away while it is being read ----
+  // ---- handing over: deferred, because a stream cannot be handed over while it is being read ----
 
   protected secure(_context: SecureContext, _hello: ClientHello, certificate: StoredCertificate): boolean {
     this.bytes.keep();

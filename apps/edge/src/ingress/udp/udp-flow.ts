@@ -35,7 +35,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#port = port;
   }
 
-  // ---- while it is decided ----
+  // ---- waiting for the policy decision ----
 
   holdBack(): void {
     this.#waiting = [];
@@ -56,7 +56,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     waiting.push(bytes.subarray(start, end));
   }
 
-  // ---- from the visitor ----
+  // ---- datagrams from the visitor ----
 
   /** Passes a datagram to the client, or counts it as dropped with a reason. */
   send(bytes: Buffer, start: number, end: number): void {
@@ -83,7 +83,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     this.#letGo(reason)?.reset(why);
   }
 
-  // ---- its stream ----
+  // ---- stream to the client ----
 
   #open(): DatagramStream | null {
     const { upstream, tunnelId } = this.tunnel;
@@ -127,7 +127,7 @@ export class UdpFlow implements DatagramAnswer, DatagramReader {
     if (!isAway) this.#port.onRefused(this);
   }
 
-  // ---- from the client ----
+  // ---- datagrams from the client ----
 
   onDatagram(bytes: Buffer, start: number, end: number): void {
     if (!this.#isOver) this.#port.onReply(this, bytes, start, end);

@@ -122,7 +122,7 @@ export class UdpPort implements Guarded {
     return this.#table.list(max);
   }
 
-  // ---- its life ----
+  // ---- opening, holding and closing ----
 
   /** Opens the port for a tunnel. `isOthers`: the tunnel belongs to another account than before and must not see earlier flows. */
   open(isOthers: boolean): void {
@@ -159,7 +159,7 @@ export class UdpPort implements Guarded {
     this.#table.expire(nowMs);
   }
 
-  // ---- datagrams of visitors ----
+  // ---- datagrams from visitors ----
 
   #receive(bytes: Buffer, { address, port }: RemoteInfo): void {
     const { now } = this.#parts;
@@ -266,7 +266,7 @@ export class UdpPort implements Guarded {
     this.#table.deny(flow, now());
   }
 
-  // ---- from the flows ----
+  // ---- calls from flows ----
 
   /** Called when the client is asked to open the first local socket of a flow. onServed or onUnasked follows. */
   onAsked(served: UdpFlow): void {
@@ -349,7 +349,7 @@ export class UdpPort implements Guarded {
     if (flow !== null) this.#table.close(flow);
   }
 
-  // ---- the end of flows ----
+  // ---- ending flows ----
 
   #newTable(): FlowTable<UdpFlow> {
     const { addresses, loopFacts, totals, now } = this.#parts;

@@ -32,7 +32,7 @@ export class StreamDuplex extends Duplex implements ByteReader {
     stream.read(this);
   }
 
-  // ---- from the stream ----
+  // ---- events of the stream ----
 
   onData(bytes: Buffer, start: number, end: number): boolean {
     this.#onBytes(0, end - start);
@@ -64,7 +64,7 @@ export class StreamDuplex extends Duplex implements ByteReader {
     }
   }
 
-  // ---- from node ----
+  // ---- calls from Node ----
 
   override _read(): void {
     if (!this.#isPaused) return;

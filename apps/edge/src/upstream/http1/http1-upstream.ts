@@ -215,7 +215,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
     } else this.fail(new Fault('LOCAL_CLOSED', { reason }));
   }
 
-  // ---- the end ----
+  // ---- ending ----
 
   #finish(isClean: boolean): void {
     const nowMs = this.context.now();

@@ -107,7 +107,7 @@ export class ResponseReader extends HeadReader implements BodySink {
     return end;
   }
 
-  // ---- from the body's scanner ----
+  // ---- calls from the body's scanner ----
 
   forward(start: number, end: number): void {
     this.#request.recorder?.onResponseBody(this.#piece, start, end);

@@ -54,7 +54,7 @@ export class Http1Response implements ResponseHandler {
     return this.#isBegun && this.#waitingStatus === null;
   }
 
-  // ---- the service's ----
+  // ---- response from the service ----
 
   onInterim(head: ResponseHead): boolean {
     this.#out.message(this.#rewritten(head).text);
@@ -130,7 +130,7 @@ export class Http1Response implements ResponseHandler {
     this.#visitor.abandon(error, where);
   }
 
-  // ---- our own ----
+  // ---- response from the edge ----
 
   answer(answer: EdgeReply): void {
     this.#decideKeepAlive();

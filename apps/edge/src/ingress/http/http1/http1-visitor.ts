@@ -77,7 +77,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#deadlineMs = this.#activeAtMs + owner.headTimeoutMs;
   }
 
-  // ---- what is seen from outside ----
+  // ---- state ----
 
   get isIdle(): boolean {
     return this.#phase === 'head' || this.#phase === 'lingering';
@@ -252,7 +252,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#response.answer({ fault });
   }
 
-  // ---- from the response ----
+  // ---- calls from the response ----
 
   /** Marks the connection as served, because a service has responded. */
   onServed(): void {
@@ -318,7 +318,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.input.takeEarly();
   }
 
-  // ---- the visitor ----
+  // ---- events of the socket ----
 
   /** Called when the visitor has accepted all written bytes. */
   onDrain(): void {
@@ -340,7 +340,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.#closed();
   }
 
-  // ---- time and the end ----
+  // ---- ticks, errors and closing ----
 
   /**
    * Handles an internal error: with an error response the first time, if no part of a response was sent, otherwise by closing the
@@ -436,7 +436,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
   }
 }
 
-// ---- how long a visitor is waited for ----
+// ---- timeouts ----
 
 /** Detects a connection without progress, or with a lost peer. */
 class Stalls {

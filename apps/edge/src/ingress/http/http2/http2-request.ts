@@ -150,7 +150,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     this.#fail(new Fault('HTTP_BAD_REQUEST', { reason }));
   }
 
-  // ---- the response, from the service ----
+  // ---- response from the service ----
 
   /**
    * Returns true in all cases: HTTP/2 has no credit for heads, so no event would resume the source. The number of interim heads is limited
@@ -206,7 +206,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     if (!this.#request.passHeld()) this.#body?.resume();
   }
 
-  // ---- the answer ----
+  // ---- ending the response ----
 
   #answer(answer: EdgeReply): void {
     const isWhole = this.#stream.endAfterHeaders;
@@ -225,7 +225,7 @@ export class Http2Request implements ResponseHandler, DecisionTaker, BodyHolder 
     this.#response.end(!requestDone);
   }
 
-  // ---- time and the end ----
+  // ---- ticks, errors and closing ----
 
   tick(nowMs: number): void {
     this.#request.tick(nowMs);

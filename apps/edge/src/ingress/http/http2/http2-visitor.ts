@@ -133,7 +133,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     }
   }
 
-  // ---- what waits to be sent ----
+  // ---- outbound queue ----
 
   isAllOut(): boolean {
     return unsentBytes(this.#socket) === 0 && (this.#session.state.outboundQueueSize ?? 0) === 0;
@@ -208,7 +208,7 @@ export class Http2Visitor implements Visitor, LeaseHolder, OutboundSession {
     if (!this.#session.destroyed) this.#session.destroy(new Error('a flood'), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
-  // ---- time and the end ----
+  // ---- ticks, errors and closing ----
 
   tick(nowMs: number): void {
     this.#signals = 0;
