@@ -1,4 +1,4 @@
-// Certificates as `[acme]` and `[dns]` have them: the authority, who answers its challenges, and the keeper, made and joined for whoever keeps the store.
+// Certificate management by `[acme]` and `[dns]`: creates and connects the authority client, challenge solvers and keeper for a store.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServerConfig } from '@tunnel/config/server';
@@ -19,16 +19,16 @@ export interface ManagedCertificatesOptions {
   readonly dns: ServerConfig['dns'];
   /** `[server] domain`. */
   readonly domain: string;
-  /** `[server] host`: where the responder is asked unless `[dns] host` says otherwise. */
+  /** `[server] host`: address of the responder unless `[dns] host` is set. */
   readonly host: string;
   readonly dataDir: string;
   readonly store: CertificateStore;
-  /** Of an own domain: where in our zone its `_acme-challenge` record leads, as a CNAME; null: it is nobody's. */
+  /** CNAME target in the edge's zone for the `_acme-challenge` record of a custom domain. Null if the domain has no owner. */
   readonly challengeTargetOf: (name: string) => Promise<string | null>;
-  /** A live tls tunnel has the host: a handshake with it never reaches us, so it is validated over HTTP. */
+  /** Returns whether an open tls tunnel has the host. Its handshakes do not reach the edge, so the host is validated over HTTP. */
   readonly isPassedThrough: (host: string) => boolean | Promise<boolean>;
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
   readonly logger: Logger;
   readonly listener: KeeperListener;
@@ -43,7 +43,7 @@ export class ManagedCertificates {
   readonly #keeper: CertificateKeeper;
   #hook: ExecChallenges | null = null;
 
-  /** Throws a fault that names the file where the key file, or that of the authority, cannot be used. */
+  /** Throws a fault that names the file if the key file or the CA file cannot be used. */
   constructor(options: ManagedCertificatesOptions) {
     const { acme, dns, domain, host, dataDir, store, clock, random, logger, listener } = options;
     this.#options = options;
@@ -75,24 +75,24 @@ export class ManagedCertificates {
     });
   }
 
-  /** null: there is none, or its port could not be opened. */
+  /** Null without a responder, or if its port could not be opened. */
   get responder(): DnsResponder | null {
     return this.#responder === null || this.#responder.port === 0 ? null : this.#responder;
   }
 
-  /** dns-01 is answered here. */
+  /** True if dns-01 is available. */
   get canWildcard(): boolean {
     return this.#options.acme.dns === 'exec' || this.responder !== null;
   }
 
-  /** A port that cannot be opened costs wildcards, and nothing else. */
+  /** Starts. Without a DNS port only wildcard certificates are unavailable. */
   async start(): Promise<void> {
     await this.#startResponder();
     this.#keeper.start();
   }
 
   async stop(): Promise<void> {
-    // First, so that what it waits for ends.
+    // Closed first, to end pending work.
     this.#lookups.close();
     this.#hook?.end();
     await this.#keeper.stop();
@@ -100,12 +100,12 @@ export class ManagedCertificates {
     await this.#responder?.stop();
   }
 
-  /** Something may be due that was not before. */
+  /** Checks for due work. */
   wake(): void {
     this.#keeper.wake();
   }
 
-  /** Now, whatever failed before; false: somebody works on it already, or nobody knows it. */
+  /** Renews now, regardless of earlier failures. Returns false if the certificate is unknown or already being processed. */
   renew(id: string): Promise<boolean> {
     return this.#keeper.renew(id);
   }
@@ -154,7 +154,7 @@ export class ManagedCertificates {
   }
 }
 
-/** Nothing is vouched for beyond the usual where no file is named. */
+/** Reads the CA file. Returns undefined for the default CAs if no file is configured. */
 const authorityOf = (file: string): string | undefined => {
   if (file === '') return undefined;
   try {

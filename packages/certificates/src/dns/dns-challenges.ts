@@ -1,28 +1,28 @@
-// Where the TXT records of dns-01 challenges are set, whoever answers for them, and whether the world can see one.
+// TXT records of dns-01 challenges: sets them, independent of the DNS provider, and checks their visibility.
 import type { Clock } from '@tunnel/runtime';
 import type { DnsLookups } from './lookups.ts';
 
-/** between looks at whether a record can be seen */
+/** Interval between visibility checks. */
 const SEEN_EVERY_MS = 2000;
-/** then it is given up, and no validation is spent */
+/** Time until the check gives up, without using a validation attempt. */
 export const SEEN_WITHIN_MS = 120_000;
 
 export interface DnsChallenges {
-  /** Settles when it was set. Other values at the name stay: a name and its wildcard are proven at the same one. */
+  /** Resolves when the record is set. Other values stay, because a name and its wildcard use the same record name. */
   set(name: string, value: string): Promise<void>;
-  /** One that is not there is no fault. */
+  /** Does nothing if the record is absent. */
   clear(name: string, value: string): Promise<void>;
-  /** Through `[dns] resolvers`, as a CA will look: `name` may be a CNAME that leads to where it was set. */
+  /** Looks up through `[dns] resolvers`, as a CA does: `name` may be a CNAME to the record. */
   isSeen(name: string, value: string): Promise<boolean>;
 }
 
-/** No answer is no sight of it. */
+/** Returns false if there is no answer. */
 export const isTextSeen = async (lookups: DnsLookups, name: string, value: string): Promise<boolean> => {
   const answer = await lookups.texts(name);
   return answer.kind === 'found' && answer.values.includes(value);
 };
 
-/** false: not seen in time, so no validation should be spent on it. */
+/** Returns false if the record did not become visible in time. Then no validation should be attempted. */
 export const untilSeen = async (
   challenges: DnsChallenges,
   record: { readonly name: string; readonly value: string },

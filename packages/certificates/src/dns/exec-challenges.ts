@@ -1,5 +1,5 @@
-// The operator's own program sets the records of challenges: PROGRAM set|clear NAME VALUE. No shell reads the arguments; it has a minute, and what it
-// prints is only shown when it fails, cut short and without secrets.
+// Sets challenge records with the operator's program: PROGRAM set|clear NAME VALUE. Started without a shell, with a time limit of a minute.
+// Its output is only shown on failure, shortened and without secrets.
 import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import { type Clock, maskText } from '@tunnel/runtime';
@@ -7,15 +7,15 @@ import { type DnsChallenges, isTextSeen } from './dns-challenges.ts';
 import type { DnsLookups } from './lookups.ts';
 
 /**
- * how long the program of `[acme] dns_exec` may take
+ * Time limit of the program in `[acme] dns_exec`.
  * @limit operator: Program of `[acme] dns_exec`, running time | the program is stopped and the order fails
  */
 const HOOK_TIMEOUT_MS = 60_000;
-/** after it has ended: output of it that is still on the way, or a pipe that a program of its own holds */
+/** Time after the exit for remaining output, or for a pipe held by a child of the program. */
 const HOOK_DRAIN_MS = 500;
-/** of its output, in an error */
+/** Maximum output shown in an error. */
 const HOOK_OUTPUT_MAX_BYTES = 1024;
-/** of its environment: a variable that is named like a secret and has at least so many characters is masked in its output */
+/** Minimum length of a secret-like environment variable that is masked in the output. */
 const HOOK_SECRET_MIN_CHARS = 6;
 
 export interface ExecChallengesOptions {
@@ -28,7 +28,7 @@ export interface ExecChallengesOptions {
 
 type Action = 'set' | 'clear';
 
-/** Our own settings, which hold secrets that are none of the program's business. */
+/** Settings of the server, which contain secrets that the program must not see. */
 const OWN_VARIABLE = /^TUNNEL_/;
 const SECRET_VARIABLE = /TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIAL|AUTH/i;
 const MASK = '[secret]';
@@ -54,7 +54,7 @@ export class ExecChallenges implements DnsChallenges {
     return isTextSeen(this.#options.lookups, name, value);
   }
 
-  /** Programs that run now are ended, with all that they started: nobody would wait for them any more. */
+  /** Kills running programs with their children. */
   end(): void {
     for (const pid of this.#running) endGroup(pid);
   }
@@ -64,7 +64,7 @@ export class ExecChallenges implements DnsChallenges {
     const env = Object.fromEntries(Object.entries(this.#options.env).filter(([key]) => !OWN_VARIABLE.test(key)));
     return new Promise((resolve, reject) => {
       const outputs = [new OutputHead(), new OutputHead()] as const;
-      // A group of its own, so that what it has started ends with it.
+      // A separate process group, so that children of the program end with it.
       const child = spawn(program, [action, name, value], {
         env,
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -90,7 +90,7 @@ export class ExecChallenges implements DnsChallenges {
       child.stdout.on('data', (chunk: Buffer) => outputs[0].push(chunk));
       child.stderr.on('data', (chunk: Buffer) => outputs[1].push(chunk));
       child.once('error', (error: NodeJS.ErrnoException) => {
-        // Also told when a signal could not be sent; then it goes on.
+        // Also emitted if a signal could not be sent. Then the program keeps running.
         if (child.pid !== undefined) return;
         problem = startProblem(program, error);
         end();
@@ -122,11 +122,11 @@ const endGroup = (pid: number | undefined): void => {
   try {
     process.kill(hasGroups ? -pid : pid, 'SIGKILL');
   } catch {
-    // Nobody is left in it.
+    // The group is already empty.
   }
 };
 
-/** The beginning of what was said; the rest is read and left out, so that the program does not wait for us. */
+/** The beginning of the output. The rest is read and discarded, so that the program does not block. */
 class OutputHead {
   readonly #chunks: Buffer[] = [];
   #room: number = HOOK_OUTPUT_MAX_BYTES;
@@ -137,7 +137,7 @@ class OutputHead {
     this.#room -= chunk.length;
   }
 
-  /** Where it was cut, the beginning of a secret may be left, which nothing would know as one. */
+  /** Removes a partial secret at the cut, which the masking would not recognize. */
   text(secrets: readonly string[]): string {
     const text = Buffer.concat(this.#chunks).toString('utf8');
     if (this.#room >= 0) return text;
@@ -146,7 +146,7 @@ class OutputHead {
   }
 }
 
-/** How many characters at the end of the text are the beginning of the secret, and not all of it. */
+/** Number of characters at the end of the text that are a proper prefix of the secret. */
 const overlap = (text: string, secret: string): number => {
   for (let length = Math.min(text.length, secret.length - 1); length > 0; length -= 1) {
     if (text.endsWith(secret.slice(0, length))) return length;
@@ -154,13 +154,13 @@ const overlap = (text: string, secret: string): number => {
   return 0;
 };
 
-/** Its secrets come by its environment mostly. The longer first: one may be a part of another. */
+/** Secrets of the program, mostly in its environment. Longest first, because a secret may contain another. */
 const secretsOf = (env: Readonly<Record<string, string | undefined>>): readonly string[] =>
   Object.entries(env)
     .flatMap(([key, value = '']) => (SECRET_VARIABLE.test(key) && value.length >= HOOK_SECRET_MIN_CHARS ? [value] : []))
     .toSorted((a, b) => b.length - a.length);
 
-/** What looks like a secret is masked as in our logs. One line, since it goes into one. */
+/** Output in one line, with secrets masked as in logs. */
 const shownOutput = (outputs: readonly OutputHead[], secrets: readonly string[]): string => {
   const text = outputs.map((output) => output.text(secrets)).join(' ');
   const masked = secrets.reduce((rest, secret) => rest.replaceAll(secret, MASK), text);

@@ -1,4 +1,4 @@
-// When a look-up may begin: so many at once, so many within a second, and a bounded number that waits in order.
+// Limits lookups: concurrency, rate per second, and a bounded queue.
 import { FairTurns, SlidingWindow } from '@tunnel/rules/rate';
 import type { Clock, Timer } from '@tunnel/runtime';
 
@@ -23,7 +23,7 @@ export class LookupPace {
     this.#turns = new FairTurns({ waitingMax, standing: () => (mayBegin() ? 'begin' : 'wait') });
   }
 
-  /** `begin` runs in its turn, maybe at once, and owes one `done`. false: too many wait, and nothing comes of it. */
+  /** Calls `begin` when a slot is free, possibly at once; one `done` must follow. Returns false if the queue is full. */
   enter(begin: () => void): boolean {
     const isIn = this.#turns.enter({
       owner: ALL,
@@ -42,14 +42,14 @@ export class LookupPace {
     this.#wakeLater();
   }
 
-  /** Look-ups that wait never begin. */
+  /** Queued lookups never begin. */
   close(): void {
     this.#turns.clear();
     this.#timer?.cancel();
     this.#timer = null;
   }
 
-  /** The next look-up begins when the second has room again. A place that another look-up holds is given by done(). */
+  /** Begins the next lookup when the rate allows. A slot held by a running lookup is released by done(). */
   #wakeLater(): void {
     if (this.#turns.waiting === 0 || this.#turns.running >= this.#atOnce || this.#timer !== null) return;
     const waitMs = this.#begun.retryAfterMs(this.#clock.monotonic());
@@ -59,11 +59,11 @@ export class LookupPace {
         this.#turns.beginNext();
         this.#wakeLater();
       },
-      // 0 as well: the second may have got room since the look-up was told to wait.
+      // Also 0: the rate may have allowed it since.
       Math.ceil(waitMs),
     );
   }
 }
 
-/** The owner of every turn: look-ups wait in a single line. */
+/** Owner of every lookup, because all lookups share a queue. */
 const ALL = '';

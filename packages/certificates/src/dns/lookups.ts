@@ -1,39 +1,38 @@
-// Look-ups in DNS that names of strangers cause: paced, bounded in time and in what is kept of an answer. Each ends in one of three ways: found, absent,
-// no answer.
+// DNS lookups of names chosen by strangers: paced, with limits for time and size. A lookup results in found, absent or no answer.
 import { Resolver } from 'node:dns/promises';
 import type { Clock } from '@tunnel/runtime';
 import { type DnsAnswer, foldName } from '../domains/domain-proof.rules.ts';
 import { LookupPace } from './lookup-pace.ts';
 
-/** how long one server may take */
+/** Time limit per server. */
 export const LOOKUP_TIMEOUT_MS = 2000;
-/** how often each server is asked */
+/** Attempts per server. */
 export const LOOKUP_TRIES = 2;
-/** Time limit of one look-up over all servers. A proof that could not be read is looked up again later. */
+/** Time limit of a lookup over all servers. An unreadable proof is looked up again later. */
 export const LOOKUP_TOTAL_MS = 10_000;
-/** CNAMEs that are followed from one name */
+/** Maximum CNAMEs followed from a name. */
 const CHAIN_MAX = 8;
-/** records of one answer that are looked at; the rest is left out */
+/** Maximum records of an answer; the rest is ignored. */
 const ANSWER_RECORDS_MAX = 100;
-/** of one TXT record, its strings joined; a longer one is none of ours, and left out */
+/** Maximum length of a TXT record, its strings joined. Longer records cannot be valid proofs and are ignored. */
 const TEXT_MAX_CHARS = 1024;
 
 export interface DnsLookupsOptions {
-  /** `[dns] resolvers`: `address` or `address:port`; none: the system's. */
+  /** `[dns] resolvers`: `address` or `address:port`. Empty for the system's resolvers. */
   readonly resolvers: readonly string[];
   readonly clock: Clock;
-  /** First time limit of a question, in real time: the resolver of Node.js has no other. LOOKUP_TIMEOUT_MS unless given. */
+  /** First timeout of a query in real time, because Node's resolver accepts no clock. Default LOOKUP_TIMEOUT_MS. */
   readonly timeoutMs?: number;
 }
 
 type Ask = (resolver: Resolver) => Promise<readonly string[]>;
 
-/** The name is not there, has no such record, or could not have one: longer than a name can be. */
+/** The name or record does not exist, or the name is too long to exist. */
 const ABSENT_CODES = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 const ABSENT: DnsAnswer = { kind: 'absent' };
 const NAME_MAX_CHARS = 253;
 
-/** Each look-up holds a socket. Names come from strangers, and their servers are not ours to flood. Ten seconds of look-ups may wait. */
+/** Every lookup holds a socket, and the name servers of strangers must not be flooded. The queue holds ten seconds of lookups. */
 const LOOKUPS = { atOnce: 50, perSecond: 20, waitingMax: 200 };
 
 export class DnsLookups {
@@ -48,20 +47,20 @@ export class DnsLookups {
   constructor({ resolvers, clock, timeoutMs = LOOKUP_TIMEOUT_MS }: DnsLookupsOptions) {
     this.#servers = resolvers;
     this.#timeoutMs = timeoutMs;
-    // Throws where one is no address.
+    // Throws if an entry is not an address.
     this.#newResolver();
     this.#clock = clock;
     this.#pace = new LookupPace(LOOKUPS, clock);
   }
 
-  /** Every name that CNAMEs lead to, in order, until one of which `isEnd` holds. One that leads in a circle, or too far, ends there. */
+  /** Follows CNAMEs in order until `isEnd`. A loop or a long chain ends the list. */
   async chain(name: string, isEnd: (name: string) => boolean): Promise<DnsAnswer> {
     const names: string[] = [];
     let at = name;
     while (names.length < CHAIN_MAX) {
       const asked = at;
       const answer = await this.#lookUp(asked, (resolver) => resolver.resolveCname(asked));
-      // Half a chain is no answer: what counts may be in the other half.
+      // A partial chain counts as no answer, because the decisive name may be missing.
       if (answer.kind === 'no-answer') return answer;
       const [next] = answer.kind === 'found' ? answer.values : [];
       if (next === undefined || names.some((seen) => foldName(seen) === foldName(next))) break;
@@ -72,7 +71,7 @@ export class DnsLookups {
     return names.length === 0 ? ABSENT : { kind: 'found', values: names };
   }
 
-  /** TXT, the strings of each record joined. */
+  /** TXT records, with the strings of a record joined. */
   texts(name: string): Promise<DnsAnswer> {
     return this.#lookUp(name, async (resolver) => {
       const records = await resolver.resolveTxt(name);
@@ -83,7 +82,7 @@ export class DnsLookups {
     });
   }
 
-  /** IPv4 and IPv6. */
+  /** IPv4 and IPv6 addresses. */
   async addresses(name: string): Promise<DnsAnswer> {
     const answers = await Promise.all([
       this.#lookUp(name, (resolver) => resolver.resolve4(name)),
@@ -94,12 +93,12 @@ export class DnsLookups {
     return answers.find(({ kind }) => kind === 'no-answer') ?? ABSENT;
   }
 
-  /** Whether a zone begins at the name, so that no CNAME can stand there: found or absent. */
+  /** Found if a zone begins at the name, where no CNAME can exist. */
   zone(name: string): Promise<DnsAnswer> {
     return this.#lookUp(name, async (resolver) => [(await resolver.resolveSoa(name)).nsname]);
   }
 
-  /** Those that are under way, or wait, have no answer. */
+  /** Running and queued lookups end without an answer. */
   close(): void {
     this.#isClosed = true;
     this.#pace.close();
@@ -121,7 +120,7 @@ export class DnsLookups {
     });
   }
 
-  /** Its place is free when the resolver has ended, too, which may be after the time is up. */
+  /** The slot is released when the resolver has finished, possibly after the timeout. */
   async #ask(ask: Ask, settle: (answer: DnsAnswer) => void): Promise<void> {
     const timer = this.#clock.setTimeout(() => settle({ kind: 'no-answer', reason: 'ETIMEOUT' }), LOOKUP_TOTAL_MS);
     const resolver = this.#newResolver();
@@ -139,8 +138,8 @@ export class DnsLookups {
   }
 
   /**
-   * One for each look-up: it shortens its times by how fast others were answered, below what a far name needs, and lets all that is under way fail with
-   * one answer that cannot be read (seen with c-ares 1.34).
+   * A new resolver per lookup: a shared resolver adapts its timeouts to earlier answers, below the needs of a distant server, and fails all
+   * running queries after a single unreadable answer (seen with c-ares 1.34).
    */
   #newResolver(): Resolver {
     const resolver = new Resolver({ timeout: this.#timeoutMs, tries: LOOKUP_TRIES });

@@ -1,70 +1,70 @@
-// The life of one own domain's name, and whose it is. Many accounts may ask for it and wait, one has it verified; DNS decides, and only an answer
-// of DNS: a resolver that fails changes nothing. What all accounts have of a name stands in one state, because one look decides about all of them.
+// State machine of a custom domain's name and its ownership. Many accounts can add a name and wait, one has it verified. Only DNS answers
+// decide; a failing resolver changes nothing. All accounts of a name share a state, because one check decides for all of them.
 import { CERTIFICATES_LIMITS } from '../limits.ts';
 import { type Proof, type ProofFindings, proofOf } from './domain-proof.rules.ts';
 
 /** Time from adding a domain to its first check, for users who set the DNS records before. */
 const DOMAIN_FIRST_LOOK_MS = 5000;
-/** the second, from the same moment */
+/** Time of the second check after adding. */
 const DOMAIN_SECOND_LOOK_MS = 15_000;
-/** the third, likewise */
+/** Time of the third check after adding. */
 const DOMAIN_THIRD_LOOK_MS = 30_000;
-/** Time between the checks that follow, while the user probably waits at the screen. */
+/** Interval of the following checks, while the user probably waits at the screen. */
 const DOMAIN_OFTEN_LOOK_MS = 60_000;
-/** and for so long after it was added */
+/** Period of frequent checks after adding. */
 const DOMAIN_OFTEN_FOR_MS = 60 * 60_000;
-/** then so often: records that were there before are kept by resolvers for hours */
+/** Interval of later checks, because resolvers may cache old records for hours. */
 const DOMAIN_SELDOM_LOOK_MS = 10 * 60_000;
 /**
- * a domain whose proof was not found by then has failed, and is checked again only when the user asks for it
+ * Time until an unproven domain fails. Afterwards it is only checked on request.
  * @limit accounts: Custom domain, time to set the DNS record for verification | verification fails and can be started again
  */
 const DOMAIN_PENDING_MS = 72 * 60 * 60_000;
-/** how often a domain is looked at that is verified, or has lapsed */
+/** Interval of checks for a verified or lapsed domain. */
 const DOMAIN_DAILY_LOOK_MS = 24 * 60 * 60_000;
 /**
- * between two looks that are asked for by hand
+ * Minimum time between manual checks.
  * @limit accounts: Custom domain, time between manual checks | 429 `DOMAIN_CHECK_TOO_SOON`
  */
 const DOMAIN_ASKED_LOOK_MS = 5000;
-/** between two mails of one kind about one domain */
+/** Minimum time between two mails of a kind about a domain. */
 const DOMAIN_MAIL_MS = 24 * 60 * 60_000;
 
 export type DomainState = 'pending' | 'verified' | 'failed' | 'lapsed';
 
-/** `proof-missing`: at the first look without it. */
+/** `proof-missing` is sent at the first check without the proof. */
 export type DomainMail = 'proof-missing' | 'lapsed' | 'moved-away';
 
-/** The name as one account has it, or waits for it. */
+/** The name in an account, verified or waiting. */
 export interface OwnDomain {
   readonly id: string;
   readonly token: string;
   readonly state: DomainState;
-  /** When it was added, or began again: its looks are counted from here. */
+  /** Time of adding or restarting, from which checks are scheduled. */
   readonly since: number;
   readonly verifiedAt: number | null;
   readonly checkedAt: number | null;
-  /** Of a verified one: the first of the looks in a row that did not find its proof. */
+  /** Time of the first of consecutive checks without the proof. Only for a verified domain. */
   readonly absentSince: number | null;
-  /** null: nobody looks by itself. */
+  /** Null if no automatic check is scheduled. */
   readonly nextLookAt: number | null;
-  /** Why it is not verified, for its owner. */
+  /** Reason shown to the owner for the missing verification. */
   readonly lastError: string | null;
   readonly mailedAt: Readonly<Partial<Record<DomainMail, number>>>;
 }
 
-/** The same name of several accounts, in the order in which they added it. At most one of them is verified. */
+/** The name in several accounts, in order of adding. At most one is verified. */
 export type OwnDomains = readonly OwnDomain[];
 
 export type DomainEvent =
   | { readonly kind: 'added'; readonly id: string; readonly token: string }
   | { readonly kind: 'removed'; readonly id: string }
-  /** By hand. One that has failed begins again. */
+  /** Manual check. A failed domain starts again. */
   | { readonly kind: 'check-asked'; readonly id: string }
   /**
-   * `ids`: the accounts' domains that the look was made for; absent: all of them. The others are left as they are unless the name has another owner now,
-   * so that an account that looks often neither holds up others nor shows them that it waits for the same name.
-   * `problem`: why there was no answer, where there was none.
+   * `ids` are the domains that the check was made for; undefined means all. The others change only if the name got another owner, so that
+   * an account that checks often neither delays others nor reveals that it waits for the same name. `problem` is the reason if there was no
+   * answer.
    */
   | {
       readonly kind: 'looked';
@@ -74,14 +74,14 @@ export type DomainEvent =
     };
 
 export type DomainEffect =
-  /** It is this account's from now on: tell the edges, order its certificate. */
+  /** The name now belongs to the account: notify the edges and order its certificate. */
   | { readonly kind: 'verified'; readonly id: string }
-  /** No new tunnel and no renewal; tunnels that live stay. */
+  /** No new tunnels and no renewal. Open tunnels stay. */
   | { readonly kind: 'lapsed'; readonly id: string }
-  /** DNS has decided: `from` is lapsed, and its tunnels on the name are closed; `to` is verified. */
+  /** The name has moved: `from` is lapsed and its tunnels are closed; `to` is verified. */
   | { readonly kind: 'moved'; readonly from: string; readonly to: string }
   | { readonly kind: 'failed'; readonly id: string }
-  /** Its tunnels are closed, key and certificate destroyed. */
+  /** The domain was removed: its tunnels are closed, its key and certificate deleted. */
   | { readonly kind: 'removed'; readonly id: string; readonly wasVerified: boolean }
   | { readonly kind: 'mail'; readonly id: string; readonly mail: DomainMail };
 
@@ -89,17 +89,17 @@ type Step = readonly [OwnDomains, readonly DomainEffect[]];
 
 export const NO_DOMAINS: readonly OwnDomain[] = [];
 
-/** null: nobody has it. */
+/** Returns the account's domain that is verified, or null. */
 export const holderOf = (domains: OwnDomains): OwnDomain | null =>
   domains.find(({ state }) => state === 'verified') ?? null;
 
-/** When the name is to be looked at next, for whichever account; null: when somebody asks. */
+/** Returns the earliest scheduled check over all accounts, or null. */
 export const nextLookAt = (domains: OwnDomains): number | null => {
   const times = domains.flatMap(({ nextLookAt: at }) => (at === null ? [] : [at]));
   return times.length === 0 ? null : Math.min(...times);
 };
 
-/** 0: a look by hand may be now. */
+/** Returns 0 if a manual check is allowed now. */
 export const askedLookWaitMs = ({ checkedAt }: OwnDomain, now: number): number =>
   checkedAt === null ? 0 : Math.max(0, checkedAt + DOMAIN_ASKED_LOOK_MS - now);
 
@@ -160,11 +160,14 @@ const looked = (
   return [next, effects];
 };
 
-/** Whose the name is after this look; null: as before, or nobody's. Where two tokens stand there, who came first has it. */
+/**
+ * Returns the owner after this check, or null if unchanged or without owner. If several tokens are found, the account that added the name
+ * first wins.
+ */
 const winnerOf = (domains: OwnDomains, holder: OwnDomain | null, findings: ProofFindings): OwnDomain | null => {
   const ofHolder = holder === null ? 'absent' : proofOf(holder.token, findings);
   if (ofHolder === 'found') return holder;
-  // It may still stand there: nothing is taken from anybody on half an answer.
+  // The holder's token may still exist: an incomplete answer takes the name from no account.
   if (ofHolder === 'no-answer') return null;
   return domains.find(({ token }) => findings.tokens.includes(token)) ?? null;
 };
@@ -199,7 +202,7 @@ const judged = (domain: OwnDomain, proof: Proof, winner: OwnDomain | null, now: 
   return [domain];
 };
 
-/** A record that comes and goes must not fill a mailbox. */
+/** Limits mails, because a record may come and go. */
 const mailed = (domain: OwnDomain, mail: DomainMail, now: number, ...effects: DomainEffect[]): Judged => {
   const last = domain.mailedAt[mail];
   if (last !== undefined && now - last < DOMAIN_MAIL_MS) return [domain, ...effects];
@@ -212,7 +215,7 @@ const mailed = (domain: OwnDomain, mail: DomainMail, now: number, ...effects: Do
 
 const errorOf = (proof: Proof, problem: string | null, hasWon: boolean): string | null => {
   if (hasWon) return null;
-  // Only whoever can set records there reads this one: its own token was found.
+  // Shown only to an account with its token in DNS.
   if (proof === 'found')
     return 'another account has this name, verified by a record that still exists; remove that record';
   return proof === 'absent' ? 'no record with the token was found' : `DNS gave no answer: ${problem ?? 'unknown'}`;

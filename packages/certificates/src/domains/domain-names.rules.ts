@@ -1,29 +1,29 @@
-// What the name of an own domain may be: a host name in its A-label form, or `*.` and one. Nothing of the operator's.
+// Validates names of custom domains: a host name in A-label form, optionally with `*.`. Names of the operator are rejected.
 
 import { Fault } from '@tunnel/errors';
 import { isLabel, isOfDomain, shownText } from '@tunnel/rules/names';
 
-/** a name of DNS has no more; with labels of one character it has 127 of them */
+/** Maximum length of a DNS name, which allows 127 labels of one character. */
 const DOMAIN_NAME_MAX_CHARS = 253;
 
 export interface DomainName {
-  /** As it is kept and shown: in lower case, without a trailing dot, with its `*.`. */
+  /** Normalized name: lower case, without trailing dot, including `*.`. */
   readonly name: string;
-  /** Without the `*.`: the name itself, or of a wildcard the name that it stands right below. */
+  /** Name without `*.`; for a wildcard its parent. */
   readonly host: string;
   readonly wildcard: boolean;
 }
 
 export interface DomainNameFacts {
-  /** `domainToASCII` of node:url, for names with other letters than those of ASCII; an empty text for what is no host name. */
+  /** `domainToASCII` of node:url, for names with non-ASCII letters. Returns '' for an invalid name. */
   readonly toAscii: (name: string) => string;
-  /** `[server] domain`, and the platform's host: neither they nor a name below them can be an account's own. */
+  /** `[server] domain` and the platform's host. Accounts cannot add them or names below. */
   readonly operatorsHosts: readonly string[];
 }
 
 export type DomainNameReading =
   | { readonly kind: 'name'; readonly domain: DomainName }
-  /** `reason`: what is wrong with it, for whoever says it in other words. */
+  /** `reason` can be used in another message. */
   | { readonly kind: 'refused'; readonly reason: string; readonly fault: Fault };
 
 const WILDCARD = '*.';
@@ -44,15 +44,15 @@ export const readDomainName = (text: string, facts: DomainNameFacts): DomainName
 };
 
 const ASCII = /^[\x21-\x7e]*$/;
-/** What would begin another part of a URL, or be decoded: `domainToASCII` reads as a browser does, and a name is no URL. */
+/** Characters that start another part of a URL or are decoded: `domainToASCII` parses like a browser, but a name is no URL. */
 const NOT_IN_NAMES = /[\s%/\\:@?#[\]<>^|*_\p{Cc}]/u;
 
 /**
- * null: no host name. One of ASCII is taken as it is, its `xn--` labels as well: which of those stand for letters depends on the tables of the Node
- * that reads them, and edge, platform and tomorrow's Node must read the same.
+ * Returns null for an invalid host name. ASCII names are used unchanged, including `xn--` labels, because their validity depends on Node's
+ * Unicode tables, and edge, platform and later versions must agree.
  */
 const hostOf = (text: string, toAscii: (name: string) => string): string | null => {
-  // Before it is mapped, which takes time by its length; no name gets shorter by it.
+  // Checked before the mapping, which takes time by length and never shortens a name.
   if (text.length > DOMAIN_NAME_MAX_CHARS + 1 || NOT_IN_NAMES.test(text)) return null;
   const name = text.endsWith('.') ? text.slice(0, -1) : text;
   if (ASCII.test(name)) return name.toLowerCase();
@@ -60,7 +60,7 @@ const hostOf = (text: string, toAscii: (name: string) => string): string | null 
   return host === '' ? null : host;
 };
 
-/** No top-level domain is a number: what ends in one is an address to somebody, `0x7f.1` as much as `127.0.0.1`. */
+/** Top-level domains are never numeric. A numeric ending is an address to some parsers: `0x7f.1` like `127.0.0.1`. */
 const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/;
 
 const problemOfHost = (host: string | null, operatorsHosts: readonly string[]): string | null => {

@@ -1,22 +1,22 @@
-// What DNS says about an own domain: whose token stands there. An address of the edge proves nothing, since all tenants share it; a record that
-// carries an account's token was set by whoever holds the domain.
+// Proof of domain ownership in DNS. An address record to the edge proves nothing, because tenants share the address; a record with an
+// account's token was set by the owner of the domain.
 import type { DomainName } from './domain-names.rules.ts';
 
-/** One look-up. `absent`: the name is not there, or has no such record. `no-answer`: nobody knows, and nothing follows from it. */
+/** Result of a lookup. `absent`: the name or record does not exist. `no-answer`: unknown, without consequences. */
 export type DnsAnswer =
   | { readonly kind: 'found'; readonly values: readonly string[] }
   | { readonly kind: 'absent' }
   | { readonly kind: 'no-answer'; readonly reason: string };
 
-/** Where to look. `route` is asked by name: of a wildcard a label that nobody could have set by itself. */
+/** Names to look up. For a wildcard, `route` has a random label that cannot have a separate record. */
 export interface ProofQuestions {
   readonly route: string;
   readonly text: string;
-  /** null: no certificate of it needs one. */
+  /** Null if no certificate needs a challenge record. */
   readonly challenge: string | null;
 }
 
-/** What was found at them. Chains have every name that CNAMEs led to, in order; texts have the strings of a record joined. */
+/** Answers to the lookups. `chain` has every CNAME target in order; `texts` has the joined strings of every record. */
 export interface ProofAnswers {
   readonly chain: DnsAnswer;
   readonly texts: DnsAnswer;
@@ -26,11 +26,11 @@ export interface ProofAnswers {
 
 export type Proof = 'found' | 'absent' | 'no-answer';
 
-/** What one look has settled, for every account at once. */
+/** Result of a check, for all accounts. */
 export interface ProofFindings {
-  /** Tokens that stand there, in the order in which they were found; each once. */
+  /** Tokens found, in order and without duplicates. */
   readonly tokens: readonly string[];
-  /** false: a look-up had no answer, so that a token which is not listed may stand there. */
+  /** False if a lookup had no answer, so that a token missing here may still exist. */
   readonly complete: boolean;
 }
 
@@ -43,7 +43,7 @@ const TEXT_PREFIX = 'tunnel-verify=';
 const TEXT_LABEL = '_tunnel';
 const CHALLENGE_LABEL = '_acme-challenge';
 
-/** Five bits a character. */
+/** Encodes five bits per character. */
 export const proofToken = (bytes: Uint8Array): string => {
   let bits = '';
   for (const byte of bytes.subarray(0, PROOF_TOKEN_BYTES)) bits += byte.toString(2).padStart(8, '0');
@@ -53,7 +53,7 @@ export const proofToken = (bytes: Uint8Array): string => {
   ).join('');
 };
 
-/** `randomLabel`: of chance, so that a record for one name below a wildcard is not taken for the wildcard's. */
+/** `randomLabel` must be random, so that a record below a wildcard is not mistaken for the wildcard. */
 export const proofQuestions = ({ host, wildcard }: DomainName, randomLabel: string): ProofQuestions => ({
   route: wildcard ? `${randomLabel}.${host}` : host,
   text: `${TEXT_LABEL}.${host}`,
@@ -66,11 +66,11 @@ export const challengeTarget = (token: string, domain: string): string => `${tok
 export const proofText = (token: string): string => TEXT_PREFIX + token;
 export const proofTextName = (host: string): string => `${TEXT_LABEL}.${host}`;
 
-/** ASCII alone, as DNS compares names; one trailing dot makes a name absolute and is no part of it. */
+/** Folds ASCII only, as DNS compares names. A trailing dot makes a name absolute and is removed. */
 export const foldName = (name: string): string =>
   name.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).replace(/\.$/, '');
 
-/** People copy with quotes and spaces, and some panels keep them. */
+/** Removes quotes and blanks that people copy and some DNS panels keep. */
 export const foldText = (text: string): string =>
   foldName(
     text
@@ -79,7 +79,7 @@ export const foldText = (text: string): string =>
       .trim(),
   );
 
-/** `domain`: `[server] domain`. */
+/** `domain` is `[server] domain`. */
 export const findingsOf = (answers: ProofAnswers, domain: string): ProofFindings => {
   const { chain, texts } = answers;
   const tokens = new Set<string>();
@@ -99,7 +99,7 @@ export const proofOf = (token: string, { tokens, complete }: ProofFindings): Pro
 
 export const valuesOf = (answer: DnsAnswer): readonly string[] => (answer.kind === 'found' ? answer.values : []);
 
-/** Only the first name that is ours counts: what follows it is the operator's own affair. */
+/** Only the first name below the edge's domain counts. Later names belong to the operator. */
 const tokenInChain = (chain: DnsAnswer, domain: string): string | null => {
   const ours = valuesOf(chain)
     .map(foldName)
@@ -108,7 +108,7 @@ const tokenInChain = (chain: DnsAnswer, domain: string): string | null => {
   return TOKEN.test(label) ? label : null;
 };
 
-/** Whether a chain need not be followed further: its names are the operator's from here on. */
+/** Returns whether a chain has reached the operator's names and need not be followed further. */
 export const isOwnTarget = (name: string, domain: string): boolean => {
   const folded = foldName(name);
   return folded === domain || folded.endsWith(`.${domain}`);

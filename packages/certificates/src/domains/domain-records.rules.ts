@@ -1,5 +1,5 @@
-// The records that the owner of a domain has to set, as they are shown: what, where, why, and whether they were found at the last look; and what
-// is kept of a look for that.
+// DNS records that a domain's owner must set, as shown to the owner, with the result of the last check; and the part of a check that is
+// stored for this.
 import type { DomainName } from './domain-names.rules.ts';
 import {
   challengeName,
@@ -13,7 +13,7 @@ import {
   valuesOf,
 } from './domain-proof.rules.ts';
 
-/** values of one kind of record that are kept of a look: an edge has a few addresses */
+/** Maximum stored values per record type. An edge has few addresses. */
 const DOMAIN_KEPT_VALUES_MAX = 16;
 
 export type RecordPurpose = 'route' | 'proof' | 'challenge';
@@ -30,15 +30,15 @@ export interface RecordFacts {
   readonly token: string;
   /** `[server] domain`. */
   readonly domain: string;
-  /** Of the edge, as the domain's own name resolves; empty: not known. */
+  /** Addresses of the edge, as its domain resolves. Empty if unknown. */
   readonly edgeAddresses: readonly string[];
-  /** A zone begins at the name, so that no CNAME can stand there. null: nobody has looked yet. */
+  /** True if a zone begins at the name, where no CNAME can exist. Null before the first check. */
   readonly isApex: boolean | null;
-  /** A wildcard's certificate is wanted, and the built-in responder can answer for it. */
+  /** True if a wildcard certificate is wanted and the built-in responder can answer its challenge. */
   readonly wantsChallenge: boolean;
 }
 
-/** `answers` null: nobody has looked yet. */
+/** `answers` is null before the first check. */
 export const recordsOf = (
   domain: DomainName,
   facts: RecordFacts,
@@ -48,15 +48,15 @@ export const recordsOf = (
   return domain.wildcard && facts.wantsChallenge ? [...ways, challengeRecord(domain, facts, answers)] : ways;
 };
 
-/** Two records instead of one: where no CNAME can stand, or where the owner has begun so. */
+/** Returns true for the variant with two records: at a zone apex, or if the owner has begun with it. */
 const hasTextWay = (domain: DomainName, facts: RecordFacts, answers: ProofAnswers | null): boolean => {
   if (has(answers?.chain, cnameTarget(facts.token, facts.domain))) return false;
   if (has(answers?.texts, proofText(facts.token))) return true;
-  // Below a wildcard's `*` no zone begins. Before the first look two labels are most likely a domain that was registered so.
+  // No zone begins below `*`. Before the first check, a name with two labels is most likely a registered domain.
   return !domain.wildcard && (facts.isApex ?? domain.host.split('.').length === 2);
 };
 
-/** One record, proof and route. */
+/** Variant with a single record for proof and route. */
 const cnameWay = (
   { name }: DomainName,
   { token, domain }: RecordFacts,
@@ -86,13 +86,13 @@ const challengeRecord = (
   return { type: 'CNAME', name: challengeName(host), value, purpose: 'challenge', found };
 };
 
-/** What is kept of a look for one account: whatever else stands in DNS may be of any number and size. */
+/** The stored part of a check for an account. Other DNS content may have any size and is dropped. */
 export interface KeptLook {
   readonly answers: ProofAnswers;
   readonly isApex: boolean | null;
 }
 
-/** What had no answer is as it was `before`; null: nobody has looked before. */
+/** Lookups without an answer keep their result from `before`, which is null for the first check. */
 export const keptLook = (
   look: KeptLook,
   { token, domain }: Pick<RecordFacts, 'token' | 'domain'>,

@@ -1,4 +1,4 @@
-// The door of the rules of own domains.
+// Exports of the rules for custom domains.
 export {
   askedLookWaitMs,
   type DomainEffect,

@@ -1,35 +1,35 @@
-// The life of one certificate that is ordered by itself: when an order begins, is taken up again, is tried later; when it is renewed.
-// Whoever drives it holds the certificate's lease: while an order runs nobody else sends an event.
+// State machine of an automatically ordered certificate: when an order begins, resumes or is retried, and when the certificate is renewed.
+// The driver holds the certificate's lease, so no other process sends events during an order.
 
 import { Shares } from '@tunnel/rules/rate';
 
-/** pause after the first failed try: four tries in the first hour, where an authority allows five refused validations of a name */
+/** Pause after the first failure. Four attempts fall into the first hour, where authorities allow five failed validations of a name. */
 const CERTIFICATE_RETRY_FIRST_MS = 60_000;
-/** after the second */
+/** Pause after the second failure. */
 const CERTIFICATE_RETRY_SECOND_MS = 5 * 60_000;
-/** after the third */
+/** Pause after the third failure. */
 const CERTIFICATE_RETRY_THIRD_MS = 30 * 60_000;
-/** after the fourth */
+/** Pause after the fourth failure. */
 const CERTIFICATE_RETRY_FOURTH_MS = 2 * 3_600_000;
-/** after the fifth */
+/** Pause after the fifth failure. */
 const CERTIFICATE_RETRY_FIFTH_MS = 12 * 3_600_000;
-/** after each further one */
+/** Pause after every further failure. */
 const CERTIFICATE_RETRY_LAST_MS = 24 * 3_600_000;
-/** at most that when less than a tenth of the certificate’s life is left */
+/** Maximum pause if less than a tenth of the certificate's lifetime is left. */
 const CERTIFICATE_RETRY_EMERGENCY_MS = 3_600_000;
-/** an authority’s Retry-After is taken at its word up to here; its longest window is a week */
+/** Maximum Retry-After that is honored. The longest rate limit window of an authority is a week. */
 const CERTIFICATE_RETRY_AFTER_MAX_MS = 8 * 24 * 3_600_000;
-/** an order that was begun is taken up again for so long; then a new one is made */
+/** Time for which an order is resumed; afterwards a new order is created. */
 const CERTIFICATE_ORDER_KEPT_MS = 24 * 3_600_000;
-/** how often an authority is asked when it wants a certificate renewed, unless it says (RFC 9773) */
+/** Default interval of renewal information requests (RFC 9773). */
 const CERTIFICATE_INFO_EVERY_MS = 6 * 3_600_000;
-/** and not more often, whatever it says */
+/** Minimum interval of renewal information requests. */
 const CERTIFICATE_INFO_MIN_MS = 60_000;
-/** nor less often */
+/** Maximum interval of renewal information requests. */
 const CERTIFICATE_INFO_MAX_MS = 24 * 3_600_000;
-/** with a shorter life it is renewed at a half instead of two thirds of it: too little would be left for failures */
+/** A certificate with a shorter lifetime is renewed after half instead of two thirds of it, to leave time for failures. */
 const CERTIFICATE_SHORT_LIFE_MS = 10 * 24 * 3_600_000;
-/** Time between two warnings about a certificate that is about to expire. */
+/** Interval of warnings about a certificate that is about to expire. */
 const CERTIFICATE_WARN_EVERY_MS = 24 * 3_600_000;
 
 export interface CertificateDates {
@@ -37,56 +37,56 @@ export interface CertificateDates {
   readonly notAfter: number;
 }
 
-/** When the authority would like to see it renewed (RFC 9773). */
+/** Period in which the authority suggests a renewal (RFC 9773). */
 export interface RenewalWindow {
   readonly start: number;
   readonly end: number;
 }
 
 interface OpenOrder {
-  /** null: it was about to be made. Whether the authority has heard of it nobody knows; another one does no harm. */
+  /** Null if the order was about to be created. The authority may know it, but another order does no harm. */
   readonly url: string | null;
-  /** From here on a new one is made. */
+  /** Time after which a new order is created. */
   readonly until: number;
 }
 
-/** All that is to be kept of it; plain values, to be written down. Times are of the wall clock. */
+/** Stored state of a certificate, as plain values. Times are wall clock times. */
 export interface CertificateLife {
   readonly issued: CertificateDates | null;
   readonly order: OpenOrder | null;
-  /** Tries in a row that failed. */
+  /** Consecutive failed attempts. */
   readonly failures: number;
-  /** Of validations that were refused: which kind of challenge comes next. */
+  /** Rejected validations, which select the next challenge type. */
   readonly refusals: number;
-  /** No try before that. */
+  /** Earliest time of the next attempt. */
   readonly tryAt: number;
-  /** With something issued: when its renewal begins. */
+  /** Start of the renewal. Null without an issued certificate. */
   readonly renewAt: number | null;
   readonly window: RenewalWindow | null;
-  /** With something issued: when the authority is asked about the renewal. */
+  /** Time of the next renewal information request. Null without an issued certificate. */
   readonly infoAt: number | null;
-  /** The authority says that this one has been replaced: the next order says nothing of it. */
+  /** True if the authority reports the certificate as replaced. Then the next order omits `replaces`. */
   readonly wasReplaced: boolean;
   readonly lastError: string | null;
-  /** When somebody was last told that it is about to end. */
+  /** Time of the last warning about the expiry. */
   readonly warnedAt: number | null;
 }
 
 export type CertificateState = 'none' | 'ordering' | 'valid' | 'renewing' | 'failing';
 
 /**
- * `refused`: the order has failed. `gone`: the authority does not know it any more. `away`: no answer, or none in time. `rate-limited`, and
- * these two with an order that was begun: that one is taken up again.
+ * `refused`: the order has failed. `gone`: the authority no longer knows the order. `away`: no response, or not in time. After `away` and
+ * `rate-limited` an existing order is resumed.
  */
 export type OrderFailure = 'refused' | 'gone' | 'away' | 'rate-limited' | 'already-replaced';
 
 export type CertificateEvent =
   | { readonly kind: 'time-passed' }
-  /** By hand: now, whatever failed before. */
+  /** Manual renewal: now, regardless of earlier failures. */
   | { readonly kind: 'renewal-asked' }
-  /** Whoever keeps it has started: much may have been said about its renewal since the last look. */
+  /** Sent after a start, because renewal information may be outdated. */
   | { readonly kind: 'info-wanted'; readonly at: number }
-  /** Our own budget of orders is used up. */
+  /** The server's order budget is exhausted. */
   | { readonly kind: 'held-back'; readonly until: number }
   | { readonly kind: 'order-begun'; readonly url: string; readonly expiresAt: number | null }
   | {
@@ -96,7 +96,7 @@ export type CertificateEvent =
       readonly retryAfterMs: number | null;
     }
   | ({ readonly kind: 'issued' } & CertificateDates)
-  /** `window` null: the authority has none to tell, now or ever. */
+  /** `window` is null if the authority has no renewal information. */
   | { readonly kind: 'renewal-info'; readonly window: RenewalWindow | null; readonly retryAfterMs: number | null };
 
 export type CertificateEffect =
@@ -121,7 +121,7 @@ export const NEW_CERTIFICATE: CertificateLife = {
 
 type Step = readonly [CertificateLife, readonly CertificateEffect[]];
 
-/** `chance` in [0, 1): what spreads those that began, or failed, together. */
+/** `chance` in [0, 1) spreads certificates that began or failed together. */
 export const transitionCertificate = (
   life: CertificateLife,
   event: CertificateEvent,
@@ -177,7 +177,7 @@ const startOver = ({ notBefore, notAfter }: CertificateDates, now: number): Cert
 type Failed = Extract<CertificateEvent, { kind: 'order-failed' }>;
 
 const failOrder = (life: CertificateLife, event: Failed, now: number, chance: number): CertificateLife => {
-  // Once: from an authority that goes on saying so it is a refusal like another.
+  // Only once: if the authority repeats the error, it counts as a refusal.
   if (event.why === 'already-replaced' && !life.wasReplaced) {
     return { ...life, order: null, wasReplaced: true, tryAt: now };
   }
@@ -202,7 +202,7 @@ const hearOfRenewal = (life: CertificateLife, event: Info, now: number, chance: 
   if (life.issued === null) return life;
   const infoAt = now + infoDelayMs(event.retryAfterMs, chance);
   if (window === null || window.end <= window.start) return { ...life, infoAt };
-  // The instant stays while the window does: drawn anew at each look, the earliest of all would win.
+  // The time is kept while the window is unchanged. If it were drawn at every request, the earliest time would win.
   if (life.window?.start === window.start && life.window.end === window.end) return { ...life, infoAt };
   const renewAt = Math.round(window.start + chance * (window.end - window.start));
   return { ...life, infoAt, window: { start: window.start, end: window.end }, renewAt };
@@ -231,18 +231,18 @@ const infoDelayMs = (retryAfterMs: number | null, chance: number): number => {
   return Math.round(CERTIFICATE_INFO_EVERY_MS * (1 - INFO_SPREAD + 2 * INFO_SPREAD * chance));
 };
 
-/** By shares of its life: how long that is, is the authority's to say, and changes. */
+/** Computed from the lifetime, because authorities choose and change the lifetime. */
 const renewalByRule = ({ notBefore, notAfter }: CertificateDates): number => {
   const lifeMs = notAfter - notBefore;
   const share = lifeMs < CERTIFICATE_SHORT_LIFE_MS ? 1 / 2 : 2 / 3;
   return Math.round(notBefore + lifeMs * share);
 };
 
-/** Under a tenth of its life is left. */
+/** Less than a tenth of the lifetime is left. */
 const emergencyAt = ({ issued }: CertificateLife): number =>
   issued === null ? Number.POSITIVE_INFINITY : issued.notAfter - (issued.notAfter - issued.notBefore) / 10;
 
-/** Whatever the authority's window says, the last tenth is not waited for. */
+/** A renewal starts before the last tenth of the lifetime, regardless of the authority's window. */
 const orderAt = (life: CertificateLife): number => {
   if (life.issued === null || life.order !== null) return life.tryAt;
   return Math.max(life.tryAt, Math.min(life.renewAt ?? 0, emergencyAt(life)));
@@ -257,7 +257,7 @@ const warnAt = (life: CertificateLife): number => {
   return Math.max(emergencyAt(life), again);
 };
 
-/** When it is to be looked at next. */
+/** Time of the next transition. */
 export const certificateDueAt = (life: CertificateLife): number =>
   Math.ceil(Math.min(orderAt(life), infoAt(life), warnAt(life)));
 
@@ -271,30 +271,30 @@ export const certificateState = (life: CertificateLife, now: number): Certificat
   return life.order !== null || life.failures > 0 || now >= orderAt(life) ? 'renewing' : 'valid';
 };
 
-/** How many orders of one kind accounts can make within a window that moves. */
+/** Limits orders of a kind in a sliding window. */
 export interface OrderBudgetRules {
   readonly max: number;
   readonly windowMs: number;
-  /** How many of them one account can make; absent: all of them. */
+  /** Maximum per account. Undefined: the whole budget. */
   readonly perAccount?: number;
 }
 
-/** One order of an account. An older version wrote down the time alone. */
+/** An order of an account. Older versions stored only the time. */
 export type BudgetEntry = number | { readonly at: number; readonly account: string };
 
 export type BudgetAnswer =
   | { readonly kind: 'taken'; readonly entries: readonly BudgetEntry[] }
-  /** `isWhole`: the budget is empty for every account, not only for this one. */
+  /** `isWhole`: the budget is empty for every account. */
   | { readonly kind: 'empty'; readonly until: number; readonly isWhole: boolean };
 
-/** `entries` oldest first. The operator's own names (`account` null) are few: they never wait for orders of accounts, and take none from them. */
+/** `entries` are oldest first. The operator's few names (`account` null) never wait and are not counted. */
 export const takeFromBudget = (
   entries: readonly BudgetEntry[],
   { max, windowMs, perAccount = max }: OrderBudgetRules,
   now: number,
   account: string | null,
 ): BudgetAnswer => {
-  // An entry later than now was written under a clock that has been set back since. It would block for ever.
+  // A future entry was written before the clock was set back. It would block forever.
   const recent = entries.filter((entry) => atOf(entry) > now - windowMs && atOf(entry) <= now);
   if (account === null) return { kind: 'taken', entries: recent };
   const shares = new Shares({ limit: max, perHolder: perAccount });
@@ -311,5 +311,5 @@ const atOf = (entry: BudgetEntry): number => (typeof entry === 'number' ? entry 
 
 const accountOf = (entry: BudgetEntry): string => (typeof entry === 'number' ? '' : entry.account);
 
-/** The entry with whose end there are fewer than `max` again. */
+/** Time of the entry that must expire before fewer than `max` entries are left. */
 const endOf = (entries: readonly BudgetEntry[], max: number): number => atOf(entries[entries.length - max] ?? 0);

@@ -1,16 +1,16 @@
-// Which certificates there should be: of the operator's own names, of names that are reserved, of domains that are proven. Nothing that a visitor does is
-// among the facts: no handshake and no request ever brings an order.
+// Determines the wanted certificates: for the operator's names, reserved names and verified domains. Visitors cannot cause an order,
+// because no handshake or request is an input.
 
-/** An own domain that is, or was, proven. */
+/** A custom domain that is or was verified. */
 export interface CertifiedDomain {
-  /** With its `*.` if it is a wildcard. */
+  /** Name, including `*.` for a wildcard. */
   readonly name: string;
   readonly accountId: string | null;
   readonly wantsCertificate: boolean;
   readonly state: 'verified' | 'lapsed';
 }
 
-/** `shop` or `*.shop`, below the domain. */
+/** `shop` or `*.shop` below the edge's domain. */
 export interface CertifiedName {
   readonly label: string;
   readonly accountId: string | null;
@@ -19,47 +19,47 @@ export interface CertifiedName {
 export interface CertificateFacts {
   /** `[server] domain`. */
   readonly domain: string;
-  /** Of the platform, where it is shown with a certificate of ours; null: it is not, or it is the domain. */
+  /** Host of the platform, if served with a managed certificate. Null otherwise, or if it equals the domain. */
   readonly platformHost: string | null;
-  /** `[[policy.login]]` is used: the edge answers at a name of its own. */
+  /** True if `[[policy.login]]` is used, for which the edge needs a host name. */
   readonly hasLogin: boolean;
   /** `[acme] dns`. */
   readonly dns: 'none' | 'builtin' | 'exec';
-  /** It works here: the responder is open, or there is a program. */
+  /** True if dns-01 works here: the responder is listening, or a program is configured. */
   readonly canWildcard: boolean;
-  /** How the domain's own wildcard stands; null: nobody has ordered it yet. */
+  /** State of the domain's wildcard certificate. Null before its first order. */
   readonly wildcard: { readonly isValid: boolean; readonly hasFailed: boolean } | null;
   readonly domains: readonly CertifiedDomain[];
-  /** The reserved ones, oldest first. */
+  /** Reserved names, oldest first. */
   readonly reserved: readonly CertifiedName[];
-  /** Names that have a valid certificate, whether or not they are still reserved. Absent: certificates of names that were given back are forgotten at once. */
+  /** Names with a valid certificate, reserved or not. Undefined: certificates of released names are deleted at once. */
   readonly certified?: readonly CertifiedName[];
 }
 
 /**
- * `ordered`: made where it is not there. `kept`: renewed where it is there, and not begun here; another platform may be able to. `suspended`: kept and
- * shown where it is there, and not renewed.
+ * `ordered`: created if absent. `kept`: renewed if present, but not created here; another platform may be able to. `suspended`: kept and
+ * used if present, but not renewed.
  */
 export type CertificateKeeping = 'ordered' | 'kept' | 'suspended';
 
 export interface WantedCertificate {
   readonly name: string;
-  /** null: the operator's own. */
+  /** Null for the operator's names. */
   readonly accountId: string | null;
   readonly keeping: CertificateKeeping;
-  /** One of the many below one domain, of which an authority gives so many a week. */
+  /** True for names below the edge's domain, for which authorities limit certificates per week. */
   readonly isCounted: boolean;
 }
 
 const WILDCARD = '*.';
-/** Where the edge answers by itself: nobody's tunnel can have it. */
+/** Host label of the edge itself, which no tunnel can have. */
 const EDGE_LABEL = 'edge';
 
-/** Of each name one. What is not among them is forgotten, with its key. */
+/** Returns one entry per name. Other certificates are deleted with their keys. */
 export const wantedCertificates = (facts: CertificateFacts): readonly WantedCertificate[] => {
   const wanted = new Map<string, WantedCertificate>();
   for (const one of [...operatorsOwn(facts), ...ownDomains(facts), ...reservedNames(facts), ...releasedNames(facts)]) {
-    // Several accounts may have had one that is nobody's now.
+    // A name may be lapsed in several accounts.
     if (wanted.get(one.name)?.keeping !== 'ordered') wanted.set(one.name, one);
   }
   return [...wanted.values()];
@@ -79,10 +79,10 @@ const operatorsOwn = (facts: CertificateFacts): WantedCertificate[] => {
 const ownDomains = (facts: CertificateFacts): WantedCertificate[] => {
   const verified = new Set(facts.domains.filter(({ state }) => state === 'verified').map(({ name }) => name));
   return facts.domains.flatMap(({ name, accountId, wantsCertificate, state }) => {
-    // A domain that moved is lapsed for one account and verified for another, who decides alone.
+    // A moved domain is lapsed for one account and verified for another, which decides.
     if (state === 'lapsed' && verified.has(name)) return [];
     const isWildcard = name.startsWith(WILDCARD);
-    // The operator's program sets records of the operator's own domain.
+    // The operator's program only sets records of the operator's domain.
     if (!wantsCertificate || (isWildcard && facts.dns !== 'builtin')) return [];
     const keeping = isWildcard ? wildcardKeeping(facts) : 'ordered';
     return [{ name, accountId, keeping: state === 'lapsed' ? 'suspended' : keeping, isCounted: false }];
@@ -99,8 +99,8 @@ const reservedNames = (facts: CertificateFacts): WantedCertificate[] =>
   });
 
 /**
- * A name that was given back keeps its certificate until that ends. Destroying it would let an account reserve and release names in turn, and use up the
- * certificates of the week.
+ * A released name keeps its certificate until expiry. If it were deleted, an account could exhaust the weekly limit by reserving and
+ * releasing names.
  */
 const releasedNames = (facts: CertificateFacts): WantedCertificate[] => {
   const { certified = [], reserved } = facts;
@@ -111,7 +111,7 @@ const releasedNames = (facts: CertificateFacts): WantedCertificate[] => {
 
 const wildcardKeeping = ({ canWildcard }: CertificateFacts): CertificateKeeping => (canWildcard ? 'ordered' : 'kept');
 
-/** One that is on its way is waited for: single names are few a week. */
+/** A pending wildcard certificate is waited for, because certificates for single names are limited per week. */
 const lacksWildcard = ({ dns, canWildcard, wildcard }: CertificateFacts): boolean => {
   if (dns === 'none') return true;
   if (wildcard?.isValid === true) return false;

@@ -1,4 +1,4 @@
-// An authority as one account of it sees it (RFC 8555): account, orders, authorisations, challenges, certificates, renewal information.
+// ACME client for an account at an authority (RFC 8555): account, orders, authorizations, challenges, certificates, renewal information.
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import {
@@ -15,9 +15,9 @@ import { type AcmeAnswer, badAnswer, type CallBounds, createAcmeHttp, readAnswer
 import { AcmeProblem } from './acme-problem.ts';
 import { type AcmeDirectory, SignedCalls, type Signer } from './signed-calls.ts';
 
-/** a certificate with those that vouch for it */
+/** Maximum size of a certificate chain. */
 const CHAIN_MAX_BYTES = 128 * 1024;
-/** names in one certificate; the best known authority takes 100 */
+/** Maximum names in a certificate. Let's Encrypt allows 100. */
 const NAMES_MAX = 100;
 
 const ORDER = z.object({
@@ -45,7 +45,7 @@ const AUTHORIZATION = z.object({
   status: z.enum(['pending', 'valid', 'invalid', 'deactivated', 'expired', 'revoked']),
   identifier: z.object({ type: z.string(), value: z.string() }),
   wildcard: z.boolean().optional(),
-  // What is of a type that nobody here knows may look as it likes.
+  // Challenges of unknown types may have any form.
   challenges: z.array(z.union([CHALLENGE, z.unknown().transform(() => null)])).max(20),
 });
 
@@ -62,7 +62,7 @@ export interface AcmeOrder extends z.infer<typeof ORDER> {
 export interface AcmeAuthorization {
   readonly url: string;
   readonly status: z.infer<typeof AUTHORIZATION>['status'];
-  /** As it stands in a certificate: with its `*.`. */
+  /** Name as in a certificate, including `*.`. */
   readonly name: string;
   readonly challenges: readonly AcmeChallenge[];
   readonly retryAfterMs: number | null;
@@ -75,15 +75,15 @@ export interface AcmeClientOptions {
 }
 
 export interface AccountOptions {
-  /** Empty: the authority has nobody to write to. */
+  /** Empty if the authority gets no contact address. */
   readonly email: string;
-  /** The authority's own account (RFC 8555, 7.3.4), `hmacKey` in base64url. */
+  /** External account binding (RFC 8555, 7.3.4), `hmacKey` in base64url. */
   readonly eab?: { readonly kid: string; readonly hmacKey: string } | undefined;
 }
 
 export interface OrderOptions {
   readonly profile?: string | undefined;
-  /** The renewal id of the certificate that this one is to replace (RFC 9773). */
+  /** Renewal id of the certificate to replace (RFC 9773). */
   readonly replaces?: string | undefined;
 }
 
@@ -98,7 +98,7 @@ export class AcmeClient {
     return this.#calls.directory(bounds);
   }
 
-  /** The account of this key: found again where there is one, else made. The terms are accepted with it. */
+  /** Returns the account of this key. Creates the account if needed and accepts the terms of service. */
   async openAccount(privateKey: JWK, { email, eab }: AccountOptions, bounds: CallBounds = {}): Promise<AcmeAccount> {
     const { newAccount } = await this.#calls.directory(bounds);
     const key = (await importJWK(privateKey, 'ES256')) as CryptoKey;
@@ -113,14 +113,14 @@ export class AcmeClient {
     return new AcmeAccount(this.#calls, url, { key, by: { kid: url } }, await calculateJwkThumbprint(jwk));
   }
 
-  /** The account whose URL is known already: no call is made. */
+  /** Returns an account with a known URL, without a call to the authority. */
   async knownAccount(privateKey: JWK, url: string): Promise<AcmeAccount> {
     const key = (await importJWK(privateKey, 'ES256')) as CryptoKey;
     const thumbprint = await calculateJwkThumbprint(publicPart(privateKey));
     return new AcmeAccount(this.#calls, url, { key, by: { kid: url } }, thumbprint);
   }
 
-  /** null: this authority has nothing to tell about that certificate. */
+  /** `window` is null if the authority has no renewal information for the certificate. */
   async renewalInfo(
     renewalId: string,
     bounds: CallBounds = {},
@@ -147,7 +147,7 @@ export class AcmeAccount {
     this.#thumbprint = thumbprint;
   }
 
-  /** What proves to the authority that whoever answers for the name knows this account (RFC 8555, 8.1). */
+  /** Key authorization: proves that the responder to a challenge belongs to this account (RFC 8555, 8.1). */
   keyAuthorization(token: string): string {
     return `${token}.${this.#thumbprint}`;
   }
@@ -166,7 +166,7 @@ export class AcmeAccount {
     const payload = {
       identifiers: names.map((value) => ({ type: 'dns', value })),
       ...(profile === '' ? {} : { profile }),
-      // An authority without renewal information may refuse a field that it does not know.
+      // An authority without renewal information may reject the unknown field.
       ...(replaces === undefined || renewalInfo === undefined ? {} : { replaces }),
     };
     const answer = await this.#post(newOrder, payload, bounds);
@@ -185,7 +185,7 @@ export class AcmeAccount {
     return { url, status, name, challenges: challenges.filter((one) => one !== null), retryAfterMs };
   }
 
-  /** The answer is in place: the authority may look. */
+  /** Tells the authority that the challenge can be validated. */
   async challengeReady({ url }: AcmeChallenge, bounds: CallBounds = {}): Promise<void> {
     await this.#post(url, {}, bounds);
   }
@@ -194,7 +194,7 @@ export class AcmeAccount {
     return orderOf(await this.#post(finalize, { csr: csr.toString('base64url') }, bounds), url);
   }
 
-  /** PEM, the certificate itself first. */
+  /** Certificate chain in PEM, leaf first. */
   async certificate(url: string, bounds: CallBounds = {}): Promise<string> {
     return (await this.#post(url, null, { ...bounds, maxBytes: CHAIN_MAX_BYTES })).text;
   }
@@ -209,7 +209,7 @@ export const newAccountKey = async (): Promise<JWK> => {
   return exportJWK(privateKey);
 };
 
-/** The authority does not know the account that the URL was of. */
+/** Returns true if the authority does not know the account of the URL. */
 export const isUnknownAccount = (error: unknown): boolean =>
   error instanceof AcmeProblem && error.type === 'accountDoesNotExist';
 

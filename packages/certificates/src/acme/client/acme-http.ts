@@ -1,18 +1,18 @@
-// One call to an authority: bounded in time and bytes, over connections that trust it; answers in JSON or PEM.
+// A single call to an authority over a trusted connection, with limits for time and size. Responses are JSON or PEM.
 import type { IncomingHttpHeaders } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import { type Clock, reasonOf, requestOnce, trustOf } from '@tunnel/runtime';
 import type { z } from 'zod';
 import { readProblem } from './acme-problem.ts';
 
-/** one call, from the look-up of its name to the last byte */
+/** Time limit of a call, from DNS lookup to the last byte. */
 export const AUTHORITY_CALL_TIMEOUT_MS = 30_000;
-/** a directory, an order, an error */
+/** Maximum size of a directory, order or error. */
 export const ANSWER_MAX_BYTES = 64 * 1024;
 
 export interface AcmeHttpOptions {
   readonly clock: Clock;
-  /** PEM that vouches for a private authority; unless told, the usual ones are trusted. */
+  /** CA certificate of a private authority in PEM. Undefined for the default CAs. */
   readonly ca?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface CallBounds {
 
 export type AcmeHttp = (url: string, body: string | null, bounds: CallBounds) => Promise<AcmeAnswer>;
 
-/** An answer of any status; no answer is a fault. */
+/** Returns a response of any status. Throws a fault if there is no response. */
 export const createAcmeHttp = ({ clock, ca }: AcmeHttpOptions): AcmeHttp => {
   const secureContext = trustOf(ca);
   return async (url, body, { signal, maxBytes = ANSWER_MAX_BYTES }) => {
@@ -68,7 +68,7 @@ export const createAcmeHttp = ({ clock, ca }: AcmeHttpOptions): AcmeHttp => {
 
 const JOSE = { 'content-type': 'application/jose+json' };
 
-/** A date counts from the answer's own: the authority's clock may be an hour off ours. */
+/** A date counts from the response's Date field, because the authority's clock may be an hour off. */
 const retryAfterMs = (headers: IncomingHttpHeaders, now: number): number | null => {
   const text = headers['retry-after']?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;

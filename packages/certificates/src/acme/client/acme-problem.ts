@@ -1,7 +1,7 @@
-// What an authority says went wrong (RFC 8555, 6.7), as an error that can be told apart.
+// Error reported by an authority (RFC 8555, 6.7).
 import { z } from 'zod';
 
-/** of an authority’s text that is quoted */
+/** Maximum length of the authority's text in messages. */
 const DETAIL_SHOWN_CHARS = 500;
 
 const URN = 'urn:ietf:params:acme:error:';
@@ -22,7 +22,7 @@ const PROBLEM = z.object({
 });
 
 export class AcmeProblem extends Error {
-  /** Without the URN: `badNonce`, `rateLimited`, `unauthorized`; empty when the answer had none. */
+  /** Type without the URN: `badNonce`, `rateLimited`, `unauthorized`. Empty if the response has no type. */
   readonly type: string;
   readonly status: number;
   readonly detail: string;
@@ -41,13 +41,13 @@ export class AcmeProblem extends Error {
     return this.type === 'rateLimited' || this.status === 429;
   }
 
-  /** Nothing is wrong with what was asked; the authority cannot answer now. Refused nonces say nothing about it either. */
+  /** True if the request is fine but the authority cannot process it now. A rejected nonce also says nothing about the request. */
   get isAway(): boolean {
     return this.status >= 500 || this.type === 'badNonce';
   }
 }
 
-/** Of an answer with an error status, or of the `error` field of an order or a challenge. Any value will do. */
+/** Parses an error response, or the `error` field of an order or challenge. Accepts any value. */
 export const readProblem = (value: unknown, status: number, retryAfterMs: number | null = null): AcmeProblem => {
   const parsed = PROBLEM.safeParse(value);
   if (!parsed.success) return new AcmeProblem({ type: '', status, detail: '', retryAfterMs });
@@ -62,5 +62,5 @@ export const readProblem = (value: unknown, status: number, retryAfterMs: number
   });
 };
 
-/** It goes into logs and onto pages. */
+/** Makes text safe for logs and pages. */
 const printable = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, ' ').slice(0, DETAIL_SHOWN_CHARS);

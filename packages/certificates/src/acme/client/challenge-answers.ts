@@ -1,4 +1,4 @@
-// What answers a challenge: a text at a path, a certificate in a handshake, a record of DNS (RFC 8555, 8.3 and 8.4; RFC 8737).
+// Responses to challenges: text at a path, a certificate in a handshake, a DNS record (RFC 8555, 8.3 and 8.4; RFC 8737).
 import { createHash, webcrypto } from 'node:crypto';
 import { loadX509 } from './x509.ts';
 
@@ -8,13 +8,13 @@ export type ChallengeType = (typeof CHALLENGE_TYPES)[number];
 export const isChallengeType = (text: string): text is ChallengeType =>
   (CHALLENGE_TYPES as readonly string[]).includes(text);
 
-/** One challenge that is to be answered until it is cleared. */
+/** A challenge to respond to until it is cleared. */
 export interface ChallengeAnswer {
   readonly type: ChallengeType;
-  /** The host, without a wildcard's `*.`. */
+  /** Host name without `*.`. */
   readonly name: string;
   readonly token: string;
-  /** The body at `/.well-known/acme-challenge/<token>`; what the others are derived from. */
+  /** Body at `/.well-known/acme-challenge/<token>`. The other challenge types derive their values from it. */
   readonly keyAuthorization: string;
 }
 
@@ -24,20 +24,20 @@ const DAY_MS = 24 * 3_600_000;
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** The record that a dns-01 challenge is looked for in, and its value. */
+/** TXT record of a dns-01 challenge: name and value. */
 export const challengeRecord = ({ name, keyAuthorization }: ChallengeAnswer): { name: string; value: string } => ({
   name: `_acme-challenge.${name}`,
   value: digest(keyAuthorization).toString('base64url'),
 });
 
-/** What a handshake with ALPN `acme-tls/1` for the name is answered with; `now` in ms. */
+/** Certificate for a handshake with ALPN `acme-tls/1` for the name. `now` is in milliseconds. */
 export const challengeCertificate = async (
   { name, keyAuthorization }: ChallengeAnswer,
   now: number,
 ): Promise<{ cert: string; key: string }> => {
   const { Extension, PemConverter, SubjectAlternativeNameExtension, X509CertificateGenerator } = await loadX509();
   const keys = await webcrypto.subtle.generateKey(KEYS, true, ['sign', 'verify']);
-  // An OCTET STRING of 32 bytes, in DER.
+  // OCTET STRING of 32 bytes in DER.
   const value = Buffer.concat([Buffer.from([0x04, 0x20]), digest(keyAuthorization)]);
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: `CN=${name.length <= 64 ? name : 'challenge'}`,

@@ -1,14 +1,14 @@
-// Keys, requests, and what an authority gave for them: read, and checked against what was asked for.
+// Certificate keys and requests, and the validation of issued certificates against the request.
 import { createPrivateKey, webcrypto, X509Certificate } from 'node:crypto';
 import { Fault } from '@tunnel/errors';
 import { loadX509 } from './x509.ts';
 
-/** certificates in it */
+/** Maximum certificates in a chain. */
 const CHAIN_MAX_CERTIFICATES = 10;
 
 const KEYS = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
-/** PKCS #8 in PEM; each order gets its own. */
+/** New private key as PKCS #8 in PEM. Every order gets a separate key. */
 export const newCertificateKey = async (): Promise<string> => {
   const { privateKey } = await webcrypto.subtle.generateKey(KEYS, true, ['sign', 'verify']);
   const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', privateKey));
@@ -17,7 +17,7 @@ export const newCertificateKey = async (): Promise<string> => {
     .toString();
 };
 
-/** The request for a certificate of these names, in DER. */
+/** Certificate signing request for these names, in DER. */
 export const certificateRequest = async (names: readonly string[], keyPem: string): Promise<Buffer> => {
   const { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } = await loadX509();
   const { subtle } = webcrypto;
@@ -30,26 +30,26 @@ export const certificateRequest = async (names: readonly string[], keyPem: strin
   const request = await Pkcs10CertificateRequestGenerator.create({
     keys: { privateKey, publicKey },
     signingAlgorithm: KEYS,
-    // Names are in the extension alone: a common name has 64 characters at most, and nobody reads it any more.
+    // Names are only in the extension: a common name has at most 64 characters, and modern clients ignore it.
     extensions: [new SubjectAlternativeNameExtension(names.map((value) => ({ type: 'dns', value })))],
   });
   return Buffer.from(request.rawData);
 };
 
 export interface IssuedCertificate {
-  /** PEM, its own certificate first. */
+  /** Certificate chain in PEM, leaf first. */
   readonly chain: string;
   readonly issuer: string;
   readonly serial: string;
   readonly notBefore: number;
   readonly notAfter: number;
-  /** By which the authority knows it in renewal information and `replaces`; null: it does not name its key. */
+  /** Identifies the certificate in renewal information and `replaces`. Null if the certificate does not name the authority's key. */
   readonly renewalId: string | null;
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\sA-Za-z0-9+/=]+-----END CERTIFICATE-----/g;
 
-/** Throws a fault where it is not for these names and this key: the one before stays in use then. */
+/** Throws a fault if the certificate does not match the names and key. Then the previous certificate stays in use. */
 export const readIssued = async (pem: string, names: readonly string[], keyPem: string): Promise<IssuedCertificate> => {
   const found = pem.match(CERTIFICATE) ?? [];
   const [own] = found;
@@ -87,14 +87,14 @@ const issuerOf = (leaf: X509Certificate): string => {
   return part('CN') ?? part('O') ?? leaf.issuer;
 };
 
-/** RFC 9773, 4.1: the authority's key and the serial as DER has it, with the zero before a high bit. */
+/** RFC 9773, 4.1: key identifier of the authority and serial as in DER, with a zero byte before a high bit. */
 const renewalIdOf = async (leaf: X509Certificate): Promise<string | null> => {
   const { AuthorityKeyIdentifierExtension, X509Certificate: Parsed } = await loadX509();
   const keyId = new Parsed(leaf.raw).getExtension(AuthorityKeyIdentifierExtension)?.keyId;
   return keyId === undefined ? null : renewalId(keyId, leaf.serialNumber);
 };
 
-/** Of both in hex. */
+/** Both arguments are in hex. */
 export const renewalId = (keyId: string, serial: string): string => {
   const digits = serial.replace(/^(?:00)+(?=..)/, '');
   const even = digits.length % 2 === 0 ? digits : `0${digits}`;

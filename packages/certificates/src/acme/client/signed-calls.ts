@@ -1,4 +1,4 @@
-// Calls as an account: directory, nonces, JWS. A refused nonce is nobody's fault and tried again with the one that came along.
+// Signed calls of an account: directory, nonces, JWS. A call with a rejected nonce is repeated with the nonce from the response.
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import { type CryptoKey, FlattenedSign, type JWK } from 'jose';
@@ -6,11 +6,11 @@ import { z } from 'zod';
 import { type AcmeAnswer, type AcmeHttp, badAnswer, type CallBounds, readAnswer, throwProblem } from './acme-http.ts';
 import { AcmeProblem } from './acme-problem.ts';
 
-/** nonces that wait for the next calls; more are dropped */
+/** Maximum nonces kept for the next calls; more are dropped. */
 const NONCES_KEPT_MAX = 16;
-/** times that a call is made again because its nonce was refused */
+/** Maximum repetitions of a call because of a rejected nonce. */
 const BAD_NONCE_TRIES = 5;
-/** how long a directory is used before it is read again */
+/** Time until the directory is fetched again. */
 const DIRECTORY_LIFE_MS = 3_600_000;
 
 const DIRECTORY = z.object({
@@ -31,7 +31,7 @@ export type AcmeDirectory = z.infer<typeof DIRECTORY>;
 
 export interface Signer {
   readonly key: CryptoKey;
-  /** What the call says about who makes it: the account's URL, or before there is one its key. */
+  /** Identifies the caller: the account's URL, or its key before the account exists. */
   readonly by: { readonly kid: string } | { readonly jwk: JWK };
 }
 
@@ -57,14 +57,14 @@ export class SignedCalls {
     return value;
   }
 
-  /** Unsigned: directory and renewal information are everybody's. */
+  /** Unsigned call: directory and renewal information are public. */
   async get(url: string, bounds: CallBounds): Promise<AcmeAnswer> {
     const answer = await this.#http(this.#checked(url), null, bounds);
     throwProblem(answer);
     return answer;
   }
 
-  /** `payload` null: a read (POST-as-GET). */
+  /** `payload` null sends a POST-as-GET. */
   async post(url: string, payload: object | null, signer: Signer, bounds: CallBounds = {}): Promise<AcmeAnswer> {
     for (let tries = 0; ; tries += 1) {
       const nonce = this.#nonces.pop() ?? (await this.#newNonce(bounds));
@@ -96,7 +96,7 @@ export class SignedCalls {
     return nonce;
   }
 
-  /** The freshest is used first: they do not last. */
+  /** The newest nonce is used first, because nonces expire. */
   #keepNonce({ headers }: AcmeAnswer): void {
     const nonce = headers['replay-nonce'];
     if (typeof nonce !== 'string' || !/^[\w-]{1,512}$/.test(nonce)) return;
@@ -104,7 +104,7 @@ export class SignedCalls {
     if (this.#nonces.length > NONCES_KEPT_MAX) this.#nonces.shift();
   }
 
-  /** An authority that was reached over TLS leads nobody away from it. */
+  /** Rejects URLs without TLS if the directory uses TLS. */
   #checked(url: string): string {
     const scheme = URL.canParse(url) ? new URL(url).protocol : null;
     if (scheme === 'https:' || (scheme === 'http:' && this.#url.startsWith('http:'))) return url;

@@ -1,4 +1,4 @@
-// The one account at the authority: made once, kept sealed, found again by its key, opened when the first order needs it.
+// The account at the authority: created once, stored encrypted, identified by its key, and opened when the first order needs it.
 import type { Clock } from '@tunnel/runtime';
 import type { JWK } from 'jose';
 import { type AccountOptions, type AcmeAccount, type AcmeClient, newAccountKey } from '../client/acme-client.ts';
@@ -6,7 +6,7 @@ import { AcmeProblem } from '../client/acme-problem.ts';
 import type { CertificateStore, StoredAccount } from './certificate-store.ts';
 import type { SealedKeys } from './sealed-keys.ts';
 
-/** how long the account at the authority is not asked for again after that failed; less than the first pause of an order */
+/** Time until a failed opening of the account is repeated; shorter than the first retry delay of an order. */
 const ACCOUNT_AGAIN_MS = 30_000;
 
 export interface AuthorityAccountOptions extends AccountOptions {
@@ -25,12 +25,15 @@ export class AuthorityAccount {
     this.#options = options;
   }
 
-  /** What failed fails alike for everybody for a while: a thousand names that need the account are not a thousand calls. */
+  /**
+   * Returns the account. After a failure, all callers get the same error for a while, so that a thousand names do not cause a thousand
+   * calls.
+   */
   open(): Promise<AcmeAccount> {
     const { clock } = this.#options;
     if (clock.monotonic() >= this.#forgetAt) this.#opened = undefined;
     this.#opened ??= this.#open().catch((error: unknown) => {
-      // Refused nonces are chance: whose turn it was waits, nobody else.
+      // Nonces are rejected by chance, so only the current order waits.
       const isChance = error instanceof AcmeProblem && error.type === 'badNonce';
       const askedMs = error instanceof AcmeProblem ? (error.retryAfterMs ?? 0) : 0;
       this.#forgetAt = isChance ? 0 : clock.monotonic() + Math.max(askedMs, ACCOUNT_AGAIN_MS);
@@ -39,7 +42,7 @@ export class AuthorityAccount {
     return this.#opened;
   }
 
-  /** The authority does not know it: the next order tells it of the same key again. */
+  /** Called if the authority does not know the account. The next order registers the same key again. */
   async isUnknown(): Promise<void> {
     this.#opened = undefined;
     const stored = await this.#options.store.account();
@@ -64,7 +67,7 @@ export class AuthorityAccount {
     return account;
   }
 
-  /** The key is kept before the authority hears of it: of two first starts one key wins for both. */
+  /** Stores the key before it is registered, so that two first starts at the same time use the same key. */
   async #stored(): Promise<StoredAccount> {
     const { store, keys, email } = this.#options;
     const found = await store.account();

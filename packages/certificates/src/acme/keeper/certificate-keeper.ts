@@ -1,4 +1,5 @@
-// Keeps every wanted certificate valid: claims what is due, does what the machine says, writes each step down before the next.
+// Keeps every wanted certificate valid: claims due certificates, executes the effects of the state machine, and saves every step before the
+// next.
 
 import { Fault } from '@tunnel/errors';
 import { type Clock, type Logger, randomToken, SingleFlight, type Timer } from '@tunnel/runtime';
@@ -12,29 +13,29 @@ import type { ChallengeSolver } from './challenge-solver.ts';
 import { finishOrder } from './finish-order.ts';
 import type { SealedKeys } from './sealed-keys.ts';
 
-/** orders under way at once, in one process */
+/** Maximum concurrent orders per process. */
 const ORDERS_AT_ONCE = 4;
-/** how often is looked for work; what is asked for here begins at once */
+/** Interval between checks for due work. Requests in this process start a check at once. */
 export const LOOK_EVERY_MS = 5000;
-/** at a start: between two certificates that the authority is asked about, so that thousands are no flood */
+/** Interval between renewal information requests after a start, so that thousands of certificates do not cause a flood. */
 const INFO_AT_START_EVERY_MS = 100;
-/** who works on a certificate has it for so long; then another may */
+/** Lease time of a certificate. After expiry another keeper can take over. */
 export const LEASE_MS = 60_000;
-/** how often that is renewed */
+/** Interval of lease renewal. */
 export const LEASE_RENEW_MS = 20_000;
-/** Time without orders after the certificate store or the key file failed. */
+/** Pause after a failure of the certificate store or key file. */
 const PAUSE_MS = 60_000;
-/** how long a stop waits for orders under way; they are finished after the next start */
+/** Time that a stop waits for running orders. They continue after the next start. */
 const STOP_WAIT_MS = 5000;
 /**
- * new orders within the window below; the best known authority allows 300
+ * Maximum new orders within the window below. Let's Encrypt allows 300.
  * @limit operator: Certificate orders of the server within 3 h | further orders wait
  */
 const CERTIFICATE_ORDERS_MAX = 250;
-/** the window in which new orders are counted */
+/** Window in which new orders are counted. */
 const CERTIFICATE_ORDERS_WINDOW_MS = 3 * 3_600_000;
 /**
- * how many of those orders one account can make: a quarter. The operator's own names are not counted
+ * Maximum orders per account within the window: a quarter. The operator's names are not counted.
  * @limit accounts: Certificate orders per account within 3 h | the order waits
  */
 const CERTIFICATE_ORDERS_PER_ACCOUNT = 62;
@@ -44,7 +45,7 @@ export type OrderResult = 'issued' | 'failed' | 'rate_limited';
 export interface KeeperListener {
   onIssued(record: CertificateRecord): void;
   onOrder(result: OrderResult, record: CertificateRecord): void;
-  /** Under a tenth of its life is left and tries fail; once a day. */
+  /** Less than a tenth of the lifetime is left and renewals fail. Called once per day. */
   onEnding(record: CertificateRecord, endsAt: number): void;
 }
 
@@ -52,19 +53,19 @@ export interface KeeperOptions extends AccountOptions {
   readonly client: AcmeClient;
   readonly store: CertificateStore;
   readonly keys: SealedKeys;
-  /** The preferred first. */
+  /** Challenge solvers, preferred first. */
   readonly solvers: readonly ChallengeSolver[];
   readonly profile?: string | undefined;
-  /** False: their challenge is not answered here, and another keeper of the same store may be able to. Unless told, true. */
+  /** Returns false if dns-01 is not available here; another keeper of the store may be able to order wildcards. Default: true. */
   readonly canTakeWildcards?: () => boolean;
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
   readonly logger: Logger;
   readonly listener: KeeperListener;
 }
 
-/** Another keeper has the certificate by now, or this one is stopped. */
+/** Another keeper has taken over the certificate, or this keeper is stopped. */
 class LeaseLost extends Error {}
 
 const ORDERS = {
@@ -77,7 +78,7 @@ export class CertificateKeeper {
   readonly #options: KeeperOptions;
   readonly #account: AuthorityAccount;
   readonly #owner = randomToken(9);
-  /** Work under way, with the account whose certificate it is about; null for the operator's. */
+  /** Running work with the certificate's account; null for the operator's certificates. */
   readonly #running = new Map<Promise<void>, string | null>();
   readonly #stopped = new AbortController();
   #timer: Timer | undefined;
@@ -92,7 +93,7 @@ export class CertificateKeeper {
 
   start(): void {
     this.#timer = this.#options.clock.setInterval(() => this.wake(), LOOK_EVERY_MS);
-    // Who was away for long has missed what the authority said. A store that does not answer is asked again by the first look.
+    // After a long downtime, renewal information may be outdated. If the store does not respond, the first check tries again.
     const { store, clock } = this.#options;
     void store
       .wantInfo(clock.now(), INFO_AT_START_EVERY_MS)
@@ -100,13 +101,13 @@ export class CertificateKeeper {
       .finally(() => this.wake());
   }
 
-  /** Something may be due that was not before. */
+  /** Checks for due work. */
   wake(): void {
     this.#lookAgain = true;
     void this.#looks.run();
   }
 
-  /** Now, whatever failed before; false: somebody works on it already, or nobody knows it. */
+  /** Renews now, regardless of earlier failures. Returns false if the certificate is unknown or already being processed. */
   async renew(id: string): Promise<boolean> {
     const { store, clock, random } = this.#options;
     const now = clock.now();
@@ -119,7 +120,7 @@ export class CertificateKeeper {
     return done;
   }
 
-  /** Orders under way are left where they are: the next start takes them up. */
+  /** Stops. Running orders continue after the next start. */
   async stop(): Promise<void> {
     this.#timer?.cancel();
     this.#stopped.abort(new LeaseLost());
@@ -164,7 +165,7 @@ export class CertificateKeeper {
     const lost = new AbortController();
     const signal = AbortSignal.any([lost.signal, this.#stopped.signal]);
     const timer = clock.setInterval(() => {
-      // A store that fails for a moment takes nothing away: if the lease runs out, the epoch decides.
+      // A short failure of the store is harmless: if the lease expires, the epoch decides.
       store.extend(claim, clock.now(), LEASE_MS).then(
         (held) => held || lost.abort(new LeaseLost()),
         () => {},
@@ -178,7 +179,7 @@ export class CertificateKeeper {
       if (error instanceof LeaseLost || signal.aborted) {
         logger.debug({ names }, 'another platform works on the certificate');
       } else {
-        // A wrong key file above all: whoever corrects it finds everything as it was.
+        // Usually a wrong key file. After it is corrected, all work continues where it stopped.
         this.#pause();
         logger.error({ names, reason: messageOf(error) }, 'cannot order certificates; retrying in a minute');
       }
@@ -189,7 +190,7 @@ export class CertificateKeeper {
   }
 }
 
-/** One certificate while its lease is ours. */
+/** Processes a certificate while holding its lease. */
 class ClaimedCertificate {
   readonly #claim: Claim;
   readonly #options: KeeperOptions;
@@ -228,7 +229,7 @@ class ClaimedCertificate {
     return effects;
   }
 
-  /** A renewal that says what it replaces is not counted by the authority either. */
+  /** A renewal that names the replaced certificate does not count, as at the authority. */
   async #hasRoom(replaces: boolean): Promise<boolean> {
     if (replaces && this.#record.certificate?.renewalId != null) return true;
     const { store, clock, logger } = this.#options;
@@ -280,7 +281,7 @@ class ClaimedCertificate {
     try {
       await step();
     } catch (error) {
-      // Nothing is wrong with the order then.
+      // After an abort or a key file problem the order is still valid.
       if (this.#signal.aborted || error instanceof LeaseLost) throw error;
       if (error instanceof Fault && error.code === 'CERTIFICATE_KEY_FILE') throw error;
       if (isUnknownAccount(error)) await this.#account.isUnknown();
@@ -306,7 +307,7 @@ class ClaimedCertificate {
 
 const NO_INFO = { window: null, retryAfterMs: null };
 
-/** An authority that cannot say is asked again in its time; until then the share of its life decides. */
+/** If the authority gives no information, it is asked again later; until then the lifetime decides. */
 const noInfo = (error: unknown) => ({
   window: null,
   retryAfterMs: error instanceof AcmeProblem ? error.retryAfterMs : null,
@@ -318,7 +319,7 @@ interface Failure {
   readonly retryAfterMs: number | null;
 }
 
-/** Faults after which the same order may still come to its end. */
+/** Faults after which the same order can still succeed. */
 const PASSING = new Set(['ACME_AWAY', 'ACME_ORDER_SLOW', 'ACME_CHALLENGE_UNSET', 'ACME_BAD_ANSWER']);
 
 const failureOf = (error: unknown, names: readonly string[]): Failure => {

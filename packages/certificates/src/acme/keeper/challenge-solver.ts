@@ -1,21 +1,21 @@
-// Who answers challenges of one type: set makes the answer visible to the authority, clear takes it back.
+// A solver for challenges of a type: `set` publishes the response, `clear` removes it.
 import type { Clock } from '@tunnel/runtime';
 import type { ChallengeAnswer, ChallengeType } from '../client/challenge-answers.ts';
 import type { CertificateStore } from './certificate-store.ts';
 
-/** Lifetime of an answer to a challenge. */
+/** Lifetime of a response to a challenge. */
 const CHALLENGE_LIFE_MS = 10 * 60_000;
 
 export interface ChallengeSolver {
   readonly type: ChallengeType;
-  /** Whether the name's answer would be seen; its own host, without a wildcard's `*.`. */
+  /** Returns whether the authority could see the response. `name` is the host without `*.`. */
   canAnswer(name: string, isWildcard: boolean): boolean | Promise<boolean>;
-  /** Settles when the authority may look; rejects with what a person can do something about, and no validation is spent. */
+  /** Resolves when the authority can validate. Rejects with an error that a person can fix, before a validation attempt is used. */
   set(answer: ChallengeAnswer, signal: AbortSignal): Promise<void>;
   clear(answer: ChallengeAnswer): Promise<void>;
 }
 
-/** http-01 and tls-alpn-01: the answer lies in the store, where whoever is asked by the authority finds it. */
+/** Solver for http-01 and tls-alpn-01: stores the response, where the edge that the authority contacts finds it. */
 export const createStoredSolver = (
   type: 'http-01' | 'tls-alpn-01',
   { store, clock }: { readonly store: CertificateStore; readonly clock: Clock },

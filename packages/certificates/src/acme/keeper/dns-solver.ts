@@ -1,4 +1,4 @@
-// dns-01: the record is set by the built-in responder or by the operator's program, and the authority hears of it once it is seen.
+// Solver for dns-01: the built-in responder or the operator's program sets the record, and the authority is notified once it is visible.
 
 import { Fault } from '@tunnel/errors';
 import { isOfDomain } from '@tunnel/rules/names';
@@ -12,9 +12,9 @@ export interface DnsSolverOptions {
   readonly challenges: DnsChallenges;
   /** `[server] domain`. */
   readonly domain: string;
-  /** `zone`: values stand in our own zone, and other names lead there. `anywhere`: they stand where they are looked for. */
+  /** `zone`: records are set in the edge's zone, and other names point to it. `anywhere`: records are set at the queried name. */
   readonly sets: 'zone' | 'anywhere';
-  /** Of an own domain: where in our zone its record leads; null: it is nobody's. */
+  /** Target in the edge's zone for a custom domain's record. Null if the domain has no owner. */
   readonly challengeTargetOf: (name: string) => Promise<string | null>;
   readonly isOpen: () => boolean;
   readonly clock: Clock;
@@ -22,7 +22,7 @@ export interface DnsSolverOptions {
 
 export const createDnsSolver = (options: DnsSolverOptions): ChallengeSolver => {
   const { challenges, domain, sets, challengeTargetOf, isOpen, clock } = options;
-  /** Where each answer was set: whose a domain is may change before it is cleared. */
+  /** Target of every response, because the owner of a domain can change before the response is cleared. */
   const targets = new Map<string, string>();
 
   const targetOf = async (name: string): Promise<string> => {
@@ -34,7 +34,7 @@ export const createDnsSolver = (options: DnsSolverOptions): ChallengeSolver => {
     return target;
   };
 
-  /** What to set, as it is written in a zone. The one that leads to our own zone first: without it no other is seen. */
+  /** The missing record in zone file syntax. The NS record of the edge's zone comes first, because the others depend on it. */
   const missingRecord = async (at: string, target: string, value: string): Promise<string> => {
     if (sets === 'anywhere') return `${at} TXT ${value}`;
     const leads = at !== target && (await challenges.isSeen(target, value));
@@ -43,7 +43,7 @@ export const createDnsSolver = (options: DnsSolverOptions): ChallengeSolver => {
 
   return {
     type: 'dns-01',
-    // Of other names than the operator's own a single one is validated where it leads to.
+    // A single name of a custom domain is validated by http-01 or tls-alpn-01, so dns-01 is only for wildcards and the operator's domain.
     canAnswer: (name, isWildcard) => isOpen() && (isWildcard || isOfDomain(name, domain)),
     set: async (answer, signal) => {
       const { name: at, value } = challengeRecord(answer);

@@ -1,5 +1,5 @@
-// Certificates in a folder, for a server that is alone: one file each, written aside and moved into place, its owner's alone.
-// The folder is of one process (its data directory is locked), so what is in memory is what is on disk; a lease ends with the process.
+// Certificate store in a folder, for a single server: one file per certificate, replaced atomically, readable only by its owner. The folder
+// belongs to one process (its data directory is locked), so memory and disk are equal; leases end with the process.
 
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,16 +43,16 @@ export class FileCertificateStore implements CertificateStore {
   #account: StoredAccount | null;
   #budgets: Record<string, readonly BudgetEntry[]>;
 
-  /** Throws where the folder cannot be used or holds a file that is none of ours. */
+  /** Throws if the folder cannot be used or contains an invalid file. */
   constructor(dir: string, directoryUrl: string) {
     this.#dir = join(dir, sha256Hex(directoryUrl).slice(0, ID_CHARS));
     mkdirSync(this.#dir, { recursive: true, mode: 0o700 });
-    // It may have been there with other rights.
+    // An existing folder may have other permissions.
     chmodSync(this.#dir, 0o700);
     for (const file of readdirSync(this.#dir)) {
       if (file.endsWith(ASIDE)) rmSync(join(this.#dir, file), { force: true });
       if (!RECORD_FILE.test(file)) continue;
-      // An older version wrote down no account.
+      // Older versions stored no account.
       const record = { accountId: null, ...(this.#read(file) as Omit<CertificateRecord, 'accountId'>) };
       this.#entries.set(record.id, { record, epoch: 0, leasedUntil: 0 });
     }
@@ -116,7 +116,7 @@ export class FileCertificateStore implements CertificateStore {
     const entry = this.#held(claim);
     if (entry === null) return false;
     const record = { ...entry.record, ...changes };
-    // Written first: on a full disk the old pair stays, here and there.
+    // Written to disk first, so that after a full disk both memory and file have the old state.
     this.#write(fileOf(record.id), record);
     entry.record = record;
     return true;
@@ -140,7 +140,7 @@ export class FileCertificateStore implements CertificateStore {
     const issued = [...this.#entries.values()].filter(
       ({ record, leasedUntil }) => record.life.issued !== null && leasedUntil <= now,
     );
-    // Not written down: after the next start it is wanted again.
+    // Not saved, because every start schedules it again.
     issued.forEach((entry, index) => {
       const event = { kind: 'info-wanted', at: now + index * everyMs } as const;
       const [life] = transitionCertificate(entry.record.life, event, now, 0);
@@ -179,7 +179,7 @@ export class FileCertificateStore implements CertificateStore {
   }
 
   async clearChallenge(answer: ChallengeAnswer): Promise<void> {
-    // Of an order that came later there may be another one by now.
+    // A later order may have set another challenge under the same key.
     const key = challengeKey(answer);
     if (this.#challenges.get(key)?.answer.token === answer.token) this.#challenges.delete(key);
   }
@@ -187,7 +187,7 @@ export class FileCertificateStore implements CertificateStore {
   async findChallenge(key: ChallengeKey, now: number): Promise<ChallengeAnswer | null> {
     const isWaitedFor = ({ until }: { readonly until: number }): boolean => until > now;
     if ('name' in key) {
-      // As many as there are orders under way.
+      // There are only as many challenges as open orders.
       const ofName = [...this.#challenges.values()].filter(({ answer }) => answer.name === key.name);
       return ofName.findLast(isWaitedFor)?.answer ?? null;
     }
@@ -214,7 +214,7 @@ export class FileCertificateStore implements CertificateStore {
     try {
       writeAtomicSync(join(this.#dir, file), JSON.stringify(value), { flush: true, soleWriter: true });
     } catch (error) {
-      // A full disk above all: it says nothing about the certificate, and is over when there is room again.
+      // Usually a full disk, which says nothing about the certificate and ends when space is free again.
       const reason = error instanceof Error ? error.message : String(error);
       throw new Fault('CERTIFICATE_STORE_AWAY', { reason }, { cause: error });
     }

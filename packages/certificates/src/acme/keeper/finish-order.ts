@@ -1,4 +1,5 @@
-// One order from where it stands to its certificate: what is validated already is not asked again, so a restart takes it up anywhere.
+// Takes an order from its current state to the certificate. Valid authorizations are not repeated, so an order can continue at any point
+// after a restart.
 import { Fault } from '@tunnel/errors';
 import type { Clock } from '@tunnel/runtime';
 import type { AcmeAccount, AcmeAuthorization, AcmeChallenge, AcmeOrder } from '../client/acme-client.ts';
@@ -7,13 +8,13 @@ import { type ChallengeAnswer, isChallengeType } from '../client/challenge-answe
 import { certificateRequest, type IssuedCertificate, readIssued } from '../client/issued-certificate.ts';
 import type { ChallengeSolver } from './challenge-solver.ts';
 
-/** first pause between two looks at what the authority works on; doubled each time, or as it says */
+/** First pause between polls; doubled every time, or as the authority requests. */
 export const POLL_FIRST_MS = 500;
-/** the longest of these pauses */
+/** Longest pause between polls. */
 export const POLL_LONGEST_MS = 10_000;
-/** how long a validation or an order is looked at; then it is left for a later try, which takes it up again */
+/** Maximum polling time of a validation or order. A later attempt continues it. */
 export const POLL_TOTAL_MS = 90_000;
-/** how long an answer may take to be set and seen: a program sets it, and records of DNS spread */
+/** Time limit for setting a challenge response until it is visible: a program may set it, and DNS records take time to spread. */
 const CHALLENGE_SET_MS = 200_000;
 
 export interface OrderPlan {
@@ -21,9 +22,9 @@ export interface OrderPlan {
   readonly names: readonly string[];
   /** PKCS #8 in PEM. */
   readonly key: string;
-  /** The preferred first. */
+  /** Challenge solvers, preferred first. */
   readonly solvers: readonly ChallengeSolver[];
-  /** Validations that were refused before: each time it is the next solver's turn. */
+  /** Number of rejected validations so far. Every rejection moves on to the next solver. */
   readonly refusals: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -50,7 +51,7 @@ const refusedOrder = ({ error, status, identifiers }: AcmeOrder): Fault => {
   return new Fault('ACME_REFUSED', { what: identifiers.map(({ value }) => value).join(', '), detail });
 };
 
-/** The order as it is when it is none of these any more. */
+/** Polls until the order has left these statuses. */
 const settled = (plan: OrderPlan, url: string, ...statuses: AcmeOrder['status'][]): Promise<AcmeOrder> =>
   poll(plan, 'the order', async () => {
     const order = await plan.account.order(url, { signal: plan.signal });
@@ -67,7 +68,7 @@ const authorize = async (plan: OrderPlan, url: string): Promise<void> => {
   const answer: ChallengeAnswer = { type: solver.type, name, token, keyAuthorization: account.keyAuthorization(token) };
   try {
     await setAnswer(plan, solver, answer);
-    // One that is being looked at already was told of before a restart.
+    // A challenge in `processing` was already submitted before a restart.
     if (challenge.status === 'pending') await account.challengeReady(challenge, { signal });
     const seen = await poll(plan, `the validation of ${name}`, async () => {
       const value = await account.authorization(url, { signal });
@@ -75,7 +76,7 @@ const authorize = async (plan: OrderPlan, url: string): Promise<void> => {
     });
     if (seen.status !== 'valid') throw notValidated(seen, solver.type);
   } finally {
-    // The authority has looked, or will be told again: an answer that stays behind runs out by itself.
+    // The authority has validated or will be notified again. A response that remains expires automatically.
     await solver.clear(answer).catch(() => {});
   }
 };
@@ -97,7 +98,7 @@ const choose = async (
     const challenge = challenges.find((one) => one.type === solver.type && one.token !== undefined);
     if (challenge !== undefined && (await solver.canAnswer(host, host !== name))) usable.push({ challenge, solver });
   }
-  // Whatever the authority looks at already is what has to be answered.
+  // A challenge that the authority is already validating takes precedence.
   const begun = usable.find(({ challenge }) => challenge.status === 'processing');
   const chosen = begun ?? usable[refusals % Math.max(1, usable.length)];
   if (chosen !== undefined) return chosen;
@@ -147,7 +148,7 @@ interface Look<T> {
   readonly retryAfterMs: number | null;
 }
 
-/** An authority that is away for a moment is looked at again: nothing of the order is lost by it. */
+/** Polls with growing pauses. A temporary failure of the authority does not affect the order. */
 const poll = async <T>({ clock, signal }: OrderPlan, what: string, look: () => Promise<Look<T>>): Promise<T> => {
   const giveUpAt = clock.monotonic() + POLL_TOTAL_MS;
   let pauseMs: number = POLL_FIRST_MS;

@@ -1,4 +1,5 @@
-// Private keys at rest: compact JWE (`dir`, A256GCM) under one key file, so that a copy of files or tables without it is worth nothing.
+// Encrypts private keys at rest: compact JWE (`dir`, A256GCM) under a key file, so that copied files or tables are useless without the key
+// file.
 import { existsSync } from 'node:fs';
 import { Fault } from '@tunnel/errors';
 import { ensureSecretFile, readSecretFile, sha256Hex } from '@tunnel/runtime';
@@ -9,7 +10,7 @@ const KID_CHARS = 16;
 
 export interface KeyFile {
   readonly file: string;
-  /** Named by the operator: then it is never made here, because other processes need the same one. */
+  /** True if the operator names the file. Then it is never created here, because other processes need the same file. */
   readonly isGiven: boolean;
 }
 
@@ -45,7 +46,7 @@ export class SealedKeys {
       .encrypt(this.#key);
   }
 
-  /** Throws a fault that names the file when it was sealed under another, or changed since. */
+  /** Throws a fault that names the file if the text was encrypted with another key or modified. */
   async open(sealed: string): Promise<string> {
     try {
       if (decodeProtectedHeader(sealed).kid !== this.#kid) throw new Error('another kid');

@@ -1,4 +1,4 @@
-// A certificate authority of this machine, for names that mean it alone: whoever trusts it can be deceived by nobody about any other name.
+// A local certificate authority for names of this machine. Name constraints ensure that it cannot be abused for any other name.
 import { createPrivateKey, randomBytes, webcrypto, X509Certificate } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,16 +6,16 @@ import { Fault } from '@tunnel/errors';
 import { type Clock, SingleFlight, writeAtomicSync } from '@tunnel/runtime';
 import { loadX509 } from '../client/x509.ts';
 
-/** how long it lives: people trust it once */
+/** Lifetime of the authority, which people trust once. */
 const LOCAL_CA_LIFE_MS = 10 * 365 * 86_400_000;
-/** how long a certificate of it lives; made anew when half of that is over */
+/** Lifetime of leaf certificates, which are replaced after half of this time. */
 const LOCAL_LEAF_LIFE_MS = 90 * 86_400_000;
 
 const KEYS = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-/** Of this machine alone (RFC 6761, RFC 1122, RFC 4291). */
+/** Addresses of this machine only (RFC 6761, RFC 1122, RFC 4291). */
 const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'];
 const NAME_CONSTRAINTS = '2.5.29.30';
-/** Clocks of browsers and containers on one machine may differ a little. */
+/** Tolerance for clock differences between browsers and containers on the machine. */
 const BACKDATED_MS = 3_600_000;
 
 export interface CertificateAndKey {
@@ -24,12 +24,12 @@ export interface CertificateAndKey {
 }
 
 export class LocalAuthority {
-  /** What browsers and systems are told to trust. */
+  /** File that browsers and systems must trust. */
   readonly file: string;
   readonly certificate: string;
   readonly #clock: Clock;
   readonly #key: webcrypto.CryptoKey;
-  /** Of every leaf of this run: to make one takes longer than to sign. */
+  /** Key of all leaf certificates of this run, because generating a key takes longer than signing. */
   readonly #leafKeys = new SingleFlight(async () => makeLeafKeys(await loadX509()), { keepsResult: true });
 
   private constructor(file: string, certificate: string, key: webcrypto.CryptoKey, clock: Clock) {
@@ -39,7 +39,7 @@ export class LocalAuthority {
     this.#clock = clock;
   }
 
-  /** Made once: it was told to be trusted. Throws a fault that names the file which cannot be used. */
+  /** Opens the authority or creates it once. Throws a fault that names an unusable file. */
   static async open(folder: string, clock: Clock): Promise<LocalAuthority> {
     const file = join(folder, 'ca.pem');
     const keyFile = join(folder, 'ca-key.pem');
@@ -59,7 +59,7 @@ export class LocalAuthority {
     }
   }
 
-  /** For one name; that of the machine itself is good for its loopback addresses, too. */
+  /** Issues a certificate for a name. `localhost` also covers the loopback addresses. */
   async issue(name: string): Promise<CertificateAndKey> {
     const x509 = await loadX509();
     const { publicKey, pem } = await this.#leafKeys.run();
@@ -105,7 +105,7 @@ const makeAuthority = async (folder: string, file: string, keyFile: string, cloc
   const now = clock.now();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: newSerial(),
-    // By its number: people who trust two of them can tell which is which.
+    // A random suffix distinguishes several trusted authorities.
     name: `CN=Tunnel local authority ${randomBytes(3).toString('hex')}`,
     keys,
     signingAlgorithm: KEYS,
@@ -119,7 +119,7 @@ const makeAuthority = async (folder: string, file: string, keyFile: string, cloc
     ],
   });
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // The key first: a certificate without one would be trusted for nothing.
+  // The key is written first, because a certificate without key would be useless.
   writeAtomicSync(keyFile, await pemOf(x509, keys.privateKey), { flush: true, soleWriter: true });
   writeAtomicSync(file, `${certificate.toString('pem')}\n`, { mode: 0o644, flush: true, soleWriter: true });
 };
@@ -127,17 +127,17 @@ const makeAuthority = async (folder: string, file: string, keyFile: string, cloc
 const pemOf = async (x509: X509, key: webcrypto.CryptoKey): Promise<string> =>
   `${x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')}\n`;
 
-/** Positive, as DER reads it. */
+/** Positive serial number for DER. */
 const newSerial = (): string => {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
   return bytes.toString('hex');
 };
 
-/** A common name has 64 characters at most; what counts is the other name. */
+/** A common name has at most 64 characters. Only the subject alternative name counts. */
 const subjectOf = (name: string): string => `CN=${name.length <= 64 ? name : 'localhost'}`;
 
-/** NameConstraints of RFC 5280, 4.2.1.10, in DER: localhost and what is below it, 127.0.0.0/8, ::1. */
+/** NameConstraints (RFC 5280, 4.2.1.10) in DER: localhost and names below, 127.0.0.0/8, ::1. */
 const loopbackNamesAlone = (): Buffer => {
   const dns = der(0x82, Buffer.from('localhost'));
   const ipv4 = der(0x87, Buffer.from([127, 0, 0, 0, 255, 0, 0, 0]));
@@ -146,5 +146,5 @@ const loopbackNamesAlone = (): Buffer => {
   return der(0x30, der(0xa0, Buffer.concat(permitted)));
 };
 
-/** Of fewer than 128 bytes. */
+/** DER element with fewer than 128 bytes. */
 const der = (tag: number, value: Buffer): Buffer => Buffer.concat([Buffer.from([tag, value.length]), value]);

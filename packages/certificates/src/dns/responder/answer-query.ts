@@ -1,10 +1,10 @@
-// One message in, at most one out. Whatever cannot be read as one plain question is dropped; a response is never answered, so that two servers
-// cannot keep each other busy.
+// Answers a DNS message. A message that is not a single plain query is dropped. Responses are never answered, so that two servers cannot
+// loop.
 import packet, { type Answer, type DecodedPacket, type Packet, type Question } from 'dns-packet';
 import { DNS_LIMITS } from '../dns-limits.ts';
 import type { ChallengeZone } from './challenge-zone.ts';
 
-/** of an answer over UDP; a longer one is asked for again over TCP */
+/** Maximum size of an answer over UDP. Resolvers repeat the query over TCP for a longer answer. */
 const UDP_ANSWER_MAX_BYTES = 512;
 
 export type QueryOutcome =
@@ -15,9 +15,9 @@ export type QueryOutcome =
 interface Query {
   readonly id: number;
   readonly opcode: number;
-  /** Of EDNS; null: it is not spoken. */
+  /** EDNS version, or null without EDNS. */
   readonly edns: number | null;
-  /** It wants recursion, which is told back and never done. */
+  /** The recursion-desired flag, which is echoed but never honored. */
   readonly flags: number;
   readonly question: Question;
 }
@@ -28,18 +28,18 @@ const BAD_VERSION = 1;
 const QUERY_OPCODE = 0;
 const MALFORMED: QueryOutcome = { kind: 'malformed' };
 
-/** `isShort`: nothing beyond the answer itself, so that it is hardly longer than the question. */
+/** `isShort` omits the authority section, so that the answer is hardly longer than the query. */
 export const answerQuery = (bytes: Buffer, zone: ChallengeZone, over: 'udp' | 'tcp', isShort = false): QueryOutcome => {
   try {
     const query = readQuery(bytes);
     return query === null ? MALFORMED : answered(query, zone, over, isShort);
   } catch {
-    // The reader's way to say that it is none.
+    // The parser throws on malformed messages.
     return MALFORMED;
   }
 };
 
-/** null: no question that can be answered. The counts are looked at first: they say how much there is to read. */
+/** Returns null for a message that cannot be answered. The counts are checked first, because they determine the amount of parsing. */
 const readQuery = (bytes: Buffer): Query | null => {
   if (bytes.length < HEADER_BYTES || bytes.length > DNS_LIMITS.QUERY_MAX_BYTES) return null;
   const flags = bytes.readUInt16BE(2);
@@ -59,7 +59,7 @@ const readQuery = (bytes: Buffer): Query | null => {
   };
 };
 
-/** Printable, so that it is written as it was read; the reader has made one text of its labels, and a dot inside one would be lost. */
+/** Printable names only, so that a name is echoed exactly. The parser joins labels with dots, so a dot inside a label would be lost. */
 const isPlainName = (name: string): boolean =>
   /^[\x21-\x7e]+$/.test(name) && (name === '.' || name.split('.').every(({ length }) => length > 0 && length <= 63));
 
@@ -107,10 +107,10 @@ const encode = (query: Query, rcode: number, content: Content = {}): Buffer => {
 const POINTER = 0xc000;
 const RECORD_HEAD_BYTES = 10;
 
-/** A name as the packet has it: each label with its length in front, and an empty one at the end. */
+/** Length of a name on the wire: labels with length bytes, and an empty label at the end. */
 const bytesOfName = (name: string): number => (name === '.' ? 1 : name.length + 2);
 
-/** The owner of each record is the name that was asked for, or ends it: two bytes say so, where the library writes the whole name again. */
+/** Compresses the owner names of records to pointers, because they equal or end the queried name. The library writes them in full. */
 const withPointers = (bytes: Buffer, asked: string, records: readonly { readonly name: string }[]): Buffer => {
   let at = HEADER_BYTES + bytesOfName(asked) + 4;
   const parts = [bytes.subarray(0, at)];
@@ -123,7 +123,7 @@ const withPointers = (bytes: Buffer, asked: string, records: readonly { readonly
   return Buffer.concat([...parts, bytes.subarray(at)]);
 };
 
-/** null: the name is no part of the one that was asked for. */
+/** Returns null if the name is not a suffix of the queried name. */
 const pointerTo = (name: string, asked: string): Buffer | null => {
   if (name === '.' || !`.${asked.toLowerCase()}`.endsWith(`.${name.toLowerCase()}`)) return null;
   const pointer = Buffer.alloc(2);

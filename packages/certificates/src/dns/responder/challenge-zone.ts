@@ -1,12 +1,12 @@
-// The zone of challenges: what is asked at `_acme-challenge.<domain>` and below it, and what is answered. TXT, SOA and NS, and nothing of any other zone.
+// The zone `_acme-challenge.<domain>`: answers TXT, SOA and NS queries, and nothing outside the zone.
 
 import { Fault } from '@tunnel/errors';
 import type { Answer, Question } from 'dns-packet';
 import { foldName } from '../../domains/domain-proof.rules.ts';
 
-/** records of challenges at a time: four orders are under way at once, and each has a few */
+/** Maximum challenge records: four concurrent orders have a few each. */
 const RECORDS_MAX = 1000;
-/** seconds that others may keep an answer: a value is asked for once, right after it was set */
+/** TTL of answers in seconds. A value is queried right after it was set. */
 const RECORD_TTL_SECS = 1;
 
 export interface ZoneAnswer {
@@ -25,7 +25,7 @@ export class ChallengeZone {
   #records = 0;
   #serial: number;
 
-  /** `serial`: grows from one run to the next, as seconds do. */
+  /** `serial` must grow between runs, such as a time in seconds. */
   constructor(domain: string, serial: number) {
     this.origin = `_acme-challenge.${foldName(domain)}`;
     this.#nameServer = foldName(domain);
@@ -52,12 +52,12 @@ export class ChallengeZone {
     this.#changed(-1);
   }
 
-  /** The answer has the name in the letters in which it was asked for: some resolvers compare them. */
+  /** Echoes the name in the queried case, because some resolvers compare it. */
   answer({ name, type, class: of = 'IN' }: Question): ZoneAnswer {
     const folded = foldName(name);
     if (of !== 'IN' || !this.#contains(folded)) return REFUSED;
     const answers = this.#answersOf(folded, name, type);
-    // No such name is never said: whoever heard that would not ask for the names below for a while.
+    // Never answers NXDOMAIN, because resolvers would then not query names below it for a while.
     return { rcode: 'NOERROR', answers, authorities: answers.length === 0 ? [this.#soa(this.origin)] : [] };
   }
 
@@ -80,7 +80,7 @@ export class ChallengeZone {
       refresh: HOUR_SECS,
       retry: HOUR_SECS,
       expire: 24 * HOUR_SECS,
-      // How long a resolver may remember that there is nothing.
+      // Time for which resolvers cache a negative answer.
       minimum: ttl,
     };
     return { name, type: 'SOA', ttl, data };

@@ -1,5 +1,5 @@
-// The built-in answer to dns-01: a server for the zone of challenges alone, over UDP and TCP. It asks nobody, knows nothing else, and what comes too
-// often from one network is dropped.
+// The built-in DNS responder for dns-01: serves only the challenge zone, over UDP and TCP. Makes no queries, and drops excess queries of a
+// network.
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
@@ -17,21 +17,21 @@ import { TcpQueries } from './tcp-queries.ts';
 export interface DnsResponderOptions {
   /** `[server] domain`. */
   readonly domain: string;
-  /** A wildcard address stands for every address of the machine but loopback. */
+  /** A wildcard address means every address of the machine except loopback. */
   readonly host: string;
-  /** 0: any free one. */
+  /** 0 picks a free port. */
   readonly port: number;
   readonly lookups: DnsLookups;
   readonly clock: Clock;
 }
 
-/** Since the start. */
+/** Counters since the start. */
 export interface ResponderCounts {
   readonly answered: number;
   readonly refused: number;
   readonly malformed: number;
   readonly overRate: number;
-  /** Connections that found no place, or gave theirs to another. */
+  /** Connections rejected or closed for lack of slots. */
   readonly crowdedOut: number;
 }
 
@@ -42,14 +42,14 @@ interface OpenSockets {
   readonly problems: readonly Fault[];
 }
 
-/** With port 0: another program may have the number over the other transport, or on another address. */
+/** Attempts with port 0, because another program may use the port on the other transport or another address. */
 const PORT_TRIES = 10;
 /**
- * Questions of one network (IPv4 /24, IPv6 /56). Further questions are dropped.
+ * Query limit per network (IPv4 /24, IPv6 /56). Further queries are dropped.
  * @limit operator: DNS queries per second and network, built-in DNS responder | further queries are dropped
  */
 const QUERIES = { perWindow: 200, windowMs: 1000, togetherMs: 1000, keys: 10_000 };
-/** Further questions over UDP are answered without the SOA record, so that an answer under a forged address floods no victim. */
+/** Beyond this limit, UDP answers omit the SOA record, so that answers to a forged address cannot flood a victim. */
 const CALM_QUERIES = { ...QUERIES, perWindow: 20 };
 
 export class DnsResponder implements DnsChallenges {
@@ -81,12 +81,12 @@ export class DnsResponder implements DnsChallenges {
     return this.#zone.origin;
   }
 
-  /** 0: it is not open. */
+  /** 0 while not listening. */
   get port(): number {
     return this.#open?.port ?? 0;
   }
 
-  /** Where it is asked, as a person reads it. */
+  /** Listening addresses as text. */
   get addresses(): readonly string[] {
     return (this.#open?.tcp ?? []).map((server) => {
       const { address, port } = server.address() as AddressInfo;
@@ -98,12 +98,12 @@ export class DnsResponder implements DnsChallenges {
     return { ...this.#counts };
   }
 
-  /** Of the addresses that a wildcard stands for, those that could not be opened, and why. */
+  /** Addresses of a wildcard that could not be opened, with the reason. */
   get problems(): readonly Fault[] {
     return this.#open?.problems ?? [];
   }
 
-  /** Throws when nothing could be opened: a wildcard's single address may be another server's, as of a bridge to virtual machines. */
+  /** Throws if no address could be opened. Single addresses may fail, for example if the bridge of a virtual machine has a DNS server. */
   async start(): Promise<void> {
     const { host, port } = this.#options;
     const addresses = addressesFor(host);
@@ -156,7 +156,7 @@ export class DnsResponder implements DnsChallenges {
   }
 
   #receive(socket: UdpSocket): void {
-    // Somebody who is gone is told by ICMP, and is no fault of ours.
+    // ICMP errors about absent clients are ignored.
     socket.on('error', () => {});
     socket.on('message', (bytes, from) => {
       const answer = this.#answer(bytes, from.address, 'udp');
@@ -194,7 +194,7 @@ const listening = async (server: Server, host: string, port: number): Promise<nu
   } catch (error) {
     throw portFault(error, host, port);
   }
-  // An accept that failed costs that connection; unheard, it would cost the process.
+  // A failed accept only loses that connection. Without a listener the error would end the process.
   server.on('error', () => {});
   return (server.address() as AddressInfo).port;
 };

@@ -1,18 +1,18 @@
-// The addresses that stand for a wildcard one. A resolver of the machine's own mostly has port 53 of a loopback address (systemd-resolved: 127.0.0.53),
-// and a socket on all addresses would not open beside it.
+// The addresses of a wildcard. A local resolver often uses port 53 on a loopback address (systemd-resolved: 127.0.0.53), so a socket on all
+// addresses could not be opened.
 import { networkInterfaces } from 'node:os';
 
 const LINK_LOCAL = /^fe[89ab]/i;
 
-/** As `networkInterfaces` of node:os has them. */
+/** In the form of `networkInterfaces` in node:os. */
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
-/** What is no wildcard stands for itself. A machine that has loopback alone is asked there, since nobody else can reach it. */
+/** Other hosts are returned unchanged. A machine with loopback only listens there, because no other machine can reach it. */
 export const addressesFor = (host: string, interfaces: Interfaces = networkInterfaces()): readonly string[] => {
   if (host !== '' && host !== '0.0.0.0' && host !== '::') return [host];
   const all = Object.values(interfaces).flatMap((addresses) => addresses ?? []);
   const wanted = all.filter(({ address, family, internal }) => {
-    // A link-local address needs the name of its wire, and no resolver asks there.
+    // A link-local address needs a zone, and no resolver uses it.
     if (internal || LINK_LOCAL.test(address)) return false;
     return family === 'IPv4' || host === '::' || host === '';
   });

@@ -1,25 +1,25 @@
-// Questions over TCP, each behind its length in two bytes. Connections are few and short: what is slow, long or does not read is cut.
+// DNS queries over TCP with a length prefix of two bytes. Connections are few and short: slow, long or unread connections are closed.
 import type { Socket } from 'node:net';
 import { networkOf } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
 import { DNS_LIMITS } from '../dns-limits.ts';
 
-/** connections at a time; the one that is open for longest gives way */
+/** Maximum connections. The oldest is closed for a new connection. */
 const TCP_CONNECTIONS_MAX = 128;
-/** the same of one address */
+/** Maximum connections per address. */
 const TCP_CONNECTIONS_PER_ADDRESS = 8;
-/** Maximum age of a TCP connection. A resolver has one or two questions. */
+/** Maximum age of a connection. A resolver sends one or two queries. */
 const TCP_CONNECTION_MS = 10_000;
-/** Bytes of unread answers of one connection; with more the connection is cut. */
+/** Maximum unread answer bytes per connection. Beyond it the connection is closed. */
 const TCP_UNREAD_MAX_BYTES = 64 * 1024;
 
 export interface TcpQueriesDeps {
   readonly clock: Clock;
-  /** null: no answer, and the connection ends. */
+  /** Returns null to close the connection without an answer. */
   readonly answer: (bytes: Buffer, address: string) => Buffer | null;
-  /** A message longer than any question. */
+  /** Called for a message longer than any query. */
   readonly onTooLong: () => void;
-  /** A connection that found no place, or gave its own to another. */
+  /** Called for a connection that was rejected or closed for lack of slots. */
   readonly onCrowdedOut: () => void;
 }
 
@@ -28,7 +28,7 @@ const EMPTY = Buffer.alloc(0);
 
 export class TcpQueries {
   readonly #deps: TcpQueriesDeps;
-  /** The one that is open for longest first; with whom it counts for. */
+  /** Connections with their network, oldest first. */
   readonly #open = new Map<Socket, string>();
 
   constructor(deps: TcpQueriesDeps) {
@@ -73,7 +73,7 @@ export class TcpQueries {
   }
 
   #read(socket: Socket, address: string): void {
-    // At most one question that is not complete, and what one read brought.
+    // At most an incomplete query and the data of a single read.
     let pending: Buffer = EMPTY;
     socket.on('data', (chunk: Buffer) => {
       pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
