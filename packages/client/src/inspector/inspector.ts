@@ -67,11 +67,11 @@ export const startInspector = async (deps: InspectorDeps): Promise<Inspector | n
   const server = createLocalServer({
     connectionsMax: INSPECTOR_CONNECTIONS_MAX,
     respond: (request, response) => respond(request, response, { port: portOf(server), routes, live }),
-    onProblem: (reason) => logger.warn({ reason }, 'the inspector could not answer'),
+    onProblem: (reason) => logger.warn({ reason }, 'inspector request failed'),
   });
   const port = await listenOnFirstFree(server, deps.ports ?? INSPECTOR_PORTS);
   if (port === null) return null;
-  server.on('error', (error) => logger.warn({ reason: error.message }, 'the inspector has a problem'));
+  server.on('error', (error) => logger.warn({ reason: error.message }, 'inspector error'));
   requests.keepIn(store);
   return {
     url: `http://${HOST}:${port}/`,
@@ -185,23 +185,23 @@ export const refusalOf = (
   own: { readonly port: number; readonly token: string },
 ): Refusal | null => {
   if (request.fieldNames.some(isForwardingField)) {
-    return { status: 403, reason: 'the inspector does not answer requests that come through a proxy or a tunnel' };
+    return { status: 403, reason: 'the inspector rejects requests through a proxy or a tunnel' };
   }
   const hosts = [`127.0.0.1:${own.port}`, `localhost:${own.port}`];
   const host = request.host?.toLowerCase();
   if (host === undefined || !hosts.includes(host)) {
-    return { status: 421, reason: 'the inspector answers to 127.0.0.1 and localhost only' };
+    return { status: 421, reason: 'the inspector is available only at 127.0.0.1 and localhost' };
   }
   // Top-level visits and older browsers send `none` or nothing.
   if (request.fetchSite !== undefined && !['same-origin', 'none'].includes(request.fetchSite)) {
-    return { status: 403, reason: 'another site asked for it' };
+    return { status: 403, reason: 'requests from other sites are rejected' };
   }
   if (READING.has(request.method)) return null;
   if (request.method !== 'POST') return { status: 405, reason: 'only GET and POST' };
   if (request.origin?.toLowerCase() !== `http://${host}`)
-    return { status: 403, reason: 'not asked by the inspector page' };
+    return { status: 403, reason: 'only the inspector page can send this request' };
   if (!isSame(request.token ?? '', own.token))
-    return { status: 403, reason: 'not the token of this page; load it again' };
+    return { status: 403, reason: 'wrong page token; reload the page' };
   return null;
 };
 

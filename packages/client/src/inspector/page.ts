@@ -8,7 +8,7 @@ export const pageHtml = (token: string): string => `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="inspector-token" content="${token}">
-<title>Tunnel inspector</title>
+<title>Hatchway inspector</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/page.css">
 <script src="/page.js" defer></script>
@@ -55,7 +55,7 @@ export const pageHtml = (token: string): string => `<!doctype html>
     <div class="foot"><button type="button" id="edit-cancel">Cancel</button><button type="submit" class="primary">Send</button></div>
   </form>
 </dialog>
-<noscript>This page needs JavaScript. It comes from your own tunnel client and talks to nobody else.</noscript>
+<noscript>This page needs JavaScript. The page is served by your own tunnel client and connects only to it.</noscript>
 </body>
 </html>
 `;

@@ -42,7 +42,7 @@ const answeredBy = ({ edgeAnswer }: RequestRecord) =>
 /** Why it cannot be sent again; null: it can. `asksEdge`: this client can have the edge send what only the edge has. */
 export const replayProblemOf = (record: RequestRecord, asksEdge: boolean): string | null =>
   record.replayProblem === null && record.isKeptAtEdge && !asksEdge
-    ? `only the edge has it: tunnel replay ${record.id}`
+    ? `captured only on the edge; replay it with: tunnel replay ${record.id}`
     : record.replayProblem;
 
 export const presentDetail = async (record: RequestRecord, asksEdge = false) => {

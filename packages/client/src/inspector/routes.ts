@@ -78,11 +78,11 @@ const replayOf = async (path: string, deps: RouteDeps, body: string | null): Pro
   if (body === null) return json(413, { error: 'the edited request is too long' });
   const edit = readEdit(body);
   if (edit === null)
-    return json(400, { error: 'the edited request has another form than {method, path, headers, body}' });
+    return json(400, { error: 'the edited request must have the form {method, path, headers, body}' });
   const problem = replayProblemOf(record, deps.replayAtEdge !== null);
-  if (problem !== null) return json(409, { error: `it cannot be sent again: ${problem}` });
+  if (problem !== null) return json(409, { error: `the request cannot be replayed: ${problem}` });
   if (record.isKeptAtEdge && Object.keys(edit).length > 0) {
-    return json(409, { error: 'it cannot be edited here: only the edge has it; edit it in the dashboard' });
+    return json(409, { error: 'only the edge has captured this request; edit it in the dashboard' });
   }
   try {
     return json(202, { id: await (record.isKeptAtEdge ? askEdge(record, deps) : deps.replay(record, edit)) });
@@ -94,7 +94,7 @@ const replayOf = async (path: string, deps: RouteDeps, body: string | null): Pro
 };
 
 const askEdge = ({ id: requestId, tunnel }: RequestRecord, { replayAtEdge }: RouteDeps): Promise<string> => {
-  if (replayAtEdge === null) throw new Fault('CLIENT_USAGE', { reason: 'only the edge has the request' });
+  if (replayAtEdge === null) throw new Fault('CLIENT_USAGE', { reason: 'only the edge has captured this request' });
   return replayAtEdge({ tunnelId: tunnel.tunnelId, requestId });
 };
 
