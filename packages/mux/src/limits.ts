@@ -1,63 +1,77 @@
-// Bounds shared by several files of this package, or with other packages.
+// Limits used by several files of this package or by other packages.
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const MUX_LIMITS = {
-  /** the first credit while memory is short: a stream always moves */
+  /** Initial window of a stream while memory is short. Never zero, so that every stream makes progress. */
   STREAM_WINDOW_FLOOR_BYTES: 16 * KiB,
-  /** the first credit: enough for most answers in one round trip */
+  /** Initial window of a stream. Large enough to send most responses in one round trip. */
   STREAM_WINDOW_INITIAL_BYTES: 256 * KiB,
-  /** the local dial and the way there and back; longer than LOCAL_DIAL_TIMEOUT_MS, so that the client says why first */
+  /**
+   * Timeout for opening a stream: local dial plus one round trip. Longer than LOCAL_DIAL_TIMEOUT_MS, so that the client can report the
+   * reason first.
+   */
   STREAM_OPEN_TIMEOUT_MS: 15_000,
-  /** how long a visitor waits for a carrier of a client that has just come back */
+  /** How long a visitor waits for a carrier of a client that has just reconnected. */
   CARRIER_WAIT_MS: 3_000,
-  /** bytes that the streams of one session may have us hold; over it windows stop growing */
+  /** Memory for received data of all streams in a session. Windows stop growing when the limit is reached. */
   SESSION_BUDGET_BYTES: 64 * MiB,
-  /** a carrier that we closed waits this long for the end of the peer */
+  /** How long a carrier closed by us waits for the peer to close its side. */
   CARRIER_LINGER_MS: 2_000,
-  /** the largest payload of a datagram on a UDP path: 1,437 bytes on the wire with IPv4. Larger ones take the carrier */
+  /** Largest datagram payload on a UDP path: 1,437 bytes on the wire with IPv4. Larger datagrams use the carrier. */
   DATAGRAM_PATH_PAYLOAD_BYTES: 1372,
-  /** a key seals no more (RFC 9001, section 6.6, for packets of this size); the edge gives new keys at half of it */
+  /**
+   * Maximum number of packets sealed with a key (RFC 9001, section 6.6, for packets of this size). The edge rotates keys at half of the
+   * limit.
+   */
   SEALED_PACKETS_PER_KEY: 2 ** 28,
-  /** PINGs whose PONG is still waited for; the oldest is forgotten */
+  /** Maximum number of PINGs waiting for their PONG. The oldest is dropped first. */
   PATH_PINGS_UNANSWERED_MAX: 32,
-  /** PINGs of one path that are answered in a second, and at once at most twice as many */
+  /** PINGs answered per second and path. Bursts can be twice as large. */
   PATH_PINGS_ANSWERED_PER_SECOND: 50,
-  /** the shared buffer that idle and slow sockets are read into */
+  /** Size of the shared buffer for reads from idle and slow sockets. */
   SOCKET_SCRATCH_BYTES: 64 * KiB,
-  /** the own buffer of a socket that moves much */
+  /** Size of the dedicated read buffer of a busy socket. */
   SOCKET_BULK_BUFFER_BYTES: 256 * KiB,
-  /** the same, and of one read, while small messages pass */
+  /** Maximum bytes of a read, and of a read turn, while small messages pass through the process. */
   READ_TURN_SHARED_BYTES: 128 * KiB,
-  /** tries in a row; nearly all that succeed do so at the first */
+  /** Attempts in a round. Nearly every path that works opens at the first attempt. */
   PATH_TRIES: 3,
-  /** how long a try lasts: an answer that needs longer is of no use to anybody */
+  /** Duration of an attempt. A path that takes longer to answer would be too slow to use. */
   PATH_TRY_MS: 3000,
-  /** the beginning of a try, in which probes are dense: both sides must send while the other does */
+  /** First phase of an attempt, with frequent probes: hole punching needs both sides to send at the same time. */
   PATH_DENSE_MS: 500,
-  /** between probes at the beginning of a try */
+  /** Interval between probes in the first phase of an attempt. */
   PATH_DENSE_EVERY_MS: 50,
-  /** between probes in the rest of it */
+  /** Interval between probes in the rest of an attempt. */
   PATH_THIN_EVERY_MS: 250,
-  /** in use and without an answer for so long: a ping. With the doubt, silence costs 4 s: below the 5 s that are promised */
+  /**
+   * Silence on a path in use before a ping is sent. Together with PATH_DOUBT_MS a dead path is detected after 4 s; the documented limit is
+   * 5 s.
+   */
   PATH_USED_QUIET_MS: 2000,
-  /** the same of an idle path: 12 s of the 15 that are promised. Also what keeps a NAT from forgetting it, the quickest after 20 s */
+  /**
+   * Silence on an idle path before a ping is sent. A dead path is detected after 12 s; the documented limit is 15 s. The pings also keep
+   * NAT bindings alive, of which the shortest expire after 20 s.
+   */
   PATH_IDLE_QUIET_MS: 10_000,
-  /** of pings without an answer, then it is left */
+  /** How long pings can stay unanswered before the path is abandoned. */
   PATH_DOUBT_MS: 2000,
-  /** between those pings: twenty, so that neither loss nor a flood in one’s own buffers ends a path that works */
+  /**
+   * Interval between pings on a doubtful path: 20 pings in total, so that neither packet loss nor full local buffers end a working path.
+   */
   PATH_DOUBT_PING_EVERY_MS: 100,
-  /** pings that were sent before it may be left, however late the process was */
+  /** Minimum number of pings sent before a path is abandoned, even if the process was delayed. */
   PATH_DOUBT_PINGS_MIN: 2,
-  /** a path that held so long was good: the pauses begin anew */
+  /** A path that lasted this long counts as stable: retry pauses start again with the shortest. */
   PATH_STABLE_MS: 10_000,
-  /** the pause after the first round in vain, or after silence */
+  /** Pause after the first failed round, or after a path went silent. */
   PATH_RETRY_FIRST_MS: 5000,
-  /** after the second */
+  /** Pause after the second failed round. */
   PATH_RETRY_SECOND_MS: 30_000,
-  /** after the third */
+  /** Pause after the third failed round. */
   PATH_RETRY_THIRD_MS: 120_000,
-  /** after each later one: for ever, since networks change without telling */
+  /** Pause after every later failed round. Retries never stop, because networks change without notice. */
   PATH_RETRY_LATER_MS: 600_000,
 } as const;

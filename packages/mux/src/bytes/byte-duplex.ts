@@ -1,71 +1,77 @@
-// What `splice` joins: one end of a two-way byte pipe, be it a socket or a stream of a session.
-// Back-pressure and half-close are part of the interface, and so is who owns the memory.
+// ByteDuplex: the end of a bidirectional byte pipe, either a socket or a stream of a session. `splice` joins two ends. The interface covers
+// back-pressure, half-close and memory ownership.
 import type { Socket } from 'node:net';
 import type { StreamReason } from '@tunnel/protocol';
 import type { Guarded } from '../loop/guard.ts';
 
-/** What the other side of a stream is told when something of ours threw. */
+/** Reset reason sent to the peer of a stream after an internal error on this side. */
 export const BROKEN: StreamReason = { code: 'cancelled', text: 'an internal error' };
 
-/** Free bytes that every reader leaves in front of the bytes it hands out, so that a frame header fits there without a copy. */
+/** Free bytes that every reader leaves in front of the data, so that a frame header can be written there without a copy. */
 export const HEAD_ROOM_BYTES = 8;
 
-/** Whoever throws in one of these is abandoned: it ends its ends itself, and answers before where it can. */
+/**
+ * Receives the bytes of a ByteDuplex. If a method throws, abandon() is called: the reader must then close its ends, and send an error
+ * response first where possible.
+ */
 export interface ByteReader extends Guarded {
   /**
-   * bytes[start, end) have come. With `borrowed` the reader may keep a reference until it drains, and says so by returning false;
-   * without it, it copies what it cannot place at once. false: stop, and wait for resume().
+   * Called with received bytes[start, end). If `borrowed` is true, the reader can keep a reference until it has drained, and returns false.
+   * Otherwise the reader must copy all bytes it cannot process at once. Returns false to pause reading until resume().
    */
   onData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** It resumes when all that it kept has left, never before, and nobody takes its place: the memory is used again. */
+  /** True if the reader calls resume() only after all kept bytes were written, and is never replaced. The memory can then be reused. */
   readonly isFreeOnResume?: boolean;
-  /** What was written has left: writing may go on, and borrowed memory is free again. */
+  /** Called when written bytes have been flushed: writing can continue, and borrowed memory is free again. */
   onDrain(): void;
-  /** The other side has finished sending; the own direction stays open. */
+  /** Called when the other side has finished sending. The sending direction stays open. */
   onEnd(): void;
-  /** Both directions are gone. Nothing follows. */
+  /** Called when both directions were closed. No other call follows. */
   onReset(reason: StreamReason): void;
 }
 
 export interface ByteDuplex {
-  /** Attaches the reader and starts the flow. Once. */
+  /** Attaches the reader and starts reading. Can be called only once. */
   read(reader: ByteReader): void;
-  /** Same rule as onData: false means "not all has left; wait for onDrain", and borrowed memory stays untouched until then. */
+  /**
+   * Writes bytes[start, end). Returns false if bytes are still pending; wait for onDrain then, and leave borrowed memory untouched until
+   * that call.
+   */
   write(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** After a false from onData: the reader is ready again. */
+  /** Resumes reading after onData returned false. */
   resume(): void;
-  /** Half-close: all that was written goes out first, then `onFlushed` is called (never after a reset). */
+  /** Closes the sending direction after all written bytes were flushed, then calls `onFlushed` (never after a reset). */
   end(onFlushed?: () => void): void;
-  /** Both directions at once; the other side sees a reset. Idempotent; the own reader is not told. */
+  /** Closes both directions at once; the other side gets a reset. Idempotent. The local reader is not notified. */
   reset(reason: StreamReason): void;
 }
 
-/** The end of a socket: what waits in it, how far its peer has come, and how it is given away. */
+/** ByteDuplex of a socket, with queue sizes, peer state and hand-over. */
 export interface SocketEnd extends ByteDuplex {
-  /** Bytes written here that the kernel has not taken yet. */
+  /** Written bytes that the kernel has not accepted yet. */
   readonly queuedBytes: number;
-  /** What the kernel has taken so far, bit by bit: while bytes are queued and this stands still, so does the peer. */
+  /** Total bytes accepted by the kernel so far. If the value does not change while bytes are queued, the peer is not reading. */
   readonly takenBytes: number;
-  /** Asked of a peer that is not read: of that one nobody else would tell. */
+  /** True if the peer has disconnected. Needed while reading is paused, because no event reports the disconnect then. */
   readonly hasLostPeer: boolean;
-  /** The reader stopped, or does so now, and will not drain: who uses what was read may do so for ever; the rest is read into other memory. */
+  /** Called when the reader has stopped and will not drain. Memory of delivered bytes is never reused; later reads use other memory. */
   leaveMemory(): void;
   /**
-   * Our direction has ended, and the kernel has all of it: it goes on delivering that without us. A reset would take it away from a peer that has
-   * not read so far. What the peer sends from here on is answered by a reset.
+   * Detaches from a socket after the sending direction ended and the kernel accepted all bytes. The kernel keeps delivering the bytes; a
+   * reset would discard bytes that the peer has not read yet. Later data from the peer is answered with a reset.
    */
   letGo(): void;
   /**
-   * Another protocol begins: somebody else reads and writes the socket from here on. Not within onData(), and not while bytes wait to be written.
-   * null: it is over already.
+   * Hands the socket over to another protocol, which reads and writes from now on. Must not be called within onData() or while bytes are
+   * queued. Returns null if the socket has closed already.
    */
   release(): Socket | null;
 }
 
-/** Who has to know of the end of a socket, whoever reads it. */
+/** Is notified when a socket ends, regardless of the current reader. */
 export interface SocketHolder {
-  /** Its descriptor is given back. Once. */
+  /** Called once, after the file descriptor was closed. */
   onClosed(): void;
-  /** It was released, and is this from here on. */
+  /** Called after release() with the socket that continues the connection. */
   onBecame(socket: Socket): void;
 }

@@ -1,11 +1,11 @@
-// Bytes that wait, copied into blocks that grow with use: a flood of one-byte pieces costs one byte each, not one object each.
+// Byte queue that copies into blocks of growing size. A flood of one-byte chunks costs one byte per chunk instead of an object per chunk.
 
 const FIRST_BLOCK_BYTES = 4 * 1024;
 const LARGEST_BLOCK_BYTES = 64 * 1024;
-/** What is kept for the next queue: that of one busy stream; the rest goes back to the system. */
+/** Maximum number of free blocks kept for reuse: enough for a busy stream. Further blocks are left to the garbage collector. */
 const KEPT_FREE = 64;
 
-/** Bytes [start, end) of it wait. */
+/** Block of a queue; bytes [start, end) are queued. */
 export interface QueueBlock {
   readonly bytes: Buffer;
   start: number;
@@ -13,8 +13,8 @@ export interface QueueBlock {
 }
 
 /**
- * Large blocks whose bytes are gone. Without them bulk to a slow reader is new memory all the time, for which Node.js 24 and later mark the whole heap
- * many times a second.
+ * Empty blocks of the largest size, kept for reuse. Without reuse, bulk data to a slow reader would allocate constantly, and Node.js 24 and
+ * later would mark the whole heap many times per second.
  */
 const freeBlocks: QueueBlock[] = [];
 
@@ -26,7 +26,6 @@ export class ByteQueue {
     return this.#length;
   }
 
-  /** Copies bytes[start, end) to the tail. */
   push(bytes: Uint8Array, start: number, end: number): void {
     let at = start;
     while (at < end) {
@@ -39,7 +38,7 @@ export class ByteQueue {
     this.#length += end - start;
   }
 
-  /** Hands out at most `limit` bytes of the head; the caller owns them: they are never written again. */
+  /** Removes at most `limit` bytes from the head. The caller owns the returned bytes; the queue never overwrites them. */
   shift(limit: number): Buffer {
     const head = this.#blocks[0];
     if (head === undefined) return EMPTY;
@@ -51,7 +50,7 @@ export class ByteQueue {
     return bytes;
   }
 
-  /** Hands out the first block whole. Whoever is done with it gives it back. */
+  /** Removes the whole first block. The caller returns the block with giveBackBlock() after use. */
   shiftBlock(): QueueBlock | undefined {
     const block = this.#blocks.shift();
     if (block !== undefined) this.#length -= block.end - block.start;
@@ -75,7 +74,7 @@ export class ByteQueue {
   }
 }
 
-/** Once, and when nobody reads its bytes any more, the kernel included. */
+/** Returns a block for reuse. Call only once per block, and only after the last read of its bytes, including reads by the kernel. */
 export const giveBackBlock = (block: QueueBlock): void => {
   if (block.bytes.length !== LARGEST_BLOCK_BYTES || freeBlocks.length >= KEPT_FREE) return;
   block.start = 0;

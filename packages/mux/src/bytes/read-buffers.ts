@@ -1,25 +1,25 @@
-// The large read buffers that busy sockets and carriers borrow. Everyone else reads into one shared scratch buffer,
-// so that an idle connection holds no buffer at all. Each block has head room for a frame header in front.
+// Large read buffers that busy sockets and carriers borrow. All other connections read into a shared scratch buffer, so that an idle
+// connection holds no buffer. Every block starts with head room for a frame header.
 
 import { MUX_LIMITS } from '../limits.ts';
 import { HEAD_ROOM_BYTES } from './byte-duplex.ts';
 
-/** own buffers at once; further sockets share */
+/** Maximum number of borrowed buffers. Further sockets use the shared buffer. */
 export const SOCKET_BULK_BUFFERS_MAX = 128;
 
-/** What is kept for the next borrower; the rest goes back to the system. */
+/** Maximum number of free blocks kept for reuse. Further blocks are left to the garbage collector. */
 const KEPT_FREE = 16;
 
 export interface ReadBlock {
-  /** The whole, head room included. */
+  /** The whole block, including head room. */
   readonly whole: Buffer;
-  /** Where the kernel writes: the whole without its head room. */
+  /** Target of kernel reads: the block without head room. */
   readonly view: Buffer;
-  /** The front of it, for turns that have to be short. */
+  /** Front part of `view`, for short read turns. */
   readonly shortView: Buffer;
-  /** How many streams let their readers use a part of it until they resume. */
+  /** Number of streams with a reader that uses a part of the block until it resumes. */
   pins: number;
-  /** Whoever borrowed it reads into another one by now: it is free with the last pin. */
+  /** True after the borrower has switched to another block. The block is free when the last pin is removed. */
   isLeft: boolean;
 }
 
@@ -29,11 +29,11 @@ const blockOf = (size: number): ReadBlock => {
   return { whole, view, shortView: view.subarray(0, MUX_LIMITS.READ_TURN_SHARED_BYTES), pins: 0, isLeft: false };
 };
 
-/** Read into and emptied within one callback, hence one for the whole process. */
+/** Buffer for reads that are processed within the same callback. A single buffer is enough for the process. */
 export const SCRATCH: ReadBlock = blockOf(MUX_LIMITS.SOCKET_SCRATCH_BYTES);
 
 class ReadBuffers {
-  /** Whose bytes are being handed on in this very call. */
+  /** Block that is the source of the onData call in progress. */
   handing: ReadBlock | null = null;
   #free: ReadBlock[] = [];
   #borrowed = 0;
@@ -42,14 +42,17 @@ class ReadBuffers {
     return this.#borrowed;
   }
 
-  /** null when the bound is reached: the caller stays with the scratch buffer and its copies. */
+  /** Returns null if the limit is reached. The caller then keeps using the scratch buffer and copies. */
   borrow(): ReadBlock | null {
     if (this.#borrowed >= SOCKET_BULK_BUFFERS_MAX) return null;
     this.#borrowed += 1;
     return this.#free.pop() ?? blockOf(MUX_LIMITS.SOCKET_BULK_BUFFER_BYTES);
   }
 
-  /** `reusable` is false while somebody unknown may still hold a reference: such a block is left to the garbage collector. */
+  /**
+   * Returns a borrowed block. Pass false for `reusable` while unknown code can hold a reference; the block is then left to the garbage
+   * collector.
+   */
   giveBack(block: ReadBlock, reusable: boolean): void {
     this.#borrowed -= 1;
     if (!reusable) return;
@@ -57,14 +60,20 @@ class ReadBuffers {
     else this.#keep(block);
   }
 
-  /** Keeps what is being handed on from being written over. null: `bytes` is other memory, as what was opened of a sealed carrier in between. */
+  /**
+   * Protects the block of the current onData call from being overwritten. Returns null if `bytes` is other memory, for example a decrypted
+   * packet of a sealed carrier.
+   */
   pin(bytes: Buffer): ReadBlock | null {
     if (this.handing === null || this.handing.view !== bytes) return null;
     this.handing.pins += 1;
     return this.handing;
   }
 
-  /** Only when the part is surely not in use any more. A pin that is never taken off leaves its block to the garbage collector. */
+  /**
+   * Removes a pin. Call only when the pinned bytes are certainly no longer in use. A block with a pin that is never removed is left to the
+   * garbage collector.
+   */
   unpin(block: ReadBlock): void {
     block.pins -= 1;
     if (block.pins > 0 || !block.isLeft) return;
@@ -79,7 +88,7 @@ class ReadBuffers {
 
 export const readBuffers = new ReadBuffers();
 
-/** Memory of its own for what somebody else will write over. */
+/** Copies bytes out of memory that will be overwritten. */
 export const copyOf = (bytes: Buffer, start: number, end: number): Buffer => {
   const copy = Buffer.allocUnsafe(end - start);
   bytes.copy(copy, 0, start, end);

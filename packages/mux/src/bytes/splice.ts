@@ -1,4 +1,5 @@
-// Joins two ends: what one reads the other writes, with back-pressure, half-close and resets in both directions, and counts.
+// Joins two byte pipes: bytes read from either end are written to the opposite end. Forwards back-pressure, half-close and resets in both
+// directions, and counts bytes.
 
 import type { StreamReason } from '@tunnel/protocol';
 import type { ListNode } from '@tunnel/rules/collections';
@@ -8,26 +9,28 @@ import { BROKEN, type ByteDuplex, type ByteReader } from './byte-duplex.ts';
 export interface SpliceResult {
   readonly bytesAToB: number;
   readonly bytesBToA: number;
-  /** 'finished': both directions came to their end; 'reset': something was cut off. */
+  /** 'finished': both directions ended normally. 'reset': the connection was cut off. */
   readonly ended: 'finished' | 'reset';
   readonly reason?: StreamReason;
 }
 
-/** abandon(): something threw while bytes passed; both ends are cut off behind it, and onDone comes if it has not. */
+/**
+ * abandon() reports an exception during the transfer. Both ends are reset afterwards, and onDone is called unless it was called already.
+ */
 export interface SpliceHandlers extends Guarded {
-  /** Bytes have passed, in this direction; called while they flow. */
+  /** Called for every chunk, with its direction and size. */
   onBytes?(direction: 'a-to-b' | 'b-to-a', bytes: number): void;
   onDone(result: SpliceResult): void;
 }
 
-/** What has passed so far, for whoever counts it while it runs. */
+/** Byte counts of a splice in progress. */
 export interface Running {
   readonly bytesAToB: number;
   readonly bytesBToA: number;
   amongRunning: ListNode<Running> | null;
 }
 
-/** One direction: reads `from`, writes `to`. */
+/** Copies one direction, from `from` to `to`. */
 class Direction implements ByteReader {
   readonly isFreeOnResume = true;
   bytes = 0;
@@ -50,13 +53,13 @@ class Direction implements ByteReader {
     return this.#to.write(bytes, start, end, borrowed);
   }
 
-  /** `from` has room again for what the opposite direction writes into it. */
+  /** Called when `from` has room again for bytes of the opposite direction. */
   onDrain(): void {
     this.#to.resume();
   }
 
   onEnd(): void {
-    // Done only when the last byte has left: a drain that waits for us must not cut off what is still queued.
+    // A direction has ended only after the last byte was flushed. Otherwise a drain that waits for the splice would cut off queued bytes.
     this.#to.end(() => {
       this.ended = true;
       this.#splice.directionEnded();
@@ -79,7 +82,7 @@ class Direction implements ByteReader {
 
 export class Splice implements Running {
   readonly handlers: SpliceHandlers;
-  /** Its place among those that somebody counts. */
+  /** List node in the owner's list of running splices. */
   amongRunning: ListNode<Running> | null = null;
   readonly #aToB: Direction;
   readonly #bToA: Direction;
@@ -101,7 +104,7 @@ export class Splice implements Running {
     return this.#bToA.bytes;
   }
 
-  /** Cuts both ends off. */
+  /** Resets both ends. */
   reset(reason: StreamReason): void {
     if (this.#done) return;
     this.#aToB.resetSource(reason);
@@ -109,7 +112,7 @@ export class Splice implements Running {
     this.finish('reset', reason);
   }
 
-  /** Also when it is done: whoever was told so may be the one that threw. */
+  /** Works even after onDone, because the exception may come from onDone. */
   abandon(error: unknown, where: string): void {
     try {
       this.handlers.abandon(error, where);
