@@ -1,6 +1,6 @@
-// The reading half of a carrier. A quiet one reads into the process's scratch buffer and hands the bytes on at once, not borrowed.
-// A busy one borrows a block of its own: then bytes are borrowed, and TLS records (16 KB each) are laid one after another and
-// handed on once a turn, so that eight of them become one write to the public socket.
+// Reads from a carrier's socket. A quiet carrier reads into the shared scratch buffer and delivers the bytes immediately, not borrowed. A
+// busy carrier borrows a block: its bytes are delivered as borrowed, and TLS records (16 KB each) are collected and delivered once per
+// event loop turn, so that eight records become one write to the public socket.
 import type * as net from 'node:net';
 import { type ReadBlock, readBuffers, SCRATCH } from '../bytes/read-buffers.ts';
 import type { Guarded } from '../loop/guard.ts';
@@ -11,13 +11,13 @@ import { type ReadPath, readStatically, type StaticReader } from '../native/node
 
 type OnBytes = (bytes: Buffer, start: number, end: number, borrowed: boolean) => boolean;
 
-/** OpenSSL hands out records of at most this size; the view must have room for a whole one. */
+/** Maximum size of a TLS record from OpenSSL. The read view must have room for a whole record. */
 const TLS_RECORD_BYTES = 16 * 1024;
-/** A turn that brought less than this is not bulk. */
+/** A turn with fewer bytes does not count as bulk. */
 const BULK_AT_LEAST_BYTES = 16 * 1024;
 /**
- * So many of them in a row are the end of it. A carrier of bulk runs dry hundreds of times a second: if it went back to the scratch buffer each time, the
- * next bytes would have to be copied into fresh memory, for which Node.js 24 and later collect garbage all the time.
+ * Number of quiet turns in a row that end bulk mode. A bulk carrier runs dry hundreds of times per second. Returning to the scratch buffer
+ * each time would copy the next bytes into fresh memory and keep the garbage collector of Node.js 24 and later busy.
  */
 const QUIET_TURNS = 4;
 
@@ -29,10 +29,12 @@ export class CarrierReader implements StaticReader {
   #onBytes: OnBytes | null = null;
   #early: Buffer[] = [];
   #block: ReadBlock | null = null;
-  /** [start, fill) of the block has come and was not handed on. */
+  /** Bytes [start, fill) of the block were received but not delivered yet. */
   #start = 0;
   #fill = 0;
-  /** Someone unknown keeps a reference into the block. As when it is pinned, it is replaced before it would be written again; and it is not used again. */
+  /**
+   * True while unknown code holds a reference into the block. The block is replaced before the next write, as with pins, and is not reused.
+   */
   #held = false;
   #scheduled = false;
   #wantsBlock = false;
@@ -91,16 +93,16 @@ export class CarrierReader implements StaticReader {
       return true;
     }
     turnEnd.beforeBulk();
-    // A lone small record after all was handed on: the burst is over, and the block can go back.
+    // A single small record with no other bytes pending: the burst has ended, and the block can be returned.
     const quiet = this.#start === this.#fill && n < TLS_RECORD_BYTES;
     this.#fill += n;
     if (quiet || this.#kind === 'plain' || this.#block.view.length - this.#fill < TLS_RECORD_BYTES) this.#handOnAll();
     else this.#handOnLater();
-    // A turn of the loop takes real time, whatever clock the session has.
+    // Uses the real clock, because the duration of a turn matters and the session's clock may be simulated.
     return this.#turn.goesOn(n, performance.now()) || this.#giveWay();
   }
 
-  /** As in SocketDuplex: one busy carrier must not keep the loop to itself. */
+  /** Pauses until the next event loop turn, as in SocketDuplex, so that a busy carrier does not block other connections. */
   #giveWay(): boolean {
     setImmediate(this.#goOn);
     return false;
@@ -110,7 +112,7 @@ export class CarrierReader implements StaticReader {
     if (!this.#finished) this.socket.resume();
   };
 
-  /** Ordinary reads: the chunk is ours alone, and small enough to be kept whole by a slow sink. */
+  /** Ordinary reads: the chunk has no other owner, and is small enough for a slow sink to keep whole. */
   onChunk(chunk: Buffer): boolean {
     if (this.#onBytes === null) {
       this.#early.push(chunk);
@@ -125,13 +127,13 @@ export class CarrierReader implements StaticReader {
     return true;
   }
 
-  /** The end of the flow: what waits is handed on, then memory goes back. */
+  /** Ends reading: delivers pending bytes, then returns the block. */
   finish(): void {
     if (this.#finished) return;
     this.#finished = true;
     if (this.#block === null) return;
     this.#handOn();
-    // We may be inside a hand-over of this very block, and cannot know yet who kept a part of it.
+    // This call can come from within a delivery of the same block, before it is known which reader keeps a part.
     this.#held = true;
     this.#giveBack();
   }
@@ -168,7 +170,9 @@ export class CarrierReader implements StaticReader {
     return to - from;
   }
 
-  /** Hands on, and starts the block (or its successor, when it is held) from the front. Only inside a read callback. */
+  /**
+   * Delivers pending bytes and restarts at the front of the block, or of a new block if the old block is held. Only within a read callback.
+   */
   #handOnAll(): void {
     const handed = this.#handOn();
     this.#quietTurns = handed < BULK_AT_LEAST_BYTES ? this.#quietTurns + 1 : 0;

@@ -1,26 +1,26 @@
-// The writing half of a carrier. Small frames of one turn of the loop are copied into one block and leave in one write;
-// large payloads leave in place, behind a header in their head room. At most one write is under way that the kernel
-// (or TLS, which never takes bytes at once) has not finished; what comes meanwhile is gathered for the next one.
+// Writes to a carrier's socket. Small frames of an event loop turn are copied into a block and sent with one write. Large payloads are sent
+// in place, with the frame header in their head room. At most one write is pending in the kernel (or in TLS, which never completes a write
+// at once); later frames are collected for the next write.
 import type * as net from 'node:net';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import type { Guarded } from '../loop/guard.ts';
 import { type TurnEndListener, turnEnd } from '../loop/turn-end.ts';
 
-/** small frames of one turn of the event loop leave in one write */
+/** Block size. Small frames of an event loop turn are sent in one write. */
 const CARRIER_BATCH_BYTES = 64 * 1024;
-/** from here on streams wait before they send more DATA */
+/** Queue size at which streams stop sending DATA. */
 const CARRIER_SEND_QUEUE_BYTES = 512 * 1024;
-/** small frames of a peer that does not read; over it the carrier is closed */
+/** Queue size at which the carrier is closed, because the peer does not read and small frames pile up. */
 const CARRIER_SEND_QUEUE_MAX_BYTES = 8 * 1024 * 1024;
 
-/** From this size on a copy costs more than a write of its own. */
+/** Payload size at which a separate write is cheaper than a copy. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 const KEPT_FREE_BLOCKS = 16;
-/** Up to this size a loop is quicker than a view and a call into the runtime. */
+/** Copies up to this size are faster in a loop than with subarray() and set(). */
 const LOOP_UP_TO_BYTES = 96;
 
-/** Blocks of idle carriers wait here for whoever sends next. */
+/** Free blocks for the next carrier that sends. */
 const freeBlocks: Buffer[] = [];
 const takeBlock = (): Buffer => freeBlocks.pop() ?? Buffer.allocUnsafeSlow(CARRIER_BATCH_BYTES);
 const giveBlock = (block: Buffer): void => {
@@ -39,7 +39,7 @@ interface Batch {
 
 export interface WriterEvents extends Guarded {
   onReady(): void;
-  /** The hard bound is reached: the peer reads nothing, and frames that cannot wait pile up. */
+  /** Called when CARRIER_SEND_QUEUE_MAX_BYTES is exceeded: the peer does not read, and frames that cannot wait pile up. */
   onStuck(queuedBytes: number): void;
 }
 
@@ -65,7 +65,7 @@ export class CarrierWriter implements TurnEndListener {
     return this.#gatheredBytes + this.#socket.writableLength;
   }
 
-  /** Whether a DATA frame has to wait; the caller is then told by onReady. Frames without data never wait. */
+  /** Returns true if a DATA frame of this size has to wait. onReady is then called later. Frames without data never wait. */
   isFull(bytes: number): boolean {
     const crowded = this.#gatheredBytes > CARRIER_SEND_QUEUE_BYTES;
     const full = crowded || (this.#busy && bytes >= IN_PLACE_FROM_BYTES);
@@ -78,17 +78,17 @@ export class CarrierWriter implements TurnEndListener {
   }
 
   /**
-   * One DATA frame of bytes[start, end), which is not longer than a frame may be. true: the memory is free again.
-   * false, only when borrowed: it is in use until onReady; the HEAD_ROOM_BYTES in front of `start` are written to.
+   * Sends bytes[start, end) as a DATA frame; the caller respects the maximum frame size. Returns true if the memory is free again. Returns
+   * false, only for borrowed memory, if the memory is in use until onReady. The HEAD_ROOM_BYTES in front of `start` are overwritten.
    */
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const length = end - start;
-    // Memory without room in front of it is copied, however large it is.
+    // Memory without head room is copied, regardless of its size.
     if (!borrowed || start < HEADER || length < IN_PLACE_FROM_BYTES || this.#busy) {
       this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);
       return true;
     }
-    // Frames gathered in this turn came first and leave first.
+    // Frames collected earlier in this turn must be sent first.
     this.flush();
     if (this.#busy) {
       this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);
@@ -101,8 +101,8 @@ export class CarrierWriter implements TurnEndListener {
   }
 
   /**
-   * One DATAGRAM frame. A turn that brings many does not wait for its end; what a busy socket leaves behind is no queue for datagrams: false,
-   * it is dropped.
+   * Sends a DATAGRAM frame. Flushes within the turn if many datagrams arrive. Returns false if the datagram was dropped because the socket
+   * is busy and the queue is full.
    */
   sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
     if (this.#gatheredBytes >= CARRIER_BATCH_BYTES) this.flush();
@@ -111,7 +111,7 @@ export class CarrierWriter implements TurnEndListener {
     return true;
   }
 
-  /** Sends what was gathered, unless a write is under way: its end does it then. */
+  /** Sends collected frames. Does nothing while a write is pending, because the end of the write flushes again. */
   flush(): void {
     while (!this.#busy && this.#batches.length > 0) {
       const batch = this.#batches.shift() as Batch;
@@ -122,7 +122,7 @@ export class CarrierWriter implements TurnEndListener {
     if (this.#ending && this.#batches.length === 0) this.#socket.end();
   }
 
-  /** The end of the socket leaves behind all that was gathered, also where a write is under way now. Nothing may be sent afterwards. */
+  /** Closes the socket after all collected frames were sent, including frames behind a pending write. No frame can be sent afterwards. */
   end(): void {
     this.#ending = true;
     this.flush();
@@ -130,7 +130,7 @@ export class CarrierWriter implements TurnEndListener {
 
   close(): void {
     this.#closed = true;
-    // Never back to the pool: the kernel may still read from it.
+    // The block is not reused, because the kernel may still read from it.
     this.#writing = null;
     this.#batches = [];
     this.#gatheredBytes = 0;
@@ -141,7 +141,7 @@ export class CarrierWriter implements TurnEndListener {
     this.bytesSent += bytes.length;
     this.#busy = true;
     this.#socket.write(bytes, this.#onWritten);
-    // A plain socket whose kernel took all is free at once; the callback that still comes then finds nothing to do.
+    // A plain socket is free at once if the kernel accepted all bytes. The write callback then has no effect.
     if (this.#socket.writableLength === 0) this.#settle();
   }
 
@@ -162,7 +162,7 @@ export class CarrierWriter implements TurnEndListener {
 
   #writeOn(): void {
     if (this.#busy) this.#settle();
-    // Waiting bulk goes before small frames that came later, or a flood of them would starve it.
+    // Waiting bulk data goes before small frames that came later. Otherwise a flood of small frames would starve bulk streams.
     if (this.#someoneWaits) {
       this.#someoneWaits = false;
       this.#events.onReady();
@@ -187,7 +187,7 @@ export class CarrierWriter implements TurnEndListener {
     this.#gather(bytes, start, end);
   }
 
-  /** A frame may be cut between two blocks: they leave in order. */
+  /** Copies into the current block. A frame can be split between two blocks, because blocks are sent in order. */
   #gather(bytes: Uint8Array, start: number, end: number): void {
     let at = start;
     while (at < end) {

@@ -1,5 +1,5 @@
-// One connection that carries frames, below them: bytes in, batches out. Two kinds between edge and client, plain and TLS 1.3; a third
-// between two clients (packages/peer).
+// Carrier: a connection that transports frames, as bytes in and batches out. Edge and client use two kinds, plain and TLS 1.3; two clients
+// use a third kind (packages/peer).
 import type * as net from 'node:net';
 import { BROKEN } from '../bytes/byte-duplex.ts';
 import { MUX_LIMITS } from '../limits.ts';
@@ -10,18 +10,21 @@ import { isSecured } from '../native/tls-handle.ts';
 import { CarrierReader } from './carrier-reader.ts';
 import { CarrierWriter } from './carrier-writer.ts';
 
-/** a carrier that we closed lingers on while the peer reads at least this much in CARRIER_LINGER_MS: a peer that reads a byte at a time would hold the queue for days */
+/**
+ * Bytes the peer must read per CARRIER_LINGER_MS to keep a closed carrier lingering. Without the limit, a peer that reads a byte at a time
+ * would hold the queue for days.
+ */
 export const CARRIER_LINGER_BYTES = 64 * 1024;
 
 export interface CarrierReceiver {
-  /** Bytes have come. With `borrowed` the memory may be kept by reference: true says that some of it is. */
+  /** Called with received bytes. If `borrowed` is true, the receiver can keep references to the memory, and returns true if it does. */
   onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** The send queue is empty: whoever waited may go on. */
+  /** Called when the send queue is empty: waiting streams can send again. */
   onReady(): void;
-  /** Over, for whatever reason. Called once. */
+  /** Called once, when the carrier has closed for any reason. */
   onClosed(reason: string): void;
   readonly report: ReportInternalError;
-  /** By which a carrier gives up a peer that does not answer its end. */
+  /** Clock for the linger timeout: a carrier gives up on a peer that does not close its side. */
   readonly clock: MuxClock;
 }
 
@@ -30,17 +33,17 @@ export interface Carrier {
   readonly readPath: ReadPath;
   readonly bytesSent: number;
   readonly queuedBytes: number;
-  /** Starts the flow. Once. */
+  /** Starts reading. Can be called only once. */
   start(receiver: CarrierReceiver): void;
-  /** A whole small frame, the first `length` bytes (all, unless told), copied and sent with the others of this turn. */
+  /** Copies the first `length` bytes of a small frame (by default all bytes) and sends the frame in the batch of this turn. */
   send(frame: Uint8Array, length?: number): void;
-  /** One DATA frame. See CarrierWriter for who owns the memory. */
+  /** Sends a DATA frame. CarrierWriter describes memory ownership. */
   sendData(streamId: number, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** One DATAGRAM frame, copied and sent with the others of this turn. false: too much waits already, it is dropped. */
+  /** Copies a DATAGRAM frame into the batch of this turn. Returns false if the datagram was dropped because the queue is full. */
   sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean;
-  /** Whether a DATA frame of this size has to wait for onReady. */
+  /** Returns true if a DATA frame of this size has to wait for onReady. */
   isFull(bytes: number): boolean;
-  /** Sends what waits, then closes. */
+  /** Sends all queued frames, then closes. */
   end(): void;
   destroy(reason: string): void;
 }
@@ -89,7 +92,7 @@ class SocketCarrier implements Carrier, Guarded {
   start(receiver: CarrierReceiver): void {
     this.#receiver = receiver;
     if (this.#closed !== null) {
-      // The peer was quicker than the owner; it is told in a turn of its own, as always.
+      // The peer closed the connection before start() was called. onClosed is never called synchronously.
       setImmediate(() => {
         try {
           receiver.onClosed(this.#closed ?? '');
@@ -102,7 +105,7 @@ class SocketCarrier implements Carrier, Guarded {
     this.#reader.start((bytes, start, end, borrowed) => receiver.onBytes(bytes, start, end, borrowed));
   }
 
-  /** Behind the end nothing goes: an answer to a ping that came late would break off what is still on its way. */
+  /** False after end(): a late PONG after the end would break off frames still in transit. */
   get #takesFrames(): boolean {
     return !this.#ended && this.#closed === null;
   }
@@ -131,7 +134,7 @@ class SocketCarrier implements Carrier, Guarded {
     this.#lingerWith(this.#receiver.clock, this.#writer.queuedBytes);
   }
 
-  /** The peer answers with its own end. A peer that does not, and hardly takes anything of the bytes that wait, is left behind. */
+  /** Waits for the peer to close its side. Closes the carrier if the peer neither closes nor reads enough of the queued bytes. */
   #lingerWith(clock: MuxClock, queuedBytes: number): void {
     this.#linger = clock.setTimeout(() => {
       const taken = queuedBytes - this.#writer.queuedBytes;
@@ -158,7 +161,7 @@ class SocketCarrier implements Carrier, Guarded {
       this.#close(BROKEN.text);
     } finally {
       this.#socket.destroy();
-      // Once more, where telling it was what threw: whoever knows already takes no notice.
+      // Repeated for the case that the first onClosed call threw. A receiver that already knows ignores the second call.
       this.#receiver?.onClosed(BROKEN.text);
     }
   }
@@ -167,7 +170,7 @@ class SocketCarrier implements Carrier, Guarded {
     if (this.#closing) return;
     this.#closing = true;
     this.#linger?.cancel();
-    // What came with the end is still good; handing it on may lead back here.
+    // Bytes received together with the end are still valid. Delivering them can call #close again.
     this.#reader.finish();
     this.#closed = reason;
     this.#writer.close();
@@ -176,5 +179,5 @@ class SocketCarrier implements Carrier, Guarded {
   }
 }
 
-/** A socket after the HTTP upgrade; `head` are the bytes that came behind it. */
+/** Creates a carrier on a socket after the HTTP upgrade. `head` holds bytes received behind the upgrade request. */
 export const createCarrier = (socket: net.Socket, head?: Buffer): Carrier => new SocketCarrier(socket, head);
