@@ -1,18 +1,18 @@
-// The guard at the rim. Where Node calls us for one connection stands a try; what throws below it costs the owner of that call, and
-// nobody else. Hot paths have the try in their own method; everything that listens to an emitter goes through here.
-// Not guarded is what many share (registry, groups, the table of sessions): half of a change there must end the process.
+// Guards callbacks from Node.js. Every callback that Node.js calls for a connection runs in a try block, so that an exception ends only the
+// owner of the callback. Hot paths have the try block in their own method; event listeners use `guard`. Code that changes shared state
+// (registry, groups, session table) is not guarded: after half a change the process must end.
 import type { EventEmitter } from 'node:events';
 
-/** What one connection, stream, call or message belongs to. */
+/** Owner of a connection, stream, call or message that is guarded. */
 export interface Guarded {
   /**
-   * Something of ours threw while it worked for this owner. Ends what the owner stands for in the clearest way that is left, gives
-   * back what it holds, and tells whoever keeps count. `where` names the guarded call, not the mistake.
+   * Called when an internal error occurred while working for this owner. Ends the owner's connection as cleanly as possible, frees its
+   * resources, and reports the error. `where` names the guarded callback, not the cause.
    */
   abandon(error: unknown, where: string): void;
 }
 
-/** Whoever keeps count of what was caught. */
+/** Counts and logs caught exceptions. */
 export type ReportInternalError = (error: unknown, where: string) => void;
 
 type Emitter = Pick<EventEmitter, 'on'>;
@@ -21,13 +21,13 @@ interface Destroyable {
   destroy(): unknown;
 }
 
-/** What an event brings is its emitter's business, and whoever listens knows it. */
+/** Event listener. The event's emitter determines the argument types, and the listener declares them. */
 export type Listener = (a: never, b: never, c: never, d: never) => void;
 
 export const guard = {
   /**
-   * The guarded place is called by its scope and the event: `http2.stream.data`. Four arguments are the most that an event brings
-   * (HTTP/2's heads); a list of them would be made anew for each chunk.
+   * Adds a guarded listener. Reports name the callback by scope and event, for example `http2.stream.data`. Four arguments are the maximum
+   * of any event (HTTP/2 headers); a rest parameter would allocate an array per chunk.
    */
   listen(emitter: Emitter, event: string, owner: Guarded, scope: string, act: Listener): void {
     emitter.on(event, (a: unknown, b: unknown, c: unknown, d: unknown) => {
@@ -39,7 +39,7 @@ export const guard = {
     });
   },
 
-  /** For what a server brings: there is no owner yet, so the socket among the arguments goes. */
+  /** Adds a guarded listener to a server. No owner exists yet, so a socket among the arguments is destroyed. */
   accept(server: Emitter, event: string, report: ReportInternalError, scope: string, act: Listener): void {
     server.on(event, (a: unknown, b: unknown, c: unknown, d: unknown) => {
       try {
@@ -52,7 +52,7 @@ export const guard = {
   },
 };
 
-/** An owner that cannot even let go in order loses its connection. */
+/** Destroys the connection if the owner's abandon() throws as well. */
 export const abandonOrDestroy = (owner: Guarded, error: unknown, where: string, connection: unknown): void => {
   try {
     owner.abandon(error, where);

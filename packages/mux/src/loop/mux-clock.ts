@@ -1,4 +1,4 @@
-// Time, as far as the mux needs it: the part of the Clock of @tunnel/runtime that this package uses, because it must not import that package.
+// The part of Clock from @tunnel/runtime used by the mux. Declared here because this package must not import the runtime package.
 
 export interface MuxTimer {
   cancel(): void;
@@ -6,7 +6,7 @@ export interface MuxTimer {
 }
 
 export interface MuxClock {
-  /** Milliseconds that only ever grow. */
+  /** Returns milliseconds that never decrease. */
   monotonic(): number;
   setTimeout(run: () => void, ms: number): MuxTimer;
 }

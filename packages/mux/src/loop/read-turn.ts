@@ -1,18 +1,20 @@
-// How much one busy socket or carrier may read before the others have their turn. Bulk that is alone reads much at once, which costs the least; while small
-// messages pass through the process it reads less, because every byte of a turn stands in front of them.
+// Limits how much a busy socket or carrier reads before others get a turn. Bulk data reads large amounts at once if it has the loop to
+// itself, because large reads cost least. While small messages pass through the process, turns are shorter, because small messages wait for
+// every byte of a turn.
 import { MUX_LIMITS } from '../limits.ts';
 
-/** read of one busy socket before the others have their turn */
+/** Bytes a busy socket reads before other sockets get a turn. */
 export const READ_TURN_BYTES = 512 * 1024;
-/** between two small messages of a conversation, and behind its last one: then bulk takes large turns again */
+/** Maximum gap between small messages of a conversation. After the last small message, bulk takes large turns again. */
 export const SMALL_MESSAGES_FOR_MS = 100;
 
-/** What is read at once of a socket that has something to say now and then. */
+/** Maximum size of a read that counts as a small message. */
 const SMALL_UP_TO_BYTES = 4 * 1024;
 
 /**
- * Whether small messages pass: two of them within a moment are a conversation. One alone, such as the request that bulk answers, has nobody behind it whom
- * short turns would help. They only count: a clock is read by bulk, for which it is nothing.
+ * Detects small messages: two within SMALL_MESSAGES_FOR_MS are a conversation. A single small message, such as the request for a bulk
+ * download, needs no short turns. Small reads only increment a counter; the clock is read by bulk readers, for which the cost is
+ * negligible.
  */
 export class SmallMessages {
   #count = 0;
@@ -20,7 +22,7 @@ export class SmallMessages {
   #seenAtMs = Number.NEGATIVE_INFINITY;
   #untilMs = Number.NEGATIVE_INFINITY;
 
-  /** A socket that is not bulk has read. */
+  /** Counts a read of a socket that is not bulk. */
   passed(bytes: number): void {
     if (bytes <= SMALL_UP_TO_BYTES) this.#count += 1;
   }
@@ -37,12 +39,12 @@ export class SmallMessages {
   }
 }
 
-/** All sockets of a process share its one loop. */
+/** Shared by all sockets, because a process has a single event loop. */
 export const smallMessages = new SmallMessages();
 
-/** The turns of one reader. */
+/** Tracks the read turns of a reader. */
 export class ReadTurn {
-  /** Whether its next read should be a short one. */
+  /** True if the next read should be short. */
   isShared = false;
   readonly #small: SmallMessages;
   #bytes = 0;
@@ -51,7 +53,7 @@ export class ReadTurn {
     this.#small = small;
   }
 
-  /** false: enough for this turn. */
+  /** Returns false if the turn is used up. */
   goesOn(bytes: number, nowMs: number): boolean {
     this.isShared = this.#small.areAbout(nowMs);
     this.#bytes += bytes;

@@ -1,7 +1,7 @@
-// When the small frames that carriers have gathered leave: at the end of the loop's turn, all of one carrier in one write, and before the next piece of
-// bulk that the turn moves. A piece takes as long as a message needs for all the rest of its way, and it would lie in front of it.
+// Decides when collected small frames are sent: at the end of the event loop turn, with one write per carrier, or before the next piece of
+// bulk data in the turn. Writing a piece of bulk takes as long as the rest of a small message's path, so small messages go first.
 
-/** What throws in it, it keeps to itself. */
+/** Called at the end of a turn. Must handle its own exceptions. */
 export interface TurnEndListener {
   onTurnEnd(): void;
 }
@@ -15,7 +15,7 @@ export class TurnEnd {
     this.#soon = soon;
   }
 
-  /** Once, until it was told. */
+  /** Registers a listener for one call at the end of the turn. */
   tell(listener: TurnEndListener): void {
     this.#waiting.push(listener);
     if (this.#isScheduled) return;
@@ -23,7 +23,7 @@ export class TurnEnd {
     this.#soon(this.#onEnd);
   }
 
-  /** A piece of bulk has come, and is about to be written. */
+  /** Called before a piece of received bulk data is written. */
   beforeBulk(): void {
     if (this.#waiting.length > 0) this.#tellAll();
   }
@@ -40,5 +40,5 @@ export class TurnEnd {
   }
 }
 
-/** All carriers and sockets of a process share its one loop. */
+/** Shared by all carriers and sockets, because a process has a single event loop. */
 export const turnEnd = new TurnEnd();
