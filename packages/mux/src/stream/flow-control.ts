@@ -1,37 +1,38 @@
-// Flow control of streams: the credit one side gives the other (how much may still come, when more is given, and how much at once),
-// and the memory that all credit together may make us hold. A window doubles while its stream uses it up within two round trips, as
-// far as the budget goes, and gives back what is over its fair share while the budget is exceeded.
+// Flow control of streams: the credit granted to the peer (how much, and when) and the memory limit for all granted credit. A window
+// doubles while its stream uses the window up within two round trips and the budget allows, and shrinks to its fair share while the budget
+// is exceeded.
 import * as os from 'node:os';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { MUX_LIMITS } from '../limits.ts';
 
-/** while a round trip takes under 20 ms a window does not grow before this has passed: less may lie in the kernel of a peer that never reads */
+/**
+ * Bytes after which a window can grow while the round trip is under 20 ms. Fewer bytes may sit in the kernel of a peer that never reads.
+ */
 export const STREAM_WINDOW_GROWS_AFTER_BYTES = 8 * 1024 * 1024;
-/** the largest window while a round trip takes under 5 ms; more would only stand in front of small frames */
+/** Largest window while the round trip is under 5 ms. A larger window would only delay small frames. */
 export const STREAM_WINDOW_SHORT_PATH_BYTES = 4 * 1024 * 1024;
-/** the same under 1 ms while small messages pass: what is in flight keeps both processes from them */
+/** Largest window under 1 ms while small messages pass. Data in flight would keep both processes from handling small messages. */
 export const STREAM_WINDOW_SHARED_BYTES = 512 * 1024;
 /**
- * part of the machine’s memory that all sessions together may have us hold
+ * Share of the machine's memory for received data of all sessions.
  * @limit operator: Share of the machine's memory for data in tunnels | tunnels slow down
  */
 const PROCESS_BUDGET_MEMORY_SHARE = 0.25;
-/** one after the other at the start: the least of them is the path’s, the others are those of a busy machine */
+/** Number of consecutive pings at the start. The shortest round trip is the path's; longer ones include delays of a busy machine. */
 export const CARRIER_FIRST_PINGS = 8;
-/** a path whose round trip is shorter than this is near: neither a loss nor what a socket holds back lasts there */
+/** A path with a shorter round trip counts as near: packet loss and buffered data have no lasting effect there. */
 export const CARRIER_NEAR_UNDER_MS = 4;
 
-/** Below this a round trip is noise of the scheduler: a loopback stream grows as if it were a path of 5 ms. */
+/** Shorter round trips are scheduler noise. A loopback stream grows like a stream on a 5 ms path. */
 const SHORTEST_ROUND_TRIP_MS = 5;
-/** From here on the first window alone is felt: 256 KiB each round trip are 13 MB/s. */
+/** Round trip at which the initial window becomes noticeable: 256 KiB per round trip are 13 MB/s. */
 const LONG_ROUND_TRIP_MS = 20;
-/** Below this there is no path to fill: what is in flight waits in the queues of the two machines. */
+/** Below this round trip the network holds no data: bytes in flight wait in the queues of both machines. */
 const NO_PATH_MS = 1;
 
 /**
- * The first window of a stream: smaller the more streams a session has, so that their sum stays near a
- * quarter of the budget, and the least one when the budget is used up: all windows together are at most the budget plus one
- * floor a stream.
+ * Returns the initial window of a stream. The window shrinks with the number of streams, so that the sum stays near a quarter of the
+ * budget. If the budget is used up, the window is the floor. All windows together never exceed the budget plus one floor per stream.
  */
 export const firstWindowOf = (budget: MemoryBudget, liveStreams: number): number => {
   const share = Math.floor(budget.limitBytes / (4 * (liveStreams + 1)));
@@ -43,10 +44,10 @@ export const firstWindowOf = (budget: MemoryBudget, liveStreams: number): number
 
 export interface PathFacts {
   readonly roundTripMs: number;
-  /** The least that was measured. */
+  /** The shortest measured round trip. */
   readonly shortestMs: number;
   readonly liveStreams: number;
-  /** Small messages pass through this process, too. */
+  /** True while small messages pass through the process. */
   readonly isShared: boolean;
   readonly nowMs: number;
 }
@@ -54,11 +55,11 @@ export interface PathFacts {
 export class ReceiveWindow {
   readonly #budget: MemoryBudget;
   #windowBytes: number;
-  /** What the peer may still send. */
+  /** Bytes the peer can still send. */
   #creditBytes: number;
-  /** Consumed since the last grant. */
+  /** Bytes consumed since the last grant. */
   #consumedBytes = 0;
-  /** Consumed before it by the present reader. */
+  /** Bytes consumed by the current reader before the last grant. */
   #passedBytes = 0;
   #grantedAtMs = 0;
 
@@ -74,25 +75,25 @@ export class ReceiveWindow {
     return this.#windowBytes;
   }
 
-  /** Somebody else reads from here on: what passed before says nothing of them. */
+  /** Called when another reader takes over: earlier throughput says nothing about the new reader. */
   onNewReader(): void {
     this.#passedBytes = 0;
   }
 
-  /** false: the peer sent more than it was allowed. */
+  /** Returns false if the peer sent more than its credit. */
   take(bytes: number): boolean {
     if (bytes > this.#creditBytes) return false;
     this.#creditBytes -= bytes;
     return true;
   }
 
-  /** `bytes` have been passed on. true: half of the window is used, it is time to ask grant(). */
+  /** Records consumed bytes. Returns true if half of the window is used and grant() should be called. */
   consume(bytes: number): boolean {
     this.#consumedBytes += bytes;
     return this.#consumedBytes * 2 >= this.#windowBytes;
   }
 
-  /** The credit to send to the peer now; 0 for none. */
+  /** Returns the credit to send to the peer now, or 0. */
   grant(path: PathFacts): number {
     const before = this.#windowBytes;
     const largest = largestWindow(path);
@@ -107,7 +108,7 @@ export class ReceiveWindow {
     return credit;
   }
 
-  /** The stream is over: what was promised to it is free for others. */
+  /** Releases the budget of a closed stream. */
   close(): void {
     this.#budget.release(this.#windowBytes);
     this.#windowBytes = 0;
@@ -119,8 +120,8 @@ export class ReceiveWindow {
   }
 
   /**
-   * At first the kernel takes what nobody may ever read, and quickly: a larger window would be filled for nothing. On a long path it is given
-   * all the same, since there the first megabytes would take many round trips.
+   * The kernel quickly accepts the first bytes even if no process ever reads them, so an early larger window could be filled in vain. Long
+   * paths get a larger window anyway, because the first megabytes would take many round trips there.
    */
   #isWorthMore({ shortestMs }: PathFacts): boolean {
     return shortestMs >= LONG_ROUND_TRIP_MS || this.#passedBytes >= STREAM_WINDOW_GROWS_AFTER_BYTES;
@@ -131,7 +132,7 @@ export class ReceiveWindow {
     if (more > 0 && this.#budget.tryCommit(more)) this.#windowBytes += more;
   }
 
-  /** Only consumed credit can be kept back: what the peer already has cannot be taken away. */
+  /** Reduces the window by consumed credit only; credit already granted cannot be revoked. */
   #shrink(to: number): void {
     const target = Math.max(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES, to);
     const less = Math.min(this.#windowBytes - target, this.#consumedBytes);
@@ -141,15 +142,18 @@ export class ReceiveWindow {
   }
 }
 
-/** A window holds what one round trip carries; on a short path a large one is only a queue, which the small messages of others wait behind. */
+/**
+ * Returns the maximum window. A window should hold the data of one round trip. On a short path a larger window is only a queue that delays
+ * small messages of other streams.
+ */
 const largestWindow = ({ roundTripMs, shortestMs, isShared }: PathFacts): number => {
   if (isShared && shortestMs < NO_PATH_MS) return STREAM_WINDOW_SHARED_BYTES;
   return roundTripMs < SHORTEST_ROUND_TRIP_MS ? STREAM_WINDOW_SHORT_PATH_BYTES : WIRE_LIMITS.STREAM_WINDOW_MAX_BYTES;
 };
 
 // ---- the budget ----
-// How much memory the peers of one session, and of the whole process, may fill at the worst: the sum of all windows given out.
-// A commitment counts in the session and in the process; either of them can stop windows from growing.
+// Memory the peers of a session, or of the whole process, can fill at worst: the sum of all granted windows. A commitment counts
+// for the session and for the process, and either limit can stop windows from growing.
 
 export class MemoryBudget {
   readonly limitBytes: number;
@@ -165,19 +169,19 @@ export class MemoryBudget {
     return this.#committedBytes;
   }
 
-  /** True while more is promised than the budget allows: windows then shrink to their fair share as they are used. */
+  /** True while the committed windows exceed the budget. Windows then shrink to their fair share as they are used. */
   get exceeded(): boolean {
     return this.#committedBytes > this.limitBytes || (this.#parent?.exceeded ?? false);
   }
 
-  /** Room for a window that grows; nothing is promised when it would go over. */
+  /** Commits memory for a growing window. Returns false and commits nothing if the budget would be exceeded. */
   tryCommit(bytes: number): boolean {
     if (!this.hasRoomFor(bytes)) return false;
     this.commit(bytes);
     return true;
   }
 
-  /** The least a stream needs to move at all is promised in any case. */
+  /** Commits unconditionally, for the minimum a stream needs to make progress. */
   commit(bytes: number): void {
     this.#committedBytes += bytes;
     this.#parent?.commit(bytes);
@@ -196,7 +200,7 @@ export class MemoryBudget {
 
 let ofProcess: MemoryBudget | undefined;
 
-/** One per process: a quarter of the memory it may use. */
+/** Budget of the process: a quarter of the memory it can use. */
 export const processBudget = (): MemoryBudget => {
   if (ofProcess === undefined) {
     const constrained = process.constrainedMemory?.() ?? 0;
@@ -206,28 +210,31 @@ export const processBudget = (): MemoryBudget => {
   return ofProcess;
 };
 
-/** How long a carrier's path takes, as its pings say. */
+/** Round trip of a carrier, measured by pings. */
 export class RoundTrip {
   latestMs = 0;
   #leastMs = Number.POSITIVE_INFINITY;
   #count = 0;
 
-  /** Answered at all: enough to begin with, not enough to call a path long. */
+  /** True after the first measurement. A single measurement is not enough to classify the path. */
   get isMeasured(): boolean {
     return this.#count > 0;
   }
 
-  /** What the path takes without what a busy machine adds. 0 until it is known. */
+  /** Round trip of the path without delays of a busy machine. 0 until enough pings were measured. */
   get shortestMs(): number {
     return this.#isKnown ? this.#leastMs : 0;
   }
 
-  /** Shorter than CARRIER_NEAR_UNDER_MS, and known well enough to say so. */
+  /** True if the round trip is known and shorter than CARRIER_NEAR_UNDER_MS. */
   get isNear(): boolean {
     return this.#isKnown && this.#leastMs < CARRIER_NEAR_UNDER_MS;
   }
 
-  /** false: that is not enough yet. One alone may say more of a busy machine than of the path. */
+  /**
+   * Records a measurement. Returns false until enough were made, because a single measurement can reflect a busy machine instead of the
+   * path.
+   */
   measured(elapsedMs: number): boolean {
     this.latestMs = elapsedMs;
     this.#leastMs = Math.min(this.#leastMs, elapsedMs);

@@ -1,5 +1,5 @@
-// What a carrier's frames are handed to: a stream of bytes or of datagrams, from OPEN to its end. Each answers false to a frame that does not
-// fit it, which is a violation.
+// Base class of byte streams and datagram streams, from OPEN to the end. A carrier passes frames to the handle* methods, which return false
+// for a frame that is not allowed in the stream's state (a protocol violation).
 import type { StreamReason } from '@tunnel/protocol';
 import type { ListNode } from '@tunnel/rules/collections';
 import { BROKEN, type ByteReader } from '../bytes/byte-duplex.ts';
@@ -7,18 +7,18 @@ import type { Guarded, ReportInternalError } from '../loop/guard.ts';
 
 export type StreamState = 'opening' | 'offered' | 'open' | 'closed';
 
-/** What every stream needs of the connection that carries it. */
+/** Functions of the carrying connection that every stream needs. */
 export interface FramingConnection {
-  /** It takes no new streams; those it has finish. */
+  /** True if the connection accepts no new streams. Existing streams finish. */
   readonly retiring: boolean;
   sendRefused(stream: FramedStream, reason: StreamReason): void;
   sendReset(stream: FramedStream, reason: StreamReason): void;
   forget(stream: FramedStream): void;
-  /** Of a stream that nobody reads yet, or whose reader could not even let go of it. */
+  /** Reports errors of a stream that has no reader yet, or with a reader that failed to abandon the stream. */
   readonly report: ReportInternalError;
 }
 
-/** The peer's answer to OPEN. */
+/** Receives the peer's answer to OPEN. */
 export interface StreamAnswer<Stream> extends Guarded {
   onOpened(stream: Stream): void;
   onRefused(reason: StreamReason): void;
@@ -26,7 +26,7 @@ export interface StreamAnswer<Stream> extends Guarded {
 
 type StreamReader = Pick<ByteReader, 'onReset' | 'abandon'>;
 
-/** Guarded calls of one kind of stream, as reports name them. */
+/** Names of guarded callbacks in error reports, for a kind of stream. */
 type GuardedCalls = Readonly<Record<'opened' | 'refused' | 'reset', string>>;
 
 export abstract class FramedStream<
@@ -35,16 +35,16 @@ export abstract class FramedStream<
 > {
   readonly id: number;
   readonly openedAtMs: number;
-  /** Tunnel that this side has opened the stream for; empty for streams of the peer. */
+  /** Tunnel for which this side opened the stream. Empty for streams opened by the peer. */
   tunnelId = '';
-  /** Its place among those that the peer has not answered yet. */
+  /** List node among streams that the peer has not answered yet. */
   unanswered: ListNode<FramedStream> | null = null;
   protected readonly connection: Connection;
   protected phase: StreamState;
   protected reader: Reader | null = null;
   #answer: StreamAnswer<FramedStream> | null;
 
-  /** Without an answer to come it is the peer's, and waits for ours. */
+  /** Creates a stream. If `answer` is null, the peer opened the stream and waits for our answer. */
   constructor(connection: Connection, id: number, openedAtMs: number, answer: StreamAnswer<FramedStream> | null) {
     this.connection = connection;
     this.id = id;
@@ -57,7 +57,7 @@ export abstract class FramedStream<
     return this.phase;
   }
 
-  /** Its carrier is about to go: whoever keeps a stream for later use lets go of this one. */
+  /** True if the carrier is about to close. Pools must not keep the stream for later use. */
   get isRetiring(): boolean {
     return this.connection.retiring;
   }
@@ -68,23 +68,23 @@ export abstract class FramedStream<
   abstract handleDatagram(bytes: Buffer, start: number, end: number): boolean;
   abstract handleCredit(bytes: number): boolean;
   abstract handleFin(): boolean;
-  /** The carrier is being replaced, and its session lives on: whoever can begin anew elsewhere does. */
+  /** Called when the carrier is being replaced while the session continues. A stream that can move to another carrier does so. */
   abstract handleRetiring(): void;
-  /** The carrier has sent what it had. */
+  /** Called when the carrier has flushed its queue. */
   abstract carrierReady(): void;
-  /** Of a stream that is not closed: gives back what it holds. */
+  /** Frees the resources of a stream that is not closed yet. */
   protected abstract close(): void;
 
   // ---- opening ----
 
-  /** The accepting side: the local service did not answer. */
+  /** Rejects the peer's OPEN because the local service did not answer. */
   refuse(reason: StreamReason): void {
     if (this.phase !== 'offered') return;
     this.connection.sendRefused(this, reason);
     this.close();
   }
 
-  /** The peer's answer to our OPEN has come. */
+  /** Called when the peer has accepted our OPEN. */
   protected opened(): void {
     this.phase = 'open';
     const answer = this.#answer;
@@ -104,7 +104,7 @@ export abstract class FramedStream<
 
   // ---- the end ----
 
-  /** Both directions at once; the other side sees a reset. Idempotent; the own reader is not told. */
+  /** Closes both directions at once; the other side gets a reset. Idempotent. The local reader is not notified. */
   reset(reason: StreamReason): void {
     if (this.phase === 'offered') this.refuse(reason);
     if (this.phase === 'closed') return;
@@ -113,7 +113,7 @@ export abstract class FramedStream<
     this.close();
   }
 
-  /** The peer, the carrier or a time limit ended both directions. */
+  /** Called when the peer, the carrier or a timeout has ended both directions. */
   handleReset(reason: StreamReason): void {
     if (this.phase === 'closed') return;
     const answer = this.#answer;
@@ -128,7 +128,9 @@ export abstract class FramedStream<
     }
   }
 
-  /** What threw costs this stream, never its carrier. The reader is told first: it knows what can still be said, and to whom. */
+  /**
+   * Ends this stream after an exception; the carrier stays open. The reader is called first, because it may still send an error response.
+   */
   protected abandon(owner: Guarded | null, error: unknown, where: string): void {
     try {
       if (owner === null) this.connection.report(error, where);

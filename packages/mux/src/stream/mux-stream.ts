@@ -1,4 +1,5 @@
-// One stream of a carrier: its life, its two credits, and what waits in between. The connection owns the frames, the stream the rules.
+// A byte stream of a carrier: states, send and receive credit, and buffered bytes. The connection encodes frames; the stream enforces the
+// rules.
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import type { ByteDuplex, ByteReader } from '../bytes/byte-duplex.ts';
 import { ByteQueue } from '../bytes/byte-queue.ts';
@@ -7,19 +8,19 @@ import { MUX_LIMITS } from '../limits.ts';
 import type { ReceiveWindow } from './flow-control.ts';
 import { FramedStream, type FramingConnection, type StreamAnswer } from './framed-stream.ts';
 
-/** What a stream of bytes needs of the connection that carries it. */
+/** Functions of the carrying connection that a byte stream needs. */
 export interface StreamConnection extends FramingConnection {
   readonly carrierTag: string;
   sendOpened(stream: MuxStream): ReceiveWindow;
   sendFin(stream: MuxStream): void;
   sendWindow(stream: MuxStream, window: ReceiveWindow): void;
-  /** true: the memory is free again; false: borrowed and in use until carrierReady(). */
+  /** Sends a DATA frame. Returns true if the memory is free again, or false if borrowed memory is in use until carrierReady(). */
   sendData(stream: MuxStream, bytes: Buffer, start: number, end: number, borrowed: boolean): boolean;
-  /** Whether this much has to wait; the stream is then told by carrierReady(). */
+  /** Returns true if a frame of this size has to wait. carrierReady() is then called later. */
   mustWait(stream: MuxStream, bytes: number): boolean;
-  /** A read buffer is kept by a slow sink (+1) or free again (-1). */
+  /** Counts read buffers kept by slow readers: +1 when kept, -1 when free again. */
   pinned(delta: 1 | -1): void;
-  /** The memory that is being handed out is not free when its reader returns, or nobody knows. */
+  /** Marks the memory of the current delivery as possibly still in use after the reader returns. */
   keptReference(): void;
 }
 
@@ -36,16 +37,16 @@ const CALLS = { opened: 'stream.opened', refused: 'stream.refused', reset: 'stre
 export class MuxStream extends FramedStream<StreamConnection, ByteReader> implements ByteDuplex {
   // --- receiving ---
   #window: ReceiveWindow | null;
-  /** Handed to a reader that has not drained: not yet consumed. */
+  /** Bytes passed to the reader that it has not drained yet. */
   #unconsumedBytes = 0;
   #pinned = false;
-  /** What the reader uses a part of until it resumes. */
+  /** Block that the reader uses until it resumes. */
   #pinnedBlock: ReadBlock | null = null;
   #early: ByteQueue | null = null;
   #finReceived = false;
   // --- sending ---
   #creditBytes: number;
-  /** Borrowed by the writer and not yet sent, or sent and still in use. */
+  /** Borrowed bytes that are not sent yet, or sent and still in use. */
   #held: Held | null = null;
   #inFlight = false;
   #queue: ByteQueue | null = null;
@@ -59,12 +60,12 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     this.#creditBytes = role.kind === 'opener' ? 0 : role.creditBytes;
   }
 
-  /** It moved much, so that its peer may send more at once than on a fresh one; what was promised cannot be taken back. */
+  /** True if the window has grown, so that the peer can send more at once than on a new stream. Granted credit cannot be revoked. */
   get hasGrown(): boolean {
     return (this.#window?.windowBytes ?? 0) > MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES;
   }
 
-  /** What both ends call its carrier. */
+  /** Carrier name used by both ends. */
   get carrierTag(): string {
     return this.connection.carrierTag;
   }
@@ -75,14 +76,14 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
 
   // ---- opening ----
 
-  /** The accepting side: the local service answered. */
+  /** Accepts the peer's OPEN because the local service answered. */
   accept(): void {
     if (this.phase !== 'offered') return;
     this.phase = 'open';
     this.#window = this.connection.sendOpened(this);
   }
 
-  /** From the connection: the peer's answer to our OPEN. false: it was not the time for one. */
+  /** Handles OPENED. Returns false if the stream was not waiting for an answer. */
   handleOpened(creditBytes: number): boolean {
     if (this.phase !== 'opening') return false;
     this.#creditBytes = creditBytes;
@@ -104,7 +105,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     if (this.#finReceived) reader.onEnd();
   }
 
-  /** From the connection. Returns false when the peer sent before it accepted, more than its credit, or after its FIN. */
+  /** Handles DATA. Returns false if the peer sent before OPENED, beyond its credit, or after FIN. */
   handleData(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.phase !== 'open' || this.#window === null || this.#finReceived) return false;
     if (!this.#window.take(end - start)) return false;
@@ -113,12 +114,12 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
       this.#early.push(bytes, start, end);
       return true;
     }
-    // As it is now: whoever it belongs to afterwards has done nothing wrong.
+    // Saved before the call: if another reader takes over meanwhile, the old reader is still the cause of an exception.
     const reader = this.reader;
     try {
       this.#deliver(bytes, start, end, borrowed);
     } catch (error) {
-      // Whoever threw may have kept what it was given.
+      // The reader may have kept a reference before it threw.
       if (borrowed) this.connection.keptReference();
       this.abandon(reader, error, 'stream.data');
     }
@@ -137,9 +138,9 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     if (drained) return this.#consumeAll();
     const isSame = this.phase !== 'closed' && this.reader === reader;
     if (mayBorrow && isSame) this.#pin(bytes, reader?.isFreeOnResume === true);
-    // Also when the stream has ended meanwhile: what was handed out is still in use.
+    // Applies even if the stream has ended meanwhile, because delivered bytes are still in use.
     else if (mayBorrow) this.connection.keptReference();
-    // Who has it now got none of these bytes, and will not say that they are drained.
+    // The new reader never got these bytes and will not drain them.
     if (!isSame && this.phase !== 'closed') this.resume();
   }
 
@@ -205,7 +206,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     return false;
   }
 
-  /** All was sent: the writer may go on, unless its memory is still in use below. */
+  /** Returns true if the writer can continue, or false while its memory is still in use by the carrier. */
   #free(): boolean {
     if (!this.#inFlight) return true;
     this.#stopped = true;
@@ -217,7 +218,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
     this.#queue.push(bytes, start, end);
   }
 
-  /** Sends as much as credit and carrier allow; returns where it stopped. */
+  /** Sends as much as credit and carrier allow. Returns the position of the first unsent byte. */
   #sendSome(bytes: Buffer, start: number, end: number, borrowed: boolean): number {
     let at = start;
     while (at < end && this.#creditBytes > 0 && !this.#inFlight) {
@@ -267,7 +268,7 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
       if (this.#creditBytes === 0 || this.connection.mustWait(this, 1)) return false;
       const bytes = queue.shift(Math.min(this.#creditBytes, WIRE_LIMITS.FRAME_DATA_MAX_BYTES));
       this.#creditBytes -= bytes.length;
-      // Without head room in front of it the queue's memory cannot be borrowed.
+      // The queue's memory has no head room, so the carrier cannot borrow it.
       this.connection.sendData(this, bytes, 0, bytes.length, false);
     }
     this.#queue = null;
@@ -291,10 +292,10 @@ export class MuxStream extends FramedStream<StreamConnection, ByteReader> implem
 
   // ---- the end ----
 
-  /** Bytes stay where they began. */
+  /** Byte streams stay on the carrier they were opened on. */
   handleRetiring(): void {}
 
-  /** A reset that neither end has asked for: the peer is told, and the reader as if it came from there. */
+  /** Resets a stream when neither end asked for it. Notifies the peer, and the local reader as if the peer had sent the reset. */
   cut(reason: StreamReason): void {
     if (this.phase !== 'open') return this.reset(reason);
     this.connection.sendReset(this, reason);
