@@ -1,16 +1,16 @@
-// How one carrier fares: when it was heard, when it is pinged and how long that takes, what it moves, and when it is worn out.
+// Health of a carrier: when data was last received, when to ping, round trip, throughput, and when to rotate.
 
 import { RoundTrip } from '../stream/flow-control.ts';
 
-/** also measures the round trip by which windows grow */
+/** Interval between pings, which also measure the round trip for window growth. */
 export const CARRIER_PING_INTERVAL_MS = 10_000;
-/** streams that share a carrier of a near path before the next one is taken */
+/** Streams that share a carrier on a near path before the next carrier is used. */
 export const CARRIER_SHARED_STREAMS = 64;
-/** as on the control connection */
+/** Silence after which a carrier counts as dead, the same as on the control connection. */
 export const CARRIER_DEAD_AFTER_MS = 25_000;
-/** a TLS key is not used for more (RFC 8446, section 5.5); a fresh carrier takes its place */
+/** Bytes sent before a carrier is rotated, because a TLS key must not be used for more data (RFC 8446, section 5.5). */
 const CARRIER_ROTATE_AFTER_BYTES = 256 * 1024 * 1024 * 1024;
-/** the same by time */
+/** Age at which a carrier is rotated. */
 export const CARRIER_ROTATE_AFTER_MS = 24 * 3600 * 1000;
 
 const MIB = 1024 * 1024;
@@ -22,9 +22,9 @@ export class CarrierVitals {
   #lastHeardMs: number;
   #lastPingMs: number;
   #receivedBytes = 0;
-  /** Both ways, up to the last tick. */
+  /** Bytes in both directions up to the last tick. */
   #movedBytes = 0;
-  /** Both ways, between the last two ticks. */
+  /** Bytes in both directions between the last two ticks. */
   #recentBytes = 0;
 
   constructor(nowMs: number) {
@@ -42,21 +42,24 @@ export class CarrierVitals {
     this.#lastPingMs = nowMs;
   }
 
-  /** The peer echoes our own time; an answer older than the carrier may live is none. false: the path is to be asked again at once. */
+  /**
+   * Handles a PONG, which echoes our timestamp. Answers older than CARRIER_DEAD_AFTER_MS are ignored. Returns false if another ping should
+   * follow immediately.
+   */
   onPong(sentMs: number, nowMs: number): boolean {
     const elapsedMs = (Math.floor(nowMs) - sentMs) >>> 0;
     return elapsedMs >= CARRIER_DEAD_AFTER_MS || this.roundTrip.measured(elapsedMs);
   }
 
   /**
-   * What to weigh when a stream is placed, counted in streams: a MiB a second weighs as much as one. On a near path streams share a carrier up to a bound,
-   * as long as it carries little: what they send in one turn then leaves in one write. On a longer one a loss would stop all of them, and what the
-   * kernel has queued of one would lie in front of the others.
+   * Returns the load used to place new streams, in units of streams: 1 MiB per second counts like a stream. On a near path, streams share a
+   * carrier up to a limit while the carrier is mostly idle, so that frames of several streams leave in one write. On a longer path, a
+   * packet loss would stall all streams of the carrier, and data queued in the kernel for one stream would delay the rest.
    */
   loadWith(streams: number, bytesSent: number): number {
     const shared = this.roundTrip.isNear ? CARRIER_SHARED_STREAMS : 1;
     const bytes = Math.max(this.#recentBytes, this.#movedSince(bytesSent));
-    // In steps, or the last frame of one would send the next stream to another.
+    // Rounded to steps. Otherwise the last frame of a stream would move the next stream to another carrier.
     return Math.floor(streams / shared) + (Math.floor(bytes / BULK_STEP_BYTES) * BULK_STEP_BYTES) / MIB;
   }
 
@@ -65,7 +68,7 @@ export class CarrierVitals {
     this.#movedBytes += this.#recentBytes;
   }
 
-  /** The last tick. */
+  /** Returns bytes moved since the last tick. */
   #movedSince(bytesSent: number): number {
     return this.#receivedBytes + bytesSent - this.#movedBytes;
   }

@@ -1,4 +1,4 @@
-// Writes the frames of a carrier that carry no bytes of visitors. One piece of memory serves them all: the carrier copies what it is given.
+// Sends frames without visitor data. A single scratch buffer is enough, because the carrier copies every frame.
 import {
   encodeOpen,
   encodePing,
@@ -20,7 +20,7 @@ const SCRATCH = new Uint8Array(WIRE_LIMITS.FRAME_HEADER_BYTES + WIRE_LIMITS.FRAM
 
 export class FrameSender {
   readonly #carrier: Carrier;
-  /** Both sides agreed on the short form of OPEN. */
+  /** True if both sides negotiated the compact form of OPEN. */
   readonly #compact: boolean;
 
   constructor(carrier: Carrier, frames: FrameTable) {
@@ -35,7 +35,7 @@ export class FrameSender {
     }
     const end = writeCompactOpen(SCRATCH, streamId, head, windowBytes);
     this.#carrier.send(SCRATCH, end);
-    // It held the visitor's address.
+    // The scratch buffer contained the visitor's address.
     SCRATCH.fill(0, 0, end);
   }
 
@@ -55,7 +55,7 @@ export class FrameSender {
     this.#carrier.send(encodeReason(type, streamId, reason));
   }
 
-  /** With our own time, which the peer brings back. */
+  /** Sends a PING with our timestamp, which the peer echoes. */
   ping(nowMs: number): void {
     const payload = new Uint8Array(PING_PAYLOAD_BYTES);
     writeUint32(payload, 4, nowMs >>> 0);

@@ -1,4 +1,4 @@
-// One carrier inside a session: frames to streams and back, liveness, and the end of all its streams when it goes.
+// A carrier within a session: dispatches frames to streams and back, checks liveness, and resets its streams when the carrier closes.
 import {
   decodeCompactOpen,
   decodeCredit,
@@ -28,7 +28,7 @@ import { FrameSender } from './frame-sender.ts';
 import type { MuxSession } from './mux-session.ts';
 import { STREAMS_PER_CARRIER, StreamTable } from './stream-table.ts';
 
-/** read buffers that slow sinks may keep; over it bytes are copied */
+/** Read buffers that slow readers can keep. Above the limit, bytes are copied. */
 const CARRIER_PINNED_BUFFERS_MAX = 16;
 
 const UNANSWERED: StreamReason = { code: 'timeout', text: 'no answer to OPEN' };
@@ -36,9 +36,9 @@ const NONE = Buffer.alloc(0);
 
 export class FramedConnection implements FrameHandler, CarrierReceiver, StreamConnection, DatagramConnection {
   readonly id: number;
-  /** What both ends call it; empty: nothing. */
+  /** Carrier name used by both ends. Empty if the carrier has no name. */
   readonly carrierTag: string;
-  /** No new streams: the peer said so, or it is being rotated. */
+  /** True if no new streams are accepted, because the peer sent GO_AWAY or the carrier is being rotated. */
   retiring = false;
   readonly clock: MuxClock;
   readonly #session: MuxSession;
@@ -145,11 +145,11 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   onDatagram(streamId: number, bytes: Uint8Array, start: number, end: number): void {
-    // Also of a flow that is over: its sender has counted it.
+    // Counted even if the flow has ended, because the sender has counted the datagram.
     this.lane.took(end - start);
     const stream = this.#find(streamId, 'datagram');
     if (stream === undefined) return;
-    // One that was cut between two reads lies in memory of the parser.
+    // A datagram split between two reads is in the parser's memory.
     const whole = bytes === this.#current ? this.#current : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     if (!stream.handleDatagram(whole, start, end)) this.#parser.fail(`datagram does not fit stream ${streamId}`);
   }
@@ -200,7 +200,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#parser.fail(`frame ${type} does not fit stream ${streamId}`);
   }
 
-  /** undefined: it is over; or it never was, which is a violation. */
+  /** Returns undefined if the stream has ended. A stream id that was never opened is a protocol violation. */
   #find(streamId: number, what: string): FramedStream | undefined {
     const stream = this.#streams.get(streamId);
     if (stream === undefined && !this.#streams.wasOpen(streamId)) {
@@ -267,7 +267,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   sendWindow(stream: MuxStream, window: ReceiveWindow): void {
     const nowMs = this.clock.monotonic();
     const { latestMs: roundTripMs, shortestMs } = this.vitals.roundTrip;
-    // About turns of this process's loop, which take real time whatever the clock says.
+    // Uses the real clock, because the duration of event loop turns matters and the session's clock may be simulated.
     const isShared = smallMessages.areAbout(performance.now());
     const credit = window.grant({ roundTripMs, shortestMs, liveStreams: this.#session.byteStreams, isShared, nowMs });
     if (credit > 0) this.#sender.credit(FRAME.WINDOW, stream.id, credit);
@@ -329,13 +329,13 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   // ---- the end ----
 
-  /** Its own part of the work threw: it goes, and its streams with it; the session has others. */
+  /** Closes the carrier and its streams after an internal error. Other carriers of the session stay open. */
   abandon(error: unknown, where: string): void {
     this.report(error, where);
     this.#carrier.destroy(BROKEN.text);
   }
 
-  /** No new streams in either direction; the carrier goes when the last one has ended. */
+  /** Stops new streams in both directions. The carrier closes after its last stream has ended. */
   retire(reason: StreamReason): void {
     if (this.#closed) return;
     this.#sender.reason(FRAME.GO_AWAY, 0, reason);
@@ -345,12 +345,12 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   #retired(reason: StreamReason): void {
     this.retiring = true;
     this.#session.onGoAway(this, reason);
-    // Where the session ends, too, there is no other carrier: flows go on here for as long as they may.
+    // If the session is shutting down, no other carrier exists, so flows stay on this carrier.
     if (reason.code !== 'shutting-down') for (const stream of this.#streams.values()) stream.handleRetiring();
     this.#closeIfRetired();
   }
 
-  /** Resets the streams that this side has opened for a tunnel, at both ends. */
+  /** Resets all streams opened by this side for a tunnel, at both ends. */
   resetTunnel(tunnelId: string, reason: StreamReason): void {
     for (const stream of this.#streams.values()) {
       if (stream.tunnelId !== tunnelId) continue;

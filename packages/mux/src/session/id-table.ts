@@ -1,5 +1,5 @@
-// Values by ids that rise, for streams that come and go all the time: see LinkedSet of the rules package for what V8's Map would cost. Open addressing; the ids of one
-// side stand side by side, so that they hardly ever meet.
+// Hash table for streams by ascending id. Streams come and go constantly; LinkedSet in the rules package explains the cost of V8's Map in
+// this case. Uses open addressing; ids of the same side fall into adjacent slots, so collisions are rare.
 
 const LEAST_SLOTS = 64;
 
@@ -15,20 +15,20 @@ export class IdTable<T extends { readonly id: number }> {
     return this.#slots[this.#slotOf(id)] ?? undefined;
   }
 
-  /** Its id is not in. */
+  /** Adds an item. The id must not be in the table yet. */
   add(item: T): void {
     if ((this.#size + 1) * 2 > this.#slots.length) this.#resize(this.#slots.length * 2);
     this.#slots[this.#slotOf(item.id)] = item;
     this.#size += 1;
   }
 
-  /** false: it was not in. */
+  /** Returns false if the id was not in the table. */
   delete(id: number): boolean {
     let hole = this.#slotOf(id);
     if (this.#slots[hole] === null) return false;
     this.#slots[hole] = null;
     this.#size -= 1;
-    // Whoever stands behind it, and did not find its own slot free, moves up: a search ends at the first empty one.
+    // Moves up displaced items behind the hole, because a lookup stops at the first empty slot.
     const mask = this.#slots.length - 1;
     for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
       const item = this.#slots[at] ?? null;
@@ -39,17 +39,17 @@ export class IdTable<T extends { readonly id: number }> {
       this.#slots[at] = null;
       hole = at;
     }
-    // After a flood it does not stay large.
+    // Shrinks the table after a flood.
     if (this.#size * 16 < this.#slots.length && this.#slots.length > LEAST_SLOTS) this.#resize(this.#slots.length / 4);
     return true;
   }
 
-  /** A copy: whoever looks may take some out. */
+  /** Returns a copy, so that callers can delete items while iterating. */
   values(): T[] {
     return this.#slots.filter((item) => item !== null);
   }
 
-  /** Where it is, or the empty slot where it would be: there always is one. */
+  /** Returns the slot of the id, or the empty slot for it. The table always has an empty slot. */
   #slotOf(id: number): number {
     const mask = this.#slots.length - 1;
     let at = homeOf(id) & mask;
@@ -64,7 +64,7 @@ export class IdTable<T extends { readonly id: number }> {
   }
 }
 
-/** Ids of one side are two apart. */
+/** Ids of a side differ by two. */
 const homeOf = (id: number): number => id >>> 1;
 
 const emptySlots = <T>(count: number): (T | null)[] => new Array<T | null>(count).fill(null);

@@ -1,4 +1,4 @@
-// One client's multiplexed session: a few carriers, streams spread over them. It outlives any single carrier.
+// Multiplexed session of a client: streams spread over a few carriers. The session outlives its carriers.
 import { CAPABILITY, type FrameTable, frameTable, type StreamHead, type StreamReason } from '@tunnel/protocol';
 import type { Carrier } from '../carrier/carrier.ts';
 import { DatagramFlows, type DatagramPathSlot } from '../datagram/datagram-flows.ts';
@@ -10,41 +10,41 @@ import { MemoryBudget } from '../stream/flow-control.ts';
 import type { MuxStream, OpenAnswer } from '../stream/mux-stream.ts';
 import { FramedConnection } from './framed-connection.ts';
 
-/** visitors of one session that wait for a carrier at once */
+/** Maximum number of opens waiting for a carrier, per session. */
 const OPENS_WAITING_MAX = 4096;
 
 export interface CarrierLoss {
   readonly carrierId: number;
   readonly reason: string;
-  /** The peer broke the protocol: the whole session is closed, and its owner should say so. */
+  /** True if the peer violated the protocol. The whole session is closed, and its owner should report the violation. */
   readonly protocolViolation: boolean;
   readonly liveCarriers: number;
 }
 
 export interface MuxHandlers {
-  /** A stream the peer opens: answer with accept() or refuse(). Without a handler every one is refused. */
+  /** Called when the peer opens a stream. Answer with accept() or refuse(). Without a handler every stream is refused. */
   onStream?(stream: MuxStream, head: StreamHead): void;
-  /** A stream in datagram mode, a flow: likewise. */
+  /** Called when the peer opens a datagram stream (a flow). Answer with accept() or refuse(). */
   onDatagramStream?(stream: DatagramStream, head: StreamHead): void;
-  /** A carrier is gone, or takes no new streams any more: dial another one if the session goes on. */
+  /** Called when a carrier closed or accepts no new streams. The client should dial another carrier if the session continues. */
   onCarrierLost(loss: CarrierLoss): void;
-  /** After drain(): the last stream has ended. */
+  /** Called after drain() when the last stream has ended. */
   onIdle?(): void;
-  /** Something of ours threw; it cost the stream or the carrier that it worked for. Readers of streams report by themselves. */
+  /** Reports an internal error, which ended the affected stream or carrier. Readers of streams report their own errors. */
   readonly report: ReportInternalError;
 }
 
 export interface MuxSessionOptions {
   readonly role: 'edge' | 'client';
-  /** The process's budget; the session has its own share below it. */
+  /** Memory budget of the process. The session takes its share from it. */
   readonly budget: MemoryBudget;
   readonly clock: MuxClock;
-  /** What both sides agreed on in Auth; none: version 1 as it is. */
+  /** Capabilities negotiated in Auth. Empty for protocol version 1 without extensions. */
   readonly capabilities?: readonly string[];
   readonly handlers: MuxHandlers;
 }
 
-/** Something under way that can be called off. */
+/** A stream that is opening and can be canceled. */
 export interface PendingStream {
   reset(reason: StreamReason): void;
 }
@@ -53,17 +53,17 @@ export class MuxSession {
   readonly role: 'edge' | 'client';
   readonly budget: MemoryBudget;
   readonly clock: MuxClock;
-  /** Whatever is not of version 1 is sent only when its name is here. */
+  /** Negotiated capabilities. Extensions of version 1 are used only if listed here. */
   readonly capabilities: readonly string[];
   readonly frames: FrameTable;
-  /** null: both sides did not agree on datagrams. */
+  /** Null if datagrams were not negotiated. */
   readonly flows: DatagramFlows | null;
   readonly #handlers: MuxHandlers;
   readonly #connections = new Map<number, FramedConnection>();
-  /** Those that stand above the others. */
+  /** Ranks of carriers above the default rank 0. */
   readonly #ranks = new WeakMap<FramedConnection, number>();
   readonly #waiting = new OpenQueue();
-  /** For datagrams, while it takes streams. */
+  /** Carrier reserved for datagrams, as long as it accepts streams. */
   #reserved: FramedConnection | null = null;
   #nextCarrierId = 1;
   #liveStreams = 0;
@@ -95,19 +95,22 @@ export class MuxSession {
     return this.#state;
   }
 
-  /** Carriers that take new streams. */
+  /** Number of carriers that accept new streams. */
   get liveCarriers(): number {
     let live = 0;
     for (const connection of this.#connections.values()) if (!connection.retiring) live += 1;
     return live;
   }
 
-  /** All open carriers, those that only finish their streams included. */
+  /** Number of open carriers, including carriers that only finish their streams. */
   get openCarriers(): number {
     return this.#connections.size;
   }
 
-  /** New streams take a carrier of the highest rank that has one to give; all of one rank share them. `tag`: what both ends call it. */
+  /**
+   * Adds a carrier. New streams use carriers of the highest rank available; carriers of equal rank share the load. `tag` is the carrier
+   * name used by both ends.
+   */
   addCarrier(carrier: Carrier, rank = 0, tag = ''): number {
     const id = this.#nextCarrierId++;
     if (this.#state === 'closed') {
@@ -117,21 +120,21 @@ export class MuxSession {
     const connection = new FramedConnection(this, id, carrier, tag);
     this.#connections.set(id, connection);
     if (rank !== 0) this.#ranks.set(connection, rank);
-    // New flows take the better one, too.
+    // New flows use a carrier of higher rank, too.
     if (this.#reserved !== null && rank > this.#rankOf(this.#reserved)) this.#reserved = null;
     connection.start();
     this.#waiting.begin((head, answer) => this.#bestConnection()?.open(head, answer) ?? null);
     return id;
   }
 
-  /** As its last ping says; 0 until one was answered, and for a carrier that is gone. */
+  /** Returns the round trip of the last ping. 0 before the first PONG, and for a carrier that has closed. */
   roundTripMs(carrierId: number): number {
     return this.#connections.get(carrierId)?.vitals.roundTrip.latestMs ?? 0;
   }
 
   /**
-   * Exactly one of the answers comes, unless the opening is reset before. Without a carrier it waits a little for one.
-   * null: the session takes no streams any more, or too many wait.
+   * Opens a stream. Exactly one of the answer callbacks is called, unless the stream is reset before. Waits up to CARRIER_WAIT_MS for a
+   * carrier if none is open. Returns null if the session accepts no streams or too many opens are waiting.
    */
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
     if (this.#state !== 'live') return null;
@@ -159,7 +162,7 @@ export class MuxSession {
 
   // ---- datagrams ----
 
-  /** Where open flows go while it is up. */
+  /** Path for datagrams of open flows while the path is up. */
   set datagramPath(path: DatagramPathSlot | null) {
     if (this.flows !== null) this.flows.path = path;
   }
@@ -168,14 +171,15 @@ export class MuxSession {
     return this.flows?.path ?? null;
   }
 
-  /** false: datagrams are about to be behind, and only those of flows that there are should go. To be asked before openDatagrams(). */
+  /** False if datagrams are close to falling behind; only existing flows should send then. Check before openDatagrams(). */
   get takesFlows(): boolean {
     return this.#reserved?.lane.takesFlows ?? true;
   }
 
   /**
-   * Opens a flow, whose number is chosen here; datagrams may follow at once. Exactly one of the answers comes, unless it is reset before.
-   * null: the session has no datagrams, takes no streams any more, or has no carrier now: a datagram does not wait for one.
+   * Opens a flow and assigns its number. Datagrams can be sent immediately. Exactly one of the answer callbacks is called, unless the flow
+   * is reset before. Returns null if the session has no datagrams, accepts no streams, or has no carrier now, because datagrams do not wait
+   * for a carrier.
    */
   openDatagrams(head: Omit<StreamHead, 'flow'>, answer: DatagramAnswer): DatagramStream | null {
     if (this.#state !== 'live' || this.flows === null) return null;
@@ -183,19 +187,19 @@ export class MuxSession {
     return this.#reserved?.openDatagrams(this.flows, head, answer) ?? null;
   }
 
-  /** From the first udp tunnel on: one carrier is for datagrams, and byte streams go elsewhere while another one takes them. */
+  /** Reserves a carrier for datagrams when the first UDP tunnel opens. Byte streams use other carriers while any accepts streams. */
   reserveForDatagrams(): void {
     if (this.flows === null || this.#reserved?.takesStreams) return;
     this.#reserved = null;
     this.#reserved = this.#bestConnection();
   }
 
-  /** One that came by the path. false: there is no such flow, or it is not open yet. */
+  /** Delivers a datagram received on the UDP path. Returns false if the flow does not exist or is not open yet. */
   deliverDatagram(flow: number, bytes: Buffer, start: number, end: number): boolean {
     return this.flows?.deliver(flow, bytes, start, end) ?? false;
   }
 
-  /** No new streams from either side; those under way go on. */
+  /** Stops new streams from both sides. Existing streams continue. */
   drain(reason: string): void {
     if (this.#state !== 'live') return;
     this.#state = 'draining';
@@ -205,7 +209,7 @@ export class MuxSession {
     if (this.#liveStreams === 0) this.#handlers.onIdle?.();
   }
 
-  /** Resets the streams that this side has opened for a tunnel, and refuses opens of the tunnel that wait for a carrier. */
+  /** Resets all streams opened by this side for a tunnel, and refuses the tunnel's opens that wait for a carrier. */
   resetTunnel(tunnelId: string, reason: StreamReason): void {
     this.#waiting.refuseOf(tunnelId, reason);
     for (const connection of [...this.#connections.values()]) connection.resetTunnel(tunnelId, reason);
@@ -218,7 +222,7 @@ export class MuxSession {
     for (const connection of [...this.#connections.values()]) connection.close(reason);
   }
 
-  /** Once a second: pings, dead carriers, streams nobody answered, worn carriers. */
+  /** Called once per second: sends pings, closes dead carriers, times out unanswered opens, and rotates worn carriers. */
   tick(nowMs: number): void {
     for (const connection of [...this.#connections.values()]) {
       try {
@@ -250,7 +254,7 @@ export class MuxSession {
 
   onDatagramStream(connection: FramedConnection, stream: DatagramStream, head: StreamHead): void {
     const handler = this.#handlers.onDatagramStream;
-    // Whoever opens flows chooses their carrier; our own streams keep away from it, too.
+    // The opener of flows chooses their carrier. Byte streams opened by this side avoid the same carrier.
     this.#reserved = connection;
     if (this.#state !== 'live') stream.refuse({ code: 'shutting-down', text: 'the session accepts no new streams' });
     else if (handler === undefined) stream.refuse({ code: 'unknown-tunnel', text: 'flows are not accepted' });
@@ -286,8 +290,8 @@ export class MuxSession {
 }
 
 // ---- opens that wait for a carrier ----
-// Between a client's return and its first carrier, and while a lost one is dialled again: a visitor who comes just then waits a
-// moment instead of being turned away.
+// After a client has reconnected and before its first carrier is open, or while a lost carrier is dialed again, new visitors wait
+// a moment instead of being rejected.
 
 class QueuedOpen implements PendingStream {
   readonly head: StreamHead;
@@ -316,7 +320,7 @@ class QueuedOpen implements PendingStream {
 class OpenQueue {
   readonly #waiting = new Set<QueuedOpen>();
 
-  /** null: too many wait already. */
+  /** Returns null if too many opens are waiting. */
   add(head: StreamHead, answer: OpenAnswer, nowMs: number): PendingStream | null {
     if (this.#waiting.size >= OPENS_WAITING_MAX) return null;
     const open = new QueuedOpen(this.#waiting, head, answer, nowMs);
@@ -324,7 +328,7 @@ class OpenQueue {
     return open;
   }
 
-  /** A carrier has come: `begin` opens for real, or gives null when it takes no more. */
+  /** Called when a carrier was added. `begin` opens a stream, or returns null if the carrier accepts no more streams. */
   begin(begin: (head: StreamHead, answer: OpenAnswer) => MuxStream | null): void {
     for (const open of this.#waiting) {
       const stream = begin(open.head, open.answer);
@@ -334,16 +338,16 @@ class OpenQueue {
     }
   }
 
-  /** Refuses those that came before `sinceMs`. */
+  /** Refuses opens that were queued before `sinceMs`. */
   refuseOlder(sinceMs: number, reason: StreamReason): void {
     for (const open of this.#waiting) {
-      // In the order they came: the first young one ends the look.
+      // Opens are in order of arrival, so the first younger entry ends the loop.
       if (open.sinceMs > sinceMs) return;
       this.#refuse(open, reason);
     }
   }
 
-  /** Refuses the waiting opens of a tunnel. */
+  /** Refuses all waiting opens of a tunnel. */
   refuseOf(tunnelId: string, reason: StreamReason): void {
     for (const open of this.#waiting) if (open.head.tunnelId === tunnelId) this.#refuse(open, reason);
   }

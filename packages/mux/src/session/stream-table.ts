@@ -1,22 +1,22 @@
-// The streams of one carrier and their ids. Ids belong to the carrier and only rise, so a late frame of a stream that is over is told from one
-// that never was.
+// Streams of a carrier and their ids. Ids belong to the carrier and only increase, so that a late frame of an ended stream can be
+// distinguished from a frame of a stream that never existed.
 import { LinkedSet } from '@tunnel/rules/collections';
 import { MUX_LIMITS } from '../limits.ts';
 import type { FramedStream } from '../stream/framed-stream.ts';
 import { IdTable } from './id-table.ts';
 
-/** open at once; bounds the tables of both sides */
+/** Maximum number of open streams per carrier. Limits the tables of both sides. */
 export const STREAMS_PER_CARRIER = 65_536;
 
-/** Even ids are opened by the edge, odd ones by the client. */
+/** The edge uses even ids, the client odd ids. */
 const FIRST_ID = { edge: 2, client: 1 } as const;
-/** A carrier this near to the end of its ids takes no new streams. */
+/** No new streams are opened on a carrier beyond this id. */
 const LAST_ID = 0xffff_0000;
 
 export class StreamTable {
   readonly #parity: number;
   readonly #streams = new IdTable<FramedStream>();
-  /** Without an answer of the peer, in the order of opening. */
+  /** Streams without an answer from the peer, in order of opening. */
   readonly #opening = new LinkedSet<FramedStream>();
   #nextId: number;
   #lastPeerId = 0;
@@ -38,7 +38,7 @@ export class StreamTable {
     return this.#nextId < LAST_ID;
   }
 
-  /** The id that addOwn() gives away. */
+  /** Returns the id of the next stream passed to addOwn(). */
   get nextId(): number {
     return this.#nextId;
   }
@@ -51,12 +51,12 @@ export class StreamTable {
     return this.#streams.values();
   }
 
-  /** Everything up to the last one was open once. */
+  /** Returns true if the id was opened at any time, because ids are used in ascending order. */
   wasOpen(id: number): boolean {
     return id % 2 === this.#parity ? id < this.#nextId : id <= this.#lastPeerId;
   }
 
-  /** The peer opens a stream. false: the id is ours to give, or not above its last one. */
+  /** Checks an id chosen by the peer. Returns false if the id is from our range or not above the peer's last id. */
   takePeerId(id: number): boolean {
     if (id % 2 === this.#parity || id <= this.#lastPeerId) return false;
     this.#lastPeerId = id;
@@ -77,16 +77,16 @@ export class StreamTable {
     this.#opening.delete(stream.unanswered);
   }
 
-  /** false: it was not here any more. */
+  /** Returns false if the stream was not in the table. */
   remove(stream: FramedStream): boolean {
     this.#opening.delete(stream.unanswered);
     return this.#streams.delete(stream.id);
   }
 
-  /** Takes those out whose answer is overdue. */
+  /** Removes and returns streams with an overdue answer. */
   *overdue(nowMs: number): Generator<FramedStream> {
     for (let stream = this.#opening.first; stream !== null; stream = this.#opening.first) {
-      // The first young one ends the look.
+      // Streams are in order of opening, so the first younger stream ends the loop.
       if (nowMs - stream.openedAtMs < MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS) return;
       this.#opening.delete(stream.unanswered);
       yield stream;
