@@ -1,4 +1,4 @@
-// Accepts connections for those who read and write bytes: on bare handles where Node has them, else as its own sockets.
+// Accepts connections as native handles where Node.js supports them, else as net.Socket.
 import * as net from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import type { ReportInternalError } from '../loop/guard.ts';
@@ -6,25 +6,25 @@ import { HandleDuplex } from '../native/handle-duplex.ts';
 import { type NodeHandles, nodeHandles, type StreamHandle, takeAccepted } from '../native/node-handles.ts';
 import { adoptSocket, type SocketDuplex } from './socket-duplex.ts';
 
-/** As it was accepted: nothing of it is read yet. endOf() makes one end of either. */
+/** An accepted connection with no bytes read yet. endOf() converts both kinds to a ByteDuplex. */
 export type AcceptedSocket = net.Socket | HandleDuplex;
 
 interface AcceptOptions {
-  /** A peer that vanished without a word is found by the kernel after this. */
+  /** TCP keep-alive delay. The kernel detects peers that disappeared without closing. */
   readonly keepAliveMs: number;
   readonly take: (socket: AcceptedSocket) => void;
-  /** take() threw: that connection is destroyed. */
+  /** Reports an exception thrown by take(). The connection is destroyed. */
   readonly report: ReportInternalError;
-  /** What the guarded call is named in reports: `tcp.connection`. */
+  /** Name of the guarded callback in error reports, for example `tcp.connection`. */
   readonly where: string;
 }
 
-/** Does not listen yet; an accept that fails is its event 'error'. Closing it leaves accepted connections alone. */
+/** Creates a server that does not listen yet. A failed accept is emitted as 'error'. Closing the server keeps accepted connections open. */
 export const acceptingServer = ({ keepAliveMs, take, report, where }: AcceptOptions): net.Server => {
   const server = net.createServer({
     allowHalfOpen: true,
     noDelay: true,
-    // Nothing is read before whoever takes it has put its own reads in place.
+    // Reading starts only after the new owner has attached its reader.
     pauseOnConnect: true,
     keepAlive: true,
     keepAliveInitialDelay: keepAliveMs,
@@ -55,6 +55,6 @@ const acceptError = (errno: number): NodeJS.ErrnoException => {
   return Object.assign(new Error(`accept ${code}`), { errno, code, syscall: 'accept' });
 };
 
-/** The end of an accepted connection, made once. */
+/** Returns the ByteDuplex of an accepted connection. Call once per connection. */
 export const endOf = (socket: AcceptedSocket): SocketDuplex | HandleDuplex =>
   socket instanceof HandleDuplex ? socket : adoptSocket(socket);

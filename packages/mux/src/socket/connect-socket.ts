@@ -1,5 +1,5 @@
-// Dials a local service, plain or TLS; what comes back is the end of a socket like any other. Literal addresses and paths are dialled without
-// net.Socket; a name may have several addresses, and which of them is taken is Node's to say.
+// Dials a local service, plain or TLS, and returns a SocketEnd. IP addresses and Unix paths are dialed without net.Socket. Host names can
+// have several addresses, so Node.js chooses the address.
 import { isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { SocketEnd } from '../bytes/byte-duplex.ts';
@@ -8,22 +8,24 @@ import { nodeHandles } from '../native/node-handles.ts';
 import { dialStatically } from '../native/node-internals.ts';
 import { adoptSocket, SocketDuplex } from './socket-duplex.ts';
 
-/** Over TCP, or through a Unix socket. */
+/** TCP address, or path of a Unix socket. */
 type DialAddress = { readonly host: string; readonly port: number } | { readonly path: string };
 
 export type DialOptions = DialAddress & DialTime;
 
-/** `verify`: whether the certificate must be one that is trusted here, and of this host; behind a Unix socket that is localhost. */
+/**
+ * TLS options. If `verify` is true, the certificate must be trusted on this machine and valid for the host (localhost for a Unix socket).
+ */
 export type TlsDialOptions = DialOptions & { readonly verify: boolean };
 
-/** Rejects with Node's own error (`code` says which). */
+/** Connects without TLS. Rejects with Node's error, including `code`. */
 export const connectSocket = (options: DialOptions): Promise<SocketEnd> => {
   const node = nodeHandles();
   const literal = node === null ? null : literalOf(options);
   return node === null || literal === null ? connectByName(options) : dialHandle(literal, options, node);
 };
 
-/** null: a name, or nothing that a handle could be given. */
+/** Returns null for a host name, or for an address that a native handle does not support. */
 const literalOf = (address: DialAddress): HandleAddress | null => {
   if ('path' in address) return process.platform === 'win32' ? null : { family: 'unix', path: address.path };
   const { host, port } = address;
@@ -42,12 +44,12 @@ const connectByName = ({ timeoutMs, clock, ...address }: DialOptions): Promise<S
   return once(dialled, 'connect', { timeoutMs, clock }, () => duplex);
 };
 
-/** Rejects with Node's own error. The time covers connect and handshake together. */
+/** Connects with TLS. Rejects with Node's error. The timeout covers connect and handshake together. */
 export const connectTlsSocket = ({ timeoutMs, clock, verify, ...address }: TlsDialOptions): Promise<SocketDuplex> => {
-  // Node documents allowHalfOpen here; its types do not know it.
+  // Node.js documents allowHalfOpen here, but its type definitions lack the option.
   const options: ConnectionOptions & { readonly allowHalfOpen: boolean } = {
     ...address,
-    // An address has no place in SNI (RFC 6066, section 3).
+    // SNI must not contain an IP address (RFC 6066, section 3).
     ...('host' in address && isIP(address.host) === 0 ? { servername: address.host } : {}),
     rejectUnauthorized: verify,
     ALPNProtocols: ['http/1.1'],
@@ -61,7 +63,7 @@ export const connectTlsSocket = ({ timeoutMs, clock, verify, ...address }: TlsDi
   });
 };
 
-/** `take` runs inside the event: the socket has its next owner before anything else can happen to it. */
+/** Waits for an event. `take` runs within the event callback, so that the socket has its next owner before any other event. */
 const once = <T>(
   socket: Socket,
   event: 'connect' | 'secureConnect',
@@ -77,7 +79,7 @@ const once = <T>(
     const timer = clock.setTimeout(() => {
       fail(Object.assign(new Error(`no answer within ${timeoutMs} ms`), { code: 'ETIMEDOUT' }));
     }, timeoutMs);
-    // It stays for what comes after a failure: a socket that is being destroyed may complain once more.
+    // The listener stays after a failure, because a socket being destroyed can emit another error.
     socket.on('error', fail);
     socket.once(event, () => {
       timer.cancel();

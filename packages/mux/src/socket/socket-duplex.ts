@@ -1,4 +1,5 @@
-// A TCP or TLS socket as a ByteDuplex: static reads, writes that say at once whether the kernel took them, half-close, real resets.
+// ByteDuplex of a TCP or TLS socket: static reads, writes that report immediately whether the kernel accepted the bytes, half-close, and
+// real resets.
 import type * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { StreamReason } from '@tunnel/protocol';
@@ -25,9 +26,9 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
   readonly readPath: ReadPath;
   readonly #socket: net.Socket;
   readonly #isTls: boolean;
-  /** It came, and is being told from a reset. */
+  /** True while a received end is being distinguished from a reset. */
   #endUntold = false;
-  /** Set while the kernel has not taken all: later writes queue here, in order. */
+  /** True while the kernel has not accepted all bytes. Later writes are queued here, in order. */
   #waiting = false;
   #queue: ByteQueue | null = null;
   #endAsked: (() => void) | null = null;
@@ -44,17 +45,17 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
     socket.on('close', this.#onClose);
   }
 
-  /** Bytes written here that the kernel has not taken yet. */
+  /** Written bytes that the kernel has not accepted yet. */
   get queuedBytes(): number {
     return this.#socket.writableLength + (this.#queue?.length ?? 0);
   }
 
-  /** What the kernel has taken so far, bit by bit: while bytes are queued and this stands still, so does the peer. */
+  /** Total bytes accepted by the kernel so far. If the value does not change while bytes are queued, the peer is not reading. */
   get takenBytes(): number {
     return takenBytes(this.#socket);
   }
 
-  /** Asked of a peer that is not read: of that one nobody else would tell. */
+  /** True if the peer has disconnected. Needed while reading is paused, because no event reports the disconnect then. */
   get hasLostPeer(): boolean {
     return hasLostPeer(this.#socket);
   }
@@ -94,20 +95,20 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
   }
 
   /**
-   * true when the kernel took all; else onFlushed comes when it has. Memory that is not borrowed is copied beforehand, since the
-   * kernel might keep a part waiting.
+   * Returns true if the kernel accepted all bytes; otherwise #onFlushed is called later. Memory that is not borrowed is copied first,
+   * because the kernel may leave a part pending.
    */
   #writeNow(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const view = borrowed ? bytes.subarray(start, end) : Buffer.from(bytes.subarray(start, end));
     if (this.#isTls) {
-      // TLS never takes bytes at once: the write's own callback it is.
+      // TLS never completes a write at once, so the write's callback is used.
       this.#waiting = true;
       this.#socket.write(view, this.#onFlushed);
       return false;
     }
     this.#socket.write(view);
     if (this.#socket.writableLength === 0) return true;
-    // An empty write behind what waits: its callback is the one sure sign that all before it has left.
+    // Appends an empty write: its callback is the only reliable sign that all earlier bytes were flushed.
     this.#waiting = true;
     this.#socket.write(NOTHING, this.#onFlushed);
     return false;
@@ -136,7 +137,7 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
 
   end(onFlushed?: () => void): void {
     if (this.isOver || this.#endAsked !== null) return;
-    // Node calls the callback of end() with an error, too: only a clean finish counts.
+    // Node.js also calls the callback of end() on errors. Only a clean finish counts.
     this.#endAsked = () => {
       if (!this.#socket.writableFinished) return;
       try {
@@ -157,8 +158,8 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
   }
 
   /**
-   * Our direction has ended, and the kernel has all of it: it goes on delivering that without us. A reset would take it away from a peer that has
-   * not read so far. What the peer sends from here on is answered by a reset.
+   * Detaches from a socket after the sending direction ended and the kernel accepted all bytes. The kernel keeps delivering the bytes; a
+   * reset would discard bytes that the peer has not read yet. Later data from the peer is answered with a reset.
    */
   letGo(): void {
     if (this.isOver) return;
@@ -167,14 +168,14 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
   }
 
   /**
-   * Another protocol begins: somebody else reads and writes the socket from here on. Not within onData(), and not while bytes wait to be written.
-   * null: it is over already.
+   * Hands the socket over to another protocol, which reads and writes from now on. Must not be called within onData() or while bytes are
+   * queued. Returns null if the socket has closed already.
    */
   release(): net.Socket | null {
     if (this.isOver) return null;
     this.#finish();
     const socket = this.#socket;
-    // Until its next owner listens; an error without a listener would end the process.
+    // Ignores errors until the next owner listens, because an error without a listener would end the process.
     socket.on('error', () => {});
     socket.off('end', this.#onEnd).off('error', this.#onError).off('close', this.#onClose);
     readOrdinarily(socket, SCRATCH.view);
@@ -185,7 +186,7 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
     this.#loseWith(error.code ?? error.message);
   };
 
-  /** A close after both directions have ended is silent; every other one cuts something off. */
+  /** A close after both directions have ended is silent. Any other close is reported as a reset. */
   readonly #onClose = (): void => {
     if (!this.#socket.readableEnded || !this.#socket.writableFinished) return this.#loseWith('closed');
     this.#tellEnd();
@@ -213,6 +214,6 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
   }
 }
 
-/** An accepted socket; its server has allowHalfOpen, noDelay and pauseOnConnect set. */
+/** Wraps an accepted socket. Its server must set allowHalfOpen, noDelay and pauseOnConnect. */
 export const adoptSocket = (socket: net.Socket, head?: Buffer): SocketDuplex =>
   new SocketDuplex((reader) => ({ socket, readPath: readStatically(socket, reader) }), head);
