@@ -1,16 +1,16 @@
-// The flows of one session, by the number that both sides know them by: over all of its carriers, and for datagrams that come by another way.
+// Flows of a session by flow number. Numbers are unique across all carriers, and also identify flows of datagrams on the UDP path.
 import type { DatagramStream } from './datagram-stream.ts';
 
-/** A faster way than carriers, while there is one. Every datagram of an open flow asks it. */
+/** A faster path for datagrams than carriers. Checked for every datagram of an open flow. */
 export interface DatagramPathSlot {
   readonly isUp: boolean;
-  /** Longer ones take the carrier. */
+  /** Maximum payload on the path. Larger datagrams use the carrier. */
   readonly maxPayloadBytes: number;
-  /** Before it returns the bytes are sealed or copied. false: dropped. */
+  /** Seals or copies the bytes before returning. Returns false if the datagram was dropped. */
   send(flow: number, bytes: Buffer, start: number, end: number): boolean;
 }
 
-/** As stream ids: the edge chooses even numbers, the client odd ones, so that two never choose the same. */
+/** The edge uses even flow numbers, the client odd numbers, as with stream ids. Both sides can never choose the same number. */
 const PARITY = { edge: 0, client: 1 } as const;
 const LAST_FLOW = 0xffff_fffe;
 
@@ -29,7 +29,7 @@ export class DatagramFlows {
     return this.#streams.size;
   }
 
-  /** A number of ours that no living flow has. After four thousand millions they begin anew. */
+  /** Returns a number of our range that no open flow uses. Numbers wrap around after 2^32. */
   nextFlow(): number {
     do {
       this.#next = this.#next >= LAST_FLOW ? 2 - this.#parity : this.#next + 2;
@@ -37,7 +37,7 @@ export class DatagramFlows {
     return this.#next;
   }
 
-  /** Whether the peer may open a flow of this number now. */
+  /** Returns true if the peer can open a flow with this number now. */
   isFree(flow: number): boolean {
     return flow % 2 !== this.#parity && !this.#streams.has(flow);
   }
@@ -50,7 +50,7 @@ export class DatagramFlows {
     this.#streams.delete(stream.flow);
   }
 
-  /** One that came by the path. false: there is no such flow, or it is not open yet. */
+  /** Delivers a datagram received on the UDP path. Returns false if the flow does not exist or is not open yet. */
   deliver(flow: number, bytes: Buffer, start: number, end: number): boolean {
     return this.#streams.get(flow)?.handleFromPath(bytes, start, end) ?? false;
   }

@@ -1,4 +1,4 @@
-// What datagrams need of one carrier, both ways: the pace of those that leave, and SEEN for those that come.
+// Datagrams on a carrier: paces outgoing datagrams and sends SEEN for incoming datagrams.
 import { decodeSeen, encodeSeen, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Carrier } from '../carrier/carrier.ts';
 import type { Guarded } from '../loop/guard.ts';
@@ -6,11 +6,11 @@ import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
 import type { RoundTrip } from '../stream/flow-control.ts';
 import { DATAGRAM_BEHIND_MS, DatagramPace } from './datagram-pace.ts';
 
-/** how often at most a receiver says what it has taken */
+/** Minimum interval between SEEN frames. */
 export const DATAGRAM_SEEN_INTERVAL_MS = 10;
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
-/** Overdue by this, answers are looked for, so that it is known in time whether there are any. */
+/** Delay after which the sockets are checked for overdue answers, so that the result is known before DATAGRAM_BEHIND_MS. */
 const DOUBTFUL_MS = DATAGRAM_BEHIND_MS / 2;
 
 export class DatagramLane {
@@ -18,11 +18,11 @@ export class DatagramLane {
   readonly #owner: Guarded;
   readonly #clock: MuxClock;
   readonly #roundTrip: RoundTrip;
-  /** From the first that leaves on. */
+  /** Null until the first datagram is sent. */
   #pace: DatagramPace | null = null;
-  /** Whether the sockets have been read since an answer became overdue. */
+  /** Tracks whether the sockets have been read since an answer became overdue. */
   #look: 'none' | 'begun' | 'done' = 'none';
-  /** Of DATAGRAM frames, headers included: an empty datagram counts, too. */
+  /** Bytes of received DATAGRAM frames, including headers, so that empty datagrams count. */
   #takenBytes = 0;
   #toldBytes = 0;
   #toldAtMs = Number.NEGATIVE_INFINITY;
@@ -46,8 +46,8 @@ export class DatagramLane {
   }
 
   /**
-   * A process that stood still for a while finds the datagrams of visitors before the answers that came meanwhile: a carrier is behind
-   * only when a whole turn of the loop, which reads all sockets, has brought none.
+   * After a pause of the process, visitors' datagrams are read before the answers that arrived meanwhile. The carrier counts as behind only
+   * if a full event loop turn, which reads all sockets, has brought no answer.
    */
   #admits(pace: DatagramPace, length: number, now: number): boolean {
     if (this.#look === 'none' && pace.isLate(now, DOUBTFUL_MS)) {
@@ -61,19 +61,20 @@ export class DatagramLane {
     if (this.#look === 'begun') this.#look = 'done';
   };
 
-  /** Not while datagrams are about to be behind: those of a new flow would be dropped, and its OPEN would cost all the same. */
+  /** False while datagrams are close to falling behind. Datagrams of a new flow would be dropped, and its OPEN would only add load. */
   get takesFlows(): boolean {
     return this.#pace?.takesFlows(this.#clock.monotonic()) ?? true;
   }
 
-  /** false: the peer cannot have seen this. */
+  /** Handles SEEN. Returns false if the peer reports more bytes than were sent. */
   onSeen(payload: Uint8Array): boolean {
     const takenBytes = decodeSeen(payload);
     const pace = this.#pace;
     if (takenBytes === null || pace === null) return takenBytes === 0;
     const now = this.#clock.monotonic();
     const isPossible = pace.seen(takenBytes, now);
-    // Of a carrier that stays late each answer would else be worth a turn of datagrams.
+    // Reset only if the carrier is in time again. Otherwise every answer of a carrier that stays late would admit another turn of
+    // datagrams.
     if (!pace.isLate(now, DOUBTFUL_MS)) this.#look = 'none';
     return isPossible;
   }
@@ -82,7 +83,9 @@ export class DatagramLane {
     this.#takenBytes += HEADER + payloadBytes;
   }
 
-  /** All that came at once has been taken: it is told now, or a little later when it was told just now. */
+  /**
+   * Sends SEEN after all received bytes were processed, or schedules SEEN if the last one was sent less than DATAGRAM_SEEN_INTERVAL_MS ago.
+   */
   tellSeen(nowMs: number): void {
     if (this.#takenBytes === this.#toldBytes || this.#timer !== null) return;
     const waitMs = this.#toldAtMs + DATAGRAM_SEEN_INTERVAL_MS - nowMs;

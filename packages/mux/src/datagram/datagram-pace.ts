@@ -1,46 +1,49 @@
-// When a carrier is too far behind for datagrams: late is worse than lost. TCP's buffers hide megabytes, so their sender judges by what the
-// receiver says it has taken (SEEN). Two bounds hold: what waits longest is not older than the path takes plus DATAGRAM_BEHIND_MS, and what
-// is under way is no more than the carrier can take in that time. The first alone would notice a sender of five times what the path bears
-// only when five times too much is under way.
+// Decides when a carrier is too far behind for datagrams, because a late datagram is worse than a lost one. TCP buffers hide megabytes, so
+// the sender relies on the receiver's SEEN frames. Two limits apply: the oldest unseen datagram must not be older than the round trip plus
+// DATAGRAM_BEHIND_MS, and unseen bytes must not exceed the amount the carrier can deliver in that time. The first limit is not enough: at
+// five times the path's rate, it would take effect only when five times too much is in flight.
 
-/** later than the round trip alone by more than this they are dropped: for a game or a call late is worse than lost */
+/** Delay beyond the round trip after which datagrams are dropped. For games and calls, late is worse than lost. */
 export const DATAGRAM_BEHIND_MS = 100;
-/** of a carrier's datagrams that are not seen yet, before it is known what it bears: 100 ms at 20 Mbit/s */
+/** Initial limit of unseen bytes, before the carrier's rate is known: 100 ms at 20 Mbit/s. */
 export const DATAGRAM_UNSEEN_FIRST_BYTES = 256 * 1024;
-/** the same of one that was found slow: 100 ms at 2.6 Mbit/s, or a few datagrams */
+/** Minimum limit of unseen bytes, for a slow carrier: 100 ms at 2.6 Mbit/s, or a few datagrams. */
 export const DATAGRAM_UNSEEN_FLOOR_BYTES = 32 * 1024;
-/** Unseen bytes that are always allowed, enough for a few questions, so that a short pause of the machine shuts no visitor out. */
+/** Unseen bytes that are always allowed, enough for a few requests, so that a short pause of the machine rejects no visitor. */
 const DATAGRAM_UNSEEN_FEW_BYTES = 2 * 1024;
-/** the same of a fast one: 1 Gbit/s over a path of 130 ms; what of it the kernel does not take is bound by CARRIER_SEND_QUEUE_BYTES */
+/**
+ * Maximum limit of unseen bytes, for a fast carrier: 1 Gbit/s over a path of 130 ms. Bytes not accepted by the kernel are limited by
+ * CARRIER_SEND_QUEUE_BYTES.
+ */
 export const DATAGRAM_UNSEEN_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Datagrams of one turn of the loop, or of one millisecond, are timed together. */
+/** Datagrams of an event loop turn, or of a millisecond, share a time mark. */
 const MARK_MS = 1;
-/** More at once only on a path of seconds: the last mark then stands for what follows. */
+/** Maximum number of marks. Only a path with a delay of seconds needs more; the last mark then covers later datagrams. */
 const MARKS_MAX = 256;
-/** Waiting longer than this beyond the round trip is a queue and no jitter. */
+/** A delay above this beyond the round trip indicates a queue, not jitter. */
 const QUEUED_FROM_MS = DATAGRAM_BEHIND_MS / 2;
-/** One late answer is a link or a machine that stood still for a moment; so many in a row are a path that bears less. */
+/** Late answers in a row that indicate a slower path. A single late answer can come from a link or machine that paused for a moment. */
 const SLOW_AFTER = 2;
-/** So many of those that found nothing before them must agree that the path has become longer. */
+/** Number of datagrams sent on an idle path that must agree before a longer round trip is believed. */
 const LONGER_PATH_AFTER = 8;
 
 export class DatagramPace {
   #sentBytes = 0;
   #seenBytes = 0;
-  /** What may be under way. */
+  /** Maximum number of unseen bytes. */
   #windowBytes: number = DATAGRAM_UNSEEN_FIRST_BYTES;
-  /** The smallest; null until something was measured. */
+  /** Smallest measured round trip. Null before the first measurement. */
   #roundTripMs: number | null;
-  // The ring of marks that are not seen yet: up to which byte, since when, and what had been seen then.
+  // Ring of marks not seen yet: last byte, send time, and bytes seen at that time.
   readonly #ends = new Float64Array(MARKS_MAX);
   readonly #times = new Float64Array(MARKS_MAX);
   readonly #seenThen = new Float64Array(MARKS_MAX);
   #first = 0;
   #count = 0;
-  /** Answers in a row that showed a queue. */
+  /** Number of consecutive answers that indicated a queue. */
   #queued = 0;
-  // Of the last ones that found nothing before them.
+  // Count and minimum delay of recent datagrams sent on an idle path.
   #alone = 0;
   #aloneMs = Number.POSITIVE_INFINITY;
 
@@ -56,25 +59,25 @@ export class DatagramPace {
     return this.#windowBytes;
   }
 
-  /** Whether this much may go now. Where nothing is under way one always may, however large. */
+  /** Returns true if a datagram of this size can be sent now. On an idle path, a datagram of any size is allowed. */
   admits(bytes: number, nowMs: number): boolean {
     return this.fits(bytes) && !this.isLate(nowMs, DATAGRAM_BEHIND_MS);
   }
 
-  /** The first bound alone: no more is under way than the carrier takes in its time. */
+  /** Checks the window only: unseen bytes must not exceed the amount the carrier delivers in time. */
   fits(bytes: number): boolean {
     return this.#count === 0 || this.unseenBytes + bytes <= this.#windowBytes;
   }
 
-  /** The second: what waits longest waits longer than the round trip and `byMs`. */
+  /** Checks the delay only: returns true if the oldest unseen datagram is older than the round trip plus `byMs`. */
   isLate(nowMs: number, byMs: number): boolean {
     if (this.#count === 0 || this.#roundTripMs === null) return false;
     return nowMs - (this.#times[this.#first] ?? 0) > this.#roundTripMs + byMs;
   }
 
   /**
-   * Whether a new flow may begin now. Where more is under way than a few questions, only in the first half of either bound, so that a flood of
-   * them leaves the other to flows that talk.
+   * Returns true if a new flow can begin now. If more than a few requests are in flight, only the first half of each limit is available to
+   * new flows, so that a flood of new flows leaves room for existing flows.
    */
   takesFlows(nowMs: number): boolean {
     const isFew = this.unseenBytes <= DATAGRAM_UNSEEN_FEW_BYTES;
@@ -94,7 +97,7 @@ export class DatagramPace {
     this.#count += 1;
   }
 
-  /** The receiver has taken so much in all. false: it cannot have. */
+  /** Records the total bytes taken by the receiver. Returns false if the value is impossible. */
   seen(takenBytes: number, nowMs: number): boolean {
     if (takenBytes < this.#seenBytes || takenBytes > this.#sentBytes) return false;
     const before = this.#seenBytes;
@@ -107,7 +110,7 @@ export class DatagramPace {
       this.#first = (this.#first + 1) % MARKS_MAX;
       this.#count -= 1;
     }
-    // The newest waited least for this answer, which comes once in a while only.
+    // The newest mark is the best sample, because it waited least for this answer; answers are sent only at intervals.
     if (newest >= 0) this.#learn(newest, startOfNewest, nowMs);
     return true;
   }
@@ -119,7 +122,7 @@ export class DatagramPace {
     this.#roundTripMs = Math.min(this.#roundTripMs ?? tookMs, tookMs);
     if (startOfMark <= seenThen) this.#foundNothingBefore(tookMs);
     const allowedMs = this.#roundTripMs + DATAGRAM_BEHIND_MS;
-    // So much under way took so long: this much would have taken as long as is allowed.
+    // Estimates the bytes that would have taken exactly the allowed time.
     const fits = (underWay * allowedMs) / Math.max(tookMs, MARK_MS);
     this.#queued = tookMs - this.#roundTripMs > QUEUED_FROM_MS ? this.#queued + 1 : 0;
     if (this.#queued >= SLOW_AFTER) {
@@ -128,7 +131,7 @@ export class DatagramPace {
     this.#windowBytes = Math.min(this.#windowBytes, DATAGRAM_UNSEEN_MAX_BYTES);
   }
 
-  /** A longer path is believed only of those that no queue of our own held up: under a lasting overload there are none. */
+  /** Believes in a longer round trip only from samples not delayed by our own queue. Under lasting overload, no such samples exist. */
   #foundNothingBefore(tookMs: number): void {
     this.#alone += 1;
     this.#aloneMs = Math.min(this.#aloneMs, tookMs);

@@ -1,28 +1,28 @@
-// One stream in datagram mode, a flow: whole datagrams both ways, no credit, no retransmission, nothing queued.
+// Datagram stream (a flow): whole datagrams in both directions, without credit, retransmission or queue.
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import type { Guarded } from '../loop/guard.ts';
 import { FramedStream, type FramingConnection, type StreamAnswer } from '../stream/framed-stream.ts';
 import type { DatagramFlows } from './datagram-flows.ts';
 
-/** datagrams of one flow that wait for its reader; more are dropped */
+/** Maximum number of datagrams waiting for a flow's reader. Further datagrams are dropped. */
 const DATAGRAMS_BEFORE_READ = 8;
-/** the same in bytes */
+/** Maximum bytes of datagrams waiting for a flow's reader. */
 const DATAGRAMS_BEFORE_READ_BYTES = 16 * 1024;
 
-/** Whoever throws in one of these is abandoned, and its stream is reset; no other stream notices. */
+/** Receives the datagrams of a flow. If a method throws, abandon() is called and the flow is reset; other streams are not affected. */
 export interface DatagramReader extends Guarded {
-  /** bytes[start, end) are one whole datagram. The memory is borrowed for the call: what is kept, or sent later, is a copy. */
+  /** Called with a whole datagram, bytes[start, end). The memory is valid only during the call; copy bytes to keep or send them later. */
   onDatagram(bytes: Buffer, start: number, end: number): void;
-  /** The flow is over. Nothing follows. */
+  /** Called when the flow has ended. No other call follows. */
   onReset(reason: StreamReason): void;
 }
 
 export type DatagramAnswer = StreamAnswer<DatagramStream>;
 
-/** `sent`, or why it was dropped. */
+/** `sent`, or the reason why the datagram was dropped. */
 export type DatagramOutcome = 'sent' | 'behind' | 'path' | 'away' | 'too-large';
 
-/** What a flow needs of its carrier. */
+/** Functions of the carrying connection that a flow needs. */
 export interface DatagramConnection extends FramingConnection {
   sendDatagram(stream: DatagramStream, bytes: Buffer, start: number, end: number): 'sent' | 'behind';
   sendAccepted(stream: DatagramStream): void;
@@ -32,16 +32,16 @@ const REPLACED: StreamReason = { code: 'carrier-lost', text: 'the carrier is bei
 const CALLS = { opened: 'datagrams.opened', refused: 'datagrams.refused', reset: 'datagrams.reset' } as const;
 
 export class DatagramStream extends FramedStream<DatagramConnection, DatagramReader> {
-  /** Its number in the session. */
+  /** Flow number in the session. */
   readonly flow: number;
-  /** Datagrams that came before read() and did not fit. */
+  /** Datagrams dropped before read() because the queue was full. */
   droppedBeforeRead = 0;
   readonly #flows: DatagramFlows;
   readonly #isOpener: boolean;
   #early: Buffer[] | null = null;
   #earlyBytes = 0;
 
-  /** Without an answer to come it is the peer's, and waits for ours. */
+  /** Creates a flow. If `answer` is null, the peer opened the flow and waits for our answer. */
   constructor(
     connection: DatagramConnection,
     flows: DatagramFlows,
@@ -60,7 +60,7 @@ export class DatagramStream extends FramedStream<DatagramConnection, DatagramRea
 
   // ---- opening ----
 
-  /** The accepting side: there is a local socket. */
+  /** Accepts the peer's OPEN because a local socket was opened. */
   accept(): void {
     if (this.phase !== 'offered') return;
     this.phase = 'open';
@@ -75,7 +75,7 @@ export class DatagramStream extends FramedStream<DatagramConnection, DatagramRea
 
   // ---- receiving ----
 
-  /** Attaches the reader; it gets what came before. Once. */
+  /** Attaches the reader and delivers datagrams received earlier. Can be called only once. */
   read(reader: DatagramReader): void {
     this.reader = reader;
     const early = this.#early;
@@ -83,14 +83,17 @@ export class DatagramStream extends FramedStream<DatagramConnection, DatagramRea
     for (const bytes of early ?? []) if (this.phase !== 'closed') reader.onDatagram(bytes, 0, bytes.length);
   }
 
-  /** By the carrier: before it accepted a peer sends none. */
+  /** Handles a datagram from the carrier. Returns false before OPENED, because a peer must not send before it accepted. */
   handleDatagram(bytes: Buffer, start: number, end: number): boolean {
     if (this.phase === 'opening') return false;
     this.#deliver(bytes, start, end);
     return true;
   }
 
-  /** By the path, where the first answer may be faster than OPENED. false: it is not open at our end. */
+  /**
+   * Handles a datagram from the UDP path, where the first answer can arrive before OPENED. Returns false if this side has not accepted the
+   * flow.
+   */
   handleFromPath(bytes: Buffer, start: number, end: number): boolean {
     if (this.phase === 'offered') return false;
     this.#deliver(bytes, start, end);
@@ -135,7 +138,7 @@ export class DatagramStream extends FramedStream<DatagramConnection, DatagramRea
 
   // ---- sending ----
 
-  /** The opener may send at once; the accepter after accept(). The memory is free when it returns. */
+  /** Sends a datagram. The opener can send immediately, the accepter after accept(). The memory is free after the call. */
   send(bytes: Buffer, start: number, end: number): DatagramOutcome {
     const length = end - start;
     if (length > WIRE_LIMITS.DATAGRAM_MAX_BYTES) return 'too-large';
@@ -152,7 +155,10 @@ export class DatagramStream extends FramedStream<DatagramConnection, DatagramRea
 
   // ---- the end ----
 
-  /** The opener begins anew elsewhere with its next datagram; the peer is told, or this one would keep the carrier for ever. */
+  /**
+   * The opener opens a new flow on another carrier with its next datagram. The peer gets a reset, because an open flow would keep the old
+   * carrier open.
+   */
   handleRetiring(): void {
     if (!this.#isOpener || this.phase === 'closed') return;
     this.connection.sendReset(this, REPLACED);

@@ -1,4 +1,4 @@
-// A UDP socket for sealed packets: sealed into memory of its own, bounded in what waits to be sent, never an error that nobody hears.
+// UDP socket for sealed packets. Seals into preallocated memory, limits the send queue, and ignores socket errors.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { MUX_LIMITS } from '../limits.ts';
 import { type Guarded, guard, type ReportInternalError } from '../loop/guard.ts';
@@ -11,11 +11,11 @@ import {
 } from './sealed-datagram.ts';
 import { askForReceiveBuffer, lookupAtOnce } from './udp-sockets.ts';
 
-/** bytes that wait in a UDP socket; over it datagrams are dropped: node has no back-pressure there */
+/** Maximum bytes queued in a UDP socket. Further datagrams are dropped, because Node.js has no back-pressure for UDP. */
 const DATAGRAM_PATH_SEND_QUEUE_BYTES = 256 * 1024;
-/** packets whose memory a UDP socket may still need; the same bound for small ones */
+/** Maximum number of packets queued in a UDP socket, with their memory in use. The counterpart of the byte limit for small packets. */
 export const DATAGRAM_PATH_SEND_QUEUE_PACKETS = 256;
-/** what a UDP socket asks the system for; it may give less, docs/run.md names the setting */
+/** Receive buffer requested from the system. The system may grant less; docs/run.md names the setting. */
 const DATAGRAM_PATH_RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;
 
 const BODY_MAX_BYTES = FLOW_ID_BYTES + MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
@@ -24,7 +24,7 @@ const SLOTS = DATAGRAM_PATH_SEND_QUEUE_PACKETS;
 
 export interface PacketSocketOptions {
   readonly family: 4 | 6;
-  /** The memory is the callee's to keep. */
+  /** Called with a received packet. The callee owns the memory. */
   readonly onPacket: (packet: Buffer, from: RemoteInfo) => void;
   readonly report: ReportInternalError;
 }
@@ -38,9 +38,11 @@ export class PacketSocket implements Guarded {
   readonly family: 4 | 6;
   readonly #socket: Socket;
   readonly #report: ReportInternalError;
-  /** Flow id and payload side by side, for one call of the cipher. */
+  /** Flow id and payload in one buffer, for a single cipher call. */
   readonly #body = Buffer.allocUnsafe(BODY_MAX_BYTES);
-  /** Packets in turn. One that the system did not take at once is in the socket's queue, which is shorter than this. */
+  /**
+   * Ring of packet slots. A packet that the system did not accept at once is still in the socket's queue, which is shorter than the ring.
+   */
   #slots: Buffer | null = null;
   #nextSlot = 0;
   #isOpen = true;
@@ -49,19 +51,19 @@ export class PacketSocket implements Guarded {
     this.family = family;
     this.#report = report;
     this.#socket = createSocket({ type: family === 4 ? 'udp4' : 'udp6', lookup: lookupAtOnce });
-    // What the network says of a packet (ICMP) changes nothing here: silence is what counts.
+    // ICMP errors are ignored: only silence decides about a path.
     this.#socket.on('error', () => {});
     guard.listen(this.#socket, 'message', this, 'udp-path', onPacket);
   }
 
-  /** Port 0: any free one. Rejects as node does, EADDRINUSE included. */
+  /** Binds the socket; port 0 chooses a free port. Rejects with Node's error, for example EADDRINUSE. */
   async bind(host: string, port: number): Promise<PacketTarget> {
     await this.#settled('listening', () => this.#socket.bind({ address: host, port, exclusive: true }));
     askForReceiveBuffer(this.#socket, DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
     return this.#socket.address();
   }
 
-  /** From now on packets come from and go to this address alone. */
+  /** Restricts sending and receiving to this address. */
   async connect({ address, port }: PacketTarget): Promise<void> {
     await this.#settled('connect', () => this.#socket.connect(port, address));
     askForReceiveBuffer(this.#socket, DATAGRAM_PATH_RECEIVE_BUFFER_BYTES);
@@ -71,14 +73,14 @@ export class PacketSocket implements Guarded {
     return this.#isOpen ? this.#socket.getRecvBufferSize() : 0;
   }
 
-  /** Whether one more packet may wait; if not, it is dropped: later it would be worth less. */
+  /** True if another packet can be queued. Otherwise the packet is dropped, because a late packet is worth less. */
   get hasRoom(): boolean {
     if (!this.#isOpen) return false;
     const socket = this.#socket;
     return socket.getSendQueueSize() <= DATAGRAM_PATH_SEND_QUEUE_BYTES && socket.getSendQueueCount() < SLOTS - 1;
   }
 
-  /** false: dropped. Without a target: to where it is connected. */
+  /** Returns false if the datagram was dropped. Without a target, sends to the connected address. */
   sendDatagram(key: SealingKey, flow: number, bytes: Buffer, start: number, end: number, to?: PacketTarget): boolean {
     const body = this.#body;
     body.writeUInt32BE(flow, 0);
@@ -86,7 +88,7 @@ export class PacketSocket implements Guarded {
     return this.send(key, SEALED_KIND.DATAGRAM, body.subarray(0, length), to);
   }
 
-  /** false: dropped. */
+  /** Returns false if the packet was dropped. */
   send(key: SealingKey, kind: SealedKind, body: Buffer, to?: PacketTarget): boolean {
     if (!this.hasRoom || body.length > BODY_MAX_BYTES) return false;
     this.#slots ??= Buffer.allocUnsafeSlow(SLOTS * SLOT_BYTES);
@@ -105,7 +107,7 @@ export class PacketSocket implements Guarded {
     this.#socket.close();
   }
 
-  /** It costs that packet. */
+  /** Reports the error. Only the current packet is lost. */
   abandon(error: unknown, where: string): void {
     this.#report(error, where);
   }
@@ -118,7 +120,7 @@ export class PacketSocket implements Guarded {
         if (error === undefined) resolve();
         else reject(error);
       };
-      // Also with its close, after which nothing else comes.
+      // 'close' is included, because no other event follows it.
       for (const name of ['error', 'close', event]) socket.on(name, settle);
       begin();
     });

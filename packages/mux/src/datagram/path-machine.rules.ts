@@ -1,21 +1,22 @@
 import { MUX_LIMITS } from '../limits.ts';
-// Whether the better path is used: UDP between client and edge beside the carriers, or between two peers beside the relay. It is tried, proven in
-// both directions, used while it answers, left when it falls silent, and tried again. Time is monotonic, so that a clock that is set moves no path.
+// Decides when the UDP path is used: between client and edge instead of the carriers, or between two peers instead of the relay. The path is
+// probed, proven in both directions, used while it answers, abandoned when it is silent, and retried. Times are monotonic, so that a change of the
+// system clock has no effect.
 //
 //   off ─ started ─► probing ─ an answer ─► up ◄─ an answer ─ doubtful
 //                     │   ▲                  └─ nothing answered for a while ─► │
 //          3 tries over   └─ retry, addresses-changed, heard ─ down ◄─ still nothing
 //
-// An answer is an authenticated arrival that repeats what a probe or ping of ours said, so it proves both directions at once: ours was heard, and we
-// hear. Any other arrival proves one. What we have sent proves nothing.
+// An answer is an authenticated packet that echoes our probe or ping, so it proves both directions at once. Any other packet proves only the
+// receiving direction. Sending proves nothing.
 
 export type PathState =
   | { readonly kind: 'off' }
   | {
       readonly kind: 'probing';
-      /** When this try begins or began; it may lie ahead, so that two peers begin together. */
+      /** Start time of this attempt. Can be in the future, so that two peers start at the same time. */
       readonly triedAt: number;
-      /** From 1. */
+      /** Number of the attempt in the round, starting with 1. */
       readonly attempt: number;
       readonly nextProbeAt: number;
       readonly history: PathHistory;
@@ -24,7 +25,7 @@ export type PathState =
       readonly kind: 'up';
       readonly since: number;
       readonly answeredAt: number;
-      /** Something was sent by it since the last answer. */
+      /** True if data was sent on the path since the last answer. */
       readonly isInUse: boolean;
       readonly history: PathHistory;
     }
@@ -39,36 +40,39 @@ export type PathState =
   | { readonly kind: 'down'; readonly retryAt: number; readonly history: PathHistory };
 
 interface PathHistory {
-  /** Times in a row that it was tried in vain, or held for a moment alone. */
+  /** Consecutive rounds that failed, or that led to a path which lasted only a moment. */
   readonly failures: number;
-  /** Why it was not used the last time; null: it has not been tried to the end. */
+  /** Why the path was not used last time. Null if no round has completed yet. */
   readonly verdict: 'no-answer' | 'went-silent' | null;
 }
 
-/** Why the sure way is used; empty: it is not. Whoever drives the machine may know better than `no-answer`. */
+/** Why the fallback (carrier or relay) is used. Empty if the path is used. The owner may replace `no-answer` by a more specific reason. */
 export type PathReason = '' | 'off' | 'probing' | 'no-answer' | 'went-silent';
 
 export type PathEvent =
-  /** The path may be had, or the other side begins to try: both should, at the same time. `beginAfterMs`: half a round trip of the sure way. */
+  /**
+   * The path is available, or the other side starts probing; both sides should probe at the same time. `beginAfterMs` is half a round trip
+   * of the fallback.
+   */
   | { readonly kind: 'started'; readonly beginAfterMs: number }
-  /** Something authenticated came by it. `isAnswer`: to a probe or ping of ours. */
+  /** An authenticated packet arrived on the path. `isAnswer` is true for an answer to our probe or ping. */
   | { readonly kind: 'heard'; readonly isAnswer: boolean }
-  /** Something is sent by it. To be told only while `wantsUse` says so: not for each datagram. */
+  /** Data is sent on the path. Reported only while `wantsUse` returns true, not for every datagram. */
   | { readonly kind: 'used' }
   | { readonly kind: 'tick' }
-  /** Of this machine. */
+  /** The addresses of this machine changed. */
   | { readonly kind: 'addresses-changed' }
   | { readonly kind: 'switched-off' };
 
 export type PathEffect =
-  /** To every address where the other side may be. */
+  /** Send a probe to every possible address of the other side. */
   | { readonly kind: 'send-probe' }
-  /** By the path that is in use. */
+  /** Send a ping on the path in use. */
   | { readonly kind: 'send-ping' }
   | { readonly kind: 'use' }
-  /** At once back on the sure way. */
+  /** Return to the fallback immediately. */
   | { readonly kind: 'leave'; readonly reason: PathReason }
-  /** A tick is wanted then; takes the place of the one before. */
+  /** Request a tick at this time. Replaces an earlier request. */
   | { readonly kind: 'wake'; readonly at: number };
 
 export type PathStep = readonly [PathState, readonly PathEffect[]];
@@ -81,10 +85,12 @@ const LIMITS = MUX_LIMITS;
 
 export const isPathUsed = (state: PathState): boolean => state.kind === 'up' || state.kind === 'doubtful';
 
-/** The next use is to be told. */
+/** Returns true if the next use must be reported. */
 export const wantsUse = (state: PathState): boolean => state.kind === 'up' && !state.isInUse;
 
-/** What was found out stays said while it is tried again: a reason that changes with each retry tells nobody anything. */
+/**
+ * Returns the reason shown to users. The last verdict is kept during retries, because a reason that changes with every retry is useless.
+ */
 export const pathReasonOf = (state: PathState): PathReason => {
   if (state.kind === 'off') return 'off';
   return isPathUsed(state) ? '' : (state.history.verdict ?? 'probing');
@@ -114,7 +120,7 @@ type DoubtfulState = Extract<PathState, { kind: 'doubtful' }>;
 const historyOf = (state: PathState): PathHistory => (state.kind === 'off' ? FRESH : state.history);
 
 const heard = (state: PathState, isAnswer: boolean, now: number): PathStep => {
-  // The other side tries, or a late answer came: reason enough to look again, whatever the pause.
+  // The other side is probing, or a late answer arrived: start a new round without waiting for the pause to end.
   if (state.kind === 'down') return beginRound(state.history, now, now);
   if (state.kind === 'off' || !isAnswer) return [state, []];
   const { history } = state;
@@ -165,7 +171,7 @@ const probe = (state: ProbingState, now: number): PathStep => {
     return probe({ ...state, triedAt: now, attempt: attempt + 1, nextProbeAt: now }, now);
   }
   const everyMs = elapsedMs < LIMITS.PATH_DENSE_MS ? LIMITS.PATH_DENSE_EVERY_MS : LIMITS.PATH_THIN_EVERY_MS;
-  // From the beginning of the try, not from now: a late timer moves no later probe, and those that were missed are not made up for.
+  // Probes are scheduled from the start of the attempt, so that a late timer does not shift later probes. Missed probes are skipped.
   const nextMs = Math.min(LIMITS.PATH_TRY_MS, (Math.floor(elapsedMs / everyMs) + 1) * everyMs);
   const next = { ...state, nextProbeAt: triedAt + nextMs };
   return [next, [{ kind: 'send-probe' }, { kind: 'wake', at: next.nextProbeAt }]];
@@ -173,7 +179,7 @@ const probe = (state: ProbingState, now: number): PathStep => {
 
 // ---- up, and in doubt ----
 
-/** Arrivals that are no answer do not count here: whoever still hears the other side and is not heard any more must leave, too. */
+/** Only answers count. A side that still hears the other side but is no longer heard must leave the path, too. */
 const settle = (state: UpState, now: number): PathStep => {
   const quietMs = state.isInUse ? LIMITS.PATH_USED_QUIET_MS : LIMITS.PATH_IDLE_QUIET_MS;
   const doubtAt = state.answeredAt + quietMs;
@@ -188,7 +194,7 @@ const doubt = ({ since, history }: UpState, now: number): PathStep => {
 const ask = (state: DoubtfulState, now: number): PathStep => {
   const { since, history, pings, giveUpAt, nextPingAt } = state;
   if (now >= giveUpAt && pings >= LIMITS.PATH_DOUBT_PINGS_MIN) {
-    // One that holds for a moment alone, again and again, is tried as rarely as one that does not hold.
+    // A path that repeatedly lasts only a moment is retried as rarely as a path that never works.
     const failures = now - since >= LIMITS.PATH_STABLE_MS ? 0 : history.failures;
     const [next, effects] = goDown({ failures, verdict: 'went-silent' }, now);
     return [next, [{ kind: 'leave', reason: 'went-silent' }, ...effects]];
@@ -198,7 +204,7 @@ const ask = (state: DoubtfulState, now: number): PathStep => {
     ...state,
     pings: pings + 1,
     nextPingAt: now + LIMITS.PATH_DOUBT_PING_EVERY_MS,
-    // A process that stood still has asked too seldom to give up: the answers may lie unread.
+    // After a pause of the process, too few pings were sent to give up, and answers may still be unread.
     giveUpAt: now >= giveUpAt ? now + LIMITS.PATH_DOUBT_MS / 2 : giveUpAt,
   };
   return [next, [{ kind: 'send-ping' }, { kind: 'wake', at: Math.min(next.nextPingAt, next.giveUpAt) }]];

@@ -1,23 +1,23 @@
-// The sealed packet of the UDP paths: kind, path id, counter, AES-256-GCM. One key a direction; a key and the counter that may never repeat
-// under it are one object. What does not open is refused without a word: nobody answers a packet that was not sealed for us.
+// Sealed packets of UDP paths: kind, path id, counter, AES-256-GCM. Each direction has a separate key. A key and its counter, which must
+// never repeat, are in the same object. Packets that fail authentication are dropped silently and never answered.
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto';
 import { MUX_LIMITS } from '../limits.ts';
 
-/** how far packets of a UDP path may overtake each other; older ones are dropped as if they were replayed */
+/** Maximum reordering of packets on a UDP path. Older packets are dropped as replays. */
 export const REPLAY_WINDOW_PACKETS = 1024;
 
-/** No kind is 0xFF: packets of udx, which shares a peer's socket with ours, begin with it. */
+/** Kinds of packets. 0xFF is not used, because packets of udx, which shares a peer's socket, begin with 0xFF. */
 export const SEALED_KIND = { DATAGRAM: 1, PING: 2, PONG: 3, PROBE: 4, PROBE_ACK: 5 } as const;
 export type SealedKind = (typeof SEALED_KIND)[keyof typeof SEALED_KIND];
 
 export const PATH_ID_BYTES = 8;
 export const PATH_KEY_BYTES = 32;
-/** kind 1, path id 8, counter 8: what the tag vouches for beside the body. */
+/** Authenticated header: kind (1 byte), path id (8), counter (8). */
 export const SEALED_HEADER_BYTES = 1 + PATH_ID_BYTES + 8;
 const TAG_BYTES = 16;
-/** What a packet has beside its body. */
+/** Bytes of a packet in addition to its body. */
 export const SEALED_OVERHEAD_BYTES = SEALED_HEADER_BYTES + TAG_BYTES;
-/** Before the payload of a DATAGRAM. */
+/** Size of the flow id in front of a DATAGRAM payload. */
 export const FLOW_ID_BYTES = 4;
 
 const CIPHER = 'aes-256-gcm';
@@ -25,10 +25,10 @@ const COUNTER_AT = 1 + PATH_ID_BYTES;
 const TWO_32 = 2 ** 32;
 const LAST_KIND = Math.max(...Object.values(SEALED_KIND));
 
-/** Four zero bytes and the counter. Shared: it is read before the call that was given it returns. */
+/** Nonce: four zero bytes and the counter. Shared, because ciphers read the nonce before the call returns. */
 const nonce = Buffer.alloc(12);
 
-/** The half of a path that sends. Whoever sends under this key shares this object, and with it the counter. */
+/** Sending key of a path. All senders under the same key must share this object, and with it the counter. */
 export class SealingKey {
   readonly #key: KeyObject;
   readonly #pathId: Buffer;
@@ -40,17 +40,17 @@ export class SealingKey {
     this.#key = createSecretKey(key);
   }
 
-  /** Packets so far, which is the last counter. */
+  /** Number of sealed packets, equal to the last counter. */
   get sealed(): number {
     return this.#sealed;
   }
 
-  /** A key that is worn out seals nothing more. */
+  /** True if the key has reached its packet limit and seals no more packets. */
   get isWornOut(): boolean {
     return this.#sealed >= MUX_LIMITS.SEALED_PACKETS_PER_KEY;
   }
 
-  /** Writes the packet around `body` to `into` at `at` and gives its end; -1: the key is worn out. */
+  /** Writes the sealed packet to `into` at `at` and returns the end position, or -1 if the key is worn out. */
   seal(kind: SealedKind, body: Buffer, into: Buffer, at: number): number {
     if (this.isWornOut) return -1;
     this.#sealed += 1;
@@ -68,10 +68,10 @@ export class SealingKey {
   }
 }
 
-/** Why a packet was dropped: too short or of no kind, of a counter that was taken or is too old, or not sealed under this key. */
+/** Why a packet was dropped: too short or of unknown kind, counter already used or too old, or not sealed with this key. */
 export type SealedRefusal = 'malformed' | 'replayed' | 'forged';
 
-/** The half of a path that receives. */
+/** Receiving key of a path. */
 export class OpeningKey {
   readonly #key: KeyObject;
   readonly #pathId: Buffer;
@@ -83,17 +83,17 @@ export class OpeningKey {
     this.#key = createSecretKey(key);
   }
 
-  /** The highest counter that came. */
+  /** Highest counter received. */
   get highest(): number {
     return this.#window.highest;
   }
 
-  /** The body; its kind is `kindOf(packet)`. Each packet opens once. */
+  /** Opens a packet and returns its body; kindOf(packet) returns its kind. A packet can be opened only once. */
   open(packet: Buffer): Buffer | SealedRefusal {
     if (packet.length < SEALED_OVERHEAD_BYTES || kindOf(packet) === null) return 'malformed';
     if (packet.compare(this.#pathId, 0, PATH_ID_BYTES, 1, COUNTER_AT) !== 0) return 'forged';
     const counter = packet.readUInt32BE(COUNTER_AT) * TWO_32 + packet.readUInt32BE(COUNTER_AT + 4);
-    // Before the work of opening it, which a recording played back is not worth.
+    // Checked before decryption, so that replayed packets cost little.
     if (!this.#window.isFresh(counter)) return 'replayed';
     packet.copy(nonce, 4, COUNTER_AT, SEALED_HEADER_BYTES);
     const decipher = createDecipheriv(CIPHER, this.#key, nonce);
@@ -106,13 +106,13 @@ export class OpeningKey {
     } catch {
       return 'forged';
     }
-    // Not before the tag is proven, or a forger could shut out what is still under way.
+    // Recorded only after authentication. Otherwise a forger could block packets that are still in flight.
     this.#window.take(counter);
     return body;
   }
 }
 
-/** null: no kind of ours. */
+/** Returns null for an unknown kind. */
 export const kindOf = (packet: Buffer): SealedKind | null => {
   const kind = packet[0] ?? 0;
   return kind >= 1 && kind <= LAST_KIND ? (kind as SealedKind) : null;
@@ -125,16 +125,16 @@ const checkSizes = (pathId: Buffer, key: Buffer): void => {
 
 const WINDOW = REPLAY_WINDOW_PACKETS;
 const WORD_BITS = 32;
-/** One word more than the window fills: the word that the newest counter begins is emptied while the oldest ones still count. */
+/** One word more than the window needs: the word of the newest counter is cleared while the oldest counters are still valid. */
 const WORDS = WINDOW / WORD_BITS + 1;
 
-/** Which counters were taken, of the newest 1,024; older ones are refused unseen. */
+/** Tracks which of the newest 1,024 counters were used. Older counters are rejected. */
 class ReplayWindow {
   readonly #words = new Uint32Array(WORDS);
   highest = 0;
 
   isFresh(counter: number): boolean {
-    // Counters begin with 1, and beyond 2^53 two of them would be one number.
+    // Counters start with 1. Values above 2^53 are not exact as numbers.
     if (counter < 1 || counter > Number.MAX_SAFE_INTEGER || counter <= this.highest - WINDOW) return false;
     return counter > this.highest || ((this.#words[wordOf(counter)] as number) & bitOf(counter)) === 0;
   }

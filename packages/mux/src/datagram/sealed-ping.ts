@@ -1,5 +1,5 @@
-// The bodies of PING and PONG: 8 random bytes that come back, and with them the address and port that the answerer saw. Both have one size,
-// so that no answer is larger than its question.
+// Bodies of PING and PONG: 8 random bytes that are echoed, and in the PONG the address and port seen by the receiver. Both have the same
+// size, so that an answer is never larger than its request.
 
 const TOKEN_BYTES = 8;
 const ADDRESS_AT = TOKEN_BYTES;
@@ -8,23 +8,23 @@ export const PING_BODY_BYTES = PORT_AT + 2;
 
 export interface Pong {
   readonly token: Buffer;
-  /** Where the PING came from, as its receiver saw it. */
+  /** Source address of the PING as seen by its receiver. */
   readonly address: string;
   readonly port: number;
 }
 
-/** The rest is zero: a PING is padded to the size of its PONG. */
+/** Encodes a PING, padded with zeros to the size of its PONG. */
 export const encodePing = (token: Buffer): Buffer => {
   const body = Buffer.alloc(PING_BODY_BYTES);
   token.copy(body, 0, 0, TOKEN_BYTES);
   return body;
 };
 
-/** The token; null: not of the size of a PING. What stands in the padding is passed over. */
+/** Returns the token, or null if the size is wrong. The padding is ignored. */
 export const decodePing = (body: Buffer): Buffer | null =>
   body.length === PING_BODY_BYTES ? body.subarray(0, TOKEN_BYTES) : null;
 
-/** null: no address that can be told. */
+/** Returns null if the address cannot be encoded. */
 export const encodePong = (token: Buffer, address: string, port: number): Buffer | null => {
   const body = Buffer.alloc(PING_BODY_BYTES);
   token.copy(body, 0, 0, TOKEN_BYTES);
@@ -33,7 +33,7 @@ export const encodePong = (token: Buffer, address: string, port: number): Buffer
   return body;
 };
 
-/** null: not of the size of one, or without a port. */
+/** Returns null if the size is wrong or the port is 0. */
 export const decodePong = (body: Buffer): Pong | null => {
   if (body.length !== PING_BODY_BYTES) return null;
   const port = body.readUInt16BE(PORT_AT);
@@ -48,7 +48,7 @@ const readAddress = (body: Buffer): string => {
   if (body.compare(MAPPED, 0, 12, ADDRESS_AT, ADDRESS_AT + 12) === 0)
     return body.subarray(ADDRESS_AT + 12, PORT_AT).join('.');
   const groups = Array.from({ length: 8 }, (_, i) => body.readUInt16BE(ADDRESS_AT + 2 * i).toString(16));
-  // The way node writes them: the longest run of zeros, two or more, is left out.
+  // Formats like Node.js: the longest run of two or more zero groups is omitted.
   const [run = ''] = [...groups.join(':').matchAll(/\b0(?::0)+\b/g)]
     .map(([zeros]) => zeros)
     .sort((a, b) => b.length - a.length);
@@ -56,7 +56,7 @@ const readAddress = (body: Buffer): string => {
   return run === '' ? text : text.replace(new RegExp(`(?:^|:)${run}(?::|$)`), '::');
 };
 
-/** `text` as node gives it: no IPv4 inside of an IPv6 address but a mapped one, a zone behind `%`. */
+/** Encodes an address as formatted by Node.js: dotted IPv4 only if mapped, with an optional zone behind `%`. */
 const writeAddress = (text: string, body: Buffer): boolean => {
   const plain = text.split('%', 1)[0] as string;
   const v4 = /^(?:::ffff:)?(\d+)\.(\d+)\.(\d+)\.(\d+)$/i.exec(plain);

@@ -1,5 +1,5 @@
-// One end of a UDP path: opens what comes under its keys and hands it on, answers PINGs, sends datagrams, and drives the path machine, which says
-// when the path is used and when it is pinged.
+// An end of a UDP path: opens received packets, answers PINGs, sends datagrams, and drives the path machine, which decides when the path is
+// used and pinged.
 import { randomBytes } from 'node:crypto';
 import type { RemoteInfo } from 'node:dgram';
 import { TokenBucket, type TokenRate } from '@tunnel/rules/rate';
@@ -22,14 +22,14 @@ import {
 import { FLOW_ID_BYTES, kindOf, OpeningKey, SEALED_KIND, type SealedRefusal, SealingKey } from './sealed-datagram.ts';
 import { decodePing, decodePong, encodePing, encodePong } from './sealed-ping.ts';
 
-/** What both ends know of a path; each seals with the other's opening key. */
+/** Id and keys of a path. Each end seals with the opening key of the opposite end. */
 export interface PathKeys {
   readonly id: Buffer;
   readonly sealing: Buffer;
   readonly opening: Buffer;
 }
 
-/** Where packets go: a socket, and its peer unless it is connected. */
+/** Destination of packets: a socket, and the peer's address unless the socket is connected. */
 export interface PathRoute {
   readonly socket: PacketSocket;
   readonly to?: PacketTarget;
@@ -38,30 +38,30 @@ export interface PathRoute {
 export interface UdpPathOptions {
   readonly keys: PathKeys;
   /**
-   * The edge's end: the other one is where its newest packet came from, which is how it may roam, and the path is tried once it has been heard. The
-   * client's end begins, with start().
+   * True on the edge: the peer's address is taken from its newest packet, so that clients can roam, and probing starts with the first
+   * packet. False on the client, which begins with start().
    */
   readonly follows: boolean;
   readonly clock: MuxClock;
-  /** The bytes are the callee's for the call alone. false: there is no such flow. */
+  /** Receives a datagram; the bytes are valid only during the call. Returns false if the flow does not exist. */
   readonly onDatagram: (flow: number, bytes: Buffer, start: number, end: number) => boolean;
-  /** It is used, or not any more, or for another reason not. */
+  /** Called when the path comes into use, goes out of use, or is unused for another reason. */
   readonly onChange?: () => void;
-  /** It is tried again after it was given up: over a fresh socket, perhaps. */
+  /** Called when a path that was given up is tried again. A new socket may help. */
   readonly onRetry?: () => void;
   readonly report: ReportInternalError;
 }
 
-/** How datagrams go between client and edge, in the words of the REST and of events; the reason is empty on the faster way. */
+/** Transport of datagrams between client and edge, as shown in REST and events. The reason is empty for 'udp'. */
 export interface DatagramWay {
   readonly path: 'udp' | 'carrier';
   readonly reason: '' | 'probing' | 'udp-blocked' | 'went-silent' | 'off';
 }
 
-/** Of a path that nobody offers. */
+/** State of a session without a UDP path. */
 export const DATAGRAMS_OFF: DatagramWay = { path: 'carrier', reason: 'off' };
 
-/** Why a packet came to nothing. */
+/** Why a packet was dropped. */
 export type PathRefusal = SealedRefusal | 'unopened';
 
 export class UdpPath implements DatagramPathSlot, Guarded {
@@ -69,11 +69,11 @@ export class UdpPath implements DatagramPathSlot, Guarded {
   readonly sealing: SealingKey;
   readonly opening: OpeningKey;
   isUp = false;
-  /** null: nobody knows yet where the other end is. */
+  /** Null until the other end's address is known. */
   route: PathRoute | null = null;
   readonly #options: UdpPathOptions;
   readonly #answers = newAnswerBudget();
-  /** By token, in the order they were sent. */
+  /** Tokens of unanswered PINGs, in the order sent. */
   readonly #unanswered = new Set<string>();
   #state: PathState = PATH_OFF;
   #wake: MuxTimer | null = null;
@@ -90,7 +90,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     return wayOf(pathReasonOf(this.#state));
   }
 
-  /** Either key has been used so much that new ones should come. */
+  /** True if a key has reached half of its packet limit and should be replaced. */
   get needsNewKeys(): boolean {
     return Math.max(this.sealing.sealed, this.opening.highest) > MUX_LIMITS.SEALED_PACKETS_PER_KEY / 2;
   }
@@ -103,14 +103,14 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     this.#tell({ kind: 'addresses-changed' });
   }
 
-  /** For good: these keys are dead. */
+  /** Stops permanently: the keys are invalid from now on. */
   stop(): void {
     this.#isOver = true;
     this.#tell({ kind: 'switched-off' });
     this.route = null;
   }
 
-  /** false: dropped. */
+  /** Returns false if the datagram was dropped. */
   send(flow: number, bytes: Buffer, start: number, end: number): boolean {
     const { route } = this;
     if (route === null) return false;
@@ -118,15 +118,15 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     return route.socket.sendDatagram(this.sealing, flow, bytes, start, end, route.to);
   }
 
-  /** A packet with this path's id. null: it was of use; else why it was dropped. */
+  /** Handles a packet with this path's id. Returns null if the packet was used, or the reason why it was dropped. */
   receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null {
     if (this.#isOver) return 'forged';
     const before = this.opening.highest;
     const body = this.opening.open(packet);
     if (typeof body === 'string') return body;
-    // One that others have overtaken says where the other end was, not where it is.
+    // A packet overtaken by newer packets shows an old address of the other end.
     if (this.#options.follows && this.opening.highest > before) this.#follow(from, via);
-    // Any arrival is news to a path that was given up; one in use goes by the answers to its pings.
+    // Any packet revives a path that was given up. A path in use relies on answers to its pings.
     if (this.#state.kind === 'down') this.#tell({ kind: 'heard', isAnswer: false });
     switch (kindOf(packet)) {
       case SEALED_KIND.DATAGRAM:
@@ -140,7 +140,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     }
   }
 
-  /** What threw was about this path alone: it is not used any more. Nobody else is asked, or it might throw again. */
+  /** Stops this path after an internal error. No callback is called, because it could throw again. */
   abandon(error: unknown, where: string): void {
     this.#isOver = true;
     this.#state = PATH_OFF;
@@ -166,7 +166,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     if (token === null) return 'malformed';
     if (!this.#answers.take(this.#options.clock.monotonic())) return null;
     const pong = encodePong(token, from.address, from.port);
-    // A connected socket takes no target.
+    // A connected socket accepts no target.
     if (pong !== null) via.send(this.sealing, SEALED_KIND.PONG, pong, this.#options.follows ? from : undefined);
     return null;
   }
@@ -221,11 +221,11 @@ export class UdpPath implements DatagramPathSlot, Guarded {
 
 const wayOf = (reason: PathReason): DatagramWay => {
   if (reason === '') return { path: 'udp', reason };
-  // A client reaches its edge over TCP: what it does not reach over UDP stands in the way of UDP.
+  // The client reaches the edge over TCP, so missing answers over UDP mean that UDP is blocked.
   return { path: 'carrier', reason: reason === 'no-answer' ? 'udp-blocked' : reason };
 };
 
-/** How many PINGs may be answered: so many a second, twice as many at once. */
+/** Limits answers to PINGs per second, with bursts of twice the rate. */
 export type AnswerBudget = Pick<TokenBucket, 'take'>;
 
 const PINGS_ANSWERED: TokenRate = {

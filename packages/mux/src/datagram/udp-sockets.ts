@@ -1,4 +1,4 @@
-// What every UDP socket of ours is given: an address is not looked up, and there is room for what comes while the process is busy.
+// Settings of all our UDP sockets: no lookup for IP addresses, and a larger receive buffer for times when the process is busy.
 import type { Socket } from 'node:dgram';
 import { type LookupOptions, lookup } from 'node:dns';
 import { isIP } from 'node:net';
@@ -6,8 +6,8 @@ import { isIP } from 'node:net';
 type Answer = (error: NodeJS.ErrnoException | null, address: string, family: number) => void;
 
 /**
- * For `createSocket`. Node's own would answer in a later turn, also for an address: a datagram would wait outside of the socket's queue, where
- * nobody looks.
+ * Lookup function for `createSocket`. Node's lookup answers in a later turn even for IP addresses; datagrams would wait outside the
+ * socket's queue, where they are not counted.
  */
 export const lookupAtOnce = (host: string, options: LookupOptions | number, answer: Answer): void => {
   const family = isIP(host);
@@ -15,11 +15,13 @@ export const lookupAtOnce = (host: string, options: LookupOptions | number, answ
   else lookup(host, { family: typeof options === 'number' ? options : (options.family ?? 0) }, answer as never);
 };
 
-/** Of a socket that is bound. Linux gives less than it is asked for where `net.core.rmem_max` says so; others refuse, and it stays as it is. */
+/**
+ * Requests a receive buffer for a bound socket. Linux limits the size to `net.core.rmem_max`; other systems refuse, and the default stays.
+ */
 export const askForReceiveBuffer = (socket: Socket, bytes: number): void => {
   try {
     socket.setRecvBufferSize(bytes);
   } catch {
-    // What it had at first is what there is.
+    // Falls back to the default receive buffer.
   }
 };
