@@ -1,29 +1,29 @@
-// Dials an address without net.Socket: one handle, one request, and one timer for all dials that are under way on the same clock.
+// Dials an address without net.Socket: a handle, a request, and a shared timer for all pending dials of a clock.
 import { getSystemErrorName } from 'node:util';
 import { LinkedSet, type ListNode } from '@tunnel/rules/collections';
 import type { MuxClock, MuxTimer } from '../loop/mux-clock.ts';
 import { HandleDuplex } from './handle-duplex.ts';
 import type { HandleRequest, NodeHandles, StreamHandle } from './node-handles.ts';
 
-/** A literal address, IPv4 or IPv6, or the path of a Unix socket. */
+/** IPv4 or IPv6 address, or path of a Unix socket. */
 export type HandleAddress =
   | { readonly family: 4 | 6; readonly host: string; readonly port: number }
   | { readonly family: 'unix'; readonly path: string };
 
-/** How long a dial may take, by which clock. */
+/** Timeout of a dial, and the clock that measures it. */
 export interface DialTime {
   readonly timeoutMs: number;
   readonly clock: MuxClock;
 }
 
-/** One of the two, once, and never within the call that dialled. */
+/** Callbacks of a dial. Exactly one is called, once, and never synchronously. */
 interface DialOutcome {
   readonly resolve: (duplex: HandleDuplex) => void;
   readonly reject: (error: Error) => void;
 }
 
 class Dial {
-  /** Its place among those under way. */
+  /** List node among pending dials. */
   underWay: ListNode<Dial> | null = null;
   readonly deadlineMs: number;
   readonly #timeoutMs: number;
@@ -50,17 +50,17 @@ class Dial {
     let error: number | undefined;
     if (address.family === 'unix') error = handle.connect(request, address.path);
     else {
-      // Before there is a descriptor: libuv sets it together with the rest.
+      // Set before the handle has a file descriptor; libuv applies the option when it creates the descriptor.
       handle.setNoDelay(true);
       if (address.family === 4) error = handle.connect(request, address.host, address.port);
       else error = handle.connect6(request, address.host, address.port);
     }
-    // Some versions say nothing for Unix sockets, and call back.
+    // Some Node.js versions return undefined for Unix sockets and report errors by callback.
     if (typeof error === 'number' && error !== 0) this.#fail(failureOf(error, address));
   }
 
   onConnected(status: number): void {
-    // It took too long, and is told so already.
+    // The dial has timed out and was rejected already.
     if (!this.#dials.underWay.delete(this.underWay)) return;
     if (status !== 0) return this.#fail(failureOf(status, this.#address));
     this.#outcome.resolve(new HandleDuplex(this.#handle, this.#node));
@@ -81,7 +81,7 @@ function onConnected(this: HandleRequest, status: number): void {
   (this.owner as Dial).onConnected(status);
 }
 
-/** With the words and fields of Node's own. */
+/** Creates an error with the message and fields of Node's own errors. */
 const failureOf = (status: number, address: HandleAddress): NodeJS.ErrnoException => {
   const code = getSystemErrorName(status);
   const [at, where] =
@@ -93,7 +93,7 @@ const failureOf = (status: number, address: HandleAddress): NodeJS.ErrnoExceptio
 
 // ---- time limits ----
 
-/** The dials of one clock, and the timer that fails those that take too long. */
+/** Pending dials of a clock, and the timer that rejects late dials. */
 class OpenDials {
   readonly clock: MuxClock;
   readonly underWay = new LinkedSet<Dial>();
@@ -104,13 +104,13 @@ class OpenDials {
     this.clock = clock;
   }
 
-  /** Nearly every dial is over long before; the timer then finds nobody, and is not set again. */
+  /** Sets the timer. Nearly every dial completes long before its deadline; the timer then finds no dials and is not set again. */
   watch(deadlineMs: number): void {
     if (this.#timer !== null && this.#timerAtMs <= deadlineMs) return;
     this.#timer?.cancel();
     this.#timerAtMs = deadlineMs;
     this.#timer = this.clock.setTimeout(this.#failLate, Math.max(1, deadlineMs - this.clock.monotonic()));
-    // A dial keeps the process alive by itself.
+    // A pending dial keeps the process alive without the timer.
     this.#timer.unref?.();
   }
 
@@ -126,7 +126,7 @@ class OpenDials {
   };
 }
 
-/** A process has one clock, unless it runs tests. */
+/** A process has a single clock, except in tests. */
 const openDials = new WeakMap<MuxClock, OpenDials>();
 
 const dialsOf = (clock: MuxClock): OpenDials => {
@@ -137,7 +137,7 @@ const dialsOf = (clock: MuxClock): OpenDials => {
   return dials;
 };
 
-/** Rejects as net.connect would fail. */
+/** Rejects with the same errors as net.connect. */
 export const dialHandle = (
   address: HandleAddress,
   { timeoutMs, clock }: DialTime,

@@ -1,5 +1,6 @@
-// Static reads of a carrier past Node's stream layer. A TLS record is 16 KB at most, and each is a call of its own: what Node does around it (timers, two
-// closures, a look at the stream's state) is more than what we do with it. Only bytes take this way: ends and errors are told by the socket as ever.
+// Static reads of a carrier that bypass Node's stream layer. A TLS record has at most 16 KB and needs a call; Node's work per call (timers,
+// two closures, a check of the stream state) costs more than our own. Only bytes are read this way: the socket reports ends and errors as
+// usual.
 import type { Socket } from 'node:net';
 import { nodeHandles } from './node-handles.ts';
 import type { StaticReader } from './node-internals.ts';
@@ -8,7 +9,7 @@ interface DirectHandle {
   onread: (this: DirectHandle, buffer?: ArrayBuffer) => Buffer | undefined;
   reading: boolean;
   readStop(): void;
-  /** Ours: who reads, how Node would, and the memory that is being read into. */
+  /** Our fields: the reader, Node's original callback, and the buffer being read into. */
   reader: StaticReader;
   ordinarily: DirectHandle['onread'];
   view: Buffer | null;
@@ -17,7 +18,7 @@ interface DirectHandle {
 let state: Int32Array;
 let readIndex = 0;
 
-/** Of a socket that reads statically and has no timeout. Where Node's parts are not to be had nothing changes. */
+/** Enables direct reads on a socket with static reads and without timeout. Has no effect if Node's internals are not available. */
 export const readDirectly = (socket: Socket, reader: StaticReader): void => {
   const node = nodeHandles();
   const handle = (socket as unknown as { _handle: DirectHandle | null })._handle;
@@ -39,7 +40,7 @@ function onRead(this: DirectHandle, buffer?: ArrayBuffer): Buffer | undefined {
   }
   const next = this.reader.nextView();
   if (next === null) return undefined;
-  // Node keeps no reference of its own.
+  // Keeps the buffer alive, because Node.js holds no reference.
   this.view = next;
   return next;
 }

@@ -1,5 +1,5 @@
-// A connection on libuv's own handle as a ByteDuplex: what SocketDuplex promises, without net.Socket, its events and its ticks. One object, no
-// closure and no timer a connection; an idle one holds no buffer.
+// ByteDuplex on a native libuv handle, with the same guarantees as SocketDuplex but without net.Socket, its events and its ticks. A
+// connection costs one object, no closure and no timer; an idle connection holds no buffer.
 import type { Socket } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 import type { StreamReason } from '@tunnel/protocol';
@@ -22,11 +22,11 @@ import { RESET_BY_PEER, securedSocketOf, type TlsHandle } from './tls-handle.ts'
 const nobodyWaits = (): void => {};
 
 export class HandleDuplex extends PacedReads implements SocketEnd {
-  /** What is read and written: the connection itself, or TLS on it. */
+  /** Handle for reads and writes: the connection's handle, or the TLS handle on top of it. */
   #handle: StreamHandle;
-  /** The handle of the connection itself, also where TLS lies on it. */
+  /** Handle of the connection itself, even if TLS is used. */
   readonly wire: StreamHandle;
-  /** The number of the call that read from this connection last; -1 before the first. */
+  /** Number of the last callback that read from this connection; -1 before the first. */
   readCall = -1;
   #isClosed = false;
   #peer: PeerName | null = null;
@@ -36,10 +36,10 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   #hasMemory = false;
   #input: 'open' | 'doubted' | 'ended' = 'open';
   #output: 'open' | 'ending' | 'ended' = 'open';
-  /** Set while the kernel has not taken all: later writes queue here, in order. */
+  /** True while the kernel has not accepted all bytes. Later writes are queued here, in order. */
   #isWaiting = false;
   #queue: ByteQueue | null = null;
-  /** Of the queue, while the kernel has not taken all of it. */
+  /** Block of the queue that the kernel has not fully accepted yet. */
   #block: QueueBlock | null = null;
   #endAsked: (() => void) | null = null;
 
@@ -78,7 +78,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return this.isOver;
   }
 
-  /** undefined: the peer has gone already. */
+  /** Undefined if the peer has already disconnected. */
   get remoteAddress(): string | undefined {
     return this.#peerName().address;
   }
@@ -87,7 +87,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return this.#peerName().port;
   }
 
-  /** The address that the peer reached; undefined: the peer has gone already. */
+  /** Local address of the connection. Undefined if the peer has already disconnected. */
   get localAddress(): string | undefined {
     return this.#ownName().address;
   }
@@ -96,14 +96,14 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return this.#ownName().port;
   }
 
-  /** Asked of the kernel each time: few connections are asked for it, and each at most once. */
+  /** Queries the kernel on every call. Few connections need the address, and at most once. */
   #ownName(): PeerName {
     const name: PeerName = {};
     if (!this.#isClosed) this.wire.getsockname?.(name);
     return name;
   }
 
-  /** Asked of the kernel once. */
+  /** Queries the kernel once and caches the result. */
   #peerName(): PeerName {
     if (this.#peer === null) {
       this.#peer = {};
@@ -112,12 +112,12 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return this.#peer;
   }
 
-  /** One, from its accept on. */
+  /** Sets the holder. A connection has a single holder, set after accept. */
   heldBy(holder: SocketHolder): void {
     this.#holder = holder;
   }
 
-  /** TLS begins: its handle lies on ours from here on, and is read in its stead. */
+  /** Starts TLS: from now on the TLS handle is read and written instead of the connection's handle. */
   secure(handle: StreamHandle): void {
     this.#handle = handle;
     handle.duplex = this;
@@ -138,11 +138,14 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   }
 
   protected readInto(view: Buffer): void {
-    // One more listener inside Node, for as long as the connection lives: for one that is about to end.
+    // Adds a listener inside Node.js that stays for the connection's lifetime. Acceptable only for a connection that is about to end.
     this.#handle.useUserBuffer(view);
   }
 
-  /** From the handle: bytes, an end or an error. `isNext`: the last call was for us, too. Returns where the next bytes go; undefined: as these did. */
+  /**
+   * Called by the handle with bytes, an end or an error. `isNext` is true if the last callback was for this connection, too. Returns the
+   * buffer for the next read, or undefined to keep the current buffer.
+   */
   onReadable(isNext: boolean): Buffer | undefined {
     const n = this.#node.streamBaseState[this.#node.kReadBytesOrError] as number;
     if (n > 0) {
@@ -162,18 +165,20 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   }
 
   /**
-   * libuv takes a hang-up right behind the last bytes for an end, also when it was a reset: a transfer that was cut off would look complete. It does
-   * so in the very event that brought the bytes; an end that comes by itself was read from the kernel, and is one.
+   * libuv reports a hang-up directly behind the last bytes as an end, even if it was a reset, so that an interrupted transfer would look
+   * complete. This happens only in the same event as the last bytes; an end in a separate event was read from the kernel and is real.
    */
   #onEnd(isNext: boolean): void {
     this.#isReading = false;
     if (this.#input !== 'open') return;
     this.#input = 'doubted';
-    // TLS passes nothing on behind an end, so that nobody can ask. But while we have not ended, both directions are over by a reset alone.
+    // TLS passes on no reads behind an end, so another read cannot tell. But while our direction is open, only a reset can have closed both
+    // directions.
     const isTls = this.#handle !== this.wire;
     if (isTls && this.#output === 'open' && this.hasLostPeer) return this.#loseWith(RESET_BY_PEER);
     if (isTls || !isNext || !this.hasLostPeer) return this.confirmEnd();
-    // The kernel, asked once more, says which it was. The answer comes with the next poll: the first turn may be before it, the second is not.
+    // Reads once more: the kernel then reports an end or a reset. The result comes with the next poll, which is certainly before the second
+    // event loop turn from now.
     this.#isReading = true;
     this.#handle.readStart();
     setImmediate(confirmNextTurn, this);
@@ -199,13 +204,13 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     return this.#writeNow(bytes, start, end, borrowed);
   }
 
-  /** Memory that is not borrowed is copied beforehand, since the kernel might keep a part waiting. */
+  /** Copies memory that is not borrowed, because the kernel may leave a part pending. */
   #writeNow(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     const view = borrowed ? bytes.subarray(start, end) : copyOf(bytes, start, end);
     spareRequest ??= new this.#node.WriteWrap();
     const request = spareRequest;
     request.oncomplete = onWritten;
-    // TLS may tell of a failure within the call.
+    // TLS can report a failure within the call.
     if (this.#handle !== this.wire) request.owner = this;
     const error = this.#handle.writeBuffer(request, view);
     if (error !== 0) {
@@ -256,8 +261,8 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   }
 
   #sendEnd(): void {
-    // Both directions are done: a close says so to the peer in the same words, and all that was written goes out before it.
-    // TLS has an alert for it.
+    // Both directions are done: close() sends the same FIN to the peer, after all written bytes. TLS needs a shutdown for its closing
+    // alert.
     if (this.#input === 'ended' && this.#handle === this.wire) {
       this.#finish();
       return this.#tellFlushed();
@@ -274,7 +279,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   onShutDown(status: number): void {
     if (this.#output !== 'ending') return;
     this.#output = 'ended';
-    // It was reset meanwhile.
+    // The connection was reset meanwhile.
     if (this.isOver) return this.#cutOff();
     if (status < 0) return this.#loseWith(status);
     this.#tellFlushed();
@@ -300,15 +305,15 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
 
   #cutOff(): void {
     if (this.#isClosed) return;
-    // While its end is on its way libuv refuses a reset; that takes one turn of the loop, whatever the peer does. Below TLS it may take for ever, so
-    // that the refusal is followed by a close.
+    // libuv refuses a reset while a shutdown is pending, which takes one event loop turn regardless of the peer. With TLS the shutdown may
+    // never complete, so a refused reset is followed by a close.
     if (this.#output === 'ending' && this.#handle === this.wire) return;
-    // A Unix socket has no reset.
+    // Unix sockets have no reset.
     if (this.#handle.reset === undefined || this.#handle.reset() !== 0) this.#close();
     else this.#closed();
   }
 
-  /** As net.Socket has it. */
+  /** Same method as on net.Socket. */
   resetAndDestroy(): void {
     this.reset(CUT);
   }
@@ -326,11 +331,11 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     if (this.isOver) return null;
     this.#stopReading();
     this.#stop();
-    // From here on it is closed by its next owner.
+    // From now on the next owner closes the handle.
     this.#isClosed = true;
     this.#handle.duplex = null;
     const socket = this.#handle === this.wire ? socketOf(this.wire) : securedSocketOf(this.#handle as TlsHandle);
-    // Until its next owner listens; an error without a listener would end the process.
+    // Ignores errors until the next owner listens, because an error without a listener would end the process.
     socket.on('error', () => {});
     const holder = this.#holder;
     this.#holder = null;
@@ -342,8 +347,8 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   }
 
   /**
-   * Not within the call that met it: whoever writes does not expect to be told of an end by it. But before the kernel is asked again: it tells of a
-   * reset once, and of an end from there on.
+   * Reports a failed write after the current call, because a writer does not expect callbacks within write(). Must run before the next
+   * read: the kernel reports a reset only once, and an end afterwards.
    */
   #loseSoon(error: number): void {
     process.nextTick(lose, this, error);
@@ -375,7 +380,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
   #stop(): void {
     this.stopReads();
     this.#queue = null;
-    // Not given back: the kernel may still read it.
+    // The block is not reused, because the kernel may still read from it.
     this.#block = null;
   }
 
@@ -395,13 +400,13 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
 
 const CUT: StreamReason = { code: 'cancelled', text: 'cut off' };
 
-/** How often Node has called us, so that a connection knows whether the last call was its own: see #onEnd. Wraps around. */
+/** Counts callbacks from Node.js, so that a connection can tell whether the last callback was its own (see #onEnd). Wraps around. */
 let calls = 0;
 
-/** A request whose write was done at once, which Node does not touch: the next write takes it again. It has neither an owner nor bytes. */
+/** Write request that completed synchronously and is reused for the next write. Has neither an owner nor bytes. */
 let spareRequest: WriteRequest | null = null;
 
-// What Node calls, the same functions for all: `this` is the handle or the request.
+// Callbacks for Node.js, shared by all connections. `this` is the handle or the request.
 
 function onRead(this: StreamHandle): Buffer | undefined {
   const duplex = this.duplex as HandleDuplex;

@@ -1,41 +1,47 @@
-// libuv's handles as Node wraps them for itself: connections without net.Socket, which costs more than all that we do with one. As in
-// node-internals, each part is looked for, and where one is missing everybody takes net.Socket; node-handles.test.ts says which way is taken.
+// libuv handles as wrapped inside Node.js: connections without net.Socket, which costs more CPU than all our work per connection. As in
+// node-internals, every private part is checked, and net.Socket is used if any is missing. node-handles.test.ts shows which variant is used.
 //
-// `process.binding` is how modules of others have reached these for ever. It is deprecated in words (DEP0111): Node prints so with
-// --pending-deprecation alone, and throws where its permission model is on, which is one more way back.
+// `process.binding` is the traditional access for third-party modules. It is deprecated in the documentation only (DEP0111): Node.js warns
+// with --pending-deprecation, and throws if its permission model is enabled, in which case net.Socket is used as well.
 import * as net from 'node:net';
 import { SCRATCH } from '../bytes/read-buffers.ts';
 import { areStaticReadsAllowed } from './node-internals.ts';
 
-/** What a handle gives out when its peer has ended. The same on all systems. */
+/** Read result after the peer has ended. The same value on all systems. */
 export const UV_EOF = -4095;
 
-/** Beyond this the parts may look the same and be used in another way, and Node ends the process for that instead of throwing. */
+/**
+ * Newest Node.js major version tested. In later versions the internals may look the same but behave differently, and Node.js aborts the
+ * process on misuse instead of throwing.
+ */
 const NEWEST_TRIED_MAJOR = 26;
 
-/** Of a connection, over TCP or through a Unix socket. `this` of its callback is the handle. */
+/** Handle of a TCP or Unix connection. Callbacks run with the handle as `this`. */
 export interface StreamHandle {
   onread: (this: StreamHandle) => Buffer | undefined;
-  /** Whose callbacks it has; ours alone. */
+  /** Owner of the callbacks. Added by us; Node.js does not use it. */
   duplex: unknown;
   useUserBuffer(view: Buffer): void;
   readStart(): number;
   readStop(): number;
-  /** 0, or an error. The bytes and the request are Node's until `oncomplete` when the write was asynchronous; the memory is kept alive by us. */
+  /**
+   * Returns 0 or an error code. If the write is asynchronous, Node.js uses the bytes and the request until `oncomplete`, and the caller
+   * must keep the memory alive.
+   */
   writeBuffer(request: WriteRequest, bytes: Buffer): number;
-  /** 1: it is done already. */
+  /** Returns 1 if the shutdown is complete already. */
   shutdown(request: HandleRequest): number;
   close(): void;
   setNoDelay(isOn: boolean): number;
   setKeepAlive(isOn: boolean, afterSecs: number): number;
-  /** Of TCP only. */
+  /** TCP only. */
   reset?: (() => number) | undefined;
-  /** Of TCP only. 0 while the connection lives in at least one direction. */
+  /** TCP only. Returns 0 while the connection is open in at least one direction. */
   getpeername?(out: PeerName): number;
   getsockname?(out: PeerName): number;
-  /** What libuv holds because the kernel has not taken it. */
+  /** Bytes queued in libuv that the kernel has not accepted. */
   readonly writeQueueSize: number;
-  /** What libuv was given. */
+  /** Bytes passed to libuv in total. */
   readonly bytesWritten: number;
   readonly bytesRead: number;
 }
@@ -51,7 +57,7 @@ export interface HandleRequest {
 }
 
 export interface WriteRequest extends HandleRequest {
-  /** What is being written. */
+  /** Bytes being written. */
   bytes: Buffer | null;
 }
 
@@ -63,7 +69,7 @@ interface ConnectingHandle extends StreamHandle {
 interface StreamWrap {
   readonly WriteWrap: new () => WriteRequest;
   readonly ShutdownWrap: new () => HandleRequest;
-  /** What the last call has to say beside its result. */
+  /** Additional results of the last native call. */
   readonly streamBaseState: Int32Array;
   readonly kReadBytesOrError: number;
   readonly kLastWriteWasAsync: number;
@@ -74,13 +80,13 @@ export interface NodeHandles extends StreamWrap {
   readonly TCPConnectWrap: new () => HandleRequest;
   readonly Pipe: new (kind: number) => ConnectingHandle;
   readonly PipeConnectWrap: new () => HandleRequest;
-  /** The kind of handle that connects. */
+  /** Constant for handles that connect. */
   readonly SOCKET: number;
 }
 
 let known: NodeHandles | null | undefined;
 
-/** null: they are not to be had, or switched off together with static reads. */
+/** Returns null if the handles are not available, or disabled together with static reads. */
 export const nodeHandles = (): NodeHandles | null => {
   if (!areStaticReadsAllowed()) return null;
   if (known === undefined) known = findHandles((process as unknown as { binding?: Binding }).binding);
@@ -127,8 +133,8 @@ interface ListeningHandle {
 }
 
 /**
- * What a listening server accepts comes to `take` from here on, and the server knows nothing of it; `status` is not 0 for an accept that failed.
- * To be called at its event 'listening', before the loop could accept anything. Where its handle is not known it goes on as it did.
+ * Passes connections accepted by a listening server to `take` instead of the server. `status` is not 0 for a failed accept. Must be called
+ * in the 'listening' event, before the first accept. Has no effect if the server's handle is unknown.
  */
 export const takeAccepted = (
   server: net.Server,
@@ -150,16 +156,16 @@ export const takeAccepted = (
   };
 };
 
-/** A connection has on Linux what was set of its listener: five calls of the system fewer for each. */
+/** On Linux, accepted connections inherit the socket options of the listener, which saves five system calls per connection. */
 const IS_INHERITED = process.platform === 'linux';
 
 /**
- * A net.Socket around a handle that was read into memory of our own, for somebody who expects an ordinary stream: paused, and what comes is copied
- * out of the shared memory at once. Node has no way to take the first reader off again: this one stands above it.
+ * Wraps a handle in a net.Socket for code that expects an ordinary stream. The socket is paused, and received bytes are copied out of the
+ * shared buffer at once. Node.js cannot remove the first reader, so a second reader is put on top.
  */
 export const socketOf = (handle: StreamHandle): net.Socket => {
   const callback = (n: number): boolean => socket.push(Buffer.from(SCRATCH.view.subarray(0, n)));
-  // `handle` and `pauseOnCreate` are what net.Server gives its own sockets; Node's types do not know them.
+  // net.Server passes `handle` and `pauseOnCreate` to its sockets. Node's type definitions lack both options.
   const options = { handle, allowHalfOpen: true, pauseOnCreate: true, onread: { buffer: SCRATCH.view, callback } };
   const socket = new net.Socket(options as net.SocketConstructorOpts);
   return socket;

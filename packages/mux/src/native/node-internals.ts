@@ -1,43 +1,43 @@
-// Everything that reaches into the private parts of Node.js, or works around what it does inside. Each function looks for what
-// it needs, whatever the version, and has a soft way back where that is gone; node-internals.test.ts says which way is taken.
-// (runtime's log outlet has one more, `setBlocking`: it stands below this package.)
+// All code that uses private parts of Node.js or works around its internal behavior. Each function checks for the parts it needs, and falls
+// back to public API if any are missing. node-internals.test.ts shows which variant is used. (The log output in the runtime package also
+// uses a private part, `setBlocking`, because runtime cannot import this package.)
 import * as net from 'node:net';
 import { TLSSocket } from 'node:tls';
 
 // ---- reads into memory of our own ----
-// Instead of a fresh Buffer per chunk. Node offers that for sockets it connects (`onread`); for accepted ones and for TLS we set
-// what net.Socket itself would set. The way back are ordinary reads: same bytes, more CPU.
+// Avoids a new Buffer per chunk. Node.js supports this for outgoing sockets (`onread`); for accepted sockets and TLS we set the same fields
+// as net.Socket. The fallback are ordinary reads: same bytes, more CPU.
 
 export type ReadPath = 'static' | 'fallback';
 
 export interface StaticReader {
-  /** Where the next bytes go. Asked once at the start and after every callback; null keeps the present memory. */
+  /** Returns the buffer for the next bytes. Called at the start and after every callback. Null keeps the current buffer. */
   nextView(): Buffer | null;
-  /** n bytes were written to the current view; false stops reading until socket.resume(). */
+  /** Called after n bytes were written to the current view. Returns false to pause reading until socket.resume(). */
   onRead(n: number): boolean;
-  /** The fallback: a chunk that Node allocated and that now is ours. */
+  /** Called by the fallback with a chunk allocated by Node.js. The callee owns the chunk. */
   onChunk(chunk: Buffer): boolean;
 }
 
 interface SocketHandle {
   reading: boolean;
   useUserBuffer?: (buffer: Buffer) => void;
-  /** 0 while the connection lives in at least one direction. */
+  /** Returns 0 while the connection is open in at least one direction. */
   getpeername?: (out: object) => number;
-  /** Of TCP only. */
+  /** TCP only. */
   reset?: (request: object) => number;
   readStart(): void;
   readStop(): void;
-  /** What libuv holds because the kernel has not taken it. */
+  /** Bytes queued in libuv that the kernel has not accepted. */
   writeQueueSize?: number;
-  /** What libuv was given. */
+  /** Bytes passed to libuv in total. */
   bytesWritten?: number;
-  /** Below TLS: the connection itself. */
+  /** Handle of the connection below TLS. */
   _parent?: SocketHandle;
 }
 type SocketInside = net.Socket & { _handle: SocketHandle | null; [key: symbol]: unknown };
 
-/** For tests and for a Node that has changed inside: every socket then takes the fallback. */
+/** If false, all sockets use the fallback. For tests, and for Node.js versions with different internals. */
 let staticAllowed = process.env['TUNNEL_STATIC_READ'] !== 'off';
 
 export const allowStaticReads = (allowed: boolean): void => {
@@ -46,7 +46,7 @@ export const allowStaticReads = (allowed: boolean): void => {
 
 export const areStaticReadsAllowed = (): boolean => staticAllowed;
 
-/** From here on the socket reads through `reader`, paused until resume(). */
+/** Makes the socket read through `reader`. The socket is paused until resume(). */
 export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPath => {
   const inside = socket as SocketInside;
   const symbols = onreadSymbols();
@@ -54,35 +54,35 @@ export const readStatically = (socket: net.Socket, reader: StaticReader): ReadPa
     return fallback(socket, reader);
   }
   socket.pause();
-  // What the stream layer had taken before we came would be lost otherwise.
+  // Chunks already buffered by the stream layer would be lost otherwise.
   for (const chunk of takeBuffered(inside)) reader.onChunk(chunk);
   const first = reader.nextView();
   if (first === null) return fallback(socket, reader);
   inside[symbols.buffer] = first;
   inside[symbols.callback] = (n: number) => reader.onRead(n);
   inside[symbols.next] = () => reader.nextView();
-  // Exactly once per socket: each call pushes a listener inside Node.
+  // Must be called only once per socket, because every call adds a listener inside Node.js.
   inside._handle.useUserBuffer(first);
   return 'static';
 };
 
-/** Of one that reads statically: the next bytes go there, whatever nextView() said last. */
+/** Redirects the next bytes of a socket with static reads to `view`, overriding the last nextView(). */
 export const readInto = (socket: net.Socket, view: Buffer): void => {
   const inside = socket as SocketInside;
   const symbols = onreadSymbols();
   if (symbols === null || typeof inside._handle?.useUserBuffer !== 'function') return;
   inside[symbols.buffer] = view;
-  // One more listener inside Node, for as long as the connection lives: for one that is about to end.
+  // Adds a listener inside Node.js that stays for the connection's lifetime. Acceptable only for a connection that is about to end.
   inside._handle.useUserBuffer(view);
 };
 
 /**
- * The way back from static reads, for one that somebody else takes over who expects an ordinary stream: paused, and what comes is copied out of
- * `view` at once, so that all may share it. Node has no way to take a listener off again: from here on this one stands above the first.
+ * Returns from static reads to an ordinary stream, for a new owner of the socket. The socket is paused, and received bytes are copied out
+ * of `view` at once, so that many sockets can share `view`. Node.js cannot remove the first listener, so a second listener is put on top.
  */
 export const readOrdinarily = (socket: net.Socket, view: Buffer): void => {
   socket.pause();
-  // The fallback's.
+  // Removes the listener of the fallback.
   socket.removeAllListeners('data');
   const inside = socket as SocketInside;
   const symbols = onreadSymbols();
@@ -93,7 +93,7 @@ export const readOrdinarily = (socket: net.Socket, view: Buffer): void => {
   inside._handle.useUserBuffer(view);
 };
 
-/** A connection that is being dialled: for these Node offers static reads itself. Paused until resume(). */
+/** Dials with static reads, which Node.js supports for outgoing connections. The socket is paused until resume(). */
 export const dialStatically = (
   options: net.NetConnectOpts,
   reader: StaticReader,
@@ -102,7 +102,7 @@ export const dialStatically = (
     const ordinary = net.connect(options);
     return { socket: ordinary, readPath: fallback(ordinary, reader) };
   }
-  // Node takes null for "the same memory again"; its types do not say so.
+  // Node.js accepts null for "keep the same buffer"; its type definitions do not.
   const onread = { buffer: () => reader.nextView(), callback: (n: number) => reader.onRead(n) };
   const socket = net.connect({ ...options, onread } as unknown as net.NetConnectOpts);
   socket.pause();
@@ -124,7 +124,7 @@ const takeBuffered = (socket: SocketInside): Buffer[] => {
     if (chunk === null) break;
     chunks.push(chunk);
   }
-  // read() asks the kernel for more at once; what comes from here on belongs to the new reader, after resume().
+  // read() immediately starts another kernel read. Later bytes belong to the new reader, after resume().
   if (socket._handle !== null && socket._handle.reading) {
     socket._handle.reading = false;
     socket._handle.readStop();
@@ -156,22 +156,23 @@ const onreadSymbols = (): OnreadSymbols | null => {
 // ---- ends and resets ----
 
 /**
- * To be called in the handler of 'end'; calls back at once or, when there is a doubt, two turns of the loop later, unless
- * 'error' or 'close' came instead. libuv takes a hang-up right behind the last bytes for an end, also when it was a reset:
- * a transfer that was cut off would look complete. The kernel, asked once more, says which it was.
+ * Call in the 'end' handler. Calls `onEnd` at once or, in doubtful cases, two event loop turns later, unless 'error' or 'close' comes
+ * first. libuv reports a hang-up directly behind the last bytes as an end, even if it was a reset, so that an interrupted transfer would
+ * look complete. Reading once more makes the kernel report which of the two it was.
  */
 export const confirmEnd = (socket: net.Socket, onEnd: () => void): void => {
   const handle = (socket as SocketInside)._handle;
-  // Whoever has only ended still has an address.
+  // A connection with only one direction ended still has a peer address.
   if (typeof handle?.getpeername !== 'function' || handle.getpeername({}) === 0) return onEnd();
-  // TLS passes nothing on behind an end: whoever asks hears nothing. But while we have not ended, it is over in both directions by a reset alone.
+  // TLS passes on no reads behind an end, so another read cannot tell. But while our direction is open, only a reset can have closed both
+  // directions.
   if (handle._parent !== undefined && !socket.writableEnded) {
     socket.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' }));
     return;
   }
   if (socket.writableFinished) skipNextDestroy(socket);
   handle.readStart();
-  // The answer comes with the next poll: the first turn may be before it, the second is not.
+  // The result comes with the next poll, which is certainly before the second event loop turn from now.
   const settle = (): void => {
     if (socket.destroyed) return;
     onEnd();
@@ -180,7 +181,10 @@ export const confirmEnd = (socket: net.Socket, onEnd: () => void): void => {
   setImmediate(() => setImmediate(settle));
 };
 
-/** With both directions ended Node destroys the socket as soon as the handlers of 'end' have returned; nobody could ask then. */
+/**
+ * Suppresses Node's next destroy(). After both directions ended, Node.js destroys the socket when the 'end' handlers return, and the kernel
+ * could not be asked any more.
+ */
 const skipNextDestroy = (socket: net.Socket): void => {
   const { destroy } = socket;
   socket.destroy = (error?: Error) => {
@@ -190,30 +194,29 @@ const skipNextDestroy = (socket: net.Socket): void => {
 };
 
 /**
- * Cuts a connection off, with a TCP reset where there is one to be had. While the socket's own end is on its way libuv refuses a
- * reset (EINVAL), and Node has let go of the handle by then: the descriptor would stay open for as long as the process lives. So
- * the end goes out first.
+ * Closes a connection, with a TCP reset if possible. libuv refuses a reset (EINVAL) while the shutdown is pending, and Node.js has released
+ * the handle by then, so the file descriptor would leak. The reset therefore waits for the shutdown.
  */
 export const resetSafely = (socket: net.Socket): void => {
-  // Below TLS there is no reset to be had: its peer sees a close without the closing alert.
+  // A reset is not possible below TLS. The peer sees a close without the closing alert.
   if (socket.connecting || socket instanceof TLSSocket || isPipe(socket)) socket.destroy();
   else if (isEnding(socket)) socket.once('finish', () => socket.resetAndDestroy());
   else socket.resetAndDestroy();
 };
 
-/** A Unix socket: it has no reset either, and Node throws when it is asked for one. */
+/** True for a Unix socket, which has no reset; Node.js throws on an attempt. */
 const isPipe = (socket: net.Socket): boolean => {
   const handle = (socket as SocketInside)._handle;
   return handle !== null && handle !== undefined && typeof handle.reset !== 'function';
 };
 
-/** Everything before the end has left. The end itself takes one turn of the loop, whatever the peer does. */
+/** True if all bytes have been sent and the shutdown is pending. The shutdown takes one event loop turn regardless of the peer. */
 const isEnding = (socket: net.Socket): boolean =>
   socket.writableEnded && !socket.writableFinished && socket.writableLength === 0;
 
 /**
- * The connection is over in both directions, whether or not anybody was told: only one that lives has an address at its other end. Below HTTP/2 and
- * TLS node forgets a write that failed, and reads no more while it waits for it.
+ * True if the connection is closed in both directions, even if no event reported it: only an open connection has a peer address. Below
+ * HTTP/2 and TLS, Node.js forgets a failed write and stops reading while it waits for the write.
  */
 export const hasLostPeer = (socket: net.Socket): boolean => {
   const handle = (socket as SocketInside)._handle;
@@ -222,12 +225,15 @@ export const hasLostPeer = (socket: net.Socket): boolean => {
 
 // ---- what waits to be sent ----
 
-/** HTTP/2 writes past the socket's own queue, and Node has no public word for what the kernel has not taken. 0 where it is not told. */
+/**
+ * Returns bytes that the kernel has not accepted, or 0 if unknown. HTTP/2 bypasses the socket's queue, and Node.js has no public API for
+ * the value.
+ */
 export const unsentBytes = (socket: net.Socket): number => (socket as SocketInside)._handle?.writeQueueSize ?? 0;
 
 /**
- * What the kernel has taken since the connection began, of whatever passes on it: a peer that takes nothing shows by it, one that takes a
- * large write bit by bit as well. Public figures change with whole writes only, and are the way back.
+ * Returns the total bytes accepted by the kernel, for any protocol on the socket. Shows whether the peer reads at all, even if it reads a
+ * large write in small parts. Falls back to the public counters, which change only with whole writes.
  */
 export const takenBytes = (socket: net.Socket): number => {
   const handle = (socket as SocketInside)._handle;

@@ -1,5 +1,5 @@
-// How every end of a socket is read, be it a net.Socket or a bare handle: to whom its bytes go, into which memory they come, and how much of
-// them before the others have their turn. What it is read from, its subclass knows.
+// Base class for reading from net.Socket and native handles: passes bytes to the reader, chooses the read buffer, and limits how much is
+// read before other connections get a turn. Subclasses implement the access to the socket.
 import { type ByteReader, HEAD_ROOM_BYTES } from '../bytes/byte-duplex.ts';
 import { ByteQueue } from '../bytes/byte-queue.ts';
 import { type ReadBlock, readBuffers, SCRATCH } from '../bytes/read-buffers.ts';
@@ -7,27 +7,27 @@ import { ReadTurn, smallMessages } from '../loop/read-turn.ts';
 import { turnEnd } from '../loop/turn-end.ts';
 import type { StaticReader } from './node-internals.ts';
 
-/** A read of less than this goes back to the shared scratch buffer: the stream is not bulk (any more). */
+/** A smaller read returns the connection to the shared scratch buffer, because it is no longer bulk. */
 const BULK_AT_LEAST_BYTES = 16 * 1024;
 
 export abstract class PacedReads implements StaticReader {
-  /** null: nobody reads yet. */
+  /** Null until a reader is attached. */
   protected reader: ByteReader | null = null;
   protected isOver = false;
   #bulk: ReadBlock | null = null;
   #bulkHeld = false;
   #lastRead = 0;
-  /** While it is bulk. */
+  /** Null while the connection is not bulk. */
   #turn: ReadTurn | null = null;
-  /** Bytes that came before the reader did. */
+  /** Bytes received before the reader was attached. */
   #early: ByteQueue | null = null;
   #earlyEnd = false;
 
-  /** Reads from the kernel, if it does not already. */
+  /** Starts reading from the kernel, unless already reading. */
   protected abstract goOnReading(): void;
-  /** The next bytes go there, whatever nextView() said last. */
+  /** Redirects the next bytes to `view`, overriding the last nextView(). */
   protected abstract readInto(view: Buffer): void;
-  /** The reader says what becomes of the connection: it may still have an answer to give. */
+  /** Passes an exception to the reader, which decides about the connection and may still send a response. */
   protected abstract abandon(error: unknown, where: string): void;
 
   read(reader: ByteReader): void {
@@ -68,14 +68,14 @@ export abstract class PacedReads implements StaticReader {
     if (this.reader === null || this.isOver) return false;
     const block = this.#bulk;
     const whole = block === null ? SCRATCH.whole : block.whole;
-    // Until it is known: the end of this connection may come in the midst of it.
+    // Set in advance, because the connection can end during onData.
     this.#bulkHeld = block !== null;
     if (block !== null) turnEnd.beforeBulk();
     let goOn: boolean;
     try {
       goOn = this.reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);
     } catch (error) {
-      // Nobody knows who has kept a part of the block.
+      // The block is not reused, because unknown code may have kept a reference.
       this.abandon(error, 'socket.data');
       return false;
     }
@@ -90,17 +90,20 @@ export abstract class PacedReads implements StaticReader {
       return true;
     }
     this.#turn ??= new ReadTurn();
-    // A turn of the loop takes real time, whatever clock the owner of this socket has.
+    // Uses the real clock, because the duration of a turn matters and the owner's clock may be simulated.
     return this.#turn.goesOn(n, performance.now()) || this.#giveWay();
   }
 
-  /** libuv would read up to 32 blocks before it looks at another socket: the others' small messages go in between. */
+  /**
+   * Pauses until the next event loop turn. libuv would read up to 32 blocks before it checks another socket, and small messages of other
+   * connections would wait.
+   */
   #giveWay(): boolean {
     setImmediate(takeNextTurn, this);
     return false;
   }
 
-  /** Its turn has come again. */
+  /** Continues reading in the next turn. */
   takeTurn(): void {
     if (!this.isOver && !this.#bulkHeld) this.goOnReading();
   }
@@ -126,7 +129,7 @@ export abstract class PacedReads implements StaticReader {
     if (!this.isOver) this.goOnReading();
   }
 
-  /** The reader stopped, or does so now, and will not drain: who uses what was read may do so for ever; the rest is read into other memory. */
+  /** Called when the reader has stopped and will not drain. Memory of delivered bytes is never reused; later reads use other memory. */
   leaveMemory(): void {
     if (this.isOver || this.#bulk === null || !this.#bulkHeld) return;
     readBuffers.giveBack(this.#bulk, false);
@@ -136,7 +139,7 @@ export abstract class PacedReads implements StaticReader {
     this.readInto(SCRATCH.view);
   }
 
-  /** The peer has finished sending, and that is sure. */
+  /** Called when the peer has certainly finished sending. */
   protected tellEnd(): void {
     if (this.reader === null) {
       this.#earlyEnd = true;
@@ -149,7 +152,7 @@ export abstract class PacedReads implements StaticReader {
     }
   }
 
-  /** It is over: nothing is read any more, and memory goes back. */
+  /** Stops reading permanently and returns buffers. */
   protected stopReads(): void {
     this.isOver = true;
     this.#early = null;

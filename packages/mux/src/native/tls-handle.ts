@@ -1,24 +1,27 @@
-// TLS right on libuv's handle, as Node wraps it for itself: a handshake without net.Socket below and TLSSocket above, which cost a quarter of it. As in
-// node-handles, each part is looked for, and where one is missing everybody takes node:tls; tls-handle.test.ts says which way is taken.
+// TLS directly on a libuv handle. A handshake through net.Socket and TLSSocket costs a quarter more. As in node-handles, every private part
+// is checked, and node:tls is used if any is missing. tls-handle.test.ts shows which variant is used.
 import type { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { type SecureContext, TLSSocket } from 'node:tls';
 import type { HandleDuplex } from './handle-duplex.ts';
 import { type Binding, nodeHandles, type StreamHandle, socketOf } from './node-handles.ts';
 
-/** What is broken below the bytes has no errno of its own. */
+/** Error code for TLS failures, which have no errno. */
 const BROKEN_TLS = -constants.errno.EPROTO;
 export const RESET_BY_PEER = -constants.errno.ECONNRESET;
 
-/** Who is told of a handshake. */
+/** Is notified of the result of a handshake. */
 export interface TlsHandshake {
-  /** The protocol that both chose; false: none was offered. Within a call of Node: reads have to be in place when it returns. */
+  /**
+   * Called with the negotiated ALPN protocol, or false if none was offered. Runs within a callback of Node.js: reads must be set up before
+   * it returns.
+   */
   onSecure(protocol: string | false): void;
-  /** What came is no handshake, or none that we take. */
+  /** Called if the handshake is invalid or was rejected. */
   onFailed(): void;
 }
 
-/** Node's TLSWrap. `_parent` and `_secureContext` are the names that its own methods look for. */
+/** Node's TLSWrap. Its methods require the names `_parent` and `_secureContext`. */
 export interface TlsHandle extends StreamHandle {
   _parent: StreamHandle & { tls?: TlsHandle };
   _secureContext: SecureContext;
@@ -30,9 +33,9 @@ export interface TlsHandle extends StreamHandle {
   getProtocol(): string;
   getCertificate(): object;
   destroySSL(): void;
-  /** null: it is through. */
+  /** Null after the handshake has completed. */
   handshake: TlsHandshake | null;
-  /** Who waits for its end. */
+  /** Callback for the end of the close. */
   whenClosed: (() => void) | null;
 }
 
@@ -48,12 +51,12 @@ const METHODS = [
   'writeBuffer',
   'shutdown',
 ];
-/** Node's own additions, by which the connection below is asked. */
+/** Methods added by Node.js that query the connection below TLS. */
 const PASSED_ON = ['getpeername', 'getsockname'];
 
 let known: Wrap | null | undefined;
 
-/** null: it is not to be had, or switched off with the handles. */
+/** Returns null if TLSWrap is not available, or disabled together with the handles. */
 const tlsWrap = (): Wrap | null => {
   if (nodeHandles() === null) return null;
   if (known === undefined) known = findTlsWrap((process as unknown as { binding?: Binding }).binding);
@@ -73,13 +76,13 @@ export const findTlsWrap = (binding: Binding | undefined): Wrap | null => {
 
 export const hasTlsHandles = (): boolean => tlsWrap() !== null;
 
-/** Names as the handshake has them: each behind its length. */
+/** Encodes ALPN names for the handshake: every name is prefixed with its length. */
 export const alpnBytes = (names: readonly string[]): Buffer =>
   Buffer.concat(names.flatMap((name) => [Buffer.from([name.length]), Buffer.from(name, 'latin1')]));
 
 /**
- * TLS begins on an accepted connection that is being read, and of which `hello` was. Only where hasTlsHandles(). Nothing else comes to the reader
- * until the handshake is told, but for an end.
+ * Starts TLS on an accepted connection that is being read; `hello` holds the bytes read so far. Requires hasTlsHandles(). The reader gets
+ * no calls until the handshake has completed, except for an end.
  */
 export const beginTls = (
   duplex: HandleDuplex,
@@ -92,7 +95,7 @@ export const beginTls = (
   const below: TlsHandle['_parent'] = duplex.wire;
   if (wrap === null) throw new Error('TLS on native handles is not available');
   const tls = wrap(below, context.context, true, false);
-  // Each keeps the other: Node holds the one below alone, and would let the collector have this one.
+  // Both handles reference each other. Node.js holds only the lower handle, so the TLS handle would be garbage-collected.
   below.tls = tls;
   tls._parent = below;
   tls._secureContext = context;
@@ -120,13 +123,13 @@ function onError(this: TlsHandle): void {
   else (this.duplex as HandleDuplex | null)?.loseWith(BROKEN_TLS);
 }
 
-/** What TLS holds goes back with the connection: the collector sees little of it, and would let it wait. */
+/** Frees OpenSSL memory together with the connection. The garbage collector sees little of this memory and would free it late. */
 function closeTls(this: TlsHandle, whenClosed?: () => void): void {
   this.whenClosed = whenClosed ?? null;
   (this._parent as unknown as { close(then: () => void): void }).close(onParentClosed);
 }
 
-/** Of the connection below: a close without the closing alert would be an orderly end for peers that do not look for the alert. */
+/** Resets the connection below TLS. A close without the closing alert would look like an orderly end to peers that ignore the alert. */
 function resetTls(this: TlsHandle): number {
   this.whenClosed = null;
   return (this._parent as unknown as { reset(then: () => void): number }).reset(onParentClosed);
@@ -141,7 +144,10 @@ function onParentClosed(this: StreamHandle & { tls?: TlsHandle }): void {
 
 // ---- contexts ----
 
-/** Tickets are sealed by these keys from here on, of all who use the context. false: this Node has no such way, and a new context is needed. */
+/**
+ * Replaces the ticket keys of a context, for all its users. Returns false if this Node.js version lacks the method and a new context is
+ * needed.
+ */
 export const renewTicketKeys = ({ context }: SecureContext, keys: Buffer): boolean => {
   const native = context as { setTicketKeys?(keys: Buffer): void };
   if (typeof native.setTicketKeys !== 'function') return false;
@@ -151,7 +157,7 @@ export const renewTicketKeys = ({ context }: SecureContext, keys: Buffer): boole
 
 // ---- given to those who expect a socket ----
 
-/** A socket that speaks TLS, made by node:tls or here. */
+/** A TLS socket, created by node:tls or by this module. */
 type SecuredSocket = Socket & Pick<TLSSocket, 'getProtocol' | 'getCertificate'>;
 
 const secured = new WeakSet<Socket>();
