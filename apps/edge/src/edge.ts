@@ -28,11 +28,11 @@ import { httpUrl } from './ingress/http/http-listeners.ts';
 import { Ingress } from './ingress/ingress.ts';
 import { portRanges, switchedOff } from './ingress/kinds.ts';
 import { Balancer } from './routing/balancer.ts';
+import { EndpointRecovery } from './routing/endpoint-recovery.ts';
 import { EndpointRegistry, NameRegistry } from './routing/endpoints.ts';
 import { Groups } from './routing/groups.ts';
 import { PlatformRoute } from './routing/platform-route.ts';
 import { Registry } from './routing/registry.ts';
-import { ReturningEndpoints } from './routing/returning-endpoints.ts';
 
 /** connections to REST and metrics at once, however many descriptors there are */
 const API_CONNECTIONS_MAX = 2048;
@@ -68,7 +68,7 @@ class ComposedEdge implements Edge {
   readonly #alerts: AlertSender;
   readonly #lastAlerts = new LastAlerts();
   readonly #endpoints: EndpointRegistry;
-  readonly #returning: ReturningEndpoints | undefined;
+  readonly #recovery: EndpointRecovery | undefined;
   readonly #datagramPorts: DatagramPorts;
   readonly #control: ControlPlane;
   readonly #metricsServer: MetricsServer;
@@ -115,7 +115,7 @@ class ComposedEdge implements Edge {
     this.#alerts = alertSenderOf(config, { ...deps, version: this.#version, rates: deps.alertRates });
     // Where clients come in, and come back to.
     this.#endpoints = this.#makeEndpoints();
-    this.#returning = this.#makeReturning();
+    this.#recovery = this.#makeRecovery();
     const { report } = this.#internalErrors;
     this.#datagramPorts = new DatagramPorts(config, { ...deps, endpoints: this.#endpoints, report });
     this.#control = this.#makeControl();
@@ -188,7 +188,7 @@ class ComposedEdge implements Edge {
     life.add({ name: 'captures', start: async () => captures.start(), stop: async () => captures.stop() });
     // Before anybody can ask for an endpoint; until the last one is given back. Before the http port opens: visitors of a name whose client is about to
     // come back get a 502, not a 404 that says that there is no such tunnel.
-    if (this.#returning !== undefined) life.add(this.#returning);
+    if (this.#recovery !== undefined) life.add(this.#recovery);
     // Before the control plane: a client is told its URL when it registers, and the URL holds this port.
     life.add({
       name: 'http',
@@ -298,10 +298,10 @@ class ComposedEdge implements Edge {
     return new EndpointRegistry({ ...parts, portRanges: portRanges(limits), accountShare: limits.account_share });
   }
 
-  #makeReturning(): ReturningEndpoints | undefined {
+  #makeRecovery(): EndpointRecovery | undefined {
     const { clock, logger, dataDir } = this.#deps;
     if (dataDir === undefined) return undefined;
-    return new ReturningEndpoints({ dataDir, endpoints: this.#endpoints, clock, logger });
+    return new EndpointRecovery({ dataDir, endpoints: this.#endpoints, clock, logger });
   }
 
   #makeControl(): ControlPlane {
@@ -309,7 +309,7 @@ class ComposedEdge implements Edge {
     const { clock, logger } = this.#deps;
     const tunnels = this.#tunnels;
     const endpoints = this.#endpoints;
-    const returning = this.#returning;
+    const recovery = this.#recovery;
     const { store: policies, loginProviders } = this.#policies;
     const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts), policies];
     return new ControlPlane({
@@ -327,14 +327,14 @@ class ComposedEdge implements Edge {
       backend: this.#backend,
       failures: this.#failures,
       endpoints,
-      groups: new Groups({ domain: server.domain, clock, logger, endpoints, tunnels, policies, returning, watchers }),
+      groups: new Groups({ domain: server.domain, clock, logger, endpoints, tunnels, policies, recovery, watchers }),
       peers: this.#ingress.peers,
       relays: this.#ingress.relays,
       udp: this.#ingress.ports.udp,
       tunnels,
       policies,
       loginProviders,
-      returning,
+      recovery,
       loadBalancing: load_balancing.enabled,
       switchedOff: switchedOff(this.#config),
       platformLabel: platformLabelOf(new URL(this.#config.platform.public_url).hostname, server.domain),

@@ -19,10 +19,10 @@ import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { PeerRelays } from '../ingress/p2p/peer-relays.ts';
 import type { UdpListeners } from '../ingress/udp/udp-listeners.ts';
 import { EDGE_LIMITS } from '../limits.ts';
+import type { EndpointRecovery } from '../routing/endpoint-recovery.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
-import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { PolicyKeeper } from '../routing/route-policy.ts';
 import { type AuthFailures, authenticate } from './authentication.ts';
 import { SessionMuxes, upgradeCarrier } from './carriers.ts';
@@ -62,7 +62,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   /** [[policy.login]]: names that a tunnel's policy may use. */
   readonly loginProviders: readonly string[];
   /** Absent: nothing is kept across runs. */
-  readonly returning?: ReturningEndpoints | undefined;
+  readonly recovery?: EndpointRecovery | undefined;
   /** [load_balancing] enabled. */
   readonly loadBalancing: boolean;
   /** Protocols that the operator does not want here. */
@@ -96,7 +96,7 @@ export class ControlPlane {
   #stopListening: () => void = () => {};
 
   constructor(options: ControlPlaneOptions) {
-    const { clock, logger, report, backend, endpoints, groups, peers, relays, tunnels, returning } = options;
+    const { clock, logger, report, backend, endpoints, groups, peers, relays, tunnels, recovery } = options;
     const { host, port, gate } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
@@ -117,7 +117,7 @@ export class ControlPlane {
       groups,
       peers,
       tunnels,
-      returning,
+      recovery,
       policies: options.policies,
       muxes: this.#muxes,
       sessionLimits: options.sessionLimits,
@@ -262,7 +262,7 @@ export class ControlPlane {
     this.#server.stopAccepting();
     if (this.#isDraining) return;
     this.#isDraining = true;
-    this.#given.returning?.freeze();
+    this.#given.recovery?.freeze();
     this.#given.groups.shutDown();
     const { message } = new Fault('EDGE_SHUTTING_DOWN');
     for (const connection of this.#connections) {

@@ -10,6 +10,7 @@ import type { Backend, TunnelAsked } from '../backend/backend.ts';
 import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
 import type { PublicAddress } from '../ingress/kinds.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
+import type { EndpointRecovery } from '../routing/endpoint-recovery.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import { type DecidedRequest, type Groups, isOf } from '../routing/groups.ts';
 import {
@@ -21,7 +22,6 @@ import {
   type WantedLease,
 } from '../routing/registration.rules.ts';
 import { isOperators, type Registry } from '../routing/registry.ts';
-import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { PolicyHolder, PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import { type TunnelGroup } from '../routing/tunnel-group.rules.ts';
@@ -45,7 +45,7 @@ export interface RegisterContext extends PublicAddress {
   readonly policies: PolicyKeeper;
   /** The operator's, that a tunnel may name. */
   readonly loginProviders: readonly string[];
-  readonly returning?: ReturningEndpoints | undefined;
+  readonly recovery?: EndpointRecovery | undefined;
   /** The kill switch. */
   readonly loadBalancing: boolean;
   /** Protocols that the operator does not want here. */
@@ -373,10 +373,10 @@ const isWanted = (endpoint: LeasedEndpoint, lease: WantedLease, owner: Owner): b
 };
 
 const openEndpoint = async (
-  { endpoints, returning, isDraining, tunnelId, session }: Registration,
+  { endpoints, recovery, isDraining, tunnelId, session }: Registration,
   wanted: WantedLease,
 ): Promise<LeasedEndpoint> => {
-  returning?.claim(tunnelId, wanted, session.owner, session.secretHash);
+  recovery?.claim(tunnelId, wanted, session.owner, session.secretHash);
   const endpoint = await endpoints.open(tunnelId, wanted, { owner: session.owner, groupKeyHash: null });
   if (!isDraining()) return endpoint;
   // The drain has closed all endpoints and did not see this one come.

@@ -15,10 +15,10 @@ import {
 } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
+import type { EndpointRecovery } from '../routing/endpoint-recovery.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
 import type { Groups } from '../routing/groups.ts';
 import type { Registry } from '../routing/registry.ts';
-import type { ReturningEndpoints } from '../routing/returning-endpoints.ts';
 import type { PolicyKeeper } from '../routing/route-policy.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
 import type { SessionMuxes } from './carriers.ts';
@@ -72,7 +72,7 @@ interface SessionsOptions {
   readonly tunnels: Registry;
   readonly policies: Pick<PolicyKeeper, 'forget'>;
   /** Absent: nothing is kept across runs. */
-  readonly returning?: ReturningEndpoints | undefined;
+  readonly recovery?: EndpointRecovery | undefined;
   readonly muxes: SessionMuxes;
   /** As in the limits unless said otherwise. */
   readonly sessionLimits?: SessionLimits | undefined;
@@ -139,7 +139,7 @@ export class Sessions {
   /** A client that had endpoints in the edge's last run keeps its secret: were this run to end now, the next one would know it, too. */
   #secretFor(owner: Owner, secretOfBefore: string | undefined): string {
     const isKnown =
-      secretOfBefore !== undefined && this.#given.returning?.isClaimant(owner, sha256Hex(secretOfBefore)) === true;
+      secretOfBefore !== undefined && this.#given.recovery?.isClaimant(owner, sha256Hex(secretOfBefore)) === true;
     return isKnown ? secretOfBefore : randomToken();
   }
 
@@ -240,7 +240,7 @@ export class Sessions {
         const tunnel = session.tunnels.get(effect.tunnelId);
         if (tunnel === undefined) return;
         tunnels.add(tunnel);
-        this.#given.returning?.opened(tunnel, session.secretHash);
+        this.#given.recovery?.opened(tunnel, session.secretHash);
         return;
       }
       case 'close-endpoint':
@@ -252,7 +252,7 @@ export class Sessions {
       case 'release-endpoint':
         if (effect.endpoint.kind === 'member') return;
         endpoints.release(effect.endpoint, effect.tunnelId);
-        this.#given.returning?.closed(effect.tunnelId, effect.endpoint);
+        this.#given.recovery?.closed(effect.tunnelId, effect.endpoint);
         return;
       case 'tunnel-opened':
         this.#tellOpened(session, effect.tunnelId, effect.at);
@@ -286,7 +286,7 @@ export class Sessions {
     const member = isListed ? listed : session.tunnels.get(tunnelId);
     if (member?.group?.groupId !== endpoint.groupId) return;
     groups.leave(member, session.state.kind === 'lost' ? session.state.until : null);
-    this.#given.returning?.closed(tunnelId, member.group.endpoint);
+    this.#given.recovery?.closed(tunnelId, member.group.endpoint);
   }
 
   #tellOpened(session: Session, tunnelId: string, at: number): void {

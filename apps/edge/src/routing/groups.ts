@@ -12,12 +12,12 @@ import {
   type ProbeKind,
 } from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, LogLimiter, randomId, wholeOrEnd } from '@tunnel/runtime';
+import type { EndpointRecovery } from './endpoint-recovery.ts';
 import type { EndpointRegistry } from './endpoints.ts';
 import { type GroupDirectory } from './group-directory.rules.ts';
 import { type BroughtStamp, decideGroupPolicy, type PolicyStamp } from './group-policy.rules.ts';
 import { type WantedGroup } from './registration.rules.ts';
 import type { Registry } from './registry.ts';
-import type { ReturningEndpoints } from './returning-endpoints.ts';
 import type { BroughtPolicy, PolicyHolder, PolicyKeeper } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 import { type GroupEffect, TunnelGroup } from './tunnel-group.rules.ts';
@@ -67,7 +67,7 @@ export interface GroupsOptions {
   readonly tunnels: Registry;
   readonly policies: PolicyKeeper;
   /** Absent: nothing is kept across runs. */
-  readonly returning?: ReturningEndpoints | undefined;
+  readonly recovery?: EndpointRecovery | undefined;
   readonly watchers: readonly GroupWatcher[];
 }
 
@@ -188,11 +188,11 @@ export class Groups {
   // ---- the beginning ----
 
   #beginAt(request: JoinRequest, endpoint: HostEndpoint): Group {
-    const { endpoints, returning, policies } = this.#given;
+    const { endpoints, recovery, policies } = this.#given;
     const { brought, before } = policyToBegin(request);
     const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
-    returning?.claimForGroup(groupId, request.wanted, request.owner);
+    recovery?.claimForGroup(groupId, request.wanted, request.owner);
     endpoints.names.reassign(endpoint, awaitedBy(request.wanted), groupId);
     try {
       endpoints.names.openAt(groupId, endpoint);
@@ -206,13 +206,13 @@ export class Groups {
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
-    const { endpoints, returning, policies } = this.#given;
+    const { endpoints, recovery, policies } = this.#given;
     const { wanted, owner } = request;
     // Before the port is: there is no moment at which it is open and this is not in force.
     const { brought, before } = policyToBegin(request);
     const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
-    const begunAt = returning?.claimForGroup(groupId, wanted, owner) ?? endpoint;
+    const begunAt = recovery?.claimForGroup(groupId, wanted, owner) ?? endpoint;
     const user = { owner, groupKeyHash: wanted.keyHash };
     const opened = endpoints.open(groupId, begunAt.kind === 'port' ? begunAt : endpoint, user);
     const settled = opened.then(

@@ -14,7 +14,7 @@ export const RETURN_WINDOW_MS = 30_000;
 /** how often the file of endpoints says that the edge lives: by it the next run knows when this one ended */
 export const ENDPOINTS_FILE_ALIVE_MS = 5000;
 
-export interface ReturningEndpointsOptions {
+export interface EndpointRecoveryOptions {
   readonly dataDir: string;
   readonly endpoints: EndpointRegistry;
   readonly clock: Clock;
@@ -28,9 +28,9 @@ const LAST_RUN = 'the last run';
 
 const NOBODY = { claims: [], end: 'crashed' } as const;
 
-export class ReturningEndpoints {
+export class EndpointRecovery {
   readonly name = 'endpoints of the last run';
-  readonly #options: ReturningEndpointsOptions;
+  readonly #options: EndpointRecoveryOptions;
   readonly #file: EndpointsFile;
   #awaited = new AwaitedEndpoints(NOBODY, 0);
   /** Handed over and not open yet: written down until they are, so that there is no moment in which nobody has them. */
@@ -38,7 +38,7 @@ export class ReturningEndpoints {
   #isFrozen = false;
   #ticking: Timer | undefined;
 
-  constructor(options: ReturningEndpointsOptions) {
+  constructor(options: EndpointRecoveryOptions) {
     this.#options = options;
     this.#file = new EndpointsFile({ ...options, path: join(options.dataDir, FILE) });
   }

@@ -5,9 +5,9 @@ import { createLogger } from '@tunnel/runtime';
 import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { quietJoins } from '../ingress/p2p/peer-joins.fixture.ts';
+import { ENDPOINTS_FILE_ALIVE_MS, EndpointRecovery, RETURN_WINDOW_MS } from './endpoint-recovery.ts';
 import { EndpointRegistry, NameRegistry } from './endpoints.ts';
 import type { WantedGroup, WantedLease } from './registration.rules.ts';
-import { ENDPOINTS_FILE_ALIVE_MS, RETURN_WINDOW_MS, ReturningEndpoints } from './returning-endpoints.ts';
 
 const ALICE: Owner = { kind: 'account', accountId: 'alice' };
 const BOB: Owner = { kind: 'account', accountId: 'bob' };
@@ -26,7 +26,7 @@ let folder: TemporaryDirectory;
 let clock: FakeClock;
 let path: string;
 let lines: string[];
-let runs: ReturningEndpoints[];
+let runs: EndpointRecovery[];
 beforeEach(async () => {
   folder = await temporaryDirectory();
   clock = new FakeClock();
@@ -54,20 +54,20 @@ const startRun = async () => {
   const said = lines;
   const keepLine = (fields: object, message: string): void => void said.push(`${message} ${JSON.stringify(fields)}`);
   const logger = Object.assign(createLogger({ level: 'silent', format: 'json' }), { error: keepLine });
-  const returning = new ReturningEndpoints({ dataDir: folder.path, endpoints, clock, logger });
-  runs.push(returning);
-  await returning.start();
+  const recovery = new EndpointRecovery({ dataDir: folder.path, endpoints, clock, logger });
+  runs.push(recovery);
+  await recovery.start();
   const open = async (tunnelId: string, wanted: WantedLease, owner: Owner, secretHash: string): Promise<string> => {
-    returning.claim(tunnelId, wanted, owner, secretHash);
+    recovery.claim(tunnelId, wanted, owner, secretHash);
     return endpoints.open(tunnelId, wanted, { owner, groupKeyHash: null }).then(
       (endpoint) => {
-        returning.opened({ tunnelId, owner, endpoint, group: null }, secretHash);
+        recovery.opened({ tunnelId, owner, endpoint, group: null }, secretHash);
         return 'opened';
       },
       (error: { code: string }) => error.code,
     );
   };
-  return { endpoints, returning, open };
+  return { endpoints, recovery, open };
 };
 
 const untilWritten = (text: string): Promise<void> =>
@@ -79,9 +79,9 @@ describe('after a crash', () => {
     expect(await before.open('t1', exactly(SHOP), ALICE, SECRET)).toBe('opened');
     expect(await before.open('t2', exactly(PORT), ALICE, SECRET)).toBe('opened');
     await untilWritten('t2');
-    const { open, returning, endpoints } = await startRun();
+    const { open, recovery, endpoints } = await startRun();
     expect(endpoints.names.isHeld({ kind: 'name', name: 'shop' })).toBe(true);
-    expect(returning.isClaimant(ALICE, SECRET)).toBe(true);
+    expect(recovery.isClaimant(ALICE, SECRET)).toBe(true);
     expect(await open('x1', exactly(SHOP), BOB, SECRET)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect(await open('x2', exactly(PORT), ALICE, KEY)).toBe('TUNNEL_PORT_IN_USE');
     expect(await open('t3', exactly(SHOP), ALICE, SECRET)).toBe('opened');
@@ -92,7 +92,7 @@ describe('after a crash', () => {
     const domain: WantedLease = { kind: 'domain', wanted: { kind: 'exact', name: 'shop.example.org' } };
     const before = await startRun();
     const endpoint = { kind: 'domain', name: 'shop.example.org', passesTls: true } as const;
-    before.returning.opened({ tunnelId: 't1', owner: ALICE, endpoint, group: null }, SECRET);
+    before.recovery.opened({ tunnelId: 't1', owner: ALICE, endpoint, group: null }, SECRET);
     await untilWritten('t1');
     const { open, endpoints } = await startRun();
     expect([endpoints.names.isHeld(endpoint), endpoints.names.isHeldForTls(endpoint)]).toEqual([true, true]);
@@ -119,14 +119,14 @@ describe('after a crash', () => {
     const before = await startRun();
     const group = { name: 'pool', keyHash: KEY, endpoint: PORT } as never;
     const endpoint = { kind: 'member', groupId: 'g1' } as const;
-    before.returning.opened({ tunnelId: 't1', owner: ALICE, endpoint, group }, SECRET);
+    before.recovery.opened({ tunnelId: 't1', owner: ALICE, endpoint, group }, SECRET);
     await untilWritten('t1');
-    const { returning, endpoints, open } = await startRun();
+    const { recovery, endpoints, open } = await startRun();
     expect(await open('x', exactly(PORT), ALICE, SECRET)).toBe('TUNNEL_PORT_IN_USE');
     const anyPort = { kind: 'port', transport: 'tcp', wanted: { kind: 'any' } } as const;
     const wanted: WantedGroup = { protocol: 'tcp', name: 'pool', keyHash: KEY, endpoint: anyPort };
-    expect(returning.claimForGroup('g0', { ...wanted, keyHash: SECRET }, BOB)).toBe(anyPort);
-    const begunAt = returning.claimForGroup('g2', wanted, BOB) as WantedLease;
+    expect(recovery.claimForGroup('g0', { ...wanted, keyHash: SECRET }, BOB)).toBe(anyPort);
+    const begunAt = recovery.claimForGroup('g2', wanted, BOB) as WantedLease;
     expect(await endpoints.open('g2', begunAt, { owner: ALICE, groupKeyHash: KEY })).toEqual(PORT);
   });
 
@@ -149,7 +149,7 @@ describe('after a crash', () => {
     const second = await startRun();
     await untilWritten('alive');
     // It has asked, and the endpoint is being opened.
-    second.returning.claim('t2', exactly(SHOP), ALICE, SECRET);
+    second.recovery.claim('t2', exactly(SHOP), ALICE, SECRET);
     await clock.advance(ENDPOINTS_FILE_ALIVE_MS);
     await untilWritten('alive');
     const { open } = await startRun();
@@ -170,9 +170,9 @@ describe('after a crash', () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     // Of an endpoint that it has not: the late end of something else.
-    before.returning.closed('t1', PORT);
+    before.recovery.closed('t1', PORT);
     await before.open('t2', exactly(PORT), ALICE, SECRET);
-    before.returning.closed('t2', PORT);
+    before.recovery.closed('t2', PORT);
     await untilWritten('closed');
     const { open } = await startRun();
     expect(await open('x', exactly(PORT), BOB, KEY)).toBe('opened');
@@ -184,10 +184,10 @@ describe('after a stop on purpose', () => {
   it('they are their account’s: a client that was started anew gets them, a stranger does not', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
-    before.returning.freeze();
+    before.recovery.freeze();
     // The edge lets go of everybody.
-    before.returning.closed('t1', SHOP);
-    await before.returning.stop();
+    before.recovery.closed('t1', SHOP);
+    await before.recovery.stop();
     const { open } = await startRun();
     expect(await open('x', exactly(SHOP), BOB, SECRET)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect(await open('t2', exactly(SHOP), ALICE, KEY)).toBe('opened');
@@ -217,7 +217,7 @@ describe('a file', () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     // A run that still wrote would write behind the torn line.
-    await before.returning.stop();
+    await before.recovery.stop();
     writeFileSync(path, `${readFileSync(path, 'utf8')}{"kind":"clos`);
     const { open } = await startRun();
     expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('TUNNEL_SUBDOMAIN_IN_USE');
