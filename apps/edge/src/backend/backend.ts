@@ -3,7 +3,7 @@
 import type { Fault } from '@tunnel/errors';
 import type { Owner, TunnelProtocol } from '@tunnel/rules/tunnels';
 import type { EdgeCertificates } from './certificates/edge-certificates.ts';
-import type { TunnelRequest } from './names/asked-endpoint.ts';
+import type { AdmissionRequest } from './names/admission-request.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
 import type { DomainKeepers } from './names/verified-domains.ts';
 import type { TunnelCounters } from './tunnel-counters.ts';
@@ -21,7 +21,7 @@ export interface OwnerProfile {
 }
 
 /** A tunnel that would be opened. */
-export interface TunnelAsked extends TunnelRequest {
+export interface TunnelAdmissionRequest extends AdmissionRequest {
   readonly sessionId: string;
   readonly name: string;
   readonly protocol: TunnelProtocol;
@@ -74,7 +74,7 @@ export interface Backend {
   /** Never rejects and never logs the key. */
   verifyKey(token: string): Promise<KeyVerdict>;
   /** May it be opened, and there? null: yes; the name is its account's from now on. Not asked for a tunnel that comes back. Never rejects. */
-  admitTunnel(event: TunnelAsked): Promise<Fault | null>;
+  admitTunnel(event: TunnelAdmissionRequest): Promise<Fault | null>;
   /** The search for the endpoint of an admitted tunnel is over. One that was not opened by now never will be. */
   admissionEnded(tunnelId: string): void;
   tunnelOpened(event: TunnelOpened): void;

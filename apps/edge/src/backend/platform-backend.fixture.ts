@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { type Clock, createLogger, type Logger, Secret } from '@tunnel/runtime';
 import { temporaryDirectory } from '@tunnel/testkit';
-import type { TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
+import type { TunnelAdmissionRequest, TunnelClosed, TunnelOpened } from './backend.ts';
 import { PlatformBackend, type PlatformBackendOptions } from './platform-backend.ts';
 import type { LinkFetch } from './platform-link.ts';
 import { CREDENTIAL, ScriptedPlatform } from './scripted-platform.fixture.ts';
@@ -66,7 +66,11 @@ export const makePlatformBackend = async (options: BackendOptions): Promise<Plat
   return { backend, platform, folder, namesFolder: directory.path, cleanUp: () => directory.close() };
 };
 
-export const askedTunnel = (tunnelId: string, accountId: string, given: Partial<TunnelAsked> = {}): TunnelAsked => ({
+export const askedTunnel = (
+  tunnelId: string,
+  accountId: string,
+  given: Partial<TunnelAdmissionRequest> = {},
+): TunnelAdmissionRequest => ({
   tunnelId,
   sessionId: 'ses_1',
   name: 'web',

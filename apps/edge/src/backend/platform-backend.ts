@@ -11,7 +11,7 @@ import { Fault } from '@tunnel/errors';
 import type { Owner } from '@tunnel/rules/tunnels';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
 import { AccountTunnels, ClosedAccounts } from './accounts.ts';
-import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
+import type { Backend, KeyVerdict, Revocation, TunnelAdmissionRequest, TunnelClosed, TunnelOpened } from './backend.ts';
 import { PlatformCertificates } from './certificates/platform-certificates.ts';
 import { ChangeStream } from './change-stream.ts';
 import { Heartbeats } from './heartbeats.ts';
@@ -120,7 +120,7 @@ export class PlatformBackend implements Backend {
 
   // ---- tunnels ----
 
-  async admitTunnel(asked: TunnelAsked): Promise<Fault | null> {
+  async admitTunnel(asked: TunnelAdmissionRequest): Promise<Fault | null> {
     const accountId = accountOf(asked.owner);
     if (accountId !== null && this.#usage.isFull) return new Fault('AUTH_BACKEND_AWAY');
     const refusal =
@@ -131,7 +131,7 @@ export class PlatformBackend implements Backend {
     return refusal;
   }
 
-  async #admission(asked: TunnelAsked, accountId: string): Promise<Fault | null> {
+  async #admission(asked: TunnelAdmissionRequest, accountId: string): Promise<Fault | null> {
     await this.#usage.endsTold(accountId);
     try {
       await this.#heartbeats.introduced();
@@ -169,7 +169,7 @@ export class PlatformBackend implements Backend {
   }
 
   /** By what was last known, and by this edge's own count. */
-  #refusalWhileAway(asked: TunnelAsked, accountId: string): Fault | null {
+  #refusalWhileAway(asked: TunnelAdmissionRequest, accountId: string): Fault | null {
     const { keyId, customSubdomain } = asked;
     const key = this.#keys.byKeyId(keyId);
     if (key === undefined || this.#closed.has(accountId)) return new Fault('AUTH_BACKEND_AWAY');

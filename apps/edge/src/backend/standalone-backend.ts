@@ -3,7 +3,7 @@
 import { Fault } from '@tunnel/errors';
 import type { Owner } from '@tunnel/rules/tunnels';
 import { type Clock, equalInConstantTime, type Logger, type Secret, sha256Hex } from '@tunnel/runtime';
-import type { Backend, KeyVerdict, TunnelAsked, TunnelClosed, TunnelOpened } from './backend.ts';
+import type { Backend, KeyVerdict, TunnelAdmissionRequest, TunnelClosed, TunnelOpened } from './backend.ts';
 import type { StandaloneCertificates } from './certificates/standalone-certificates.ts';
 import type { ReservedNames } from './names/reserved-names.ts';
 import { type NameTimes, StandaloneNames } from './names/standalone-names.ts';
@@ -67,7 +67,7 @@ export class StandaloneBackend implements Backend {
   }
 
   /** The limit of a session, and whose the name is, are all there is. */
-  async admitTunnel(asked: TunnelAsked): Promise<Fault | null> {
+  async admitTunnel(asked: TunnelAdmissionRequest): Promise<Fault | null> {
     return this.#names.admit(asked);
   }
 

@@ -11,7 +11,14 @@ import { InFlight } from '@tunnel/rules/rate';
 import { type Owner, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, createLogger, type Logger } from '@tunnel/runtime';
 import { rethrow } from '@tunnel/testkit';
-import type { Backend, KeyVerdict, Revocation, TunnelAsked, TunnelClosed, TunnelOpened } from '../backend/backend.ts';
+import type {
+  Backend,
+  KeyVerdict,
+  Revocation,
+  TunnelAdmissionRequest,
+  TunnelClosed,
+  TunnelOpened,
+} from '../backend/backend.ts';
 import { ReservedNameTable } from '../backend/names/reserved-names.ts';
 import type { DomainKeepers } from '../backend/names/verified-domains.ts';
 import { type GateOptions, openGate } from '../ingress/gate.fixture.ts';
@@ -38,10 +45,10 @@ const silent = createLogger({ level: 'silent', format: 'json' });
 /** Keys `op`, `alice`, `alice-2`, `bob` are good; `away` cannot be checked. */
 export class ScriptedBackend implements Backend {
   readonly reserved = new ReservedNameTable();
-  readonly asked: TunnelAsked[] = [];
+  readonly asked: TunnelAdmissionRequest[] = [];
   /** Whose search for a place is over. */
   readonly sought: string[] = [];
-  onAsked: (event: TunnelAsked) => Promise<Fault | null> = async () => null;
+  onAsked: (event: TunnelAdmissionRequest) => Promise<Fault | null> = async () => null;
   readonly opened: TunnelOpened[] = [];
   readonly closed: TunnelClosed[] = [];
   readonly refused = new Set<string>();
@@ -58,7 +65,7 @@ export class ScriptedBackend implements Backend {
     return { ok: true, owner, keyId: `key-${token}` };
   }
 
-  async admitTunnel(event: TunnelAsked): Promise<Fault | null> {
+  async admitTunnel(event: TunnelAdmissionRequest): Promise<Fault | null> {
     this.asked.push(event);
     return this.onAsked(event);
   }

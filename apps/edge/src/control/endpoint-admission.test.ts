@@ -2,7 +2,7 @@
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
+import type { RequestedEndpoint } from '../backend/names/admission-request.ts';
 import { type ControlFixture, startControl } from './control.fixture.ts';
 import { RawClient } from './raw-client.fixture.ts';
 
@@ -14,7 +14,7 @@ let fixture: ControlFixture;
 let alice: RawClient;
 
 const enter = async (token: string): Promise<RawClient> => (await RawClient.enter(fixture.port, token)).client;
-const asked = (): (EndpointAsked | null)[] => fixture.backend.asked.map(({ endpoint }) => endpoint);
+const asked = (): (RequestedEndpoint | null)[] => fixture.backend.asked.map(({ endpoint }) => endpoint);
 const inUse = (subdomain: string | null): Fault => new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: subdomain ?? '' });
 
 beforeEach(async () => {

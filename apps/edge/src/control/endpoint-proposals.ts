@@ -4,14 +4,14 @@
 import { createHash } from 'node:crypto';
 import type { Fault } from '@tunnel/errors';
 import type { P2pOffer } from '@tunnel/tunnel-spec';
-import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
+import type { RequestedEndpoint } from '../backend/names/admission-request.ts';
 import type { WantedName } from '../routing/name-leases.rules.ts';
 import type { WantedEndpoint, WantedGroup, WantedLease } from '../routing/registration.rules.ts';
 
 export interface Proposal {
   readonly wanted: WantedEndpoint;
   /** null: nobody has to be asked whose it is. */
-  readonly asked: EndpointAsked | null;
+  readonly asked: RequestedEndpoint | null;
   /** An own domain that must be the account's; null: none, or a living group of it lets this member in by its key. */
   readonly domain: string | null;
   /** It was let in as a member of a group that lives. */
@@ -55,7 +55,7 @@ function* nameProposals(wanted: WantedName, { propose }: ProposalSources): Gener
   for (let tries = 0; tries < NAME_TRIES; tries += 1) yield nameProposal(propose(), 'assigned');
 }
 
-const nameProposal = (name: string, choice: EndpointAsked['choice']): Proposal => ({
+const nameProposal = (name: string, choice: RequestedEndpoint['choice']): Proposal => ({
   wanted: { kind: 'name', wanted: { kind: 'exact', name } },
   asked: { kind: 'subdomain', label: name, choice, groupKeyHash: null, joinsGroup: false },
   domain: null,
@@ -79,7 +79,7 @@ const keyOfName = (keyHash: string, label: string): string =>
   label.includes('.') ? createHash('sha256').update(`${label} ${keyHash}`).digest('hex') : keyHash;
 
 /** A name that keys of every account can connect to is held for its account as a subdomain is. Every other one is its account's anyway. */
-const peerNameAsked = ({ name, allow }: P2pOffer): EndpointAsked | null =>
+const peerNameAsked = ({ name, allow }: P2pOffer): RequestedEndpoint | null =>
   allow === 'anyone' ? { kind: 'p2p', label: name, choice: 'asked', groupKeyHash: null, joinsGroup: false } : null;
 
 /** Of a port that is only preferred nothing is asked: the leases know which are reserved, and take another. */
@@ -87,7 +87,7 @@ const portAsked = (
   { transport, wanted }: Extract<WantedLease, { kind: 'port' }>,
   groupKeyHash: string | null,
   joinsGroup: boolean,
-): EndpointAsked => ({
+): RequestedEndpoint => ({
   kind: transport,
   label: wanted.kind === 'exact' ? String(wanted.port) : null,
   choice: wanted.kind === 'exact' ? 'asked' : 'assigned',

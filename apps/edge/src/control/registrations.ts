@@ -6,8 +6,8 @@ import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
 import { owningLabel } from '@tunnel/rules/names';
 import { type LeasedEndpoint, type Owner, sameEndpoint, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, randomId } from '@tunnel/runtime';
-import type { Backend, TunnelAsked } from '../backend/backend.ts';
-import type { EndpointAsked } from '../backend/names/asked-endpoint.ts';
+import type { Backend, TunnelAdmissionRequest } from '../backend/backend.ts';
+import type { RequestedEndpoint } from '../backend/names/admission-request.ts';
 import type { PublicAddress } from '../ingress/kinds.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { EndpointRecovery } from '../routing/endpoint-recovery.ts';
@@ -232,7 +232,7 @@ const openNew = async (
  * Before the backend is asked, which would make the name its account's: one that is served here is somebody's, and so is what is nested below a name
  * of the operator, who owns none: it is the operator's alone.
  */
-const refuseServed = ({ endpoints, tunnels, session }: Registration, asked: EndpointAsked | null): void => {
+const refuseServed = ({ endpoints, tunnels, session }: Registration, asked: RequestedEndpoint | null): void => {
   if (asked === null || asked.label === null || asked.joinsGroup) return;
   if (asked.kind === 'p2p' && endpoints.peerNames.isServed({ kind: 'peer-name', name: asked.label, account: null })) {
     throw new Fault('TUNNEL_P2P_NAME_IN_USE', { name: asked.label });
@@ -270,7 +270,7 @@ const backendQuestion = (
   registration: Registration,
   wanted: WantedEndpoint,
   { asked: endpoint, domain }: Pick<Proposal, 'asked' | 'domain'>,
-): TunnelAsked => {
+): TunnelAdmissionRequest => {
   const { session, request, protocol, tunnelId, clock } = registration;
   return {
     tunnelId,

@@ -3,7 +3,7 @@ import type { Owner } from '@tunnel/rules/tunnels';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { BackendUnderTest } from '../backend.conformance.ts';
 import { askedTunnel, closedTunnel, openedTunnel } from '../platform-backend.fixture.ts';
-import type { EndpointAsked } from './asked-endpoint.ts';
+import type { RequestedEndpoint } from './admission-request.ts';
 
 export const nameConformance = (name: string, create: () => Promise<BackendUnderTest>): void => {
   describe(`whose a name is, by backend ${name},`, () => {
@@ -19,7 +19,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       keyIds.set(set.otherAccountId, (await keyOf(set.otherKey)).keyId);
     });
 
-    type Wanted = Partial<EndpointAsked> & { readonly label: string | null };
+    type Wanted = Partial<RequestedEndpoint> & { readonly label: string | null };
 
     const ownerOf = (who: string | null): Owner =>
       who === null ? { kind: 'operator' } : { kind: 'account', accountId: who };
@@ -41,7 +41,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
     const ask = async (who: string | null, wanted: Wanted) => {
       tunnels += 1;
       const tunnelId = `tun_name-${tunnels}`;
-      const endpoint: EndpointAsked = {
+      const endpoint: RequestedEndpoint = {
         kind: 'subdomain',
         choice: 'asked',
         groupKeyHash: null,

@@ -6,7 +6,7 @@ import { owningLabel } from '@tunnel/rules/names';
 import { type Owner } from '@tunnel/rules/tunnels';
 import type { Clock, Logger } from '@tunnel/runtime';
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
-import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
+import type { AdmissionRequest, RequestedEndpoint } from './admission-request.ts';
 import { PlatformReservedNames } from './platform-reserved-names.ts';
 import { isHeldByUse, isReservedKind, type ReservedNames } from './reserved-names.ts';
 import { UsedNames } from './used-names.ts';
@@ -31,7 +31,7 @@ export class PlatformNames {
   readonly #used: UsedNames;
   readonly #clock: Clock;
   /** Of tunnels that were admitted and not told to be closed yet. */
-  readonly #admitted = new Map<string, { readonly request: TunnelRequest; isOpen: boolean }>();
+  readonly #admitted = new Map<string, { readonly request: AdmissionRequest; isOpen: boolean }>();
   readonly #onDomains = new Set<(keepers: DomainKeepers) => void>();
 
   constructor(options: PlatformNamesOptions) {
@@ -55,7 +55,7 @@ export class PlatformNames {
   // ---- whose a name is ----
 
   /** The operator's tunnels are not counted, and take nothing that an account has. null: it may be had. `introduced` throws while the platform is away. */
-  async refusalForOperator(asked: TunnelRequest, introduced: () => Promise<void>): Promise<Fault | null> {
+  async refusalForOperator(asked: AdmissionRequest, introduced: () => Promise<void>): Promise<Fault | null> {
     const { owner, endpoint, domain } = asked;
     // The edge is told of every one that an account has: there is nobody to ask.
     if (domain !== null) return this.#known.domains.refusalFor(domain, owner);
@@ -74,7 +74,7 @@ export class PlatformNames {
   }
 
   /** By what was last known: what is reserved or verified, and what was open here. */
-  refusalWhileAway({ endpoint: asked, owner, domain }: TunnelRequest): Fault | null {
+  refusalWhileAway({ endpoint: asked, owner, domain }: AdmissionRequest): Fault | null {
     if (domain !== null) return this.#domainWhileAway(domain, owner);
     if (asked === null || asked.label === null || asked.joinsGroup) return null;
     const { kind, label, choice, groupKeyHash } = asked;
@@ -123,13 +123,13 @@ export class PlatformNames {
 
   // ---- what happens ----
 
-  admitted(request: TunnelRequest): void {
+  admitted(request: AdmissionRequest): void {
     const { tunnelId, endpoint, domain } = request;
     if (endpoint !== null || domain !== null) this.#admitted.set(tunnelId, { request, isOpen: false });
   }
 
   /** What was asked for: a platform that was away then is told of it. null: it has no public endpoint. */
-  opened(tunnelId: string): TunnelRequest | null {
+  opened(tunnelId: string): AdmissionRequest | null {
     const tunnel = this.#admitted.get(tunnelId);
     if (tunnel === undefined) return null;
     tunnel.isOpen = true;
@@ -149,7 +149,7 @@ export class PlatformNames {
     this.#use(tunnel.request);
   }
 
-  #use({ owner, endpoint }: TunnelRequest): void {
+  #use({ owner, endpoint }: AdmissionRequest): void {
     if (endpoint === null) return;
     const { kind, label, groupKeyHash, joinsGroup } = endpoint;
     if (isHeldByUse(kind) && label !== null && !joinsGroup) {
@@ -187,12 +187,12 @@ export class PlatformNames {
 const usedName = (kind: 'subdomain' | 'p2p', label: string): string => (kind === 'p2p' ? `p2p/${label}` : label);
 
 /** As the link has it. */
-export const endpointFields = (asked: TunnelRequest | null): Pick<TunnelQuestion, 'endpoint' | 'domain'> => ({
+export const endpointFields = (asked: AdmissionRequest | null): Pick<TunnelQuestion, 'endpoint' | 'domain'> => ({
   ...(asked?.endpoint == null ? {} : { endpoint: linkEndpoint(asked.endpoint) }),
   ...(asked?.domain == null ? {} : { domain: asked.domain }),
 });
 
-const linkEndpoint = (asked: EndpointAsked): NonNullable<TunnelQuestion['endpoint']> => ({
+const linkEndpoint = (asked: RequestedEndpoint): NonNullable<TunnelQuestion['endpoint']> => ({
   kind: asked.kind,
   label: asked.label,
   asked: asked.choice === 'asked',
@@ -201,7 +201,7 @@ const linkEndpoint = (asked: EndpointAsked): NonNullable<TunnelQuestion['endpoin
 });
 
 /** In the words of the specification; what a group is refused with tells nothing of who is there. */
-export const refusalOf = ({ kind, label, groupKeyHash }: EndpointAsked): Fault => {
+export const refusalOf = ({ kind, label, groupKeyHash }: RequestedEndpoint): Fault => {
   if (groupKeyHash !== null) return new Fault('GROUP_KEY_MISMATCH');
   if (kind === 'p2p') return new Fault('TUNNEL_P2P_NAME_IN_USE', { name: label ?? '' });
   return kind === 'subdomain'

@@ -15,7 +15,7 @@ import {
   WITHHELD_SUBDOMAINS,
 } from '@tunnel/rules/names';
 import type { Clock, Logger } from '@tunnel/runtime';
-import type { EndpointAsked, TunnelRequest } from './asked-endpoint.ts';
+import type { AdmissionRequest, RequestedEndpoint } from './admission-request.ts';
 import { refusalOf } from './platform-names.ts';
 import {
   isHeldByUse,
@@ -89,7 +89,7 @@ export class StandaloneNames {
   // ---- a tunnel comes and goes ----
 
   /** null: it may be had, and is counted from now on. */
-  admit({ tunnelId, owner, endpoint, domain }: TunnelRequest): Fault | null {
+  admit({ tunnelId, owner, endpoint, domain }: AdmissionRequest): Fault | null {
     if (domain !== null) return this.#reserved.domains.refusalFor(domain, owner);
     if (endpoint === null || endpoint.label === null) return null;
     const row = this.#rowOf(endpoint);
@@ -266,5 +266,5 @@ const reservationOf = (entry: string): { readonly kind: ReservedKind; readonly l
   return port === undefined ? { kind: 'subdomain', label: entry } : { kind: transport as ReservedKind, label: port };
 };
 
-const withheld = ({ label }: EndpointAsked): Fault =>
+const withheld = ({ label }: RequestedEndpoint): Fault =>
   new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: label ?? '', reason: 'it is reserved' });

@@ -3,7 +3,7 @@ import type { Owner } from '@tunnel/rules/tunnels';
 import type { NameKind } from './reserved-names.ts';
 
 /** The name or port that a tunnel would be reached at. */
-export interface EndpointAsked {
+export interface RequestedEndpoint {
   readonly kind: NameKind;
   /** The subdomain, the p2p name, or the port as text; null: any port, of which nothing has to be decided. */
   readonly label: string | null;
@@ -15,11 +15,11 @@ export interface EndpointAsked {
   readonly joinsGroup: boolean;
 }
 
-export interface TunnelRequest {
+export interface AdmissionRequest {
   readonly tunnelId: string;
   readonly owner: Owner;
   /** null: an own domain, or a p2p name that only keys of its own account can connect to. */
-  readonly endpoint: EndpointAsked | null;
+  readonly endpoint: RequestedEndpoint | null;
   /** An own domain that has to be verified for its account; null: none, or a living group of it let the tunnel in by its key. */
   readonly domain: string | null;
 }
