@@ -10,7 +10,7 @@ import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } fr
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LinkFailure } from '../platform-link.ts';
 import { CERTIFICATE_COPIES_AGAIN_MS } from './certificate-copies.ts';
-import { CHALLENGE_ORDER_PAUSE_MS, CHALLENGE_QUESTIONS_PER_SECOND } from './challenge-questions.ts';
+import { CHALLENGE_LOOKUPS_PER_SECOND, CHALLENGE_ORDER_PAUSE_MS } from './challenge-lookup.ts';
 import { CERTIFICATE_FETCH_AGAIN_MS, CERTIFICATE_FETCHES_MAX, PlatformCertificates } from './platform-certificates.ts';
 import { RecordingListener } from './recording-listener.fixture.ts';
 
@@ -323,7 +323,7 @@ describe('challenges', () => {
       await edge.findChallenge({ token: `token-${at}`, host: 'whoever.example' });
       await edge.findChallenge({ tlsName: `name-${at}.example` });
     }
-    expect(platform.asked).toHaveLength(CHALLENGE_QUESTIONS_PER_SECOND);
+    expect(platform.asked).toHaveLength(CHALLENGE_LOOKUPS_PER_SECOND);
     platform.challenge = CHALLENGE;
     expect(await edge.findChallenge({ tlsName: 'a.example' })).not.toBeNull();
     await clock.advance(1000);
@@ -346,7 +346,7 @@ describe('challenges', () => {
       expect((await found)?.keyAuthorization).toBe('t.k');
       await Promise.all(strangers);
       expect(platform.asked.filter((question) => 'name' in question).length).toBeLessThanOrEqual(2);
-      expect(platform.asked.length).toBeLessThanOrEqual(2 + CHALLENGE_QUESTIONS_PER_SECOND);
+      expect(platform.asked.length).toBeLessThanOrEqual(2 + CHALLENGE_LOOKUPS_PER_SECOND);
       edge.changed(change('a'));
       platform.challenge = null;
       await clock.advance(2000);

@@ -8,7 +8,7 @@ import { type Clock, type Logger, type Secret, SingleFlight, type Timer } from '
 import { LinkFailure, type PlatformLink } from '../platform-link.ts';
 import { linesIn } from '../stream-lines.ts';
 import { CertificateCopies } from './certificate-copies.ts';
-import { ChallengeQuestions } from './challenge-questions.ts';
+import { ChallengeLookup } from './challenge-lookup.ts';
 import type { AskedChallenge, CertificateListener, EdgeCertificates, KnownCertificate } from './edge-certificates.ts';
 
 /** certificates that an edge knows; a snapshot with more is not taken */
@@ -47,7 +47,7 @@ const FORBIDDEN = 403;
 export class PlatformCertificates implements EdgeCertificates {
   readonly orders = null;
   readonly #options: PlatformCertificatesOptions;
-  readonly #questions: ChallengeQuestions;
+  readonly #challengeLookup: ChallengeLookup;
   readonly #copies: CertificateCopies | null;
   readonly #rows = new Map<string, Row>();
   /** By name: which of them is for it. */
@@ -66,7 +66,7 @@ export class PlatformCertificates implements EdgeCertificates {
 
   constructor(options: PlatformCertificatesOptions) {
     this.#options = options;
-    this.#questions = new ChallengeQuestions(options);
+    this.#challengeLookup = new ChallengeLookup(options);
     const { copies } = options;
     this.#copies =
       copies === null ? null : new CertificateCopies({ ...options, ...copies, read: (id) => this.#copyOf(id) });
@@ -87,7 +87,7 @@ export class PlatformCertificates implements EdgeCertificates {
   findChallenge(key: AskedChallenge): Promise<ChallengeAnswer | null> {
     // A platform of before has none.
     if (this.#isRefused && !this.#hasSaidClear) return Promise.resolve(null);
-    return this.#questions.find(key, this.#isOnOrder('tlsName' in key ? key.tlsName : key.host));
+    return this.#challengeLookup.find(key, this.#isOnOrder('tlsName' in key ? key.tlsName : key.host));
   }
 
   /** An order for it is under way, or is tried again. */
@@ -109,7 +109,7 @@ export class PlatformCertificates implements EdgeCertificates {
 
   async stop(): Promise<void> {
     this.#ending.abort();
-    this.#questions.stop();
+    this.#challengeLookup.stop();
     this.#again?.cancel();
     await this.#taking.current;
     await this.#copies?.close();
@@ -128,7 +128,7 @@ export class PlatformCertificates implements EdgeCertificates {
 
   changed({ certificate_id: id }: CertificateChange): void {
     if (this.#isRefused) return;
-    this.#questions.forget(this.#rows.get(id)?.known.names ?? []);
+    this.#challengeLookup.forget(this.#rows.get(id)?.known.names ?? []);
     this.#changed.add(id);
     if (this.#changed.size > CERTIFICATE_FETCHES_MAX) {
       // The snapshot says the same in fewer calls.
@@ -295,7 +295,7 @@ export class PlatformCertificates implements EdgeCertificates {
     if (row === undefined) return;
     this.#rows.delete(id);
     this.#nameIt(id, row.known.names, []);
-    this.#questions.forget(row.known.names);
+    this.#challengeLookup.forget(row.known.names);
     if (row.pair !== null) this.#listener.onGone(id);
     this.#copies?.changed(id);
   }

@@ -9,7 +9,7 @@ import type { PlatformLink } from '../platform-link.ts';
 import type { AskedChallenge } from './edge-certificates.ts';
 
 /** questions about challenges that the platform is asked in a second, of names with no order under way; over that none is ours */
-export const CHALLENGE_QUESTIONS_PER_SECOND = 5;
+export const CHALLENGE_LOOKUPS_PER_SECOND = 5;
 /** the same of names on order, which those of all others do not use up: a few orders are under way at once */
 const CHALLENGE_ORDER_QUESTIONS_PER_SECOND = 20;
 /** Minimum time between two questions about one name that is being ordered. Visitors in between wait for the second answer. */
@@ -21,7 +21,7 @@ const CHALLENGE_NONE_KEPT_MS = 1000;
 /** answers that are kept; the oldest is forgotten */
 const CHALLENGE_ANSWERS_MAX = 1000;
 
-export interface ChallengeQuestionsOptions {
+export interface ChallengeLookupOptions {
   readonly clock: Clock;
   readonly link: Pick<PlatformLink, 'challenge'>;
 }
@@ -39,16 +39,16 @@ interface Turn {
 
 type Answered = Promise<ChallengeAnswer | null>;
 
-export class ChallengeQuestions {
-  readonly #options: ChallengeQuestionsOptions;
+export class ChallengeLookup {
+  readonly #options: ChallengeLookupOptions;
   readonly #kept: Cache<string, Kept>;
   readonly #asked = new Map<string, Answered>();
   /** By name on order. */
   readonly #turns = new Map<string, Turn>();
-  readonly #ofOthers = questionsASecond(CHALLENGE_QUESTIONS_PER_SECOND);
+  readonly #ofOthers = questionsASecond(CHALLENGE_LOOKUPS_PER_SECOND);
   readonly #ofOrders = questionsASecond(CHALLENGE_ORDER_QUESTIONS_PER_SECOND);
 
-  constructor(options: ChallengeQuestionsOptions) {
+  constructor(options: ChallengeLookupOptions) {
     this.#options = options;
     this.#kept = new Cache({ max: CHALLENGE_ANSWERS_MAX, clock: options.clock });
   }
