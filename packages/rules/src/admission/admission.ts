@@ -7,8 +7,8 @@ import { InFlight } from '../rate/in-flight.ts';
 import { TokenBuckets } from '../rate/token-buckets.ts';
 import { ownerKey } from '../tunnels/owner.ts';
 import { AccountConnections, type ControlRole } from './account-connections.ts';
+import { ConnectionsByNetwork, type NetworkListed } from './connections-by-network.ts';
 import type { ConnectionShare, ShareLimits } from './descriptors.ts';
-import { type Holdable, NetworkHoldings } from './network-holdings.ts';
 
 /**
  * Maximum unauthenticated control connections per network. An office where 50 clients reconnect at once opens 250.
@@ -59,7 +59,7 @@ export interface ConnectionState {
 }
 
 /** Slot of a connection, returned exactly once by leave(). */
-export class Ticket implements Holdable<Ticket> {
+export class Ticket implements NetworkListed<Ticket> {
   kind: ConnectionKind;
   /** Null for a connection of a trusted proxy, which carries many visitors. */
   network: string | null;
@@ -131,14 +131,14 @@ export class Admission {
   /** Rejections since start by reason. Connections closed for others count as `shed`. */
   readonly refusals = new Map<string, number>();
   readonly #used = { visitors: 0, control: 0, api: 0 };
-  readonly #visitors = new NetworkHoldings<Ticket>();
+  readonly #visitors = new ConnectionsByNetwork<Ticket>();
   /** Per listener, so that a flood of one API does not push out a metrics scrape. */
   readonly #callers = {
-    rest: new NetworkHoldings<Ticket>(),
-    metrics: new NetworkHoldings<Ticket>(),
-    platform: new NetworkHoldings<Ticket>(),
+    rest: new ConnectionsByNetwork<Ticket>(),
+    metrics: new ConnectionsByNetwork<Ticket>(),
+    platform: new ConnectionsByNetwork<Ticket>(),
   };
-  readonly #unauthenticated = new NetworkHoldings<Ticket>();
+  readonly #unauthenticated = new ConnectionsByNetwork<Ticket>();
   #unauthenticatedCount = 0;
   /** Requests of visitors through trusted proxies. */
   readonly #requests = new InFlight({});
@@ -217,7 +217,7 @@ export class Admission {
     const share = SHARE_OF[ticket.kind];
     this.#used[share] -= 1;
     this.#tickets.delete(ticket.entered);
-    if (share !== 'control') this.#holdingsOf(ticket.kind).remove(ticket.network ?? THROUGH_PROXIES, ticket);
+    if (share !== 'control') this.#connectionsOf(ticket.kind).remove(ticket.network ?? THROUGH_PROXIES, ticket);
     else if (ticket.account === null) this.#removeUnauthenticated(ticket);
     else this.#accounts.give(ticket.account, ticket.kind === 'carrier' ? 'carrier' : 'session');
   }
@@ -376,16 +376,16 @@ export class Admission {
 
   #hold(share: ConnectionShare, ticket: Ticket): void {
     const network = ticket.network ?? THROUGH_PROXIES;
-    if (share !== 'control') return this.#holdingsOf(ticket.kind).add(network, ticket);
+    if (share !== 'control') return this.#connectionsOf(ticket.kind).add(network, ticket);
     this.#unauthenticated.add(network, ticket);
     this.#unauthenticatedCount += 1;
   }
 
-  #holdingsOf(kind: ConnectionKind): NetworkHoldings<Ticket> {
+  #connectionsOf(kind: ConnectionKind): ConnectionsByNetwork<Ticket> {
     return kind === 'rest' || kind === 'metrics' || kind === 'platform' ? this.#callers[kind] : this.#visitors;
   }
 
-  #mostCalled(): NetworkHoldings<Ticket> {
+  #mostCalled(): ConnectionsByNetwork<Ticket> {
     return Object.values(this.#callers).reduce((most, one) => (one.all.size > most.all.size ? one : most));
   }
 
@@ -404,7 +404,7 @@ export class Admission {
  * Otherwise a client that has just dialed its connections would be the largest of a hundred strangers and be closed before it could
  * authenticate.
  */
-const firstToGiveWay = ({ largest, all }: NetworkHoldings<Ticket>): Tickets =>
+const firstToGiveWay = ({ largest, all }: ConnectionsByNetwork<Ticket>): Tickets =>
   largest !== null && largest.held.size > NETWORK_ALLOWANCE ? largest.held : all;
 
 const isIdle = ({ held }: Ticket): boolean => held?.isIdle ?? true;

@@ -2,18 +2,18 @@
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
 
 /** A member stores its positions in the overall list and in the list of its network. */
-export interface Holdable<T> {
+export interface NetworkListed<T> {
   amongAll: ListNode<T> | null;
   amongNetwork: ListNode<T> | null;
 }
 
 /** Connections of a network, oldest first. */
-export interface NetworkHolding<T> {
+export interface NetworkConnections<T> {
   readonly network: string;
   readonly held: Iterable<T> & { readonly size: number };
 }
 
-class Holder<T> implements NetworkHolding<T> {
+class Holder<T> implements NetworkConnections<T> {
   readonly network: string;
   readonly held = new LinkedSet<T>();
   /** Position among the networks with the same count. */
@@ -24,7 +24,7 @@ class Holder<T> implements NetworkHolding<T> {
   }
 }
 
-export class NetworkHoldings<T extends Holdable<T>> {
+export class ConnectionsByNetwork<T extends NetworkListed<T>> {
   readonly #all = new LinkedSet<T>();
   readonly #of = new Map<string, Holder<T>>();
   /** Networks by count, in order of reaching it. Empty levels stay, because the next connection needs them again. */
@@ -41,7 +41,7 @@ export class NetworkHoldings<T extends Holdable<T>> {
   }
 
   /** The network with the most connections; among equals, the network that reached the count first. */
-  get largest(): NetworkHolding<T> | null {
+  get largest(): NetworkConnections<T> | null {
     return this.#levels[this.#highest]?.first ?? null;
   }
 
