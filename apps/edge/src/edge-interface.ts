@@ -3,7 +3,7 @@ import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { AlertRates } from './alerts/alert-budgets.ts';
 import type { Backend } from './backend/backend.ts';
 import type { StackPlatform } from './backend/choose-backend.ts';
-import type { FramePaceRules } from './control/frame-pace.rules.ts';
+import type { ControlRateLimits } from './control/control-rate-limiter.rules.ts';
 import type { PlatformAddress } from './routing/platform-route.ts';
 
 /** What an edge is given from outside, beside its configuration. */
@@ -30,7 +30,7 @@ export interface EdgeDeps {
   readonly backend?: Backend;
   /** Instead of those in the limits: for tests that need more, or reach less. */
   readonly alertRates?: AlertRates;
-  readonly framePace?: FramePaceRules;
+  readonly controlRateLimits?: ControlRateLimits;
   readonly udpFlowsMax?: number;
   /** How many descriptors this process may hold; as the system says, unless told. */
   readonly descriptors?: number;

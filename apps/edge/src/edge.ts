@@ -340,7 +340,7 @@ class ComposedEdge implements Edge {
       platformLabel: platformLabelOf(new URL(this.#config.platform.public_url).hostname, server.domain),
       datagramPorts: this.#datagramPorts,
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
-      framePace: this.#deps.framePace,
+      controlRateLimits: this.#deps.controlRateLimits,
     });
   }
 

@@ -22,7 +22,7 @@ export const startRoomyEdge = async (harness: Harness): Promise<RoomyEdge> => {
     clock: harness.clock,
     logger: createLogger({ level: 'silent', format: 'json' }),
     adminToken: new Secret(KEY),
-    framePace: { connection: ANY, account: ANY, perTurn: 64, pauseMinMs: 50 },
+    controlRateLimits: { connection: ANY, account: ANY, perTurn: 64, pauseMinMs: 50 },
   });
   await edge.start();
   harness.use({ close: () => edge.stop({ drainMs: 0 }) });

@@ -16,7 +16,7 @@ import { type ConnectionState } from '@tunnel/rules/admission';
 import { judgeLiveness } from '@tunnel/rules/rate';
 import type { Clock, LogLimiter, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
-import type { FramePace, FrameVerdict } from './frame-pace.rules.ts';
+import type { ControlRateLimiter, FrameVerdict } from './control-rate-limiter.rules.ts';
 import { CONTROL_FRAMES_PER_TURN, FrameWeights, SIGNAL_WEIGHT } from './frame-weights.ts';
 import { RegistrationTurns } from './registration-turns.ts';
 
@@ -52,8 +52,8 @@ export interface ControlConnectionOptions {
   readonly clock: Clock;
   readonly log: LogLimiter;
   readonly handlers: ControlHandlers;
-  readonly pace: FramePace;
-  readonly registrationPace: FramePace;
+  readonly pace: ControlRateLimiter;
+  readonly registrationPace: ControlRateLimiter;
   readonly report: ReportInternalError;
 }
 
@@ -73,7 +73,7 @@ export class ControlConnection implements Guarded {
   readonly #clock: Clock;
   readonly #log: LogLimiter;
   readonly #handlers: ControlHandlers;
-  readonly #pace: FramePace;
+  readonly #pace: ControlRateLimiter;
   readonly #weights = new FrameWeights();
   readonly #registrations: RegistrationTurns;
   readonly #report: ReportInternalError;

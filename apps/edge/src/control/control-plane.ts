@@ -27,12 +27,12 @@ import type { PolicyKeeper } from '../routing/route-policy.ts';
 import { type AuthFailures, authenticate } from './authentication.ts';
 import { SessionMuxes, upgradeCarrier } from './carriers.ts';
 import { ControlConnection, type ControlPeer } from './control-connection.ts';
+import { accountBucketsOf, ControlRateLimiter, type ControlRateLimits } from './control-rate-limiter.rules.ts';
 import { ControlServer } from './control-server.ts';
 import { DatagramPaths } from './datagram-paths.ts';
 import type { DatagramPorts } from './datagram-ports.ts';
 import { tunnelsOfOthers } from './domain-tunnels.ts';
-import { accountBucketsOf, FramePace, type FramePaceRules } from './frame-pace.rules.ts';
-import { FRAME_PACE, REGISTRATION_PACE } from './frame-weights.ts';
+import { CONTROL_RATE_LIMITS, REGISTRATION_RATE_LIMITS } from './frame-weights.ts';
 import { handleMessage } from './messages.ts';
 import type { Session } from './session.ts';
 import { type SessionLimits, Sessions } from './sessions.ts';
@@ -72,7 +72,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   /** How fast frames are taken up; as in the limits unless said otherwise. */
-  readonly framePace?: FramePaceRules | undefined;
+  readonly controlRateLimits?: ControlRateLimits | undefined;
   readonly sessionLimits?: SessionLimits | undefined;
 }
 
@@ -84,9 +84,9 @@ export class ControlPlane {
   readonly #muxes: SessionMuxes;
   readonly #sessions: Sessions;
   readonly #connections = new Set<ControlConnection>();
-  readonly #framePace: FramePaceRules;
+  readonly #controlRateLimits: ControlRateLimits;
   readonly #accountBuckets: TokenBuckets;
-  readonly #registrationPace: FramePaceRules;
+  readonly #registrationPace: ControlRateLimits;
   readonly #registrationBuckets: TokenBuckets;
   readonly #log: LogLimiter;
   #heldBack = 0;
@@ -100,9 +100,9 @@ export class ControlPlane {
     const { host, port, gate } = options;
     this.#given = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
-    this.#framePace = options.framePace ?? FRAME_PACE;
-    this.#accountBuckets = accountBucketsOf(this.#framePace);
-    this.#registrationPace = options.framePace ?? REGISTRATION_PACE;
+    this.#controlRateLimits = options.controlRateLimits ?? CONTROL_RATE_LIMITS;
+    this.#accountBuckets = accountBucketsOf(this.#controlRateLimits);
+    this.#registrationPace = options.controlRateLimits ?? REGISTRATION_RATE_LIMITS;
     this.#registrationBuckets = accountBucketsOf(this.#registrationPace);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
     const onViolation = (session: Session, mux: MuxSession, reason: string) => this.#onViolation(session, mux, reason);
@@ -305,11 +305,11 @@ export class ControlPlane {
   #onControl(ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection): void {
     const { clock, gate, report } = this.#given;
     this.#lastConnectionId += 1;
-    const pace = new FramePace(this.#framePace, this.#accountBuckets);
-    const registrationPace = new FramePace(this.#registrationPace, this.#registrationBuckets);
+    const pace = new ControlRateLimiter(this.#controlRateLimits, this.#accountBuckets);
+    const registrationPace = new ControlRateLimiter(this.#registrationPace, this.#registrationBuckets);
     const peer = peerOf(request, this.#callerAddress);
     // Nobody's yet: each new connection would bring tokens of its own along.
-    pace.shareWith(`network ${networkOf(peer.address)}`);
+    pace.chargeTo(`network ${networkOf(peer.address)}`);
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
       pace,
@@ -333,7 +333,7 @@ export class ControlPlane {
           const owner = this.#sessions.of(from)?.owner;
           // The operator's clients may be any number, and it is nobody's tenant: only their connections are paced.
           const account = owner?.kind === 'account' ? ownerKey(owner) : null;
-          if (isIn) for (const paced of [pace, registrationPace]) paced.shareWith(account);
+          if (isIn) for (const paced of [pace, registrationPace]) paced.chargeTo(account);
           return isIn;
         },
         onMessage: (from, message) => this.#onMessage(from, message),

@@ -33,8 +33,8 @@ import { Groups, type GroupWatcher } from '../routing/groups.ts';
 import { Registry } from '../routing/registry.ts';
 import { AuthFailures } from './authentication.ts';
 import { ControlPlane } from './control-plane.ts';
+import { accountBucketsOf, ControlRateLimiter, type ControlRateLimits } from './control-rate-limiter.rules.ts';
 import { DatagramPorts } from './datagram-ports.ts';
-import { accountBucketsOf, FramePace, type FramePaceRules } from './frame-pace.rules.ts';
 import { RESUME_WINDOW_MS } from './limits.ts';
 import { PolicyStore } from './policy-store.ts';
 import type { SessionLimits } from './sessions.ts';
@@ -143,20 +143,20 @@ export interface ControlFixtureOptions {
   readonly checkAlertUrl?: (url: string, withinMs: number) => Promise<string | null>;
   readonly gate?: GateOptions;
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
-  readonly framePace?: FramePaceRules;
+  readonly controlRateLimits?: ControlRateLimits;
   readonly sessionLimits?: SessionLimits;
   readonly logger?: Logger;
 }
 
 /** Holds nobody back. */
-export const ANY_PACE: FramePaceRules = {
+export const ANY_PACE: ControlRateLimits = {
   connection: { perSecond: 1e9, burst: 1e9 },
   account: { perSecond: 1e9, burst: 1e9 },
   perTurn: 1e9,
   pauseMinMs: 1,
 };
 
-export const paceOf = (): FramePace => new FramePace(ANY_PACE, accountBucketsOf(ANY_PACE));
+export const paceOf = (): ControlRateLimiter => new ControlRateLimiter(ANY_PACE, accountBucketsOf(ANY_PACE));
 
 export const startControl = async (options: ControlFixtureOptions): Promise<ControlFixture> => {
   const { clock, logger = silent } = options;
@@ -246,7 +246,7 @@ export const startControl = async (options: ControlFixtureOptions): Promise<Cont
     switchedOff: options.switchedOff ?? [],
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
     checkAlertUrl: options.checkAlertUrl ?? refuseByName,
-    framePace: options.framePace,
+    controlRateLimits: options.controlRateLimits,
     sessionLimits: options.sessionLimits,
   });
   await control.start(options.tls ?? null);

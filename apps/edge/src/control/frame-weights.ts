@@ -1,7 +1,7 @@
 // What each frame of a client costs it, in tokens of its connection and of its account, and how fast those come. Registrations have tokens of their own.
 
 import type { ControlMessage, ControlType, decodeControl } from '@tunnel/protocol';
-import type { FramePaceRules } from './frame-pace.rules.ts';
+import type { ControlRateLimits } from './control-rate-limiter.rules.ts';
 
 /** a longer frame costs one more token for each of these: to read 64 KiB of JSON takes as long as dozens of pings */
 const CONTROL_FRAME_CHARS_PER_TOKEN = 4 * 1024;
@@ -13,14 +13,14 @@ export const CONTROL_FRAMES_PER_TURN = 64;
 const TURN = { perTurn: CONTROL_FRAMES_PER_TURN, pauseMinMs: 50 };
 
 /** Ping and health report cost one token, an odd frame five. A connection without a token is not read. */
-export const FRAME_PACE: FramePaceRules = {
+export const CONTROL_RATE_LIMITS: ControlRateLimits = {
   connection: { perSecond: 100, burst: 400 },
   account: { perSecond: 400, burst: 1600 },
   ...TURN,
 };
 
 /** Of registrations, apart from all other frames; further ones wait for their turn. A client with 400 tunnels has them all at once. */
-export const REGISTRATION_PACE: FramePaceRules = {
+export const REGISTRATION_RATE_LIMITS: ControlRateLimits = {
   connection: { perSecond: 200, burst: 400 },
   account: { perSecond: 800, burst: 1600 },
   ...TURN,
@@ -50,7 +50,7 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
 };
 
 /** As many first reports as tunnels that a burst registers; more cannot be saved up. */
-const FIRST_REPORTS_MAX = REGISTRATION_PACE.connection.burst;
+const FIRST_REPORTS_MAX = REGISTRATION_RATE_LIMITS.connection.burst;
 
 /** Of one connection. */
 export class FrameWeights {

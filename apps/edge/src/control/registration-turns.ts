@@ -3,7 +3,7 @@
 
 import type { MessageOf } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
-import type { FramePace } from './frame-pace.rules.ts';
+import type { ControlRateLimiter } from './control-rate-limiter.rules.ts';
 import { registrationWeight } from './frame-weights.ts';
 
 /** registrations of one connection that wait; with so many it is not read until half of them are done. A client has no more than half of that under way */
@@ -16,7 +16,7 @@ export type TurnMessage = MessageOf<'RegisterTunnel'> | MessageOf<'UnregisterTun
 
 export interface RegistrationTurnsOptions {
   readonly clock: Clock;
-  readonly pace: FramePace;
+  readonly pace: ControlRateLimiter;
   readonly handle: (message: TurnMessage) => Promise<void> | void;
   /** The queue was full, and is half empty. */
   readonly onRoom: () => void;

@@ -19,7 +19,7 @@ const edge = createEdge(loadServerConfig({ env: {}, file: values.config, overrid
   adminToken: new Secret('admin'),
   dataDir: folder,
   alertRates: { perGroup: ANY, perAccount: ANY, perHostOfAccount: ANY, perHost: ANY },
-  framePace: {
+  controlRateLimits: {
     connection: { perSecond: ANY, burst: ANY },
     account: { perSecond: ANY, burst: ANY },
     perTurn: 64,

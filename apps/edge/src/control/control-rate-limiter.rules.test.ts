@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { accountBucketsOf, FramePace, type FramePaceRules } from './frame-pace.rules.ts';
+import { accountBucketsOf, ControlRateLimiter, type ControlRateLimits } from './control-rate-limiter.rules.ts';
 
-const RULES: FramePaceRules = {
+const RULES: ControlRateLimits = {
   connection: { perSecond: 100, burst: 400 },
   account: { perSecond: 400, burst: 1600 },
   perTurn: 64,
   pauseMinMs: 50,
 };
 
-const paceOf = (accounts = accountBucketsOf(RULES)) => new FramePace(RULES, accounts);
+const paceOf = (accounts = accountBucketsOf(RULES)) => new ControlRateLimiter(RULES, accounts);
 
 /** Frames of that weight that are taken at `now`, turn after turn. */
-const takenAt = (pace: FramePace, now: number, weight: number): number => {
+const takenAt = (pace: ControlRateLimiter, now: number, weight: number): number => {
   for (let taken = 0; ; ) {
     const { kind } = pace.next(now);
     if (kind === 'wait') return taken;
@@ -71,11 +71,11 @@ describe('the connections of one account', () => {
   it('share four times as much; another account has its own', () => {
     const accounts = accountBucketsOf(RULES);
     const paces = Array.from({ length: 10 }, () => paceOf(accounts));
-    for (const pace of paces) pace.shareWith('alice');
+    for (const pace of paces) pace.chargeTo('alice');
     expect(paces.map((pace) => takenAt(pace, 0, 1)).reduce((sum, n) => sum + n)).toBe(1600);
     expect(takenAt(paceOf(accounts), 0, 1)).toBe(400);
     const bob = paceOf(accounts);
-    bob.shareWith('bob');
+    bob.chargeTo('bob');
     expect(takenAt(bob, 0, 1)).toBe(400);
   });
 
@@ -83,11 +83,11 @@ describe('the connections of one account', () => {
     const accounts = accountBucketsOf(RULES);
     for (let n = 0; n < 4; n += 1) {
       const pace = paceOf(accounts);
-      pace.shareWith('alice');
+      pace.chargeTo('alice');
       expect(takenAt(pace, 0, 1)).toBe(400);
     }
     const late = paceOf(accounts);
-    late.shareWith('alice');
+    late.chargeTo('alice');
     expect(takenAt(late, 0, 1)).toBe(0);
     expect(takenAt(late, 4000, 1)).toBe(400);
   });
@@ -101,14 +101,14 @@ it('whatever comes when: never more than burst and rate allow, and nobody waits 
   };
   for (let run = 0; run < 8; run += 1) {
     const accounts = accountBucketsOf(RULES);
-    const paces = Array.from({ length: 8 }, () => new FramePace(RULES, accounts));
-    for (const pace of paces) pace.shareWith('alice');
+    const paces = Array.from({ length: 8 }, () => new ControlRateLimiter(RULES, accounts));
+    for (const pace of paces) pace.chargeTo('alice');
     const spent = paces.map(() => 0);
     let now = 0;
     for (let step = 0; step < 2000; step += 1) {
       now += random() < 0.3 ? Math.floor(random() * 40) : 0;
       const at = Math.floor(random() * paces.length);
-      const pace = paces[at] as FramePace;
+      const pace = paces[at] as ControlRateLimiter;
       const verdict = pace.next(now);
       if (verdict.kind === 'next-turn') pace.turnOver();
       if (verdict.kind === 'wait') {

@@ -3,7 +3,7 @@
 
 import { TokenBucket, TokenBuckets, type TokenRate } from '@tunnel/rules/rate';
 
-export interface FramePaceRules {
+export interface ControlRateLimits {
   readonly connection: TokenRate;
   /** Of all connections of an account together. */
   readonly account: TokenRate;
@@ -24,24 +24,24 @@ const NEXT_TURN: FrameVerdict = { kind: 'next-turn' };
 const ACCOUNTS_MAX = 20_000;
 
 /** The buckets of accounts. They outlive connections, or each new connection would bring a new burst along. */
-export const accountBucketsOf = ({ account }: FramePaceRules): TokenBuckets =>
+export const accountBucketsOf = ({ account }: ControlRateLimits): TokenBuckets =>
   new TokenBuckets({ ...account, keys: ACCOUNTS_MAX });
 
-export class FramePace {
-  readonly #rules: FramePaceRules;
+export class ControlRateLimiter {
+  readonly #rules: ControlRateLimits;
   readonly #accounts: TokenBuckets;
   readonly #own: TokenBucket;
   #account: string | null = null;
   #inTurn = 0;
 
-  constructor(rules: FramePaceRules, accounts: TokenBuckets) {
+  constructor(rules: ControlRateLimits, accounts: TokenBuckets) {
     this.#rules = rules;
     this.#accounts = accounts;
     this.#own = new TokenBucket(rules.connection);
   }
 
   /** The shared bucket that frames of this connection are charged to as well: of the network before authentication, of the account after it. null for none. */
-  shareWith(account: string | null): void {
+  chargeTo(account: string | null): void {
     this.#account = account;
   }
 
