@@ -11,8 +11,8 @@ import { GroupMetrics } from './admin/group-metrics.ts';
 import type { MetricsServer } from './admin/metrics-server.ts';
 import { restUrlOf, secureRest } from './admin/rest-security.ts';
 import type { RestServer } from './admin/rest-server.ts';
-import { alarmOf, alertSenderOf, sayPrivateAlerts } from './alerts/alarm.ts';
 import type { AlertSender } from './alerts/alert-sender.ts';
+import { createAlertSender, groupAlertWatcher, logPrivateAlerts } from './alerts/group-alert-watcher.ts';
 import { LastAlerts } from './alerts/last-alerts.ts';
 import type { Backend } from './backend/backend.ts';
 import { chooseBackend, type OpenPorts } from './backend/choose-backend.ts';
@@ -112,7 +112,7 @@ class ComposedEdge implements Edge {
     this.#feed = new GroupFeed({ regionId: region.id, clock });
     this.#backend.onRevoked((revocation) => this.#feed.revoked(revocation));
     this.#groupMetrics = new GroupMetrics(clock);
-    this.#alerts = alertSenderOf(config, { ...deps, version: this.#version, rates: deps.alertRates });
+    this.#alerts = createAlertSender(config, { ...deps, version: this.#version, rates: deps.alertRates });
     // Where clients come in, and come back to.
     this.#endpoints = this.#makeEndpoints();
     this.#recovery = this.#makeRecovery();
@@ -152,7 +152,7 @@ class ComposedEdge implements Edge {
     await this.#life.start();
     this.#isOpen = true;
     this.#backend.ready();
-    sayPrivateAlerts(this.#config, this.#deps.logger);
+    logPrivateAlerts(this.#config, this.#deps.logger);
   }
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
@@ -311,7 +311,7 @@ class ComposedEdge implements Edge {
     const endpoints = this.#endpoints;
     const recovery = this.#recovery;
     const { store: policies, loginProviders } = this.#policies;
-    const watchers = [this.#feed, this.#groupMetrics, alarmOf(this.#alerts, this.#lastAlerts), policies];
+    const watchers = [this.#feed, this.#groupMetrics, groupAlertWatcher(this.#alerts, this.#lastAlerts), policies];
     return new ControlPlane({
       host: server.host,
       port: server.control_port,

@@ -1,7 +1,7 @@
 import { loadServerConfig } from '@tunnel/config/server';
 import { expect, it } from 'vitest';
-import { privateAlertsOf, sayPrivateAlerts } from './alarm.ts';
 import { memoryLog } from './alerts.fixture.ts';
+import { decidePrivateAlertsFor, logPrivateAlerts } from './group-alert-watcher.ts';
 
 const LOAD_BALANCING = { enabled: true };
 const configOf = (overrides: object) =>
@@ -22,14 +22,14 @@ it.each([
   ['the defaults, told not to', { load_balancing: { ...LOAD_BALANCING, alert_allow_private: false } }, false],
 ])('with %s: alerts to private addresses are decided, and the start says so', (_name, overrides, allowed) => {
   const config = configOf(overrides);
-  expect(privateAlertsOf(config).allowed).toBe(allowed);
+  expect(decidePrivateAlertsFor(config).allowed).toBe(allowed);
   const log = memoryLog();
-  sayPrivateAlerts(config, log.logger);
+  logPrivateAlerts(config, log.logger);
   expect(log.lines).toMatchObject([{ level: 'info', allowed, because: expect.stringMatching(/\w/) }]);
 });
 
 it('nothing is said while load balancing is off: there are no alerts', () => {
   const log = memoryLog();
-  sayPrivateAlerts(configOf({ load_balancing: { enabled: false } }), log.logger);
+  logPrivateAlerts(configOf({ load_balancing: { enabled: false } }), log.logger);
   expect(log.lines).toEqual([]);
 });

@@ -10,7 +10,7 @@ import { AlertSender, type AlertSenderDeps } from './alert-sender.ts';
 import type { LastAlerts } from './last-alerts.ts';
 
 /** Whether alerts of tenants may go to private addresses, and which key decides. */
-export const privateAlertsOf = ({
+export const decidePrivateAlertsFor = ({
   server,
   platform,
   load_balancing,
@@ -23,19 +23,19 @@ export const privateAlertsOf = ({
   });
 
 /** For the operator, once at the start: "auto" must not be a guess. */
-export const sayPrivateAlerts = (config: ServerConfig, logger: Logger): void => {
+export const logPrivateAlerts = (config: ServerConfig, logger: Logger): void => {
   if (!config.load_balancing.enabled) return;
-  const { allowed, because } = privateAlertsOf(config);
+  const { allowed, because } = decidePrivateAlertsFor(config);
   logger.info({ allowed, because }, 'alert webhooks to private addresses');
 };
 
-export const alertSenderOf = (
+export const createAlertSender = (
   config: ServerConfig,
   { version, clock, logger, rates }: Pick<AlertSenderDeps, 'clock' | 'logger' | 'rates'> & { readonly version: string },
 ): AlertSender =>
   new AlertSender({
     operatorUrl: config.load_balancing.alert_webhook_url,
-    allowPrivate: privateAlertsOf(config).allowed,
+    allowPrivate: decidePrivateAlertsFor(config).allowed,
     secret: config.load_balancing.alert_secret,
     regionId: config.region.id,
     version,
@@ -44,7 +44,7 @@ export const alertSenderOf = (
     rates,
   });
 
-export const alarmOf = (alerts: AlertSender, lastAlerts: LastAlerts): GroupWatcher => ({
+export const groupAlertWatcher = (alerts: AlertSender, lastAlerts: LastAlerts): GroupWatcher => ({
   zeroHealthy: ({ group, owner, urls, memberCount, at }) => {
     const { groupId, protocol, label, name: groupName, keyHashShort } = group;
     alerts.send({
