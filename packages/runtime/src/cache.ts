@@ -1,22 +1,24 @@
-// Values by key, up to a number of entries and, if wanted, for a limited time: lru-cache, with time from a Clock. The entry that was used longest ago is
-// evicted first.
+// A bounded cache with optional expiry: lru-cache with time from a Clock. The least recently used entry is evicted first.
 import { LRUCache } from 'lru-cache';
 import type { Clock } from './clock.ts';
 
 export interface CacheOptions<K, V> {
   /** Maximum number of entries. */
   readonly max: number;
-  /** Needed where entries expire. */
+  /** Required if entries expire. */
   readonly clock?: Pick<Clock, 'monotonic'>;
-  /** How long an entry is returned after it was set. Absent: until it is evicted. `set` can give each entry a time of its own. */
+  /** Lifetime of an entry. Undefined: until eviction. `set` can override it per entry. */
   readonly ttlMs?: number;
-  /** An expired entry stays readable by `last`, until it is evicted. */
+  /** True keeps an expired entry readable by `last` until eviction. */
   readonly keepsExpired?: boolean;
   /** Called for every entry that leaves: evicted, expired, deleted, or replaced by another value. */
   readonly onLeave?: (value: V, key: K) => void;
 }
 
-/** lru-cache still returns an entry at the very moment at which it expires; ours has ended by then. No clock has steps as short as this one. */
+/**
+ * lru-cache still returns an entry at the exact moment of expiry; this cache does not. The difference is shorter than the resolution of any
+ * clock.
+ */
 const SHORTER_MS = 0.0001;
 
 export class Cache<K extends string | object, V extends NonNullable<unknown>> {
@@ -26,10 +28,10 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
   constructor({ max, clock, ttlMs, keepsExpired = false, onLeave }: CacheOptions<K, V>) {
     this.#ttlMs = ttlMs;
     this.#entries = new LRUCache<K, V>({
-      // Instead of `max`, which allocates the memory of all entries at once.
+      // `maxSize` instead of `max`, because `max` allocates memory for all entries at once.
       maxSize: max,
       sizeCalculation: () => 1,
-      // To lru-cache the time 0 means "never set", and a clock of tests begins there.
+      // lru-cache treats the time 0 as "never set", and clocks in tests begin at 0.
       ...(clock === undefined ? {} : { perf: { now: () => clock.monotonic() + 1 } }),
       ttlResolution: 0,
       noDeleteOnStaleGet: keepsExpired,
@@ -37,7 +39,7 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     });
   }
 
-  /** Entries, including expired ones that were not asked for since. */
+  /** Number of entries, including expired entries not accessed since. */
   get size(): number {
     return this.#entries.size;
   }
@@ -46,17 +48,17 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     return this.#entries.get(key);
   }
 
-  /** The value without counting as a use of it. */
+  /** Returns the value without marking it as used. */
   peek(key: K): V | undefined {
     return this.#entries.peek(key);
   }
 
-  /** The value even if it has expired, where the cache keeps those. */
+  /** Returns the value even if expired, if the cache keeps expired entries. */
   last(key: K): V | undefined {
     return this.#entries.get(key, { allowStale: true });
   }
 
-  /** `ttlMs` of 0 or less: the entry has expired already, and an older one of that key is removed. */
+  /** With `ttlMs` of 0 or less, the entry has already expired: an older entry of the key is removed. */
   set(key: K, value: V, ttlMs = this.#ttlMs): void {
     if (ttlMs === undefined) this.#entries.set(key, value);
     else if (ttlMs > 0) this.#entries.set(key, value, { ttl: Math.max(SHORTER_MS, ttlMs - SHORTER_MS) });
@@ -67,7 +69,7 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     this.#entries.delete(key);
   }
 
-  /** Deletes this very value; a newer value of the same key stays. */
+  /** Deletes the key only if it has this value. */
   deleteValue(key: K, value: V): void {
     if (this.#entries.peek(key, { allowStale: true }) === value) this.#entries.delete(key);
   }
@@ -76,12 +78,12 @@ export class Cache<K extends string | object, V extends NonNullable<unknown>> {
     this.#entries.clear();
   }
 
-  /** Keys of entries that have not expired, the one that was used longest ago first. */
+  /** Keys of unexpired entries, least recently used first. */
   keys(): K[] {
     return [...this.#entries.rkeys()];
   }
 
-  /** The values in the same order. */
+  /** Values of unexpired entries, least recently used first. */
   values(): V[] {
     return [...this.#entries.rvalues()].filter((value) => value !== undefined);
   }

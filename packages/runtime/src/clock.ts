@@ -1,15 +1,15 @@
-// Time as an argument: everything that waits or stamps takes a Clock, so that a test can hold the hands.
+// Time as an argument: code that waits or records times takes a Clock, so that tests can control it.
 
 export interface Timer {
   cancel(): void;
-  /** From now on this timer alone does not keep the process alive. The clocks of tests may leave it out. */
+  /** The timer no longer keeps the process alive. Clocks in tests may omit it. */
   unref?(): void;
 }
 
 export interface Clock {
-  /** Milliseconds since the epoch; may jump when the machine's clock is set. */
+  /** Unix time in milliseconds. May jump when the machine's clock is set. */
   now(): number;
-  /** Milliseconds that only ever grow; for durations. */
+  /** Monotonic milliseconds, for durations. */
   monotonic(): number;
   setTimeout(fn: () => void, ms: number): Timer;
   setInterval(fn: () => void, ms: number): Timer;
@@ -53,9 +53,9 @@ const monotonicOfTurn = (): number => {
 };
 
 /**
- * The monotonic clock for code that stamps every chunk: read once a turn of the event loop, however often it is asked, and so at most
- * one turn behind. A read costs 60 ns and more; from three in a turn on this is cheaper (the edge's HTTP: 5 to 80 in a turn).
- * A clock of a test's own is asked each time: it may be moved within a turn.
+ * The monotonic clock for code that stamps every chunk: read once per turn of the event loop, so at most one turn behind. A read costs 60
+ * ns or more; from three reads per turn on this is cheaper (the edge's HTTP makes 5 to 80). A clock of a test is read every time, because
+ * it may move within a turn.
  */
 export const readOncePerTurn = (clock: Clock): (() => number) =>
   clock === systemClock ? monotonicOfTurn : () => clock.monotonic();

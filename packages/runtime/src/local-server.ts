@@ -1,14 +1,14 @@
-// A small HTTP server for programs and people of this machine alone: its bounds, and its end. The inspector and the agent are such.
+// A small HTTP server for local programs and people, with limits and a clean shutdown. Used by the inspector and the agent.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 
 export interface LocalServerOptions {
   readonly connectionsMax: number;
-  /** For the head of a request, and for the whole of it. Left out: as node has it. */
+  /** Timeout for the head and for the whole request. Undefined: Node's default. */
   readonly requestTimeoutMs?: number;
-  /** How often slow requests are looked for. */
+  /** Interval of checks for slow requests. */
   readonly lookEveryMs?: number;
   readonly respond: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  /** A mistake of ours, or of the system. The request it came with is cut off. */
+  /** Called for internal and system errors. The affected request is aborted. */
   readonly onProblem: (reason: string) => void;
 }
 
@@ -18,7 +18,7 @@ export const createLocalServer = (options: LocalServerOptions): Server => {
   const { requestTimeoutMs, lookEveryMs, respond, onProblem } = options;
   const server = createServer({
     maxHeaderSize: HEAD_MAX_BYTES,
-    // Whoever answers looks at the host, or has no use for it.
+    // The handler checks Host, or does not need it.
     requireHostHeader: false,
     ...(requestTimeoutMs === undefined ? {} : { headersTimeout: requestTimeoutMs, requestTimeout: requestTimeoutMs }),
     ...(lookEveryMs === undefined ? {} : { connectionsCheckingInterval: lookEveryMs }),
@@ -33,7 +33,7 @@ export const createLocalServer = (options: LocalServerOptions): Server => {
   return server;
 };
 
-/** What is open, streams of events too, is cut. */
+/** Closes the server and all open connections, including event streams. */
 export const closeLocalServer = async (server: Server): Promise<void> => {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeAllConnections();

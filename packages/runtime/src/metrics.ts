@@ -1,20 +1,20 @@
-// The metrics registry of one process: thin over prom-client, with a registry of its own so that two edges in one test do not meet.
+// Metrics registry of a process, based on prom-client with a separate registry, so that two edges in a test do not share metrics.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 export type { Counter, Gauge, Histogram } from 'prom-client';
 
-/** Sets the gauge at scrape time: by returning the number, or through the gauge when it has labels. */
+/** Sets the gauge at scrape time: returns the number, or uses the gauge if it has labels. */
 export type GaugeCollector = (gauge: Gauge<string>) => number | void | Promise<number | void>;
 
 export interface Metrics {
   counter(name: string, help: string, labelNames?: readonly string[]): Counter<string>;
   gauge(name: string, help: string, labelNames?: readonly string[], collect?: GaugeCollector): Gauge<string>;
   histogram(name: string, help: string, buckets: readonly number[], labelNames?: readonly string[]): Histogram<string>;
-  /** A histogram that is counted elsewhere, for paths where every observation must cost next to nothing. */
+  /** Registers a histogram that is counted elsewhere, for code where an observation must cost almost nothing. */
   histogramOf(name: string, help: string, labels: Readonly<Record<string, string>>, counts: BucketCounts): void;
-  /** Series that come and go: `read` says at scrape time which there are. */
+  /** Registers dynamic series. `read` returns the current series at scrape time. */
   seriesOf(name: string, help: string, type: 'counter' | 'gauge', read: () => readonly Sample[]): void;
-  /** The text format that Prometheus scrapes. */
+  /** Returns the metrics in Prometheus text format. */
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -24,16 +24,16 @@ export interface Sample {
   readonly value: number;
 }
 
-/** Read at scrape time. */
+/** Counts of a histogram, read at scrape time. */
 export interface BucketCounts {
   readonly boundsSecs: readonly number[];
-  /** By bucket, not cumulated; one more than the bounds. */
+  /** Counts per bucket, not cumulative; one more than the bounds. */
   readonly counts: readonly number[];
   readonly sumSecs: number;
 }
 
 export interface MetricsOptions {
-  /** Adds memory, CPU, event-loop and collector figures of the process (`process_*`, `nodejs_*`). */
+  /** Adds memory, CPU, event loop and garbage collection metrics of the process (`process_*`, `nodejs_*`). */
   readonly processMetrics?: boolean;
 }
 
@@ -63,7 +63,7 @@ export const createMetrics = (options: MetricsOptions = {}): Metrics => {
   };
 };
 
-/** The registry asks a metric for its name and its values, and for nothing else of the class. */
+/** The registry only uses the name and values of a metric. */
 const registerRead = (register: Registry, name: string, read: () => object): void => {
   register.registerMetric({ name, get: async () => read() } as unknown as Gauge<string>);
 };

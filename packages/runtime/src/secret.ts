@@ -1,10 +1,10 @@
-// Secrets and chance: a wrapper that prints masked, hashing, comparing in constant time, random tokens and ids.
+// Secrets and randomness: a wrapper that prints masked, hashing, constant-time comparison, random tokens and ids.
 import { createHash, randomBytes, randomFillSync, timingSafeEqual } from 'node:crypto';
 import { inspect } from 'node:util';
 
 const MASK = '[secret]';
 
-/** A text that no log, JSON or inspection shows. `reveal()` is the only way to it, and easy to search for. */
+/** A text that logs, JSON and inspection do not show. Only `reveal()` returns it, which is easy to search for. */
 export class Secret {
   readonly #text: string;
 
@@ -31,7 +31,7 @@ export class Secret {
 
 export const sha256Hex = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex');
 
-/** Hashing both sides first gives equal lengths, so that not even the length shows in the time taken. */
+/** Compares digests of equal length, so that the timing does not even reveal the length. */
 export const equalInConstantTime = (a: string, b: string): boolean =>
   timingSafeEqual(createHash('sha256').update(a, 'utf8').digest(), createHash('sha256').update(b, 'utf8').digest());
 
@@ -39,12 +39,12 @@ export const randomToken = (bytes = 32): string => randomBytes(bytes).toString('
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ID_CHARACTERS = 20;
-/** The largest multiple of 62 below 256: bytes from here on would favour the first letters. */
+/** The largest multiple of 62 below 256. Higher bytes would favor the first letters. */
 const UNBIASED_BELOW = 248;
 
 /**
- * Random bytes, taken from the system 2 KiB at a time: a call of the system for each id costs ten times as much as the rest of making it. Bytes that were
- * given out are overwritten, so that memory does not hold them twice.
+ * Random bytes, read from the system 2 KiB at a time, because a system call per id would cost ten times as much as the rest. Used bytes are
+ * overwritten, so that memory does not hold them twice.
  */
 class RandomBytes {
   readonly #bytes = Buffer.alloc(2048);
@@ -64,7 +64,7 @@ class RandomBytes {
 
 const RANDOM_BYTES = new RandomBytes();
 
-/** `randomId('tun')` gives `tun_` and 20 base62 characters (119 bits). */
+/** `randomId('tun')` returns `tun_` and 20 base62 characters (119 bits). */
 export const randomId = (prefix: string, characters = ID_CHARACTERS): string => {
   let id = '';
   while (id.length < characters) {

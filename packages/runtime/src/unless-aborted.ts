@@ -1,6 +1,6 @@
-// For work that cannot be ended, such as a look-up of a name: with its signal it is not waited for any longer.
+// Stops waiting for work that cannot be canceled, such as a DNS lookup.
 
-/** Rejects with the signal's reason; what becomes of the work then is told to nobody. */
+/** Rejects with the signal's reason. The result of the work is then ignored. */
 export const unlessAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
   new Promise((resolve, reject) => {
     const leave = (): void => reject(signal.reason as Error);

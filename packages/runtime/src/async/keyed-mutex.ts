@@ -1,15 +1,15 @@
-// A mutex for each key, in one process: one holder per key, a bounded number of holders in all, first come first served.
+// A mutex per key within a process: one holder per key, a limited number of holders in total, first come first served.
 import type { Clock, Timer } from '../clock.ts';
 
 export interface KeyedMutexOptions {
   readonly clock: Pick<Clock, 'setTimeout'>;
-  /** Number of keys that can be held at the same time. */
+  /** Maximum number of keys held at the same time. */
   readonly atOnce: number;
-  /** Number of callers that can wait. */
+  /** Maximum number of waiting callers. */
   readonly maxWaiting: number;
-  /** How long a caller waits for its turn. */
+  /** Maximum waiting time of a caller. */
   readonly waitMs: number;
-  /** The error for a caller that has waited too long, or that comes when too many wait already. */
+  /** Creates the error for a caller that waited too long, or that arrives when too many callers wait. */
   readonly busy: () => Error;
 }
 
@@ -27,7 +27,7 @@ export class KeyedMutex {
     this.#options = options;
   }
 
-  /** Runs the work as the only holder of the key. A caller whose signal is aborted stops waiting, and gets the reason. */
+  /** Runs the work as the only holder of the key. A caller with an aborted signal stops waiting and gets the signal's reason. */
   async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#isFree(key)) this.#held.add(key);

@@ -1,16 +1,16 @@
-// Work that must not run twice at the same time.
+// Queues for work that must not run concurrently.
 
 export interface SerialOptions {
-  /** Number of tasks that can wait behind the running one. */
+  /** Maximum number of tasks waiting behind the running task. */
   readonly maxWaiting: number;
-  /** The error for a task beyond that number. */
+  /** Creates the error for a task beyond that number. */
   readonly full: () => Error;
 }
 
-/** Runs different tasks one after the other, in the order in which they came. A task that fails does not stop the next one. */
+/** Runs tasks one after the other in order of arrival. A failed task does not stop the next task. */
 export class SerialQueue {
   readonly #options: SerialOptions;
-  /** Each begins one task, and settles when the task has ended. */
+  /** Each function begins a task and resolves when the task has ended. */
   readonly #waiting = new Set<() => Promise<void>>();
   #working: Promise<void> | null = null;
   #tasks = 0;
@@ -19,7 +19,10 @@ export class SerialQueue {
     this.#options = options;
   }
 
-  /** Settles as the task does. A task whose signal is aborted while it waits is dropped, and rejects with the reason. A running task handles its signal itself. */
+  /**
+   * Settles like the task. A waiting task with an aborted signal is dropped and rejects with the reason. A running task must handle the
+   * signal.
+   */
   async run<T>(task: () => T | Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#tasks > this.#options.maxWaiting) throw this.#options.full();
@@ -31,7 +34,7 @@ export class SerialQueue {
     }
   }
 
-  /** Settles when every task that was given before has ended. Never rejects. */
+  /** Resolves when every earlier task has ended. Never rejects. */
   async settled(): Promise<void> {
     if (this.#working !== null) await this.#enqueue(() => {});
   }
@@ -57,7 +60,7 @@ export class SerialQueue {
   }
 
   async #work(): Promise<void> {
-    // Tasks never begin inside run(): the caller finishes its own work first.
+    // Tasks never begin inside run(), so that the caller finishes its synchronous work first.
     await Promise.resolve();
     for (const begin of this.#waiting) {
       this.#waiting.delete(begin);
@@ -68,8 +71,8 @@ export class SerialQueue {
 }
 
 /**
- * Runs the same work again and again, one run at a time. Calls that arrive during a run share the next one, which sees everything that was done before them. So no more
- * than one run waits, however many callers there are.
+ * Repeats the same work, one run at a time. Calls during a run share the next run, which sees all earlier changes. So at most one run
+ * waits, regardless of the number of callers.
  */
 export class SerialRuns<T> {
   readonly #work: () => Promise<T>;
@@ -80,13 +83,13 @@ export class SerialRuns<T> {
     this.#work = work;
   }
 
-  /** Settles as the run does that begins after this call. A run that fails does not stop the next one. */
+  /** Settles like the run that begins after this call. A failed run does not stop the next run. */
   run(): Promise<T> {
     this.#next ??= this.#begin();
     return this.#next;
   }
 
-  /** Settles when every run that was asked for before has ended. Never rejects. */
+  /** Resolves when every earlier run has ended. Never rejects. */
   async settled(): Promise<void> {
     await this.#last;
   }

@@ -1,4 +1,4 @@
-// One attempt that several callers wait for: while it runs, further callers join it instead of starting another one.
+// An attempt shared by several callers: callers that arrive during an attempt wait for its result instead of starting a new attempt.
 
 interface Attempt<T> {
   readonly made: Promise<T>;
@@ -8,7 +8,7 @@ interface Attempt<T> {
 }
 
 export interface SingleFlightOptions {
-  /** Keeps a successful result for all later callers. Only a failed attempt is repeated, by the next caller. */
+  /** Keeps a successful result for later callers. Only a failed attempt is repeated, by the next caller. */
   readonly keepsResult?: boolean;
 }
 
@@ -23,12 +23,12 @@ export class SingleFlight<T> {
     this.#keepsResult = keepsResult;
   }
 
-  /** The running attempt, or the kept result; null if there is neither. */
+  /** The running attempt or the kept result. Null if there is neither. */
   get current(): Promise<T> | null {
     return this.#current?.made ?? null;
   }
 
-  /** Settles as the attempt does. With a signal, the caller leaves when it is aborted, and gets the reason of the signal. */
+  /** Settles like the attempt. A caller with an aborted signal leaves and gets the signal's reason. */
   run(signal?: AbortSignal): Promise<T> {
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error);
     this.#current ??= this.#begin();
@@ -67,7 +67,7 @@ export class SingleFlight<T> {
     return attempt;
   }
 
-  /** The next caller begins a new attempt at once, without waiting for the end of this one. */
+  /** Forgets the attempt, so that the next caller begins a new attempt without waiting for the end of the old. */
   #abandon(attempt: Attempt<T>): void {
     this.#forget(attempt);
     attempt.abort.abort();

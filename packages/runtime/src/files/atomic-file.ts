@@ -1,5 +1,5 @@
-// Files that are always whole: new content is written to a file beside the target and then renamed. Readers, and the next start after a crash, find
-// either the old content or the new content.
+// Atomic file writes: new content is written to a temporary file and then renamed. Readers, and the next start after a crash, find either
+// the old or the new content.
 import {
   closeSync,
   fsyncSync,
@@ -15,24 +15,24 @@ import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { randomToken } from '../secret.ts';
 
 export interface AtomicWriteOptions {
-  /** Permissions of the file. By default only its owner can read and write it. */
+  /** Permissions of the file. Default: only the owner can read and write. */
   readonly mode?: number;
   /**
-   * Flushes the content to the disk before the rename. Without it a file survives the end of the process, but can be empty after a power failure. A flush takes
-   * milliseconds, so only files that cannot be recreated ask for it.
+   * Flushes the content to disk before the rename. Without it, a file survives the end of the process but can be empty after a power
+   * failure. A flush takes milliseconds, so it is only for files that cannot be recreated.
    */
   readonly flush?: boolean;
   /**
-   * The caller guarantees by a lock or a queue that it is the only writer of this file. The file beside the target then has one fixed name, so that the
-   * leftover of a killed process is replaced by the next write. Otherwise each write has its own name.
+   * The caller guarantees by a lock or queue to be the only writer of this file. Then the temporary file has a fixed name, so that the
+   * leftover of a killed process is replaced by the next write. Otherwise every write uses a random name.
    */
   readonly soleWriter?: boolean;
 }
 
-/** Ending of the file that holds new content until it is complete. */
+/** Suffix of the temporary file. */
 export const ASIDE = '.new';
 
-/** Replaces the file at `path`. A symbolic link at `path` is replaced, too, and never followed. On failure the old content stays. */
+/** Replaces the file at `path`. A symbolic link is replaced, not followed. On failure the old content stays. */
 export const writeAtomic = async (
   path: string,
   content: string | Uint8Array | Iterable<string>,
@@ -49,7 +49,7 @@ export const writeAtomic = async (
   }
 };
 
-/** As {@link writeAtomic}, for callers that cannot wait: a process that is about to end, or a command with nothing else to do. */
+/** Like {@link writeAtomic}, for callers that cannot wait: a process about to exit, or a command with nothing else to do. */
 export const writeAtomicSync = (path: string, content: string | Uint8Array, options: AtomicWriteOptions = {}): void => {
   const aside = asideOf(path, options);
   if (options.soleWriter === true) rmSync(aside, { force: true });
@@ -65,18 +65,18 @@ export const writeAtomicSync = (path: string, content: string | Uint8Array, opti
 const asideOf = (path: string, { soleWriter }: AtomicWriteOptions): string =>
   soleWriter === true ? path + ASIDE : `${path}.${randomToken(6)}${ASIDE}`;
 
-/** `wx` fails for a file or a symbolic link that exists, so that no other file is overwritten. */
+/** `wx` fails for an existing file or symbolic link, so that no other file is overwritten. */
 const createOptions = ({ mode = 0o600, flush = false }: AtomicWriteOptions) => ({ mode, flush, flag: 'wx' }) as const;
 
 const removeQuietly = (path: string): void => {
   try {
     rmSync(path, { force: true });
   } catch {
-    // The error that the caller gets says more than this one.
+    // The caller's error is more useful than this error.
   }
 };
 
-/** Flushes the names in a folder: a rename survives a power failure only after this. */
+/** Flushes a folder's entries. Only then does a rename survive a power failure. */
 export const syncFolder = async (folder: string): Promise<void> => {
   const handle = await open(folder, 'r');
   try {
@@ -95,7 +95,10 @@ export const syncFolderSync = (folder: string): void => {
   }
 };
 
-/** The text of a file, or null if there is no file. Rejects for a file of more than `maxBytes`, so that a damaged file cannot exhaust memory. */
+/**
+ * Returns the text of a file, or null if there is no file. Rejects for a file larger than `maxBytes`, so that a corrupt file cannot exhaust
+ * memory.
+ */
 export const readBounded = async (path: string, maxBytes: number): Promise<string | null> => {
   try {
     refuseUnbounded(await stat(path), maxBytes);
@@ -114,7 +117,7 @@ export const readBoundedSync = (path: string, maxBytes: number): string | null =
   }
 };
 
-/** Pipes and devices are refused because reading them can block forever. */
+/** Rejects pipes and devices, because reading them can block forever. */
 const refuseUnbounded = (found: Stats, maxBytes: number): void => {
   if (!found.isFile()) throw new Error('not a regular file');
   if (found.size > maxBytes) throw new Error(`it has ${found.size} bytes`);

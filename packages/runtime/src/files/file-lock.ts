@@ -1,46 +1,49 @@
-// A lock that is a file: held by one living process, and taken over at once when that process is gone.
-// Safe against races: a lock appears whole (link), and is replaced (rename) only by the holder of a second lock,
-// named after the very lock that is stale; who comes late to that finds another lock there and leaves it alone.
+// A lock file held by a living process, and taken over at once when that process is gone. Safe against races: a lock is created atomically
+// (link) and replaced (rename) only by the holder of a second lock, named after the stale lock. A process that is too late finds another
+// lock and leaves it alone.
 import { execFileSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { randomToken } from '../secret.ts';
 
 export interface FileLock {
-  /** Says to other machines that share the folder that the holder lives. */
+  /** Signals to other machines that share the folder that the holder is alive. */
   touch(): void;
   release(): void;
 }
 
-/** A process that can be told from a later one with the same number. */
+/** Identifies a process, even if its pid is reused later. */
 interface ProcessIdentity {
   readonly host: string;
   readonly pid: number;
-  /** Boot id and start time from /proc, or what ps says; empty where there is neither. */
+  /** Boot id and start time from /proc, or the start time from ps. Empty if neither is available. */
   readonly started: string;
 }
 
 interface LockText extends ProcessIdentity {
-  /** Names this one lock. */
+  /** Unique id of the lock. */
   readonly nonce: string;
-  /** `started` as servers wrote it before, in a lock of this machine: they had `pid` and `began` alone, and see ours by these two. */
+  /**
+   * `started` in the format of older servers, which wrote only `pid` and `began` and read these two fields. Only in locks local to this
+   * machine.
+   */
   readonly began?: string;
 }
 
-/** How deep locks on locks may go: each level needs a process that was killed in the middle of a take-over. */
+/** Maximum depth of locks on locks. Each level needs a process killed during a takeover. */
 const MAX_DEPTH = 3;
 
 /**
- * null: somebody living holds it. Throws where the folder cannot be used.
- * `foreignStaleAfterMs` is for a folder that several machines share: a lock of another one counts until nobody touched it for so long.
- * Without it the folder is of this machine alone, by whatever name that went when the lock was taken.
+ * Returns null if a living process holds the lock. Throws if the folder cannot be used. `foreignStaleAfterMs` is for a folder shared by
+ * several machines: a lock of another machine is stale if not touched for this time. Without it, the folder is local, even if the machine's
+ * host name has changed.
  */
 export const takeLock = (path: string, foreignStaleAfterMs?: number, depth = 0): FileLock | null => {
   const own = { ...ownIdentity(), nonce: randomToken(12) };
   const text: LockText = foreignStaleAfterMs === undefined ? { ...own, began: own.started.replace('/', ' ') } : own;
   if (create(path, text)) return lockOf(path, text.nonce);
   const found = readLock(path);
-  // Gone between the two looks: whoever released it did not mean us, but the next try may have it.
+  // The lock was released between the two checks, so one more attempt may succeed.
   if (found === null) return create(path, text) ? lockOf(path, text.nonce) : null;
   if (depth >= MAX_DEPTH || !isStale(found, foreignStaleAfterMs)) return null;
   const takeOver = takeLock(`${path}.${found.text.nonce}`, foreignStaleAfterMs, depth + 1);
@@ -54,7 +57,7 @@ export const takeLock = (path: string, foreignStaleAfterMs?: number, depth = 0):
   }
 };
 
-/** The number of the living process that holds the lock at `path`; null: nobody does. */
+/** Returns the pid of the living process that holds the lock, or null. */
 export const lockHolder = (path: string, foreignStaleAfterMs?: number): number | null => {
   const found = readLock(path);
   return found === null || isStale(found, foreignStaleAfterMs) ? null : found.text.pid;
@@ -104,7 +107,7 @@ const readLock = (path: string): FoundLock | null => {
   }
 };
 
-/** A text that is none of ours names a process that cannot be: it counts as gone. */
+/** Parses a lock. Invalid text yields an impossible process, which counts as gone. */
 const parseLock = (json: string): LockText => {
   try {
     const value = JSON.parse(json) as Partial<LockText>;
@@ -116,7 +119,7 @@ const parseLock = (json: string): LockText => {
       return { host, pid: pid as number, started, nonce };
     }
   } catch {
-    // Falls through: a torn or foreign file.
+    // A torn or foreign file counts as invalid.
   }
   return { ...ownIdentity(), pid: 0, started: 'unreadable', nonce: 'unreadable' };
 };
@@ -134,9 +137,9 @@ const isNonce = (value: unknown): value is string => typeof value === 'string' &
 
 const isStale = ({ text, touchedAt }: FoundLock, foreignStaleAfterMs: number | undefined): boolean => {
   if (text.pid <= 0) return true;
-  // Processes of another machine or container cannot be seen from here.
+  // Processes of another machine or container are not visible here.
   if (foreignStaleAfterMs !== undefined && text.host !== hostname()) {
-    // Both times are of the file system and this machine's wall clock; the bound is wide enough for their difference.
+    // Compares file system time with the local wall clock. The limit is wide enough for their difference.
     return Date.now() - touchedAt > foreignStaleAfterMs;
   }
   if (!isProcessAlive(text.pid)) return true;
@@ -156,7 +159,7 @@ const lockOf = (path: string, nonce: string): FileLock => {
   };
 };
 
-/** Asked for once: where there is no /proc it takes a program to find out. */
+/** Determined once, because without /proc it takes a child process. */
 let ownStart: string | undefined;
 
 const ownIdentity = (): ProcessIdentity => {
@@ -164,18 +167,18 @@ const ownIdentity = (): ProcessIdentity => {
   return { host: hostname(), pid: process.pid, started: ownStart };
 };
 
-/** null: it cannot be told. */
+/** Returns null if the start time is unknown. */
 const startOf = (pid: number): string | null => startByProc(pid) ?? startByPs(pid);
 
 const startByProc = (pid: number): string | null => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The second field is the program's name in parentheses and may hold anything, so count from its end.
+    // The second field is the program's name in parentheses and may contain anything, so fields are counted from its end.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const state = fields[0];
     const startTicks = fields[19];
     if (state === undefined || startTicks === undefined) return null;
-    // A zombie is only waiting for its parent to read its exit code: it holds nothing any more.
+    // A zombie only waits for its parent to read the exit code and holds nothing.
     if (state === 'Z' || state === 'X') return 'gone';
     return `${bootId()}/${startTicks}`;
   } catch {
@@ -183,7 +186,7 @@ const startByProc = (pid: number): string | null => {
   }
 };
 
-/** Start times count from the boot; the id of the boot keeps them apart across one. */
+/** Start times count from boot, so the boot id keeps different boots apart. */
 const bootId = (): string => {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();

@@ -1,5 +1,5 @@
-// Append-only state files: one JSON record per line. A file is written whole once, then grows by a line for each change, and is written whole again when the
-// changes outgrow their bound. A crash can cut off the last line, which readers ignore.
+// Append-only state files: one JSON record per line. The file is written completely once, then grows by a line per change, and is rewritten
+// when the changes exceed a limit. A crash can cut off the last line, which readers ignore.
 import { type FileHandle, open, rename, rm, unlink } from 'node:fs/promises';
 import { ASIDE, readBounded } from './atomic-file.ts';
 
@@ -9,7 +9,7 @@ export type LineRecord = Readonly<Record<string, unknown>>;
 
 export const lineOf = (record: object): string => `${JSON.stringify(record)}\n`;
 
-/** The complete lines of a text, without their ends. Text behind the last line end was cut off by a crash. */
+/** Yields the complete lines of a text without line ends. Text after the last line end was cut off by a crash. */
 export function* wholeLines(text: string): Generator<string> {
   let from = 0;
   for (let to = text.indexOf('\n'); to !== -1; to = text.indexOf('\n', from)) {
@@ -18,7 +18,7 @@ export function* wholeLines(text: string): Generator<string> {
   }
 }
 
-/** The records behind the first line, which says what kind of file it is. Throws at the first line that is not a JSON object. */
+/** Yields the records after the first line, which identifies the kind of file. Throws at the first line that is not a JSON object. */
 export function* recordsIn(text: string, isHead: (first: LineRecord) => boolean): Generator<LineRecord> {
   let hasHead = false;
   for (const line of wholeLines(text)) {
@@ -33,7 +33,7 @@ export function* recordsIn(text: string, isHead: (first: LineRecord) => boolean)
 
 const NOT_OURS = 'the file does not have the expected header';
 
-/** Characters that are written in one piece, so that writing a large file does not hold up connections. */
+/** Characters per write, so that writing a large file does not delay connections. */
 const PIECE_CHARS = 64 * 1024;
 
 function* piecesOf(lines: Iterable<string>): Generator<string> {
@@ -49,7 +49,7 @@ function* piecesOf(lines: Iterable<string>): Generator<string> {
 
 // ---- the file ----
 
-/** A file that only grows. It is prepared beside its path and published by a rename; each append is in the file whole or not at all. */
+/** An append-only file, prepared under a temporary name and published by a rename. Every append is written completely or not at all. */
 export class GrowingFile {
   readonly #path: string;
   readonly #handle: FileHandle;
@@ -61,8 +61,8 @@ export class GrowingFile {
   }
 
   /**
-   * Writes the first lines beside `path`. `flush` puts them on the disk before this settles. The caller is the only writer of `path`; a leftover of a killed process is
-   * replaced.
+   * Writes the first lines to the temporary file. `flush` waits until they are on disk. The caller must be the only writer of `path`; a
+   * leftover of a killed process is replaced.
    */
   static async prepare(
     path: string,
@@ -87,12 +87,12 @@ export class GrowingFile {
     return this.#bytes;
   }
 
-  /** Puts the file in its place, instead of the one before. */
+  /** Replaces the file at `path`. */
   async publish(): Promise<void> {
     await rename(this.#path + ASIDE, this.#path);
   }
 
-  /** Not flushed: lines survive the end of the process, not a power failure. */
+  /** Appends without a flush: lines survive the end of the process, but not a power failure. */
   async append(text: string): Promise<void> {
     const chunk = Buffer.from(text);
     try {
@@ -104,13 +104,13 @@ export class GrowingFile {
     this.#bytes += chunk.length;
   }
 
-  /** Removes everything behind the first `bytes`, if the disk allows it. */
+  /** Truncates the file to `bytes`, if the disk allows it. */
   async cutTo(bytes: number): Promise<void> {
     try {
       await this.#handle.truncate(bytes);
       this.#bytes = bytes;
     } catch {
-      // The disk accepts nothing, not even this. Readers ignore half a line.
+      // The disk rejects even a truncation. Readers ignore a partial line.
     }
   }
 
@@ -118,7 +118,7 @@ export class GrowingFile {
     await this.#handle.close();
   }
 
-  /** Removes the published file, because another one has replaced it. */
+  /** Removes the published file after its replacement. */
   async remove(): Promise<void> {
     await this.#leave(this.#path);
   }
@@ -130,7 +130,7 @@ export class GrowingFile {
 
   async #leave(path: string): Promise<void> {
     await this.close();
-    // A file that cannot be removed does no harm: the owner finds it at the next start.
+    // A file that cannot be removed does no harm: its owner finds it at the next start.
     await unlink(path).catch(() => {});
   }
 }
@@ -139,28 +139,28 @@ export class GrowingFile {
 
 export interface LineLogOptions {
   readonly path: string;
-  /** A larger file is not read. */
+  /** Maximum size of a file. A larger file is not read. */
   readonly maxBytes: number;
-  /** Characters of changes that can wait for the disk. Beyond them the file is written whole instead. */
+  /** Maximum characters of queued changes. Beyond it the file is rewritten instead. */
   readonly queueChars: number;
-  /** Characters of changes in the file. Beyond them the file is written whole again. */
+  /** Maximum characters of changes in the file. Beyond it the file is rewritten. */
   readonly tailChars: number;
-  /** The current state, starting with the line that says what kind of file it is. */
+  /** Returns the current state, starting with the line that identifies the kind of file. */
   readonly lines: () => Iterable<string>;
-  /** Called at the first failed write, and not again before a write has succeeded. */
+  /** Called at the first failed write, and not again until a write succeeds. */
   readonly onFailed: (reason: string) => void;
 }
 
 /**
- * Current state on the disk, for the next run. Changes are written in the background, one write at a time, without a flush. A failed write loses nothing: the next
- * change writes the whole file. A line can be written twice, so a record must mean the same when it is read twice.
+ * Keeps the current state on disk for the next run. Changes are written in the background, one write at a time, without a flush. A failed
+ * write loses nothing: the next change rewrites the file. A line can be written twice, so records must be idempotent.
  */
 export class LineLog {
   readonly #options: LineLogOptions;
   #queue = '';
   #tailChars = 0;
   #file: GrowingFile | null = null;
-  /** The file on the disk is of an earlier run, or lacks changes: lines must not be appended to it. */
+  /** True if the file on disk is of an earlier run or lacks changes. Then no lines may be appended. */
   #isStale = true;
   #isChanged = false;
   #hasFailed = false;
@@ -171,7 +171,7 @@ export class LineLog {
     this.#options = options;
   }
 
-  /** The text that the last run left; null if there is no file. Rejects with the reason why it cannot be read. */
+  /** Returns the text of the last run, or null if there is no file. Rejects if it cannot be read. */
   read(): Promise<string | null> {
     return readBounded(this.#options.path, this.#options.maxBytes);
   }
@@ -186,7 +186,7 @@ export class LineLog {
     this.#writeOn();
   }
 
-  /** Writes the whole state, because it has changed in many places. */
+  /** Rewrites the whole state, after changes in many places. */
   rewrite(): void {
     if (this.#isClosed) return;
     this.#queue = '';
@@ -194,7 +194,7 @@ export class LineLog {
     this.#writeOn();
   }
 
-  /** Settles when everything is written, or cannot be written. Later changes are ignored. */
+  /** Resolves when everything is written or cannot be written. Later changes are ignored. */
   async close(): Promise<void> {
     if (this.#hasFailed) this.rewrite();
     this.#isClosed = true;
@@ -209,10 +209,10 @@ export class LineLog {
   }
 
   async #write(): Promise<void> {
-    // All changes of this turn are written together.
+    // Collects all changes of the current turn.
     await Promise.resolve();
     while (this.#isChanged) {
-      // A change that comes during a write that fails asks for another one.
+      // A change during a failing write triggers another write.
       this.#isChanged = false;
       await this.#writeChanges();
     }
@@ -223,7 +223,7 @@ export class LineLog {
     try {
       while (this.#isStale || this.#queue !== '') {
         if (this.#isStale || this.#tailChars > this.#options.tailChars) await this.#writeWhole();
-        // More changes came during the write than the queue holds. The queue lacks some of them, so that its lines would follow a gap.
+        // More changes arrived during the write than the queue holds, so its lines would follow a gap.
         if (this.#isStale) continue;
         const text = this.#queue;
         this.#queue = '';
@@ -236,7 +236,7 @@ export class LineLog {
     }
   }
 
-  /** Changes that come during the write are in the queue as well, so none is lost. */
+  /** Changes during the write are also queued, so none are lost. */
   async #writeWhole(): Promise<void> {
     const { path, lines } = this.#options;
     this.#isStale = false;
@@ -253,7 +253,7 @@ export class LineLog {
     await before?.close();
   }
 
-  /** The next change tries again, and then writes the whole state. */
+  /** The next change tries again and then writes the whole state. */
   #failed(error: unknown): void {
     this.#isStale = true;
     this.#queue = '';

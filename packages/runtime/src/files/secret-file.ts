@@ -1,8 +1,8 @@
-// A secret in a file of its own: generated once, readable by its owner alone.
+// A secret in a separate file: generated once, readable only by its owner.
 import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { randomToken, Secret } from '../secret.ts';
 
-/** null: there is no such file. */
+/** Returns null if there is no such file. */
 export const readSecretFile = (file: string): Secret | null => {
   try {
     return new Secret(readFileSync(file, 'utf8').trim());
@@ -12,7 +12,10 @@ export const readSecretFile = (file: string): Secret | null => {
   }
 };
 
-/** The one that is there, or a new one: written aside and linked into place, so that nobody reads half of it and of two first starts one wins for both. */
+/**
+ * Returns the existing secret or creates it. The file is linked into place, so that no reader sees a partial secret, and two concurrent
+ * first starts use the same secret.
+ */
 export const ensureSecretFile = (file: string): Secret => {
   const found = readSecretFile(file);
   if (found !== null) return found;

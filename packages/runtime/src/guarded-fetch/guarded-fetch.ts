@@ -1,5 +1,5 @@
-// A fetch of a URL that a stranger names: guarded, pinned, once, and bounded in time and bytes. It never rejects: what went wrong is
-// told in words that a page may show.
+// Fetches a URL chosen by a stranger: guarded, pinned to checked addresses, once, with limits for time and size. Never rejects: errors are
+// returned as text that a page may show.
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { NameLookup } from './name-lookup.ts';
@@ -10,26 +10,26 @@ export interface GuardedFetchDeps {
   readonly problemOfAddress: AddressRule;
   readonly clock: Clock;
   readonly lookup?: NameLookup | undefined;
-  /** Certificates to trust instead of the usual authorities'. */
+  /** CA certificates to trust instead of the default CAs. */
   readonly ca?: string | undefined;
 }
 
 export interface FetchBounds {
-  /** Of the answer's body. */
+  /** Maximum size of the response body. */
   readonly maxBytes: number;
-  /** From the look-up of the name to the last byte of the answer. */
+  /** Time limit from the DNS lookup to the last byte of the response. */
   readonly timeoutMs: number;
-  /** GET without a body, POST with one. */
+  /** Undefined sends a GET, otherwise a POST. */
   readonly body?: Buffer | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Of the caller: given up as at the deadline. */
+  /** Aborts like the time limit. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export type FetchOutcome =
-  /** Any status: a redirect is an answer like another, and nobody follows it. */
+  /** A response of any status. Redirects are not followed. */
   | ({ readonly kind: 'answer' } & Answer)
-  /** `reason` completes "it could not be read: ". It names the host and never path, query or address. */
+  /** `reason` completes "it could not be read: ". It names the host, but never path, query or address. */
   | {
       readonly kind: 'refused' | 'unresolved' | 'timeout' | 'too_long' | 'failed';
       readonly reason: string;
@@ -80,7 +80,7 @@ export const createGuardedFetch = (deps: GuardedFetchDeps): GuardedFetch => {
   };
 };
 
-/** Made once, at the first https request: to read the authorities takes longer than a whole handshake. */
+/** Created once, at the first https request, because loading the CAs takes longer than a handshake. */
 export const trustOf = (ca: string | undefined): (() => SecureContext) => {
   let context: SecureContext | undefined;
   return () => {

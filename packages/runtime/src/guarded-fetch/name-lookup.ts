@@ -1,32 +1,32 @@
-// The addresses of a name in a stranger's URL, found so that a name server of theirs which hangs holds up nobody else.
+// DNS lookups for URLs of strangers, in which a hanging name server does not delay other lookups.
 import { lookup, Resolver } from 'node:dns/promises';
 import { SerialQueue } from '../async/serial.ts';
 
-/** wait for the first question to a name server; the second question waits twice as long */
+/** Timeout of the first query to a name server. The second query waits twice as long. */
 const FETCH_DNS_TRY_MS = 1000;
 
-/** Rejects, or settles late, as it likes; who asks has a deadline. */
+/** May reject or settle late; callers have a deadline. */
 export type NameLookup = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 export interface NameLookupOptions {
-  /** Name servers with their ports, instead of the system's. */
+  /** Name servers with ports, instead of the system's. */
   readonly servers?: readonly string[];
-  /** Finds what only the system knows: its hosts file, search domains. */
+  /** Resolves names that only the system knows: hosts file, search domains. */
   readonly askSystem?: (name: string) => Promise<readonly string[]>;
 }
 
 const LOOPBACK = ['127.0.0.1', '::1'];
-/** Not "there is no such name": nobody has said anything. */
+/** No answer, as opposed to an answer that the name does not exist. */
 const SILENCE = new Set(['ETIMEOUT', 'ECANCELLED']);
 
 /**
- * dns.lookup takes one of two threads that the whole process has for names, and cannot be called off. So DNS is asked without
- * it, and the system only when DNS has said no: one name at a time, which leaves the other thread to the rest of the process.
+ * dns.lookup uses one of two threads for names of the whole process and cannot be canceled. So DNS is queried directly, and the system only
+ * after a negative answer, one name at a time, which leaves the other thread free.
  */
 export const createNameLookup = (options: NameLookupOptions = {}): NameLookup => {
   const askSystem = inTurn(options.askSystem ?? askGetaddrinfo);
   return async (name, signal) => {
-    // RFC 6761, 6.3: such names never leave the machine.
+    // RFC 6761, 6.3: such names are never sent to DNS.
     if (/(?:^|\.)localhost\.?$/.test(name)) return LOOPBACK;
     const found = await askDns(name, signal, options.servers);
     return found.length > 0 ? found : askSystem(name, signal);
@@ -56,10 +56,10 @@ const askGetaddrinfo = async (name: string): Promise<readonly string[]> => {
   return found.map(({ address }) => address);
 };
 
-/** Names that can wait for the system's answer. Each caller has a deadline, so that more of them would only wait in vain. */
+/** Maximum names queued for the system. Callers have a deadline, so more would wait in vain. */
 const NAMES_WAITING_MAX = 1000;
 
-/** One name at a time. A caller that gives up is not asked for any more. */
+/** Resolves one name at a time. Names of callers that gave up are skipped. */
 const inTurn = (ask: (name: string) => Promise<readonly string[]>): NameLookup => {
   const full = (): Error => new Error('too many DNS lookups are queued');
   const turns = new SerialQueue({ maxWaiting: NAMES_WAITING_MAX, full });

@@ -1,4 +1,4 @@
-// One request to one place, once: no redirect is followed, no proxy, no kept connection, and no more read of the answer than was asked for.
+// A single HTTP request: no redirects, no proxy, no keep-alive, and a limited response size.
 import {
   type IncomingHttpHeaders,
   type IncomingMessage,
@@ -9,7 +9,7 @@ import { request as requestTls } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { SecureContext } from 'node:tls';
 
-/** 100 Continue, 103 Early Hints: honest servers send one or two */
+/** Maximum interim responses (100 Continue, 103 Early Hints). Honest servers send one or two. */
 const FETCH_EARLY_HEADS_MAX = 10;
 
 export interface RequestPlan {
@@ -17,11 +17,11 @@ export interface RequestPlan {
   readonly method: 'GET' | 'POST';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer | undefined;
-  /** Where the connection goes, whatever the name says; null: the system may resolve it. */
+  /** Addresses to connect to, regardless of the name. Null lets the system resolve the name. */
   readonly addresses: readonly string[] | null;
-  /** Of the answer's body; a longer one is an error. 0: it is not read, the head is the answer. */
+  /** Maximum size of the response body; a longer body is an error. 0: only the head is read. */
   readonly maxBytes: number;
-  /** For https. */
+  /** TLS context for https. */
   readonly secureContext: () => SecureContext;
   readonly signal: AbortSignal;
 }
@@ -29,11 +29,11 @@ export interface RequestPlan {
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  /** As it was sent: nothing is unpacked, so nothing small becomes large. */
+  /** Body as received. Not decompressed, so that a small body cannot become large. */
   readonly body: Buffer;
 }
 
-/** Rejects when there is no answer, or a longer one. */
+/** Rejects if there is no response, or if its body is too long. */
 export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const { url, method, headers, body, addresses, maxBytes, secureContext, signal } = plan;
@@ -43,11 +43,11 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
       agent: false,
       headers: body === undefined ? headers : { ...headers, 'content-length': body.length },
       ...(addresses === null ? {} : { lookup: pinnedTo(addresses) }),
-      // The name goes into Host and SNI as it stands in the URL, so that the certificate is that of the name.
+      // Host and SNI keep the name of the URL, so the certificate is checked for the name.
       ...(isTls ? { secureContext: secureContext() } : {}),
     };
     const request = (isTls ? requestTls : requestPlain)(url, options);
-    // Told here: once an answer has begun, newer versions of Node.js tell the request nothing of why it was destroyed.
+    // Rejected here, because newer versions of Node.js do not report the reason on the request once a response has begun.
     const giveUp = (error: Error): void => {
       reject(error);
       request.destroy(error);
@@ -66,7 +66,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
       if (maxBytes === 0) return answer(Buffer.alloc(0));
       readBody(response, maxBytes).then(answer, giveUp);
     });
-    // After the first of these the others change nothing; destroy() above may well lead to an error.
+    // Only the first rejection counts. destroy() above may also cause an error.
     request.on('error', reject);
     request.on('close', () => {
       signal.removeEventListener('abort', abort);
@@ -77,7 +77,7 @@ export const requestOnce = (plan: RequestPlan): Promise<Answer> =>
     request.end(body);
   });
 
-/** A code, never a message: some messages quote what was sent. */
+/** Returns an error code, never a message, because messages may quote the request. */
 export const reasonOf = (error: unknown): string => {
   const { code } = error as NodeJS.ErrnoException;
   return code ?? (error instanceof AggregateError ? 'no address responded' : 'closed without a response');

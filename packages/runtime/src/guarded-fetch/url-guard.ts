@@ -1,13 +1,16 @@
-// The guard in front of URLs that strangers name: a server must not be talked into requests that only it can make (SSRF).
-// What is told about a URL is its host: path and query may be secrets.
+// Protects against server-side request forgery (SSRF) by URLs of strangers. Messages only contain the host, because path and query may be
+// secrets.
 import { isIP } from 'node:net';
 import { unlessAborted } from '../unless-aborted.ts';
 import { createNameLookup, type NameLookup } from './name-lookup.ts';
 
-/** a longer URL is not read at all */
+/** Maximum length of a URL. */
 const FETCH_URL_MAX_CHARS = 2048;
 
-/** Why nothing may be sent to an address ("a private address"), or null. The rule is problemOfAddress of the rules package, and handed in. */
+/**
+ * Returns why an address must not be contacted ("a private address"), or null. Passed in; the rule is problemOfAddress of the rules
+ * package.
+ */
 export type AddressRule = (address: string) => string | null;
 
 export type UrlReading =
@@ -15,7 +18,7 @@ export type UrlReading =
   | { readonly kind: 'refused'; readonly host: string; readonly reason: string };
 
 export type UrlVerdict =
-  /** Every address has passed; the request goes to one of these, whatever the name says by then. */
+  /** All addresses have passed. The request goes to one of them, even if the name changes. */
   | { readonly kind: 'pinned'; readonly addresses: readonly string[] }
   | { readonly kind: 'refused' | 'unresolved'; readonly reason: string };
 
@@ -33,7 +36,7 @@ export class UrlGuard {
     this.#lookup = lookup ?? createNameLookup();
   }
 
-  /** What can be said without asking anyone. The fragment is cut off: it is never sent. */
+  /** Checks a URL without a lookup. Removes the fragment, which is never sent. */
   read(text: string): UrlReading {
     if (text.length > FETCH_URL_MAX_CHARS) return refuse('', 'it is too long');
     if (!URL.canParse(text)) return refuse('', 'it is not a URL');
@@ -48,7 +51,7 @@ export class UrlGuard {
     return problem === null ? { kind: 'url', url } : refuse(host, `${hostname} is ${problem}`);
   }
 
-  /** Asks for the name once. One address that does not pass is enough: the resolver's order must not decide. */
+  /** Resolves the name once. A single forbidden address rejects the URL, so that the resolver's order does not matter. */
   async pin(url: URL, signal: AbortSignal): Promise<UrlVerdict> {
     const { hostname } = url;
     const literal = addressIn(url);
@@ -64,14 +67,14 @@ export class UrlGuard {
     if (addresses.length === 0) return { kind: 'unresolved', reason: `${hostname} does not resolve` };
     for (const address of addresses) {
       const problem = this.#problemOfAddress(address);
-      // Not which address: what names inside our network resolve to is no stranger's business.
+      // The address is not named, because strangers must not learn the addresses of internal names.
       if (problem !== null) return { kind: 'refused', reason: `${hostname} resolves to ${problem}` };
     }
     return { kind: 'pinned', addresses };
   }
 }
 
-/** The address that stands in the URL itself, or null. The URL parser has turned every spelling of it into the usual one. */
+/** The IP address in the URL, or null. The URL parser has normalized its spelling. */
 export const addressIn = ({ hostname }: URL): string | null => {
   if (hostname.startsWith('[')) return hostname.slice(1, -1);
   return isIP(hostname) === 4 ? hostname : null;

@@ -1,11 +1,11 @@
-// The bounded way out for log lines: never blocks, never throws, never holds more than a named number of bytes.
+// Bounded output for log lines: never blocks, never throws, and buffers a limited number of bytes.
 import { fstatSync, writeSync } from 'node:fs';
 
-/** Lines beyond this many waiting bytes are dropped and counted. */
+/** Maximum waiting bytes. Further lines are dropped and counted. */
 const QUEUE_BYTES = 1024 * 1024;
-/** One write carries at most about this much, so that a drop at failure costs little. */
+/** Approximate maximum of a single write, so that a failed write loses little. */
 const CHUNK_BYTES = 64 * 1024;
-/** `flush` gives up after this long: a reader that stands still must not hold up an exit. */
+/** Time limit of `flush`, so that a stalled reader does not delay an exit. */
 const FLUSH_MS = 500;
 
 interface WaitingLine {
@@ -14,7 +14,7 @@ interface WaitingLine {
 }
 
 interface LineSinkOptions {
-  /** The line that says how many were dropped, once writing works again. */
+  /** Creates the line that reports dropped lines once writing works again. */
   readonly droppedNotice: (count: number) => string;
   readonly queueBytes?: number;
 }
@@ -78,7 +78,7 @@ export class LineSink {
     });
   }
 
-  /** Up to a chunk of waiting lines. Their bytes leave the count only now, so that queue and chunk together stay bounded. */
+  /** Takes a chunk of waiting lines. Their bytes stay counted until now, so that queue and chunk together are bounded. */
   #takeChunk(): WaitingLine[] {
     let bytes = 0;
     let count = 0;
@@ -99,7 +99,7 @@ export class LineSink {
     this.#unsaidDropped += lines;
   }
 
-  /** At the end of the queue: the notice stands where the lines are missing, after those that came before them. */
+  /** Appends the notice to the queue, where the dropped lines are missing. */
   #sayDropped(): void {
     if (this.#unsaidDropped === 0) return;
     const text = this.#droppedNotice(this.#unsaidDropped);
@@ -109,14 +109,14 @@ export class LineSink {
   }
 }
 
-// Where lines leave the process. A file is written at once; everything else through its stream, one chunk at a time.
+// Output of lines. Files are written synchronously, everything else through the stream, one chunk at a time.
 
 export interface Outlet {
-  /** True once writing can never work again (the reader is gone). */
+  /** True once the reader is gone and writing can never work again. */
   readonly closed: boolean;
-  /** `done` is called exactly once, never in the middle of `write` for a stream. */
+  /** Calls `done` exactly once; for a stream never inside `write`. */
   write(text: string, done: (worked: boolean) => void): void;
-  /** What is still waiting when the process ends is written if that works without waiting. */
+  /** Registers the lines still waiting at exit. They are written if that is possible without waiting. */
   onExit(rest: () => string): void;
 }
 
@@ -128,7 +128,7 @@ type MaybeStandardStream = NodeJS.WritableStream & {
   readonly _handle?: { setBlocking?(blocking: boolean): number };
 };
 
-/** One outlet per stream, however many loggers write to it: each adds listeners to the stream and the process. */
+/** One outlet per stream, shared by its loggers, because an outlet adds listeners to the stream and the process. */
 const outlets = new WeakMap<NodeJS.WritableStream, Outlet>();
 
 export const outletOf = (stream: NodeJS.WritableStream): Outlet => {
@@ -148,7 +148,7 @@ const isFile = (fd: number): boolean => {
   }
 };
 
-/** Node's own stream for a file dies at the first error; a disk that was full may have room again. */
+/** Writes to a file descriptor. Node's file stream would be destroyed by the first error, but a full disk may have space again later. */
 class FileOutlet implements Outlet {
   readonly closed = false;
   readonly #fd: number;
@@ -176,13 +176,13 @@ class StreamOutlet implements Outlet {
 
   constructor(stream: MaybeStandardStream, fd: number | undefined) {
     this.#stream = stream;
-    // Node writes to terminals synchronously: one that is paused (Ctrl-S) would stop the whole process.
+    // Node writes to terminals synchronously, so a paused terminal (Ctrl-S) would block the whole process.
     if (stream.isTTY === true) stream._handle?.setBlocking?.(false);
     stream.on('error', () => {
       this.#closed = stream.destroyed === true;
     });
-    // Only for stdout and stderr: their descriptors never block once node has opened the stream.
-    // While a chunk is stuck in the stream, more text would land in the middle of it.
+    // Only for stdout and stderr, which do not block once Node has opened the stream. While a chunk is stuck in the stream, more text would
+    // end up in the middle of it.
     if (fd === 1 || fd === 2) writeAtExit(fd, this.#rests, () => stream.writableLength === 0);
   }
 

@@ -1,6 +1,7 @@
-// A log file of bounded size: lines of JSON go to its end, and at its bound it becomes FILE.1, that one FILE.2, until the oldest goes. No
-// line is lost by that, and several processes may write one file. A file that cannot be written is told of once, and tried again; how many lines it is short of stands where they are missing.
-// Not by a library: rotating-file-stream 3.2 ends at the first full disk, loses the last lines of a process that exits, queues without a bound and rotates without a lock.
+// A rotating log file: JSON lines are appended, and a full file becomes FILE.1, FILE.2 and so on; the oldest is deleted. Rotation loses no
+// line, and several processes can share a file. A write failure is reported once and retried; a line with the number of missing lines marks
+// the gap. Not based on rotating-file-stream 3.2, which stops at the first full disk, loses the last lines at exit, queues without a limit
+// and rotates without a lock.
 import {
   accessSync,
   closeSync,
@@ -22,26 +23,26 @@ import { LineSink, type Outlet } from './line-sink.ts';
 
 const LOG_FILE_BOUNDS = {
   FILE_BYTES: 10 * 1024 * 1024,
-  /** With the one that is written. */
+  /** Number of files, including the current file. */
   FILES: 5,
-  /** A file that could not be written is tried again no sooner: a full disk is asked once a second, not once a line. */
+  /** Time until a failed write is retried, so that a full disk is not tried for every line. */
   RETRY_MS: 1000,
-  /** How far back the beginning of a last line is looked for that a crash cut off. */
+  /** Bytes searched backwards for the beginning of a last line cut off by a crash. */
   TORN_BYTES: 64 * 1024,
 } as const;
 
 interface LogFileOptions {
   readonly path: string;
-  /** When writing begins to fail, not for each line. */
+  /** Called when writing begins to fail, not for every line. */
   readonly onProblem: (reason: string) => void;
-  /** The line in place of those that could not be written. */
+  /** Creates the line in place of unwritten lines. */
   readonly droppedLine: (count: number) => string;
   readonly clock?: Pick<Clock, 'monotonic'>;
   readonly fileBytes?: number;
 }
 
 export interface LogFile {
-  /** One line or more, each with its end. Never blocks on a reader, never throws. */
+  /** Writes one or more lines, including line ends. Never blocks on a reader, never throws. */
   write(lines: string): void;
   close(): void;
 }
@@ -55,7 +56,7 @@ export const openLogFile = (options: LogFileOptions): LogFile => {
   };
 };
 
-/** The file is written at once, as standard output is when it is a file: what was said last is there however the process ends. */
+/** Writes synchronously, so that the last lines are in the file however the process ends. */
 class RotatingFile implements Outlet {
   closed = false;
   readonly #path: string;
@@ -64,7 +65,7 @@ class RotatingFile implements Outlet {
   readonly #onProblem: (reason: string) => void;
   #rest: () => string = () => '';
   #fd: number | null = null;
-  /** When it last failed; null: it works. */
+  /** Time of the last failure. Null while writing works. */
   #failedAt: number | null = null;
 
   constructor({ path, onProblem, clock = systemClock, fileBytes = LOG_FILE_BOUNDS.FILE_BYTES }: LogFileOptions) {
@@ -72,7 +73,7 @@ class RotatingFile implements Outlet {
     this.#fileBytes = fileBytes;
     this.#clock = clock;
     this.#onProblem = onProblem;
-    // So that a wrong path is told of at the start, not with the first line.
+    // Opened now, so that a wrong path is reported at start, not with the first line.
     this.#attempt(() => this.#open());
   }
 
@@ -115,22 +116,22 @@ class RotatingFile implements Outlet {
     try {
       while (written < bytes.length) written += writeSync(fd, bytes, written);
     } catch (error) {
-      // The disk got full in the middle of a line: none of these is there, rather than half of one. Unless somebody else wrote meanwhile.
+      // The disk became full within a line: removes the partial text, unless another process wrote meanwhile.
       if (written > 0 && fstatSync(fd).size === before + written) ftruncateSync(fd, before);
       throw error;
     }
   }
 
-  /** The file of that name: another one, when somebody moved or removed the one that was open (logrotate, a second client). */
+  /** Opens the file at the path. Reopens it if it was moved or removed (by logrotate or a second client). */
   #open(): number {
     const there = statOf(this.#path);
     if (this.#fd !== null && there !== null && isSame(fstatSync(this.#fd), there)) return this.#fd;
     this.#release();
-    // A pipe without a reader would hold up the whole process, and none of them can be rotated.
+    // A pipe without a reader would block the whole process, and pipes cannot be rotated.
     if (there !== null && !there.isFile())
       throw new Error(there.isDirectory() ? 'the path is a folder' : 'not a regular file');
     this.#fd = openSync(this.#path, 'a+', 0o600);
-    // Found out now, and not when the first file is full.
+    // Checked now instead of at the first rotation.
     accessSync(dirname(realPathOf(this.#path)), constants.W_OK);
     mendEnd(this.#fd);
     return this.#fd;
@@ -141,14 +142,17 @@ class RotatingFile implements Outlet {
     return size > 0 && size + bytes.length > this.#fileBytes;
   }
 
-  /** By one process at a time: two that move the same files overwrite one. Who comes second writes on where it is until they are moved. */
+  /**
+   * Rotates under a lock, because two processes that move the same files would overwrite one. A process without the lock keeps writing to
+   * the current file.
+   */
   #rotate(bytes: Buffer): number {
-    // A link stays one: what it leads to is moved.
+    // A symbolic link stays; its target is moved.
     const path = realPathOf(this.#path);
     const lock = takeLock(`${path}.lock`);
     if (lock === null) return this.#open();
     try {
-      // Another one may have moved them just before.
+      // Another process may have rotated just before.
       if (this.#isFullFor(bytes)) {
         this.#release();
         for (let number = LOG_FILE_BOUNDS.FILES - 1; number > 0; number -= 1) {
@@ -169,15 +173,15 @@ class RotatingFile implements Outlet {
 }
 
 /**
- * What is written next begins a line, however the last process ended: half a line of ours goes, since nobody can read it; anything else
- * stays, and is ended.
+ * Ensures that the next write begins a line, however the last process ended: a partial JSON line is removed, because it is unreadable; any
+ * other text is kept and terminated.
  */
 const mendEnd = (fd: number): void => {
   const { size } = fstatSync(fd);
   const from = Math.max(0, size - LOG_FILE_BOUNDS.TORN_BYTES);
   const tail = Buffer.alloc(size - from);
   readSync(fd, tail, 0, tail.length, from);
-  // Grown meanwhile: somebody else writes, and ends his lines himself.
+  // The file has grown: another process is writing and terminates its lines.
   if (tail.length === 0 || tail.at(-1) === LINE_END || fstatSync(fd).size !== size) return;
   const start = tail.lastIndexOf(LINE_END) + 1;
   const isKnown = start > 0 || from === 0;
@@ -203,7 +207,7 @@ const realPathOf = (path: string): string => {
   try {
     return realpathSync(path);
   } catch (error) {
-    // Moved this very moment, by another writer.
+    // Another writer is moving the file at this moment.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return path;
     throw error;
   }

@@ -1,16 +1,20 @@
-// Lines that strangers can cause: one a second for each key, with the number of those that were left out. A flood of events must not become a flood of lines.
+// Limits log lines that strangers can cause: one per second and key, with the number of suppressed lines. A flood of events must not become
+// a flood of lines.
 import { SlidingWindow } from '@tunnel/rules/rate';
 import type { Logger } from './logger.ts';
 
 const SECOND = { perWindow: 1, windowMs: 1000 };
-/** Of a flood that goes on: one second of a minute has none, so that whichever minute one looks at has fewer than sixty. */
+/** During a lasting flood one second per minute has no line, so that every minute has fewer than sixty. */
 const MINUTE = { perWindow: 59, windowMs: 60_000, togetherMs: 60_000 };
-/** Maximum number of keys. Keys hold codes and accounts, so strangers can create many; the key with the oldest last line is forgotten first. */
+/**
+ * Maximum number of keys. Keys contain codes and accounts, so strangers can create many; the key with the oldest last line is forgotten
+ * first.
+ */
 const KEYS_MAX = 4096;
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 
-/** The lines of one key. */
+/** State of a key. */
 class Lines {
   readonly second = new SlidingWindow(SECOND);
   readonly minute = new SlidingWindow(MINUTE);
@@ -20,7 +24,7 @@ class Lines {
 export class LogLimiter {
   readonly #logger: Logger;
   readonly #monotonic: () => number;
-  /** In the order of their last lines. */
+  /** Ordered by last line. */
   readonly #lines = new Map<string, Lines>();
 
   constructor(logger: Logger, monotonic: () => number) {
@@ -28,7 +32,7 @@ export class LogLimiter {
     this.#monotonic = monotonic;
   }
 
-  /** `key` is the code of what happened, and the account where one is known; `count`: how many happened at once. */
+  /** `key` is the code of the event, with the account if known. `count` is the number of simultaneous events. */
   log(level: Level, key: string, fields: object, message: string, count = 1): void {
     const now = this.#monotonic();
     const lines = this.#lines.get(key) ?? new Lines();
@@ -40,7 +44,7 @@ export class LogLimiter {
     lines.minute.record(now);
     const suppressed = lines.suppressed + count - 1;
     lines.suppressed = 0;
-    // Deleted first: the key has the latest line now.
+    // Deleted and inserted again, because the key now has the latest line.
     this.#lines.delete(key);
     this.#lines.set(key, lines);
     if (this.#lines.size > KEYS_MAX) this.#forgetOldest();

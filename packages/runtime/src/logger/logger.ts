@@ -1,4 +1,4 @@
-// The logger: pino for levels and JSON, our own masking before it and our own bounded sink behind it.
+// The logger: pino for levels and JSON, with masking before it and a bounded output behind it.
 import pino from 'pino';
 import { LineSink, outletOf } from './line-sink.ts';
 import { maskFields, maskText } from './mask.ts';
@@ -10,20 +10,20 @@ export interface Logger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
-  /** The same logger with fields that go into every line. */
+  /** Returns a logger with fields added to every line. */
   child(fields: object): Logger;
-  /** Lines that could not be written because the output is closed or nobody reads it. */
+  /** Number of lines not written because the output is closed or stalled. */
   readonly droppedLines: number;
-  /** Settles when every line is out, or after a short while when the output is stuck: it never holds up an exit. */
+  /** Resolves when every line is written, or after a short time if the output is stalled, so that it never delays an exit. */
   flush(): Promise<void>;
 }
 
 export interface LoggerOptions {
   readonly level?: LogLevel;
-  /** process.stdout unless told. */
+  /** Default: process.stdout. */
   readonly stream?: NodeJS.WritableStream;
   readonly format: 'json' | 'human';
-  /** For the human format; on a terminal without NO_COLOR unless told. */
+  /** For the human format. Default: on for a terminal without NO_COLOR. */
   readonly colour?: boolean;
   readonly now?: () => number;
 }
@@ -48,9 +48,9 @@ export const createLogger = (options: LoggerOptions): Logger => {
   return new MaskingLogger(root, sink);
 };
 
-/** Lines that another process has finished: passed on whole and within the same bound, whatever state the output is in. */
+/** Forwards complete lines of another process, within the same limits. */
 export interface LineRelay {
-  /** With its end. One of our loggers is shown in the wanted format, any other text as it is. */
+  /** `line` includes its line end. A line of our logger is converted to the wanted format, any other text is kept. */
   push(line: string): void;
   flush(): Promise<void>;
 }
@@ -68,7 +68,7 @@ export const createLineRelay = (options: Pick<LoggerOptions, 'stream' | 'format'
   };
 };
 
-/** Of a process that may have been killed while it wrote: what looks like a line of a logger need not be one. */
+/** Keeps text that only looks like a log line, because the process may have been killed while writing. */
 const shownToPeople = (line: string, colour: boolean): string => {
   if (!isLogLine(line)) return line;
   try {
@@ -78,12 +78,12 @@ const shownToPeople = (line: string, colour: boolean): string => {
   }
 };
 
-/** As pino writes them: the level comes first. */
+/** Matches lines of pino, where the level comes first. */
 const LOG_LINE = /^\{"level":"\w+",.*\}\n$/;
 
 export const isLogLine = (line: string): boolean => LOG_LINE.test(line);
 
-/** A log line that reports no problem: level info or debug. */
+/** Returns true for a log line of level info or debug. */
 export const isDetailLine = (line: string): boolean => /^\{"level":"(?:info|debug)",/.test(line) && isLogLine(line);
 
 class MaskingLogger implements Logger {
@@ -124,7 +124,7 @@ class MaskingLogger implements Logger {
   }
 
   #log(level: 'debug' | 'info' | 'warn' | 'error', fields: object, message: string): void {
-    // Masking copies the fields; a line that nobody wants must cost nothing.
+    // Masking copies the fields, so lines below the level are skipped first.
     if (!this.#pino.isLevelEnabled(level)) return;
     this.#pino[level](maskFields(fields), maskText(message));
   }
@@ -143,7 +143,7 @@ const dropped = (count: number, at: number, human: boolean, colour: boolean): st
   return human ? formatForPeople(line, colour) : line;
 };
 
-// One finished JSON line turned into a short one for people: time, level, message, fields.
+// Converts a JSON line to a short line for people: time, level, message, fields.
 
 interface Entry {
   readonly level: string;
@@ -169,7 +169,7 @@ export const formatForPeople = (jsonLine: string, colour: boolean): string => {
 
 const fieldText = (value: unknown): string => {
   if (typeof value === 'string') return /^[^\s"=\p{Cc}\p{Cf}]+$/u.test(value) ? value : oneLine(JSON.stringify(value));
-  // A stack is many lines; the message says what happened.
+  // A stack has many lines; the message is enough.
   if (isError(value)) return oneLine(JSON.stringify(value.message));
   return oneLine(JSON.stringify(value) ?? 'undefined');
 };
@@ -181,10 +181,10 @@ const isError = (value: unknown): value is { message: string } =>
   'message' in value &&
   typeof value.message === 'string';
 
-/** Signs that turn the direction of what follows them, and ends of lines and paragraphs. */
+/** Characters that change the text direction, and line and paragraph separators. */
 const TURNING = /[\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
-/** Line breaks and escape sequences that came in with the data must not forge lines or steer a terminal. */
+/** Line breaks and escape sequences in data must not forge lines or control a terminal. */
 const oneLine = (text: string): string =>
   text
     .replace(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))

@@ -1,20 +1,20 @@
-// Masking before anything is written: fields named like a secret, and texts that look like one.
+// Masks secrets before lines are written: fields with a secret-like name, and texts that look like a secret.
 import { Secret } from '../secret.ts';
 
 const MASK = '[secret]';
-/** Deeper structures are cut: a log line is no place for them, and a cycle must end. */
+/** Maximum depth. Deeper structures are cut, which also ends cycles. */
 const MOST_LEVELS = 6;
 const MOST_ENTRIES = 100;
 
-// Compared without case, hyphens, underscores and spaces: auth_token, X-Api-Key, groupKey, resume_secret, set-cookie.
+// Compared without case, hyphens, underscores and blanks: auth_token, X-Api-Key, groupKey, resume_secret, set-cookie.
 const SECRET_NAME =
   /(token|secret|password|apikey|groupkey|authorization|cookie|credential|privatekey|secretkey|smtpurl)s?$/;
 
-/** Of clients and of edges. */
+/** API keys of clients and keys of edges. */
 const OWN_KEY = /\b(tn[le]_)[\w-]{6,}/g;
 const BEARER = /\b(Bearer|Basic)\s+[\w.~+/=-]{6,}/gi;
 const URL_PASSWORD = /(:\/\/[^\s/:@]*):[^\s/@]+@/g;
-/** As in the URL of a database that is reached by a socket. */
+/** A password in a query, as in the URL of a database reached through a socket. */
 const QUERY_PASSWORD = /([?&]password=)[^\s&"'#]+/gi;
 
 export const maskText = (text: string): string =>
@@ -39,7 +39,7 @@ const maskEntries = (value: object, levels: number): Record<string, unknown> => 
       break;
     }
     const inner: unknown = (value as Record<string, unknown>)[name];
-    // Defined, not assigned: a field called __proto__ is data like any other.
+    // Defined instead of assigned, so that a field named __proto__ is treated as data.
     Object.defineProperty(out, name, {
       value: isSecretName(name) && hides(inner) ? MASK : maskValue(inner, levels - 1),
       enumerable: true,
@@ -48,7 +48,7 @@ const maskEntries = (value: object, levels: number): Record<string, unknown> => 
   return out;
 };
 
-/** Nothing, true and false tell no secret, and help to see whether one was given. */
+/** Undefined, null and booleans reveal no secret, and show whether a value was given. */
 const hides = (value: unknown): boolean => value !== undefined && value !== null && typeof value !== 'boolean';
 
 const maskValue = (value: unknown, levels: number): unknown => {

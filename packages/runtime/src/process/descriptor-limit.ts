@@ -1,12 +1,12 @@
-// How many descriptors this process may hold: files and sockets together. Node raises its own limit to the highest it may have at its start.
+// Maximum file descriptors of this process, for files and sockets. Node raises the soft limit to the hard limit at start.
 import { readFileSync } from 'node:fs';
 
-/** Where the system does not say, or has no such limit. */
+/** Assumed if the system reports no limit. */
 const UNKNOWN = 8192;
-/** More than this many connections no process of ours can serve. */
+/** Upper bound: no process of this product can serve more connections. */
 const MOST = 1_048_576;
 
-/** `limits`: the text of /proc/self/limits; null: there is none. */
+/** `limits` is the text of /proc/self/limits, or null if unavailable. */
 export const descriptorLimit = (limits = readProcLimits()): number => {
   const soft = limits === null ? reportedLimit() : /^Max open files\s+(\S+)/m.exec(limits)?.[1];
   if (soft === 'unlimited') return MOST;
@@ -22,7 +22,7 @@ const readProcLimits = (): string | null => {
   }
 };
 
-/** macOS and others. A report would look up the names of all peers otherwise, which takes its time. */
+/** Limit on macOS and other systems. Network information is excluded, because the report would resolve the names of all peers. */
 const reportedLimit = (): string | undefined => {
   const report: typeof process.report & { excludeNetwork?: boolean } = process.report;
   const { excludeNetwork = false } = report;

@@ -1,4 +1,4 @@
-// Mistakes of ours that were caught at the rim: counted by the place that caught them, one line with the stack a second for each.
+// Internal errors caught at the outer boundary: counted by place, with one log line with stack per second and place.
 import { LogLimiter } from '../logger/log-limiter.ts';
 import type { Logger } from '../logger/logger.ts';
 
@@ -10,7 +10,7 @@ export class InternalErrors {
     this.#log = new LogLimiter(logger, monotonic);
   }
 
-  /** By place. The places are words in our code, so there are only so many. */
+  /** Counts by place. Places are literals in the code, so their number is limited. */
   get counts(): ReadonlyMap<string, number> {
     return this.#counts;
   }
@@ -22,8 +22,8 @@ export class InternalErrors {
 }
 
 /**
- * A change of state that many share (registry, groups, the table of sessions) happens whole, or the process ends: after half of one
- * nobody knows what is true. Thrown in a turn of its own, where no guard of one connection takes it for that connection's.
+ * Runs a change of shared state (registry, groups, session table) completely or ends the process, because the state is undefined after a
+ * partial change. The error is thrown in a separate turn, where no handler of a connection catches it.
  */
 export const wholeOrEnd = <T>(change: () => T): T => {
   try {

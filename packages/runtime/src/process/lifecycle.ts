@@ -1,4 +1,4 @@
-// The life of one process: ordered start and ordered stop of its parts, and the signals that end it.
+// Lifecycle of a process: ordered start and stop of its parts, and the signals that end it.
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 import type { Logger } from '../logger/logger.ts';
 
@@ -13,12 +13,12 @@ interface LifecycleOptions {
   readonly clock?: Clock;
 }
 
-/** How long the parts that had started may take to stop when a later one failed to start. */
+/** Time limit for stopping the started parts after a later part failed to start. */
 const FAILED_START_STOP_MS = 10_000;
-/** After the deadline each remaining part still gets this long: a flush of the last data is worth a moment. */
+/** Time that every remaining part still gets after the deadline, for example to flush its last data. */
 const LATE_GRACE_MS = 250;
 
-// idle -> starting -> running -> stopping -> stopped; a failed or interrupted start goes from starting to stopping.
+// idle -> starting -> running -> stopping -> stopped. A failed or interrupted start goes from starting to stopping.
 type State = 'idle' | 'starting' | 'running' | 'stopping' | 'stopped';
 
 export class Lifecycle {
@@ -40,7 +40,7 @@ export class Lifecycle {
     this.#parts.push(part);
   }
 
-  /** Starts the parts in the order they were added. On failure stops those that had started, in reverse, and rethrows. */
+  /** Starts the parts in order of addition. On failure stops the started parts in reverse order and rethrows. */
   start(): Promise<void> {
     if (this.#state !== 'idle') return Promise.reject(new Error(`cannot start: the lifecycle is ${this.#state}`));
     this.#state = 'starting';
@@ -48,7 +48,7 @@ export class Lifecycle {
     return this.#starting;
   }
 
-  /** Stops the started parts in reverse order. Never rejects; a second call gets the first one's promise. */
+  /** Stops the started parts in reverse order. Never rejects; later calls return the promise of the first. */
   stop(options: { readonly deadlineMs: number }): Promise<void> {
     this.#stopping ??= this.#stopParts(options.deadlineMs);
     return this.#stopping;
@@ -59,7 +59,7 @@ export class Lifecycle {
       try {
         await part.start?.();
       } catch (error) {
-        // A stop that came meanwhile waits for this start: waiting for it in turn would hang both.
+        // A concurrent stop waits for this start, so waiting for the stop would deadlock.
         if (this.#stopping === undefined) {
           this.#starting = undefined;
           await this.stop({ deadlineMs: FAILED_START_STOP_MS });
@@ -72,7 +72,7 @@ export class Lifecycle {
   }
 
   async #afterPartStarted(part: LifecyclePart): Promise<void> {
-    // The stop gave up waiting for this part: nobody else will stop it.
+    // The stop gave up waiting for this part, so it must be stopped here.
     if (this.#state === 'stopped') await this.#stopPart(part, this.#clock.monotonic());
     else this.#started.push(part);
     if (this.#stopping !== undefined) throw new Error('stopped while starting');
@@ -82,7 +82,7 @@ export class Lifecycle {
     const deadline = this.#clock.monotonic() + deadlineMs;
     const starting = this.#state === 'starting' ? this.#starting : undefined;
     this.#state = 'stopping';
-    // The part that is being started right now has to be waited for: half a start cannot be stopped.
+    // A part that is starting must be waited for, because a partial start cannot be stopped.
     if (starting !== undefined)
       await this.#within(
         starting.catch(() => undefined),
@@ -104,7 +104,7 @@ export class Lifecycle {
     }
   }
 
-  /** True when the work settled before the deadline, or within the grace after it. */
+  /** Returns true if the work settled before the deadline or within the grace time. */
   async #within(work: Promise<void>, deadline: number): Promise<boolean> {
     let timer: Timer | undefined;
     const late = new Promise<'late'>((resolve) => {
@@ -115,22 +115,22 @@ export class Lifecycle {
       return (await Promise.race([work, late])) !== 'late';
     } finally {
       timer?.cancel();
-      // A failure after the deadline has no one left to tell; it must not end the process.
+      // A failure after the deadline cannot be reported and must not end the process.
       work.catch(() => undefined);
     }
   }
 }
 
-// Signals of one process: the first asks for an orderly end, a later one for an end at once.
+// Signals of the process: the first requests an orderly stop, a later signal an immediate exit.
 
 interface SignalOptions {
   readonly signals: readonly NodeJS.Signals[];
-  /** Under npm one Ctrl-C arrives twice: signals within this time of the first are the same one. */
+  /** Signals within this time count as one, because under npm a Ctrl-C arrives twice. */
   readonly sameWithinMs: number;
   readonly onFirst: (signal: NodeJS.Signals) => void;
   readonly onSecond: (signal: NodeJS.Signals) => void;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Where the signals come from. */
+  /** Emitter of the signals. */
   readonly source: SignalSource;
 }
 
@@ -138,7 +138,7 @@ export interface SignalSource {
   on(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): unknown;
 }
 
-/** For the rest of the process's life: were it to stop listening before its end, a late repeat would kill it there. */
+/** Listens for the rest of the process's life, because a late repeated signal would otherwise kill the process. */
 export const onSignals = (options: SignalOptions): void => {
   const { clock, source } = options;
   let firstAt: number | undefined;

@@ -1,33 +1,33 @@
-// What the service manager is told of this process: ready, reloading, stopping, alive. By the program `systemd-notify`, because Node.js
-// cannot send to a Unix datagram socket. Without a manager, or without that program, nothing is told and nothing is missed.
+// Notifies the service manager: ready, reloading, stopping, alive. Uses the program `systemd-notify`, because Node.js cannot send to a Unix
+// datagram socket. Does nothing without a service manager or without the program.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { type Clock, systemClock, type Timer } from '../clock.ts';
 
 export interface ServiceNotifier {
   ready(): void;
-  /** Until the next `ready`. */
+  /** In effect until the next `ready`. */
   reloading(): void;
   stopping(): void;
-  /** Ends the signs of life; settles when what was told has left, or after a moment. */
+  /** Stops the watchdog messages. Resolves when all messages are sent, or after a short time. */
   close(): Promise<void>;
 }
 
 interface NotifierOptions {
-  /** What is for us alone is taken out of it: a child that inherits it (PostgreSQL does notify) would speak in our name. */
+  /** The notify variables are removed, because a child that inherits them (such as PostgreSQL) would send notifications for this process. */
   readonly env: Record<string, string | undefined>;
   readonly clock?: Clock;
 }
 
 const NOTIFY_BOUNDS = {
-  /** `systemd-notify` waits until the manager has read it; one that never does must not pile up programs. */
+  /** Time limit of `systemd-notify`, which waits for the manager, so that programs do not pile up. */
   SEND_MS: 10_000,
-  /** Messages that wait for the one under way. The last one says how things are: the oldest goes first. */
+  /** Maximum waiting messages. The oldest is dropped first, because the last message has the current state. */
   WAITING: 8,
-  /** The least time between signs of life, whatever the manager asks for. */
+  /** Minimum watchdog interval. */
   LIFE_LEAST_MS: 100,
-  /** And the most: a timer of Node.js holds no more, and would fire a thousand times a second instead. */
+  /** Maximum watchdog interval: a longer Node.js timer would fire every millisecond. */
   LIFE_MOST_MS: 2 ** 31 - 1,
-  /** What the last words may take at the end. */
+  /** Time limit for the last messages at the end. */
   CLOSE_MS: 2000,
 } as const;
 
@@ -38,7 +38,7 @@ const SILENT: ServiceNotifier = {
   close: () => Promise.resolve(),
 };
 
-/** Once a process: what it is told by is taken out of the environment. */
+/** Call once per process, because the variables are removed from the environment. */
 export const createServiceNotifier = ({ env, clock = systemClock }: NotifierOptions): ServiceNotifier => {
   const socket = env['NOTIFY_SOCKET'] ?? '';
   const lifeMs = lifeIntervalMs(env);
@@ -46,7 +46,7 @@ export const createServiceNotifier = ({ env, clock = systemClock }: NotifierOpti
   return socket === '' ? SILENT : new SystemdNotifier({ ...env, NOTIFY_SOCKET: socket }, lifeMs, clock);
 };
 
-/** Half of what the manager waits for; null: it does not watch, or watches another process. A shell or npm between us and it is not another. */
+/** Half of the watchdog timeout, or null if the manager does not watch this process. The pid may be that of the parent: a shell or npm. */
 const lifeIntervalMs = (env: Readonly<Record<string, string | undefined>>): number | null => {
   const { WATCHDOG_USEC: usec = '', WATCHDOG_PID: pid = '' } = env;
   if (!/^[1-9]\d{0,15}$/.test(usec)) return null;
@@ -66,7 +66,7 @@ class SystemdNotifier implements ServiceNotifier {
   constructor(env: Readonly<Record<string, string | undefined>>, lifeMs: number | null, clock: Clock) {
     this.#env = env;
     this.#clock = clock;
-    // By a timer of this event loop: one that no longer turns gives no sign of life.
+    // A timer of this event loop, so that a blocked loop sends no message.
     this.#life = lifeMs === null ? null : clock.setInterval(() => this.#sayAlive(), lifeMs);
   }
 
@@ -74,7 +74,7 @@ class SystemdNotifier implements ServiceNotifier {
     this.#tell(['READY=1']);
   }
 
-  /** With the time, without which newer managers take an answer for one to an earlier reload. */
+  /** Includes the time, because newer managers otherwise take the message for an earlier reload. */
   reloading(): void {
     this.#tell(['RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`]);
   }
@@ -94,12 +94,12 @@ class SystemdNotifier implements ServiceNotifier {
     late?.cancel();
   }
 
-  /** Whatever waits is a sign of life too. */
+  /** A waiting message already counts as a sign of life. */
   #sayAlive(): void {
     if (this.#waiting.length === 0) this.#tell(['WATCHDOG=1']);
   }
 
-  /** One at a time: two programs at once may be read in the other order. */
+  /** One message at a time, because two concurrent programs could be read in the wrong order. */
   #tell(message: readonly string[]): void {
     if (this.#isAbsent) return;
     this.#waiting.push(message);
@@ -128,7 +128,7 @@ class SystemdNotifier implements ServiceNotifier {
       this.#sendNext();
     };
     child.once('error', (error: NodeJS.ErrnoException) => {
-      // Too many processes may pass; a program that is not there does not come.
+      // Too many processes may be temporary. A missing program stays missing.
       this.#isAbsent ||= error.code === 'ENOENT' || error.code === 'EACCES';
       done();
     });
@@ -136,7 +136,7 @@ class SystemdNotifier implements ServiceNotifier {
   }
 }
 
-/** null: it did not start, and there is no event for that: Node.js throws what is not a usual end of a start (no memory, for one). */
+/** Returns null if the program could not be started without an event: Node.js throws in unusual cases, such as no memory. */
 const startNotify = (
   message: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
