@@ -1,5 +1,5 @@
-// The payment processor's stand-in on this machine: its server, its state and its life. It speaks the processor's own calls to the
-// same SDK, so what runs against it is what runs against the processor.
+// A local simulator of the payment processor: its server, state and lifecycle. Speaks the processor's API to the same SDK, so that the
+// platform runs the same code in production.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isLoopbackHost } from '@tunnel/rules/net';
@@ -12,21 +12,21 @@ import { Store } from './state/store.ts';
 import { HttpServer } from './web/http-server.ts';
 import { Webhooks } from './web/webhooks.ts';
 
-/** Periods also end without anybody's call. */
+/** Interval of checks, because periods also end without a call. */
 const LOOK_MS = 10_000;
 
 export interface SimulatorOptions {
-  /** Where its state is kept. */
+  /** Folder of the state. */
   readonly folder: string;
-  /** Of this machine only: its control calls ask for no key. */
+  /** Loopback host only, because control calls need no key. */
   readonly host: string;
-  /** 0: any free port. */
+  /** 0 picks a free port. */
   readonly port: number;
-  /** What names the port to a person: the key of a configuration, or a flag. */
+  /** Name of the port setting in messages: a configuration key or a flag. */
   readonly portKey: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** null: nobody listens for webhooks yet; they wait. */
+  /** Returns null while the platform does not listen for webhooks. Then events wait. */
   readonly webhookUrl: () => string | null;
 }
 
@@ -55,7 +55,7 @@ export class Simulator {
     return `http://${host.includes(':') ? `[${host.replaceAll(/[[\]]/g, '')}]` : host}:${this.#running.server.port}`;
   }
 
-  /** Known before the start: made at the first use of its folder. */
+  /** Available before the start: created at the first use of the folder. */
   get secretKey(): Secret {
     return this.#ownSecrets().secretKey;
   }
@@ -133,7 +133,7 @@ export class Simulator {
   }
 }
 
-// The stand-in's API key and webhook secret: made once, kept in a file of their own for the owner's eyes.
+// API key and webhook secret of the simulator, created once and stored in a separate file that only the owner can read.
 
 const secretsShape = z.strictObject({ secret_key: z.string().min(20), webhook_secret: z.string().min(20) });
 

@@ -1,5 +1,4 @@
-// One call that the stand-in takes: how its form is read, its parameters are checked, its lists are paged, and what is refused, all
-// in the processor's own shape.
+// API routes of the simulator: form decoding, parameter checks, paging and errors in the payment processor's format.
 import * as z from 'zod';
 import type { List } from '../state/model.ts';
 import type { Sandbox } from '../state/sandbox.ts';
@@ -37,7 +36,7 @@ export const findRoute = (routes: readonly Route[], method: string, path: string
   return null;
 };
 
-/** '' when the path has no id in it. */
+/** Returns '' for a path without an id. */
 const idIn = (pattern: string, path: string): string | null => {
   const [before = '', after] = pattern.split('{id}');
   if (after === undefined) return path === pattern ? '' : null;
@@ -46,7 +45,7 @@ const idIn = (pattern: string, path: string): string | null => {
   return /^[\w-]{1,255}$/.test(id) ? id : null;
 };
 
-// The processor's form encoding, `items[0][price]=…`, as a tree of texts. Built without prototypes: a name is only ever a name.
+// The processor's form encoding, `items[0][price]=…`, as a tree of strings. Objects have no prototype, so that any name is safe.
 
 type FormTree = { [name: string]: FormValue };
 type FormValue = string | FormTree | FormValue[];
@@ -88,7 +87,7 @@ const putField = (tree: FormTree, path: readonly string[], value: string, name: 
   here[key] = value;
 };
 
-/** A tree whose names are 0, 1, 2 … is a list. */
+/** Converts a tree with the names 0, 1, 2 … to a list. */
 const listsOf = (value: FormValue): FormValue => {
   if (typeof value === 'string' || Array.isArray(value)) return value;
   const entries = Object.entries(value).map(([name, inner]) => [name, listsOf(inner)] as const);
@@ -100,7 +99,7 @@ const listsOf = (value: FormValue): FormValue => {
   return tree;
 };
 
-// Which parameters a call takes. As strict as the processor: what it does not know, it refuses by name.
+// Parameter types. As strict as the processor: unknown parameters are rejected by name.
 
 export const text = (most = 5000) => z.string().min(1).max(most);
 export const whole = (from: number, to: number) =>
@@ -114,7 +113,7 @@ export const decimal = () => z.string().regex(/^\d{1,15}(\.\d{1,12})?$/);
 export const metadata = () => z.record(z.string().max(40), z.string().max(500)).default({});
 export const none = z.strictObject({});
 
-/** Of every list: newest first, up to `limit`, after the object that was seen last. */
+/** Parameters of every list: newest first, up to `limit`, after the last seen object. */
 export const paging = { limit: whole(1, 100).default(10), starting_after: text().optional() };
 
 const checkParams = <S extends z.ZodType>(schema: S, tree: FormTree): z.output<S> => {
@@ -123,7 +122,7 @@ const checkParams = <S extends z.ZodType>(schema: S, tree: FormTree): z.output<S
   throw refusalOf(result.error.issues, tree);
 };
 
-/** Names that are unknown first: a misspelt one is also a missing one. */
+/** Reports unknown names first, because a misspelled parameter is also missing. */
 const refusalOf = (issues: readonly z.core.$ZodIssue[], tree: FormTree): ApiError => {
   const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
   if (unknown?.code === 'unrecognized_keys') {
@@ -147,14 +146,14 @@ const valueAt = (tree: FormTree, path: readonly PropertyKey[]): unknown =>
     tree,
   );
 
-// A list as the processor answers it: newest first, a page at a time.
+// A list in the processor's format: newest first, one page at a time.
 
 interface PageWanted {
   readonly limit: number;
   readonly starting_after?: string | undefined;
 }
 
-/** `rows` come oldest first. */
+/** `rows` are oldest first. */
 export const listPage = <T extends { readonly id: string }>(
   url: string,
   rows: readonly T[],

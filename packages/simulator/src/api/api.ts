@@ -1,5 +1,4 @@
-// The calls under /v1: the key is asked for, a POST that was answered before is answered the same, and everything else is refused
-// as the processor would.
+// Calls under /v1: checks the API key, returns the stored response for a repeated POST, and rejects everything else like the processor.
 import { equalInConstantTime, type Secret, sha256Hex } from '@tunnel/runtime';
 import type { Sandbox } from '../state/sandbox.ts';
 import { ApiError, decodeForm, findRoute, type Match, type Route } from './api-route.ts';
@@ -40,7 +39,7 @@ export const answerCall = (sandbox: Sandbox, routes: readonly Route[], secretKey
 const perform = (sandbox: Sandbox, { route, id }: Match, call: Call): object =>
   sandbox.store.transact(() => route.answer(sandbox, decodeForm(call.method === 'POST' ? call.body : call.query), id));
 
-/** The answer is kept together with what the call changed. One that was refused changed nothing and may be tried again. */
+/** Stores the response together with the changes of the call. A rejected call changed nothing and may be repeated. */
 const oncePerKey = (sandbox: Sandbox, { route, id }: Match, call: Call, key: string): Answer => {
   if (key.length > KEY_MAX_CHARACTERS) throw idempotencyError('The idempotency key is too long.');
   const request = sha256Hex(`${call.path}\n${call.body}`);
@@ -73,7 +72,7 @@ const unknownPath = ({ method, path }: Call): ApiError =>
     message: `Unrecognized request URL (${method}: ${path}). The simulator knows only the calls that the platform makes.`,
   });
 
-// Every call of the processor's that the stand-in takes: those that our code makes, and no more.
+// All supported calls of the processor: only those that the platform makes.
 
 export const apiRoutes = (baseUrl: () => string): readonly Route[] => [
   ...customerRoutes,

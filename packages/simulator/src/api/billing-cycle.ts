@@ -1,5 +1,5 @@
-// What time brings: periods that end, and payments that are tried again, each at its own moment and in order. Every step is kept
-// before the next begins, so a process that was killed goes on where it was.
+// Time-driven billing: ends periods and retries payments, each at its time and in order. Every step is saved before the next, so a killed
+// process continues where it stopped.
 import { type Clock, SerialQueue } from '@tunnel/runtime';
 import * as z from 'zod';
 import type { Invoice, Subscription } from '../state/model.ts';
@@ -8,13 +8,13 @@ import { badRequest, flag, noSuch, type Route, route } from './api-route.ts';
 import { draftInvoice, finalizeInvoice, invoiceOf } from './invoices.ts';
 import { changeSubscription, nextMonthStart, periodOf, subscriptionOf } from './subscriptions.ts';
 
-/** Drafts are final when the platform has answered the news of them, or has taken none of it for so long. */
+/** Drafts become final when the platform has acknowledged their events, or when no event was acknowledged for this time. */
 const DRAFT_WAIT_MS = 10_000;
 
 interface BillingCycleDeps {
   readonly sandbox: Sandbox;
   readonly clock: Clock;
-  /** Settles when these events were delivered. */
+  /** Resolves when these events were delivered. */
   readonly delivered: (eventIds: readonly string[]) => Promise<void>;
   readonly hasListener: () => boolean;
 }
@@ -32,7 +32,7 @@ export class BillingCycle {
     this.#deps = deps;
   }
 
-  /** Moves the stand-in's clock, through everything that is due on the way; 0: what is due by now. */
+  /** Advances the simulator's clock and executes everything due on the way. 0 executes what is due now. */
   advance(seconds: number): Promise<void> {
     return this.#advances.run(() => this.#run(seconds));
   }
@@ -47,7 +47,7 @@ export class BillingCycle {
     const { sandbox } = this.#deps;
     const wanted = sandbox.aheadMs + seconds * 1000;
     const target = Math.floor((sandbox.realNow() + wanted) / 1000);
-    // Of a run that was cut off.
+    // Drafts may be left from an interrupted run.
     await this.#finishDrafts();
     for (let at = nextMoment(sandbox); at !== null && at <= target && !this.#stopped; at = nextMoment(sandbox)) {
       const moment = at;
@@ -84,7 +84,7 @@ export class BillingCycle {
     this.#endWait();
   }
 
-  /** Many accounts take their time: only nothing at all for so long is too long. */
+  /** Resolves after a time without any delivery. Many accounts take longer, so every delivery restarts the time. */
   #silence(): { readonly isLong: Promise<void>; readonly heard: () => void } {
     const { clock } = this.#deps;
     let end = (): void => {};
@@ -122,7 +122,7 @@ const nextMoment = (sandbox: Sandbox): number | null => {
 const endPeriods = (sandbox: Sandbox, moment: number): void => {
   for (const subscription of living(sandbox).filter((each) => periodOf(each).end <= moment)) {
     const draft = draftInvoice(sandbox, subscription);
-    // First of all: usage that the platform still holds belongs on it.
+    // Emitted first, because usage that the platform still holds belongs on this invoice.
     sandbox.emit('invoice.created', draft);
     const ends = subscription.cancel_at_period_end;
     const start = periodOf(subscription).end;
@@ -145,10 +145,10 @@ const retryPayments = (sandbox: Sandbox, moment: number): void => {
   }
 };
 
-// Paying an invoice: by the customer's default card, and what follows when it fails.
+// Pays an invoice with the customer's default card, and handles failures.
 
 const RETRY_SECS = 3 * 24 * 60 * 60;
-/** After so many the invoice stays open, and is tried only when somebody asks for it. */
+/** Attempts until an invoice stays open and is only retried on request. */
 const TRIES = 4;
 
 export const payInvoice = (sandbox: Sandbox, id: string): Invoice => {
@@ -202,9 +202,9 @@ const setStatus = (sandbox: Sandbox, invoice: Invoice, status: 'active' | 'past_
 };
 
 // ---- ending a subscription at once ----
-// Reported usage and waiting items go on one last invoice, which is final and paid then and there.
+// Reported usage and waiting items go on a last invoice, which is finalized and paid at once.
 
-// No other end is simulated.
+// Only this kind of ending is simulated.
 const ending = z.strictObject({
   invoice_now: flag().refine((wanted) => wanted),
   prorate: flag().refine((wanted) => !wanted),
@@ -212,7 +212,7 @@ const ending = z.strictObject({
 
 const endNow = (sandbox: Sandbox, id: string): Subscription => {
   const before = subscriptionOf(sandbox, id);
-  // As the processor: one that has ended cannot end again.
+  // Like at the processor, an ended subscription cannot end again.
   if (before.status === 'canceled') throw noSuch('subscription', id);
   const draft = draftInvoice(sandbox, before);
   sandbox.emit('invoice.created', draft);

@@ -1,4 +1,4 @@
-// Customers: made, found by address, changed, what they can be charged by, and their session of the hosted portal.
+// Customers: create, find by address, change, payment methods, and sessions of the hosted portal.
 import { randomId, randomToken } from '@tunnel/runtime';
 import * as z from 'zod';
 import type { CardKind, Customer, PaymentMethod, PortalSession, SetupIntent } from '../state/model.ts';
@@ -24,7 +24,7 @@ export const customerOf = (sandbox: Sandbox, id: string, param = 'customer'): Cu
   return customer;
 };
 
-/** There is one, for all customers: it goes as the machine's does, and further when it is moved. */
+/** The only test clock, shared by all customers. It follows the machine's clock and can be moved ahead. */
 const CLOCK_ID = 'clock_simulated';
 
 export const clockRoutes: readonly Route[] = [
@@ -103,9 +103,9 @@ export const customerRoutes: readonly Route[] = [
   }),
 ];
 
-// Cards of the stand-in. What each will do is written on it.
+// Simulated cards. The metadata determines their behavior.
 
-/** The processor's own test numbers end like this. */
+/** Last digits of the processor's test cards. */
 const LAST_FOUR: Readonly<Record<CardKind, string>> = { good: '4242', declined: '0002', fails_later: '0341' };
 const YEARS_VALID = 4;
 
@@ -129,7 +129,7 @@ export const attachCard = (sandbox: Sandbox, customer: string, kind: Exclude<Car
   return method;
 };
 
-// Setup intents: the way to a card on file. A browser would confirm one with the processor; here a control call does.
+// Setup intents, which put a card on file. Confirmed by a control call instead of a browser.
 
 const newSetupIntent = z.strictObject({
   customer: text(),
@@ -161,7 +161,7 @@ export const setupIntentRoutes: readonly Route[] = [
   route('GET', '/v1/setup_intents/{id}', none, (sandbox, _params, id) => setupIntentOf(sandbox, id)),
 ];
 
-/** Found by its id or by its whole client secret. */
+/** Finds an intent by id or by its complete client secret. */
 const setupIntentOf = (sandbox: Sandbox, reference: string): SetupIntent => {
   const [id = ''] = reference.split('_secret_');
   const intent = sandbox.store.get('setup_intents', id);
@@ -173,11 +173,11 @@ const setupIntentOf = (sandbox: Sandbox, reference: string): SetupIntent => {
 
 interface Confirmed {
   readonly intent: SetupIntent;
-  /** The card was declined: the intent waits for another one. */
+  /** Error if the card was declined. Then the intent waits for another card. */
   readonly refusal: ApiError | null;
 }
 
-/** A refusal is given back, not thrown: that it was tried is kept. */
+/** Returns a refusal instead of throwing it, so that the attempt is saved. */
 export const confirmSetupIntent = (sandbox: Sandbox, reference: string, card: CardKind): Confirmed => {
   const intent = setupIntentOf(sandbox, reference);
   if (intent.status === 'succeeded') {
@@ -202,12 +202,12 @@ export const confirmSetupIntent = (sandbox: Sandbox, reference: string, card: Ca
   return { intent: done, refusal: null };
 };
 
-// Sessions of the hosted portal: a page of the stand-in for one customer.
+// Sessions of the hosted portal: a page of the simulator for a customer.
 
 const newPortalSession = z.strictObject({
   customer: text(),
   return_url: text(),
-  /** A card alone is wanted. */
+  /** Only a card is requested. */
   flow_data: z
     .strictObject({
       type: z.literal('payment_method_update'),
@@ -224,7 +224,7 @@ const checkAddress = (address: string, param: string): void => {
   throw badRequest('Not a valid URL', { code: 'url_invalid', param });
 };
 
-/** The address that the page is at may be another one after a restart. */
+/** `baseUrl` is a function, because the address may change after a restart. */
 export const portalRoutes = (baseUrl: () => string): readonly Route[] => [
   route('POST', '/v1/billing_portal/sessions', newPortalSession, (sandbox: Sandbox, given): PortalSession => {
     const { flow_data, ...params } = given;

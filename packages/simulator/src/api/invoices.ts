@@ -1,5 +1,4 @@
-// Invoices: a draft at the end of a period, then its final amounts; and the items that go on one. What is paid and what is not is in
-// billing-cycle.ts.
+// Invoices: drafts at the end of a period, finalization, and invoice items. Payment is in billing-cycle.ts.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
 import type { Invoice, InvoiceItem, InvoiceLine, Subscription } from '../state/model.ts';
@@ -17,7 +16,7 @@ export const invoiceOf = (sandbox: Sandbox, id: string): Invoice => {
   return invoice;
 };
 
-/** Of the period that ends now. Items that wait go on it. */
+/** Creates the draft of the period that ends now, including waiting items. */
 export const draftInvoice = (sandbox: Sandbox, subscription: Subscription): Invoice => {
   const { start, end } = periodOf(subscription);
   const id = randomId('in');
@@ -53,7 +52,7 @@ export const draftInvoice = (sandbox: Sandbox, subscription: Subscription): Invo
   return sandbox.store.put('invoices', withLines(sandbox, empty, !subscription.cancel_at_period_end));
 };
 
-/** With all usage that was reported until now. */
+/** Finalizes a draft with all usage reported so far. */
 export const finalizeInvoice = (sandbox: Sandbox, draft: Invoice): Invoice => {
   const goesOn = subscriptionOf(sandbox, draft.parent.subscription_details.subscription).status !== 'canceled';
   const final = sandbox.store.put('invoices', {
@@ -118,7 +117,7 @@ const invoiceList = z.strictObject({
   status: z.enum(['draft', 'open', 'paid']).optional(),
 });
 
-/** The address that its page is at may be another one after a restart: told at each call, never kept. */
+/** Adds the page's URL at every call instead of storing it, because the address may change after a restart. */
 const withPage = (invoice: Invoice, baseUrl: string): Invoice =>
   invoice.status === 'draft' ? invoice : { ...invoice, hosted_invoice_url: `${baseUrl}/invoice/${invoice.id}` };
 
@@ -137,11 +136,11 @@ export const invoiceRoutes = (baseUrl: () => string): readonly Route[] => [
   }),
 ];
 
-// Items that wait for the next invoice of a subscription, or are put on a draft.
+// Invoice items that wait for a subscription's next invoice, or are added to a draft.
 
 const newItem = z.strictObject({
   customer: text(),
-  // One of the two.
+  // Exactly one of `subscription` and `invoice`.
   subscription: text().optional(),
   invoice: text().optional(),
   amount: whole(0, 99_999_999),
@@ -173,7 +172,7 @@ const targetOf = (sandbox: Sandbox, { customer, subscription, invoice }: z.outpu
   throw badRequest('You may only specify one of these parameters: subscription, invoice.', { param: 'invoice' });
 };
 
-/** It waits for the next invoice. */
+/** Adds the item to the next invoice. */
 const onNext = (sandbox: Sandbox, customer: string, subscription: string): ItemTarget => {
   const of = subscriptionOf(sandbox, subscription);
   if (of.customer !== customer || of.status === 'canceled') {

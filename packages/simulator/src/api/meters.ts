@@ -1,4 +1,4 @@
-// Meters, what is reported to them, and the sums of it.
+// Meters, reported usage, and usage summaries.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
 import type { Meter } from '../state/model.ts';
@@ -72,7 +72,7 @@ export const meterRoutes: readonly Route[] = [
   route('GET', '/v1/billing/meters/{id}/event_summaries', summing, sum),
 ];
 
-// Usage that is reported: each identifier counts once, for as long as the processor remembers it.
+// Reported usage: an identifier counts once, for as long as the processor remembers it.
 
 const DAY_SECS = 24 * 60 * 60;
 const REMEMBERED_MS = DAY_SECS * 1000;
@@ -112,7 +112,7 @@ const createMeterEvent = (sandbox: Sandbox, params: z.output<typeof newMeterEven
   };
 };
 
-/** How old an event is, is a matter of the machine's time: that is what whoever reports lives in. */
+/** The age of an event is measured by the machine's clock, because the reporting platform uses it. */
 const checkTime = (sandbox: Sandbox, timestamp: number): void => {
   if (timestamp < sandbox.realNow() / 1000 - OLDEST_SECS) {
     throw badRequest('The timestamp is too far in the past.', {
@@ -142,9 +142,8 @@ const freshId = (sandbox: Sandbox, identifier: string): string => {
 };
 
 /**
- * The processor never bills what falls before the periods that are open. Here that would also hit usage of this minute once the
- * clock was moved ahead, so it is then moved along, into the period whose invoice is a draft if there is one: that one waits for
- * it. Else it stays where it is, unbilled.
+ * The processor never bills usage before the open periods. If the clock was moved ahead, that would also affect current usage. So such
+ * usage is moved into the period of the draft invoice, if there is one, or else kept unbilled.
  */
 const billedAt = (sandbox: Sandbox, customer: string, timestamp: number): number => {
   const since = openSince(sandbox, customer);
@@ -157,7 +156,7 @@ export const meterEventRoutes: readonly Route[] = [
   route('POST', '/v1/billing/meter_events', newMeterEvent, createMeterEvent),
 ];
 
-/** All that was ever reported of a customer. */
+/** All bytes ever reported for a customer. */
 export const reportedBytes = ({ store }: Sandbox, customerId: string): number =>
   store
     .all('meter_events')

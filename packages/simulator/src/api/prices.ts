@@ -1,4 +1,4 @@
-// Prices that recur each month: fixed ones, and metered ones by the byte.
+// Monthly recurring prices: fixed, and metered per byte.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
 import type { Price, Tier } from '../state/model.ts';
@@ -106,13 +106,13 @@ export const priceRoutes: readonly Route[] = [
   }),
 ];
 
-// What the end of a period costs: a pure sum of the fixed price of the period to come, the metered price of the one that ended, and
-// what waited. Money is in cents, each line rounded down once.
+// Amounts at the end of a period: the fixed price of the next period, the metered price of the ended period, and waiting items. Amounts are
+// in cents, every line rounded down once.
 
 interface PeriodEnd {
   readonly prices: readonly Price[];
   readonly bytes: number;
-  /** The subscription goes on: its fixed price is charged in advance. */
+  /** True if the subscription continues. Then the fixed price is charged in advance. */
   readonly goesOn: boolean;
   readonly waiting: readonly { readonly amount: number; readonly description: string }[];
 }
@@ -145,7 +145,7 @@ const lineOf = (kind: 'fixed' | 'metered', price: Price, quantity: number): Mont
   price,
 });
 
-/** The processor takes up to 12 decimal places of a cent. */
+/** The processor accepts up to 12 decimal places of a cent. */
 const DECIMALS = 12;
 const ONE_CENT = 10n ** BigInt(DECIMALS);
 

@@ -1,4 +1,4 @@
-// Subscriptions: of two prices, to the end of the calendar month, nothing charged at the start.
+// Subscriptions with two prices, aligned to calendar months, without a charge at the start.
 import { randomId } from '@tunnel/runtime';
 import * as z from 'zod';
 import type { Invoice, Price, Subscription, SubscriptionItem } from '../state/model.ts';
@@ -12,7 +12,7 @@ const newSubscription = z.strictObject({
     .array(z.strictObject({ price: text() }))
     .min(1)
     .max(20),
-  // No other anchor and no other start is simulated.
+  // Only this anchor and start are simulated.
   billing_cycle_anchor_config: z.strictObject({
     day_of_month: z.literal('1'),
     hour: z.literal('0'),
@@ -80,7 +80,7 @@ export const subscriptionOf = (sandbox: Sandbox, id: string): Subscription => {
   return subscription;
 };
 
-/** The first of the next month in UTC; times are in seconds. */
+/** First of the next month in UTC. Times are in seconds. */
 export const nextMonthStart = (at: number): number => {
   const date = new Date(at * 1000);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) / 1000;
@@ -92,14 +92,14 @@ export const periodOf = ({ items }: Subscription): { start: number; end: number 
   return { start: item.current_period_start, end: item.current_period_end };
 };
 
-/** The start of the oldest period of the customer that is not yet billed; null when there is none. */
+/** Start of the customer's oldest unbilled period, or null. */
 export const openSince = (sandbox: Sandbox, customer: string): number | null => {
   const own = sandbox.store.all('subscriptions').filter((each) => each.customer === customer);
   const living = own.filter(({ status }) => status !== 'canceled').map((each) => periodOf(each).start);
   return least([...living, ...draftsOf(sandbox, customer).map(({ period_start }) => period_start)]);
 };
 
-/** The last second of the period that is being billed; null when there is none. */
+/** Last second of the period being billed, or null. */
 export const lastOfDraft = (sandbox: Sandbox, customer: string): number | null =>
   least(draftsOf(sandbox, customer).map(({ period_end }) => period_end - 1));
 
@@ -108,7 +108,7 @@ const draftsOf = ({ store }: Sandbox, customer: string): Invoice[] =>
 
 const least = (times: readonly number[]): number | null => (times.length === 0 ? null : Math.min(...times));
 
-/** Tells of it when something did change. */
+/** Emits an event if a field changed. */
 export const changeSubscription = (
   sandbox: Sandbox,
   before: Subscription,
@@ -122,7 +122,7 @@ export const changeSubscription = (
   return after;
 };
 
-/** At the end of its period, or not after all. */
+/** Sets or revokes the cancellation at the end of the period. */
 export const setToEnd = (sandbox: Sandbox, id: string, ends: boolean): Subscription => {
   const before = subscriptionOf(sandbox, id);
   if (before.status === 'canceled') {

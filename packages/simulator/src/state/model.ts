@@ -1,4 +1,4 @@
-// The stand-in's objects: the fields of the processor's that our code and its readers look at. Times are in seconds.
+// Objects of the simulator, with the processor's fields that the platform and its users need. Times are in seconds.
 
 interface Base {
   readonly id: string;
@@ -14,7 +14,7 @@ export interface Customer extends Base {
   readonly name: string | null;
   readonly metadata: Metadata;
   readonly invoice_settings: { readonly default_payment_method: string | null };
-  /** Its time is the stand-in's own; absent: made before that was told. */
+  /** The simulator's test clock. Undefined for customers created by older versions. */
   readonly test_clock?: string;
 }
 
@@ -54,10 +54,10 @@ export interface Meter extends Base {
 }
 
 export interface Tier {
-  /** null: without an end. */
+  /** Null for the last tier, which has no limit. */
   readonly up_to: number | null;
   readonly unit_amount_decimal: string;
-  /** Once, for whoever gets so far. */
+  /** Fixed amount charged once if usage reaches the tier. */
   readonly flat_amount_decimal: string | null;
 }
 
@@ -124,7 +124,7 @@ export interface InvoiceItem extends Omit<Base, 'created'> {
   readonly currency: string;
   readonly description: string;
   readonly metadata: Metadata;
-  /** null: it waits for the next one. */
+  /** Null while the item waits for the next invoice. */
   readonly invoice: string | null;
 }
 
@@ -177,29 +177,29 @@ export interface PortalSession extends Base {
   readonly customer: string;
   readonly return_url: string;
   readonly url: string;
-  /** Where a card that was added leads; null or absent: it stays in the portal. */
+  /** Target after a card was added. Null or undefined: the visitor stays in the portal. */
   readonly after_card?: string | null;
 }
 
 interface MeterEvent {
-  /** Its identifier; with a number behind it when that was used again after the processor forgot it. */
+  /** The identifier, with a numeric suffix if it was reused after the processor forgot it. */
   readonly id: string;
   readonly customer: string;
   readonly value: number;
   readonly timestamp: number;
-  /** The time that its invoice is found by. */
+  /** Time that determines the invoice. */
   readonly billed_at: number;
   readonly received_ms: number;
 }
 
-/** Waits to be delivered. */
+/** An event waiting for delivery. */
 export interface WebhookEvent {
   readonly id: string;
   readonly queued_ms: number;
   readonly payload: object;
 }
 
-/** What a POST was answered, for a day. */
+/** Response to a POST, kept for a day. */
 interface KeptAnswer {
   /** The idempotency key. */
   readonly id: string;

@@ -1,4 +1,4 @@
-// What every call of the stand-in works with: its objects, its time, and the events that it owes.
+// State shared by all calls of the simulator: objects, time, and events to deliver.
 import { type Clock, randomId } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
 import type { Store } from './store.ts';
@@ -12,12 +12,12 @@ export class Sandbox {
     this.#clock = clock;
   }
 
-  /** Seconds of its own time, which may be ahead of the machine's. */
+  /** Simulated time in seconds, possibly ahead of the machine's clock. */
   now(): number {
     return Math.floor((this.#clock.now() + this.aheadMs) / 1000);
   }
 
-  /** Milliseconds of the machine's time. */
+  /** The machine's time in milliseconds. */
   realNow(): number {
     return this.#clock.now();
   }
@@ -30,12 +30,12 @@ export class Sandbox {
     this.setAhead(seconds * 1000 - this.#clock.now());
   }
 
-  /** Its time never goes back. */
+  /** Simulated time never goes back. */
   setAhead(ms: number): void {
     if (ms > this.aheadMs) this.store.put('settings', { ...this.store.settings, offset_ms: ms });
   }
 
-  /** The webhook that tells of it; its id. */
+  /** Queues a webhook event and returns its id. */
   emit(type: string, object: object, previous?: object): string {
     const id = randomId('evt');
     const payload = {

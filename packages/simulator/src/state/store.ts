@@ -1,4 +1,4 @@
-// Every object of the stand-in. Objects are never changed, only replaced; what a call changed is kept as a whole or not at all.
+// All objects of the simulator. Objects are replaced, never mutated; the changes of a call are saved completely or not at all.
 import { closeSync, ftruncateSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { lineOf, wholeLines, writeAtomicSync } from '@tunnel/runtime';
@@ -21,7 +21,7 @@ const KINDS: readonly TableName[] = [
 ];
 const FIRST_SETTINGS: Settings = { id: 'settings', offset_ms: 0, webhook_mode: 'normal' };
 const DAY_MS = 24 * 60 * 60_000;
-/** The file is written anew beyond this size. */
+/** Size beyond which the file is compacted. */
 const COMPACT_BYTES = 64 * 1024 * 1024;
 
 type Row = { readonly id: string };
@@ -66,7 +66,7 @@ export class Store {
     this.#note([kind, id, null]);
   }
 
-  /** Runs to its end without waiting, so nothing comes between; changes of one that throws are taken back. */
+  /** Runs synchronously, so that calls do not interleave. If `work` throws, its changes are reverted. */
   transact<T>(work: () => T): T {
     try {
       const result = work();
@@ -81,7 +81,7 @@ export class Store {
     }
   }
 
-  /** Answers of POSTs are known for a day. */
+  /** Deletes responses to POSTs after a day. */
   forgetAnswers(nowMs: number): void {
     this.transact(() => {
       for (const { id, answered_ms } of this.all('answers')) {
@@ -124,8 +124,8 @@ export class Store {
   }
 }
 
-// The stand-in's memory on disk: one line for all changes of a call, written before the call is answered. A process that is killed
-// loses at most a line that nobody was told of. No fsync: it is the process that is expected to die, not the machine.
+// Journal of the simulator: one line per call with all its changes, written before the response. A killed process loses at most an
+// unacknowledged line. Without fsync, because only the process is expected to die, not the machine.
 
 const FILE = 'journal.jsonl';
 
@@ -139,13 +139,13 @@ class Journal {
     this.#path = join(folder, FILE);
   }
 
-  /** Every line that was written whole. */
+  /** Returns every complete line. */
   read(): unknown[] {
     const lines = [...wholeLines(readText(this.#path))];
     return lines.map((line, index) => parseLine(line, `${this.#path}:${index + 1}`));
   }
 
-  /** From here on the file holds these lines alone, and takes more. */
+  /** Replaces the file with these lines and opens it for appending. */
   begin(lines: readonly object[]): void {
     const bytes = Buffer.from(lines.map(lineOf).join(''), 'utf8');
     writeAtomicSync(this.#path, bytes, { flush: true, soleWriter: true });
@@ -164,7 +164,7 @@ class Journal {
     try {
       writeWhole(this.#file, bytes);
     } catch (error) {
-      // Half a line would spoil the next one.
+      // A partial line would corrupt the next.
       ftruncateSync(this.#file, this.#length);
       throw error;
     }

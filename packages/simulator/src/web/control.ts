@@ -1,5 +1,5 @@
-// What a person or a test does to the stand-in: confirm with a card, move the clock, choose how webhooks come, end or keep a
-// subscription, have an invoice tried again. As JSON, or as a form of its own pages.
+// Control calls for people and tests: confirm with a card, move the clock, set the webhook mode, cancel or keep a subscription, retry an
+// invoice. As JSON, or as a form of the simulator's pages.
 import * as z from 'zod';
 import { ApiError, badRequest } from '../api/api-route.ts';
 import { type BillingCycle, payInvoice } from '../api/billing-cycle.ts';
@@ -19,7 +19,7 @@ export interface ControlDeps {
 
 type Control = (deps: ControlDeps, body: unknown, id: string) => object | Promise<object>;
 
-/** All in one step, kept before it is answered. */
+/** Runs in a transaction that is saved before the response. */
 const step =
   <S extends z.ZodType>(schema: S, work: (sandbox: Sandbox, params: z.output<S>, id: string) => object): Control =>
   ({ sandbox }, body, id) => {
@@ -49,7 +49,7 @@ const moveClock: Control = async ({ sandbox, billingCycle }, body) => {
 };
 const rule = `must be a whole number of seconds from 0 to ${LONGEST_SECS}`;
 const seconds = z.int({ error: rule }).min(0, { error: rule }).max(LONGEST_SECS, { error: rule });
-/** A form has text alone. */
+/** Form values are strings. */
 const secondsOfForm = z.preprocess(
   (given) => (typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : given),
   seconds,

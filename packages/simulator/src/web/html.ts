@@ -1,5 +1,5 @@
-// How the stand-in's pages are written: one frame, sections, tables and buttons whose texts are escaped, and a policy that lets nothing
-// else in.
+// HTML of the simulator's pages: frame, sections, tables and buttons with escaped texts, and a content security policy that allows nothing
+// else.
 import { createHash } from 'node:crypto';
 
 const STYLE = `:root{color-scheme:light dark;--ground:#f1f5f9;--card:#fff;--ink:#0f172a;--soft:#475569;--line:#e2e8f0;--act:#1d4ed8;--fill:#1d4ed8}
@@ -26,7 +26,7 @@ a{color:var(--act)}
 
 const STYLE_HASH = createHash('sha256').update(STYLE, 'utf8').digest('base64');
 
-/** `leadsTo`: where a form of the page leads in the end. Browsers hold redirects to the policy, too. */
+/** `leadsTo` is the final target of the page's forms, because browsers apply the policy to redirects as well. */
 export const policyFor = (leadsTo: string | null): string =>
   [
     "default-src 'none'",
@@ -36,7 +36,7 @@ export const policyFor = (leadsTo: string | null): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-/** `body` is HTML whose texts were escaped. */
+/** `body` is HTML with escaped texts. */
 export const makePage = (title: string, body: string): string => `<!doctype html>
 <html lang="en">
 <head>
@@ -65,7 +65,7 @@ export const table = (heads: readonly string[], rows: readonly (readonly string[
   return `<table>\n<tr>${head}</tr>\n${body}\n</table>`;
 };
 
-/** One button that does one thing and comes back to `back`. */
+/** A form with a single button that returns to `back`. */
 export const button = (
   label: string,
   action: string,

@@ -1,4 +1,4 @@
-// The stand-in's port: who may speak, how much, and which part answers.
+// HTTP server of the simulator: access checks, size limits and routing.
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -21,7 +21,7 @@ interface HttpServerDeps extends ControlDeps {
   readonly logger: Logger;
   readonly secretKey: Secret;
   readonly routes: readonly Route[];
-  /** After each call: events may wait. */
+  /** Called after every request, because events may wait. */
   readonly onAnswered: () => void;
 }
 
@@ -48,7 +48,7 @@ export class HttpServer {
       if (reason === 'EADDRINUSE') throw new Fault('CONFIG_PORT_TAKEN', { host, port, key });
       throw new Fault('CONFIG_PORT_DENIED', { host, port, key, reason: reason ?? message }, { cause: error });
     }
-    // Of a connection that could not be accepted: without a listener it would end the process.
+    // A connection that could not be accepted. Without a listener the error would end the process.
     this.#server.on('error', (error) => logger.warn({ err: error }, 'a connection could not be accepted'));
   }
 
@@ -134,7 +134,7 @@ export class HttpServer {
 
 interface Page {
   readonly html: string;
-  /** Where a form of it leads in the end, when not to another page of ours. */
+  /** Final target of the page's forms if outside the simulator. */
   readonly leadsTo?: string;
 }
 
@@ -161,11 +161,11 @@ const readBody = async (request: IncomingMessage): Promise<string> => {
 
 interface ControlBody {
   readonly fields: unknown;
-  /** A form of our own pages: where it came from. */
+  /** Page to return to after a form of the simulator. Null for JSON. */
   readonly back: string | null;
 }
 
-/** Other content types are read as JSON: an empty body is an empty object. */
+/** Other content types are parsed as JSON. An empty body is an empty object. */
 const controlBody = (body: string, contentType = ''): ControlBody => {
   if (contentType.startsWith(FORM)) {
     const { back = '/', ...fields } = Object.fromEntries(new URLSearchParams(body));
@@ -201,14 +201,14 @@ const sendPage = (response: ServerResponse, status: number, html: string, leadsT
     .end(html);
 };
 
-// Who may speak to the stand-in: programs of this machine, and its own pages. A page from elsewhere may not, under whatever name it
-// reaches this port.
+// Access control: only local programs and the simulator's pages may call. Foreign pages are rejected, under any host name that reaches this
+// port.
 
-/** A port may follow a name, an IPv4 address, or an IPv6 address in brackets. */
+/** A port can follow a name, an IPv4 address, or an IPv6 address in brackets. */
 const PORT = /(?<=^[^:]*|\]):\d{1,5}$/;
 
 const checkHost = (host: string | undefined, target: string): void => {
-  // A target may have a host of its own, which counts before the header.
+  // The host of an absolute-form target overrides the header.
   const [, named = host] = /^https?:\/\/([^/?]*)/i.exec(target) ?? [];
   for (const name of [host, named]) {
     if (name === undefined || !isLoopbackHost(name.replace(PORT, ''))) {

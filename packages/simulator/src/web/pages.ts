@@ -1,5 +1,4 @@
-// The stand-in's pages: an overview of everything, the hosted portal of one customer, and an invoice. Forms and tables, nothing from
-// elsewhere.
+// Pages of the simulator: an overview, the hosted portal of a customer, and an invoice. Only forms and tables, without external resources.
 import { noSuch } from '../api/api-route.ts';
 import { customerOf } from '../api/customers.ts';
 import { invoiceOf } from '../api/invoices.ts';
@@ -83,7 +82,7 @@ const clock = (sandbox: Sandbox): string => {
     '<p class="soft">It moves invoices and subscriptions alone. Usage and the month of the dashboard follow the real date.</p>',
     move('A day on', DAY_SECS),
     move('A week on', 7 * DAY_SECS),
-    // A moment into the month, so that its end is over.
+    // One second into the next month, so that the period has ended.
     move('To the end of the month', nextMonthStart(now) - now + 1),
   ].join('\n');
 };
@@ -99,8 +98,8 @@ const webhooks = (sandbox: Sandbox): string => {
   ].join('\n');
 };
 
-// The hosted portal of one customer: cards, the subscription, invoices, and the way back to where they came from. One that is opened
-// for a card has nothing else, and leads back by itself.
+// Hosted portal of a customer: cards, subscription, invoices, and a link back. A session opened for a card shows only cards and returns
+// automatically.
 
 const sessionOf = (sandbox: Sandbox, sessionId: string): PortalSession => {
   const session = sandbox.store.get('portal_sessions', sessionId);
@@ -108,7 +107,7 @@ const sessionOf = (sandbox: Sandbox, sessionId: string): PortalSession => {
   return session;
 };
 
-/** Where a card that was added leads from here. */
+/** Target after a card was added. */
 export const portalReturn = (sandbox: Sandbox, sessionId: string): string => {
   const { after_card, return_url } = sessionOf(sandbox, sessionId);
   return after_card ?? return_url;
@@ -153,7 +152,7 @@ export const portalPage = (sandbox: Sandbox, sessionId: string): string => {
   );
 };
 
-/** One invoice to read and to print. */
+/** An invoice to read and print. */
 export const invoicePage = (sandbox: Sandbox, id: string): string => {
   const invoice = invoiceOf(sandbox, id);
   const { period_start, period_end, status_transitions, lines, total } = invoice;
@@ -177,11 +176,11 @@ export const invoicePage = (sandbox: Sandbox, id: string): string => {
   );
 };
 
-// Rows that the overview and the portal share: subscriptions and invoices with what can be done to them.
+// Rows shared by overview and portal: subscriptions and invoices with their actions.
 
 const INVOICES_SHOWN = 100;
 
-/** `ownerOf`: the customer of a row, on a page of many customers. */
+/** Returns the customer's label, for pages with many customers. */
 type OwnerOf = (customerId: string) => string;
 
 const owned = (id: string, customer: string, ownerOf: OwnerOf | undefined): string =>

@@ -1,5 +1,5 @@
-// Sends what the stand-in owes to the platform: one at a time, in order, until each was taken; or, to try a receiver, late, twice
-// or in any order. What waits survives a restart.
+// Delivers events to the platform: one at a time, in order, until accepted; or, to test a receiver, late, twice or in random order. Waiting
+// events survive a restart.
 import { createHmac } from 'node:crypto';
 import type { Clock, Logger, Secret } from '@tunnel/runtime';
 import type { WebhookEvent } from '../state/model.ts';
@@ -10,9 +10,9 @@ const RETRY_MIN_MS = 250;
 const RETRY_MAX_MS = 5000;
 const IDLE_MS = 60_000;
 const LATE_MS = 3000;
-/** How long events gather before one of them is drawn. */
+/** Time in which events collect before one is picked at random. */
 const SHUFFLE_MS = 300;
-/** A delivery that a listening platform has refused so often is given up. */
+/** Rejections after which a delivery is given up. */
 const REFUSALS = 5;
 
 interface WebhooksDeps {
@@ -49,7 +49,7 @@ export class Webhooks {
     await this.#running;
   }
 
-  /** Something new waits. */
+  /** Wakes the delivery for new events. */
   kick(): void {
     this.#wake();
   }
@@ -74,7 +74,7 @@ export class Webhooks {
     }
   }
 
-  /** The event to send now, or the time until there may be one. */
+  /** Returns the event to send now, or the time until the next event. */
   #next(): WebhookEvent | number {
     const { sandbox, clock, random = Math.random } = this.#deps;
     const waiting = sandbox.store.all('events');
@@ -117,7 +117,7 @@ export class Webhooks {
     this.#waiters.delete(id);
   }
 
-  /** Signed with the machine's time: a receiver refuses what was signed long ago. */
+  /** Signed with the machine's time, because receivers reject old signatures. */
   async #send(url: string, event: WebhookEvent): Promise<Outcome> {
     const { clock, secret } = this.#deps;
     const body = JSON.stringify(event.payload);
@@ -138,7 +138,7 @@ export class Webhooks {
     }
   }
 
-  /** Until the time is over or something new waits. */
+  /** Sleeps until the time has passed or a new event waits. */
   #sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const timer = this.#deps.clock.setTimeout(() => this.#wake(), ms);
@@ -150,7 +150,7 @@ export class Webhooks {
     });
   }
 
-  /** News do not shorten it. */
+  /** New events do not shorten the pause. */
   async #pause(ms: number): Promise<void> {
     const { clock } = this.#deps;
     const until = clock.monotonic() + ms;
@@ -158,7 +158,7 @@ export class Webhooks {
   }
 }
 
-// The processor's signature of a webhook: over the time and the very bytes of the body.
+// The processor's webhook signature over time and raw body.
 
 export const signWebhook = (body: string, secret: Secret, atSecs: number): string => {
   const mac = createHmac('sha256', secret.reveal()).update(`${atSecs}.${body}`, 'utf8').digest('hex');
