@@ -52,8 +52,8 @@ export class HttpsPort implements HandleHandshakeOwner {
   readonly #gate: ConnectionGate;
   readonly #server: Server;
   /**
-   * Node's TLS servers, for connections that need a TLSSocket. `#byName` selects the certificate by SNI, `#forNobody` serves connections
-   * without SNI. Neither listens; connections are passed to them.
+   * Node's TLS servers, for connections that need a TLSSocket. `#byName` selects the certificate by SNI, `#forNobody` always shows the
+   * certificate for visitors without SNI. Neither listens; connections are passed to them.
    */
   readonly #byName: TlsServer;
   readonly #forNobody: TlsServer;

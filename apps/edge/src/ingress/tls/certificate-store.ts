@@ -1,5 +1,5 @@
 // All certificates of the edge by name: exact names, wildcards of a single label, and a default certificate for other names. A handshake
-// only looks up certificates and never causes a certificate to be issued by a CA.
+// only looks up certificates and never orders a certificate; only the local CA issues on demand, for localhost names.
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { CertificatePair, TlsTerms } from '@tunnel/http-shell';
