@@ -1,6 +1,6 @@
-// Bounds shared by several files of this package, or with other packages.
+// Limits used by several files of this package or by other packages.
 
 export const PEER_LIMITS = {
-  /** addresses that one side offers; more would only be probes into the dark */
+  /** Maximum number of addresses offered by a side. More would only waste probes. */
   PEER_CANDIDATES_MAX: 8,
 } as const;

@@ -1,39 +1,44 @@
-// Where a program may be reached: the addresses of its machine that others could use, and those that the world sees of its socket.
+// Candidate addresses of a program: usable addresses of its machine, and the public addresses of its socket.
 import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { PEER_LIMITS } from '../limits.ts';
 import type { PeerAddress } from '../transport/peer-transport.ts';
 
-/** What the edge's two ports have seen. No address: nothing came back, UDP does not get through. */
+/** Addresses seen by the edge's two UDP ports. No addresses if UDP does not get through. */
 export interface ObservedAddresses {
   readonly addresses: readonly PeerAddress[];
-  /** Both ports saw the same: what one address is told, others can use. Different: the network chooses a port for each. */
+  /**
+   * 'consistent' if both ports saw the same address, which other peers can then use. 'random' if the network chooses a port per
+   * destination.
+   */
   readonly ports: 'consistent' | 'random' | 'none';
 }
 
-/** One question through one socket. */
+/** An address query through a socket. */
 export interface AddressQuery {
-  /** Whether the datagram was an answer to it, and is nobody else's. */
+  /** Returns true if the datagram was an answer to this query and needs no further handling. */
   onDatagram(bytes: Buffer, from: PeerAddress): boolean;
-  /** Comes once: when both ports have answered, or at the end of the time for it. */
+  /** Resolves once, when both ports have answered or the query times out. */
   readonly result: Promise<ObservedAddresses>;
   stop(): void;
 }
 
-/** How a socket learns what the world sees of it: by asking the edge's two UDP ports through that very socket. */
+/** Finds the public address of a socket by querying the edge's two UDP ports through the same socket. */
 export interface AddressObserver {
   ask(send: (bytes: Buffer, to: PeerAddress) => void): AddressQuery;
 }
 
 type Interfaces = ReturnType<typeof networkInterfaces>;
 
-/** Of IPv6 only what the world can reach: 2000::/3. Link-local addresses need a zone, unique local ones are seldom of one network. */
+/**
+ * Global IPv6 addresses only (2000::/3). Link-local addresses need a zone, and unique local addresses rarely belong to the same network.
+ */
 const GLOBAL_V6 = new BlockList();
 GLOBAL_V6.addSubnet('2000::', 3, 'ipv6');
 const LINK_LOCAL_V4 = new BlockList();
 LINK_LOCAL_V4.addSubnet('169.254.0.0', 16, 'ipv4');
 
-/** Loopback addresses alone when the edge is on this machine, and never otherwise: there the other peer is itself. */
+/** Returns loopback addresses only if the edge is on this machine; elsewhere a loopback address would lead the peer to itself. */
 export const ownAddresses = (
   isEdgeLoopback: boolean,
   interfaces: Interfaces = networkInterfaces(),
@@ -46,7 +51,7 @@ export const ownAddresses = (
   return found;
 };
 
-/** What the world sees first: those are the ones that others need most when there are too many. */
+/** Returns public addresses first, because peers need them most if the list is cut. */
 export const candidatesOf = (
   own: readonly string[],
   port: number,

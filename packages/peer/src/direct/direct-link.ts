@@ -1,5 +1,5 @@
-// The direct path of one peer session: rounds of offer, answer and probing, and on the way that was found the reliable connection with its
-// handshake. The subscriber begins every round; the words go through the relay, sealed.
+// Direct path of a peer session: rounds of offer, answer and probing, then a reliable connection with handshake on the path found. The
+// subscriber starts every round. Messages go through the relay, sealed.
 import { randomBytes, randomInt } from 'node:crypto';
 import type { DatagramPathSlot, Guarded } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
@@ -11,13 +11,13 @@ import type { Inability, PeerMessage, Reachability, RoundKeys } from './peer-mes
 import { ProbePath } from './probe-path.ts';
 import { type DirectOutcome, outcomeOf, type RelayReason, type RoundVerdict, relayReasonOf } from './relay-reason.ts';
 
-/** between looks at the addresses of this machine */
+/** Interval between checks of this machine's addresses. */
 export const PEER_ADDRESSES_LOOK_EVERY_MS = 10_000;
-/** the pause after a direct connection that was lost or is worn while its path still answered */
+/** Pause after a direct connection was lost or worn out while its path still answered. */
 export const PEER_LOST_RETRY_MS = 5_000;
-/** the pause after a direct path on which the handshake failed: the secret is not tried more often */
+/** Pause after a failed handshake on a direct path, which also limits attempts to guess the secret. */
 export const PEER_HANDSHAKE_RETRY_MS = 30_000;
-/** a direct path that is closed for good has this long for its last words; permission that ends is felt within 2 s */
+/** Time for the last messages on a direct path that is closed permanently. A revoked permission takes effect within 2 s. */
 export const PEER_GOODBYE_MS = 1_000;
 
 type Offer = Extract<PeerMessage, { type: 'offer' }>;
@@ -26,7 +26,7 @@ type Answer = Extract<PeerMessage, { type: 'answer' }>;
 export interface DirectLinkOptions {
   readonly role: 'subscriber' | 'publisher';
   readonly network: PeerNetwork;
-  /** false: relay alone. */
+  /** False to use only the relay. */
   readonly isAllowed: boolean;
   readonly psk: Buffer;
   readonly clock: Clock;
@@ -34,20 +34,20 @@ export interface DirectLinkOptions {
 }
 
 export interface DirectLinkEvents extends Guarded {
-  /** Through the relay; lost when there is none. */
+  /** Sends a message through the relay. The message is lost if no relay is connected. */
   send(message: PeerMessage): void;
-  /** Of the relay: half of it is when the other side hears. */
+  /** Round trip of the relay. The other side receives a message after half of it. */
   relayRttMs(): number;
-  /** Proven by both: new streams may take it. */
+  /** Called when both sides have proven the connection: new streams can use it. */
   onCarrier(carrier: SealedCarrier): void;
   onDatagram(flow: number, bytes: Buffer, start: number, end: number): void;
-  /** A round has ended, or cannot be. */
+  /** Called when a round has ended, or cannot start. */
   onAttempt(outcome: DirectOutcome): void;
-  /** Direct or not, or for another reason not. */
+  /** Called when the path becomes direct or relayed, or the reason changes. */
   onChange(): void;
 }
 
-/** What the two sides have for one attempt: fresh keys, a number for the connection, and the handshake of the relay they agreed through. */
+/** State of an attempt: fresh keys, connection numbers, and the handshake hash of the relay used for the messages. */
 interface Round {
   readonly number: number;
   readonly path: ProbePath;
@@ -57,7 +57,7 @@ interface Round {
   readonly ownPorts: Reachability;
   theirConnection: number | null;
   isListening: boolean;
-  /** How it ended was told. */
+  /** True after the outcome was reported. */
   isCounted: boolean;
   carrier: SealedCarrier | null;
 }
@@ -69,18 +69,18 @@ export class DirectLink {
   readonly #endpoint: OwnEndpoint;
   #round: Round | null = null;
   #roundNumber = 0;
-  /** Raised whenever what is under way has become pointless. */
+  /** Incremented when pending work becomes obsolete. */
   #generation = 0;
-  /** null: there is no relay, and nothing can be said. */
+  /** Handshake hash of the relay. Null without a relay, when no message can be sent. */
   #relayHash: Buffer | null = null;
   #unable: Inability | null;
   #theyAreUnable: Inability | null = null;
-  /** How the two were seen the last time. */
+  /** Reachability of both sides in the last round. */
   #ports: readonly Reachability[] = [];
   #verdict: RoundVerdict = null;
-  /** The one in use. */
+  /** Carrier in use. */
   #carrier: SealedCarrier | null = null;
-  /** Sealed bytes of carriers and rounds that are gone. */
+  /** Sealed bytes of earlier carriers and rounds. */
   #pastBytes = 0;
   #lookedBytes = 0;
   #retry: Timer | null = null;
@@ -120,13 +120,13 @@ export class DirectLink {
     return this.isUp ? (this.#round?.path.rttMs ?? null) : null;
   }
 
-  /** Why connections do not go direct. */
+  /** Why connections use the relay. */
   get reason(): RelayReason {
     const unable = this.#unable ?? this.#theyAreUnable;
     return relayReasonOf({ unable, ports: this.#ports, verdict: this.#verdict });
   }
 
-  /** For datagrams of udp services, while it is up. */
+  /** Path for datagrams of UDP services. Null while the direct path is down. */
   get slot(): DatagramPathSlot | null {
     return this.isUp ? (this.#round?.path ?? null) : null;
   }
@@ -137,7 +137,7 @@ export class DirectLink {
 
   // ---- from the session ----
 
-  /** There is a relay with this handshake, so words can be said. A direct path that lives goes on as it is. */
+  /** Called when a relay with this handshake hash is attached, so that messages can be sent. An existing direct path continues. */
   relayAttached(handshakeHash: Buffer): void {
     this.#relayHash = handshakeHash;
     if (!this.isUp) this.#begin();
@@ -145,11 +145,11 @@ export class DirectLink {
 
   relayLost(): void {
     this.#relayHash = null;
-    // A connection that has begun needs no more words; the other side may call it proven already.
+    // A connection in progress needs no more messages; the other side may already consider it proven.
     if ((this.#round?.carrier ?? null) === null) this.#abortRound();
   }
 
-  /** The other program is another one than before. */
+  /** Called when another program has replaced the other side. */
   forget(): void {
     this.#leave(null);
     this.#abortRound();
@@ -176,7 +176,7 @@ export class DirectLink {
     }
   }
 
-  /** Every PEER_LOOK_EVERY_MS: whether the path carries something, and whether this machine has moved. */
+  /** Called every PEER_LOOK_EVERY_MS: detects traffic on the path and address changes of this machine. */
   look(nowMs: number): void {
     const sentBytes = this.#carrier?.bytesSent ?? 0;
     if (sentBytes !== this.#lookedBytes && this.#driver.wantsUse) this.#driver.feed({ kind: 'used' });
@@ -188,7 +188,7 @@ export class DirectLink {
     if (!this.#isSubscriber && !this.isUp) this.#options.events.send({ type: 'again' });
   }
 
-  /** The session has ended its carriers: what was said last on a direct one has a moment to arrive. */
+  /** Closes the link after the session has closed its carriers. Last messages on a direct carrier get PEER_GOODBYE_MS to arrive. */
   close(): void {
     this.#closed = true;
     this.#retry?.cancel();
@@ -199,7 +199,7 @@ export class DirectLink {
 
   // ---- rounds ----
 
-  /** The subscriber asks for a round with fresh addresses. Until the answer comes, nobody probes. */
+  /** Starts a round with fresh addresses (subscriber only). Probing starts with the answer. */
   #begin(): void {
     if (this.#isSubscriber && this.#relayHash !== null && !this.#closed) this.#guarded(this.#offer());
   }
@@ -242,16 +242,16 @@ export class DirectLink {
     this.#options.events.onAttempt(outcomeOf(this.reason));
   }
 
-  /** One side is where nobody has looked: the reliable connection cannot follow it. */
+  /** Called when a side has moved to an unprobed address. The reliable connection cannot follow, so a new round is needed. */
   #onMoved(): void {
     if (!this.#isSubscriber) return this.#options.events.send({ type: 'again' });
     this.#leave();
     this.#begin();
   }
 
-  /** null: it cannot be, which was told, or it is not wanted any more. */
+  /** Returns null if a round is not possible, which is reported, or is no longer wanted. */
   async #newRound(number: number, keys: RoundKeys): Promise<{ round: Round; said: Omit<Answer, 'type'> } | null> {
-    // A side that asks for a round, or is asked for one, has no direct path any more.
+    // A side that starts a round, or is asked to, has lost its direct path.
     this.#leave();
     this.#abortRound();
     this.#retry?.cancel();
@@ -262,7 +262,7 @@ export class DirectLink {
     });
     if (this.#closed || generation !== this.#generation || this.#relayHash === null) return null;
     if (typeof own === 'string') return this.#cannot(own);
-    // Or it would not be started anew.
+    // The driver ignores 'started' while its path is in use.
     if (this.#driver.isUsed) this.#driver.feed({ kind: 'switched-off' });
     const ownConnection = randomInt(1, 2 ** 32 - 1);
     const round: Round = {
@@ -324,7 +324,10 @@ export class DirectLink {
     this.#connect();
   }
 
-  /** The publisher is there first: a packet that finds nobody would be sent again only after a second. */
+  /**
+   * Connects after the path was found. The publisher must listen first: a packet without a listener would be retransmitted only after a
+   * second.
+   */
   #connect(): void {
     const round = this.#round;
     if (round === null || round.carrier !== null || !this.#driver.isUsed) return;
@@ -332,7 +335,7 @@ export class DirectLink {
     if (remote === null || round.theirConnection === null || (this.#isSubscriber && !round.isListening)) return;
     const connection = round.socket.connect({ own: round.ownConnection, theirs: round.theirConnection }, remote);
     const { psk, clock } = this.#options;
-    // Both paths end at the same two programs, or this one does not open: the relay's handshake stands before it.
+    // The prologue contains the relay's handshake hash, so that the direct path opens only between the same two programs.
     const sealed = { psk, clock, prologue: round.relayHash, hello: NOTHING };
     const role = this.#isSubscriber ? 'initiator' : 'responder';
     round.carrier = new SealedCarrier(
@@ -340,7 +343,7 @@ export class DirectLink {
       { role, ...sealed },
       {
         onProven: (carrier) => this.#onProven(carrier),
-        // Nothing is said on a direct path: it must be heard without it, too.
+        // Messages on the direct path are ignored; all messages go through the relay.
         onMessage: () => {},
         onFailed: (carrier) => this.#lose(carrier, PEER_HANDSHAKE_RETRY_MS),
         abandon: (error, where) => this.#options.events.abandon(error, where),
@@ -361,9 +364,9 @@ export class DirectLink {
     this.#options.events.onAttempt('direct');
   }
 
-  /** The session has lost it: the other side has left. Or it is worn and only finishes its streams. */
+  /** Called when the session lost the carrier because the other side left, or when a worn carrier only finishes its streams. */
   carrierLost(carrier: SealedCarrier): void {
-    // Of one that was left the end is no news.
+    // The end of an abandoned carrier needs no handling.
     if (this.#carrier !== carrier || this.#round === null) return;
     if (carrier.isClosed) this.#lose(carrier, PEER_LOST_RETRY_MS);
     else {

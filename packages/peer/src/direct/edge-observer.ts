@@ -1,5 +1,5 @@
-// Asks the edge's two UDP ports what they see of a socket: a sealed PING to each until each has answered, or the time is over. The keys are
-// the session's, which all sockets of the client share, and with them the counter.
+// Queries the edge's two UDP ports for the public address of a socket: sends sealed PINGs to each until both have answered or the time is
+// up. All sockets of a client share the session's keys, and with them the packet counter.
 import { randomBytes } from 'node:crypto';
 import {
   type AnswerBudget,
@@ -16,23 +16,26 @@ import type { Clock, Timer } from '@tunnel/runtime';
 import type { PeerAddress } from '../transport/peer-transport.ts';
 import { type AddressObserver, type AddressQuery, addressKey, type ObservedAddresses } from './candidates.ts';
 
-/** to each of the edge’s two ports, until it has answered */
+/** Maximum number of PINGs to each of the edge's two ports. */
 export const PEER_OBSERVE_PINGS = 6;
-/** between them: six take longer than the way to a distant edge, and leave time to punch within 3 s */
+/** Interval between PINGs. Six PINGs cover the round trip to a distant edge and leave time for hole punching within 3 s. */
 export const PEER_OBSERVE_PING_EVERY_MS = 200;
-/** a question that has to wait, since many sockets ask at once, ends then */
+/** Timeout of a query that has to wait because many sockets query at once. */
 export const PEER_OBSERVE_MAX_MS = 10_000;
 
-/** From `DatagramPath` of this session: by it any socket of a client can ask the edge how it looks from outside. */
+/** UDP ports and keys of the edge from the session's `DatagramPath`. Any socket of a client can use them to query its public address. */
 export interface EdgeUdp {
-  /** An IP address: the one that the control connection has reached. */
+  /** IP address of the edge, as reached by the control connection. */
   readonly host: string;
   readonly ports: readonly [number, number];
   readonly sealing: SealingKey;
   readonly opening: OpeningKey;
 }
 
-/** As many as the edge answers, for all sockets that ask under one key: one that asked too much would take itself for blocked. */
+/**
+ * Budgets per key, equal to the edge's answer limit and shared by all sockets. A socket that sent more PINGs would get no answers and
+ * consider UDP blocked.
+ */
 const budgets = new WeakMap<SealingKey, AnswerBudget>();
 
 const budgetOf = (key: SealingKey): AnswerBudget => {
@@ -45,7 +48,7 @@ export const edgeObserver = (edge: EdgeUdp, clock: Clock): AddressObserver => ({
   ask: (send) => new EdgeQuery(edge, clock, send),
 });
 
-/** By how many addresses were seen. One that both ports see, or that one alone told of, is taken for what it looks like. */
+/** Classification by number of distinct addresses. A single address counts as consistent even if only one port answered. */
 const PORTS_BY_COUNT = ['none', 'consistent', 'random'] as const;
 
 class EdgeQuery implements AddressQuery {
@@ -53,9 +56,9 @@ class EdgeQuery implements AddressQuery {
   readonly #edge: EdgeUdp;
   readonly #clock: Clock;
   readonly #send: (bytes: Buffer, to: PeerAddress) => void;
-  /** By token: which port was asked. */
+  /** Port queried, by token. */
   readonly #asked = new Map<string, number>();
-  /** By port: what it saw. */
+  /** Address seen, by port. */
   readonly #seen = new Map<number, PeerAddress>();
   #resolve: (observed: ObservedAddresses) => void = () => {};
   #timer: Timer | null = null;
@@ -79,7 +82,7 @@ class EdgeQuery implements AddressQuery {
     if (sealedKindOf(bytes) !== SEALED_KIND.PONG || !this.#edge.ports.includes(from.port)) return false;
     const body = this.#edge.opening.open(bytes);
     const pong = typeof body === 'string' ? null : decodePong(body);
-    // Of another path, or of another socket that asks at the same time.
+    // The packet belongs to another path, or to another socket's query.
     if (pong === null) return false;
     const port = this.#asked.get(pong.token.toString('hex'));
     if (port === undefined) return true;
@@ -116,7 +119,7 @@ class EdgeQuery implements AddressQuery {
   }
 }
 
-/** In memory of its own, which a socket may keep. null: the key is worn out. */
+/** Returns a packet in newly allocated memory that a socket can keep. Returns null if the key is worn out. */
 export const sealedPacket = (
   key: SealingKey,
   kind: (typeof SEALED_KIND)[keyof typeof SEALED_KIND],

@@ -1,24 +1,24 @@
-// This side of a direct path: the transport, loaded at the first try; the one socket that all rounds use, so that its addresses stay what the
-// network knows; and where that socket may be reached.
+// Local end of a direct path: the transport, loaded on first use, the socket shared by all rounds (so that its public addresses stay the
+// same), and its candidate addresses.
 import type { Guarded } from '@tunnel/mux';
 import type { PeerAddress, PeerSocket, PeerTransport } from '../transport/peer-transport.ts';
 import { type AddressObserver, type AddressQuery, candidatesOf } from './candidates.ts';
 import type { Inability, Reachability } from './peer-messages.ts';
 
 export interface PeerNetwork {
-  /** Asked at the first try to go direct, never before. null: it cannot be loaded here (`no-transport`). */
+  /** Called at the first direct attempt, not earlier. Resolves to null if the transport cannot be loaded (`no-transport`). */
   loadTransport(): Promise<PeerTransport | null>;
-  /** How the very socket that will be used learns its public addresses. null: the edge has it switched off (`off`). */
+  /** Returns the observer for public addresses of the socket. Null if the edge has direct connections turned off (`off`). */
   observer(): AddressObserver | null;
-  /** Addresses of the machine's interfaces that may be offered. */
+  /** Returns addresses of the machine's interfaces that can be offered. */
   ownAddresses(): readonly string[];
 }
 
 export interface OwnEndpointOptions extends Guarded {
   readonly network: PeerNetwork;
-  /** false: relay alone. */
+  /** False to use only the relay. */
   readonly isAllowed: boolean;
-  /** What is no answer to the question for addresses. */
+  /** Receives datagrams that are not answers to an address query. */
   onDatagram(bytes: Buffer, from: PeerAddress): void;
 }
 
@@ -39,7 +39,10 @@ export class OwnEndpoint {
     this.#options = options;
   }
 
-  /** Where the socket may be reached, asked anew; or why there is none. `onSocket`: from here on something is under way. */
+  /**
+   * Returns the socket's current addresses, or why no direct path is possible. `onSocket` is called once the socket is open and the query
+   * starts.
+   */
   async gather(onSocket: () => void): Promise<OwnAddresses | Inability> {
     const { network, isAllowed } = this.#options;
     const observer = isAllowed ? network.observer() : null;
@@ -56,7 +59,7 @@ export class OwnEndpoint {
     return { socket, ports, candidates: candidatesOf(own, socket.port, { addresses, ports }) };
   }
 
-  /** Since they were gathered. Tells each change once. */
+  /** Returns true if the machine's addresses changed since the last call or gather(). */
   hasMoved(): boolean {
     if (this.#socket === null || this.#query !== null) return false;
     const addresses = this.#options.network.ownAddresses().join();
@@ -89,7 +92,7 @@ export class OwnEndpoint {
     try {
       this.#socket ??= transport.open(handlers);
     } catch {
-      // No descriptor, no port: as if there were none.
+      // Socket creation failed, for example without free descriptors or ports.
       return null;
     }
     return this.#socket;

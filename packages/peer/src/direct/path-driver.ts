@@ -1,4 +1,4 @@
-// Drives the path machine for a direct path: keeps its state and its one timer, and hands its effects to whoever can perform them.
+// Drives the path machine for a direct path: holds its state and timer, and executes its effects through PathActions.
 import {
   isPathUsed,
   PATH_OFF,
@@ -12,19 +12,19 @@ import {
 import type { Clock, Timer } from '@tunnel/runtime';
 
 export interface PathActions {
-  /** To every address where the other side may be. */
+  /** Sends probes to every candidate address of the other side. */
   sendProbe(): void;
-  /** By the path in use. */
+  /** Sends a ping on the path in use. */
   sendPing(): void;
   use(): void;
   leave(): void;
-  /** A round begins by itself: after its pause, or because an address has changed. */
+  /** Called when a round starts automatically: after the pause, or after an address change. */
   retry(): void;
-  /** All tries of a round were in vain. */
+  /** Called when all attempts of a round have failed. */
   failed(): void;
-  /** What `reason` says has changed. */
+  /** Called when `reason` has changed. */
   changed(): void;
-  /** Its timer threw. */
+  /** Called when the timer callback threw. */
   abandon(error: unknown, where: string): void;
 }
 
@@ -47,7 +47,7 @@ export class PathDriver {
     return pathReasonOf(this.#state);
   }
 
-  /** Whether the next use of the path is to be told by `used`. */
+  /** True if the next use of the path must be reported with `used`. */
   get wantsUse(): boolean {
     return wantsUse(this.#state);
   }

@@ -1,50 +1,53 @@
-// The words between the two programs of a peer session, inside records: JSON, each field checked. Candidates and the keys of a try travel
-// here, so the edge sees neither.
+// Messages between the two programs of a peer session, inside sealed records: JSON with validated fields. Candidates and round keys are
+// sent this way, so the edge sees neither.
 import { isIP } from 'node:net';
 import { PATH_ID_BYTES, PATH_KEY_BYTES } from '@tunnel/mux';
 import { PEER_LIMITS } from '../limits.ts';
 import type { PeerAddress } from '../transport/peer-transport.ts';
 
-/** a word between the two programs: candidates, keys of a try, the reason of an end */
+/** Maximum size of a message with candidates, round keys or a closing reason. */
 export const PEER_MESSAGE_MAX_BYTES = 8 * 1024;
 
 export const PEER_VERSION = 1;
 
 export type PeerService = 'tcp' | 'udp';
 
-/** What the two messages of a handshake hold. The first can be read by whoever has the secret, and sent again by anybody: it says nothing more. */
+/**
+ * Payload of the two handshake messages. The first message can be read by any holder of the secret and replayed by anyone, so it contains
+ * no other data.
+ */
 export interface HandshakeHello {
   readonly version: number;
   readonly service: PeerService;
-  /** Of the publisher, which is asked: the program that answers. */
+  /** Program id of the publisher. Only in the publisher's answer. */
   readonly program?: string;
 }
 
-/** How a socket is seen from outside, or why there is none. */
+/** How a socket is seen from outside; 'none' if UDP is blocked. */
 export type Reachability = 'consistent' | 'random' | 'none';
-/** Why one side cannot even try. */
+/** Why a side cannot attempt a direct path. */
 export type Inability = 'off' | 'no-transport';
 
 interface Offered {
   readonly round: number;
   readonly candidates: readonly PeerAddress[];
   readonly ports: Reachability;
-  /** Of the reliable connection, at the side that says so. */
+  /** Connection number chosen by the sender, for the reliable connection. */
   readonly connection: number;
 }
 
 export type PeerMessage =
-  /** The subscriber's first word on a relay: which of the publisher's sessions this is. */
+  /** First message of the subscriber on a relay, with the session id known to the publisher. */
   | { readonly type: 'hello'; readonly session: string }
-  /** The subscriber begins a round, with fresh keys. */
+  /** Starts a round with fresh keys. Sent by the subscriber. */
   | ({ readonly type: 'offer'; readonly keys: RoundKeys } & Offered)
   | ({ readonly type: 'answer' } & Offered)
-  /** Both begin to probe: now, and half a round trip after it was said. */
+  /** Both sides start probing: the receiver at once, the sender half a round trip after sending. */
   | { readonly type: 'start'; readonly round: number }
-  /** The publisher listens for the reliable connection. */
+  /** The publisher is ready for the reliable connection. */
   | { readonly type: 'listening'; readonly round: number }
   | { readonly type: 'unable'; readonly reason: Inability }
-  /** From the publisher, whose addresses have changed: begin another round. */
+  /** Request for a new round, sent by the publisher after its addresses changed. */
   | { readonly type: 'again' }
   | { readonly type: 'bye'; readonly reason: string };
 
@@ -56,7 +59,7 @@ export interface RoundKeys {
 
 export const encodeHandshakeHello = (hello: HandshakeHello): Buffer => Buffer.from(JSON.stringify(hello));
 
-/** null: not one that we understand. */
+/** Returns null if the payload is invalid or of another version. */
 export const decodeHandshakeHello = (bytes: Buffer): HandshakeHello | null => {
   const value = parse(bytes);
   if (value === null || value['version'] !== PEER_VERSION) return null;
@@ -77,7 +80,10 @@ export const encodeMessage = (message: PeerMessage): Buffer => {
   return Buffer.from(JSON.stringify({ ...message, keys }));
 };
 
-/** null: not readable. A type that is not known here is passed over by its reader, so that later versions may say more. */
+/**
+ * Returns null if the message is invalid. Returns 'unknown' for an unknown type, which readers ignore, so that later versions can add
+ * types.
+ */
 export const decodeMessage = (bytes: Buffer): PeerMessage | 'unknown' | null => {
   const value = bytes.length > PEER_MESSAGE_MAX_BYTES ? null : parse(bytes);
   if (value === null || typeof value['type'] !== 'string') return null;

@@ -1,5 +1,5 @@
-// One round's datagrams between two peers under its keys: PROBE and PROBE_ACK to find a way, the same as pings on the way that was found, and
-// datagrams of udp services. Only what opens counts, and an address that an authenticated probe came from is one to be tried.
+// Datagrams of a round between two peers, sealed with its keys: PROBE and PROBE_ACK to find a path and to ping the path in use, and
+// datagrams of UDP services. Only authenticated packets count. The source address of an authenticated probe is probed, too.
 import { randomBytes } from 'node:crypto';
 import {
   type DatagramPathSlot,
@@ -15,38 +15,38 @@ import type { PeerAddress, PeerSocket } from '../transport/peer-transport.ts';
 import { addressKey } from './candidates.ts';
 import { sealedPacket } from './edge-observer.ts';
 
-/** addresses that probes of one round go to: those offered, and those that probes came from */
+/** Maximum number of addresses probed in a round: offered addresses, and source addresses of received probes. */
 export const PEER_PROBED_ADDRESSES_MAX = 16;
-/** probes whose answers are still awaited; older ones would be answered too late to say anything */
+/** Maximum number of probes waiting for an answer. Answers to older probes would be too late. */
 const PEER_PROBES_UNANSWERED_MAX = 1024;
-/** of send(): datagrams over it are dropped, since later they are worth less. 256 KiB of them */
+/** Maximum number of datagrams queued in send(), about 256 KiB. Further datagrams are dropped, because late datagrams are worth less. */
 const PEER_DATAGRAMS_QUEUED_MAX = 180;
 
 const TOKEN_BYTES = 8;
-/** Behind the token of a probe: what it is for. */
+/** Offset of the purpose byte behind a probe's token. */
 const PURPOSE_AT = TOKEN_BYTES;
 const PROBE_BODY_BYTES = TOKEN_BYTES + 1;
 const PURPOSE = { SEARCH: 0, IN_USE: 1 } as const;
 const FLOW_BYTES = 4;
 
 export interface ProbePathEvents {
-  /** To a probe of ours: both directions work. Whatever else comes says less, and nothing that the other side's words do not. */
+  /** Called for an answer to our probe, which proves both directions. Other packets prove less and are not reported. */
   onAnswered(): void;
-  /** The other side pings from an address that was never tried: it has moved. */
+  /** Called when the other side pings from an unknown address, because it has moved. */
   onMoved(): void;
-  /** The memory is borrowed for the call. */
+  /** Called with a datagram. The memory is valid only during the call. */
   onDatagram(flow: number, bytes: Buffer, start: number, end: number): void;
-  /** A datagram leaves by this path. */
+  /** Called when a datagram is sent on this path. */
   onUsed(): void;
 }
 
 export class ProbePath implements DatagramPathSlot {
   readonly maxPayloadBytes = MUX_LIMITS.DATAGRAM_PATH_PAYLOAD_BYTES;
-  /** Set by its owner, who knows whether both sides have it. */
+  /** Set by the owner when both sides use the path. */
   isUp = false;
-  /** Datagrams of services, sealed, both ways. */
+  /** Sealed bytes of service datagrams, both directions. */
   datagramBytes = 0;
-  /** Of the last answer. */
+  /** Round trip of the last answer. Null before the first. */
   rttMs: number | null = null;
   readonly #socket: PeerSocket;
   readonly #sealing: SealingKey;
@@ -54,9 +54,9 @@ export class ProbePath implements DatagramPathSlot {
   readonly #events: ProbePathEvents;
   readonly #now: () => number;
   readonly #addresses = new Map<string, PeerAddress>();
-  /** By token, in the order they were sent: when. */
+  /** Send times of unanswered probes by token, in the order sent. */
   readonly #unanswered = new Map<string, number>();
-  /** Where the answer that opened the path came from. */
+  /** Source address of the answer that opened the path. */
   #remote: PeerAddress | null = null;
 
   constructor(socket: PeerSocket, keys: PathKeys, events: ProbePathEvents, now: () => number) {
@@ -77,7 +77,7 @@ export class ProbePath implements DatagramPathSlot {
     }
   }
 
-  /** To every address that it may be at. */
+  /** Sends a probe to every candidate address. */
   probeAll(): void {
     for (const address of this.#addresses.values()) this.#probe(address, PURPOSE.SEARCH);
   }
@@ -86,7 +86,7 @@ export class ProbePath implements DatagramPathSlot {
     if (this.#remote !== null) this.#probe(this.#remote, PURPOSE.IN_USE);
   }
 
-  /** From now on another answer may choose the address. */
+  /** Lets the next answer choose a new remote address. */
   forgetRemote(): void {
     this.#remote = null;
   }
@@ -105,7 +105,7 @@ export class ProbePath implements DatagramPathSlot {
     return true;
   }
 
-  /** false: not of this path. */
+  /** Returns false if the packet does not belong to this path. */
   receive(packet: Buffer, from: PeerAddress): boolean {
     const body = this.#opening.open(packet);
     if (typeof body === 'string') return false;
@@ -129,9 +129,9 @@ export class ProbePath implements DatagramPathSlot {
     this.#seal(SEALED_KIND.PROBE_ACK, body, from);
     const isNew = !this.#addresses.has(addressKey(from));
     if (isNew) this.tryAt([from]);
-    // At once: the other side's NAT has this way open now, whatever ports it chooses.
+    // Probes immediately: the other side's NAT now has this mapping open, whichever port it chose.
     if (isNew && this.#remote === null) this.#probe(from, PURPOSE.SEARCH);
-    // The two sides may use two ways, each of which both have tried; this one nobody has.
+    // Both sides may use different paths if both were probed. A ping from an unprobed address means that the other side has moved.
     if (isNew && this.isUp && body[PURPOSE_AT] === PURPOSE.IN_USE) this.#events.onMoved();
   }
 

@@ -1,8 +1,8 @@
-// Why connections go through the relay, from what is known of both sides: whether they can try at all, how the edge sees their ports, and how
-// the last round ended. What was found out stays said while it is tried again.
+// Derives why connections use the relay: whether both sides can attempt a direct path, how the edge sees their ports, and how the last
+// round ended. The last verdict is kept during retries.
 import type { Inability, Reachability } from './peer-messages.ts';
 
-/** Why connections go through the relay; docs/p2p.md has each in words. */
+/** Why connections use the relay. docs/p2p.md describes the reasons. */
 export type RelayReason =
   | 'punching'
   | 'udp-blocked'
@@ -12,34 +12,34 @@ export type RelayReason =
   | 'off'
   | 'no-transport';
 
-/** How a try to go direct has ended. */
+/** Outcome of an attempt to connect directly. */
 export type DirectOutcome = 'direct' | 'udp-blocked' | 'random-ports' | 'no-answer' | 'no-transport';
 
-/** How the last round ended; null: none has. */
+/** Outcome of the last round. Null if no round has ended. */
 export type RoundVerdict = 'no-answer' | 'went-silent' | null;
 
 export interface RelayFacts {
-  /** Of either side. */
+  /** Inability of either side. Null if both can attempt a direct path. */
   readonly unable: Inability | null;
-  /** Of both sides, as far as they are known. */
+  /** Reachability of both sides, as far as known. */
   readonly ports: readonly Reachability[];
   readonly verdict: RoundVerdict;
 }
 
 export const relayReasonOf = ({ unable, ports, verdict }: RelayFacts): RelayReason => {
   if (unable !== null) return unable;
-  // It worked: what the edge sees of the ports is not the reason.
+  // The path worked before, so the ports are not the reason.
   if (verdict === 'went-silent') return verdict;
   if (ports.includes('none')) return 'udp-blocked';
   const random = ports.filter((side) => side === 'random').length;
-  // Two of them hardly ever meet, except within one network.
+  // Two networks with random ports hardly ever connect, except within the same network.
   if (random === 2) return 'random-ports';
   if (verdict === null) return 'punching';
-  // An open network would have met a random one: this one is not open.
+  // Random ports work with an open network on the other side, so the other network is not open.
   return random === 1 ? 'random-ports' : verdict;
 };
 
-/** Of a round in vain. */
+/** Maps the reason after a failed round to its outcome. */
 export const outcomeOf = (reason: RelayReason): DirectOutcome => {
   switch (reason) {
     case 'udp-blocked':
