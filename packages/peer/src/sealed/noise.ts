@@ -1,5 +1,6 @@
-// The handshake of two peers, Noise_NNpsk0_25519_AESGCM_SHA256 (noiseprotocol.org, revision 34), on node:crypto: both roles, prologue,
-// payloads, the handshake hash, and the two keys it ends with. Whoever opens a message of it has seen the secret proven.
+// Handshake between two peers: Noise_NNpsk0_25519_AESGCM_SHA256 (noiseprotocol.org, revision 34), implemented with node:crypto. Covers both
+// roles, prologue, payloads, handshake hash and the two resulting keys. Decrypting a handshake message proves that its sender has the
+// secret.
 import {
   createCipheriv,
   createDecipheriv,
@@ -18,11 +19,11 @@ const KEY_BYTES = 32;
 const POINT_BYTES = 32;
 export const TAG_BYTES = 16;
 
-/** node:crypto takes keys in their DER form alone: these stand in front of the 32 bytes. */
+/** DER prefixes for raw 32-byte keys, because node:crypto accepts only DER. */
 const SPKI_PREFIX = Buffer.from('302a300506032b656e032100', 'hex');
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b656e04220420', 'hex');
 
-/** What came is not what the other side of this secret would have sent. It says no more: there is nobody to be told more. */
+/** The received data does not match the secret or the expected step. Carries no details, so that an attacker learns nothing. */
 export class NoiseFailure extends Error {
   override readonly name = 'NoiseFailure';
 }
@@ -30,13 +31,13 @@ export class NoiseFailure extends Error {
 export interface NoiseOptions {
   readonly role: 'initiator' | 'responder';
   readonly psk: Uint8Array;
-  /** What both sides must have seen alike before the first message. */
+  /** Data that both sides must agree on before the first message. */
   readonly prologue: Uint8Array;
-  /** For test vectors: 32 bytes of a private key instead of a fresh one. */
+  /** Private key (32 bytes) for test vectors. A fresh key is generated if undefined. */
   readonly ephemeral?: Uint8Array;
 }
 
-/** The keys of the two directions, and the hash that names this very handshake. */
+/** Keys of both directions, and the hash that identifies this handshake. */
 export interface NoiseResult {
   readonly sendKey: Buffer;
   readonly receiveKey: Buffer;
@@ -48,7 +49,7 @@ interface KeyPair {
   readonly publicBytes: Buffer;
 }
 
-/** Four zero bytes and the counter, as Noise has it for AES-GCM. */
+/** Nonce for AES-GCM as defined by Noise: four zero bytes and the counter. */
 const nonceOf = (counter: number): Buffer => {
   const nonce = Buffer.alloc(12);
   nonce.writeUInt32BE(Math.floor(counter / 2 ** 32), 4);
@@ -56,11 +57,11 @@ const nonceOf = (counter: number): Buffer => {
   return nonce;
 };
 
-/** The key that both programs make of the secret; never the hash of it, which the edge knows. */
+/** Derives the pre-shared key from the secret. Independent of the secret's hash, which the edge knows. */
 export const pskOf = (secret: string, name: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, 'tunnel-p2p-v1', name, KEY_BYTES));
 
-/** Chaining key, hash and the key of the moment: what every step of the handshake is mixed into. */
+/** Noise SymmetricState: chaining key, hash and current cipher key. */
 class SymmetricState {
   #chainingKey: Buffer;
   #hash: Buffer;
@@ -68,7 +69,7 @@ class SymmetricState {
   #counter = 0;
 
   constructor(prologue: Uint8Array) {
-    // The name is exactly as long as a hash: it is taken as it is.
+    // The protocol name has exactly the length of a hash, so it is used without hashing.
     this.#hash = Buffer.from(PROTOCOL.padEnd(HASH_BYTES, '\0'), 'latin1');
     this.#chainingKey = this.#hash;
     this.mixHash(prologue);
@@ -135,14 +136,14 @@ class SymmetricState {
   }
 }
 
-/** One handshake: the initiator writes first, the responder second, then both take the result. Every wrong step throws. */
+/** A handshake: the initiator writes first, the responder second, then both call result(). Any wrong step throws. */
 export class NoiseHandshake {
   readonly #role: NoiseOptions['role'];
   readonly #psk: Uint8Array;
   readonly #state: SymmetricState;
   readonly #own: KeyPair;
   #theirs: Buffer | null = null;
-  /** Messages written or read so far; a failed one ends it. */
+  /** Number of messages written or read so far. 'failed' after an invalid message. */
   #step: 0 | 1 | 2 | 'failed' = 0;
 
   constructor(options: NoiseOptions) {
@@ -162,7 +163,7 @@ export class NoiseHandshake {
     return Buffer.concat([this.#own.publicBytes, this.#state.encryptAndHash(payload)]);
   }
 
-  /** What the other side has put into its message. Throws NoiseFailure when it is not of the same secret and prologue. */
+  /** Returns the payload of the other side's message. Throws NoiseFailure if the secret or prologue differs. */
   read(message: Buffer): Buffer {
     this.#expectStep(this.#role === 'responder' ? 0 : 1);
     const step = this.#step;
@@ -188,7 +189,7 @@ export class NoiseHandshake {
     };
   }
 
-  /** In a handshake with a psk the points make keys of their own, so that no two handshakes use one. */
+  /** With a pre-shared key, ephemeral public keys are also mixed into the cipher key, so that no two handshakes share a key. */
   #mixPoint(point: Buffer): void {
     this.#state.mixHash(point);
     this.#state.mixKey(point);
@@ -204,7 +205,7 @@ export class NoiseHandshake {
       });
       shared = diffieHellman({ privateKey: this.#own.privateKey, publicKey });
     } catch {
-      // A point of low order: the secret would be known to everybody.
+      // Low-order point: the shared secret would be predictable.
       throw new NoiseFailure('the key of the other side is invalid');
     }
     this.#state.mixKey(shared);

@@ -1,22 +1,22 @@
-// The frames of all records that came in one read, laid one after another: what was cut up for the cipher leaves as one write again. A record
-// that came alone is handed on where it lies.
+// Collects the decrypted frames of all records in a read, so that frames split for the cipher are delivered in one call. A single record is
+// delivered without a copy.
 import { type CarrierReceiver, MUX_LIMITS } from '@tunnel/mux';
 
-/** What one read of a busy carrier brings. */
+/** Size of a busy carrier's read. */
 const BLOCK_BYTES = MUX_LIMITS.SOCKET_BULK_BUFFER_BYTES;
 const KEPT_FREE_BLOCKS = 4;
 
-/** Of the whole process: a carrier has one only while it opens what a read has brought. */
+/** Free blocks, shared by all carriers. A carrier holds a block only while it decrypts a read. */
 const freeBlocks: Buffer[] = [];
 
 export class OpenedFrames {
-  /** The first record, in memory of its own; a block only when a second one comes. */
+  /** First record, in its original memory. Copied to a block only when a second record follows. */
   #first: Buffer | null = null;
   #block: Buffer | null = null;
   #start = 0;
   #end = 0;
 
-  /** plain[start, …) are frames, in memory that nobody else writes to. */
+  /** Adds the frames in plain[start, …). The memory must not be written to afterwards. */
   add(plain: Buffer, start: number, receiver: CarrierReceiver): void {
     if (this.#end - this.#start + plain.length - start > BLOCK_BYTES) this.handOn(receiver);
     const first = this.#first;
@@ -35,7 +35,7 @@ export class OpenedFrames {
     this.#end += plain.copy(this.#block as Buffer, this.#end, start);
   }
 
-  /** Memory that the receiver keeps a reference into is left to it. */
+  /** Delivers the collected frames. A block is not reused if the receiver keeps a reference. */
   handOn(receiver: CarrierReceiver): void {
     const block = this.#block;
     const bytes = block ?? this.#first;

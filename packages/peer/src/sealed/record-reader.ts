@@ -1,27 +1,29 @@
-// Cuts a byte stream into records by the length in front of each, whatever pieces it comes in. It holds at most one record, and nothing
-// between two.
+// Splits a byte stream into records by their length prefix. Buffers at most one record, and nothing between records.
 import { LENGTH_BYTES } from './record-cipher.ts';
 
 export interface RecordHandler {
-  /** bytes[start, end) is one whole record without its length; the memory is borrowed for the call. false: read no further. */
+  /**
+   * Called with a whole record, bytes[start, end), without its length. The memory is valid only during the call. Returns false to stop
+   * reading.
+   */
   onRecord(bytes: Buffer, start: number, end: number): boolean;
-  /** A length of zero, which no record has: the other side could not open ours. */
+  /** Called for a length of zero, which means that the other side could not decrypt our record. */
   onRefusal(): void;
-  /** A length that the moment does not allow. */
+  /** Called if the length exceeds `maxBytes`. */
   onOversize(length: number): void;
 }
 
-/** Whole records of all connections are gathered in these; a quiet connection holds none. */
+/** Blocks for incomplete records, shared by all connections. A quiet connection holds no block. */
 const BLOCK_BYTES = 64 * 1024;
 const KEPT_FREE_BLOCKS = 8;
 const freeBlocks: Buffer[] = [];
 
 export class RecordReader {
-  /** What a record may be now: a handshake has small ones. */
+  /** Maximum length of a record now. Smaller during the handshake. */
   maxBytes: number;
   readonly #handler: RecordHandler;
   #lengthByte = -1;
-  /** Of the record that is being gathered; -1 between two. */
+  /** Length of the current record; -1 between records. */
   #length = -1;
   #block: Buffer | null = null;
   #fill = 0;
@@ -45,7 +47,7 @@ export class RecordReader {
     }
   }
 
-  /** Gives back what it holds. */
+  /** Returns the held block. */
   close(): void {
     if (this.#block !== null && freeBlocks.length < KEPT_FREE_BLOCKS) freeBlocks.push(this.#block);
     this.#block = null;
@@ -72,7 +74,7 @@ export class RecordReader {
     return false;
   }
 
-  /** Where the next record begins, or the end of what there is; -1: read no further. */
+  /** Returns the position behind the bytes taken, or -1 to stop reading. */
   #take(bytes: Buffer, at: number, end: number): number {
     const missing = this.#length - this.#fill;
     if (this.#block === null && end - at >= missing) {

@@ -1,5 +1,5 @@
-// A carrier between two clients, over any byte duplex: the Noise handshake, then records that hold frames of the mux or words between the
-// two programs. It is proven when the first message of the other side has opened; until then it is nobody's carrier.
+// Carrier between two clients over any byte duplex: the Noise handshake, then records with mux frames or messages between the two programs.
+// The carrier is proven after the other side's first message was decrypted, and belongs to no session before.
 import {
   BROKEN,
   type ByteDuplex,
@@ -17,29 +17,32 @@ import { LENGTH_BYTES, PEER_RECORD_MAX_BYTES, RecordOpener, RecordSealer } from 
 import { type RecordHandler, RecordReader } from './record-reader.ts';
 import { RECORD_KIND, SealedWriter } from './sealed-writer.ts';
 
-/** a handshake message with its hello; a stranger cannot make us hold more */
+/** Maximum size of a handshake message with its hello. Limits memory held for unauthenticated peers. */
 const PEER_HANDSHAKE_MAX_BYTES = 1024;
-/** two messages through the relay; longer than an edge takes to open a stream to a slow publisher */
+/** Timeout of the handshake: two messages through the relay. Longer than an edge takes to open a stream to a slow publisher. */
 export const PEER_HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** 'proof': the other side does not have the secret, or somebody between altered what it sent. 'lost': the duplex ended. */
+/** 'proof': the other side lacks the secret, or data was altered in transit. 'lost': the duplex ended. */
 export type SealedEnd = 'proof' | 'lost';
 
 export interface SealedOwner extends Guarded {
-  /** The other side has the secret; `hello` is what its handshake message held. Add the carrier to a session now, or on the first message. */
+  /**
+   * Called when the other side has proven the secret; `hello` is the payload of its handshake message. Add the carrier to a session now or
+   * on the first message.
+   */
   onProven(carrier: SealedCarrier, hello: Buffer): void;
   onMessage(carrier: SealedCarrier, bytes: Buffer): void;
-  /** Over, before a session had it; afterwards the session is told. Once. */
+  /** Called once if the carrier ends before it is added to a session. Afterwards the session is notified instead. */
   onFailed(carrier: SealedCarrier, end: SealedEnd, text: string): void;
 }
 
 export interface SealedOptions extends Pick<NoiseOptions, 'role' | 'psk' | 'prologue'> {
-  /** What our handshake message holds. Ours is read by whoever has the secret, so nothing goes in that a session must keep to itself. */
+  /** Payload of our handshake message. Any holder of the secret can read it, so it must not contain confidential session data. */
   readonly hello: Buffer;
   readonly clock: Clock;
 }
 
-/** In the place of a message: "yours did not open". It says nothing that whoever is between could not do by cutting the connection. */
+/** Sent instead of a message to report a failed decryption. An attacker gains nothing beyond cutting the connection. */
 const REFUSAL = Buffer.alloc(LENGTH_BYTES);
 
 export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
@@ -61,7 +64,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
   #receiver: CarrierReceiver | null = null;
   #isProven = false;
   #closed = false;
-  /** Records that opened: what was heard of the other side, and nobody else. */
+  /** Number of decrypted records: authenticated activity of the other side. */
   recordsOpened = 0;
   bytesReceived = 0;
 
@@ -76,13 +79,13 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#timer = options.clock.setTimeout(() => this.#closeLate(SILENT), PEER_HANDSHAKE_TIMEOUT_MS);
   }
 
-  /** Once its owner knows it: what has come already is read at once. */
+  /** Starts the handshake, after the owner has stored the carrier, because bytes received already are processed immediately. */
   begin(): void {
     if (this.#role === 'initiator') this.#sendHandshake();
     this.#duplex.read(this);
   }
 
-  /** What names this handshake; the direct path's begins with the relay's. */
+  /** Identifies this handshake. The direct path uses the relay's hash as its prologue. */
   get handshakeHash(): Buffer {
     if (this.#handshakeHash === null) throw new Error('the handshake has not finished');
     return this.#handshakeHash;
@@ -109,7 +112,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
   start(receiver: CarrierReceiver): void {
     this.#receiver = receiver;
     if (!this.#closed) return;
-    // The peer was quicker than the owner; it is told in a turn of its own, as always.
+    // The peer closed the connection before start() was called. onClosed is never called synchronously.
     setImmediate(() => {
       try {
         receiver.onClosed('closed');
@@ -127,7 +130,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     this.#writer?.sendMessage(bytes);
   }
 
-  /** Sealed at once: the memory is always free again. */
+  /** Encrypts at once, so the memory is always free after the call. */
   sendData(streamId: number, bytes: Buffer, start: number, end: number): boolean {
     if (!this.#closed) this.#writer?.sendData(streamId, bytes, start, end);
     return true;
@@ -145,7 +148,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     if (this.#closed) return;
     if (this.#writer === null) return this.destroy('closed');
     this.#writer.end(NOTHING_TO_DO);
-    // The peer answers with its own end; one that does not is left behind.
+    // Waits for the peer to close its side, up to the linger timeout.
     this.#linger ??= this.#clock.setTimeout(() => this.#closeLate(CLOSED), MUX_LIMITS.CARRIER_LINGER_MS);
   }
 
@@ -155,7 +158,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
 
   // ---- from the duplex ----
 
-  /** Everything is taken: what may come is bounded by the credit of the streams inside. */
+  /** Accepts all bytes: the streams' credit limits how much can arrive. */
   onData(bytes: Buffer, start: number, end: number): boolean {
     if (this.#closed) return true;
     this.bytesReceived += end - start;
@@ -164,7 +167,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
       this.#handOnFrames();
     } catch (error) {
       if (!(error instanceof NoiseFailure)) throw error;
-      // What opened before it is sound.
+      // Records decrypted before the failure are valid.
       this.#handOnFrames();
       this.#refuse(error.message);
     }
@@ -252,7 +255,8 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
       abandon: (error, where) => this.abandon(error, where),
     });
     this.#reader.maxBytes = PEER_RECORD_MAX_BYTES;
-    // The answer to our own fresh key: nobody else can have made it. A first message may be a recording; its sender has to go on.
+    // Only the holder of the secret can answer our fresh key. The first message, however, may be a replay; its sender is proven by its next
+    // record.
     if (!isResponder) this.#proven();
   }
 
@@ -267,7 +271,7 @@ export class SealedCarrier implements Carrier, ByteReader, RecordHandler {
     const reason = { code: 'protocol-violation', text } as const;
     if (this.#isProven || this.#closed) return this.#close(reason, 'proof');
     this.#duplex.write(REFUSAL, 0, REFUSAL.length, false);
-    // A reset could overtake what was just said.
+    // A reset could overtake the refusal.
     this.#duplex.end();
     this.#clock.setTimeout(() => this.#duplex.reset(reason), MUX_LIMITS.CARRIER_LINGER_MS).unref?.();
     this.#finish(reason, 'proof');

@@ -1,31 +1,30 @@
-// The writing half of a sealed carrier. Small frames of one turn of the loop become one record; large payloads are sealed where they lie,
-// behind what was gathered before them, so no memory is ever in use after a call. At most one write is under way; what comes meanwhile is
-// gathered.
+// Writes to a sealed carrier. Small frames of an event loop turn become one record. Large payloads are encrypted in place behind the frames
+// collected before, so no memory is in use after a call. At most one write is pending; later frames are collected.
 import { type ByteDuplex, type Guarded, HEAD_ROOM_BYTES } from '@tunnel/mux';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import { RECORD_OVERHEAD_BYTES, RECORD_PLAIN_MAX_BYTES, type RecordSealer } from './record-cipher.ts';
 
-/** from here on streams wait before they send more DATA */
+/** Queue size at which streams stop sending DATA. */
 export const PEER_SEND_QUEUE_BYTES = 512 * 1024;
-/** small frames of a peer that does not read; over it the carrier is closed */
+/** Queue size at which the carrier is closed, because the peer does not read and small frames pile up. */
 const PEER_SEND_QUEUE_MAX_BYTES = 8 * 1024 * 1024;
 
-/** The first byte inside a record. */
+/** First byte inside a record. */
 export const RECORD_KIND = { FRAMES: 0, MESSAGE: 1 } as const;
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
-/** From this size on a payload is not gathered. */
+/** Payload size at which a payload is not collected. */
 const IN_PLACE_FROM_BYTES = 16 * 1024;
-/** Gathered frames of no more than this share the first record of a large payload; they are copied for it. */
+/** Collected frames up to this size share the first record of a large payload, and are copied for it. */
 const SHARED_MAX_BYTES = 4 * 1024;
-/** As much as one DATA frame of the relay can carry, behind room for its header: one byte more would cost a frame and a write. */
+/** Block for the largest DATA frame of the relay, with room for its header. A larger block would cost an additional frame and write. */
 const SEALED_BLOCK_BYTES = HEAD_ROOM_BYTES + WIRE_LIMITS.FRAME_DATA_MAX_BYTES;
-/** Records of bulk: as large as Noise allows where a whole number of them fills the block. */
+/** Plain size of bulk records: the largest allowed by Noise such that a whole number of records fills the block. */
 const BULK_RECORDS = Math.ceil(WIRE_LIMITS.FRAME_DATA_MAX_BYTES / (RECORD_PLAIN_MAX_BYTES + RECORD_OVERHEAD_BYTES));
 const BULK_PLAIN_BYTES = Math.floor(WIRE_LIMITS.FRAME_DATA_MAX_BYTES / BULK_RECORDS) - RECORD_OVERHEAD_BYTES;
 const KEPT_FREE_BLOCKS = 8;
 
-/** Of the whole process: a carrier has blocks only while it sends. */
+/** Free blocks, shared by all carriers. A carrier holds blocks only while sending. */
 const freePlain: Buffer[] = [];
 const freeSealed: Buffer[] = [];
 
@@ -36,7 +35,7 @@ interface Batch {
 
 export interface SealedWriterEvents extends Guarded {
   onReady(): void;
-  /** The hard bound is reached: the peer reads nothing, and frames that cannot wait pile up. */
+  /** Called when PEER_SEND_QUEUE_MAX_BYTES is exceeded: the peer does not read, and frames that cannot wait pile up. */
   onStuck(queuedBytes: number): void;
 }
 
@@ -44,10 +43,10 @@ export class SealedWriter {
   readonly #duplex: ByteDuplex;
   readonly #sealer: RecordSealer;
   readonly #events: SealedWriterEvents;
-  /** Each becomes a record; the first byte of each is its kind. */
+  /** Each batch becomes a record; its first byte is the record kind. */
   #batches: Batch[] = [];
   #gatheredBytes = 0;
-  /** In use by the duplex until it drains. */
+  /** Block in use by the duplex until it drains. */
   #sealed: Buffer | null = null;
   #busy = false;
   #scheduled = false;
@@ -78,25 +77,25 @@ export class SealedWriter {
     this.#gather(frame, 0, length);
   }
 
-  /** A word to the other program, in a record of its own and in order with the frames. */
+  /** Sends a message to the other program in a separate record, in order with the frames. */
   sendMessage(bytes: Buffer): void {
     if (this.#closed) return;
     this.#batches.push({ block: Buffer.concat([Buffer.of(RECORD_KIND.MESSAGE), bytes]), fill: 1 + bytes.length });
     this.#gathered(1 + bytes.length);
   }
 
-  /** One DATA frame of bytes[start, end). The memory is free again when it returns. */
+  /** Sends bytes[start, end) as a DATA frame. The memory is free after the call. */
   sendData(streamId: number, bytes: Buffer, start: number, end: number): void {
     const length = end - start;
     if (length >= IN_PLACE_FROM_BYTES && !this.#busy) {
-      // Frames gathered in this turn came first and leave first.
+      // Frames collected earlier in this turn must be sent first.
       if (!this.#canShare()) this.flush();
       if (!this.#busy) return this.#sendInPlace(streamId, bytes, start, end);
     }
     this.#gatherFrame(FRAME.DATA, streamId, bytes, start, end);
   }
 
-  /** One DATAGRAM frame. What a busy duplex leaves behind is no queue for datagrams: false, it is dropped. */
+  /** Sends a DATAGRAM frame. Returns false if the datagram was dropped because the duplex is busy and the queue is full. */
   sendDatagram(streamId: number, bytes: Buffer, start: number, end: number): boolean {
     if (this.#gatheredBytes >= RECORD_PLAIN_MAX_BYTES) this.flush();
     if (this.#gatheredBytes > PEER_SEND_QUEUE_BYTES) return false;
@@ -104,7 +103,7 @@ export class SealedWriter {
     return true;
   }
 
-  /** Seals and sends what was gathered, unless a write is under way: its end does it then. */
+  /** Encrypts and sends collected frames. Does nothing while a write is pending, because the end of the write flushes again. */
   flush(): void {
     while (!this.#busy && !this.#closed && this.#batches.length > 0) {
       const target = takeSealed();
@@ -121,17 +120,17 @@ export class SealedWriter {
     if (this.#endAsked !== null && !this.#busy && !this.#closed) this.#duplex.end(this.#endAsked);
   }
 
-  /** All that was gathered leaves before the end does. */
+  /** Closes after all collected frames were sent. */
   end(onFlushed: () => void): void {
     this.#endAsked ??= onFlushed;
     this.flush();
   }
 
-  /** From the reader: the duplex has taken what was written. */
+  /** Called by the reader when the duplex has flushed the last write. */
   onDrain(): void {
     if (this.#closed) return;
     this.#settle();
-    // Waiting bulk goes before small frames that came later, or a flood of them would starve it.
+    // Waiting bulk data goes before small frames that came later. Otherwise a flood of small frames would starve bulk streams.
     if (this.#someoneWaits) {
       this.#someoneWaits = false;
       this.#events.onReady();
@@ -141,13 +140,13 @@ export class SealedWriter {
 
   close(): void {
     this.#closed = true;
-    // Never back to the pool: the duplex may still read from it.
+    // The block is not reused, because the duplex may still read from it.
     this.#sealed = null;
     this.#batches = [];
     this.#gatheredBytes = 0;
   }
 
-  /** Whether what is gathered fits in front of a payload, in the same record. */
+  /** Returns true if the collected frames fit in front of a payload in the same record. */
   #canShare(): boolean {
     const [first] = this.#batches;
     if (first === undefined) return true;
@@ -173,7 +172,7 @@ export class SealedWriter {
       prefix = KIND_OF_FRAMES;
     }
     if (shared !== undefined) giveBack(freePlain, shared.block, RECORD_PLAIN_MAX_BYTES);
-    // The rest of a frame that is larger than the block, a few bytes: in front of the next one, or by itself at the end of the turn.
+    // A few bytes remain of a frame larger than the block. They go in front of the next frame, or are sent at the end of the turn.
     if (at < end) this.#gather(bytes, at, end);
     this.#write(target, out);
   }
@@ -206,7 +205,7 @@ export class SealedWriter {
     this.#gather(bytes, start, end);
   }
 
-  /** A frame may be cut between two records: they leave in order. */
+  /** Copies into the current record. A frame can be split between two records, because records are sent in order. */
   #gather(bytes: Uint8Array, start: number, end: number): void {
     if (this.#closed) return;
     let at = start;
@@ -231,7 +230,7 @@ export class SealedWriter {
 
   #tail(): Batch {
     const last = this.#batches.at(-1);
-    // A message is whole as it is.
+    // A message batch is complete and takes no frames.
     if (last !== undefined && last.fill < RECORD_PLAIN_MAX_BYTES && last.block[0] === RECORD_KIND.FRAMES) return last;
     const batch = { block: freePlain.pop() ?? Buffer.allocUnsafeSlow(RECORD_PLAIN_MAX_BYTES), fill: 1 };
     batch.block[0] = RECORD_KIND.FRAMES;
