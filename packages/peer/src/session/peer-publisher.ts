@@ -1,5 +1,5 @@
-// The side that publishes: a session for each subscriber, found by what the subscriber says once it has proven the secret. Relay streams come
-// from the edge in any order, and a subscriber that comes back by another one is still the same.
+// Publishing side: a session per subscriber, identified by the session id that the subscriber sends after it has proven the secret. The
+// edge opens relay streams in any order; a subscriber that reconnects over another relay stream keeps its session.
 import { randomBytes } from 'node:crypto';
 import type { Fault } from '@tunnel/errors';
 import type { ByteDuplex, DatagramStream, MuxStream } from '@tunnel/mux';
@@ -11,16 +11,16 @@ import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
 import { type PeerBytes, type PeerPath, PeerSession, type PeerSettings } from './peer-session.ts';
 import { relayCarrier } from './relay-handshake.ts';
 
-/** relay streams that have not proven the secret yet; over it new ones are refused */
+/** Maximum number of relay streams in the handshake. Further relay streams are refused. */
 const PEER_HANDSHAKES_MAX = 256;
-/** of one publisher; an edge allows 100 peers unless its operator says more */
+/** Maximum number of sessions per publisher. An edge allows 100 peers unless its operator configures more. */
 const PEER_SESSIONS_MAX = 4096;
-/** a peer without any path is kept for its return */
+/** How long a peer without a path is kept in case it reconnects. */
 export const PEER_ABSENT_MS = 30_000;
 
-/** A subscriber, as its publisher sees it. */
+/** A subscriber as seen by the publisher. */
 export interface Peer {
-  /** The edge's name for it; another one when it has joined anew. */
+  /** Peer id assigned by the edge. Changes when the subscriber joins again. */
   readonly peerId: string;
   readonly path: PeerPath;
   readonly bytes: PeerBytes;
@@ -29,13 +29,13 @@ export interface Peer {
 export interface PublisherHandlers {
   onStream(stream: MuxStream, head: StreamHead, peer: Peer): void;
   onDatagramStream(stream: DatagramStream, head: StreamHead, peer: Peer): void;
-  /** It has proven the secret; again when it came back by another relay, perhaps with another peerId. */
+  /** Called when a peer has proven the secret, and again when it reconnects over another relay, possibly with a new peerId. */
   onJoined(peer: Peer, isNew: boolean): void;
   onPath(peer: Peer, path: PeerPath): void;
-  /** A try to go direct has ended. */
+  /** Called when an attempt to connect directly has ended. */
   onAttempt(peer: Peer, outcome: DirectOutcome): void;
   onGone(peer: Peer, reason: string): void;
-  /** A relay stream that came to nothing, for a reason that people are told. */
+  /** Called when a relay stream failed for a reason shown to users. */
   onFailed(peerId: string, fault: Fault): void;
 }
 
@@ -43,7 +43,7 @@ interface PeerEntry extends Peer {
   readonly sessionId: string;
   readonly session: PeerSession;
   peerId: string;
-  /** The newest relay; words on an older one are stale. */
+  /** The newest relay. Messages from older relays are ignored. */
   relay: SealedCarrier | null;
   absent: Timer | null;
 }
@@ -51,9 +51,9 @@ interface PeerEntry extends Peer {
 export class PeerPublisher {
   readonly #settings: PeerSettings;
   readonly #handlers: PublisherHandlers;
-  /** This program: subscribers notice when another one has taken its place. */
+  /** Id of this program, so that subscribers notice when another program takes over. */
   readonly #program = randomBytes(16).toString('hex');
-  /** By what the subscriber says of itself. */
+  /** Peers by the subscriber's session id. */
   readonly #peers = new Map<string, PeerEntry>();
   readonly #unproven = new Set<SealedCarrier>();
   #closed = false;
@@ -67,7 +67,7 @@ export class PeerPublisher {
     return [...this.#peers.values()];
   }
 
-  /** A relay stream that the edge has opened for this peer. */
+  /** Accepts a relay stream opened by the edge for this peer. */
   acceptRelay(duplex: ByteDuplex, peerId: string): void {
     if (this.#closed || this.#unproven.size >= PEER_HANDSHAKES_MAX) {
       duplex.reset({ code: 'limit', text: 'too many peers are authenticating' });
@@ -79,7 +79,7 @@ export class PeerPublisher {
       'responder',
       this.#settings,
       {
-        // It says next who it is; until then it is nobody's.
+        // The peer identifies itself with its next message and belongs to no session before.
         onProven: () => {},
         onMessage: (from, message) => {
           if (entry !== null) this.#onMessage(entry, from, message);
@@ -97,7 +97,7 @@ export class PeerPublisher {
     carrier.begin();
   }
 
-  /** The edge has ended this join: what runs direct ends, too. Not for a peer that is merely lost. */
+  /** Called when the edge has ended the join: direct connections end, too. Not called for a peer that only lost its connection. */
   dismiss(peerId: string, reason: string): void {
     for (const entry of this.#peers.values()) if (entry.peerId === peerId) this.#end(entry, reason);
   }
@@ -111,7 +111,7 @@ export class PeerPublisher {
   #join(carrier: SealedCarrier, sessionId: string, peerId: string): PeerEntry | null {
     this.#unproven.delete(carrier);
     const known = this.#peers.get(sessionId);
-    // The edge counts joins; one join is one program, so the one before has ended.
+    // A join is for a single program, so a known peer id with another session id means that the earlier program has ended.
     for (const other of [...this.#peers.values()]) {
       if (other.peerId === peerId && other.sessionId !== sessionId) this.#end(other, 'left');
     }
@@ -124,7 +124,7 @@ export class PeerPublisher {
     entry.relay = carrier;
     entry.absent?.cancel();
     entry.absent = null;
-    // Known before it can be told of a path.
+    // onJoined must come before the first onPath.
     this.#handlers.onJoined(entry, known === undefined);
     entry.session.attachRelay(carrier);
     return entry;
@@ -164,7 +164,7 @@ export class PeerPublisher {
     else entry.session.onMessage(message);
   }
 
-  /** A peer without any way is kept a while for its return. */
+  /** Starts the timeout for a peer without any path. */
   #watch(entry: PeerEntry): void {
     if (entry.session.isConnected || entry.absent !== null || this.#closed) return;
     entry.absent = this.#settings.clock.setTimeout(() => {

@@ -1,5 +1,5 @@
-// Two programs and the mux between them: streams on the best path that is up, the relay's carriers below, a direct one above. It outlives
-// any of them: a lost relay costs what ran on it, and nothing that runs direct.
+// Session between two programs with a mux: streams use the best available path, direct before relay. The session outlives its carriers:
+// losing a relay ends the streams on it, but not direct streams.
 import {
   type DatagramAnswer,
   type DatagramStream,
@@ -20,50 +20,50 @@ import type { DirectOutcome, RelayReason } from '../direct/relay-reason.ts';
 import { pskOf } from '../sealed/noise.ts';
 import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
 
-/** between looks at what the direct path carries; with its doubt, silence in use costs under 5 s */
+/** Interval between checks for traffic on the direct path. Together with the path's doubt period, silence in use is detected within 5 s. */
 export const PEER_LOOK_EVERY_MS = 500;
 
 const RELAY_RANK = 0;
 const DIRECT_RANK = 1;
 
-/** Where new connections go. */
+/** Path of new connections. */
 export interface PeerPath {
   readonly path: 'direct' | 'relay';
-  /** Empty while direct. */
+  /** Empty while the path is direct. */
   readonly reason: RelayReason | '';
-  /** Of the path in use; null until it is known. */
+  /** Round trip of the path in use. Null until measured. */
   readonly rttMs: number | null;
 }
 
-/** Of both roles. */
+/** Settings of both roles. */
 export interface PeerSettings {
   readonly name: string;
   readonly secret: Secret;
   readonly service: PeerService;
-  /** false: relay alone (`off`). */
+  /** False to use only the relay (`off`). */
   readonly direct: boolean;
   readonly network: PeerNetwork;
   readonly clock: Clock;
-  /** The process's; every peer has its own share below it. */
+  /** Memory budget of the process. Every peer takes its share from it. */
   readonly budget: MemoryBudget;
   readonly report: ReportInternalError;
 }
 
-/** What passed between the two programs, both ways, sealed as it was. */
+/** Sealed bytes between the two programs, both directions. */
 export interface PeerBytes {
   readonly relayBytes: number;
   readonly directBytes: number;
 }
 
 export interface PeerSessionHandlers {
-  /** Of the publisher: only subscribers open streams. */
+  /** Publisher only, because only subscribers open streams. */
   onStream?(stream: MuxStream, head: StreamHead): void;
   onDatagramStream?(stream: DatagramStream, head: StreamHead): void;
-  /** Where new streams go has changed, or why. */
+  /** Called when the path of new streams changes, or its reason. */
   onPath(path: PeerPath): void;
-  /** A try to go direct has ended. */
+  /** Called when an attempt to connect directly has ended. */
   onAttempt?(outcome: DirectOutcome): void;
-  /** The relay's carrier is gone, or takes no new streams; a direct path goes on. */
+  /** Called when the relay's carrier closed or accepts no new streams. A direct path continues. */
   onRelayLost(reason: string): void;
 }
 
@@ -75,7 +75,7 @@ export class PeerSession {
   readonly #direct: DirectLink;
   readonly #timer: Timer;
   #relay: { readonly carrier: SealedCarrier; readonly id: number } | null = null;
-  /** By number of the mux. */
+  /** Carriers by id in the mux. */
   readonly #carriers = new Map<number, SealedCarrier>();
   #pastRelayBytes = 0;
   #told: PeerPath | null = null;
@@ -115,7 +115,7 @@ export class PeerSession {
     return this.#relay !== null;
   }
 
-  /** Whether there is any way to the other program now. */
+  /** True if any path to the other program exists. */
   get isConnected(): boolean {
     return this.hasRelay || this.#direct.isUp;
   }
@@ -135,7 +135,7 @@ export class PeerSession {
     return this.#mux.openDatagrams(head, answer);
   }
 
-  /** A relay that is proven to end at the other program. The one before, if there is one, finishes its streams. */
+  /** Adds a relay proven to end at the other program. An earlier relay finishes its streams. */
   attachRelay(carrier: SealedCarrier): void {
     this.#forgetRelay();
     this.#relay = { carrier, id: this.#add(carrier, RELAY_RANK) };
@@ -147,18 +147,18 @@ export class PeerSession {
     this.#direct.onMessage(message);
   }
 
-  /** Every connection between the two ends; others may come. */
+  /** Closes every connection between the two programs. New relays can be attached afterwards. */
   disconnect(reason: string): void {
     this.#direct.forget();
     for (const carrier of [...this.#carriers.values()]) carrier.destroy(reason);
   }
 
-  /** For good: told to the other program on whatever way there is. */
+  /** Closes the session permanently and notifies the other program on every path. */
   close(reason: StreamReason): void {
     this.#timer.cancel();
     for (const carrier of this.#carriers.values())
       carrier.sendMessage(encodeMessage({ type: 'bye', reason: reason.text }));
-    // The carriers end behind what was said; the link behind them has nothing to say any more.
+    // The carriers close after the message was sent. The direct link is closed last and sends no messages.
     this.#mux.close(reason);
     this.#direct.close();
   }
@@ -172,7 +172,7 @@ export class PeerSession {
       onCarrierLost: (loss) => this.#onCarrierLost(loss.carrierId, loss.reason, loss.protocolViolation),
       report,
     };
-    // Whoever dials is the mux's client: it opens the odd streams, and closes carriers that are worn.
+    // The dialing side has the client role in the mux: it opens odd streams and closes worn carriers.
     const role = this.#role === 'subscriber' ? 'client' : 'edge';
     return new MuxSession({ role, budget, clock, capabilities: ['datagram'], handlers });
   }
@@ -191,7 +191,7 @@ export class PeerSession {
   #onCarrierLost(id: number, reason: string, isViolation: boolean): void {
     if (isViolation) return this.#beginAnew(reason);
     const carrier = this.#carriers.get(id);
-    // Of one that only finishes its streams the end is told to nobody.
+    // No event follows for a carrier that only finishes its streams.
     this.#carriers.delete(id);
     if (carrier === undefined) return;
     if (this.#relay?.id !== id) return this.#direct.carrierLost(carrier);
@@ -200,7 +200,7 @@ export class PeerSession {
     this.#handlers.onRelayLost(reason);
   }
 
-  /** The other program broke the rules, so the mux has closed all that it had. Whoever comes next finds a fresh one. */
+  /** The other program violated the protocol, so the mux has closed all carriers. Later connections use a new mux. */
   #beginAnew(reason: string): void {
     this.#mux = this.#newMux();
     this.#carriers.clear();
@@ -221,7 +221,7 @@ export class PeerSession {
     this.#tell();
   }
 
-  /** Not before the first relay: nobody is there to go to. */
+  /** Not called before the first relay, because no path exists yet. */
   #tell(): void {
     const { path } = this;
     if (this.#told === null && !this.hasRelay) return;
@@ -237,7 +237,7 @@ export class PeerSession {
       if (now - this.#tickedAt < 1000) return;
       this.#tickedAt = now;
       this.#mux.tick(now);
-      // Of one that finished its last streams nobody tells.
+      // No event reports the end of a carrier that finished its last streams.
       for (const [id, carrier] of this.#carriers) if (carrier.isClosed) this.#carriers.delete(id);
     } catch (error) {
       this.#settings.report(error, 'peer.look');

@@ -1,5 +1,5 @@
-// The side that connects: one session with whichever program publishes the name. Its owner brings relay streams, one after another; it opens
-// streams over whatever way there is, and says where they go.
+// Connecting side: a session with the program that currently publishes the name. The owner attaches relay streams; the subscriber opens
+// streams over any available path and reports the path.
 import { randomBytes } from 'node:crypto';
 import type { Fault } from '@tunnel/errors';
 import type { ByteDuplex, DatagramAnswer, DatagramStream, OpenAnswer, PendingStream } from '@tunnel/mux';
@@ -10,12 +10,15 @@ import { type PeerBytes, type PeerPath, PeerSession, type PeerSettings } from '.
 import { relayCarrier } from './relay-handshake.ts';
 
 export interface SubscriberHandlers {
-  /** The publisher is proven over a relay; the first time, and after each relay that came later. */
+  /** Called when the publisher is proven over a relay, for the first and every later relay. */
   onReady(): void;
   onPath(path: PeerPath): void;
-  /** Open another relay stream and attach it; a direct path goes on meanwhile. */
+  /** Called when another relay stream should be opened and attached. A direct path continues meanwhile. */
   onRelayLost(reason: string): void;
-  /** The relay stream is over, for a reason that people are told: `P2P_PROOF_FAILED` (try again after 30 s), `P2P_SERVICE_MISMATCH` (never). */
+  /**
+   * Called when the relay stream failed for a reason shown to users: `P2P_PROOF_FAILED` (retry after 30 s) or `P2P_SERVICE_MISMATCH` (no
+   * retry).
+   */
   onFailed(fault: Fault): void;
 }
 
@@ -23,11 +26,11 @@ export class PeerSubscriber {
   readonly #settings: PeerSettings;
   readonly #handlers: SubscriberHandlers;
   readonly #session: PeerSession;
-  /** This program, to the publisher. */
+  /** Id of this program, sent to the publisher. */
   readonly #id = randomBytes(16).toString('hex');
-  /** The publisher's program; another one is another publisher. */
+  /** Program id of the publisher. A different id means that another program took over. */
   #program: string | null = null;
-  /** The newest relay; words on an older one are stale. */
+  /** The newest relay. Messages from older relays are ignored. */
   #relay: SealedCarrier | null = null;
   #closed = false;
 
@@ -48,12 +51,12 @@ export class PeerSubscriber {
     return this.#session.bytes;
   }
 
-  /** Whether there is any way to the publisher now. */
+  /** True if any path to the publisher exists. */
   get isConnected(): boolean {
     return this.#session.isConnected;
   }
 
-  /** A relay stream that the edge has joined. Of those that fail either onFailed or onRelayLost is told. */
+  /** Attaches a relay stream joined by the edge. Failures are reported with either onFailed or onRelayLost. */
   attachRelay(duplex: ByteDuplex): void {
     const before = this.#relay;
     this.#relay = relayCarrier(duplex, 'initiator', this.#settings, {
@@ -65,12 +68,12 @@ export class PeerSubscriber {
         else this.#handlers.onFailed(failure);
       },
     });
-    // One that has proven nothing yet will not be waited for.
+    // An earlier relay that is not proven yet is dropped.
     if (before?.isProven === false) before.destroy('replaced by another relay');
     this.#relay.begin();
   }
 
-  /** As MuxSession.open: it waits a little while there is no way. */
+  /** Same as MuxSession.open: waits a moment if no path exists. */
   open(head: StreamHead, answer: OpenAnswer): PendingStream | null {
     return this.#session.open(head, answer);
   }
@@ -79,7 +82,10 @@ export class PeerSubscriber {
     return this.#session.openDatagrams(head, answer);
   }
 
-  /** The edge has ended the join (permission, dismissal): direct connections end, too. Another relay may be attached later. */
+  /**
+   * Called when the edge has ended the join (permission revoked, peer dismissed): direct connections end, too. Another relay can be
+   * attached later.
+   */
   disconnect(reason: string): void {
     this.#program = null;
     this.#session.disconnect(reason);
@@ -92,7 +98,7 @@ export class PeerSubscriber {
 
   #onProven(carrier: SealedCarrier, { program = '' }: HandshakeHello): void {
     if (this.#closed) return carrier.destroy('closed');
-    // Another program publishes now: what runs to the old one ends, so that nobody is joined to both.
+    // Another program publishes now. Connections to the old program are closed, so that users are never connected to both.
     if (this.#program !== null && this.#program !== program) this.#session.disconnect('the publisher was replaced');
     this.#program = program;
     carrier.sendMessage(encodeMessage({ type: 'hello', session: this.#id }));

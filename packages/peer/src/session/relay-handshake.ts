@@ -1,5 +1,5 @@
-// The first words on a relay stream, in both roles: Noise with the secret's key, the hello that says what each side is, and the faults that
-// people are told. What comes of it is a proven carrier and the other side's hello.
+// Start of a relay stream in both roles: Noise with the key derived from the secret, hello payloads, and faults shown to users. Results in
+// a proven carrier and the other side's hello.
 
 import { Fault } from '@tunnel/errors';
 import type { ByteDuplex } from '@tunnel/mux';
@@ -16,14 +16,20 @@ import { SealedCarrier } from '../sealed/sealed-carrier.ts';
 import type { PeerSettings } from './peer-session.ts';
 
 export interface RelayHandshakeEvents {
-  /** The other side has the secret and the same kind of service. Frames follow at once: it is given to a session now or never. */
+  /**
+   * Called when the other side has proven the secret and has the same service type. Add the carrier to a session immediately, because
+   * frames can follow at once.
+   */
   onProven(carrier: SealedCarrier, hello: HandshakeHello): void;
   onMessage(carrier: SealedCarrier, message: PeerMessage): void;
-  /** A fault for people, or the relay ended before it was proven. */
+  /** Called with a fault shown to users, or with a text if the relay ended before it was proven. */
   onFailed(carrier: SealedCarrier, failure: Fault | string): void;
 }
 
-/** `program`: of the publisher, which is told to whoever proves the secret. Call begin() once it is known. */
+/**
+ * Creates the carrier of a relay stream. `program` is the publisher's program id, sent to peers that prove the secret. Call begin() after
+ * storing the carrier.
+ */
 export const relayCarrier = (
   duplex: ByteDuplex,
   role: 'initiator' | 'responder',
@@ -40,7 +46,7 @@ export const relayCarrier = (
     hello: encodeHandshakeHello(hello),
     clock,
   };
-  /** Told first, so that the end of the carrier says nothing more. */
+  /** Set before the carrier is destroyed, so that onFailed reports the fault. */
   let fault: Fault | null = null;
   const refuse = (carrier: SealedCarrier, why: Fault | null, text: string): void => {
     fault = why;
