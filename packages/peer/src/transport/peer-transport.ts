@@ -1,20 +1,20 @@
-// What a direct path needs of the network: one UDP socket that sends and receives datagrams as they are, and carries a reliable, ordered
-// connection beside them once the way is open. Implementations: udx (udx-transport), and in memory (testkit). One suite tries both.
+// Network access for a direct path: a UDP socket that sends and receives datagrams, and a reliable, ordered connection on the same socket
+// once a path was found. Implementations: udx (udx-transport) and in memory (testkit). The same test suite covers both.
 import type { ByteDuplex, Guarded } from '@tunnel/mux';
 
 export interface PeerAddress {
-  /** An IP address; IPv4 is never written in its IPv6 form. */
+  /** IP address. IPv4 addresses are never written in IPv6-mapped form. */
   readonly host: string;
   readonly port: number;
 }
 
-/** abandon(): something threw while a datagram was handled; the socket goes on. */
+/** abandon() reports an exception while a datagram was handled. The socket stays open. */
 export interface PeerSocketHandlers extends Guarded {
-  /** The memory may be kept. Only datagrams of ours: what belongs to the connection is not shown. */
+  /** Called with a datagram; the callee can keep the memory. Packets of the reliable connection are not delivered. */
   onDatagram(bytes: Buffer, from: PeerAddress): void;
 }
 
-/** Both sides know both numbers before they connect; a packet of another number is nobody's. */
+/** Connection numbers, exchanged before connecting. Packets with other numbers are dropped. */
 export interface ConnectionIds {
   readonly own: number;
   readonly theirs: number;
@@ -22,20 +22,21 @@ export interface ConnectionIds {
 
 export interface PeerSocket {
   readonly port: number;
-  /** Fire and forget. The memory belongs to the socket from here on. The first byte is never 0xFF. */
+  /** Sends without confirmation. The socket owns the memory from now on. The first byte must not be 0xFF. */
   send(bytes: Buffer, to: PeerAddress): void;
-  /** Of send(), which the kernel has not taken yet. */
+  /** Datagrams from send() that the kernel has not accepted yet. */
   readonly queuedDatagrams: number;
   /**
-   * The reliable connection. There is no handshake: both sides call it, and bytes flow when both have. After a false of onData at most
-   * PEER_TRANSPORT_UNREAD_MAX_BYTES wait, then it is reset: whoever reads here has credit of its own.
+   * Opens the reliable connection. There is no handshake: both sides call connect, and bytes flow once both have. After onData returned
+   * false, at most PEER_TRANSPORT_UNREAD_MAX_BYTES are buffered before the connection is reset; readers have their own credit to prevent
+   * this.
    */
   connect(ids: ConnectionIds, to: PeerAddress): ByteDuplex;
-  /** Resets the connections that are left. Nothing is told afterwards. */
+  /** Resets open connections. No event follows. */
   close(): void;
 }
 
 export interface PeerTransport {
-  /** A socket on a port of the kernel's choice; `host` for one address alone. */
+  /** Opens a socket on a free port. `host` restricts the socket to one address. */
   open(handlers: PeerSocketHandlers, host?: string): PeerSocket;
 }

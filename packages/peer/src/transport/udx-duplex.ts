@@ -1,17 +1,17 @@
-// A stream of udx as a ByteDuplex. udx keeps what is written until the other side has it, so every write is a copy; and it cannot be told
-// to stop reading, so what a reader does not take waits here, up to a bound.
+// ByteDuplex of a udx stream. udx keeps written memory until the other side has acknowledged it, so every write is copied. Reading from udx
+// cannot be paused, so unread bytes are buffered up to a limit.
 import { type ByteDuplex, ByteQueue, type ByteReader, type Guarded, guard } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import type { UdxStream } from './udx-types.ts';
 
-/** read from a direct connection and not taken; its owner has credit of its own and never comes near it */
+/** Maximum unread bytes of a direct connection. Never reached in practice, because the owner has its own credit. */
 const PEER_TRANSPORT_UNREAD_MAX_BYTES = 4 * 1024 * 1024;
 
 export class UdxDuplex implements ByteDuplex, Guarded {
   readonly #stream: UdxStream;
   readonly #onOver: () => void;
   #reader: ByteReader | null = null;
-  /** What the reader did not take, and the end behind it. */
+  /** Bytes the reader has not taken yet. #endUnread marks an end behind them. */
   #unread: ByteQueue | null = null;
   #endUnread = false;
   #isStopped = true;
@@ -60,7 +60,7 @@ export class UdxDuplex implements ByteDuplex, Guarded {
     if (this.#over || this.#endAsked !== null) return true;
     if (this.#stream.write(Buffer.from(bytes.subarray(start, end)))) return !this.#waiting;
     this.#waiting = true;
-    // It was copied: that we say "not yet" is for the pace alone.
+    // The bytes were copied; returning false only slows down the writer.
     return false;
   }
 
@@ -108,11 +108,11 @@ export class UdxDuplex implements ByteDuplex, Guarded {
     this.#endAsked?.();
   };
 
-  /** A close after both directions have ended is silent; every other one cuts something off. */
+  /** A close after both directions have ended is silent. Any other close is reported as a reset. */
   #lose(text: string): void {
     if (this.#over) return;
     const isWhole = this.#hasEnded && this.#isFlushed;
-    // What it ended with is still to be read.
+    // Unread bytes and the end must still be delivered.
     this.#isClosed = true;
     if (isWhole && this.#endUnread) return;
     this.#finish();

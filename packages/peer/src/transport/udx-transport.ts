@@ -1,10 +1,10 @@
-// PeerTransport by udx-native: reliable, congestion-controlled streams over UDP, beside datagrams of ours on the same socket. It is native
-// code and optional: loaded at the first try to go direct, and where it cannot be, connections stay on the relay.
+// PeerTransport on udx-native: reliable, congestion-controlled streams over UDP, with our datagrams on the same socket. udx-native is
+// optional native code, loaded at the first direct attempt. If it cannot be loaded, connections stay on the relay.
 import type { ConnectionIds, PeerAddress, PeerSocket, PeerSocketHandlers, PeerTransport } from './peer-transport.ts';
 import { UdxDuplex } from './udx-duplex.ts';
 import type { Udx, UdxModule, UdxSocket } from './udx-types.ts';
 
-/** asked of the kernel for the socket of a direct path; it gives what net.core.rmem_max allows */
+/** Socket buffer requested from the kernel for a direct path. Limited by net.core.rmem_max. */
 const PEER_SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
 
 const UDX_MAGIC_BYTE = 0xff;
@@ -20,14 +20,14 @@ class UdxPeerSocket implements PeerSocket {
   constructor(udx: Udx, handlers: PeerSocketHandlers, host: string | undefined) {
     this.#udx = udx;
     this.#socket = udx.createSocket();
-    // Both families where there are both; udx shows IPv4 addresses as such.
+    // Binds to IPv4 and IPv6 if both are available; udx reports IPv4 addresses in IPv4 form.
     this.#socket.bind(0, host);
     this.port = this.#socket.address()?.port ?? 0;
-    // What comes while the loop is busy elsewhere would be lost, and look like a slow path.
+    // With a small buffer, packets received while the event loop is busy would be lost and the path would look slow.
     this.#socket.setRecvBufferSize(PEER_SOCKET_BUFFER_BYTES);
     this.#socket.on('error', () => {});
     this.#socket.on('message', (bytes: Buffer, from: PeerAddress) => {
-      // Its own packets, too, when their stream is over or not here yet.
+      // Packets of udx appear here if their stream has ended or does not exist yet.
       if (this.#closed || bytes[0] === UDX_MAGIC_BYTE) return;
       try {
         handlers.onDatagram(bytes, { host: from.host, port: from.port });
@@ -40,7 +40,7 @@ class UdxPeerSocket implements PeerSocket {
   send(bytes: Buffer, to: PeerAddress): void {
     if (this.#closed) return;
     this.queuedDatagrams += 1;
-    // An address that this machine has no way to: as good as lost on the way.
+    // An unreachable address counts as packet loss.
     this.#socket.send(bytes, to.port, to.host).then(this.#onSent, this.#onSent);
   }
 
@@ -78,7 +78,7 @@ class UdxTransport implements PeerTransport {
 
 let loading: Promise<PeerTransport | null> | null = null;
 
-/** null where there is no build of it for this machine, or it was not installed. One for the whole process. */
+/** Loads the transport once per process. Resolves to null if no build exists for this machine or the package is not installed. */
 export const loadUdxTransport = (): Promise<PeerTransport | null> => {
   loading ??= load();
   return loading;
