@@ -23,7 +23,7 @@ export interface PolicyRequest {
   readonly requestId: string;
 }
 
-/** A rule, counted from 1. */
+/** Reference to a rule, counted from 1. */
 export interface RuleRef {
   readonly list: 'operator' | 'tunnel';
   readonly index: number;
@@ -44,7 +44,7 @@ export interface LoggedIn {
   readonly sub: string;
   readonly email: string | null;
   readonly emailVerified: boolean;
-  /** Only the claims that rules name. */
+  /** Claims of the session, limited to those named in rules. */
   readonly claims: Readonly<Record<string, readonly string[]>>;
   /** Unix time in seconds. */
   readonly expiresAt: number;
@@ -85,10 +85,7 @@ export type PolicyEffect =
       readonly burst: number;
     };
 
-/**
- * Results of the effects above, in the same order. `failed`: the fault is the response (busy, provider unreachable, too many failed
- * attempts).
- */
+/** Results of effects. `failed`: the fault is the response (busy, provider unreachable, too many failed attempts). */
 export type PolicyEvent =
   | { readonly kind: 'password-checked'; readonly isRight: boolean }
   /** `claims` is null if the token is invalid, or not from this issuer for this audience. */
@@ -107,7 +104,7 @@ export type PolicyEvent =
 
 /** Changes to a request. Null fields stay as received. */
 export interface RequestChanges {
-  /** Path with its query. */
+  /** New path with its query. */
   readonly path: string | null;
   readonly service: string | null;
   /** Names in lower case. `_` and `-` differ; every occurrence is removed. */
@@ -169,7 +166,7 @@ export interface Pass {
 export interface Answer {
   readonly kind: 'answer';
   readonly answer: PolicyAnswer;
-  /** Null for the edge's sign-in paths. */
+  /** The rule that answered. Null for the edge's sign-in paths. */
   readonly rule: RuleRef | null;
   readonly edits: readonly ResponseEdit[];
   readonly matched: readonly RuleRef[];

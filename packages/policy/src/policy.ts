@@ -57,7 +57,7 @@ export interface TokenAuth {
 export interface JwtAuth {
   readonly issuer: string;
   readonly audience: readonly string[];
-  /** Undefined for discovery at the issuer. */
+  /** URL of the key set. Undefined for discovery at the issuer. */
   readonly jwks_url?: string | undefined;
   readonly claims?: Claims | undefined;
 }
@@ -86,7 +86,7 @@ export interface VerifyWebhook {
   readonly provider: (typeof WEBHOOK_PROVIDERS)[number];
   readonly secrets: readonly string[];
   readonly max_bytes: number;
-  /** Only for the provider `hmac`, as are the next three fields. */
+  /** `header`, `algorithm`, `encoding` and `prefix` are only for the provider `hmac`. */
   readonly header?: string | undefined;
   readonly algorithm?: 'sha256' | 'sha1' | 'sha512' | undefined;
   readonly encoding?: 'hex' | 'base64' | undefined;
@@ -119,13 +119,13 @@ export interface Cors {
 /** Arguments of the actions, by their name in files and on the wire. */
 export interface Actions {
   readonly allow: true;
-  /** Status of the response. */
+  /** Status of the response to a denied request. */
   readonly deny: number;
   readonly allow_addresses: readonly string[];
   readonly auth: Auth;
   readonly verify_webhook: VerifyWebhook;
   readonly rate_limit: RateLimit;
-  /** Size in bytes. */
+  /** Maximum size of a request body in bytes. */
   readonly max_body: number;
   readonly redirect: { readonly to: string; readonly status: number };
   readonly respond: {

@@ -35,10 +35,11 @@ export const RULE_LIMITS = {
   /** Maximum size of a visitor's ClientHello; a connection with a longer one is closed. With post-quantum keys a ClientHello has 1.5 KB. */
   TLS_HELLO_MAX_BYTES: 16_384,
   /**
-   * Certificates for single names below the domain within the window below. Let's Encrypt issues 50 per registered domain.
+   * Maximum certificates for single names below the edge's domain within CERTIFICATE_NAMES_WINDOW_MS. Let's Encrypt issues 50 per
+   * registered domain.
    * @limit operator: Certificates for single names of the server within 7 days | further orders wait
    */
   CERTIFICATE_NAMES_MAX: 40,
-  /** Window in which those certificates are counted. */
+  /** Window in which certificates for single names are counted. */
   CERTIFICATE_NAMES_WINDOW_MS: 7 * 24 * 3_600_000,
 } as const;

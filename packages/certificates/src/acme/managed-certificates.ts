@@ -92,7 +92,7 @@ export class ManagedCertificates {
   }
 
   async stop(): Promise<void> {
-    // Closed first, to end pending work.
+    // Lookups are closed first, to end pending work of the keeper.
     this.#lookups.close();
     this.#hook?.end();
     await this.#keeper.stop();
@@ -100,7 +100,7 @@ export class ManagedCertificates {
     await this.#responder?.stop();
   }
 
-  /** Checks for due work. */
+  /** Checks for due certificates and starts their orders. */
   wake(): void {
     this.#keeper.wake();
   }

@@ -122,7 +122,7 @@ const endGroup = (pid: number | undefined): void => {
   try {
     process.kill(hasGroups ? -pid : pid, 'SIGKILL');
   } catch {
-    // The group is already empty.
+    // The process group is already empty.
   }
 };
 

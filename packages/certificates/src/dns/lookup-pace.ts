@@ -42,7 +42,7 @@ export class LookupPace {
     this.#wakeLater();
   }
 
-  /** Queued lookups never begin. */
+  /** Drops the queued lookups. */
   close(): void {
     this.#turns.clear();
     this.#timer?.cancel();

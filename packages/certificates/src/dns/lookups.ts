@@ -4,9 +4,9 @@ import type { Clock } from '@tunnel/runtime';
 import { type DnsAnswer, foldName } from '../domains/domain-proof.rules.ts';
 import { LookupPace } from './lookup-pace.ts';
 
-/** Time limit per server. */
+/** Time limit of a query to a name server. */
 export const LOOKUP_TIMEOUT_MS = 2000;
-/** Attempts per server. */
+/** Attempts per name server. */
 export const LOOKUP_TRIES = 2;
 /** Time limit of a lookup over all servers. An unreadable proof is looked up again later. */
 export const LOOKUP_TOTAL_MS = 10_000;
@@ -82,7 +82,7 @@ export class DnsLookups {
     });
   }
 
-  /** IPv4 and IPv6 addresses. */
+  /** Returns IPv4 and IPv6 addresses. */
   async addresses(name: string): Promise<DnsAnswer> {
     const answers = await Promise.all([
       this.#lookUp(name, (resolver) => resolver.resolve4(name)),

@@ -5,13 +5,13 @@ import { type Proof, type ProofFindings, proofOf } from './domain-proof.rules.ts
 
 /** Time from adding a domain to its first check, for users who set the DNS records before. */
 const DOMAIN_FIRST_LOOK_MS = 5000;
-/** Time of the second check after adding. */
+/** Time of the second check after adding a domain. */
 const DOMAIN_SECOND_LOOK_MS = 15_000;
-/** Time of the third check after adding. */
+/** Time of the third check after adding a domain. */
 const DOMAIN_THIRD_LOOK_MS = 30_000;
 /** Interval of the following checks, while the user probably waits at the screen. */
 const DOMAIN_OFTEN_LOOK_MS = 60_000;
-/** Period of frequent checks after adding. */
+/** Period of frequent checks after adding a domain. */
 const DOMAIN_OFTEN_FOR_MS = 60 * 60_000;
 /** Interval of later checks, because resolvers may cache old records for hours. */
 const DOMAIN_SELDOM_LOOK_MS = 10 * 60_000;

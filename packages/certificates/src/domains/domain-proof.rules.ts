@@ -35,7 +35,7 @@ export interface ProofFindings {
 }
 
 export const PROOF_TOKEN_CHARS = 20;
-/** 104 bits, of which 100 are used. */
+/** Random bytes of a token: 104 bits, of which 100 are used. */
 export const PROOF_TOKEN_BYTES = 13;
 const TOKEN = /^[a-z2-7]{20}$/;
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
@@ -43,7 +43,7 @@ const TEXT_PREFIX = 'tunnel-verify=';
 const TEXT_LABEL = '_tunnel';
 const CHALLENGE_LABEL = '_acme-challenge';
 
-/** Encodes five bits per character. */
+/** Encodes random bytes as a token, five bits per character. */
 export const proofToken = (bytes: Uint8Array): string => {
   let bits = '';
   for (const byte of bytes.subarray(0, PROOF_TOKEN_BYTES)) bits += byte.toString(2).padStart(8, '0');
@@ -79,7 +79,7 @@ export const foldText = (text: string): string =>
       .trim(),
   );
 
-/** `domain` is `[server] domain`. */
+/** Extracts the tokens from DNS answers. `domain` is `[server] domain`. */
 export const findingsOf = (answers: ProofAnswers, domain: string): ProofFindings => {
   const { chain, texts } = answers;
   const tokens = new Set<string>();

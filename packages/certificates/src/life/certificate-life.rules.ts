@@ -15,7 +15,7 @@ const CERTIFICATE_RETRY_FOURTH_MS = 2 * 3_600_000;
 const CERTIFICATE_RETRY_FIFTH_MS = 12 * 3_600_000;
 /** Pause after every further failure. */
 const CERTIFICATE_RETRY_LAST_MS = 24 * 3_600_000;
-/** Maximum pause if less than a tenth of the certificate's lifetime is left. */
+/** Maximum pause between attempts if less than a tenth of the certificate's lifetime is left. */
 const CERTIFICATE_RETRY_EMERGENCY_MS = 3_600_000;
 /** Maximum Retry-After that is honored. The longest rate limit window of an authority is a week. */
 const CERTIFICATE_RETRY_AFTER_MAX_MS = 8 * 24 * 3_600_000;
@@ -257,7 +257,7 @@ const warnAt = (life: CertificateLife): number => {
   return Math.max(emergencyAt(life), again);
 };
 
-/** Time of the next transition. */
+/** Time of the next transition of the certificate. */
 export const certificateDueAt = (life: CertificateLife): number =>
   Math.ceil(Math.min(orderAt(life), infoAt(life), warnAt(life)));
 

@@ -118,7 +118,7 @@ const OF_THE_PERSON: ReadonlySet<string> = new Set([
   'account_selection_required',
 ]);
 
-/** Compares in constant time. */
+/** Compares two texts in constant time. */
 const isSameText = (a: string, b: string): boolean => {
   let difference = a.length ^ b.length;
   for (let at = 0; at < a.length; at += 1) difference |= a.charCodeAt(at) ^ b.charCodeAt(at);

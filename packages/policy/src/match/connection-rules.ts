@@ -1,4 +1,4 @@
-// Rules that can be decided for a connection before its first byte: those that depend only on the address.
+// Rules that depend only on the address and can therefore be decided for a connection before its first byte.
 import { type ActionName, actionOf, type Match, type Rule } from '../policy.ts';
 
 const ON_CONNECTIONS: ReadonlySet<ActionName> = new Set<ActionName>(['allow', 'deny', 'allow_addresses', 'rate_limit']);

@@ -118,7 +118,7 @@ const hasV4 = (ranges: Uint32Array, words: number, address: number): boolean => 
   return low > 0 && address <= (ranges[low * 2 - 1] as number);
 };
 
-/** IPv6 ranges begin at `from`. */
+/** Searches the IPv6 ranges, which begin at `from`. */
 const hasV6 = (ranges: Uint32Array, from: number, address: AddressGroups): boolean => {
   let low = 0;
   let high = (ranges.length - from) / 8;

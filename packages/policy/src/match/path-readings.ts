@@ -87,7 +87,7 @@ const QUESTION = 0x3f;
 const COLON = 0x3a;
 const DOLLAR = 0x24;
 
-/** `pathWithQuery` is as received. */
+/** Computes the readings of a path with query, as received. */
 export const readingsOf = (pathWithQuery: string): PathReadings => {
   const query = pathWithQuery.indexOf('?');
   const end = query === -1 ? pathWithQuery.length : query;
@@ -161,7 +161,7 @@ const DOUBTS = [
 ] as const;
 
 type Doubt = (typeof DOUBTS)[number];
-/** Features read in the unusual way. */
+/** Ambiguous features that are read in the unusual way. */
 type Choice = ReadonlySet<Doubt>;
 
 const SEPARATORS = /[/\\]|%2f|%5c/i;

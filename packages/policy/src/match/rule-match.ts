@@ -240,7 +240,7 @@ const pathTests = (globs: readonly string[]): PathTests => {
   return { exact, folded: globs.some(hasCase) ? globs.map((glob) => compileGlob(glob, 'path', true)) : exact };
 };
 
-/** Encoded characters may have upper case. */
+/** Returns true if a path glob may contain upper case, directly or in an encoded character. */
 const hasCase = (glob: string): boolean => glob.includes('%') || foldCase(glob) !== glob;
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);

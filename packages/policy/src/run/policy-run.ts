@@ -75,7 +75,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
   /** True for TCP and UDP: only rules about addresses apply. */
   readonly #isConnection: boolean;
   readonly #readings: RequestReadings;
-  /** Current list and position. */
+  /** Current list of rules and position in it. */
   #list: CompiledPolicy | null;
   #isTunnels = false;
   #at = 0;
@@ -267,7 +267,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     }
     this.#webhook = check;
     if (length === 0 || this.#heldBody !== null) return this.#checkWebhook(rule);
-    // The buffer respects this rule's limit and that of an earlier `max_body`.
+    // The body is buffered up to the limit of this rule or of an earlier `max_body`, whichever is smaller.
     return this.#effect({ kind: 'hold-body', maxBytes: Math.min(webhook.max_bytes, this.#draft?.maxBody ?? Infinity) });
   }
 
@@ -301,7 +301,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     return this.#goOn(rule, `asks for ${path}`);
   }
 
-  /** Null while the length is unknown. */
+  /** Length of the body. Null while unknown. */
   get #bodyLength(): number | null {
     return this.#heldBody?.length ?? this.#request.bodyLength;
   }

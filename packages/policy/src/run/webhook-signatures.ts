@@ -13,7 +13,7 @@ interface Claim {
   readonly algorithm: 'sha1' | 'sha256' | 'sha512';
   /** Text signed before the body. */
   readonly before: string;
-  /** Signatures of which any may match. */
+  /** Signatures in the head. A match with any of them suffices. */
   readonly signatures: readonly Uint8Array[];
 }
 

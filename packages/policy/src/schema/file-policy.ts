@@ -18,7 +18,7 @@ export interface ReadPolicy {
 type OneOrMore<T> = T | readonly T[];
 
 interface LoginSettings {
-  /** 60 to 2592000, default 28800. */
+  /** Lifetime of a session in seconds: 60 to 2592000, default 28800. */
   readonly session_secs?: number | undefined;
   readonly trusted_origins?: OneOrMore<string> | undefined;
 }

@@ -266,7 +266,7 @@ export const loginSchema = (dialect: Dialect): z.ZodType => {
     .transform((login) => (login.provider === undefined ? { ...login, scopes: login.scopes ?? [...SCOPES] } : login));
 };
 
-/** An empty list is allowed here, as it is the default. */
+/** Origins that may use the login cookie. An empty list is allowed, as it is the default. */
 const trustedOrigins = (dialect: Dialect): z.ZodType<readonly string[]> => {
   const error = 'a list of origins, such as https://app.example.com';
   const max = POLICY_LIST_MAX;

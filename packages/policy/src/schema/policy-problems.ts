@@ -9,7 +9,7 @@ export interface PolicyProblem {
   readonly ruleName: string | null;
   /** Path in the wire form, used to find the line in a file. */
   readonly path: readonly (string | number)[];
-  /** Text without the location prefix. */
+  /** Error message without the location prefix. */
   readonly message: string;
 }
 
@@ -66,7 +66,7 @@ const withinText = (path: readonly (string | number)[]): string => {
   }, '');
 };
 
-/** `written` may be anything. */
+/** Returns the name of a rule in an unvalidated policy, or null. */
 const nameOfRule = (written: unknown, index: number | null): string | null => {
   if (index === null || typeof written !== 'object' || written === null) return null;
   const rules: unknown = Array.isArray(written) ? written : (written as { rules?: unknown }).rules;

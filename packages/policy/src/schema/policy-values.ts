@@ -209,7 +209,7 @@ const OF_THE_EDGE: ReadonlySet<string> = new Set([
   'x-real-ip',
 ]);
 
-/** Some services read `_` as `-`. */
+/** Folds a field name: lower case, and `-` for `_`, because some services read `_` as `-`. */
 const folded = (name: string): string => name.toLowerCase().replaceAll('_', '-');
 
 /** Returns whether rules may set, add or remove the field. */
@@ -240,7 +240,7 @@ export const changeableHeader = (): z.ZodType<string> =>
     value.toLowerCase(),
   );
 
-/** Written into a head unchanged. */
+/** Only visible ASCII, blank and tab, because the value is written into a head unchanged. */
 const isHeaderValue = (value: string): boolean => /^[\t\x20-\x7e]*$/.test(value);
 const HEADER_VALUE = 'a text of visible ASCII and blanks, without line breaks';
 
@@ -258,7 +258,7 @@ export const headerTable = <V extends z.ZodType>(
   return z.preprocess((written, context) => {
     if (!isTable(written)) return written;
     const names = Object.keys(written);
-    // Counted before the entries are validated.
+    // Entries are counted before they are validated.
     if (names.length > POLICY_LIST_MAX) {
       context.addIssue({ code: 'custom', message: `at most ${POLICY_LIST_MAX} headers` });
       return written;

@@ -70,7 +70,7 @@ export class Ticket implements NetworkListed<Ticket> {
   /** Null after accept until a handler owns the connection. */
   held: HeldConnection | null = null;
   isIn = true;
-  // Positions in the lists below. Null if not listed.
+  // Positions in the lists of Admission. Null if not listed.
   entered: ListNode<Ticket> | null = null;
   amongAll: ListNode<Ticket> | null = null;
   amongNetwork: ListNode<Ticket> | null = null;
@@ -106,7 +106,7 @@ export type PortEntry =
 
 export interface AdmissionOptions {
   readonly limits: ShareLimits;
-  /** [limits] connections_per_address. */
+  /** Maximum connections per network: [limits] connections_per_address. */
   readonly perNetwork: number;
   /** Descriptors that tunnel ports use before those of visitors. Default 0. */
   readonly spare?: number;
@@ -122,7 +122,7 @@ export const HANDSHAKES = { lateMs: 50, burstSecs: 4, networks: 16_384 };
 
 /** Key for connections through trusted proxies. They carry many visitors, so only idle connections are closed. */
 const THROUGH_PROXIES = '';
-/** A key that no visitor network has. */
+/** Placeholder network for a new tunnel port. No visitor belongs to it. */
 const NOBODY = 'nobody';
 
 export class Admission {
@@ -143,7 +143,7 @@ export class Admission {
   /** Requests of visitors through trusted proxies. */
   readonly #requests = new InFlight({});
   readonly #accounts: AccountConnections;
-  /** Listeners of tunnels. */
+  /** Open listeners of tunnels by account. */
   readonly #ports: Shares;
   readonly #spare: number;
   /** Handshake limit per network. Null without a limit. */

@@ -4,7 +4,7 @@
 
 /** Handle of a member, used to delete it. */
 export class ListNode<T> {
-  /** Null after deletion. */
+  /** The member. Null after deletion. */
   item: T | null;
   before: ListNode<T> | null;
   after: ListNode<T> | null = null;

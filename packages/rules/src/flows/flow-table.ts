@@ -45,7 +45,7 @@ export interface FlowRules {
   readonly idleMs: number;
   /** Idle time of a flow that was answered and has not sent since; at most `idleMs`. */
   readonly answeredIdleMs: number;
-  /** Limit per prefix. 0: no limit. */
+  /** Maximum new flows per second and prefix. 0: no limit. */
   readonly newFlowsPerSecond: number;
   /** Maximum reply bytes to an unconfirmed visitor. 0: no limit. */
   readonly unconfirmedReplyBytes: number;
@@ -93,7 +93,7 @@ export class FlowTable<C> {
   /** Rate of new flows by prefix (/24, for IPv6 /56). Null without a limit. */
   readonly #newFlows: TokenBuckets<FlowKey> | null;
   readonly #wheel: ExpiryWheel<C>;
-  /** Shared by all flows, so that no flow needs its own closure. */
+  /** Shared by all flows, so that flows need no separate closures. */
   readonly #evict = (flow: Flow<C>, end: FlowEnd): void => this.#end(flow, end);
 
   constructor(options: FlowTableOptions<C>, now: number) {
@@ -119,7 +119,7 @@ export class FlowTable<C> {
     if (flow === undefined) return this.takesNew ? this.#admit(address, port, now) : this.drop('away', null);
     if (flow.deniedUntil !== 0) {
       if (now < flow.deniedUntil) return this.drop('denied', flow);
-      // The policy is evaluated again.
+      // The denial has expired, so the policy is evaluated again.
       this.#end(flow, 'idle');
       return this.arrived(address, port, now);
     }
@@ -145,7 +145,7 @@ export class FlowTable<C> {
     flow.activeAt = now;
     if (!flow.isAnswered) {
       flow.isAnswered = true;
-      // The flow may now expire earlier.
+      // An answered flow may expire earlier.
       if (!flow.isConfirmed) this.#wheel.schedule(flow);
     }
     return true;
@@ -279,7 +279,7 @@ const SLOT_MS = 1000;
 class ExpiryWheel<C> {
   readonly #expiryOf: (flow: Flow<C>) => number;
   readonly #slots = Array.from({ length: FLOW_WHEEL_SLOTS }, () => new FlowList<Flow<C>>());
-  /** Last processed second. */
+  /** Last processed second of the wheel. */
   #second: number;
 
   constructor(expiryOf: (flow: Flow<C>) => number, now: number) {

@@ -145,7 +145,7 @@ export interface AlertSurroundings {
 
 interface PrivateAlerts {
   readonly allowed: boolean;
-  /** The setting that decides, in words. */
+  /** The setting that decided, for log messages. */
   readonly because: string;
 }
 

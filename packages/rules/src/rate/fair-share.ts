@@ -1,9 +1,9 @@
-// Fair shares of a limited resource, so that a holder can exhaust only its own share. Every holder has a maximum, and when nearly all is
+// Fair shares of a limited resource, so that a holder can exhaust only its share. Every holder has a maximum, and when nearly all is
 // taken, only holders below the mean get more. If the resource can be reclaimed, a full one is reclaimed from the holder furthest above its
 // share; otherwise a part is kept free.
 import { NOT_RANKED, type Ranked, Ranking } from '../collections/ranking.ts';
 
-/** From this fraction on, only holders below the mean get more. */
+/** Used fraction from which only holders below the mean get more. */
 const NEARLY_ALL = 0.9;
 
 /** Fraction of a non-reclaimable resource kept free for others. A holder above its share cannot use it. */
@@ -33,7 +33,7 @@ export type ShareRefusal = 'holder-full' | 'nearly-all-taken' | 'all-taken';
 export interface KeptStock {
   readonly limit: number;
   readonly free: number;
-  /** Amount held. */
+  /** Amount that the holder has. */
   readonly held: number;
   /** Amount that the holder may always have. */
   readonly perHolder: number;
@@ -55,7 +55,7 @@ export class Shares {
   readonly perHolder: number;
   readonly #isUnlimited: (holder: string) => boolean;
   readonly #of = new Map<string, Holder>();
-  /** Holders with a maximum. */
+  /** Holders with a maximum, largest first. */
   readonly #ranking = new Ranking<Holder>();
   #taken = 0;
 

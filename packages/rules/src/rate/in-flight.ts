@@ -64,7 +64,7 @@ export type Standing = 'begin' | 'spare' | 'wait';
 
 export type FairTurnsOptions = { readonly waitingMax: number } & (
   | { readonly atOnce: number }
-  /** A rule that knows the owners. Its holder calls `beginNext` whenever an answer may have changed. */
+  /** A rule that decides per owner. `beginNext` must be called whenever its answer may have changed. */
   | { readonly standing: (owner: string) => Standing }
 );
 

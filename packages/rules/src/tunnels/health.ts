@@ -71,7 +71,7 @@ export interface HealthEvent {
 
 interface UnhealthyReport {
   readonly reason: string;
-  /** Count of the client. */
+  /** Consecutive failures counted by the client. */
   readonly consecutiveFailures: number;
 }
 

@@ -52,7 +52,7 @@ export const endpointKey = (endpoint: PublicEndpoint): string => {
   }
 };
 
-/** Adapts an endpoint to the protocol. */
+/** Marks the endpoint of a tls tunnel as TLS passthrough. */
 export const endpointOfProtocol = <E extends PublicEndpoint>(protocol: TunnelProtocol, endpoint: E): E =>
   protocol === 'tls' && (endpoint.kind === 'name' || endpoint.kind === 'domain')
     ? { ...endpoint, passesTls: true }
@@ -67,11 +67,11 @@ export const endpointLabel = (protocol: TunnelProtocol, endpoint: LeasedEndpoint
   return protocol === 'tls' && endpoint.kind === 'name' ? `${endpoint.name}.${domain}` : endpoint.name;
 };
 
-/** Host that visitors use. */
+/** Host name under which visitors reach the endpoint. */
 export const hostOfEndpoint = ({ kind, name }: HostEndpoint, domain: string): string =>
   kind === 'domain' ? name : `${name}.${domain}`;
 
-/** Matches no tunnel and no wildcard. */
+/** Endpoint that matches no tunnel and no wildcard. */
 const NOBODYS: HostEndpoint = { kind: 'domain', name: '' };
 
 /**

@@ -22,7 +22,7 @@ export interface FetchBounds {
   /** Undefined sends a GET, otherwise a POST. */
   readonly body?: Buffer | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Aborts like the time limit. */
+  /** The caller's signal, which ends the request like the time limit. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -26,7 +26,7 @@ const SILENCE = new Set(['ETIMEOUT', 'ECANCELLED']);
 export const createNameLookup = (options: NameLookupOptions = {}): NameLookup => {
   const askSystem = inTurn(options.askSystem ?? askGetaddrinfo);
   return async (name, signal) => {
-    // RFC 6761, 6.3: such names are never sent to DNS.
+    // RFC 6761, 6.3: localhost names are never sent to DNS.
     if (/(?:^|\.)localhost\.?$/.test(name)) return LOOPBACK;
     const found = await askDns(name, signal, options.servers);
     return found.length > 0 ? found : askSystem(name, signal);

@@ -14,7 +14,7 @@ const KEYS_MAX = 4096;
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
 
-/** State of a key. */
+/** Line counters of a key. */
 class Lines {
   readonly second = new SlidingWindow(SECOND);
   readonly minute = new SlidingWindow(MINUTE);
@@ -24,7 +24,7 @@ class Lines {
 export class LogLimiter {
   readonly #logger: Logger;
   readonly #monotonic: () => number;
-  /** Ordered by last line. */
+  /** State by key, ordered by last line. */
   readonly #lines = new Map<string, Lines>();
 
   constructor(logger: Logger, monotonic: () => number) {

@@ -5,7 +5,7 @@ import { type Clock, systemClock, type Timer } from '../clock.ts';
 
 export interface ServiceNotifier {
   ready(): void;
-  /** In effect until the next `ready`. */
+  /** Announces a reload, in effect until the next `ready`. */
   reloading(): void;
   stopping(): void;
   /** Stops the watchdog messages. Resolves when all messages are sent, or after a short time. */

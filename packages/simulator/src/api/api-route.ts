@@ -153,7 +153,7 @@ interface PageWanted {
   readonly starting_after?: string | undefined;
 }
 
-/** `rows` are oldest first. */
+/** Returns a page of a list. `rows` are oldest first. */
 export const listPage = <T extends { readonly id: string }>(
   url: string,
   rows: readonly T[],

@@ -84,7 +84,7 @@ export class BillingCycle {
     this.#endWait();
   }
 
-  /** Resolves after a time without any delivery. Many accounts take longer, so every delivery restarts the time. */
+  /** Resolves after a time without any delivery. Every delivery restarts the time, because many accounts take longer. */
   #silence(): { readonly isLong: Promise<void>; readonly heard: () => void } {
     const { clock } = this.#deps;
     let end = (): void => {};

@@ -207,7 +207,7 @@ export const confirmSetupIntent = (sandbox: Sandbox, reference: string, card: Ca
 const newPortalSession = z.strictObject({
   customer: text(),
   return_url: text(),
-  /** Only a card is requested. */
+  /** Present if only a card is requested. */
   flow_data: z
     .strictObject({
       type: z.literal('payment_method_update'),

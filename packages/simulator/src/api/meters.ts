@@ -143,7 +143,8 @@ const freshId = (sandbox: Sandbox, identifier: string): string => {
 
 /**
  * The processor never bills usage before the open periods. If the clock was moved ahead, that would also affect current usage. So such
- * usage is moved into the period of the draft invoice, if there is one, or else kept unbilled.
+ * usage is moved ahead by the same time, at most to the end of the draft invoice's period or to now. Without an open period it stays
+ * unbilled.
  */
 const billedAt = (sandbox: Sandbox, customer: string, timestamp: number): number => {
   const since = openSince(sandbox, customer);

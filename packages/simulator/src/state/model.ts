@@ -187,7 +187,7 @@ interface MeterEvent {
   readonly customer: string;
   readonly value: number;
   readonly timestamp: number;
-  /** Time that determines the invoice. */
+  /** Time that decides which invoice contains the usage. */
   readonly billed_at: number;
   readonly received_ms: number;
 }

@@ -48,7 +48,7 @@ export class Store {
     return this.#table(kind).get(id) as Tables[K] | undefined;
   }
 
-  /** Oldest first. */
+  /** Returns all objects of a kind, oldest first. */
   all<K extends TableName>(kind: K): Tables[K][] {
     return [...this.#table(kind).values()] as Tables[K][];
   }

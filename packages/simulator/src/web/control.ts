@@ -49,7 +49,7 @@ const moveClock: Control = async ({ sandbox, billingCycle }, body) => {
 };
 const rule = `must be a whole number of seconds from 0 to ${LONGEST_SECS}`;
 const seconds = z.int({ error: rule }).min(0, { error: rule }).max(LONGEST_SECS, { error: rule });
-/** Form values are strings. */
+/** Accepts numbers as strings, as in a form. */
 const secondsOfForm = z.preprocess(
   (given) => (typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : given),
   seconds,

@@ -57,7 +57,7 @@ ${body}
 export const section = (heading: string, content: string): string =>
   `<section>\n<h2>${escaped(heading)}</h2>\n${content}\n</section>`;
 
-/** Cells are HTML. */
+/** A table. Cells are HTML. */
 export const table = (heads: readonly string[], rows: readonly (readonly string[])[], ifNone: string): string => {
   if (rows.length === 0) return `<p class="soft">${escaped(ifNone)}</p>`;
   const head = heads.map((text) => `<th>${escaped(text)}</th>`).join('');

@@ -107,7 +107,7 @@ const sessionOf = (sandbox: Sandbox, sessionId: string): PortalSession => {
   return session;
 };
 
-/** Target after a card was added. */
+/** URL to return to after a card was added. */
 export const portalReturn = (sandbox: Sandbox, sessionId: string): string => {
   const { after_card, return_url } = sessionOf(sandbox, sessionId);
   return after_card ?? return_url;

@@ -94,7 +94,7 @@ const renewalIdOf = async (leaf: X509Certificate): Promise<string | null> => {
   return keyId === undefined ? null : renewalId(keyId, leaf.serialNumber);
 };
 
-/** Both arguments are in hex. */
+/** Renewal id from key identifier and serial, both in hex. */
 export const renewalId = (keyId: string, serial: string): string => {
   const digits = serial.replace(/^(?:00)+(?=..)/, '');
   const even = digits.length % 2 === 0 ? digits : `0${digits}`;

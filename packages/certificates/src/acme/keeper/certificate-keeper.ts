@@ -28,7 +28,7 @@ const PAUSE_MS = 60_000;
 /** Time that a stop waits for running orders. They continue after the next start. */
 const STOP_WAIT_MS = 5000;
 /**
- * Maximum new orders within the window below. Let's Encrypt allows 300.
+ * Maximum new orders within CERTIFICATE_ORDERS_WINDOW_MS. Let's Encrypt allows 300.
  * @limit operator: Certificate orders of the server within 3 h | further orders wait
  */
 const CERTIFICATE_ORDERS_MAX = 250;
@@ -56,7 +56,10 @@ export interface KeeperOptions extends AccountOptions {
   /** Challenge solvers, preferred first. */
   readonly solvers: readonly ChallengeSolver[];
   readonly profile?: string | undefined;
-  /** Returns false if dns-01 is not available here; another keeper of the store may be able to order wildcards. Default: true. */
+  /**
+   * Returns false if this keeper cannot answer dns-01 challenges; another keeper of the store may be able to order wildcards. Default:
+   * true.
+   */
   readonly canTakeWildcards?: () => boolean;
   readonly clock: Clock;
   /** Returns a number in [0, 1). */
@@ -101,7 +104,7 @@ export class CertificateKeeper {
       .finally(() => this.wake());
   }
 
-  /** Checks for due work. */
+  /** Checks for due certificates and starts their orders. */
   wake(): void {
     this.#lookAgain = true;
     void this.#looks.run();

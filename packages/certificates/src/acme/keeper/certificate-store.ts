@@ -6,7 +6,7 @@ import type { ChallengeAnswer } from '../client/challenge-answers.ts';
 import type { IssuedCertificate } from '../client/issued-certificate.ts';
 
 export interface StoredCertificate extends IssuedCertificate {
-  /** PKCS #8 in PEM, encrypted. */
+  /** Private key as PKCS #8 in PEM, encrypted. */
   readonly key: string;
 }
 
@@ -40,7 +40,7 @@ export interface ClaimRules {
 }
 
 export interface StoredAccount {
-  /** JWK, encrypted. */
+  /** Account key as JWK, encrypted. */
   readonly key: string;
   /** Null if the account is not registered, or unknown to the authority. */
   readonly url: string | null;

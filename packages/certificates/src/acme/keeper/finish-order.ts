@@ -20,7 +20,7 @@ const CHALLENGE_SET_MS = 200_000;
 export interface OrderPlan {
   readonly account: AcmeAccount;
   readonly names: readonly string[];
-  /** PKCS #8 in PEM. */
+  /** Private key as PKCS #8 in PEM. */
   readonly key: string;
   /** Challenge solvers, preferred first. */
   readonly solvers: readonly ChallengeSolver[];
@@ -51,7 +51,7 @@ const refusedOrder = ({ error, status, identifiers }: AcmeOrder): Fault => {
   return new Fault('ACME_REFUSED', { what: identifiers.map(({ value }) => value).join(', '), detail });
 };
 
-/** Polls until the order has left these statuses. */
+/** Polls until the order has none of `statuses`. */
 const settled = (plan: OrderPlan, url: string, ...statuses: AcmeOrder['status'][]): Promise<AcmeOrder> =>
   poll(plan, 'the order', async () => {
     const order = await plan.account.order(url, { signal: plan.signal });

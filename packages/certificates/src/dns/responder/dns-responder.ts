@@ -81,7 +81,7 @@ export class DnsResponder implements DnsChallenges {
     return this.#zone.origin;
   }
 
-  /** 0 while not listening. */
+  /** Port of the responder. 0 while not listening. */
   get port(): number {
     return this.#open?.port ?? 0;
   }
