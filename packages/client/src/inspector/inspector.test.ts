@@ -320,9 +320,9 @@ describe('a replay', () => {
       'x-new': '1',
     });
     for (const [body, status, reason] of [
-      ['{', 400, /another form/],
-      ['{"headers":[["a"]]}', 400, /another form/],
-      ['{"url":"/"}', 400, /another form/],
+      ['{', 400, /must have the form/],
+      ['{"headers":[["a"]]}', 400, /must have the form/],
+      ['{"url":"/"}', 400, /must have the form/],
       ['{"path":"x"}', 400, /path: must start with/],
       [JSON.stringify({ body: 'x'.repeat(17_000) }), 400, /body: larger than 16384 bytes/],
       [JSON.stringify({ body: 'x'.repeat(70_000) }), 413, /too long/],
