@@ -46,7 +46,7 @@ describe('tunnel policy check', () => {
     const { code, out } = await type(['check', 'cors.yml']);
     expect([code, out]).toEqual([
       0,
-      expect.stringMatching(/^cors\.yml is good: 2 rules\n {2}warning: rule 2: `cors` stands behind/),
+      expect.stringMatching(/^cors\.yml is good: 2 rules\n {2}warning: rule 2: `cors` comes after/),
     ]);
   });
 

@@ -68,7 +68,7 @@ describe('what is wrong is told by the name of the flag', () => {
     ['a file of users', { basicAuthFile: 'nowhere' }, 'command line: `--basic-auth-file` must be a file'],
     ['a file with a token', { serviceTokenFile: 'nowhere' }, 'command line: `--service-token-file` must be a file'],
     ['a short token', { serviceTokenFile: 'users' }, 'command line: `--service-token-file` must be a token'],
-    ['an address', { login: 'company', loginEmail: ['x'] }, 'command line: `--login-email` must be an e-mail address'],
+    ['an address', { login: 'company', loginEmail: ['x'] }, 'command line: `--login-email` must be an email address'],
     ['a domain', { login: 'company', loginDomain: ['@x'] }, 'command line: `--login-domain` must be'],
     ['an address without a login', { loginEmail: ['a@b.c'] }, '--login-email needs --login.'],
     ['a domain without a login', { loginDomain: ['b.c'] }, '--login-domain needs --login.'],

@@ -84,7 +84,7 @@ sign_up = "invite"
 
   it.each([
     ['a@b', 'not a host name'],
-    ['localhost', 'one label'],
+    ['localhost', 'at least two labels'],
     ['192.0.2.1', 'an address'],
     ['*.tunnels.example.com', 'Leave out the `*.`'],
     ['https://tunnels.example.com', 'not a host name'],

@@ -75,7 +75,7 @@ smtp_url = "smtp://mail.example.com"
     const rules = join(dir, 'rules.yml');
     writeFileSync(rules, '- deny: true\n  match: { path: /admin }\n- deny: true\n  match: { address: 192.0.2.0/24 }\n');
     const config = write(`[load_balancing]\nenabled = true\n[policy]\nfile = ${JSON.stringify(rules)}\n`);
-    const text = `${rules}: policy rule 1: \`match.path\` is about requests: tcp and udp tunnels are not held by this rule`;
+    const text = `${rules}: policy rule 1: \`match.path\` applies to requests; tcp and udp tunnels ignore the rule`;
     expect((await judgeConfig({ config }, {})).warnings).toEqual([{ key: 'policy.file', text }]);
     expect(await judgeConfig({ config, strict: true, allow: ['policy.file'] }, {})).toMatchObject({ exitCode: 0 });
     expect(await keysOf({ config, for: 'platform' })).toEqual([]);

@@ -114,7 +114,7 @@ describe('what is wrong is refused in one line that says where, and repeats no s
     ['no YAML', '- deny: [', /policy\.yml:1: /],
     ['no UTF-8', Buffer.from([0x2d, 0x20, 0xff, 0xfe]), /cannot read policy\.yml: it is not UTF-8 text/],
     ['a huge file', `# ${'x'.repeat(1_100_000)}`, /cannot read policy\.yml: it is larger than/],
-    ['an alias of itself', '- &a [*a]\n', /policy\.yml:1: an alias stands within what it names/],
+    ['an alias of itself', '- &a [*a]\n', /policy\.yml:1: an alias refers to itself/],
     [
       'an unknown key',
       'rules:\n  - mach: {}\n    deny: true\n',
@@ -160,7 +160,7 @@ describe('what is wrong is refused in one line that says where, and repeats no s
     [
       'a secret that a blank is missing before',
       `- auth: { tokens: [{ name: ci, token:${PLANTED} }] }\n`,
-      /:1: unknown key `\[0\]\.auth\.tokens\[0\]\."…"`; a blank is missing after `token:`/,
+      /:1: unknown key `\[0\]\.auth\.tokens\[0\]\."…"`; a space is missing after `token:`/,
     ],
     [
       'a password where keys are',
@@ -191,13 +191,13 @@ describe('what is wrong is refused in one line that says where, and repeats no s
   });
 
   it.each<[what: string, content: string | Buffer, reason: string]>([
-    ['no such line', '# nobody\n', 'it has no such line'],
+    ['no such line', '# nobody\n', 'the file has no such line'],
     ['a line without a colon', `anna:x\n${PLANTED}\n`, 'line 2 is not name:password'],
     ['a line without a password', 'anna:\n', 'line 1 is not name:password'],
-    ['a user twice', `anna:${PLANTED}\nanna:x\n`, 'line 2 names a user once more'],
+    ['a user twice', `anna:${PLANTED}\nanna:x\n`, 'line 2 repeats a user'],
     ['no UTF-8', Buffer.from([0xff, 0x3a, 0x41]), 'it is not UTF-8 text'],
     ['nothing', '', 'it is empty'],
-    ['a huge password', `anna:${'x'.repeat(5000)}\n`, 'the password in line 1 has over'],
+    ['a huge password', `anna:${'x'.repeat(5000)}\n`, 'the password in line 1 is longer than'],
   ])('a file of users with %s', (_what, content, reason) => {
     beside('users', content);
     expect(refusal(() => read('- auth: { basic: { users_file: users } }\n'))).toContain(reason);

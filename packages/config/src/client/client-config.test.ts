@@ -61,7 +61,7 @@ test.each([
   await writeFile(join(directory.path, 'key'), content);
   await writeFile(file, 'tunnels:\n  one:\n    {proto: tcp, local_port: 1, group: g, group_key_file: key}\n');
   expect(() => loadClientConfig({ file, env: {} })).toThrow(
-    `:3: \`tunnels.one.group_key_file\` must be a file that holds the key, got "key": ${reason}`,
+    `:3: \`tunnels.one.group_key_file\` must be a file with the key, got "key": ${reason}`,
   );
 });
 
@@ -118,12 +118,12 @@ test('an alias bomb is refused, not unrolled', async () => {
         .join(',')}]`,
   );
   await writeFile(file, `${levels.join('\n')}\n`);
-  expect(() => loadClientConfig({ file, env: {} })).toThrow('there are too many aliases');
+  expect(() => loadClientConfig({ file, env: {} })).toThrow('too many aliases');
 });
 
 test('a second document is refused at its line, not left out in silence', async () => {
   await writeFile(file, 'server: 127.0.0.1:4040\n---\nserver: 127.0.0.1:4041\n');
-  expect(() => loadClientConfig({ file, env: {} })).toThrow(/config\.yml:\d+: a second document begins here/);
+  expect(() => loadClientConfig({ file, env: {} })).toThrow(/config\.yml:\d+: a second document starts here/);
   await writeFile(file, '---\nserver: 127.0.0.1:4040\n...\n');
   expect(loadClientConfig({ file, env: {} }).server).toBe('127.0.0.1:4040');
 });

@@ -31,7 +31,7 @@ export const readEntrySecret = (path: readonly string[], given: GivenSecret, sou
     const value = sources.env[variable] ?? '';
     if (value !== '') return { secret: new Secret(value) };
     const got = `${JSON.stringify(variable)}, which is not set`;
-    const expected = `the name of a variable that holds the ${word}`;
+    const expected = `the name of an environment variable with the ${word}`;
     return { finding: { path: [...path, `${name}_env`], expected, got } };
   }
   if (file === undefined) return { secret: text };
@@ -40,7 +40,7 @@ export const readEntrySecret = (path: readonly string[], given: GivenSecret, sou
     return given.endsWithLineBreak ? answer : { secret: new Secret(withoutLineBreak(answer.secret.reveal())) };
   }
   const got = `${JSON.stringify(file)}: ${answer.reason}`;
-  return { finding: { path: [...path, `${name}_file`], expected: `a file that holds the ${word}`, got } };
+  return { finding: { path: [...path, `${name}_file`], expected: `a file with the ${word}`, got } };
 };
 
 /** Nobody types a key of this size; it is some other file. */

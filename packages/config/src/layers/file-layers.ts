@@ -18,7 +18,7 @@ export const tomlLayer = (file: string): Layer => {
 
 /** The line break that ends the line of a forgotten quote is the control character the parser speaks of. */
 const CLEARER: Record<string, string> = {
-  'control characters are not allowed in strings': 'a string is not closed, or holds a control character',
+  'control characters are not allowed in strings': 'a string is not closed or contains a control character',
 };
 
 const parseToml = (file: string, text: string): Tree => {

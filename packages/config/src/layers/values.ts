@@ -29,7 +29,7 @@ export const portRange = () => {
 
 /** 0 stands for any free port, so two of them are not the same. */
 export const twoPortsOrNone = () => {
-  const error = 'two different ports (0: any free one), or an empty list';
+  const error = 'two different ports (0 means any free port), or an empty list';
   return z
     .array(listenPort(), { error })
     .refine((ports) => ports.length === 0 || (ports.length === 2 && (ports[0] !== ports[1] || ports[0] === 0)), {
@@ -39,7 +39,7 @@ export const twoPortsOrNone = () => {
 
 /** Of a service that is sent a secret, so never in clear over a network. */
 export const serviceUrl = () => {
-  const error = 'an https URL of a host alone (http only on this machine)';
+  const error = 'an https URL with only a host (http only for this machine)';
   return z.string({ error }).refine((value) => isHttpUrl(value) && isServiceUrl(new URL(value)), { error });
 };
 

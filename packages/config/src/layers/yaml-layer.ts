@@ -35,7 +35,7 @@ export const readYaml = (file: string, text: string): YamlText => {
       const node = alias.resolve(document);
       if (node === undefined) throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias cannot be resolved');
       // What holds itself has no end.
-      if (parents.includes(node)) throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias stands within what it names');
+      if (parents.includes(node)) throw refuse(lineAt(alias.range?.[0] ?? 0), 'an alias refers to itself');
     },
     // The one name that objects do not keep as a key of their own: it would vanish without a word.
     Pair: (_, { key }) => {
@@ -51,7 +51,7 @@ const toValue = (document: Document, refuse: Refuse): unknown => {
     return (document.toJS() as unknown) ?? null;
   } catch {
     // So many aliases that the parser takes them for an attack.
-    throw refuse(1, 'there are too many aliases');
+    throw refuse(1, 'too many aliases');
   }
 };
 
@@ -68,8 +68,8 @@ const PLAIN_REASONS = new Set<string>([
 ]);
 
 const yamlReason = ({ code, message }: YAMLError): string => {
-  if (code === 'TAG_RESOLVE_FAILED') return 'a text that begins with ! needs quotes';
-  if (code === 'MULTIPLE_DOCS') return 'a second document begins here; the file may hold one';
+  if (code === 'TAG_RESOLVE_FAILED') return 'text that starts with ! needs quotes';
+  if (code === 'MULTIPLE_DOCS') return 'a second document starts here, but the file can have only one';
   return PLAIN_REASONS.has(code) ? message.replace(/\s+/g, ' ') : 'unexpected text';
 };
 

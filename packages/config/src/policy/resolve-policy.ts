@@ -101,7 +101,11 @@ const resolveBasic = (
   for (const [user, password] of [...given, ...listed]) {
     // What every object has, as well.
     if (user in lines) {
-      throw source.refuse([...path, 'users_file'], 'a file whose names are not in `users` too', JSON.stringify(user));
+      throw source.refuse(
+        [...path, 'users_file'],
+        'a file with no user name that is also in `users`',
+        JSON.stringify(user),
+      );
     }
     const isMade = password.startsWith('$scrypt$');
     if (!isMade) passwords.push({ rule, user, password: new Secret(password) });
@@ -123,14 +127,15 @@ const readUsers = ({ source }: PolicyOutline, path: PolicyPath, file: string): [
     const colon = line.indexOf(':');
     const user = line.slice(0, colon);
     if (colon < 1 || colon === line.length - 1) throw refuse(`line ${index + 1} is not name:password`);
-    if (names.has(user)) throw refuse(`line ${index + 1} names a user once more`);
+    if (names.has(user)) throw refuse(`line ${index + 1} repeats a user`);
     const password = line.slice(colon + 1);
     const most = RULE_LIMITS.PASSWORD_MAX_BYTES;
-    if (Buffer.byteLength(password) > most) throw refuse(`the password in line ${index + 1} has over ${most} bytes`);
+    if (Buffer.byteLength(password) > most)
+      throw refuse(`the password in line ${index + 1} is longer than ${most} bytes`);
     names.add(user);
     users.push([user, password]);
   }
-  if (users.length === 0) throw refuse('it has no such line');
+  if (users.length === 0) throw refuse('the file has no such line');
   return users;
 };
 
@@ -152,13 +157,13 @@ const readSecret = (source: PolicySource, path: PolicyPath, given: Given): Secre
     if (value !== '') return new Secret(value);
     // Somebody may have put the secret itself there.
     const got = `${/^[A-Z_][A-Z0-9_]{0,63}$/.test(variable) ? JSON.stringify(variable) : 'one'}, which is not set`;
-    throw source.refuse([...path, `${name}_env`], `the name of a variable that holds the ${word}`, got);
+    throw source.refuse([...path, `${name}_env`], `the name of an environment variable with the ${word}`, got);
   }
   if (typeof file === 'string') {
     const answer = readSecretText(source.pathOf(file));
     if ('secret' in answer) return new Secret(answer.secret.reveal().replace(/\r?\n$/, ''));
     const got = `${JSON.stringify(file)}: ${answer.reason}`;
-    throw source.refuse([...path, `${name}_file`], `a file that holds the ${word}`, got);
+    throw source.refuse([...path, `${name}_file`], `a file with the ${word}`, got);
   }
   return typeof text === 'string' ? new Secret(text) : null;
 };

@@ -8,9 +8,7 @@ export const keyFindings = ({ auth }: ServerConfig): Finding[] =>
   auth.keys.flatMap((key, index) => {
     const first = auth.keys.findIndex((other) => other.sha256 === key.sha256);
     if (first === index) return [];
-    return [
-      { path: ['auth', 'keys', index, 'sha256'], expected: 'a key of its own', got: `that of auth.keys[${first}]` },
-    ];
+    return [{ path: ['auth', 'keys', index, 'sha256'], expected: 'a unique key', got: `that of auth.keys[${first}]` }];
   });
 
 /** What is reserved is one account's: a name with its wildcard, or a port of the range. */
@@ -20,9 +18,10 @@ export const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
       const path = ['auth', 'keys', index, 'reserved', at];
       const other = auth.keys.find((key) => key.account !== account && key.reserved.includes(label));
       if (other !== undefined)
-        return [{ path, expected: 'a name of one account', got: `"${label}", which "${other.account}" has` }];
+        return [{ path, expected: 'a name used by only one account', got: `"${label}", which "${other.account}" has` }];
       const parent = label.startsWith('*.') ? label.slice(2) : null;
-      if (RESERVED_SUBDOMAINS.has(parent ?? label)) return [{ path, expected: 'no reserved word', got: `"${label}"` }];
+      if (RESERVED_SUBDOMAINS.has(parent ?? label))
+        return [{ path, expected: 'a name that is not reserved', got: `"${label}"` }];
       const ofAccount = auth.keys.filter((key) => key.account === account).flatMap((key) => key.reserved);
       if (parent !== null && !ofAccount.includes(parent)) {
         return [{ path, expected: `beside "${parent}" of the same account`, got: `"${label}" alone` }];
@@ -46,7 +45,9 @@ export const domainFindings = ({ auth, server }: ServerConfig): Finding[] =>
       const path = ['auth', 'keys', index, 'domains', at];
       const other = auth.keys.find((key) => key.account !== account && key.domains.includes(domain));
       if (other !== undefined)
-        return [{ path, expected: 'a domain of one account', got: `"${domain}", which "${other.account}" has` }];
+        return [
+          { path, expected: 'a domain used by only one account', got: `"${domain}", which "${other.account}" has` },
+        ];
       if (ENDS_AS_ADDRESS.test(domain)) return [{ path, expected: 'a host name, not an address', got: `"${domain}"` }];
       const host = domain.startsWith('*.') ? domain.slice(2) : domain;
       const own = server.domain.toLowerCase();

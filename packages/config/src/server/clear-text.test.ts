@@ -75,7 +75,9 @@ describe('REST', () => {
 
   it('in TLS is reached by an https URL, whatever else is allowed', () => {
     const given = { host: '0.0.0.0', api_url: 'http://127.0.0.1:4041', allow_insecure_link: true };
-    expect(refusalOf(given, TLS)).toContain('`server.api_url` must be an https URL while REST speaks TLS on `0.0.0.0`');
+    expect(refusalOf(given, TLS)).toContain(
+      '`server.api_url` must be an https URL while the REST API uses TLS on `0.0.0.0`',
+    );
     expect(refusalOf({ ...given, api_url: 'https://edge.example:4041' }, TLS)).toBe('ok');
     expect(refusalOf({ ...given, api_host: '127.0.0.1' }, TLS)).toBe('ok');
   });

@@ -7,7 +7,7 @@ import type { ServerConfig } from './server-schema.ts';
 type LinkConfig = Pick<ServerConfig, 'server' | 'tls' | 'acme'>;
 
 const LOOPBACK_ADDRESS = '127.0.0.1';
-const ALLOWED_BY = '`server.allow_insecure_link = true` allows it on a network that is yours';
+const ALLOWED_BY = '`server.allow_insecure_link = true` allows http on a trusted network';
 
 export interface RestListener {
   readonly host: string;
@@ -28,18 +28,18 @@ export const clearTextFindings = (config: LinkConfig): Finding[] => {
   const { server } = config;
   const rest = restListenerOf(config);
   if (rest.tls && server.api_url !== '' && !isHttps(server.api_url)) {
-    const expected = `an https URL while REST speaks TLS on \`${rest.host}\``;
+    const expected = `an https URL while the REST API uses TLS on \`${rest.host}\``;
     return [{ path: ['server', 'api_url'], expected, got: JSON.stringify(server.api_url) }];
   }
   if (server.allow_insecure_link) return [];
   const urls = (['platform_url', 'api_url'] as const).flatMap((key): Finding[] => {
     const url = server[key];
     if (url === '' || isHttps(url) || isLoopbackHost(new URL(url).hostname)) return [];
-    const expected = `an https URL (http only on this machine, because a credential goes along; ${ALLOWED_BY})`;
+    const expected = `an https URL (http only for this machine, because a credential is sent; ${ALLOWED_BY})`;
     return [{ path: ['server', key], expected, got: JSON.stringify(url) }];
   });
   if (rest.tls || isLoopbackHost(rest.host)) return urls;
-  const expected = `\`127.0.0.1\` or another loopback address without \`[tls]\` or \`[acme]\`, because keys go along (${ALLOWED_BY})`;
+  const expected = `\`127.0.0.1\` or another loopback address without \`[tls]\` or \`[acme]\`, because API keys are sent (${ALLOWED_BY})`;
   return [...urls, { path: ['server', 'api_host'], expected, got: JSON.stringify(server.api_host) }];
 };
 

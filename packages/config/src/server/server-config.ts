@@ -111,7 +111,7 @@ const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] 
       : []),
     // Its answers are believed: over the network nobody may write them.
     ...(isClearAfar(acme.directory)
-      ? [{ path: path('directory'), expected: 'an https URL, or one of this machine' }]
+      ? [{ path: path('directory'), expected: 'an https URL, or a URL of this machine' }]
       : []),
     ...(acme.dns === 'exec' && acme.dns_exec === ''
       ? [{ path: path('dns_exec'), expected: 'given when `acme.dns` is "exec"', got: EMPTY }]
@@ -178,7 +178,7 @@ const loginFindings = ({ policy }: ServerConfig): Finding[] =>
     return [
       {
         path: ['policy', 'login', index, 'name'],
-        expected: 'a name of its own',
+        expected: 'a unique name',
         got: `that of policy.login[${first}]`,
       },
     ];

@@ -55,7 +55,7 @@ describe('public_url', () => {
     const [warning] = configWarnings(configOf({ ...BALANCED, platform: { port: 9000 } }), 'stack');
     expect(warning).toEqual({
       key: 'platform.public_url',
-      text: 'links lead to port 8080, but the dashboard listens on port 9000: set platform.public_url = "http://localhost:9000"',
+      text: 'links point to port 8080, but the dashboard listens on port 9000: set platform.public_url = "http://localhost:9000"',
     });
     const plain = { host: '0.0.0.0', public_url: 'http://tunnels.example.com' };
     expect(keysOf({ ...BALANCED, platform: plain })).toContain('platform.public_url');

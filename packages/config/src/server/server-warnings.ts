@@ -52,19 +52,19 @@ const publicUrl = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[
   const key = 'platform.public_url';
   const { protocol, hostname, port } = new URL(platform.public_url);
   if (isLoopbackHost(hostname) && listensPublicly(config, parts)) {
-    const text = `links in mails lead to ${hostname}: set platform.public_url to the address that people open`;
+    const text = `links in mails point to ${hostname}: set platform.public_url to the public address of the dashboard`;
     return [{ key, text }];
   }
   const named = Number(port === '' ? 80 : port);
   if (protocol === 'https:' || hasProxy(platform) || platform.port === 0 || named === platform.port) return [];
-  const text = `links lead to port ${named}, but the dashboard listens on port ${platform.port}: set platform.public_url = "http://${hostname}:${platform.port}"`;
+  const text = `links point to port ${named}, but the dashboard listens on port ${platform.port}: set platform.public_url = "http://${hostname}:${platform.port}"`;
   return [{ key, text }];
 };
 
 const signUp = (config: ServerConfig): ConfigWarning[] => {
   if (config.platform.sign_up !== 'open' || isLoopbackConfig(config)) return [];
   const text =
-    'anyone can sign up and publish tunnels on your domain: set platform.sign_up = "invite" (those whom you invite) or "closed" (nobody)';
+    'anyone can sign up and publish tunnels on your domain: set platform.sign_up = "invite" (invited people only) or "closed" (no sign-up)';
   return [{ key: 'platform.sign_up', text }];
 };
 
@@ -75,7 +75,7 @@ const standIns = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[]
   const warnings: ConfigWarning[] = [];
   if (mail.transport === 'file') {
     const text =
-      'mail goes to files on this machine and reaches nobody: set platform.mail.transport = "smtp" and platform.mail.smtp_url';
+      'mail is written to files on this machine and not delivered: set platform.mail.transport = "smtp" and platform.mail.smtp_url';
     warnings.push({ key: 'platform.mail.transport', text });
   }
   if (billing.processor === 'simulator') {
@@ -89,12 +89,12 @@ const standIns = (config: ServerConfig, parts: ConfiguredParts): ConfigWarning[]
 const authKeys = ({ auth, server }: ServerConfig, parts: ConfiguredParts): ConfigWarning[] => {
   if (auth.keys.length === 0 || (parts === 'edge' && server.platform_url === '')) return [];
   const text =
-    'an edge with a platform ignores [[auth.keys]]: remove auth.keys, and make API keys with `tunnel login` or in the dashboard';
+    'an edge with a platform ignores [[auth.keys]]: remove auth.keys, and create API keys with `tunnel login` or in the dashboard';
   return [{ key: 'auth.keys', text }];
 };
 
 const groups = ({ load_balancing }: ServerConfig): ConfigWarning[] => {
   if (load_balancing.enabled) return [];
-  const text = 'groups are off, each of their tunnels gets an address alone: set load_balancing.enabled = true';
+  const text = 'groups are off, so every tunnel of a group gets a separate address: set load_balancing.enabled = true';
   return [{ key: 'load_balancing.enabled', text }];
 };

@@ -52,7 +52,7 @@ export const answerOfFault = (
 
 /** Response to a request that placeholders would expand beyond the length limit. */
 export const TOO_LONG = answerOfFault(
-  new Fault('HTTP_HEAD_TOO_LARGE', { reason: 'what the rules of this tunnel would make of it is too long' }),
+  new Fault('HTTP_HEAD_TOO_LARGE', { reason: 'the result of the rules of this tunnel is too long' }),
 );
 
 export const isAnswer = (next: PolicyAnswer | PolicyEffect): next is PolicyAnswer =>
@@ -121,12 +121,12 @@ export const logoutPage = (user: string | null): PolicyAnswer => {
   const words =
     user === null
       ? {
-          heading: 'you are not signed in here',
-          text: 'Open the address that you want: you are asked to sign in where it is needed.',
+          heading: 'you are not signed in',
+          text: 'Open the page you want to visit. You are asked to sign in if needed.',
         }
       : {
           heading: `you are signed in as ${user}`,
-          text: 'Logging out ends this on this address only; at your login provider you stay signed in.',
+          text: 'Signing out ends the session for this address only. You stay signed in at your sign-in provider.',
           button: { action: LOGOUT_PATH, label: 'Log out' },
         };
   return own(

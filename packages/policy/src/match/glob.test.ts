@@ -133,23 +133,23 @@ describe('a glob of values', () => {
 
 describe('a glob that could never match is refused', () => {
   it.each([
-    ['', 'a path begins with / or **'],
-    ['admin', 'a path begins with / or **'],
-    ['*.php', 'a path begins with / or **'],
-    ['/a?b=1', 'a path is matched without its query: leave out ? and #'],
-    ['/a#b', 'a path is matched without its query: leave out ? and #'],
-    ['//a', 'a path is matched without empty segments: write one /'],
-    ['/a/../b', 'a path is matched with its . and .. resolved: leave them out'],
-    ['/./a', 'a path is matched with its . and .. resolved: leave them out'],
-    ['/a\nb', 'a glob has no control characters'],
-    [`/${'*a'.repeat(17)}`, 'a glob has at most 16 wildcards'],
+    ['', 'a path must start with / or **'],
+    ['admin', 'a path must start with / or **'],
+    ['*.php', 'a path must start with / or **'],
+    ['/a?b=1', 'paths are matched without the query; remove ? and #'],
+    ['/a#b', 'paths are matched without the query; remove ? and #'],
+    ['//a', 'paths are matched without empty segments; use a single /'],
+    ['/a/../b', 'paths are matched with . and .. resolved; remove both'],
+    ['/./a', 'paths are matched with . and .. resolved; remove both'],
+    ['/a\nb', 'a glob cannot have control characters'],
+    [`/${'*a'.repeat(17)}`, 'a glob can have at most 16 wildcards'],
   ])('%j: %s', (glob, problem) => {
     expect(problemOfGlob(glob, 'path')).toBe(problem);
   });
 
   it('of paths and of values, when it is too long', () => {
     const glob = `/${'a'.repeat(1024)}`;
-    expect(problemOfGlob(glob, 'path')).toBe('a glob has at most 1024 characters');
-    expect(problemOfGlob(glob, 'value')).toBe('a glob has at most 1024 characters');
+    expect(problemOfGlob(glob, 'path')).toBe('a glob can have at most 1024 characters');
+    expect(problemOfGlob(glob, 'value')).toBe('a glob can have at most 1024 characters');
   });
 });

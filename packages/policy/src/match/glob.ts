@@ -26,20 +26,21 @@ interface Pattern {
 
 /** Returns an error message, or null if the glob is valid. */
 export const problemOfGlob = (glob: string, kind: GlobKind): string | null => {
-  if (glob === '' && kind === 'path') return 'a path begins with / or **';
-  if (glob.length > POLICY_GLOB_MAX_CHARS) return `a glob has at most ${POLICY_GLOB_MAX_CHARS} characters`;
-  if (wildcardsOf(glob) > POLICY_GLOB_WILDCARDS_MAX) return `a glob has at most ${POLICY_GLOB_WILDCARDS_MAX} wildcards`;
-  if (/[\u0000-\u001f\u007f]/.test(glob)) return 'a glob has no control characters';
+  if (glob === '' && kind === 'path') return 'a path must start with / or **';
+  if (glob.length > POLICY_GLOB_MAX_CHARS) return `a glob can have at most ${POLICY_GLOB_MAX_CHARS} characters`;
+  if (wildcardsOf(glob) > POLICY_GLOB_WILDCARDS_MAX)
+    return `a glob can have at most ${POLICY_GLOB_WILDCARDS_MAX} wildcards`;
+  if (/[\u0000-\u001f\u007f]/.test(glob)) return 'a glob cannot have control characters';
   return kind === 'path' ? problemOfPath(glob) : null;
 };
 
 /** Rejects globs that no normalized path can match, because such a rule would silently have no effect. */
 const problemOfPath = (glob: string): string | null => {
-  if (!glob.startsWith('/') && !glob.startsWith('**')) return 'a path begins with / or **';
-  if (/[?#]/.test(glob)) return 'a path is matched without its query: leave out ? and #';
-  if (glob.includes('//')) return 'a path is matched without empty segments: write one /';
+  if (!glob.startsWith('/') && !glob.startsWith('**')) return 'a path must start with / or **';
+  if (/[?#]/.test(glob)) return 'paths are matched without the query; remove ? and #';
+  if (glob.includes('//')) return 'paths are matched without empty segments; use a single /';
   const hasDots = glob.split('/').some((segment) => segment === '.' || segment === '..');
-  return hasDots ? 'a path is matched with its . and .. resolved: leave them out' : null;
+  return hasDots ? 'paths are matched with . and .. resolved; remove both' : null;
 };
 
 const wildcardsOf = (glob: string): number => glob.match(/\*+/g)?.length ?? 0;

@@ -120,13 +120,10 @@ describe('a network as it is written', () => {
     ['10.0.0.0/-1', 'the prefix of an IPv4 network is 0 to 32'],
     ['10.0.0.0/255.0.0.0', 'the prefix of an IPv4 network is 0 to 32'],
     ['2001:db8::/129', 'the prefix of an IPv6 network is 0 to 128'],
-    ['::ffff:10.0.0.0/8', 'the prefix of a v4-mapped network is 96 to 128'],
-    ['fe80::1%eth0', 'an address has no zone here'],
+    ['::ffff:10.0.0.0/8', 'the prefix of a v4-mapped network must be 96 to 128'],
+    ['fe80::1%eth0', 'addresses cannot have a zone'],
     ...['', 'office', '10.0.0', '010.0.0.0/8', '10.0.0.0-10.0.0.9', '2001:db8:/32', '[::1]'].map(
-      (text): [string, string] => [
-        text,
-        'not an address or a network: 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32 would be',
-      ],
+      (text): [string, string] => [text, 'not an address or a network, such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32'],
     ),
   ])('%s: %s', (text, problem) => {
     expect(problemOfNetwork(text)).toBe(problem);

@@ -34,15 +34,15 @@ export class NetworkSet {
 export const problemOfNetwork = (text: string): string | null => {
   const slash = text.indexOf('/');
   const family = familyOf(slash === -1 ? text : text.slice(0, slash));
-  if (text.includes('%')) return 'an address has no zone here';
-  if (family === null) return 'not an address or a network: 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32 would be';
+  if (text.includes('%')) return 'addresses cannot have a zone';
+  if (family === null) return 'not an address or a network, such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32';
   if (slash === -1) return null;
   const isMapped = family === V4 && text.includes(':');
   const [from, to] = boundsOf(family, isMapped);
   const bits = bitsOf(text, slash, from, to);
   if (bits !== null) return null;
   return isMapped
-    ? 'the prefix of a v4-mapped network is 96 to 128'
+    ? 'the prefix of a v4-mapped network must be 96 to 128'
     : `the prefix of an IPv${family} network is 0 to ${to}`;
 };
 

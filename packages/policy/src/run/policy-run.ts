@@ -171,7 +171,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     const { action } = rule;
     switch (action.kind) {
       case 'allow':
-        this.#onRule?.(rule.ref, true, 'lets it through');
+        this.#onRule?.(rule.ref, true, 'allows the request');
         return 'list-over';
       case 'deny':
         return this.#answer(rule, faultAnswer('POLICY_DENIED', { status: action.status }));
@@ -202,23 +202,23 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
         const changes = action.fields.filledFor(this.#request, this.#user, this);
         if (changes === null) return this.#answer(rule, TOO_LONG);
         this.#change().change(changes);
-        return this.#goOn(rule, 'changes headers of the request');
+        return this.#goOn(rule, 'changes request headers');
       }
       case 'response_headers': {
         const edit = action.fields.filledFor(this.#request, this.#user, this);
         if (edit === null) return this.#answer(rule, TOO_LONG);
         this.#addEdit(edit);
-        return this.#goOn(rule, 'changes headers of the answer');
+        return this.#goOn(rule, 'changes response headers');
       }
       case 'cors':
         if (isPreflight(this.#request)) {
           return this.#answer(rule, { kind: 'own', response: preflightResponse(action.rule, this.#request) });
         }
         this.#addEdit(corsEdit(action.rule, this.#request));
-        return this.#goOn(rule, 'sets the fields of CORS');
+        return this.#goOn(rule, 'sets CORS headers');
       case 'error_page':
         this.#addEdit(action.edit);
-        return this.#goOn(rule, 'has a page for errors');
+        return this.#goOn(rule, 'sets an error page');
     }
   }
 
@@ -263,7 +263,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     if (check === null) return this.#answer(rule, faultAnswer('POLICY_WEBHOOK_REFUSED'));
     if (check === 'good') {
       if (length === null) this.#change().boundBody(webhook.max_bytes);
-      return this.#goOn(rule, 'the secret is right');
+      return this.#goOn(rule, 'the password or token is valid');
     }
     this.#webhook = check;
     if (length === 0 || this.#heldBody !== null) return this.#checkWebhook(rule);
@@ -275,7 +275,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     const isGood = this.#webhook?.(this.#heldBody ?? NO_BYTES) === true;
     this.#webhook = null;
     return isGood
-      ? this.#goOn(rule, 'the signature is right')
+      ? this.#goOn(rule, 'the signature is valid')
       : this.#answer(rule, faultAnswer('POLICY_WEBHOOK_REFUSED'));
   }
 
@@ -289,7 +289,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     const length = this.#bodyLength;
     if (length === null) this.#change().boundBody(bytes);
     else if (length > bytes) return this.#answer(rule, faultAnswer('POLICY_BODY_TOO_LARGE'));
-    return this.#goOn(rule, 'bounds the body');
+    return this.#goOn(rule, 'limits the body size');
   }
 
   #rewrite(rule: CompiledRule, prefixes: PathPrefixes): Outcome {

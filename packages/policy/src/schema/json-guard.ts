@@ -30,7 +30,7 @@ export const problemOfJson = (root: unknown, valuesMax: number = FILE_VALUES_MAX
     count += 1;
     if (count > valuesMax) return { path: [], expected: `a policy of at most ${valuesMax} values` };
     if (typeof value === 'string' && LONE_SURROGATE.test(value)) {
-      return { path: below(path, key), expected: 'a text of whole characters (it has half of a surrogate pair)' };
+      return { path: below(path, key), expected: 'valid Unicode text (found half of a surrogate pair)' };
     }
     if (typeof value !== 'object' || value === null) return null;
     const own = below(path, key);
@@ -60,8 +60,8 @@ const problemOfEntries = (
   }
   for (const [key, item] of Object.entries(value)) {
     // A visitor's `users['constructor']` would find a property that the policy does not contain; `__proto__` would not even be kept.
-    if (key in Object.prototype) return { path: [...path, key], expected: 'called otherwise: this name is taken' };
-    if (LONE_SURROGATE.test(key)) return { path: [...path], expected: 'a table whose names are whole characters' };
+    if (key in Object.prototype) return { path: [...path, key], expected: 'another name: this name is reserved' };
+    if (LONE_SURROGATE.test(key)) return { path: [...path], expected: 'a table with valid Unicode names' };
     const problem = take(item, path, key);
     if (problem !== null) return problem;
   }

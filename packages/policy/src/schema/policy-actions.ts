@@ -77,7 +77,7 @@ const by = (): z.ZodType<string> =>
   text(BY, (value) => /^(?:address|user|tunnel|header:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100})$/.test(value))
     .transform((value) => value.toLowerCase())
     .refine((value) => !isIdentityHeader(value.replace('header:', '')), {
-      error: 'user, which no visitor can make up',
+      error: 'user, because visitors can fake other values',
     });
 
 const rateLimit = (): z.ZodType =>
@@ -112,10 +112,14 @@ const respond = (dialect: Dialect): z.ZodType => {
     const { status, headers = {} } = value;
     const hasBody = (value.body ?? '') !== '' || 'body_file' in value;
     if (BODILESS.has(status) && hasBody) {
-      context.addIssue({ code: 'custom', path: ['body'], message: `left out: an answer of ${status} has no body` });
+      context.addIssue({
+        code: 'custom',
+        path: ['body'],
+        message: `left out: a response with status ${status} has no body`,
+      });
     }
     if (Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')) {
-      context.addIssue({ code: 'custom', path: ['headers'], message: 'without Content-Type, which is `content_type`' });
+      context.addIssue({ code: 'custom', path: ['headers'], message: 'without Content-Type; use `content_type`' });
     }
     refuseBoth(value, ['body', 'body_file'], context);
   });

@@ -60,7 +60,7 @@ const METHODS = ['basic', 'tokens', 'jwt', 'login'] as const;
 /** The only password hash that the edge accepts: fixed cost, 16 bytes of salt and 32 bytes of hash in base64 without padding. */
 const SCRYPT_LINE = /^\$scrypt\$ln=14,r=8,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/;
 
-const USERS = 'a table of users, each with a password';
+const USERS = 'a table of users and passwords';
 const isUser = (name: string): boolean => /^[^:\p{C}\p{Zl}\p{Zp}]{1,100}$/u.test(name);
 
 const password = (dialect: Dialect): z.ZodString => {
@@ -85,7 +85,7 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
     if (isTable(written) && !Object.keys(written).every(isUser)) {
       context.addIssue({
         code: 'custom',
-        message: `${USERS} (a name has 1 to 100 printable characters, and no colon)`,
+        message: `${USERS} (a user name needs 1 to 100 printable characters, without a colon)`,
       });
     }
     return written;
@@ -95,7 +95,7 @@ const users = (dialect: Dialect): z.ZodType<Readonly<Record<string, string>>> =>
 
 /** A realm is quoted in a header field. */
 const realm = (): z.ZodString =>
-  text('1 to 60 characters of visible ASCII and blanks, without quotes', (value) =>
+  text('1 to 60 visible ASCII characters and spaces, without quotes', (value) =>
     /^[\x20-\x21\x23-\x5b\x5d-\x7e]{1,60}$/.test(value),
   );
 
@@ -119,7 +119,7 @@ const tokenHeader = (): z.ZodType<string> =>
   headerName().refine(
     (name) =>
       name === TOKEN_HEADER || (isChangeableHeader(name) && !['authorization', 'cookie', 'origin'].includes(name)),
-    { error: 'a header of your own, such as X-Api-Key' },
+    { error: 'a custom header, such as X-Api-Key' },
   );
 
 const sha256 = (): z.ZodType<string> =>
@@ -195,11 +195,11 @@ const lowerCase = (value: string): string => value.toLowerCase();
 
 const loginRule = (dialect: Dialect): z.ZodType => {
   const max = POLICY_PEOPLE_MAX;
-  const email = text('an e-mail address', (value) => EMAIL.test(value), RULE_LIMITS.EMAIL_MAX_CHARS);
+  const email = text('an email address', (value) => EMAIL.test(value), RULE_LIMITS.EMAIL_MAX_CHARS);
   const domain = text('a whole domain, such as example.com', (value) => DOMAIN.test(value), 253);
   return table({
     anyone: z.literal(true, { error: 'true' }).optional(),
-    emails: list(dialect, email.transform(lowerCase), { what: 'an e-mail address', max }).optional(),
+    emails: list(dialect, email.transform(lowerCase), { what: 'an email address', max }).optional(),
     domains: list(dialect, domain.transform(lowerCase), { what: 'a domain', max }).optional(),
     claims: claims(dialect).optional(),
   }).superRefine((rule, context) => {

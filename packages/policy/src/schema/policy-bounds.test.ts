@@ -32,7 +32,7 @@ describe('bounds of a policy', () => {
     const nested = (depth: number): object => (depth === 0 ? { path: ['/a'] } : { not: nested(depth - 1) });
     const most = POLICY_NOT_DEPTH_MAX;
     expect(refusalOf(ofRule({ match: nested(most), deny: 403 }))).toBeNull();
-    expect(refusalOf(ofRule({ match: nested(most + 1), deny: 403 }))).toMatch(/`not` within `not` 8 times is enough$/);
+    expect(refusalOf(ofRule({ match: nested(most + 1), deny: 403 }))).toMatch(/`not` within `not` 8 times at most$/);
   });
 
   it('is no matter of the stack: any depth is refused, whatever it is made of', () => {
@@ -71,7 +71,7 @@ describe('names and texts that are none', () => {
       expect([text, filePolicySchema.safeParse(JSON.parse(text)).success]).toEqual([text, false]);
     }
     expect(refusalOf(JSON.parse(policies[0] ?? ''))).toBe(
-      `policy rule 1: \`auth.basic.users.${name}\` must be called otherwise: this name is taken`,
+      `policy rule 1: \`auth.basic.users.${name}\` must be another name: this name is reserved`,
     );
   });
 

@@ -33,7 +33,7 @@ describe('a policy for an http tunnel', () => {
   it('asks for a login only where somebody vouches', () => {
     const rule: Rule = { auth: { login: { anyone: true }, token_header: 'x-tunnel-token' } };
     expect(textsOf(policyOf(rule), HTTP)).toEqual([
-      'policy rule 1: `auth.login` needs a `login` beside `rules`: who vouches for people?',
+      'policy rule 1: `auth.login` needs a `login` next to `rules`, with the sign-in provider',
     ]);
     expect(textsOf({ login: LOGIN, rules: [rule] }, HTTP)).toEqual([]);
   });
@@ -87,9 +87,9 @@ describe("the operator's policy", () => {
       { deny: 403 },
     ];
     expect(textsOf({ login: LOGIN, rules }, about)).toEqual([
-      "policy login: the operator's rules have no `login`",
-      "policy rule 1: the operator's rules have no `route`",
-      "policy rule 2: the operator's rules have no `auth.login`",
+      "policy login: the operator's policy cannot use `login`",
+      "policy rule 1: the operator's policy cannot use `route`",
+      "policy rule 2: the operator's policy cannot use `auth.login`",
     ]);
     expect(warningsOfPolicy(policyOf(), about)).toEqual([]);
   });
@@ -105,7 +105,7 @@ describe("the operator's policy", () => {
       { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'address' } },
       { match: { path: ['/x'] }, allow: true },
     );
-    const rest = 'is about requests: tcp and udp tunnels are not held by this rule';
+    const rest = 'applies to requests; tcp and udp tunnels ignore the rule';
     expect(warningsOfPolicy(policy, about).map(problemText)).toEqual([
       `policy rule 1: \`auth\` ${rest}`,
       `policy rule 3: \`match.path\` ${rest}`,
@@ -153,7 +153,7 @@ describe('bounds of a whole policy', () => {
     });
     expect(textsOf({ login: LOGIN, rules: [people(499)] }, HTTP)).toEqual([]);
     expect(textsOf({ login: LOGIN, rules: [people(250), people(250)] }, HTTP)).toEqual([
-      'policy rule 2: a policy has at most 500 e-mail addresses and domains',
+      'policy rule 2: a policy has at most 500 email addresses and domains',
     ]);
   });
 
@@ -173,23 +173,23 @@ describe('bounds of a whole policy', () => {
 
 describe('warnings', () => {
   it('tell of a policy that keeps nobody out by mistake', () => {
-    expect(warningsFor(policyOf())).toEqual(['policy: there is no rule: everyone may visit']);
+    expect(warningsFor(policyOf())).toEqual(['policy: there is no rule: everyone can visit']);
     expect(warningsFor({ login: LOGIN, rules: [{ deny: 403 }] })).toEqual([
-      'policy login: there is a `login`, and no rule asks for it',
+      'policy login: there is a `login`, but no rule uses it',
     ]);
     expect(warningsFor(policyOf(AUTH))).toEqual([]);
   });
 
   it('tell of rules that nobody comes to, once', () => {
     expect(warningsFor(policyOf({ allow: true }, AUTH, { deny: 403 }))).toEqual([
-      'policy rule 2: no request comes here: rule 1 ends the list for all',
+      'policy rule 2: never reached: rule 1 applies to all requests',
     ]);
     expect(warningsFor(policyOf({ ...path('/a'), allow: true }, AUTH))).toEqual([]);
   });
 
   it('tell of `cors` behind an `auth` that the same requests meet', () => {
     const text =
-      'policy rule 2: `cors` stands behind the `auth` of rule 1: preflights of browsers carry no login; put it above';
+      'policy rule 2: `cors` comes after the `auth` of rule 1: browser preflights carry no credentials; move \`cors\` above';
     expect(warningsFor(policyOf(AUTH, CORS))).toEqual([text]);
     expect(warningsFor(policyOf({ ...path('/api/**'), ...AUTH }, { ...path('/api/**'), ...CORS }))).toEqual([text]);
     expect(warningsFor(policyOf({ ...path('/admin/**'), ...AUTH }, { ...path('/api/**'), ...CORS }))).toEqual([]);
@@ -199,7 +199,7 @@ describe('warnings', () => {
   it('tell of a rate limit by users where nobody is known', () => {
     const limit: Rule = { rate_limit: { requests: 1, per_secs: 1, burst: 1, by: 'user' } };
     expect(warningsFor(policyOf(limit, AUTH))).toEqual([
-      'policy rule 1: nobody is known here: without an `auth` above it counts by address',
+      'policy rule 1: no user is known at this point: without an `auth` above, requests are counted by address',
     ]);
     expect(warningsFor(policyOf(AUTH, limit))).toEqual([]);
   });

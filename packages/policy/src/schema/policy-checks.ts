@@ -42,7 +42,7 @@ export const problemsOfPolicy = (policy: Policy, about: PolicyAbout): readonly P
 
 const loginProblems = ({ login }: Policy, { protocol, isOperator }: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
   if (login === null) return [];
-  if (isOperator === true) return [refuse(['login'], "the operator's rules have no `login`")];
+  if (isOperator === true) return [refuse(['login'], "the operator's policy cannot use `login`")];
   return protocol === 'http' ? [] : [refuse(['login'], '`login` is for http tunnels')];
 };
 
@@ -76,7 +76,7 @@ const limitProblems = (by: string, path: Path, { protocol }: PolicyAbout, refuse
 };
 
 const routeProblems = (name: string, path: Path, about: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
-  if (about.isOperator === true) return [refuse([...path, 'route'], "the operator's rules have no `route`")];
+  if (about.isOperator === true) return [refuse([...path, 'route'], "the operator's policy cannot use `route`")];
   if (about.services.includes(name)) return [];
   const near = nearestWord(name, about.services);
   const help = near === undefined ? knownServices(about.services) : `; did you mean \`${near}\`?`;
@@ -88,9 +88,9 @@ const knownServices = (services: readonly string[]): string =>
 
 const loginRuleProblems = (policy: Policy, path: Path, about: PolicyAbout, refuse: Refuse): PolicyProblem[] => {
   const at = [...path, 'auth', 'login'];
-  if (about.isOperator === true) return [refuse(at, "the operator's rules have no `auth.login`")];
+  if (about.isOperator === true) return [refuse(at, "the operator's policy cannot use `auth.login`")];
   return policy.login === null
-    ? [refuse(at, '`auth.login` needs a `login` beside `rules`: who vouches for people?')]
+    ? [refuse(at, '`auth.login` needs a `login` next to `rules`, with the sign-in provider')]
     : [];
 };
 
@@ -101,7 +101,7 @@ const boundProblems = (policy: Policy, refuse: Refuse): PolicyProblem[] => {
     [networksOf, POLICY_NETWORKS_MAX, 'addresses and networks'],
     [usersOf, POLICY_USERS_MAX, 'users'],
     [tokensOf, POLICY_TOKENS_MAX, 'tokens'],
-    [peopleOf, POLICY_PEOPLE_MAX, 'e-mail addresses and domains'],
+    [peopleOf, POLICY_PEOPLE_MAX, 'email addresses and domains'],
   ] as const;
   const problems = counts.flatMap(([countOf, most, what]) => overBound(policy, countOf, most, what, refuse));
   const bytes = utf8Length(canonicalJson(policy));
@@ -147,9 +147,9 @@ export const warningsOfPolicy = (policy: Policy, about: PolicyAbout): readonly P
   const asksForLogin = rules.some((rule) => 'auth' in rule && rule.auth.login !== undefined);
   return [
     ...(rules.length === 0 && about.isOperator !== true
-      ? [warn(['rules'], 'there is no rule: everyone may visit')]
+      ? [warn(['rules'], 'there is no rule: everyone can visit')]
       : []),
-    ...(login !== null && !asksForLogin ? [warn(['login'], 'there is a `login`, and no rule asks for it')] : []),
+    ...(login !== null && !asksForLogin ? [warn(['login'], 'there is a `login`, but no rule uses it')] : []),
     ...rules.flatMap((rule, index) => ruleWarnings(rules, rule, index, warn)),
     ...(about.isOperator === true ? rules.flatMap((rule, index) => unheldWarnings(rule, index, warn)) : []),
   ];
@@ -164,7 +164,7 @@ const unheldWarnings = (rule: Rule, index: number, warn: Refuse): PolicyProblem[
   if (!restricts(action) || isOfConnections(rule)) return [];
   const field = isConnectionAction(action) ? requestFieldOf(rule.match) : undefined;
   const what = field === undefined ? `\`${action}\`` : `\`match.${field}\``;
-  return [warn(['rules', index], `${what} is about requests: tcp and udp tunnels are not held by this rule`)];
+  return [warn(['rules', index], `${what} applies to requests; tcp and udp tunnels ignore the rule`)];
 };
 
 const ruleWarnings = (rules: readonly Rule[], rule: Rule, index: number, warn: Refuse): PolicyProblem[] => {
@@ -174,16 +174,19 @@ const ruleWarnings = (rules: readonly Rule[], rule: Rule, index: number, warn: R
   if (end !== -1) {
     // Warns only at the first unreachable rule.
     const isFirst = end === index - 1;
-    return isFirst ? [warn(['rules', index], `no request comes here: rule ${end + 1} ends the list for all`)] : [];
+    return isFirst ? [warn(['rules', index], `never reached: rule ${end + 1} applies to all requests`)] : [];
   }
   const guard = before.findIndex((earlier) => 'auth' in earlier && mayMeet(earlier.match, rule.match));
   if (action === 'cors' && guard !== -1) {
-    const message = `\`cors\` stands behind the \`auth\` of rule ${guard + 1}: preflights of browsers carry no login; put it above`;
+    const message = `\`cors\` comes after the \`auth\` of rule ${guard + 1}: browser preflights carry no credentials; move \`cors\` above`;
     return [warn(['rules', index, 'cors'], message)];
   }
   if ('rate_limit' in rule && rule.rate_limit.by === 'user' && !before.some((earlier) => 'auth' in earlier)) {
     return [
-      warn(['rules', index, 'rate_limit', 'by'], 'nobody is known here: without an `auth` above it counts by address'),
+      warn(
+        ['rules', index, 'rate_limit', 'by'],
+        'no user is known at this point: without an `auth` above, requests are counted by address',
+      ),
     ];
   }
   return [];

@@ -139,7 +139,7 @@ describe('a refusal', () => {
       ],
       [
         ofRule({ auth: { login: { emails: ['ann@example.com', 'ann'] } } }),
-        'policy rule 1: `auth.login.emails[1]` must be an e-mail address',
+        'policy rule 1: `auth.login.emails[1]` must be an email address',
       ],
       [ofRule({ deny: 399 }), 'policy rule 1: `deny` must be a status from 400 to 599'],
       [
@@ -153,11 +153,11 @@ describe('a refusal', () => {
       [ofRule(7), 'policy rule 1: it must be a table'],
       [
         ofRule({ request_headers: { set: { 'X-Who': '{usr}' } } }),
-        'policy rule 1: `request_headers.set.X-Who` must be a text whose placeholders are known ({usr} is not known; did you mean {user}?)',
+        'policy rule 1: `request_headers.set.X-Who` must be text with known placeholders ({usr} is unknown; did you mean {user}?)',
       ],
       [
         ofRule({ request_headers: { set: { 'X-Who': '{nope}' } } }),
-        'policy rule 1: `request_headers.set.X-Who` must be a text whose placeholders are known ({nope} is not known; known: {address} {host} {path} {query} {user} {request_id})',
+        'policy rule 1: `request_headers.set.X-Who` must be text with known placeholders ({nope} is unknown; known: {address} {host} {path} {query} {user} {request_id})',
       ],
       [
         ofRule({ verify_webhook: { provider: 'strpie', secrets: ['x'] } }),

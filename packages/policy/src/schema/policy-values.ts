@@ -35,7 +35,7 @@ export const table = <S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.
 const helpFor = (key: string, known: readonly string[]): string => {
   // YAML reads `{ token:abc }` as a single key that contains the secret.
   const joined = known.find((name) => key.startsWith(`${name}:`));
-  if (joined !== undefined) return `a blank is missing after \`${joined}:\``;
+  if (joined !== undefined) return `a space is missing after \`${joined}:\``;
   const near = nearestWord(key, known);
   return near === undefined ? `known here: ${known.join(', ')}` : `did you mean \`${near}\`?`;
 };
@@ -184,7 +184,7 @@ export const headerTest = (dialect: Dialect): z.ZodType<boolean | readonly strin
         value.length > 0 &&
         value.length <= POLICY_LIST_MAX &&
         value.every((glob) => typeof glob === 'string' && problemOfGlob(glob, 'value') === null)),
-    { error: 'true, false, or globs over its value' },
+    { error: 'true, false, or globs for the value' },
   );
   return dialect === 'wire' ? test : z.preprocess((value) => (typeof value === 'string' ? [value] : value), test);
 };
@@ -242,7 +242,7 @@ export const changeableHeader = (): z.ZodType<string> =>
 
 /** Only visible ASCII, blank and tab, because the value is written into a head unchanged. */
 const isHeaderValue = (value: string): boolean => /^[\t\x20-\x7e]*$/.test(value);
-const HEADER_VALUE = 'a text of visible ASCII and blanks, without line breaks';
+const HEADER_VALUE = 'visible ASCII characters and spaces, without line breaks';
 
 export const headerValue = (): z.ZodString => text(HEADER_VALUE, isHeaderValue);
 
@@ -265,18 +265,18 @@ export const headerTable = <V extends z.ZodType>(
     }
     const strange = names.some((name) => !isHeaderName(name));
     // An invalid name is not repeated, because it may be a whole line with a secret value.
-    if (strange) context.addIssue({ code: 'custom', message: `${HEADER_TABLE} (one of its names is none)` });
+    if (strange) context.addIssue({ code: 'custom', message: `${HEADER_TABLE} (a name is invalid)` });
     const ours = names.find((name) => (changes ? !isChangeableHeader(name) : isIdentityHeader(name)));
     const message = changes ? CHANGEABLE : OF_VISITORS;
     if (!strange && ours !== undefined) context.addIssue({ code: 'custom', path: [ours], message });
     if (new Set(names.map((name) => name.toLowerCase())).size < names.length) {
-      context.addIssue({ code: 'custom', message: 'a table that names each header once, in whatever case' });
+      context.addIssue({ code: 'custom', message: 'a table with every header name once, regardless of case' });
     }
     return written;
   }, entries) as never;
 };
 
-const HEADER_TABLE = 'a table of headers, by their names';
+const HEADER_TABLE = 'a table of header names and values';
 
 /** Counts the entries of a table before they are validated. */
 export const atMost = (schema: z.ZodType, max: number, what: string): z.ZodType =>
@@ -309,7 +309,7 @@ const problemOfPlaceholders = (value: string): string | null => {
     const near = nearestWord(name, PLACEHOLDERS);
     const help =
       near === undefined ? `known: ${PLACEHOLDERS.map((known) => `{${known}}`).join(' ')}` : `did you mean {${near}}?`;
-    return `${SHOWN_WORD.test(name) ? whole : 'one'} is not known; ${help}`;
+    return `${SHOWN_WORD.test(name) ? whole : 'one'} is unknown; ${help}`;
   }
   return null;
 };
@@ -318,21 +318,20 @@ const problemOfPlaceholders = (value: string): string | null => {
 export const headerTemplate = (): z.ZodString =>
   headerValue().superRefine((value, context) => {
     const problem = problemOfPlaceholders(value);
-    if (problem !== null)
-      context.addIssue({ code: 'custom', message: `a text whose placeholders are known (${problem})` });
+    if (problem !== null) context.addIssue({ code: 'custom', message: `text with known placeholders (${problem})` });
   });
 
-const REDIRECT = 'a path, or a URL that begins with http:// or https://';
+const REDIRECT = 'a path, or a URL that starts with http:// or https://';
 /** The host is literal or `{host}`, so that visitors cannot choose another host. */
 const REDIRECT_ORIGIN =
   /^https?:\/\/(?:\{host\}|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?(?=[/?#]|\{path\}|\{query\}|$)/i;
 
 export const redirectTarget = (): z.ZodString =>
   explained(REDIRECT, (value) => {
-    if (!/^[!-[\]-~]+$/.test(value)) return 'of visible ASCII, without blanks and backslashes';
+    if (!/^[!-[\]-~]+$/.test(value)) return 'of visible ASCII characters, without spaces and backslashes';
     if (value.startsWith('/')) return problemOfPlaceholders(value);
     if (!/^https?:\/\//.test(value)) return 'it begins otherwise';
-    return REDIRECT_ORIGIN.test(value) ? problemOfPlaceholders(value) : 'its host is literal, or {host} alone';
+    return REDIRECT_ORIGIN.test(value) ? problemOfPlaceholders(value) : 'the host must be literal or exactly {host}';
   });
 
 // ---- URLs and origins ----
@@ -343,7 +342,7 @@ const ORIGIN = new RegExp(`^(https?)://${HOST}$`, 'i');
 
 /** Validated as text, because a parser that repairs URLs would fetch another address. */
 export const url = (): z.ZodString =>
-  text('a URL that begins with https:// (http:// where the edge allows it)', (value) => WEB_ADDRESS.test(value));
+  text('a URL that starts with https:// (http:// if the edge allows it)', (value) => WEB_ADDRESS.test(value));
 
 /** Normalizes an origin as browsers write it: lower case, without the default port. */
 const plainOrigin = (value: string): string =>
@@ -367,7 +366,7 @@ export const serviceName = (): z.ZodString => {
 
 /** Prefix to add to a path or to remove from it. */
 export const pathPrefix = (): z.ZodString =>
-  text('a path that begins with /, without query, empty segments and dots', (value) => {
+  text('a path that starts with /, without a query, empty segments or dots', (value) => {
     if (!/^\/[!-"$->@-[\]-~]*$/.test(value) || value.includes('//')) return false;
     return !value.split('/').some((segment) => segment === '.' || segment === '..');
   });

@@ -19,7 +19,7 @@ const POLICY_WEBHOOK_SECRETS_MAX = 10;
 const OF_HMAC = ['header', 'algorithm', 'encoding', 'prefix'] as const;
 const GIVEN_AS = ['secret', 'secret_file', 'secret_env', 'secrets'] as const;
 
-const STANDARD = 'a secret as the sender shows it: whsec_ and base64';
+const STANDARD = 'the secret as shown by the sender: whsec_ followed by base64';
 const isStandardSecret = (secret: string): boolean => /^(?:whsec_)?[A-Za-z0-9+/]{4,}={0,2}$/.test(secret);
 
 const secret = (): z.ZodString => text('a text that is not empty', (value) => value !== '', 1024);
@@ -70,7 +70,7 @@ const check = (value: object, context: z.core.$RefinementCtx): void => {
     context.addIssue({
       code: 'custom',
       path: ['header'],
-      message: 'given with `provider: hmac`: where the signature is',
+      message: 'given with `provider: hmac`: the location of the signature',
     });
   }
   const foreign = given.provider === 'hmac' ? undefined : OF_HMAC.find((name) => given[name] !== undefined);

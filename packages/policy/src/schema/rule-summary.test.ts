@@ -9,8 +9,8 @@ const LOGIN: Rule = { auth: { login: { domains: ['example.com'] }, ...HEADER } }
 
 describe('a rule in plain words', () => {
   it.each<[Rule, string]>([
-    [{ allow: true }, 'Everyone: pass, and no later rule is read'],
-    [{ match: { path: ['/admin/**'] }, deny: 403 }, 'Requests to /admin/**: turned away with 403'],
+    [{ allow: true }, 'Everyone: allowed, and later rules are skipped'],
+    [{ match: { path: ['/admin/**'] }, deny: 403 }, 'Requests to /admin/**: rejected with 403'],
     [
       {
         match: { method: ['GET', 'HEAD'], path: ['/a', '/b', '/c', '/d'], not: { address: ['::1'] } },
@@ -20,7 +20,7 @@ describe('a rule in plain words', () => {
     ],
     [
       { match: { header: { 'x-key': ['k1'], dnt: true, cookie: false } }, deny: 404 },
-      'Requests with a certain x-key with the header dnt without the header cookie: turned away with 404',
+      'Requests with a certain x-key with the header dnt without the header cookie: rejected with 404',
     ],
     [
       {
@@ -45,7 +45,7 @@ describe('a rule in plain words', () => {
     [{ route: 'api' }, 'Everyone: go to the service api'],
     [
       { request_headers: { set: { 'X-Key': 'hidden' }, remove: ['cookie'] } },
-      'Everyone: headers of the request: X-Key set; cookie removed',
+      'Everyone: request headers: X-Key set; cookie removed',
     ],
   ])('%j', (rule, text) => {
     expect(summaryOf(rule)).toBe(text);

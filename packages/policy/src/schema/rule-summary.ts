@@ -58,27 +58,27 @@ const count = (number: number, what: string): string => `${number} ${what}${numb
 type Words = { readonly [A in ActionName]: (given: Actions[A]) => string };
 
 const WORDS: Words = {
-  allow: () => 'pass, and no later rule is read',
-  deny: (status) => `turned away with ${status}`,
+  allow: () => 'allowed, and later rules are skipped',
+  deny: (status) => `rejected with ${status}`,
   allow_addresses: (networks) => `only from ${anyOf(networks)}`,
   auth: (auth) => `only with ${authWords(auth)}`,
-  verify_webhook: ({ provider }) => `only with a good signature (${provider})`,
+  verify_webhook: ({ provider }) => `only with a valid signature (${provider})`,
   rate_limit: ({ requests, per_secs, burst, by }) =>
     `at most ${count(requests, 'request')} in ${per_secs} s ${byWords(by)}${burst === requests ? '' : `, ${burst} at once`}`,
   max_body: (bytes) => `bodies of at most ${sizeText(bytes)}`,
   redirect: ({ to, status }) => `sent to ${to} (${status})`,
-  respond: ({ status }) => `answered with ${status} by the rule itself`,
+  respond: ({ status }) => `answered with ${status} by the rule`,
   rewrite: ({ strip_prefix, add_prefix }) =>
     [
-      ...(strip_prefix === undefined ? [] : [`${strip_prefix} is taken from the path`]),
-      ...(add_prefix === undefined ? [] : [`${add_prefix} is put before the path`]),
+      ...(strip_prefix === undefined ? [] : [`${strip_prefix} is removed from the path`]),
+      ...(add_prefix === undefined ? [] : [`${add_prefix} is added before the path`]),
     ].join(', '),
   route: (service) => `go to the service ${service}`,
-  request_headers: (changes) => `headers of the request: ${changeWords(changes)}`,
-  response_headers: (changes) => `headers of the answer: ${changeWords(changes)}`,
+  request_headers: (changes) => `request headers: ${changeWords(changes)}`,
+  response_headers: (changes) => `response headers: ${changeWords(changes)}`,
   cors: ({ origins, credentials }) =>
     `pages of ${origins.includes('*') ? 'any site' : anyOf(origins)} may ask${credentials ? ', with credentials' : ''}`,
-  error_page: () => 'see a page of the owner when the service is away',
+  error_page: () => 'see a custom page while the service is down',
 };
 
 const whatText = (rule: Rule): string => {
@@ -99,7 +99,7 @@ const authWords = ({ basic, tokens, jwt, login }: Auth): string =>
   ].join(', or ');
 
 const loginWords = ({ anyone, emails, domains, claims }: LoginAuth): string => {
-  if (anyone === true) return 'anyone whom the provider knows';
+  if (anyone === true) return 'anyone with an account at the provider';
   const named = [
     ...(domains === undefined ? [] : [anyOf(domains.map((domain) => `@${domain}`))]),
     ...(emails === undefined ? [] : [count(emails.length, 'person').replace('persons', 'people')]),
