@@ -87,7 +87,7 @@ const refuseMore = (given: readonly unknown[], context: z.RefinementCtx): void =
 
 // ---- the whole ----
 
-/** Runs the guard against hostile values before the schema. */
+/** Checks depth, size and names of an untrusted value before the schema. */
 const guarded = (schema: z.ZodType, valuesMax?: number): z.ZodType =>
   z.preprocess((value, context) => {
     const problem = problemOfJson(value, valuesMax);

@@ -74,7 +74,7 @@ export const decideMailRetry = (
   return { kind: 'retry', at: Math.min(end, Math.round(now + delayMs * (0.75 + random / 2))) };
 };
 
-// Liveness of a peer: pings at a fixed interval; dead if silent for longer than a ping and its answer take.
+// Liveness of a peer: pings at a fixed interval; dead if no data arrives for longer than a ping and its answer take.
 
 interface LivenessRules {
   readonly pingEveryMs: number;

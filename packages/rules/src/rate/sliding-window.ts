@@ -6,8 +6,8 @@ export interface WindowRules {
   readonly perWindow: number;
   readonly windowMs: number;
   /**
-   * Events within this time after another count at the same moment, which keeps the list short. Equal to the window length, a window begins
-   * with its first event and ends as a whole. Default 0: every event expires individually.
+   * Events within this time after the first of a portion count as simultaneous, which keeps the list short. If equal to `windowMs`, a
+   * window begins with its first event and ends as a whole. Default 0: every event expires individually.
    */
   readonly togetherMs?: number;
 }

@@ -111,7 +111,7 @@ export type RefreshDecision =
   | 'rotate'
   /** Another successor within the grace time. */
   | 'rotate-again'
-  /** The token was stolen: the whole family is revoked. */
+  /** A copy of the token is in use: the whole family is revoked. */
   | 'reuse'
   | 'suspended'
   /** Unknown, expired, or of a revoked family. */

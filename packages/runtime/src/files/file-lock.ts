@@ -1,6 +1,6 @@
 // A lock file held by a living process, and taken over at once when that process is gone. Safe against races: a lock is created atomically
 // (link) and replaced (rename) only by the holder of a second lock, named after the stale lock. A process that is too late finds another
-// lock and leaves it alone.
+// lock and does not touch it.
 import { execFileSync } from 'node:child_process';
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';

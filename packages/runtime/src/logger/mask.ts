@@ -6,7 +6,7 @@ const MASK = '[secret]';
 const MOST_LEVELS = 6;
 const MOST_ENTRIES = 100;
 
-// Compared without case, hyphens, underscores and blanks: auth_token, X-Api-Key, groupKey, resume_secret, set-cookie.
+// Names of secret fields, compared without case, hyphens, underscores and blanks: auth_token, X-Api-Key, groupKey, resume_secret, set-cookie.
 const SECRET_NAME =
   /(token|secret|password|apikey|groupkey|authorization|cookie|credential|privatekey|secretkey|smtpurl)s?$/;
 

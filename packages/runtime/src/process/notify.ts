@@ -128,7 +128,7 @@ class SystemdNotifier implements ServiceNotifier {
       this.#sendNext();
     };
     child.once('error', (error: NodeJS.ErrnoException) => {
-      // Too many processes may be temporary. A missing program stays missing.
+      // A lack of processes may be temporary, but a missing program stays missing.
       this.#isAbsent ||= error.code === 'ENOENT' || error.code === 'EACCES';
       done();
     });
