@@ -1,4 +1,4 @@
-// Control messages as text: how they are read and written.
+// Encodes and decodes control messages as JSON text.
 import { Fault } from '@tunnel/errors';
 import {
   CONTROL_TEXT_MAX_CHARS,
@@ -16,7 +16,7 @@ export type Decoded =
 
 const KNOWN_TYPES: ReadonlySet<string> = new Set(CONTROL_TYPES);
 
-/** An unknown type is named in the refusal, as far as a line of a log bears it. */
+/** Characters of an unknown type shown in the error, so that the log line stays short. */
 const UNKNOWN_TYPE_SHOWN_CHARS = 40;
 
 export const decodeControl = (text: string): Decoded => {
@@ -37,9 +37,9 @@ export const decodeControl = (text: string): Decoded => {
   return refuseFrame(`${path}: ${issue?.message ?? 'not valid'}`);
 };
 
-/** Texts for people are cut to what the other side accepts; every other field is the sender's to keep in bounds. */
+/** Encodes a message. Texts for people are cut to the receiver's limit; the sender must keep all other fields within their limits. */
 export const encodeControl = (message: ControlMessageInput): string => {
-  // Of the message itself alone: a policy may have a header or a claim of that name.
+  // Only top-level fields are cut, because a policy may have a header or claim with the same name.
   const cut: Record<string, unknown> = {};
   for (const key of ['message', 'reason'] as const) {
     const text: unknown = (message as Record<string, unknown>)[key];

@@ -1,19 +1,19 @@
-// The control messages: JSON text frames on the WebSocket. `type` is the frame's name, all other fields are snake_case. Unknown fields
-// are ignored, so that a newer side can say more.
+// Control messages: JSON text frames on the WebSocket. `type` is the frame's name; all other fields are in snake_case. Unknown fields are
+// ignored, so that newer versions can add fields.
 
 import * as z from 'zod';
 import { WIRE_LIMITS } from './limits.ts';
 
-/** a message or reason for people; a longer one is cut by its sender */
+/** Maximum length of a message or reason for people. The sender cuts longer texts. */
 export const CONTROL_TEXT_MAX_CHARS = 1000;
 
 const id = z.string().min(1).max(100);
 const requestId = z.string().min(1).max(64);
-/** For people: encodeControl cuts a longer one. */
+/** Text for people. encodeControl cuts longer texts. */
 const textForPeople = z.string().max(CONTROL_TEXT_MAX_CHARS);
-/** A code of the sender's catalogue; one the receiver does not know is no error. */
+/** Error code from the sender's catalogue. Codes unknown to the receiver are allowed. */
 const code = z.string().min(1).max(100);
-/** Goes into an HTTP header as it is. */
+/** Secret sent unchanged in an HTTP header. */
 const secret = z
   .string()
   .max(200)
@@ -26,24 +26,27 @@ const urlPath = z
 const address = z.string().max(2048);
 const port = z.int().min(1).max(65535);
 const carrierTokensList = z.array(secret).max(WIRE_LIMITS.CARRIER_TOKENS_OUTSTANDING_MAX);
-/** Names alone: one that is not known is passed over, so a list may grow. */
+/** Capability names. Unknown names are ignored, so that the list can grow. */
 const capabilities = z.array(z.string().min(1).max(64)).max(64).optional();
 const carrierCount = z.int().min(1).max(WIRE_LIMITS.CARRIERS_PER_SESSION_MAX);
-/** The receiver judges its grammar, and says what is wrong with it. */
+/** Name of a p2p tunnel. The receiver checks the syntax and reports errors. */
 const p2pName = z.string().max(300);
-/** SHA-256 of the secret, which itself is never sent. */
+/** SHA-256 of the secret. The secret itself is never sent. */
 const p2pSecretHash = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
-/** What stands behind a p2p tunnel; both ends say the same. */
+/** Service type behind a p2p tunnel. Both ends must use the same type. */
 const p2pService = z.enum(['tcp', 'udp']);
-/** Of one of the client's services: goes into OPEN as it is. */
+/** Name of a client's service, sent unchanged in OPEN. */
 const serviceName = z
   .string()
   .max(WIRE_LIMITS.OPEN_SERVICE_MAX_CHARS)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'must be letters, digits, `.`, `_` and `-`, a letter or digit first');
-/** Of a client, as the edge sees it. */
+/** Address of a client as seen by the edge. */
 const clientAddr = z.string().max(300);
 
-/** Goes into lists for people. No control, format, surrogate, private or unassigned character, no line or paragraph separator. */
+/**
+ * Client name for lists. Must not contain control, format, surrogate, private-use or unassigned characters, or line and paragraph
+ * separators.
+ */
 const clientName = z
   .string()
   .regex(
@@ -65,7 +68,7 @@ export const healthCheckSpec = z.object({
 });
 export type HealthCheckSpec = z.infer<typeof healthCheckSpec>;
 
-/** The first frame: versions offered, the key, and the session to take up again, if any. */
+/** First frame of a client: offered versions, API key, and optionally the session to resume. */
 const auth = z.object({
   type: z.literal('Auth'),
   versions: z.array(z.int()).min(1).max(16),
@@ -73,7 +76,7 @@ const auth = z.object({
   agent: z.string().max(200).default(''),
   resume: z.object({ session_id: id, secret }).optional(),
   capabilities,
-  /** What the client calls its computer. */
+  /** Name of the client's computer. */
   client_name: clientName.optional(),
 });
 
@@ -81,7 +84,7 @@ const authOk = z.object({
   type: z.literal('AuthOk'),
   version: z.int(),
   session_id: id,
-  /** true: this is the session asked for, and its tunnels wait to be registered again under their ids. */
+  /** True if the requested session was resumed. Its tunnels wait to be registered again with their ids. */
   resumed: z.boolean(),
   resume_secret: secret,
   resume_window_secs: seconds,
@@ -89,15 +92,17 @@ const authOk = z.object({
   ping_interval_secs: seconds,
   dead_after_secs: seconds,
   carriers: z.object({ count: carrierCount, path: urlPath, tokens: carrierTokensList }),
-  /** What both know of those that Auth offered. */
+  /** Capabilities offered in Auth that the edge supports. */
   capabilities,
-  /** For people, of an edge that has a platform: whose key it is, its plan, where the edge is, and the pages of the platform. */
+  /** Display data from an edge with a platform: account, plan, region, and dashboard URL. */
   account: z.string().max(320).optional(),
   plan: z.string().max(100).optional(),
   region: z.object({ id: z.string().max(100), name: z.string().max(200) }).optional(),
   /** `<dashboard_url>/tunnels/<tunnel_id>` is the page of a tunnel. */
   dashboard_url: address.optional(),
-  /** To clients on the edge's own machine: ports where the edge itself is managed (REST, metrics). They are never published. */
+  /**
+   * Management ports of the edge (REST, metrics), sent only to clients on the edge's machine. The client refuses to publish these ports.
+   */
   local_ports: z.array(z.int().min(1).max(65_535)).max(16).optional(),
 });
 
@@ -112,48 +117,51 @@ const authError = z.object({
 const registerTunnel = z.object({
   type: z.literal('RegisterTunnel'),
   request_id: requestId,
-  /** The id the tunnel had in this session before: it keeps it, and its port or name. */
+  /** Earlier id of the tunnel in this session. The tunnel keeps the id and its port or name. */
   tunnel_id: id.optional(),
   name: z.string().max(200),
   protocol: tunnelProtocol,
-  /** For people who look at the edge: what stands behind the tunnel. */
+  /** Local address behind the tunnel, for display at the edge. */
   local_addr: z.string().max(300).default(''),
-  /** This port or none. */
+  /** Required port. Registration fails if the port is taken. */
   remote_port: port.optional(),
-  /** This port when it is free, else another one. */
+  /** Preferred port. Another port is assigned if the port is taken. */
   preferred_port: port.optional(),
-  /** This name or none. */
+  /** Required subdomain. Registration fails if the name is taken. */
   subdomain: z.string().max(300).optional(),
-  /** This name when it is free, else another one. */
+  /** Preferred subdomain. Another name is assigned if the name is taken. */
   preferred_subdomain: z.string().max(300).optional(),
-  /** http, https, tls: a host of the owner's own in the place of a subdomain. The receiver judges it. */
+  /** Custom domain for http, https and tls, instead of a subdomain. Checked by the receiver. */
   domain: z.string().max(300).optional(),
-  /** `keep` the visitor's Host, `rewrite` it to local_addr, or send this one. It goes into a request head: visible characters only. */
+  /**
+   * `keep` the visitor's Host header, `rewrite` it to local_addr, or send this value. Visible characters only, because the value goes into
+   * a request head.
+   */
   host_header: z
     .string()
     .regex(/^[!-~]{1,255}$/)
     .default('keep'),
-  /** What the local HTTP service speaks. */
+  /** Protocol of the local HTTP service. */
   local_protocol: z.enum(['http1', 'h2c']).default('http1'),
-  /** Whether requests may be kept for a look and a replay. */
+  /** True if requests can be captured for inspection and replay. */
   capture: z.boolean().default(true),
-  /** udp: how long a flow may be silent; absent: as the edge has it. */
+  /** Idle timeout of a UDP flow in seconds. The edge's default applies if undefined. */
   idle_secs: z.int().min(5).max(3600).optional(),
   p2p_name: p2pName.optional(),
   p2p_secret_hash: p2pSecretHash.optional(),
   p2p_service: p2pService.optional(),
-  /** Who may connect beside those of the publisher's account. */
+  /** API keys that can connect with the secret: keys of the publisher's account, or any key of the edge. */
   p2p_allow: z.enum(['account', 'anyone']).optional(),
   group: z.string().max(300).optional(),
   group_key_hash: z.string().max(100).optional(),
   health_check: healthCheckSpec.optional(),
-  /** The receiver judges it by its own schema, so that a refusal can name the rule; the frame bounds it here. */
+  /** Checked by the receiver's schema, so that errors can name the rule. Here only the frame size limits it. */
   policy: z.unknown().optional(),
-  /** Groups: a member with a higher one replaces the policy of all. */
+  /** Revision of a group's policy. A member with a higher revision replaces the policy of all members. */
   policy_revision: z.int().min(0).optional(),
-  /** What `route` of the policy may name; where they lead is the client's matter. */
+  /** Services that `route` in the policy can name. The client knows their addresses. */
   services: z.array(serviceName).max(WIRE_LIMITS.REGISTER_SERVICES_MAX).optional(),
-  /** tcp, tls: the client writes such a header, and wants the public address in each OPEN. */
+  /** Version of the PROXY header written by the client, for tcp and tls. OPEN then contains the public address. */
   proxy_protocol: z.enum(['v1', 'v2']).optional(),
 });
 
@@ -167,14 +175,16 @@ const tunnelRegistered = z.object({
   public_url: address,
   assigned_port: port.optional(),
   warnings: z.array(textForPeople).max(100).default([]),
-  /** Of the policy and the services that the client sent, as the edge has read them: one that brought a policy and is not answered with its hash takes the tunnel back. */
+  /**
+   * Hash of the policy and services as read by the edge. A client that sent a policy closes the tunnel if the hash is missing or differs.
+   */
   policy_hash: z
     .string()
     .regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits')
     .optional(),
 });
 
-/** Answers a registration (request_id), or ends a living tunnel (tunnel_id alone): the client does not register it again. */
+/** Answers a registration (request_id), or ends an open tunnel (only tunnel_id). The client does not register the tunnel again. */
 const tunnelError = z.object({
   type: z.literal('TunnelError'),
   request_id: requestId.optional(),
@@ -182,11 +192,11 @@ const tunnelError = z.object({
   code,
   message: textForPeople,
   retryable: z.boolean(),
-  /** The tunnel of the client's own account that has the name it was refused. A name of another account says nothing of its holder. */
+  /** Tunnel of the same account that holds the refused name. Not sent if another account holds the name. */
   held_by: z.object({ name: z.string().max(200), client_name: clientName.optional() }).optional(),
 });
 
-/** To the first member of a TCP group: the listener is bound. */
+/** Sent to the first member of a TCP group when the listener is bound. */
 const registered = z.object({ type: z.literal('Registered'), tunnel_id: id, assigned_port: port });
 
 const unregisterTunnel = z.object({ type: z.literal('UnregisterTunnel'), request_id: requestId, tunnel_id: id });
@@ -200,19 +210,22 @@ const tunnelUnhealthy = z.object({
   consecutive_failures: z.int().min(0),
 });
 
-/** The client wants to dial `count` more carriers. */
+/** Requests tokens for `count` more carriers. Sent by the client. */
 const requestCarriers = z.object({ type: z.literal('RequestCarriers'), count: carrierCount });
 const carrierTokens = z.object({ type: z.literal('CarrierTokens'), tokens: carrierTokensList });
 
 const ping = z.object({ type: z.literal('Ping'), id: z.int() });
 const pong = z.object({ type: z.literal('Pong'), id: z.int() });
 
-/** Either side: no new streams from here on; those under way may finish for `drain_secs`. From a client it also says that it ends on purpose. */
+/**
+ * Sent by either side: no new streams are accepted, and existing streams can finish within `drain_secs`. From a client, also announces an
+ * intended end.
+ */
 const shuttingDown = z.object({ type: z.literal('ShuttingDown'), reason: textForPeople, drain_secs: seconds });
 
 // ---- the UDP path of datagrams (capability `datagram`), peers (capability `p2p`) ----
 
-/** AES-256 keys in base64url without padding. */
+/** AES-256 key in base64url without padding. */
 const pathKey = z.string().regex(/^[A-Za-z0-9_-]{43}$/, 'must be 32 bytes in base64url');
 const sealedPath = z.object({
   id: z.string().regex(/^[0-9a-f]{16}$/, 'must be 16 lower-case hex digits'),
@@ -221,38 +234,44 @@ const sealedPath = z.object({
 });
 export type SealedPath = z.infer<typeof sealedPath>;
 
-/** Edge, after AuthOk and before any TunnelRegistered: fresh ids and keys of this connection. Those of an earlier one are dead. */
+/**
+ * Sent by the edge after AuthOk and before any TunnelRegistered, with fresh ids and keys for this connection. Keys of earlier connections
+ * are invalid.
+ */
 const datagramPath = z.object({
   type: z.literal('DatagramPath'),
-  /** Two UDP ports of the edge; either takes every packet, and the two together show how a NAT maps a socket. */
+  /** Two UDP ports of the edge. Both accept every packet; together they show how a NAT maps a socket. */
   ports: z.tuple([port, port]),
-  /** Carries datagrams; its address is where the newest authenticated packet came from. null: datagrams stay on carriers. */
+  /** Keys for datagrams. The client's address is the source of its newest authenticated packet. Null if datagrams stay on carriers. */
   path: sealedPath.nullable(),
-  /** Carries PING and PONG alone, from any socket: how this client looks from outside. null: not offered. */
+  /** Keys for PING and PONG only, from any socket, to find the client's public addresses. Null if not offered. */
   observe: sealedPath.nullable(),
 });
 
-/** Why a client did not pass a datagram on. */
+/** Why a client dropped a datagram. */
 const clientDropReason = z.enum(['behind', 'path', 'away', 'local', 'too-large']);
 
 const datagramDrop = z.object({
-  /** Whose; empty: the client does not know any more. */
+  /** Address of the visitor. Empty if the client no longer knows it. */
   visitor: z.string().max(300),
-  /** `in`: from the visitor, and the edge had given it to the client; `out`: from the local service. */
+  /** `in`: from the visitor, passed by the edge to the client. `out`: from the local service. */
   direction: z.enum(['in', 'out']),
   reason: clientDropReason,
   datagrams: z.int().min(1),
 });
 export type DatagramDrop = z.infer<typeof datagramDrop>;
 
-/** Client (capability `datagram-drops`): what it dropped of a udp tunnel since the last one. Each datagram is told of once. */
+/**
+ * Datagrams of a UDP tunnel dropped since the last message. Sent by the client (capability `datagram-drops`). Each datagram is counted
+ * once.
+ */
 const datagramDrops = z.object({
   type: z.literal('DatagramDrops'),
   tunnel_id: id,
   drops: z.array(datagramDrop).min(1).max(WIRE_LIMITS.DATAGRAM_DROPS_PER_MESSAGE),
 });
 
-/** Client: lets a subscriber in. `peer_id`: the one it had in this session before. */
+/** Joins a publisher. Sent by a subscribing client. `peer_id` is its earlier id in this session. */
 const connectPeer = z.object({
   type: z.literal('ConnectPeer'),
   request_id: requestId,
@@ -263,7 +282,7 @@ const connectPeer = z.object({
 });
 const peerConnected = z.object({ type: z.literal('PeerConnected'), request_id: requestId, peer_id: id });
 
-/** Answers a ConnectPeer (request_id), or ends a join (peer_id alone). */
+/** Answers ConnectPeer (request_id), or ends a join (only peer_id). */
 const peerError = z.object({
   type: z.literal('PeerError'),
   request_id: requestId.optional(),
@@ -276,7 +295,7 @@ const peerError = z.object({
 /** The subscriber leaves. */
 const disconnectPeer = z.object({ type: z.literal('DisconnectPeer'), peer_id: id });
 
-/** To the publisher. */
+/** Sent to the publisher when a subscriber joins. */
 const peerJoined = z.object({ type: z.literal('PeerJoined'), tunnel_id: id, peer_id: id, client_addr: clientAddr });
 const peerGone = z.object({
   type: z.literal('PeerGone'),
@@ -285,7 +304,7 @@ const peerGone = z.object({
   reason: z.enum(['left', 'dismissed', 'revoked', 'lost']),
 });
 
-/** Why a peer is on the relay; the empty one while it is direct. */
+/** Why a peer uses the relay. Empty while the path is direct. */
 const relayReason = z.enum([
   '',
   'punching',
@@ -297,11 +316,11 @@ const relayReason = z.enum([
   'no-transport',
 ]);
 
-/** How a try to go direct ended. */
+/** Outcome of an attempt to connect directly. */
 const directOutcome = z.enum(['direct', 'udp-blocked', 'random-ports', 'no-answer', 'no-transport']);
 export type DirectOutcome = z.infer<typeof directOutcome>;
 
-/** From the publisher, for people who look at the edge: at each change, and now and then while bytes pass. */
+/** State of a peer's path, for display at the edge. Sent by the publisher on every change, and periodically while bytes are transferred. */
 const peerReport = z.object({
   type: z.literal('PeerReport'),
   tunnel_id: id,
@@ -309,40 +328,40 @@ const peerReport = z.object({
   path: z.enum(['direct', 'relay']),
   reason: relayReason,
   rtt_ms: z.number().min(0).max(1e9).nullable(),
-  /** Since the peer joined, both ways. */
+  /** Bytes since the peer joined, both directions. */
   direct_bytes: z.int().min(0),
-  /** A try that has just ended. */
+  /** Outcome of an attempt that has just ended. */
   attempt: directOutcome.optional(),
 });
 
 // ---- requests that the edge answered itself (capability `edge-answers`) ----
 
 /**
- * Edge: a visitor got an answer of the edge's own, because the service is not running, a rule turned the visitor away, or the like. At most
- * EDGE_ANSWERS_PER_SECOND of one tunnel; EdgeAnsweredMore counts the rest.
+ * A visitor got a response from the edge itself, because the service is down, a rule rejected the visitor, or for a similar reason. At most
+ * EDGE_ANSWERS_PER_SECOND per tunnel are sent; EdgeAnsweredMore counts the rest.
  */
 const edgeAnswered = z.object({
   type: z.literal('EdgeAnswered'),
   tunnel_id: id,
-  /** As captures name the request. */
+  /** Request id as used in captures. */
   request_id: requestId,
-  /** When the request began. */
+  /** Start time of the request. */
   at: z.iso.datetime(),
   method: z.string().max(WIRE_LIMITS.EDGE_ANSWERED_METHOD_MAX_CHARS),
-  /** With its query, redacted as in captures. A longer path is cut by the sender. */
+  /** Path with query, redacted as in captures. The sender cuts longer paths. */
   path: z.string().max(WIRE_LIMITS.EDGE_ANSWERED_PATH_MAX_CHARS),
   status: z.int().min(100).max(999),
-  /** null: no error, such as a redirect by a rule. */
+  /** Null if the response is not an error, for example a redirect by a rule. */
   code: code.nullable(),
-  /** The name of the rule that answered, or its number when it has no name, or `of the operator`; null: no rule answered. */
+  /** Name of the rule that responded, its number if it has no name, or `of the operator`. Null if no rule responded. */
   rule: z.string().max(200).nullable(),
   duration_ms: z.number().min(0).max(1e9),
 });
 
-/** Edge: so many more requests of the tunnel were answered in the last second. */
+/** Number of further requests of the tunnel answered by the edge in the last second. */
 const edgeAnsweredMore = z.object({ type: z.literal('EdgeAnsweredMore'), tunnel_id: id, count: z.int().min(1) });
 
-/** `fatal`: the session ends with this; the client does not come back by itself unless `retryable`. */
+/** Reports an error. If `fatal` is true, the session ends, and the client reconnects only if `retryable` is true. */
 const error = z.object({
   type: z.literal('Error'),
   code,
@@ -386,7 +405,7 @@ export type ControlMessage = z.infer<typeof controlMessage>;
 export type ControlType = ControlMessage['type'];
 export type MessageOf<T extends ControlType> = Extract<ControlMessage, { type: T }>;
 
-/** What a sender writes: fields with defaults may be left out. */
+/** Message type for senders: fields with defaults can be omitted. */
 export type ControlMessageInput = z.input<typeof controlMessage>;
 
 export const CONTROL_TYPES: readonly ControlType[] = controlMessage.options.map((option) => option.shape.type.value);

@@ -1,15 +1,15 @@
-// Bytes in, frames out, at any cut. DATA payloads are handed on piecewise and never gathered; a datagram is handed on whole, where it
-// lies unless it was cut in two; every other payload is small and handed on whole. A buffer is held only while such a payload is cut in two:
-// an idle carrier costs no more than this object.
+// Parses frames from a byte stream with arbitrary chunk boundaries. DATA payloads are delivered in pieces without buffering. Datagrams are
+// delivered whole, in place unless split between chunks. All other payloads are small and delivered whole. Memory is allocated only for a
+// payload split between chunks, so an idle carrier costs only this object.
 import { FRAME, type FrameTable, type FrameType, frameTable, readUint32 } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
 
 export interface FrameHandler {
-  /** bytes[start, end) belong to the DATA frame of this stream; valid only during the call unless the owner of `bytes` says otherwise. */
+  /** Called with a piece of a DATA payload, bytes[start, end). Valid only during the call unless the owner of `bytes` guarantees more. */
   onData(streamId: number, bytes: Uint8Array, start: number, end: number): void;
-  /** bytes[start, end) are the whole payload of the DATAGRAM frame of this stream; valid only during the call. */
+  /** Called with the whole payload of a DATAGRAM frame, bytes[start, end). Valid only during the call. */
   onDatagram(streamId: number, bytes: Uint8Array, start: number, end: number): void;
-  /** A whole frame that is neither. `payload` is valid only during the call. */
+  /** Called with any other frame. `payload` is valid only during the call. */
   onFrame(type: FrameType, streamId: number, payload: Uint8Array): void;
 }
 
@@ -41,12 +41,12 @@ export class FrameParser {
     return this.#state;
   }
 
-  /** Why the parser refuses all further bytes, or null while it is well. */
+  /** Why the parser rejects further bytes. Null while no violation was found. */
   get failure(): string | null {
     return this.#failure;
   }
 
-  /** Takes bytes[start, end). Returns false once the peer has broken the protocol. */
+  /** Parses bytes[start, end). Returns false after a protocol violation. */
   push(bytes: Uint8Array, start: number, end: number): boolean {
     let at = start;
     while (at < end && this.#state !== 'failed') {
@@ -76,7 +76,7 @@ export class FrameParser {
     const type = header[at] ?? 0;
     const length = ((header[at + 1] ?? 0) << 16) | ((header[at + 2] ?? 0) << 8) | (header[at + 3] ?? 0);
     const streamId = readUint32(header, at + 4);
-    // DATA is nearly all there is, and of every version: it passes without a look at the table.
+    // Fast path: nearly all frames are DATA, which exists in every version and needs no table lookup.
     if (type === FRAME.DATA && length <= DATA_MAX && streamId !== 0) {
       this.#streamId = streamId;
       this.#need = length;
@@ -99,7 +99,7 @@ export class FrameParser {
   #takeData(bytes: Uint8Array, at: number, end: number): number {
     const stop = Math.min(end, at + this.#need);
     this.#need -= stop - at;
-    // The state moves first: the handler may fail the parser through a protocol check of its own.
+    // The state changes before the call, because the handler may call fail().
     if (this.#need === 0) this.#state = 'header';
     this.#handler.onData(this.#streamId, bytes, at, stop);
     return stop;
@@ -126,13 +126,13 @@ export class FrameParser {
     this.#hand(bytes, start, end);
   }
 
-  /** Datagrams come by the thousands: no view is made for them. */
+  /** Delivers a payload. Datagrams are frequent, so no subarray is created for them. */
   #hand(bytes: Uint8Array, start: number, end: number): void {
     if (this.#type === FRAME.DATAGRAM) this.#handler.onDatagram(this.#streamId, bytes, start, end);
     else this.#handler.onFrame(this.#type, this.#streamId, bytes.subarray(start, end));
   }
 
-  /** For the handler: what it met breaks the protocol; no byte after this one is looked at. */
+  /** Called by the handler for a protocol violation. No further byte is parsed. */
   fail(reason: string): void {
     this.#fail(reason);
   }

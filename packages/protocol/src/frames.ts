@@ -1,10 +1,10 @@
-// The frames of a carrier: the 8-byte header (type u8, payload length u24, stream id u32, all big-endian), which types there are
-// and for whom, and the payloads of those that carry no bytes of visitors: written whole with their header, read with every bound checked.
+// Frames of a carrier: the 8-byte header (type u8, payload length u24, stream id u32, all big-endian), the frame types, and the payloads
+// without visitor data. Frames are written with their header; all limits are checked when reading.
 import { CAPABILITY } from './handshake.ts';
 import { WIRE_LIMITS } from './limits.ts';
 import { decodeTextLoosely, encodeTextCut } from './text-codec.ts';
 
-/** a line for people; a longer text is cut between two characters */
+/** Maximum size of a reason text. Longer texts are cut between two characters. */
 export const RESET_REASON_MAX_BYTES = 256;
 
 export const FRAME = {
@@ -25,16 +25,16 @@ export const FRAME = {
 
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 
-/** PING carries eight bytes of the sender's choice; PONG brings them back. */
+/** Payload size of PING and PONG. PONG echoes the eight bytes of the PING. */
 export const PING_PAYLOAD_BYTES = 8;
 
-/** OPENED and WINDOW carry one u32. */
+/** Payload size of OPENED and WINDOW: a u32. */
 const CREDIT_PAYLOAD_BYTES = 4;
 
-/** SEEN carries one u64. */
+/** Payload size of SEEN: a u64. */
 const SEEN_PAYLOAD_BYTES = 8;
 
-/** Writes the header at `offset`; the caller has checked that 8 bytes are there and that the length fits. */
+/** Writes a frame header at `offset`. The caller ensures room for 8 bytes and a valid length. */
 export const writeFrameHeader = (
   target: Uint8Array,
   offset: number,
@@ -63,16 +63,16 @@ export const readUint32 = (source: Uint8Array, offset: number): number =>
     (source[offset + 3] ?? 0)) >>>
   0;
 
-/** What a header of this type must say: the payload's length, and whether it belongs to a stream or to the carrier (id 0). */
+/** Requirements for the header of a frame type: payload length, and whether the frame belongs to a stream or to the carrier (id 0). */
 interface FrameKind {
   readonly min: number;
   readonly max: number;
   readonly of: 'stream' | 'carrier';
-  /** A frame of version 1 has none; any other is a violation unless both sides agreed on this one. */
+  /** Capability required for the frame. Undefined for frames of version 1. Without the capability, the frame is a protocol violation. */
   readonly capability?: string | undefined;
 }
 
-/** One shape for all of them: the parser looks here for every frame. */
+/** Creates all entries with the same object shape, because the parser reads them for every frame. */
 const kind = (of: FrameKind['of'], min: number, max = min, capability?: string): FrameKind => ({
   min,
   max,
@@ -98,10 +98,10 @@ export const FRAME_KINDS: Readonly<Record<FrameType, FrameKind>> = {
   [FRAME.OPEN_COMPACT]: kind('stream', 5, WIRE_LIMITS.FRAME_CONTROL_MAX_BYTES, CAPABILITY.COMPACT_OPEN),
 };
 
-/** By the first byte of a header: what it must look like, or undefined for a type that this session does not have. */
+/** Requirements by frame type. Undefined for types not available in the session. */
 export type FrameTable = readonly (FrameKind | undefined)[];
 
-/** The frames of a session that agreed on these capabilities. */
+/** Returns the frames available with these capabilities. */
 export const frameTable = (
   capabilities: readonly string[],
   kinds: Readonly<Record<number, FrameKind>> = FRAME_KINDS,
@@ -115,7 +115,7 @@ export const frameTable = (
 
 const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
-/** Why a stream was refused or reset; the number is on the wire. */
+/** Why a stream was refused or reset. The number is sent on the wire. */
 export const STREAM_CODES = {
   cancelled: 0,
   'dial-refused': 1,
@@ -147,7 +147,7 @@ export const encodeFrame = (type: FrameType, streamId: number, payload: Uint8Arr
   return frame;
 };
 
-/** OPENED and WINDOW carry one u32: the first credit, and more of it. Written from the begin of `target`; returns where it ends. */
+/** Writes OPENED or WINDOW with a u32 credit at the start of `target`. Returns the end position. */
 export const writeCredit = (
   target: Uint8Array,
   type: typeof FRAME.OPENED | typeof FRAME.WINDOW,
@@ -186,7 +186,7 @@ export const encodeFin = (streamId: number): Uint8Array => {
   return frame;
 };
 
-/** REFUSED, RESET and GO_AWAY carry a u32 code and a short text for people. */
+/** Encodes REFUSED, RESET or GO_AWAY: a u32 code and a short text for people. */
 export const encodeReason = (
   type: typeof FRAME.REFUSED | typeof FRAME.RESET | typeof FRAME.GO_AWAY,
   streamId: number,
@@ -199,7 +199,7 @@ export const encodeReason = (
   return encodeFrame(type, streamId, payload);
 };
 
-/** An unknown code is kept as its nearest meaning, so that a newer peer can say more. */
+/** Decodes a reason. Unknown codes are mapped to 'cancelled', so that newer peers can add codes. */
 export const decodeReason = (payload: Uint8Array): StreamReason | null => {
   if (payload.length < 4 || payload.length > 4 + RESET_REASON_MAX_BYTES) return null;
   return {
@@ -208,14 +208,14 @@ export const decodeReason = (payload: Uint8Array): StreamReason | null => {
   };
 };
 
-/** Eight bytes of the sender's choice, padded with zeros when fewer are given. */
+/** Encodes PING or PONG with eight bytes chosen by the sender, padded with zeros. */
 export const encodePing = (type: typeof FRAME.PING | typeof FRAME.PONG, payload: Uint8Array): Uint8Array => {
   const bytes = new Uint8Array(PING_PAYLOAD_BYTES);
   bytes.set(payload.subarray(0, PING_PAYLOAD_BYTES));
   return encodeFrame(type, 0, bytes);
 };
 
-/** How many bytes of DATAGRAM frames, headers included, the sender of this has taken on the carrier since its begin. */
+/** Encodes SEEN: the total bytes of DATAGRAM frames, including headers, taken from the carrier since it opened. */
 export const encodeSeen = (takenBytes: number): Uint8Array => {
   const payload = new Uint8Array(SEEN_PAYLOAD_BYTES);
   writeUint32(payload, 0, Math.floor(takenBytes / 2 ** 32));
@@ -223,7 +223,7 @@ export const encodeSeen = (takenBytes: number): Uint8Array => {
   return encodeFrame(FRAME.SEEN, 0, payload);
 };
 
-/** null: more than any carrier moves. */
+/** Returns null if the value is too large to be real. */
 export const decodeSeen = (payload: Uint8Array): number | null => {
   if (payload.length !== SEEN_PAYLOAD_BYTES) return null;
   const bytes = readUint32(payload, 0) * 2 ** 32 + readUint32(payload, 4);

@@ -1,48 +1,51 @@
-// How the two kinds of connection to the control port begin and end, and what two sides of different age agree on.
+// Constants for both kinds of connections to the control port, and the negotiation between different versions.
 
 export const PROTOCOL_VERSION = 1;
 export const SUPPORTED_VERSIONS: readonly number[] = [PROTOCOL_VERSION];
 
-/** What there is beyond version 1, by name: frame types, control messages, fields that must not be ignored. */
+/** Extensions of version 1 by name: frame types, control messages, and fields that must not be ignored. */
 export const CAPABILITY = {
-  /** Streams in datagram mode, DATAGRAM and SEEN, DatagramPath: udp tunnels. */
+  /** Datagram streams, DATAGRAM and SEEN frames, and DatagramPath, for UDP tunnels. */
   DATAGRAM: 'datagram',
-  /** Peers that join a publisher: ConnectPeer and what follows it. */
+  /** Peers that join a publisher: ConnectPeer and related messages. */
   P2P: 'p2p',
-  /** DatagramDrops: what a client could not pass on is counted where people look. */
+  /** DatagramDrops, so that the edge can count datagrams dropped by clients. */
   DATAGRAM_DROPS: 'datagram-drops',
-  /** OPEN_COMPACT in the place of OPEN. */
+  /** OPEN_COMPACT instead of OPEN. */
   COMPACT_OPEN: 'compact-open',
-  /** Policies of tunnels: who may visit, and what happens to a request. An edge without it would publish the service to everyone. */
+  /** Policies of tunnels: who can visit, and how requests are handled. An edge without support would publish the service to everyone. */
   POLICY: 'policy',
-  /** Tunnels of protocol `tls`, and `domain` in RegisterTunnel. An edge without it would refuse the frame, or give another name. */
+  /** Tunnels with protocol `tls`, and `domain` in RegisterTunnel. An edge without support would reject the frame or assign another name. */
   TLS: 'tls',
-  /** EdgeAnswered and EdgeAnsweredMore: requests that the edge answered itself. */
+  /** EdgeAnswered and EdgeAnsweredMore: requests answered by the edge itself. */
   EDGE_ANSWERS: 'edge-answers',
 } as const;
 
-/** What this build can do of it. A client offers its list in Auth, the edge answers with what both know; all else stays as version 1 has it. */
+/**
+ * Capabilities of this build. A client offers its list in Auth, and the edge answers with the common subset. Everything else works as in
+ * version 1.
+ */
 export const CAPABILITIES: readonly string[] = Object.values(CAPABILITY);
 
-/** What both know, in our own order; names that are not known here are the other side's future. */
+/** Returns the common values in our order. Unknown names are ignored, because newer versions may send them. */
 export const agreeOn = <T>(offered: readonly T[], known: readonly T[]): T[] =>
   known.filter((name) => offered.includes(name));
 
 export const CONTROL_PATH = '/_control';
 export const CARRIER_PATH = '/_carrier';
-/** GET and POST: bytes to measure the path by. */
+/** Path for GET and POST of test data, to measure throughput. */
 export const SPEED_PATH = '/_speed';
 
-/** The name of the carrier's protocol in its HTTP upgrade. */
+/** Protocol name in the HTTP upgrade of a carrier. */
 export const CARRIER_PROTOCOL = 'tunnel-carrier/1';
 
-/** By it a client is known on a port that visitors use, too. */
+/** ALPN protocol that identifies clients on a port shared with visitors. */
 export const ALPN_TUNNEL = 'tunnel/1';
 
-/** Offered in TLS by both sides; the second name is for WebSocket libraries that offer nothing of their own. */
+/** ALPN protocols offered in TLS by both sides. The second is for WebSocket libraries that cannot set ALPN. */
 export const ALPN_NAMES: readonly string[] = [ALPN_TUNNEL, 'http/1.1'];
 
-/** Why a control connection was closed. */
+/** WebSocket close codes of a control connection. */
 export const CLOSE_CODES = {
   normal: 1000,
   goingAway: 1001,

@@ -1,55 +1,57 @@
-// Bounds shared by several files of this package, or with other packages.
+// Limits used by several files of this package or by other packages.
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const WIRE_LIMITS = {
-  /** a policy has 48 KiB, all other honest messages a few; a stranger cannot make us hold more */
+  /**
+   * Maximum size of a control message. A policy has up to 48 KiB, other messages a few KiB. Limits memory held for unauthenticated peers.
+   */
   CONTROL_FRAME_MAX_BYTES: 64 * KiB,
-  /** a key is well below this; a client takes anything longer for a wrong file and does not send it */
+  /** Maximum length of an API key. The client refuses to send longer values, because they come from a wrong file. */
   CONTROL_TOKEN_MAX_CHARS: 512,
-  /** what a client calls its computer, in a column of a list */
+  /** Maximum length of a client's computer name, to fit in a table column. */
   CLIENT_NAME_MAX_CHARS: 64,
-  /** a peer that does not read its control messages is closed instead of filling memory */
+  /** Queue size at which a control connection is closed, because the peer does not read. */
   CONTROL_SEND_QUEUE_MAX_BYTES: 1 * MiB,
-  /** a connection that does not say who it is gets no longer than this; the client waits as long for the answer */
+  /** Time for authentication after connecting. The client waits as long for the answer. */
   CONTROL_AUTH_TIMEOUT_MS: 10_000,
-  /** two pings fit into the time after which a silent peer counts as dead */
+  /** Interval between pings. Two pings fit into CONTROL_DEAD_AFTER_MS. */
   CONTROL_PING_INTERVAL_MS: 10_000,
   /**
-   * a link that went silent without closing is noticed within this time, on both sides
+   * Silence after which either side treats the connection as lost.
    * @limit tunnels: Client connection, silence before the connection counts as lost | `CONTROL_DEAD`; the client reconnects
    */
   CONTROL_DEAD_AFTER_MS: 25_000,
-  /** connect, TLS and WebSocket upgrade together, as seen by the client */
+  /** Client-side timeout for connect, TLS and WebSocket upgrade together. */
   CONTROL_HANDSHAKE_TIMEOUT_MS: 10_000,
-  /** requests of one tunnel that the edge answered itself, told one by one; the rest is told as a number */
+  /** EdgeAnswered messages per second and tunnel. Further requests are reported as a count. */
   EDGE_ANSWERS_PER_SECOND: 20,
-  /** length of the path in an EdgeAnswered message; the edge cuts a longer path */
+  /** Maximum length of the path in EdgeAnswered. The edge cuts longer paths. */
   EDGE_ANSWERED_PATH_MAX_CHARS: 500,
-  /** length of the method in an EdgeAnswered message; the edge cuts a longer method */
+  /** Maximum length of the method in EdgeAnswered. The edge cuts longer methods. */
   EDGE_ANSWERED_METHOD_MAX_CHARS: 32,
   /**
-   * names of services in a registration
+   * Maximum number of service names in a registration.
    * @limit policies: Services per tunnel | `POLICY_INVALID`
    */
   REGISTER_SERVICES_MAX: 16,
-  /** type, length and stream id */
+  /** Size of a frame header: type, length and stream id. */
   FRAME_HEADER_BYTES: 8,
-  /** one read buffer; larger frames would keep other streams of the carrier waiting */
+  /** Maximum DATA payload, the size of a read buffer. Larger frames would delay other streams of the carrier. */
   FRAME_DATA_MAX_BYTES: 256 * KiB,
-  /** frames other than DATA are gathered before they are read, so they must be small */
+  /** Maximum payload of frames other than DATA, which are buffered whole. */
   FRAME_CONTROL_MAX_BYTES: 4 * KiB,
-  /** the most that UDP over IPv4 carries */
+  /** Maximum UDP payload over IPv4. */
   DATAGRAM_MAX_BYTES: 65_507,
-  /** rows of one DatagramDrops: some 10 KB; the others follow */
+  /** Maximum number of rows in DatagramDrops, about 10 KB. Further rows follow in the next message. */
   DATAGRAM_DROPS_PER_MESSAGE: 100,
-  /** a name of the client’s own table, of visible ASCII */
+  /** Maximum length of a service name, in visible ASCII. */
   OPEN_SERVICE_MAX_CHARS: 32,
-  /** 1 Gbit/s over a path of 130 ms; more credit than this at once is a violation */
+  /** Maximum window of a stream: 1 Gbit/s over a path of 130 ms. More credit is a protocol violation. */
   STREAM_WINDOW_MAX_BYTES: 16 * MiB,
-  /** carriers of one session, including carriers that finish their last streams */
+  /** Maximum number of carriers per session, including carriers that only finish their streams. */
   CARRIERS_PER_SESSION_MAX: 16,
-  /** unused tokens of one session; over it the oldest stop being valid */
+  /** Maximum number of unused tokens per session. Further tokens invalidate the oldest. */
   CARRIER_TOKENS_OUTSTANDING_MAX: 32,
 } as const;

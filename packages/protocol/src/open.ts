@@ -1,30 +1,30 @@
-// What begins a stream: the head of an OPEN, as JSON (version 1) and in its compact form (OPEN_COMPACT), which costs a tenth of that to write and
-// to read, and has room for fields that come later.
+// Encodes and decodes OPEN, which starts a stream: as JSON (version 1), and in compact form (OPEN_COMPACT), which costs a tenth of the CPU
+// time and leaves room for new fields.
 import { encodeFrame, FRAME, readUint32, writeFrameHeader, writeUint32 } from './frames.ts';
 import { WIRE_LIMITS } from './limits.ts';
 import { cutText, decodeText, encodeText, parseJson } from './text-codec.ts';
 
-/** as on the control connection; OPEN fits its frame however it is escaped */
+/** Same limit as on the control connection. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_TUNNEL_ID_MAX_CHARS = 100;
-/** an address and a port with room to spare; OPEN fits its frame however it is escaped */
+/** Room for an address and a port. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_VISITOR_MAX_CHARS = 300;
-/** as every id on the control connection; OPEN fits its frame however it is escaped */
+/** Same limit as ids on the control connection. Small enough for OPEN to fit its frame with any escaping. */
 export const OPEN_PEER_ID_MAX_CHARS = 100;
-/** an address and a port, of visible ASCII */
+/** Room for an address and a port, in visible ASCII. */
 export const OPEN_PUBLIC_ADDRESS_MAX_CHARS = 100;
 
-/** What the opener says of a new stream. */
+/** Metadata of a new stream, sent by the opener. */
 export interface StreamHead {
   readonly tunnelId: string;
-  /** host:port of the visitor. */
+  /** Address of the visitor as host:port. */
   readonly visitor: string;
-  /** The stream is in datagram mode, and this is its number in the session: for datagrams that come by another way than its carrier. */
+  /** Flow number, only for datagram streams. Identifies the flow for datagrams outside its carrier. */
   readonly flow?: number;
-  /** To the publisher of a p2p tunnel: whose relay this is. */
+  /** Peer that the relay stream belongs to. Only sent to the publisher of a p2p tunnel. */
   readonly peerId?: string;
-  /** The one of the client's services that a policy sends this to; absent: the tunnel's own. */
+  /** Name of the client's service chosen by a policy. Undefined for the tunnel's default service. */
   readonly service?: string;
-  /** host:port that the visitor reached: for a client that writes PROXY headers. */
+  /** Public address as host:port, for clients that write PROXY headers. */
   readonly publicAddress?: string;
 }
 
@@ -39,7 +39,7 @@ const HEADER = WIRE_LIMITS.FRAME_HEADER_BYTES;
 
 const DATAGRAM_MODE = 'datagram';
 
-/** A stream in datagram mode has no credit: its window is 0. */
+/** Encodes OPEN as JSON. Datagram streams have no credit, so their window is 0. */
 export const encodeOpen = (streamId: number, head: StreamHead, windowBytes: number): Uint8Array => {
   const { tunnelId, flow, peerId, service, publicAddress } = head;
   const visitor = cutText(head.visitor, OPEN_VISITOR_MAX_CHARS);
@@ -77,7 +77,7 @@ const isTunnelId = (value: unknown): value is string =>
 const isPeerId = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= OPEN_PEER_ID_MAX_CHARS;
 
-/** Both are visible ASCII: OPEN fits its frame however the other fields are escaped. */
+/** Service and public address are visible ASCII, so that OPEN fits its frame with any escaping of the other fields. */
 const VISIBLE = /^[!-~]+$/;
 
 const isService = (value: unknown): value is string =>
@@ -96,13 +96,16 @@ const isFlow = (value: unknown): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff;
 
 // ---- compact ----
-// The window as u32, then fields: type u8, length u16, value. Texts are UTF-8. A type that is not known is passed over; a known one comes once.
+// Window as u32, then fields: type u8, length u16, value. Texts are UTF-8. Unknown types are ignored; known types must not repeat.
 
 const FIELD = { TUNNEL_ID: 1, VISITOR: 2, FLOW: 3, PEER_ID: 4, SERVICE: 5, PUBLIC_ADDRESS: 6 } as const;
 const FIELD_HEADER = 3;
 const WINDOW_BYTES = 4;
 
-/** Whole with its header, from the begin of `target`, which holds the longest control frame. Returns where it ends. */
+/**
+ * Writes OPEN_COMPACT with its header at the start of `target`, which must have room for the largest control frame. Returns the end
+ * position.
+ */
 export const writeCompactOpen = (
   target: Uint8Array,
   streamId: number,
@@ -215,7 +218,7 @@ const headOf = (
   };
 };
 
-/** null for broken UTF-8. A decoder's call costs more than a short text. */
+/** Returns null for invalid UTF-8. Short ASCII texts are read in a loop, which is faster than a TextDecoder call. */
 const readText = (bytes: Uint8Array, start: number, end: number): string | null => {
   let text = '';
   for (let at = start; at < end; at += 1) {

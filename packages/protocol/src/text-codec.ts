@@ -1,5 +1,5 @@
-// Text and bytes: UTF-8 both ways, texts cut where a bound wants it, JSON of strangers.
-// TextEncoder and TextDecoder exist in every runtime we meet; this package knows no other global.
+// UTF-8 encoding and decoding, cutting of texts, and parsing of untrusted JSON. TextEncoder and TextDecoder exist in all supported
+// runtimes; this package uses no other globals.
 declare class TextEncoder {
   encode(text: string): Uint8Array<ArrayBuffer>;
 }
@@ -14,10 +14,10 @@ const lenient = new TextDecoder('utf-8', { fatal: false });
 
 export const encodeText = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);
 
-/** Broken UTF-8 becomes U+FFFD: for reasons that people read. */
+/** Replaces invalid UTF-8 with U+FFFD, for reasons shown to people. */
 export const decodeTextLoosely = (bytes: Uint8Array): string => lenient.decode(bytes);
 
-/** null for broken UTF-8. */
+/** Returns null for invalid UTF-8. */
 export const decodeText = (bytes: Uint8Array): string | null => {
   try {
     return strict.decode(bytes);
@@ -26,13 +26,13 @@ export const decodeText = (bytes: Uint8Array): string | null => {
   }
 };
 
-/** Whether the UTF-8 form of `text` is over `limit` bytes; it is encoded only when its length alone does not tell on which side of `limit` it is. */
+/** Returns true if `text` has more than `limit` bytes in UTF-8. Encodes the text only if its length does not decide. */
 export const isLongerThan = (text: string, limit: number): boolean =>
   text.length > limit || (text.length * 3 > limit && encodeText(text).length > limit);
 
-/** At most `maxBytes` of UTF-8, cut between two characters. */
+/** Encodes at most `maxBytes` of UTF-8, cut between two characters. */
 export const encodeTextCut = (text: string, maxBytes: number): Uint8Array => {
-  // One character is at least one byte: what lies behind cannot fit, however long the text is.
+  // A character has at least one byte, so characters beyond `maxBytes` cannot fit.
   const bytes = encodeText(text.slice(0, maxBytes));
   if (bytes.length <= maxBytes) return bytes;
   let end = maxBytes;
@@ -40,14 +40,14 @@ export const encodeTextCut = (text: string, maxBytes: number): Uint8Array => {
   return bytes.subarray(0, end);
 };
 
-/** At most `maxLength` UTF-16 units, never half of a pair. */
+/** Cuts to at most `maxLength` UTF-16 units, never within a surrogate pair. */
 export const cutText = (text: string, maxLength: number): string => {
   if (text.length <= maxLength) return text;
   const last = text.charCodeAt(maxLength - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? maxLength - 1 : maxLength);
 };
 
-/** undefined for what is not JSON. */
+/** Returns undefined for invalid JSON. */
 export const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text) as unknown;
