@@ -1,4 +1,5 @@
-// The first frame of a connection: version, key, and a session, new or taken up again. Refused keys are counted, and too many are stopped.
+// Handles the first frame of a control connection: checks the protocol version and the API key, then starts or resumes a session. Rejected
+// keys are counted per network, and a network with too many is blocked.
 
 import { Fault } from '@tunnel/errors';
 import { agreeOn, CAPABILITIES, CARRIER_PATH, type MessageOf, SUPPORTED_VERSIONS, WIRE_LIMITS } from '@tunnel/protocol';
@@ -14,7 +15,7 @@ import { RESUME_WINDOW_MS } from './limits.ts';
 import type { Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
 
-/** one lost packet stalls one carrier only; more of them cost handshakes and memory */
+/** Carriers per session. A lost packet stalls only one carrier; more carriers would cost handshakes and memory. */
 const CARRIERS_PER_SESSION_DEFAULT = 4;
 
 export interface AuthenticateContext {
@@ -24,18 +25,20 @@ export interface AuthenticateContext {
   readonly muxes: SessionMuxes;
   readonly paths: Pick<DatagramPaths, 'messageFor'>;
   readonly region: { readonly id: string; readonly name: string };
-  /** Ports where the edge itself is managed, for clients on its own machine. */
+  /** Ports of the edge's admin API, for clients on the same machine. */
   readonly localPorts?: () => readonly number[];
   readonly isDraining: () => boolean;
-  /** Whose connection it is, is known; a fault: there is no room for one more of theirs. */
+  /** Called once the owner of a connection is known. Returns a fault if the owner has reached the connection limit. */
   readonly admit: (owner: Owner, as: 'session' | 'replacement') => Fault | null;
-  /** What this edge can do beyond the version; all that the build knows unless said otherwise. */
+  /** Optional protocol features of this edge. Default: every feature of the build. */
   readonly capabilities?: readonly string[];
 }
 
 type Auth = MessageOf<'Auth'>;
 
-/** false: refused, said so, and closed. */
+/**
+ * Authenticates a connection. Returns false if the connection was rejected; the client has then been notified and the connection closed.
+ */
 export const authenticate = async (
   context: AuthenticateContext,
   connection: ControlConnection,
@@ -50,7 +53,7 @@ export const authenticate = async (
   const verdict = await context.backend.verifyKey(message.token);
   if (!connection.isOpen) return false;
   if (!verdict.ok) {
-    // "Cannot be checked right now" is no guess at a key.
+    // Only a 401 counts as a failed key; a temporary failure of the check does not.
     if (verdict.fault.status === 401) context.failures.failed(connection.peer.address);
     connection.refuseAuth(verdict.fault);
     return false;
@@ -96,12 +99,12 @@ const retryAfterOf = (fault: Fault): number | undefined => {
   return typeof seconds === 'number' ? seconds : undefined;
 };
 
-/** The edge still believes in the client's old connection, which ends with this. */
+/** Whether the client resumes a session with a connection still considered open. The new connection then replaces the old connection. */
 const replacesConnection = ({ sessions }: AuthenticateContext, { resume }: Auth, owner: Owner): boolean =>
   resume !== undefined &&
   sessions.claimed({ sessionId: resume.session_id, secret: resume.secret, owner })?.state.kind === 'live';
 
-/** A claim that does not hold gives a new session: the client then asks for what it had. */
+/** Resumes the claimed session. An invalid claim starts a new session instead, and the client registers its tunnels again. */
 const openSession = (
   { sessions, capabilities: known = CAPABILITIES }: AuthenticateContext,
   connection: ControlConnection,
@@ -112,7 +115,8 @@ const openSession = (
   if (resume !== undefined) {
     const claim = { sessionId: resume.session_id, secret: resume.secret, ...who };
     const session = sessions.resume(connection, claim);
-    // The same secret for the whole life: a new one could be lost with its answer, and the session with it.
+    // The resume secret stays the same for the whole session: if a new secret were lost with the response, the session would be lost as
+    // well.
     if (session !== null) return { session, secret: resume.secret, resumed: true };
   }
   return { ...sessions.start(connection, who, resume?.secret), resumed: false };
@@ -142,14 +146,14 @@ const sendAuthOk = (
       path: CARRIER_PATH,
       tokens: session.upstream.mux === null ? [] : muxes.issueTokens(session.upstream.mux, count),
     },
-    // Left out when there is none: the bytes are then those of version 1.
+    // Omitted if empty, so that the bytes are identical to protocol version 1.
     ...(session.capabilities.length === 0 ? {} : { capabilities: [...session.capabilities] }),
     ...(profile === undefined ? {} : shownFields(profile, region)),
     ...(ports.length === 0 ? {} : { local_ports: [...ports] }),
   });
 };
 
-/** For people, on the client's screen. */
+/** Returns the fields displayed on the client's screen. */
 const shownFields = ({ account, plan, dashboardUrl }: OwnerProfile, { id, name }: AuthenticateContext['region']) => ({
   account,
   plan,
@@ -157,10 +161,13 @@ const shownFields = ({ account, plan, dashboardUrl }: OwnerProfile, { id, name }
   dashboard_url: dashboardUrl,
 });
 
-/** A minute begins with the first refused key of a network. */
+/** Limits for rejected keys. The minute starts with a network's first rejected key. */
 const REFUSED_KEYS = { windowMs: 60_000, togetherMs: 60_000, keys: 10_000 };
 
-/** Refused keys per network, a single count for the control port, REST and `/_speed`: each would be a way around the others. */
+/**
+ * Counts rejected keys per network. The control port, the REST API and `/_speed` share the count, so that an attacker cannot switch between
+ * them.
+ */
 export class AuthFailures {
   readonly #clock: Clock;
   readonly #refused: SlidingWindows;
@@ -171,7 +178,7 @@ export class AuthFailures {
     this.#refused = new SlidingWindows({ ...REFUSED_KEYS, perWindow: options.perMinute });
   }
 
-  /** Since the start. */
+  /** Rejected keys since the start. */
   get total(): number {
     return this.#total;
   }

@@ -1,24 +1,24 @@
-// The policy that a registration brings: whether this edge takes it, in the words of the one who wrote it. Says; never does.
+// Validates the policy of a registration. Faults use the wording of the policy file's author. Pure functions without side effects.
 import { Fault } from '@tunnel/errors';
 import { type Policy, problemsOfIssues, problemsOfPolicy, problemText, wirePolicySchema } from '@tunnel/policy';
 import { shownText } from '@tunnel/rules/names';
 import type { TunnelProtocol } from '@tunnel/rules/tunnels';
 
 export interface BroughtFields {
-  /** As it came; undefined and null: none. */
+  /** Policy as received. Undefined or null if the tunnel has no policy. */
   readonly policy?: unknown;
-  /** What `route` may name. */
+  /** Service names available to the `route` action. */
   readonly services?: readonly string[] | undefined;
   readonly proxyProtocol?: string | undefined;
 }
 
 export interface PolicyFacts {
   readonly protocol: TunnelProtocol;
-  /** The operator's, by name. */
+  /** Names of the operator's login providers. */
   readonly loginProviders: readonly string[];
 }
 
-/** null: there is none, and the tunnel is open to everyone. */
+/** Returns the policy, null if the tunnel has no policy and is open to the public, or a fault. */
 export const judgePolicy = (
   { policy: brought, services = [], proxyProtocol }: BroughtFields,
   { protocol, loginProviders }: PolicyFacts,
@@ -44,7 +44,7 @@ export const judgePolicy = (
   return policy;
 };
 
-/** What rules are asked about on it; null: it has no public to be asked about. */
+/** Kind of traffic a policy sees on each protocol. Null for protocols without a public address. */
 const SHAPES: Readonly<Record<TunnelProtocol, 'http' | 'tcp' | 'udp' | null>> = {
   http: 'http',
   https: 'http',

@@ -1,4 +1,4 @@
-// The carriers of every session: the single-use tokens by which one proves whose it is, its way in, and the muxes whose streams it carries.
+// Carriers of all sessions: single-use tokens to authenticate a carrier, the HTTP upgrade, and the muxes with the streams of each session.
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -19,7 +19,7 @@ import { refuseUpgrade, refuseWithFault } from './control-server.ts';
 import type { DatagramPaths } from './datagram-paths.ts';
 import type { Session } from './session.ts';
 
-/** Lifetime of a carrier token. Clients dial with it at once, so an older token is refused. */
+/** Lifetime of a carrier token. Clients dial immediately after receiving a token, so older tokens are rejected. */
 export const CARRIER_TOKEN_LIFE_MS = 30_000;
 
 const SWITCHING = [
@@ -29,7 +29,10 @@ const SWITCHING = [
   '\r\n',
 ].join('\r\n');
 
-/** A carrier's way in: `Upgrade: tunnel-carrier/1` with a single-use token, answered with 101 and then frames. `admit`: whose it is, is known. */
+/**
+ * Accepts a carrier: a request with `Upgrade: tunnel-carrier/1` and a single-use token, answered with 101 and followed by frames. `admit`
+ * is called once the owner is known.
+ */
 export const upgradeCarrier = (
   muxes: SessionMuxes,
   admit: (owner: Owner) => Fault | null,
@@ -61,15 +64,15 @@ interface SessionMuxesOptions {
   readonly clock: Clock;
   readonly log: LogLimiter;
   readonly report: ReportInternalError;
-  /** Beside the carriers of each. */
+  /** UDP paths of sessions, used in addition to carriers. */
   readonly paths: DatagramPaths;
-  /** Where streams go that clients open. */
+  /** Receives streams opened by clients. */
   readonly relays: Pick<PeerRelays, 'carry'>;
-  /** The client broke the protocol of the carriers; its streams are reset already. */
+  /** Called when a client has violated the carrier protocol. The streams of the mux are reset already. */
   readonly onViolation: (session: Session, mux: MuxSession, reason: string) => void;
 }
 
-/** The streams of every session: the set in use, and those of earlier connections, which may still finish. */
+/** Muxes of all sessions: the current mux of each session, and muxes of earlier connections with streams still finishing. */
 export class SessionMuxes {
   readonly #clock: Clock;
   readonly #log: LogLimiter;
@@ -116,7 +119,7 @@ export class SessionMuxes {
           this.#onViolation(session, mux, reason);
         },
         report: this.#report,
-        // Carriers that die take their streams with them, so this comes in any case.
+        // Always called eventually, because streams end with their carriers.
         onIdle: () => this.close(mux, FINISHED),
       },
     });
@@ -125,7 +128,7 @@ export class SessionMuxes {
     return mux;
   }
 
-  /** null: of one that is forgotten. */
+  /** Returns the session of a mux, or null if the mux has been closed. */
   sessionOf(mux: MuxSession): Session | null {
     return this.#sessionOf.get(mux) ?? null;
   }
@@ -134,12 +137,12 @@ export class SessionMuxes {
     return this.#tokens.issue(mux, count);
   }
 
-  /** null: unknown, used before, too old, or of streams that take no more. */
+  /** Redeems a token. Returns null if the token is unknown, used or expired, or if the mux accepts no more carriers. */
   redeemToken(token: string): MuxSession | null {
     return this.#tokens.redeem(token);
   }
 
-  /** Of one that a token was redeemed for: its tokens go with it. */
+  /** Returns the owner of a mux. Only for muxes of a redeemed token: closing a mux revokes its tokens. */
   ownerOf(mux: MuxSession): Owner {
     return this.#sessionOf.get(mux)?.owner ?? { kind: 'operator' };
   }
@@ -156,21 +159,21 @@ export class SessionMuxes {
     this.#log.log('debug', `carrier-added ${ownerKey(session.owner)}`, fields, 'carrier added');
   }
 
-  /** No new streams; those under way finish, as long as their carriers live. */
+  /** Rejects new streams. Open streams finish while their carriers live. */
   retire(mux: MuxSession, why: string): void {
     this.#tokens.revokeAll(mux);
-    // At once: its client goes on under other keys, or not at all. Flows that finish do so on their carriers.
+    // Ends the UDP path immediately: the client continues with new keys or not at all. Open flows finish on their carriers.
     this.#paths.end(mux);
     mux.drain(why);
   }
 
-  /** Resets what is left. */
+  /** Closes a mux and resets its remaining streams. */
   close(mux: MuxSession, reason: StreamReason): void {
     this.#forget(mux);
     mux.close(reason);
   }
 
-  /** Resets the streams of one tunnel, on connections of its session that only finish, too. */
+  /** Resets the streams of a tunnel, including streams on retired muxes of the session. */
   resetTunnel(session: Session, tunnelId: string, reason: StreamReason): void {
     for (const [mux, owner] of [...this.#sessionOf]) if (owner === session) mux.resetTunnel(tunnelId, reason);
   }
@@ -205,10 +208,10 @@ interface Ticket<T> {
   readonly until: number;
 }
 
-/** Single-use tokens. Only their hashes are kept, for a short time and a bounded number. */
+/** Single-use tokens. Only hashes are stored, for a short time and in a limited number. */
 export class CarrierTokens<T extends object> {
   readonly #clock: Clock;
-  /** By hash, so that a lookup tells nothing of the token by its time. Oldest first: all tokens live equally long. */
+  /** Tickets by token hash, so that lookup time reveals nothing about a token. Sorted by age, because all tokens have the same lifetime. */
   readonly #tickets = new Map<string, Ticket<T>>();
   readonly #hashesOf = new Map<T, Set<string>>();
 
@@ -220,7 +223,7 @@ export class CarrierTokens<T extends object> {
     return this.#tickets.size;
   }
 
-  /** Over the bound of one holder its oldest tokens stop being valid. */
+  /** Issues tokens. Beyond the holder's maximum, the oldest tokens become invalid. */
   issue(holder: T, count: number): string[] {
     const hashes = this.#hashesOf.get(holder) ?? new Set<string>();
     this.#hashesOf.set(holder, hashes);
@@ -240,7 +243,7 @@ export class CarrierTokens<T extends object> {
     return tokens;
   }
 
-  /** Whose it was, once. */
+  /** Redeems a token once and returns its holder. Returns null if the token is unknown or expired. */
   redeem(token: string): T | null {
     const hash = sha256Hex(token);
     const ticket = this.#tickets.get(hash);

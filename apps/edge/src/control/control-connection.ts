@@ -1,5 +1,6 @@
-// One WebSocket of a client: frames in order, one at a time, as fast as its pace allows; the first must be Auth; silence, slowness and strangers are closed.
-// Registrations wait for their turn apart, so that pings and health reports never wait behind them.
+// WebSocket of a client. Frames are handled in order and one at a time, limited by the connection's rate; the first frame must be Auth.
+// Silent, slow and unauthenticated connections are closed. Registrations have a separate queue, so that pings and health reports never wait
+// behind registrations.
 
 import { Fault } from '@tunnel/errors';
 import { type Guarded, guard, type ReportInternalError } from '@tunnel/mux';
@@ -20,28 +21,34 @@ import type { ControlRateLimiter, FrameVerdict } from './control-rate-limiter.ru
 import { CONTROL_FRAMES_PER_TURN, FrameWeights, SIGNAL_WEIGHT } from './frame-weights.ts';
 import { RegistrationTurns } from './registration-turns.ts';
 
-/** how long the answer to a close frame is awaited before the socket is destroyed */
+/** Time to wait for the response to a close frame before the socket is destroyed. */
 const CONTROL_CLOSE_TIMEOUT_MS = 2000;
-/** for each of these a frame counts as one more in its turn: of long ones few are taken in one */
+/**
+ * Characters after which a frame counts as one more frame of the current event-loop turn, so that only a few long frames are handled per
+ * turn.
+ */
 const CONTROL_FRAME_CHARS_IN_TURN = 512;
-/** while so much waits for a client, it is not sent what it can do without, such as requests that the edge answered */
+/** Queued bytes above which a client gets no optional messages, such as requests answered by the edge. */
 const CONTROL_OFFERS_QUEUE_BYTES = 64 * 1024;
 
 export interface ControlPeer {
-  /** The address that limits count: without a port, IPv4 as such. */
+  /** IP address used for rate limits: without a port, and IPv4 instead of an IPv4-mapped IPv6 address. */
   readonly address: string;
-  /** host:port, for people. */
+  /** Address and port, for logs and screens. */
   readonly clientAddr: string;
 }
 
 export interface ControlHandlers {
-  /** false: refused, and the connection is closed already. */
+  /** Handles Auth. Resolves to false if the connection was rejected and is closed already. */
   onAuth(connection: ControlConnection, message: MessageOf<'Auth'>): Promise<boolean>;
-  /** While a promise is under way no further frame is read, but for a registration's: then no further registration is begun. */
+  /**
+   * Handles a message. While the returned promise is pending, no further frame is read. A pending registration delays only further
+   * registrations.
+   */
   onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void;
-  /** It has sent more than its pace allows and is not read for a while. */
+  /** Called when a connection has exceeded its frame rate and reading pauses. */
   onHeldBack(connection: ControlConnection): void;
-  /** Once, whoever closed; nothing follows. */
+  /** Called once when the connection closes, regardless of which side closed it. No callback follows. */
   onLost(connection: ControlConnection): void;
 }
 
@@ -61,13 +68,13 @@ const LIVENESS = { pingEveryMs: WIRE_LIMITS.CONTROL_PING_INTERVAL_MS, deadAfterM
 
 type Phase = 'awaiting-auth' | 'open' | 'closed';
 
-/** Of what the WebSocket tells. */
+/** Scope of errors in the WebSocket's listeners. */
 const SCOPE = 'control';
 
 export class ControlConnection implements Guarded {
   readonly id: number;
   readonly peer: ControlPeer;
-  /** Settles when the socket is closed for good. */
+  /** Resolves when the socket is closed. */
   readonly whenGone: Promise<void>;
   readonly #ws: WebSocket;
   readonly #clock: Clock;
@@ -79,17 +86,17 @@ export class ControlConnection implements Guarded {
   readonly #report: ReportInternalError;
   #phase: Phase = 'awaiting-auth';
   /**
-   * Frames that were read and are not handled yet, null for a binary one; no more than one read of the socket holds, which is 64 KiB. As texts:
-   * of the smallest frames there are thousands, and objects would take many times the room.
+   * Frames read but not handled yet; null for a binary frame. Holds at most a single socket read (64 KiB). Stored as strings, because 64
+   * KiB can hold thousands of tiny frames and objects would take many times the memory.
    */
   readonly #waiting: (string | null)[] = [];
-  /** Pings and pongs of the WebSocket that are not paid for yet. */
+  /** WebSocket pings and pongs not yet charged to the rate limit. */
   #signals = 0;
-  /** Of the latest ping: one answer is enough for all before it (RFC 6455, 5.5.3). */
+  /** Payload of the latest ping. A single pong answers all earlier pings as well (RFC 6455, 5.5.3). */
   #pingToAnswer: Buffer | null = null;
-  /** A handler is under way. */
+  /** Whether a handler is running. */
   #isBusy = false;
-  /** The pace allows no more: until the next turn, or until the timer. */
+  /** Set while the rate limit pauses reading: until the next event-loop turn, or until the timer fires. */
   #heldBack: Timer | 'until-next-turn' | null = null;
   #turn: NodeJS.Immediate | null = null;
   #framesAfterClose = 0;
@@ -120,7 +127,7 @@ export class ControlConnection implements Guarded {
     guard.listen(ws, 'message', this, SCOPE, (data: RawData, isBinary: boolean) => this.#hear(data, isBinary));
     guard.listen(ws, 'ping', this, SCOPE, (data: Buffer) => this.#hearSignal(data));
     guard.listen(ws, 'pong', this, SCOPE, () => this.#hearSignal(null));
-    // ws closes by itself after an error: a frame over the limit (1009), bytes that are no frame (1002).
+    // The ws library closes the socket after an error, for example a frame above the size limit (1009) or an invalid frame (1002).
     guard.listen(ws, 'error', this, SCOPE, (error: Error) =>
       this.#log.log(
         'debug',
@@ -129,12 +136,12 @@ export class ControlConnection implements Guarded {
         'control socket error',
       ),
     );
-    // Apart from what follows: the end of the edge waits for it.
+    // Registered without the guard, because the edge's shutdown waits for this promise.
     this.whenGone = new Promise((resolve) => ws.on('close', () => resolve()));
     guard.listen(ws, 'close', this, SCOPE, () => this.#closed());
   }
 
-  /** The client is told, and comes back: its tunnels are held for it. */
+  /** Closes the connection after an internal error. The client is notified and reconnects; its tunnels are held meanwhile. */
   abandon(error: unknown, where: string): void {
     try {
       this.#report(error, where);
@@ -179,7 +186,7 @@ export class ControlConnection implements Guarded {
       this.close(CLOSE_CODES.slow, 'CONTROL_SLOW');
   }
 
-  /** Sends what the client can do without. false: it has not read what was sent before, and nothing is added to that. */
+  /** Sends an optional message. Returns false if the client has not read earlier messages; the message is then dropped. */
   offer(message: ControlMessageInput): boolean {
     if (this.#phase !== 'open' || this.#ws.bufferedAmount > CONTROL_OFFERS_QUEUE_BYTES) return false;
     this.send(message);
@@ -190,7 +197,7 @@ export class ControlConnection implements Guarded {
     this.send({ type: 'Error', code: fault.code, message: fault.message, retryable: fault.retryable, fatal: false });
   }
 
-  /** The session ends with this: the client does not come back by itself unless the fault is retryable. */
+  /** Ends the session with an error. The client reconnects only if the fault is retryable. */
   fail(fault: Fault): void {
     this.send({ type: 'Error', code: fault.code, message: fault.message, retryable: fault.retryable, fatal: true });
     this.close(CLOSE_CODES.fatal, fault.code);
@@ -209,8 +216,8 @@ export class ControlConnection implements Guarded {
 
   close(code: number, reason: string): void {
     if (this.#phase === 'closed') return;
-    // A reader that is held up would not see the answer to the close frame. One that is held back has more to say than we read: it has the time until
-    // the timeout to hear us, and is not answered.
+    // A paused socket would not read the response to the close frame. A client paused by the rate limit has more data queued than the edge
+    // reads: it can receive the close frame until the timeout, but its response is not awaited.
     if (!this.#isHeldBack && !this.#registrations.isFull) this.#ws.resume();
     this.#ws.close(code, reason);
     const timer = this.#clock.setTimeout(() => this.#ws.terminate(), CONTROL_CLOSE_TIMEOUT_MS);
@@ -235,7 +242,7 @@ export class ControlConnection implements Guarded {
     this.#handlers.onLost(this);
   }
 
-  /** For longer than this turn. */
+  /** Whether reading is paused for longer than the current event-loop turn. */
   get #isHeldBack(): boolean {
     return this.#heldBack !== null && this.#heldBack !== 'until-next-turn';
   }
@@ -255,12 +262,15 @@ export class ControlConnection implements Guarded {
     if (this.#phase === 'closed') return this.#hearAfterClose();
     this.#heard();
     this.#signals += 1;
-    // A copy: the part would keep the whole read of the socket alive.
+    // Copies the payload, because a slice would keep the whole socket read in memory.
     if (ping !== null) this.#pingToAnswer = Buffer.from(ping);
     this.#work();
   }
 
-  /** Until the answer to our close frame comes, the socket is read; whoever uses that to send on is cut off. */
+  /**
+   * Counts frames after the edge's close frame, while the socket is read only for the client's response. Cuts off a client that keeps
+   * sending.
+   */
   #hearAfterClose(): void {
     this.#framesAfterClose += 1;
     if (this.#framesAfterClose > CONTROL_FRAMES_PER_TURN) this.#ws.terminate();
@@ -278,7 +288,7 @@ export class ControlConnection implements Guarded {
     }
     if (this.#isBusy || this.#heldBack !== null || this.#registrations.isFull) return;
     if (this.#phase === 'closed' || !this.#ws.isPaused) return;
-    // What it said meanwhile is still in the socket, so the silence begins here.
+    // Frames sent during the pause are still in the socket, so the silence timeout restarts here.
     this.#heard();
     this.#ws.resume();
   }
@@ -304,7 +314,7 @@ export class ControlConnection implements Guarded {
     this.#goOn();
   }
 
-  /** Where nobody above would catch. */
+  /** Runs the queue from timers, where no caller would catch an error. */
   #goOn(): void {
     try {
       this.#work();
@@ -325,7 +335,7 @@ export class ControlConnection implements Guarded {
     const pending = this.#receive(text);
     if (pending === undefined) return;
     this.#isBusy = true;
-    // Not after a close: its answer has to be read.
+    // Not paused after a close, because the response to the close frame has to be read.
     if (this.isOpen) this.#ws.pause();
     void pending
       .catch((error: unknown) => this.#fail(error))
@@ -387,10 +397,10 @@ export class ControlConnection implements Guarded {
     this.close(CLOSE_CODES.dead, fault.code);
   }
 
-  /** One timer, set for the next thing that can fall due: a dead link is noticed at the moment, not at the next tick. */
+  /** Sets a single timer for the next deadline, so that a dead connection is detected on time instead of at the next tick. */
   #watch(): void {
-    // What it says waits here and in its socket: a client that is not read is not silent, nor is one whose registrations are being answered. When it has
-    // gone, our pings to it fail.
+    // A client does not count as silent while the edge does not read from it or still handles its registrations. If the client is gone,
+    // pings to it fail.
     if (this.#ws.isPaused || !this.#registrations.isIdle) this.#heard();
     const now = this.#clock.monotonic();
     const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
@@ -412,5 +422,5 @@ export class ControlConnection implements Guarded {
 
 const refusedBinary = () => ({ ok: false, fault: new Fault('CONTROL_BAD_FRAME', { reason: 'binary frame' }) }) as const;
 
-/** ws hands over a Buffer unless told otherwise. */
+/** Decodes a message as text. The ws library delivers a Buffer by default. */
 const textOf = (data: RawData): string => (data as Buffer).toString('utf8');

@@ -1,4 +1,4 @@
-// Everything behind the control port: connections, sessions, their tunnels, the second's tick, revocation, drain and end.
+// Control plane of the edge: connections, sessions, their tunnels, the tick every second, revocation, drain and shutdown.
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
@@ -42,7 +42,7 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly host: string;
   readonly port: number;
   readonly region: { readonly id: string; readonly name: string };
-  /** Ports where the edge itself is managed, for clients on its own machine. */
+  /** Ports of the edge's admin API, for clients on the same machine. */
   readonly localPorts: () => readonly number[];
   readonly tunnelsPerSession: number;
   readonly trustedProxies: readonly string[];
@@ -59,19 +59,19 @@ export interface ControlPlaneOptions extends PublicAddress {
   readonly udp: Pick<UdpListeners, 'reported'>;
   readonly tunnels: Registry;
   readonly policies: PolicyKeeper;
-  /** [[policy.login]]: names that a tunnel's policy may use. */
+  /** Names of [[policy.login]] providers available to tunnel policies. */
   readonly loginProviders: readonly string[];
-  /** Absent: nothing is kept across runs. */
+  /** Undefined if endpoints are not kept across restarts. */
   readonly recovery?: EndpointRecovery | undefined;
-  /** [load_balancing] enabled. */
+  /** Setting `enabled` of [load_balancing]. */
   readonly loadBalancing: boolean;
-  /** Protocols that the operator does not want here. */
+  /** Protocols turned off by the operator. */
   readonly switchedOff: readonly TunnelProtocol[];
   readonly platformLabel?: string | null;
   readonly datagramPorts: DatagramPorts;
   readonly capabilities?: readonly string[];
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
-  /** How fast frames are taken up; as in the limits unless said otherwise. */
+  /** Rate limits for frames. Default: CONTROL_RATE_LIMITS. */
   readonly controlRateLimits?: ControlRateLimits | undefined;
   readonly sessionLimits?: SessionLimits | undefined;
 }
@@ -158,7 +158,7 @@ export class ControlPlane {
     readonly sessions: number;
     readonly carriers: number;
     readonly streams: number;
-    /** How often a connection was not read for a while, since the start. */
+    /** Number of times the rate limit paused reading from a connection, since the start. */
     readonly heldBack: number;
   } {
     const sessions = this.#sessions;
@@ -171,16 +171,16 @@ export class ControlPlane {
     };
   }
 
-  /** How datagrams go between this edge and the client of a tunnel. */
+  /** Returns the path of datagrams between the edge and a tunnel's client. */
   datagramPathOf({ sessionId }: { readonly sessionId: string }): DatagramWay {
     return this.#paths.wayOf(this.#sessions.get(sessionId)?.upstream.mux ?? null);
   }
 
-  /** Clients that are here and have udp tunnels, by the way their datagrams go; packets at the two UDP ports that came to nothing, by reason. */
+  /** Connected clients with udp tunnels, by datagram path, and rejected packets at the two UDP ports, by reason. */
   get datagramPaths(): {
     readonly clients: Readonly<Record<DatagramWay['path'], number>>;
     readonly refused: Readonly<Record<string, number>>;
-    /** Datagrams for a flow that is over. */
+    /** Datagrams for a closed flow. */
     readonly unopened: number;
   } {
     const clients = { udp: 0, carrier: 0 };
@@ -191,7 +191,7 @@ export class ControlPlane {
     return { clients, refused: this.#paths.refused, unopened: this.#paths.unopened };
   }
 
-  /** A client's connection that came in by a port of visitors. */
+  /** Takes over a client connection accepted by a visitor port. */
   takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void {
     this.#server.takeOver(socket, accepted, first);
   }
@@ -207,12 +207,12 @@ export class ControlPlane {
     this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
-  /** To the client of this session, where it is connected. */
+  /** Sends a message to the client of a session, if connected. */
   tell(sessionId: string, message: ControlMessageInput): void {
     this.#sessions.get(sessionId)?.connection?.send(message);
   }
 
-  /** What the client of this session can do without, and only where it knows such messages. */
+  /** Sends an optional message to the client of a session, if the client supports the capability. */
   offer(sessionId: string, message: ControlMessageInput, capability: string): 'sent' | 'full' | 'unwanted' {
     const session = this.#sessions.get(sessionId);
     if (session === undefined || session.connection === null) return 'unwanted';
@@ -220,7 +220,10 @@ export class ControlPlane {
     return session.connection.offer(message) ? 'sent' : 'full';
   }
 
-  /** The client is told and does not register it again; connections under way finish. false: it was gone already. */
+  /**
+   * Closes a tunnel. The client is notified and does not register the tunnel again; open connections finish. Returns false if the tunnel
+   * was closed already.
+   */
   closeTunnel(tunnelId: string, fault: Fault): boolean {
     const tunnel = this.#given.tunnels.get(tunnelId);
     const session = tunnel === undefined ? undefined : this.#sessions.get(tunnel.sessionId);
@@ -231,11 +234,11 @@ export class ControlPlane {
   }
 
   /**
-   * Nothing of that key or account stays: neither sessions, those that are away included, nor streams under way. Tunnels that
-   * are named end alone.
+   * Ends all sessions of a revoked key or account, including disconnected sessions, and all their streams. With `tunnelIds` only, just
+   * those tunnels are closed.
    */
   revoke({ keyId, accountId, tunnelIds = [], fault }: Revocation): void {
-    // Those of a client that is away are told of again.
+    // Tunnels of a disconnected client are reported again when the client reconnects.
     for (const tunnelId of tunnelIds) this.closeTunnel(tunnelId, fault);
     if (keyId === undefined && accountId === undefined) return;
     const isMeant = (session: Session): boolean =>
@@ -246,8 +249,8 @@ export class ControlPlane {
   }
 
   /**
-   * Own domains changed hands: tunnels of others on them end, also those of clients that are away, which would come back unasked. Connections under way
-   * end with them: a WebSocket of a visitor could stay for days, at a name that is another account's by then.
+   * Closes tunnels on domains now verified by another account, including tunnels of disconnected clients, which would otherwise reconnect.
+   * Open connections are reset, because a visitor's WebSocket could stay for days on a domain of another account.
    */
   #domainsChanged(keepers: DomainKeepers): void {
     for (const { session, tunnelId, fault } of tunnelsOfOthers(this.#sessions.values(), keepers)) {
@@ -256,9 +259,9 @@ export class ControlPlane {
     }
   }
 
-  /** No new clients, no new tunnels, no new streams; clients are told. What is under way goes on until end(). */
+  /** Rejects new clients, tunnels and streams, and notifies clients. Open streams continue until end(). */
   drain(drainSecs: number): void {
-    // Each time: one that was cut while its port opened has a port to close now.
+    // Repeated on each call: after a shutdown during startup, the port may have opened since the last call.
     this.#server.stopAccepting();
     if (this.#isDraining) return;
     this.#isDraining = true;
@@ -270,14 +273,14 @@ export class ControlPlane {
     }
   }
 
-  /** Whatever is left ends now; settles when the last client's socket is closed. */
+  /** Ends all remaining sessions. Resolves when the last client socket is closed. */
   async end(): Promise<void> {
     const connections = this.#endAll();
     for (const connection of connections) connection.close(CLOSE_CODES.goingAway, 'EDGE_SHUTTING_DOWN');
     await Promise.all(connections.map(({ whenGone }) => whenGone));
   }
 
-  /** The same without a goodbye and without waiting. */
+  /** Ends all sessions without notifying clients and without waiting. */
   cut(): void {
     for (const connection of this.#endAll()) connection.terminate();
   }
@@ -308,7 +311,7 @@ export class ControlPlane {
     const pace = new ControlRateLimiter(this.#controlRateLimits, this.#accountBuckets);
     const registrationPace = new ControlRateLimiter(this.#registrationPace, this.#registrationBuckets);
     const peer = peerOf(request, this.#callerAddress);
-    // Nobody's yet: each new connection would bring tokens of its own along.
+    // Before authentication, frames are charged to the network; otherwise each new connection would start with a full token bucket.
     pace.chargeTo(`network ${networkOf(peer.address)}`);
     const connection = new ControlConnection({
       id: this.#lastConnectionId,
@@ -331,7 +334,7 @@ export class ControlPlane {
           };
           const isIn = await authenticate(context, from, message);
           const owner = this.#sessions.of(from)?.owner;
-          // The operator's clients may be any number, and it is nobody's tenant: only their connections are paced.
+          // The operator can run any number of clients and is not a tenant, so only the limits per connection apply.
           const account = owner?.kind === 'account' ? ownerKey(owner) : null;
           if (isIn) for (const paced of [pace, registrationPace]) paced.chargeTo(account);
           return isIn;
@@ -351,7 +354,7 @@ export class ControlPlane {
   #onHeldBack(connection: ControlConnection): void {
     this.#heldBack += 1;
     const session = this.#sessions.of(connection);
-    // Strangers together: addresses are theirs to choose.
+    // Unauthenticated clients share a log key, because attackers can choose their addresses.
     const who = session === undefined ? 'stranger' : ownerKey(session.owner);
     const fields = { client: connection.peer.clientAddr, session_id: session?.sessionId };
     this.#log.log('warn', `held-back ${who}`, fields, 'client sends too many frames; reading paused');
@@ -369,7 +372,7 @@ export class ControlPlane {
   }
 
   #onViolation(session: Session, mux: MuxSession, reason: string): void {
-    // Of an earlier connection: the client has left those streams behind already.
+    // A violation on a mux of an earlier connection is ignored: the client has abandoned those streams already.
     if (session.upstream.mux === mux) this.#endWith(session, new Fault('CARRIER_PROTOCOL', { reason }), 'lost');
   }
 
@@ -380,7 +383,7 @@ export class ControlPlane {
 
   #endWith(session: Session, fault: Fault, peersAre: GoneReason): void {
     const { connection } = session;
-    // The reason of the session is that of its joins: "not found" would send people to look at a name and a secret that are right.
+    // Joins end with the session's fault. With "not found", users would check a name and a secret that are correct.
     this.#sessions.end(session, fault.message, peersAre, peersAre === 'revoked' ? fault : null);
     connection?.fail(fault);
   }
@@ -388,7 +391,7 @@ export class ControlPlane {
 
 const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is shutting down' };
 
-/** How the gate sees one that has its WebSocket. */
+/** View of an upgraded control connection for the connection gate. */
 const heldControl = (connection: ControlConnection): HeldConnection => ({
   isIdle: false,
   get activeAtMs() {

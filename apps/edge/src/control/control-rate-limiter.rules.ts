@@ -1,15 +1,15 @@
-// How fast the frames of one control connection are taken up: tokens of its own, tokens that the connections of its account share, and so
-// many frames a turn. Who has used them up is not read for a while; what it costs, it costs the sender.
+// Rate limiter for the frames of a control connection: a token bucket per connection, a bucket shared by all connections of the account,
+// and a maximum of frames per event-loop turn. A connection without tokens is not read for a while, so only the sender is delayed.
 
 import { TokenBucket, TokenBuckets, type TokenRate } from '@tunnel/rules/rate';
 
 export interface ControlRateLimits {
   readonly connection: TokenRate;
-  /** Of all connections of an account together. */
+  /** Rate shared by all connections of an account. */
   readonly account: TokenRate;
-  /** Frames of one connection in one turn of the event loop; a long one counts for several. */
+  /** Maximum of frames per connection and event-loop turn. A long frame counts several times. */
   readonly perTurn: number;
-  /** The shortest pause: a thousand connections that wait must not become a flood of timers. */
+  /** Shortest pause, so that thousands of paused connections do not cause a flood of timers. */
   readonly pauseMinMs: number;
 }
 
@@ -23,7 +23,7 @@ const NEXT_TURN: FrameVerdict = { kind: 'next-turn' };
 
 const ACCOUNTS_MAX = 20_000;
 
-/** The buckets of accounts. They outlive connections, or each new connection would bring a new burst along. */
+/** Creates the buckets of accounts. Buckets outlive connections; otherwise each new connection would start with a full burst. */
 export const accountBucketsOf = ({ account }: ControlRateLimits): TokenBuckets =>
   new TokenBuckets({ ...account, keys: ACCOUNTS_MAX });
 
@@ -40,12 +40,15 @@ export class ControlRateLimiter {
     this.#own = new TokenBucket(rules.connection);
   }
 
-  /** The shared bucket that frames of this connection are charged to as well: of the network before authentication, of the account after it. null for none. */
+  /**
+   * Sets the shared bucket charged for this connection's frames: the network's bucket before authentication, the account's bucket
+   * afterwards, or null for none.
+   */
   chargeTo(account: string | null): void {
     this.#account = account;
   }
 
-  /** Whether the next frame may be read. */
+  /** Decides whether the next frame may be read now. */
   next(now: number): FrameVerdict {
     const shared = this.#account === null ? 0 : this.#accounts.waitMs(this.#account, now);
     const ms = Math.max(this.#own.waitMs(now), shared);
@@ -53,7 +56,7 @@ export class ControlRateLimiter {
     return this.#inTurn < this.#rules.perTurn ? TAKE : NEXT_TURN;
   }
 
-  /** `inTurn`: for how many frames of a turn it counts. */
+  /** Charges a frame. `inTurn` is its weight in the limit per event-loop turn. */
   charge(weight: number, now: number, inTurn = 1): void {
     this.#inTurn += inTurn;
     this.#own.charge(weight, now);

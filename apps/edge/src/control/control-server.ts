@@ -1,5 +1,5 @@
-// The control port: one HTTP(S) server whose only business is two upgrades, the WebSocket and the carriers, and the measuring of the path. Who asks
-// for something else gets one line of plain text. Clients that came in by a port of visitors are handed to it, and are served as its own.
+// Control port: an HTTP(S) server for two upgrades (control WebSocket and carrier) and for speed tests. Any other request gets a line of
+// plain text. Client connections accepted by visitor ports are handed over to this server and served in the same way.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
@@ -19,22 +19,22 @@ import { ALPN_NAMES, CARRIER_PATH, CARRIER_PROTOCOL, CONTROL_PATH, SPEED_PATH, W
 import { type WebSocket, WebSocketServer } from 'ws';
 import { SPEED_TIMEOUT_MS } from './limits.ts';
 
-/** request heads on the control port: an upgrade needs a few hundred bytes */
+/** Maximum size of request heads on the control port. An upgrade needs a few hundred bytes. */
 const CONTROL_HEAD_MAX_BYTES = 8 * 1024;
-/** parts of one WebSocket message; clients send it in one */
+/** Maximum number of fragments per WebSocket message. Clients do not fragment messages. */
 const CONTROL_FRAGMENTS_MAX = 16;
 
-/** How often node looks for heads that are over their time. */
+/** Interval at which Node checks for request heads over their timeout. */
 const CHECK_INTERVAL_MS = 2000;
 
-/** Of what the server tells. */
+/** Scope of errors in the server's listeners. */
 const SCOPE = 'control-port';
 
 export interface ControlServerOptions {
   readonly listenOn: ListenOn;
-  /** Of a control connection, or a request; a fault: not now. */
+  /** Returns a fault if a control connection or a request is rejected at the moment. */
   readonly refusal: (request: IncomingMessage, accepted: AcceptedConnection) => Fault | null;
-  /** What every connection passes first. */
+  /** Connection gate, passed by every connection first. */
   readonly gate: ConnectionGate;
   readonly onControl: (ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection) => void;
   readonly onCarrier: (request: IncomingMessage, socket: Socket, head: Buffer, accepted: AcceptedConnection) => void;
@@ -48,15 +48,16 @@ export class ControlServer {
     noServer: true,
     perMessageDeflate: false,
     maxPayload: WIRE_LIMITS.CONTROL_FRAME_MAX_BYTES,
-    // Parts of a message are counted by nobody but ws; clients send it whole.
+    // Only the ws library sees fragments, so the limit is set there. Clients do not fragment messages.
     maxFragments: CONTROL_FRAGMENTS_MAX,
-    // The connection answers pings, when it has a token for them.
+    // ControlConnection answers pings, subject to its rate limit.
     autoPong: false,
-    // One frame a turn: of the smallest frames one read holds ten thousand, and to take them apart at once would keep everybody else waiting.
+    // Delivers a single frame per event-loop turn: a socket read can hold ten thousand tiny frames, and parsing them at once would block
+    // all other connections.
     allowSynchronousEvents: false,
     clientTracking: false,
   });
-  /** Made at the start, when the certificate is known. */
+  /** Created in start(), when the certificate is known. */
   #server: Server | undefined;
   #address: { host: string; port: number } | undefined;
 
@@ -73,40 +74,40 @@ export class ControlServer {
     const { gate, listenOn, report } = this.#given;
     const server = openServer(tls);
     guard.accept(server, 'connection', report, SCOPE, (socket: Socket) => {
-      // One that was handed over has its place.
+      // Connections handed over by a visitor port have passed the gate already.
       if (gate.find(socket) !== undefined) return;
       const accepted = gate.accept('control', socket);
       if (tls !== null && accepted !== null) gate.handshakeBegins(accepted);
     });
     const answer = (request: IncomingMessage, response: ServerResponse): void => this.#answer(request, response);
     guard.accept(server, 'request', report, SCOPE, answer);
-    // What a request expects is passed over: node would say no by itself, and keep the connection.
+    // Ignores the Expect header; Node would respond with 417 and keep the connection open.
     guard.accept(server, 'checkExpectation', report, SCOPE, answer);
     guard.accept(server, 'upgrade', report, SCOPE, (request: IncomingMessage, socket: Socket, head: Buffer) =>
       this.#upgrade(request, socket, head),
     );
-    // Bytes that are no HTTP, and TLS handshakes that fail: the socket is closed without a word, the server lives.
+    // Closes the socket silently after invalid HTTP or a failed TLS handshake. The server keeps running.
     guard.accept(server, 'clientError', report, SCOPE, (_error, socket: Duplex) => socket.destroy());
     this.#server = server;
     this.#address = await listenOrFault(server, listenOn, { onAcceptError: (error) => gate.onAcceptError(error) });
   }
 
-  /** For handshakes from now on; connections do not notice. */
+  /** Replaces the certificate for new handshakes. Open connections are not affected. */
   renew(tls: SecureContextOptions | null): void {
     if (tls !== null && this.#server instanceof TlsServer) this.#server.setSecureContext(tls);
   }
 
-  /** Upgraded connections live on; the rest has nothing to say any more. */
+  /** Closes the port and all HTTP connections. Upgraded connections stay open. */
   stopAccepting(): void {
     if (this.#server?.listening !== true) return;
     this.#server.close();
     this.#server.closeAllConnections();
   }
 
-  /** A connection that another port has accepted, after its TLS handshake if it had one. `first`: what was read of it already. */
+  /** Takes over a connection accepted by another port, after its TLS handshake if any. `first` holds bytes read from the socket already. */
   takeOver(socket: Socket, accepted: AcceptedConnection, first: Buffer | null): void {
     const server = this.#server;
-    // As if it had come here: not yet, or not any more.
+    // The port is not open yet or closed already, so the connection is closed as well.
     if (server?.listening !== true) return void socket.destroy();
     if (!this.#given.gate.becomesControl(accepted)) return;
     if (first !== null) socket.unshift(first);
@@ -124,10 +125,10 @@ export class ControlServer {
   }
 
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    // node has taken its own listener off; an error without one would end the process.
+    // Node has removed its error listener, and an error without a listener would end the process.
     socket.on('error', () => {});
     const accepted = this.#given.gate.find(socket);
-    // It has just been closed to make room.
+    // The gate has just closed the connection to make room.
     if (accepted === undefined) return void socket.destroy();
     if (accepted.refusal !== null) return refuseWithFault(socket, accepted.refusal);
     const path = pathOf(request);
@@ -147,7 +148,7 @@ const openServer = (tls: SecureContextOptions | null): Server => {
   const limits = {
     maxHeaderSize: CONTROL_HEAD_MAX_BYTES,
     headersTimeout: WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS,
-    // Only those to /_speed have a body that is waited for.
+    // Only requests to /_speed have a body to wait for.
     requestTimeout: SPEED_TIMEOUT_MS,
     keepAliveTimeout: 1000,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
@@ -162,7 +163,7 @@ const openServer = (tls: SecureContextOptions | null): Server => {
   });
 };
 
-/** A request without an upgrade: somebody's browser, or a health check of the wrong port. */
+/** Answers a request without an upgrade, for example from a browser or a misconfigured health check. */
 const answerRequest = (request: IncomingMessage, response: ServerResponse, refusal: Fault | null): void => {
   if (refusal !== null) {
     response.writeHead(refusal.status, { ...TEXT, 'retry-after': String(RETRY_AFTER_SECS) });
@@ -178,7 +179,7 @@ const answerRequest = (request: IncomingMessage, response: ServerResponse, refus
   response.end(isOurs ? 'this path requires an upgrade\n' : `nothing at ${shown(path)}\n`);
 };
 
-/** Also of a target that is written whole, with its host: by that one it may have been sent here. */
+/** Returns the path of a request, also if the request target is an absolute URL, as sent by some proxies. */
 const pathOf = ({ url }: IncomingMessage): string | undefined =>
   url?.replace(/^https?:\/\/[^/?]*/i, '').split('?', 1)[0];
 
@@ -186,7 +187,7 @@ const TEXT = { 'content-type': 'text/plain; charset=utf-8', connection: 'close' 
 
 const shown = (path: string | undefined): string => (path ?? '').slice(0, 100).replace(/[^\x21-\x7e]/g, '?');
 
-/** What the control port says to those it does not let in: one line of plain text, then the end. */
+/** Rejects an upgrade with a line of plain text and closes the socket. */
 export const refuseUpgrade = (socket: Duplex, status: number, line: string, retryAfterSecs?: number): void => {
   const body = `${line}\n`;
   const head = [
@@ -198,11 +199,11 @@ export const refuseUpgrade = (socket: Duplex, status: number, line: string, retr
     ...(status === 426 ? ['Upgrade: websocket, tunnel-carrier/1'] : []),
     '\r\n',
   ];
-  // The peer may be gone; nobody is left to be told.
+  // The peer may have disconnected; a failed write needs no report.
   socket.on('error', () => {});
   socket.end(head.join('\r\n') + body, () => socket.destroy());
 };
 
-/** The same with the words of the catalogue, for those who may come again. */
+/** Rejects an upgrade with a fault's message and a Retry-After header. */
 export const refuseWithFault = (socket: Duplex, { status, message }: Fault): void =>
   refuseUpgrade(socket, status, message, RETRY_AFTER_SECS);

@@ -1,5 +1,5 @@
-// The UDP paths of all sessions, at the edge's end: an id and keys for each connection of a client, whose packets each port brings, and what was
-// dropped of them. They live as long as the mux they belong to, and not a moment longer: what a client had before it came back is dead.
+// UDP paths of all sessions, on the edge's side. Creates an id and keys for each client connection, assigns packets to paths, and counts
+// dropped packets. A path lives exactly as long as its mux; paths of a client's earlier connections are invalid.
 import { randomBytes } from 'node:crypto';
 import type { RemoteInfo } from 'node:dgram';
 import {
@@ -30,16 +30,16 @@ export interface DatagramPathsOptions {
   readonly ports: DatagramPorts;
   readonly clock: Clock;
   readonly report: ReportInternalError;
-  /** The keys of a client have served long enough, and others take their place. */
+  /** Called when the keys of a path have been replaced after their lifetime. */
   readonly onRenewed: (mux: MuxSession) => void;
 }
 
-/** What opens packets of one id. */
+/** Decrypts and handles the packets of a path id. */
 interface PathEnd {
   receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null;
 }
 
-/** One id with its keys. The end of it is made with the first packet: most clients never send one. */
+/** Path id with its keys. `end` is created with the first packet, because most clients never send a packet. */
 interface Offer {
   readonly mux: MuxSession;
   readonly kind: 'path' | 'observe';
@@ -52,14 +52,14 @@ interface Offer {
 type RefusalReason = Exclude<PathRefusal, 'unopened'> | 'unknown-path';
 
 export class DatagramPaths {
-  /** Packets of either port that came to nothing, by reason, since the start. */
+  /** Rejected packets of both ports since the start, by reason. */
   readonly refused: Record<RefusalReason, number> = {
     'unknown-path': 0,
     malformed: 0,
     replayed: 0,
     forged: 0,
   };
-  /** Datagrams of true clients for a flow that is over, or not open yet. */
+  /** Valid datagrams for a flow that is closed or not open yet. */
   unopened = 0;
   readonly #options: DatagramPathsOptions;
   readonly #byId = new Map<number, Offer>();
@@ -70,7 +70,7 @@ export class DatagramPaths {
     options.ports.onPacket((packet, from, via) => this.#onPacket(packet, from, via));
   }
 
-  /** A connection of a client begins. */
+  /** Creates the paths of a new client connection. */
   open(mux: MuxSession): void {
     const { ports } = this.#options;
     if (ports.numbers.length === 0) return;
@@ -80,7 +80,7 @@ export class DatagramPaths {
     if (offers.length > 0) this.#ofMux.set(mux, offers);
   }
 
-  /** It is over, or replaced: nothing is opened or sent under its keys any more. */
+  /** Ends the paths of a closed or replaced connection. Their keys are no longer used. */
   end(mux: MuxSession): void {
     for (const { id, end } of this.#ofMux.get(mux) ?? []) {
       this.#byId.delete(keyOf(id, 0));
@@ -90,7 +90,7 @@ export class DatagramPaths {
     mux.datagramPath = null;
   }
 
-  /** What its client is told; null: nothing is offered. */
+  /** Returns the message with the client's path ids and keys, or null if no path is offered. */
   messageFor(mux: MuxSession): MessageOf<'DatagramPath'> | null {
     const offers = this.#ofMux.get(mux);
     const [first, second] = this.#options.ports.numbers;
@@ -102,19 +102,19 @@ export class DatagramPaths {
     return { type: 'DatagramPath', ports: [first, second], path: of('path'), observe: of('observe') };
   }
 
-  /** How datagrams go to the client of this mux; null: it is away. */
+  /** Returns the datagram path to the client of a mux. `mux` is null while the client is disconnected. */
   wayOf(mux: MuxSession | null): DatagramWay {
     const { ports } = this.#options;
     if (!ports.carriesDatagrams || ports.numbers.length === 0) return DATAGRAMS_OFF;
     const end = mux === null ? null : this.#ofMux.get(mux)?.find(({ kind }) => kind === 'path')?.end;
-    // It has not begun to try.
+    // The client has not sent a packet on the path yet.
     return end instanceof UdpPath ? end.way : { path: 'carrier', reason: 'probing' };
   }
 
   #offer(mux: MuxSession, kind: Offer['kind']): Offer {
     const secrets = randomBytes(PATH_ID_BYTES + 2 * PATH_KEY_BYTES);
     const id = secrets.subarray(0, PATH_ID_BYTES);
-    // The table goes by a part of the id; it is the edge that chooses, so the parts differ, too.
+    // The map key is only a part of the id, so ids with an equal part are generated again.
     if (this.#byId.has(keyOf(id, 0))) return this.#offer(mux, kind);
     const offer: Offer = {
       mux,
@@ -167,7 +167,7 @@ export class DatagramPaths {
   }
 }
 
-/** Answers PINGs from wherever they come with the address they came from, and knows nothing else. */
+/** Answers PINGs from any address with the observed source address. */
 class ObservingEnd implements PathEnd {
   readonly #sealing: SealingKey;
   readonly #opening: OpeningKey;
@@ -191,7 +191,10 @@ class ObservingEnd implements PathEnd {
   }
 }
 
-/** Six bytes fit a number, which is found faster than text; the rest of the id is compared where the packet is opened. */
+/**
+ * Returns the map key of a path id: six bytes, which fit a number and are looked up faster than a string. The rest of the id is compared
+ * when the packet is decrypted.
+ */
 const keyOf = (bytes: Buffer, at: number): number => bytes.readUIntBE(at, 6);
 
 const shown = ({ id, keyToEdge, keyToClient }: Offer): SealedPath => ({

@@ -1,5 +1,5 @@
-// The two UDP ports of the edge, for the paths of datagrams and for peers that ask how they look from outside. Opens them, keeps tunnels away from
-// them, and hands each packet to whoever knows the path id that it bears. Nothing is answered here.
+// The edge's two UDP ports, for datagram paths and for peers discovering their public address. Opens the ports, keeps tunnels from using
+// them, and passes each packet to its listener. Sends nothing.
 import type { RemoteInfo } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -23,10 +23,10 @@ interface DatagramPortsParts {
 
 export type PacketListener = (packet: Buffer, from: RemoteInfo, via: PacketSocket) => void;
 
-/** Whose the two ports are among the endpoints: nobody's tunnel. */
+/** Owner of the two ports in the endpoint registry. */
 const OWNER = 'the UDP paths of the edge';
 const KEY = '[udp] ports';
-/** Two for us, and one that a tunnel can have. */
+/** Minimum size of the port range: two ports for the edge and at least one for tunnels. */
 const RANGE_MIN_PORTS = 3;
 
 interface OpenPort {
@@ -36,12 +36,12 @@ interface OpenPort {
 
 export class DatagramPorts {
   readonly name = 'udp ports';
-  /** Datagrams of udp tunnels may go by them. */
+  /** Whether datagrams of udp tunnels can use the ports. */
   readonly carriesDatagrams: boolean;
-  /** P2P may go direct: clients are shown how they look from outside. */
+  /** Whether clients can discover their public address, for direct p2p connections. */
   readonly observes: boolean;
   readonly #host: string;
-  /** Two, or none for the two highest free ones of the range. */
+  /** The two configured ports, or empty to use the two highest free ports of the range. */
   readonly #wanted: readonly number[];
   readonly #range: PortRange;
   readonly #parts: DatagramPortsParts;
@@ -57,7 +57,7 @@ export class DatagramPorts {
     this.#parts = parts;
   }
 
-  /** The two, or none. */
+  /** The two open ports, or an empty array. */
   get numbers(): readonly number[] {
     return this.#open.map(({ port }) => port);
   }
@@ -66,7 +66,7 @@ export class DatagramPorts {
     this.#listener = listener;
   }
 
-  /** Rejects with a fault that names the port when a configured one cannot be had. */
+  /** Opens the ports. Rejects with a fault naming the port if a configured port cannot be opened. */
   async start(): Promise<void> {
     if (!this.carriesDatagrams && !this.observes) return;
     const family = await familyOf(this.#host);
@@ -103,7 +103,7 @@ export class DatagramPorts {
     const open: OpenPort[] = [];
     if (to - from + 1 < RANGE_MIN_PORTS) return open;
     for (let port = to; port >= from && open.length < 2; port -= 1) {
-      // One that a client of the last run may come back to is not free.
+      // A port held for a client of the previous run is not free.
       if (!this.#keepFromTunnels(port)) continue;
       const opened = await this.#bind(family, port);
       if (opened === null) this.#giveBack(port);
@@ -117,7 +117,7 @@ export class DatagramPorts {
     return [];
   }
 
-  /** null: another program has it. */
+  /** Opens a UDP port. Returns null if another program uses the port. */
   async #bind(family: 4 | 6, port: number): Promise<OpenPort | null> {
     const host = this.#host;
     const { report } = this.#parts;
@@ -136,7 +136,7 @@ export class DatagramPorts {
     }
   }
 
-  /** false: it is out of the range, or somebody's. */
+  /** Reserves a port for the edge. Returns false if the port is outside the range or taken. */
   #keepFromTunnels(port: number): boolean {
     const endpoint = { kind: 'port', transport: 'udp', port } as const;
     return this.#parts.endpoints.reserve(endpoint, OWNER, Number.POSITIVE_INFINITY);

@@ -1,4 +1,4 @@
-// Tunnels on own domains that changed hands: which of them end, and what their clients are told.
+// Finds tunnels on custom domains that now belong to another account, with the faults for their clients.
 import { Fault } from '@tunnel/errors';
 import type { DomainKeepers } from '../backend/names/verified-domains.ts';
 import type { Tunnel } from '../routing/tunnel.ts';
@@ -7,11 +7,11 @@ import type { Session } from './session.ts';
 interface TunnelToEnd {
   readonly session: Session;
   readonly tunnelId: string;
-  /** Final: its client does not register it again. */
+  /** Permanent fault, so that the client does not register the tunnel again. */
   readonly fault: Fault;
 }
 
-/** All of them first: ending one changes what is looked at. */
+/** Returns the tunnels to close. Collected before any tunnel is closed, because closing a tunnel changes the collection. */
 export const tunnelsOfOthers = (sessions: Iterable<Session>, keepers: DomainKeepers): readonly TunnelToEnd[] => {
   const found: TunnelToEnd[] = [];
   for (const session of sessions) {
@@ -31,7 +31,10 @@ const domainOf = ({ endpoint, group }: Tunnel): string | null => {
   return at.kind === 'domain' ? at.name : null;
 };
 
-/** null: it is no account's any more, so that the operator, who needs no proof, stays. A pool that the account is in lets others in by its key. */
+/**
+ * Whether a tunnel may keep its domain. `keeper` is null if no account owns the domain; only the operator's tunnels stay, because the
+ * operator needs no verification. Tunnels in a group with a member of the owner's account stay, because the group key admitted them.
+ */
 const mayStay = ({ owner, group }: Tunnel, keeper: string | null): boolean => {
   if (keeper === null) return owner.kind === 'operator';
   if (owner.kind === 'account' && owner.accountId === keeper) return true;

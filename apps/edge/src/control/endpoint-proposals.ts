@@ -1,6 +1,5 @@
-// The endpoints that one registration may come to have, in the order in which they are tried. What was asked for is tried alone; a name of the
-// edge's own choice is another one when it turns out to be somebody's. Each is asked the backend for before it is leased: whose a name is
-// comes before who serves it.
+// Endpoints to try for a registration, in order. A requested endpoint is the only proposal; a generated name is replaced by another if
+// taken. The backend confirms the owner of each proposal before the endpoint is leased.
 import { createHash } from 'node:crypto';
 import type { Fault } from '@tunnel/errors';
 import type { P2pOffer } from '@tunnel/tunnel-spec';
@@ -10,26 +9,32 @@ import type { WantedEndpoint, WantedGroup, WantedLease } from '../routing/regist
 
 export interface Proposal {
   readonly wanted: WantedEndpoint;
-  /** null: nobody has to be asked whose it is. */
+  /** Request for the backend, or null if no ownership check is needed. */
   readonly asked: RequestedEndpoint | null;
-  /** An own domain that must be the account's; null: none, or a living group of it lets this member in by its key. */
+  /**
+   * Custom domain that must belong to the account. Null if there is no domain, or if an open group on the domain admits the member by its
+   * key.
+   */
   readonly domain: string | null;
-  /** It was let in as a member of a group that lives. */
+  /** Whether an open group has admitted the tunnel as a member. */
   readonly joinsGroup?: boolean;
-  /** After this refusal the next one may do better. */
+  /** Returns true if the next proposal may succeed after this refusal. */
   readonly isOneOfMany: (refusal: Fault) => boolean;
 }
 
 export interface ProposalSources {
-  /** A name that cannot be guessed. */
+  /** Generates a random, unguessable name. */
   readonly propose: () => string;
-  /** A living group takes this member; asked anew with each proposal. Throws what it is refused with. */
+  /** Returns whether an open group admits this member. Checked for each proposal. Throws the fault if the group rejects the member. */
   readonly isJoining: (wanted: WantedGroup) => boolean;
 }
 
-/** Two names of the generator are never the same by chance; a few tries are more than enough. */
+/** Attempts to generate a free name. Collisions are practically impossible, so a few attempts are enough. */
 const NAME_TRIES = 5;
-/** A group may end while its next member is on the way: that one begins it anew, and is asked for as who begins it. */
+/**
+ * Attempts to join a group. The group can end while its next member registers; the member then starts the group, and its request to the
+ * backend changes accordingly.
+ */
 const GROUP_TRIES = 3;
 
 const never = (): boolean => false;
@@ -74,15 +79,23 @@ const groupProposal = (wanted: WantedGroup, { isJoining }: ProposalSources): Pro
   return { ...proposal, asked };
 };
 
-/** A name remembers one key for all that is below it: bound to its label, the key of a group at `a.shop` opens neither `shop` nor `b.shop`. */
+/**
+ * Derives the key hash for a nested name. A reserved name stores only one key for all names below it; including the label ensures that the
+ * key of a group at `a.shop` is not valid for `shop` or `b.shop`.
+ */
 const keyOfName = (keyHash: string, label: string): string =>
   label.includes('.') ? createHash('sha256').update(`${label} ${keyHash}`).digest('hex') : keyHash;
 
-/** A name that keys of every account can connect to is held for its account as a subdomain is. Every other one is its account's anyway. */
+/**
+ * Returns the backend request for a p2p name, or null. A name open to keys of every account is reserved for its account like a subdomain.
+ * Any other p2p name is private to its account.
+ */
 const peerNameAsked = ({ name, allow }: P2pOffer): RequestedEndpoint | null =>
   allow === 'anyone' ? { kind: 'p2p', label: name, choice: 'asked', groupKeyHash: null, joinsGroup: false } : null;
 
-/** Of a port that is only preferred nothing is asked: the leases know which are reserved, and take another. */
+/**
+ * Returns the backend request for a port. A merely preferred port is not requested: the leases know the reserved ports and choose another.
+ */
 const portAsked = (
   { transport, wanted }: Extract<WantedLease, { kind: 'port' }>,
   groupKeyHash: string | null,

@@ -1,37 +1,43 @@
-// What each frame of a client costs it, in tokens of its connection and of its account, and how fast those come. Registrations have tokens of their own.
+// Costs of client frames in rate-limit tokens of the connection and the account, and the token rates. Registrations have separate tokens.
 
 import type { ControlMessage, ControlType, decodeControl } from '@tunnel/protocol';
 import type { ControlRateLimits } from './control-rate-limiter.rules.ts';
 
-/** a longer frame costs one more token for each of these: to read 64 KiB of JSON takes as long as dozens of pings */
+/** Characters per additional token of a long frame: parsing 64 KiB of JSON takes as long as dozens of pings. */
 const CONTROL_FRAME_CHARS_PER_TOKEN = 4 * 1024;
-/** a registration with a policy, which is judged and made ready, counts as one more for each of these: the largest take some 15 ms */
+/** Characters per additional token of a registration with a policy. Validating and compiling the largest policies takes about 15 ms. */
 const CONTROL_POLICY_CHARS_PER_TOKEN = 512;
-/** frames of one control connection in one turn of the event loop; the others have theirs in between */
+/** Maximum of frames per control connection and event-loop turn, so that other connections get their turn. */
 export const CONTROL_FRAMES_PER_TURN = 64;
 
 const TURN = { perTurn: CONTROL_FRAMES_PER_TURN, pauseMinMs: 50 };
 
-/** Ping and health report cost one token, an odd frame five. A connection without a token is not read. */
+/** Rate limits for frames. A ping or health report costs one token, an invalid frame five. A connection without tokens is not read. */
 export const CONTROL_RATE_LIMITS: ControlRateLimits = {
   connection: { perSecond: 100, burst: 400 },
   account: { perSecond: 400, burst: 1600 },
   ...TURN,
 };
 
-/** Of registrations, apart from all other frames; further ones wait for their turn. A client with 400 tunnels has them all at once. */
+/**
+ * Rate limits for registrations, separate from other frames. Registrations above the rate are queued. The burst lets a client open 400
+ * tunnels at once.
+ */
 export const REGISTRATION_RATE_LIMITS: ControlRateLimits = {
   connection: { perSecond: 200, burst: 400 },
   account: { perSecond: 800, burst: 1600 },
   ...TURN,
 };
 
-/** Answered with an error: a frame that is none, is not known, or is not for a client to send. */
+/** Cost of a frame answered with an error: invalid, unknown, or not allowed for clients. */
 const ODD = 5;
-/** Pings of the WebSocket itself, which need no decoding. */
+/** Cost of WebSocket pings and pongs, which need no decoding. */
 export const SIGNAL_WEIGHT = 1;
 
-/** What is not here is odd. A registration is paid for when it is its turn (`registrationWeight`). */
+/**
+ * Cost per frame type. Types not listed cost as much as invalid frames. A registration is charged when its turn comes
+ * (`registrationWeight`).
+ */
 const WEIGHTS: Partial<Record<ControlType, number>> = {
   Auth: 1,
   Ping: 1,
@@ -49,15 +55,18 @@ const WEIGHTS: Partial<Record<ControlType, number>> = {
   DatagramDrops: 1,
 };
 
-/** As many first reports as tunnels that a burst registers; more cannot be saved up. */
+/** Maximum of prepaid first health reports: as many as tunnels in a registration burst. */
 const FIRST_REPORTS_MAX = REGISTRATION_RATE_LIMITS.connection.burst;
 
-/** Of one connection. */
+/** Frame costs of a connection. */
 export class FrameWeights {
-  /** A registration pays for the first report of its tunnel: a client of many tunnels with probes would else be behind when it has just come. */
+  /**
+   * Prepaid first health reports. A registration includes the first report of its tunnel; otherwise a client with many health checks would
+   * be throttled right after connecting.
+   */
   #firstReports = 0;
 
-  /** `characters` that had to be decoded: honest frames are far below what one more token is for. */
+  /** Returns the cost of a frame. `characters` is its length; ordinary frames are far too short to cost additional tokens. */
   of(decoded: ReturnType<typeof decodeControl>, characters: number): number {
     if (isRegistration(decoded)) return this.#ofMessage('RegisterTunnel');
     const forLength = Math.floor(characters / CONTROL_FRAME_CHARS_PER_TOKEN);
@@ -77,10 +86,10 @@ export class FrameWeights {
 const isRegistration = (decoded: ReturnType<typeof decodeControl>): boolean =>
   decoded.ok && decoded.message.type === 'RegisterTunnel';
 
-/** In tokens of the pace of registrations. An unregistration was paid for when it was read. */
+/** Returns the cost of a queued message in registration tokens. An unregistration was charged when it was read. */
 export const registrationWeight = (message: ControlMessage, characters: number): number => {
   if (message.type !== 'RegisterTunnel') return 0;
-  // A policy is judged and made ready, which takes several times as long as to read it.
+  // Validating and compiling a policy takes several times as long as parsing it.
   const policy = CONTROL_POLICY_CHARS_PER_TOKEN;
   const other = CONTROL_FRAME_CHARS_PER_TOKEN;
   return 1 + Math.floor(characters / (message.policy === undefined ? other : policy));

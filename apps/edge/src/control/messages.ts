@@ -1,4 +1,4 @@
-// What an authenticated client may say, and what is done about it.
+// Handlers for messages of authenticated clients.
 
 import { Fault } from '@tunnel/errors';
 import { CAPABILITY, type ControlMessage, type MessageOf } from '@tunnel/protocol';
@@ -18,7 +18,10 @@ export interface MessageContext extends RegisterContext {
   readonly udp: Pick<UdpListeners, 'reported'>;
 }
 
-/** `session` is undefined once the client has said that it stops: its connection lives on until its streams have finished. */
+/**
+ * Handles a message. `session` is undefined once the client has announced its shutdown; its connection stays open until its streams have
+ * finished.
+ */
 export const handleMessage = (
   context: MessageContext,
   session: Session | undefined,
@@ -61,7 +64,7 @@ export const handleMessage = (
       return disconnectPeer(context, session, message);
     case 'PeerReport':
       return reportPeer(context, session, message);
-    // Pong has been heard, which was its purpose.
+    // A Pong has no further effect: receiving it already counted as a sign of life.
     case 'Pong':
     case 'Error':
       return;
@@ -76,7 +79,7 @@ export const handleMessage = (
   }
 };
 
-/** undefined: reports change nothing, or it is not a living tunnel of this client (any more). */
+/** Returns the tunnel of a health report. Undefined if load balancing is off, or if the client has no such open tunnel. */
 const reportedTunnel = (context: MessageContext, session: Session | undefined, tunnelId: string): Tunnel | undefined =>
   context.loadBalancing ? ownTunnel(context, session, tunnelId) : undefined;
 
@@ -85,7 +88,7 @@ const ownTunnel = ({ tunnels }: MessageContext, session: Session | undefined, tu
   return tunnel?.sessionId === session?.sessionId ? tunnel : undefined;
 };
 
-/** Waits for registrations before it: the one that made the tunnel may still be under way. */
+/** Closes a tunnel. Waits for earlier registrations, because the registration of this tunnel may still be running. */
 const unregister = async (
   { sessions }: MessageContext,
   session: Session | undefined,
@@ -103,12 +106,12 @@ const unregister = async (
 
 interface PeerContext {
   readonly peers: PeerJoins;
-  /** Protocols that the operator does not want here. */
+  /** Protocols turned off by the operator. */
   readonly switchedOff: readonly TunnelProtocol[];
   readonly isDraining: () => boolean;
 }
 
-/** Answers on the connection, always. */
+/** Joins a peer. Always sends a response on the connection. */
 const connectPeer = (
   context: PeerContext,
   session: Session | undefined,
@@ -123,7 +126,7 @@ const connectPeer = (
 };
 
 const earlyRefusal = ({ switchedOff, isDraining }: PeerContext, session: Session | undefined): Fault | null => {
-  // The client has said that it stops.
+  // The client has announced its shutdown.
   if (session === undefined) return new Fault('TUNNEL_CLOSED');
   if (isDraining()) return new Fault('EDGE_SHUTTING_DOWN');
   if (!session.capabilities.includes(CAPABILITY.P2P)) {

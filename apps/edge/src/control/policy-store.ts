@@ -1,5 +1,5 @@
-// The policies of an edge: each distinct one is compiled and kept once, as long as a tunnel or a group is served under it. All of them
-// together are bounded, and so is what one owner brings; what finds no room is refused, never left out.
+// Policies of an edge. Each distinct policy is compiled and stored once, as long as a tunnel or group uses it. Memory is limited per edge
+// and per owner; a tunnel is rejected if its policy does not fit, and never opened without its policy.
 
 import { Fault } from '@tunnel/errors';
 import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/policy';
@@ -13,24 +13,29 @@ import type { Tunnel } from '../routing/tunnel.ts';
 import { RESUME_WINDOW_MS } from './limits.ts';
 import { policyWeight } from './policy-weight.rules.ts';
 
-/** about what all policies of an edge take of its memory, as JSON and made ready, equal ones once, with those that a lost client may come back to; further ones are refused */
+/**
+ * Approximate memory for all policies of an edge, as JSON and compiled. Equal policies count once; policies held for a disconnected client
+ * are included. Further policies are rejected.
+ */
 const POLICIES_MAX_BYTES = 256 * 1024 * 1024;
-/** of it what one account’s may take: a quarter; nearly at the bound of the edge, those go on who have less than the mean */
+/**
+ * Memory for the policies of an account: a quarter of the total. Near the edge's maximum, only accounts below the average can add policies.
+ */
 export const POLICIES_MAX_BYTES_PER_ACCOUNT = 64 * 1024 * 1024;
 
 interface Kept {
   readonly compiled: CompiledPolicy;
-  /** As JSON. */
+  /** Size as JSON in bytes. */
   readonly bytes: number;
-  /** About what it takes of the memory. */
+  /** Approximate memory in bytes. */
   readonly weight: number;
-  /** Whose share that is: of one of its owners. */
+  /** Owner charged for the memory: one of the policy's owners. */
   payer: string;
-  /** Holders of each owner, those that are waited for with the others. */
+  /** Number of holders per owner, including held ones of disconnected clients. */
   readonly owners: Map<string, number>;
-  /** Holders that are served under it. */
+  /** Number of holders in use by a tunnel or group. */
   users: number;
-  /** Holders whose route is over, and to which a client that was lost may come back: until then it takes its room. */
+  /** Number of closed holders waiting for a disconnected client. The policy stays in memory until then. */
   awaited: number;
 }
 
@@ -38,22 +43,22 @@ export interface PolicyStoreOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly compile: (policy: Policy) => CompiledPolicy;
   /**
-   * What a route was served under is over, and what is remembered for it can go: its policy, or the route itself, under which the
-   * operator's rules remember.
+   * Called when a policy or route is no longer in use, so that its remembered state can be deleted. The operator's rules store their state
+   * under the route.
    */
   readonly onOver?: ((served: object) => void) | undefined;
-  /** As in the limits unless said otherwise. */
+  /** Memory limits in bytes. Default: POLICIES_MAX_BYTES and POLICIES_MAX_BYTES_PER_ACCOUNT. */
   readonly bytesMax?: number | undefined;
   readonly bytesPerOwner?: number | undefined;
 }
 
-/** What a holder counts for. */
+/** Route and owner counted for a holder. */
 interface Held {
   readonly route: RoutePolicy;
   readonly owner: string;
 }
 
-/** Of a holder whose route is over. */
+/** Closed holder waiting for a disconnected client. */
 interface Awaited {
   readonly hash: string;
   readonly owner: string;
@@ -62,20 +67,20 @@ interface Awaited {
 
 export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   readonly #given: PolicyStoreOptions;
-  /** By hash. */
+  /** Policies by hash. */
   readonly #kept = new Map<string, Kept>();
-  /** Those without a policy are not here. */
+  /** Holders with a policy. Holders without a policy are not stored. */
   readonly #held = new Map<PolicyHolder, Held>();
-  /** Holders of each: a tunnel that registers again has two for a moment. */
+  /** Number of holders per route. A tunnel that registers again briefly has two. */
   readonly #holders = new Map<RoutePolicy, number>();
-  /** The first to go first. */
+  /** Holders of disconnected clients, by expiry. */
   readonly #awaited = new Map<PolicyHolder, Awaited>();
-  /** Whose place one takes, until it has it. */
+  /** Maps a new holder to the holder it will replace, until its tunnel is listed. */
   readonly #before = new WeakMap<PolicyHolder, PolicyHolder>();
-  /** Of those that tunnels are served under. */
+  /** Total JSON size of the policies in use. */
   #bytes = 0;
   #size = 0;
-  /** Weights of all that are kept. */
+  /** Memory shares per owner, for all stored policies. */
   readonly #shares: Shares;
 
   constructor(options: PolicyStoreOptions) {
@@ -87,12 +92,12 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     });
   }
 
-  /** Distinct ones that something is served under, as JSON. */
+  /** Total JSON size of the distinct policies in use, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** The same, how many. */
+  /** Number of distinct policies in use. */
   get size(): number {
     return this.#size;
   }
@@ -131,7 +136,9 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
 
   // ---- the life of routes ----
 
-  /** What it takes the place of is nobody's any more. Members that are still lost may come back to their former group. */
+  /**
+   * Releases the holder replaced by a new tunnel. A group's holder is kept, because disconnected members can return to their former group.
+   */
   tunnelAdded({ group, policy }: Pick<Tunnel, 'group' | 'policy'>): void {
     const before = this.#before.get(policy);
     this.#before.delete(policy);
@@ -192,7 +199,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     const weight = policyWeight(text);
     this.#letGo();
     if (this.#shares.refusal(owner, weight) !== null) throw new Fault('POLICY_BUSY');
-    // As JSON is read: objects of a schema's own making have room for more than there is, and hold half as much again.
+    // Parsed from JSON again: objects created by the schema library have spare capacity and take about 50 % more memory.
     const kept: Kept = {
       compiled: compiledBefore ?? this.#given.compile(JSON.parse(text) as Policy),
       bytes: Buffer.byteLength(text),
@@ -241,7 +248,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     this.#given.onOver?.(route);
   }
 
-  /** One of its holders is one no more. */
+  /** Removes a holder of a policy. */
   #leave(hash: string, kept: Kept, owner: string): void {
     const { owners, weight, payer } = kept;
     const holders = (owners.get(owner) ?? 0) - 1;
@@ -252,14 +259,14 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
       this.#kept.delete(hash);
       this.#shares.give(payer, weight);
     } else if (!owners.has(payer)) {
-      // It stays for another, and is that one's from now on.
+      // The policy stays in use by another owner, who is charged from now on.
       this.#shares.give(payer, weight);
       this.#shares.take(next, weight);
       kept.payer = next;
     }
   }
 
-  /** Those whose time is over. */
+  /** Releases holders after their waiting time. */
   #letGo(): void {
     const now = this.#given.clock.monotonic();
     for (const [holder, { untilMs }] of this.#awaited) {

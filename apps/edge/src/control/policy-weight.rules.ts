@@ -1,5 +1,5 @@
-// About how much memory a policy takes, made ready: its texts, a value for each of them, and for each wildcard and each placeholder a piece of a test or
-// of a template. Told from its JSON, so that it costs nobody a second look at the policy.
+// Estimates the memory of a compiled policy: its strings, a value for each, and a matcher or template part for each wildcard and
+// placeholder. Computed from the JSON text, so that the policy is not traversed again.
 
 const OF_A_BYTE = 4;
 const OF_A_VALUE = 128;
@@ -8,7 +8,7 @@ const OF_A_PIECE = 160;
 const PIECES = /[*{]/g;
 const VALUES = /[,[{]/g;
 
-/** Rather more than it is: measured with policies that are all globs, all exceptions, all templates and all networks. */
+/** Returns the estimated memory in bytes. Deliberately high: measured with policies full of globs, exceptions, templates or networks. */
 export const policyWeight = (json: string): number =>
   json.length * OF_A_BYTE + countOf(json, VALUES) * OF_A_VALUE + countOf(json, PIECES) * OF_A_PIECE;
 

@@ -1,4 +1,4 @@
-// The policy of one registration: judged before anything is opened, and what its client is told of it.
+// Policy of a registration: validated before any endpoint is opened. Also builds the policy fields of the response.
 
 import { Fault } from '@tunnel/errors';
 import { policyHash } from '@tunnel/policy';
@@ -12,18 +12,18 @@ import { judgePolicy } from './brought-policy.rules.ts';
 import { type SessionTunnel } from './session-life.rules.ts';
 
 export interface RegisteredPolicy extends BroughtPolicy {
-  /** Of what its client sent, in every case: by it the client knows that the edge has read all of it. null: it sent nothing. */
+  /** Hash of the policy as sent by the client, confirming that the edge has read it completely. Null if the client sent no policy. */
   readonly answeredHash: string | null;
 }
 
-/** The same tunnel before; undefined: there was none. */
+/** Earlier registration of the same tunnel. */
 interface TunnelBefore {
   readonly known: SessionTunnel | undefined;
-  /** With its last registration. */
+  /** Policy stamp of the last registration. Undefined if there was none. */
   readonly brought: PolicyStamp | undefined;
 }
 
-/** Throws when this edge does not take it. */
+/** Reads and validates the policy. Throws a fault if the edge rejects it. */
 export const readPolicy = (
   request: MessageOf<'RegisterTunnel'>,
   protocol: TunnelProtocol,
@@ -35,15 +35,15 @@ export const readPolicy = (
   const policy = judgePolicy({ policy: request.policy, services, proxyProtocol }, { protocol, loginProviders });
   if (policy instanceof Fault) throw policy;
   const answeredHash = policy === null && services.length === 0 ? null : policyHash(policy, services, sha256Hex);
-  // Services that no rule can send anything to are nothing that members must agree on.
+  // Without a policy, services cannot receive requests, so group members need not agree on them.
   const stamp = { revision, hash: policy === null ? null : answeredHash };
   const registered = { ...stamp, isReturning: isReturning(before, stamp) };
   return { policy, services, stamp: registered, owner: ownerKey(owner), answeredHash };
 };
 
 /**
- * Its client was away, or changed its connection, and claims it again; or it runs and says again what it said before, because something else of it
- * has changed. One that brings something new is judged by that.
+ * Whether the tunnel is registered again without a new policy: after a disconnect, after a change of connection, or because another setting
+ * has changed. A tunnel with a new policy is treated as a new registration.
  */
 const isReturning = ({ known, brought }: TunnelBefore, stamp: PolicyStamp): boolean => {
   if (known === undefined) return false;
@@ -51,7 +51,7 @@ const isReturning = ({ known, brought }: TunnelBefore, stamp: PolicyStamp): bool
   return brought?.revision === stamp.revision && brought.hash === stamp.hash;
 };
 
-/** What goes into the answer. */
+/** Returns the response field with the policy's hash. */
 export const policyHashField = ({ answeredHash }: RegisteredPolicy): { readonly policy_hash?: string } =>
   answeredHash === null ? {} : { policy_hash: answeredHash };
 

@@ -1,4 +1,4 @@
-// The tunnel that comes of a registration, once its endpoint is known.
+// Builds the tunnel of a registration, once its endpoint is known.
 
 import type { MessageOf } from '@tunnel/protocol';
 import {
@@ -22,16 +22,16 @@ import type { RegisteredPolicy } from './registered-policy.ts';
 import type { Session } from './session.ts';
 import { type SessionTunnel } from './session-life.rules.ts';
 
-/** An admitted request. */
+/** Registration request that passed admission. */
 export interface RegisteredRequest extends PublicAddress {
   readonly clock: Clock;
-  /** The kill switch. */
+  /** Whether load balancing is on for this edge. */
   readonly loadBalancing: boolean;
   readonly session: Session;
   readonly connection: ControlConnection;
   readonly request: MessageOf<'RegisterTunnel'>;
   readonly protocol: TunnelProtocol;
-  /** The same tunnel before. */
+  /** Earlier state of the same tunnel in its session. */
   readonly known: SessionTunnel | undefined;
   readonly tunnelId: string;
   readonly policy: RegisteredPolicy;
@@ -39,21 +39,21 @@ export interface RegisteredRequest extends PublicAddress {
 
 export interface AssignedEndpoint {
   readonly endpoint: PublicEndpoint;
-  /** Its own endpoint, or its group's. */
+  /** The tunnel's endpoint, or the endpoint of its group. */
   readonly reachedAt: LeasedEndpoint;
   readonly group: TunnelGroup<Tunnel> | null;
-  /** Its own, or its group's. */
+  /** The tunnel's policy, or the policy of its group. */
   readonly policy: PolicyHolder;
 }
 
-/** What a registration has become, as everyone else reads it. */
+/** Returns the tunnel's entry for the registry. */
 export const describeTunnel = (registration: RegisteredRequest, assigned: AssignedEndpoint): Tunnel => {
   const { reachedAt, group, policy } = assigned;
   const { tunnelId, session, connection, request, protocol, clock, loadBalancing } = registration;
   const kind = kindOf(protocol);
   const endpoint = endpointOfProtocol(protocol, assigned.endpoint);
   const label = endpointLabel(protocol, reachedAt, registration.domain);
-  // The same tunnel as before its client was away: its counts and its beginning go on.
+  // A tunnel that returns after a disconnect keeps its counters and its start time.
   const before = session.tunnels.get(tunnelId);
   return {
     tunnelId,
@@ -81,7 +81,10 @@ export const describeTunnel = (registration: RegisteredRequest, assigned: Assign
   };
 };
 
-/** A session that only changed its connection keeps the bit until the next report; one that was away, or moves, begins anew. */
+/**
+ * Returns the initial health. A tunnel keeps its health if only the connection changed; after a disconnect or a change of endpoint, health
+ * starts from the default.
+ */
 const healthOf = (
   registration: RegisteredRequest,
   endpoint: PublicEndpoint,

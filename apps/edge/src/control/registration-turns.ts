@@ -1,26 +1,29 @@
-// Registrations of one control connection that wait for their turn: one after the other, as fast as their own pace allows, while all other frames
-// of the connection are handled. The queue is bounded: a connection whose queue is full is not read until half of it is done.
+// Queue for the registrations of a control connection. Registrations run in order, limited by their rate, while other frames of the
+// connection are handled. A connection with a full queue is not read until half of the queue is done.
 
 import type { MessageOf } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { ControlRateLimiter } from './control-rate-limiter.rules.ts';
 import { registrationWeight } from './frame-weights.ts';
 
-/** registrations of one connection that wait; with so many it is not read until half of them are done. A client has no more than half of that under way */
+/**
+ * Maximum of queued registrations per connection. At this number, reading pauses until half of them are done. Clients keep at most half of
+ * this number in flight.
+ */
 export const CONTROL_REGISTRATIONS_WAITING = 512;
-/** the same by their characters, which one registration with a policy can have 64 Ki of */
+/** Maximum of queued characters. A registration with a policy can have 64 Ki. */
 const CONTROL_REGISTRATIONS_WAITING_CHARS = 256 * 1024;
 
-/** An unregistration stays behind the registrations before it: one of them may be of the same tunnel. */
+/** Messages handled in order. An unregistration waits for earlier registrations, because one of them may be for the same tunnel. */
 export type TurnMessage = MessageOf<'RegisterTunnel'> | MessageOf<'UnregisterTunnel'>;
 
 export interface RegistrationTurnsOptions {
   readonly clock: Clock;
   readonly pace: ControlRateLimiter;
   readonly handle: (message: TurnMessage) => Promise<void> | void;
-  /** The queue was full, and is half empty. */
+  /** Called when a full queue is half empty again. */
   readonly onRoom: () => void;
-  /** Something failed where no caller would catch it. */
+  /** Called after an error that no caller would catch. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -34,9 +37,9 @@ export class RegistrationTurns {
   readonly #queue: Waiting[] = [];
   #characters = 0;
   #isFull = false;
-  /** A registration is under way. */
+  /** Whether a registration is running. */
   #isBusy = false;
-  /** The pace allows no more until then. */
+  /** Timer of the rate limit, or null. */
   #pause: Timer | null = null;
   #turn: NodeJS.Immediate | null = null;
   #isStopped = false;
@@ -45,12 +48,12 @@ export class RegistrationTurns {
     this.#options = options;
   }
 
-  /** No registration waits or is under way. */
+  /** Whether no registration is queued or running. */
   get isIdle(): boolean {
     return !this.#isBusy && this.#queue.length === 0;
   }
 
-  /** Nothing more is to be read; what was read already still finds room, which is 64 KiB of frames at most. */
+  /** Whether reading should pause. Frames already read (at most 64 KiB) are still queued. */
   get isFull(): boolean {
     return this.#isFull;
   }
@@ -63,7 +66,7 @@ export class RegistrationTurns {
     this.#work();
   }
 
-  /** The connection is gone: nothing that waits is answered. */
+  /** Drops the queue after the connection has closed. */
   stop(): void {
     this.#isStopped = true;
     this.#queue.length = 0;
@@ -101,7 +104,7 @@ export class RegistrationTurns {
     this.#characters -= characters;
     pace.charge(registrationWeight(message, characters), clock.monotonic());
     const pending = handle(message);
-    // Before anybody hears of room: with the news a further one may come.
+    // Set before onRoom is called, because the callback can add another registration.
     this.#isBusy = pending !== undefined;
     this.#tellRoom();
     if (pending === undefined) return;

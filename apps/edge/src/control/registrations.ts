@@ -1,5 +1,5 @@
-// One registration from request to answer: admission, an endpoint of its own or in a group, and the tunnel that comes of it, which everyone
-// else reads.
+// Handles a registration from request to response: admission, an endpoint (separate or of a group), and the resulting tunnel in the
+// registry.
 import { domainToASCII } from 'node:url';
 import { Fault } from '@tunnel/errors';
 import type { ControlMessageInput, MessageOf } from '@tunnel/protocol';
@@ -43,16 +43,16 @@ export interface RegisterContext extends PublicAddress {
   readonly groups: Groups;
   readonly peers: PeerJoins;
   readonly policies: PolicyKeeper;
-  /** The operator's, that a tunnel may name. */
+  /** Names of the operator's login providers. */
   readonly loginProviders: readonly string[];
   readonly recovery?: EndpointRecovery | undefined;
-  /** The kill switch. */
+  /** Whether load balancing is on for this edge. */
   readonly loadBalancing: boolean;
-  /** Protocols that the operator does not want here. */
+  /** Protocols turned off by the operator. */
   readonly switchedOff: readonly TunnelProtocol[];
-  /** Of the platform's host below the domain: no tunnel's name. */
+  /** Label of the platform's host below the domain. Not available to tunnels. */
   readonly platformLabel?: string | null | undefined;
-  /** What the client should be told of its alert URL; null: nothing. */
+  /** Returns a warning about an alert URL, or null. */
   readonly checkAlertUrl: (url: string, withinMs: number) => Promise<string | null>;
   readonly tunnelLimit: number;
   readonly isDraining: () => boolean;
@@ -64,11 +64,11 @@ type Registration = RegisterContext & RegisteredRequest;
 
 interface Registered {
   readonly tunnel: Tunnel;
-  /** A group began with it. */
+  /** Whether the tunnel started a new group. */
   readonly isFirst: boolean;
 }
 
-/** Answers on the connection, always. Registrations of one session run one after the other. */
+/** Registers a tunnel. Always sends a response on the connection. Registrations of a session run in order. */
 export const registerTunnel = (
   context: RegisterContext,
   session: Session,
@@ -78,7 +78,7 @@ export const registerTunnel = (
   session.registrations.run(async () => {
     const { answers, tunnel } = await answerTo(context, session, connection, request);
     for (const answer of answers) connection.send(answer);
-    // Behind the answer: before it, the client knows nothing of the tunnel.
+    // Sent after the response, because the client does not know the tunnel before.
     if (tunnel?.protocol === 'p2p') context.peers.publisherReady(tunnel.tunnelId);
   });
 
@@ -113,7 +113,7 @@ const answerTo = async (
       ],
       ...policyHashField(policy),
     };
-    // The first member of a group on a port of its own is told that the listener is bound; who stands alone, or comes later, is not.
+    // The first member of a group with a port is notified that the port is open. Other members and tunnels without a group are not.
     if (!isFirst || tunnel.assignedPort === null || tunnel.group?.endpoint.kind !== 'port')
       return { answers: [answer], tunnel };
     const bound = { type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: tunnel.assignedPort } as const;
@@ -125,7 +125,7 @@ const answerTo = async (
   }
 };
 
-/** The group fields were read and ignored: without a word its owner would look for the others. */
+/** Warning for ignored group settings, so that the user does not wonder about missing members. */
 const GROUPS_OFF = 'load balancing is off on this edge: this tunnel is served alone';
 
 const warningsOf = async (
@@ -148,7 +148,7 @@ const portWarning = ({ group, assignedPort }: Tunnel, { remote_port }: Request):
     ? []
     : [`remote_port ${remote_port}: the group has port ${assignedPort} already`];
 
-/** Its visitors come in clear where others come by https: whoever asked for it should not learn that from them. */
+/** Warns if a tunnel gets http instead of https because its certificate is missing, so that the user learns about it before visitors do. */
 const certificateWarning = ({ publicUrl }: Tunnel, { httpsPort }: RegisterContext): string[] =>
   publicUrl.startsWith('http://') && httpsPort() !== null
     ? [`no certificate for ${new URL(publicUrl).hostname} yet`]
@@ -171,14 +171,14 @@ const openTunnel = async (
   connection: ControlConnection,
   request: Request,
 ): Promise<{ readonly registered: Registered; readonly policy: RegisteredPolicy }> => {
-  // An id of another session is no id here: the tunnel is new, and gets its own.
+  // A tunnel id of another session is ignored: the tunnel is new and gets a new id.
   let known = request.tunnel_id === undefined ? undefined : findTunnel(session.state, request.tunnel_id);
   const decision = admit(context, session, request, known);
   if (decision.kind === 'refused') throw decision.fault;
   const { wanted } = decision;
-  // The decision let no other pass.
+  // Admission has verified the protocol.
   const protocol = request.protocol as TunnelProtocol;
-  // Before anything changes: where it is refused, what was before stays.
+  // Read before any change, so that a rejected policy leaves the existing tunnel as it is.
   const before = known === undefined ? undefined : session.tunnels.get(known.tunnelId);
   const policy = readPolicy(
     request,
@@ -188,12 +188,13 @@ const openTunnel = async (
     session.owner,
   );
   if (known !== undefined && (isOtherKind(before, protocol) || !isSameEndpoint(known, before, wanted, session.owner))) {
-    // It joins a group now, leaves one, goes elsewhere, or is of tls or no longer: another tunnel, and the old one may hold the very name it wants.
+    // The tunnel joins or leaves a group, moves to another endpoint, or changes from or to tls. The existing tunnel is closed first,
+    // because it may hold the requested name.
     context.sessions.endTunnel(session, known.tunnelId);
     known = undefined;
   }
   const admitted = { ...context, session, connection, request, protocol, policy };
-  // A tunnel that comes back was admitted when it came first, at this very endpoint.
+  // A returning tunnel was admitted at the same endpoint before and needs no ownership check.
   const registered =
     known === undefined
       ? await openNew(admitted, wanted)
@@ -202,7 +203,7 @@ const openTunnel = async (
   return { registered, policy };
 };
 
-/** Whose the endpoint is, then who serves it: each that may be had in turn. */
+/** Opens a new tunnel: tries the proposals in turn, each with an ownership check followed by the lease. */
 const openNew = async (
   admitted: Omit<Registration, 'known' | 'tunnelId'>,
   wanted: WantedEndpoint,
@@ -229,8 +230,8 @@ const openNew = async (
 };
 
 /**
- * Before the backend is asked, which would make the name its account's: one that is served here is somebody's, and so is what is nested below a name
- * of the operator, who owns none: it is the operator's alone.
+ * Rejects names in use at this edge before the backend is asked, because the backend would assign the name to the account. Names below a
+ * name of the operator are reserved for the operator, who has no names in the backend.
  */
 const refuseServed = ({ endpoints, tunnels, session }: Registration, asked: RequestedEndpoint | null): void => {
   if (asked === null || asked.label === null || asked.joinsGroup) return;
@@ -241,7 +242,7 @@ const refuseServed = ({ endpoints, tunnels, session }: Registration, asked: Requ
   const above = tunnels.at({ kind: 'name', name: owningLabel(asked.label) });
   const isBelowOperators = above !== undefined && isOperators(above) && session.owner.kind !== 'operator';
   if (!endpoints.names.isServed({ kind: 'name', name: asked.label }) && !isBelowOperators) return;
-  // What a group is refused with tells nothing of who is there.
+  // A group's refusal reveals nothing about the current user of the name.
   throw asked.groupKeyHash === null
     ? new Fault('TUNNEL_SUBDOMAIN_IN_USE', { subdomain: asked.label })
     : new Fault('GROUP_KEY_MISMATCH');
@@ -287,7 +288,7 @@ const backendQuestion = (
   };
 };
 
-/** A group's name in the public's eye is always chosen: all its members have to know it. */
+/** Whether the name was chosen by the user. Names of groups always are, because all members have to know the name. */
 const isCustomName = (wanted: WantedEndpoint): boolean =>
   wanted.kind === 'group'
     ? wanted.wanted.endpoint.kind === 'name'
@@ -295,7 +296,7 @@ const isCustomName = (wanted: WantedEndpoint): boolean =>
 
 // ---- the endpoint ----
 
-/** null: the group that it was let in to has ended. */
+/** Opens the endpoint and lists the tunnel. Returns null if the group to join has ended. */
 const assignEndpoint = async (
   registration: Registration,
   wanted: WantedEndpoint,
@@ -303,7 +304,8 @@ const assignEndpoint = async (
 ): Promise<Registered | null> => {
   if (wanted.kind === 'group') return joinGroup(registration, wanted.wanted, joinsOnly);
   const { session, tunnelId, policies } = registration;
-  // Before the endpoint is: for want of room nothing is opened, and nothing is ever open without it.
+  // The policy is stored before the endpoint opens: without memory for the policy nothing is opened, so no endpoint is ever open without
+  // its policy.
   const policy = policies.hold(registration.policy, session.tunnels.get(tunnelId)?.policy);
   try {
     return await standAlone(registration, wanted, policy);
@@ -319,14 +321,14 @@ const standAlone = async (
   policy: PolicyHolder,
 ): Promise<Registered> => {
   const { sessions, session, connection, known } = registration;
-  // An endpoint that is open already stays open: the session only changed its connection.
+  // An endpoint that is still open stays open if only the session's connection changed.
   const isOpen = known?.kind === 'live' && known.endpoint.kind !== 'member';
   // A p2p name is opened again each time, because its secret may have changed.
   const stays = isOpen && wanted.kind !== 'peer-name' && isWanted(known.endpoint, wanted, session.owner);
   const endpoint = stays ? (known.endpoint as LeasedEndpoint) : await openEndpoint(registration, wanted);
   const tunnel = describeTunnel(registration, { endpoint, reachedAt: endpoint, group: null, policy });
   if (!sessions.list(session, connection, tunnel)) throw new Fault('TUNNEL_CLOSED');
-  // Bulk must never stand in front of datagrams.
+  // Reserves a carrier, so that bulk data never delays datagrams.
   if (tunnel.protocol === 'udp') session.upstream.mux?.reserveForDatagrams();
   return { tunnel, isFirst: false };
 };
@@ -351,11 +353,11 @@ const joinOf = (
   former: TunnelGroup<Tunnel> | null,
 ): DecidedRequest => ({ wanted, owner: session.owner, policy, former: policy.stamp.isReturning ? former : null });
 
-/** At one name, but shown and counted as another protocol. */
+/** Whether the tunnel changed from or to tls, which shares names with http but is listed and counted separately. */
 const isOtherKind = (before: Tunnel | undefined, protocol: TunnelProtocol): boolean =>
   before !== undefined && (before.protocol === 'tls') !== (protocol === 'tls');
 
-/** The same one as before its client was away. */
+/** Whether the request is for the same endpoint as before the disconnect. */
 const isSameEndpoint = (
   known: SessionTunnel,
   before: Tunnel | undefined,
@@ -379,7 +381,7 @@ const openEndpoint = async (
   recovery?.claim(tunnelId, wanted, session.owner, session.secretHash);
   const endpoint = await endpoints.open(tunnelId, wanted, { owner: session.owner, groupKeyHash: null });
   if (!isDraining()) return endpoint;
-  // The drain has closed all endpoints and did not see this one come.
+  // The drain has closed all endpoints, but this endpoint was opened during the drain.
   endpoints.close(endpoint);
   endpoints.release(endpoint, tunnelId);
   throw new Fault('EDGE_SHUTTING_DOWN');

@@ -1,10 +1,10 @@
-// The life of one session and what becomes of its tunnels: live, lost (held for its return), ended.
-// A lost session keeps its endpoints (ports and names) for `windowMs`; one that ended on purpose keeps nothing.
-// A member's endpoint is its group's, which lives without it: the member leaves at once, and only its id waits for the return.
+// State machine of a session and its tunnels: live, lost (held for the client's return), ended. A lost session keeps its endpoints (ports
+// and names) for `windowMs`; a session ended on purpose keeps nothing. The endpoint of a group member belongs to the group and outlives the
+// member: the member leaves immediately, and only its id is held.
 import { type PublicEndpoint, sameEndpoint } from '@tunnel/rules/tunnels';
 
 export type SessionTunnel =
-  /** `awaited`: the session changed its connection under the tunnel; the client has until then to claim it again. */
+  /** `awaited` is set after the session has changed its connection: the deadline for the client to claim the tunnel again. */
   | {
       readonly kind: 'live';
       readonly tunnelId: string;
@@ -25,27 +25,27 @@ export type SessionState =
   | { readonly kind: 'ended' };
 
 export type SessionEvent =
-  /** The socket closed, or nothing was heard for too long. */
+  /** The socket closed, or the client was silent for too long. */
   | { readonly kind: 'connection-lost'; readonly connectionId: number }
-  /** The client came back with the secret and a valid key. */
+  /** The client reconnected with the session's secret and a valid key. */
   | { readonly kind: 'resumed'; readonly connectionId: number }
-  /** The endpoint of a tunnel is open: a new one, or one that the client claims again. */
+  /** The endpoint of a new or claimed tunnel is open. */
   | {
       readonly kind: 'tunnel-registered';
       readonly connectionId: number;
       readonly tunnelId: string;
       readonly endpoint: PublicEndpoint;
     }
-  /** On purpose: the client unregistered it, or the edge closed it. */
+  /** The client unregistered the tunnel, or the edge closed it. */
   | { readonly kind: 'tunnel-ended'; readonly tunnelId: string }
-  /** On purpose: the client stops, the key was revoked, the account is closed to traffic. */
+  /** The client stopped, the key was revoked, or the account was suspended. */
   | { readonly kind: 'session-ended' }
   | { readonly kind: 'time-passed' };
 
 export type SessionEffect =
-  /** Dispatch to it from now on; one that is listed already may have changed its name. */
+  /** Route traffic to the tunnel from now on. A tunnel already listed may have a new name. */
   | { readonly kind: 'list-tunnel'; readonly tunnelId: string; readonly endpoint: PublicEndpoint }
-  /** No visitor comes that way any more; a member leaves its group. */
+  /** Close the endpoint to visitors; a member leaves its group. */
   | { readonly kind: 'close-endpoint'; readonly tunnelId: string; readonly endpoint: PublicEndpoint }
   | {
       readonly kind: 'hold-endpoint';
@@ -62,7 +62,7 @@ export type SessionEffect =
 type SessionStep = readonly [SessionState, readonly SessionEffect[]];
 
 interface SessionRules {
-  /** How long a lost session may come back, and how long a returned one may take to claim its tunnels. */
+  /** Time for a lost session to return, and time for a resumed session to claim its tunnels. */
   readonly windowMs: number;
 }
 
@@ -97,7 +97,7 @@ export const findTunnel = (state: SessionState, tunnelId: string): SessionTunnel
   state.kind === 'ended' ? undefined : state.tunnels.find((tunnel) => tunnel.tunnelId === tunnelId);
 
 const lost = (state: SessionState, connectionId: number, now: number, rules: SessionRules): SessionStep => {
-  // The late close of a connection that was replaced: its successor holds the session.
+  // Late close of a replaced connection: the session belongs to the new connection.
   if (state.kind !== 'live' || state.connectionId !== connectionId) return [state, []];
   const until = now + rules.windowMs;
   const effects: SessionEffect[] = [];
@@ -105,7 +105,7 @@ const lost = (state: SessionState, connectionId: number, now: number, rules: Ses
     const { tunnelId, endpoint } = tunnel;
     if (tunnel.kind === 'live') effects.push({ kind: 'close-endpoint', tunnelId, endpoint });
     effects.push(...holdEndpoint(tunnelId, endpoint, until));
-    // One that was never claimed since an earlier loss was lost then.
+    // A tunnel not claimed since an earlier loss counts as lost at that time.
     const lostAt = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
     return { kind: 'held', tunnelId, endpoint, lostAt, until };
   });
@@ -120,7 +120,7 @@ const resumed = (
 ): SessionStep => {
   const until = now + rules.windowMs;
   const effects: SessionEffect[] = [];
-  // The edge still believes in the old socket: the new one takes its place, and no tunnel leaves.
+  // The edge has not noticed the loss of the old socket. The new connection replaces it, and all tunnels stay open.
   if (state.kind === 'live') effects.push({ kind: 'replace-connection', connectionId: state.connectionId });
   const tunnels = state.tunnels.map((tunnel): SessionTunnel => {
     if (tunnel.kind === 'live') return { ...tunnel, awaited: { since: tunnel.awaited?.since ?? now, until } };
@@ -148,7 +148,7 @@ const registered = (
   return [{ ...state, tunnels: [...others, next] }, effects];
 };
 
-/** The session went away or changed its connection while the endpoint was being opened. */
+/** Reverts the opening of an endpoint after its session disconnected or changed its connection while the endpoint was being opened. */
 const undo = (known: SessionTunnel | undefined, tunnelId: string, endpoint: PublicEndpoint): SessionEffect[] => {
   if (known !== undefined && sameEndpoint(known.endpoint, endpoint)) {
     if (known.kind === 'live') return [];
@@ -192,7 +192,7 @@ const holdEndpoint = (tunnelId: string, endpoint: PublicEndpoint, until: number)
 const releaseEndpoint = (tunnelId: string, endpoint: PublicEndpoint): SessionEffect[] =>
   endpoint.kind === 'member' ? [] : [{ kind: 'release-endpoint', tunnelId, endpoint }];
 
-/** The end of a tunnel. One that was lost, or that nobody claimed, ended when its client went away. */
+/** Returns the effects of a tunnel's end. A lost or unclaimed tunnel ended when its client disconnected. */
 const dismiss = (tunnel: SessionTunnel, now: number): SessionEffect[] => {
   const at = tunnel.kind === 'held' ? tunnel.lostAt : (tunnel.awaited?.since ?? now);
   return [...giveUpEndpoint(tunnel), { kind: 'tunnel-closed', tunnelId: tunnel.tunnelId, at }];

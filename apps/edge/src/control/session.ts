@@ -1,4 +1,4 @@
-// One client that runs: who it is, where its machine stands, and the connection and streams it has now.
+// Session of a client: owner, state, current connection and streams.
 import { type Owner } from '@tunnel/rules/tunnels';
 import { SerialQueue } from '@tunnel/runtime';
 import type { Tunnel } from '../routing/tunnel.ts';
@@ -8,29 +8,29 @@ import { type SessionState, startSession } from './session-life.rules.ts';
 
 export class Session {
   readonly sessionId: string;
-  /** SHA-256 of the resume secret: what is stored cannot be used. */
+  /** SHA-256 of the resume secret, so that the stored value cannot be used to resume. */
   readonly secretHash: string;
   readonly owner: Owner;
-  /** The key of the latest Auth: a resume may come with another one of the same owner. */
+  /** Key of the latest Auth. A client can resume with another key of the same owner. */
   keyId: string;
-  /** What the latest Auth agreed on: a resume may come from a newer or older client. */
+  /** Capabilities of the latest Auth. A client can resume with a newer or older version. */
   capabilities: readonly string[];
-  /** What the client calls its computer, by the latest Auth; undefined: it does not say. */
+  /** Name of the client's computer, from the latest Auth. Undefined if the client sent none. */
   clientName: string | undefined;
   state: SessionState;
   connection: ControlConnection | null;
-  /** The way to its client, whichever connection that has now. */
+  /** Upstream to the client, independent of the current connection. */
   readonly upstream = new MuxUpstream();
-  /** Living and held ones, by id. */
+  /** Live and held tunnels by id. */
   readonly tunnels = new Map<string, Tunnel>();
   /**
-   * How long names of alert URLs may still be looked up on this connection. Frames are handled in turn, so that a silent name
-   * server would hold up the last tunnel of many for longer than its client waits, and each time it comes back.
+   * Remaining time for DNS lookups of alert URLs on this connection, in milliseconds. Frames are handled in order, so a DNS server without
+   * response could delay the last of many tunnels beyond the client's timeout, on every reconnect.
    */
   alertLookupMs = 0;
   /**
-   * Registrations run one after the other, also those of a connection and of the one that replaced it. Each connection has one at most, so that only a client that
-   * reconnects hundreds of times during one registration loses its connection here.
+   * Runs registrations in order, including those of a replaced connection and its successor. Each connection has at most one in the queue,
+   * so only a client reconnecting hundreds of times during a registration exceeds the maximum.
    */
   readonly registrations = new SerialQueue({
     maxWaiting: 256,

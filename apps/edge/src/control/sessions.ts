@@ -1,4 +1,4 @@
-// The sessions of clients: feeds their machines with events and performs the effects. The rules are in session-life.rules.
+// Sessions of clients: passes events to their state machines and performs the effects. The rules are in session-life.rules.
 
 import { Fault } from '@tunnel/errors';
 import { CLOSE_CODES } from '@tunnel/protocol';
@@ -28,19 +28,20 @@ import { Session } from './session.ts';
 import { findTunnel, type SessionEffect, type SessionEvent, transitionSession } from './session-life.rules.ts';
 
 /**
- * sessions of one edge, those that wait for their client included
+ * Maximum of sessions per edge, including disconnected sessions.
  * @limit operator: Clients per edge | `SESSION_LIMIT`
  */
 const SESSIONS_MAX = 20_000;
 /**
- * of these of one account: a quarter. A key that comes and goes leaves each time one behind that waits
+ * Maximum of sessions per account: a quarter of the total. A client that disconnects and starts again leaves a held session behind each
+ * time.
  * @limit tunnels: Clients per account and edge | `SESSION_LIMIT`
  */
 const SESSIONS_PER_ACCOUNT = 5000;
-/** what the names of all tunnels of one client may cost it before the next ones are not looked up: well below REGISTER_TIMEOUT_MS */
+/** Time for DNS lookups of alert URLs per connection. Later URLs are not looked up. Well below REGISTER_TIMEOUT_MS. */
 const ALERT_LOOKUPS_PER_CONNECTION_MS = 5000;
 
-/** Who came with an Auth. */
+/** Client identity from an Auth message. */
 interface SessionClient {
   readonly owner: Owner;
   readonly keyId: string;
@@ -52,7 +53,7 @@ const RULES = { windowMs: RESUME_WINDOW_MS };
 
 export interface SessionLimits {
   readonly limit: number;
-  /** Of one account. */
+  /** Maximum per account. */
   readonly perHolder: number;
 }
 
@@ -67,14 +68,14 @@ interface SessionsOptions {
   readonly backend: Pick<Backend, 'tunnelOpened' | 'tunnelClosed'>;
   readonly endpoints: EndpointRegistry;
   readonly groups: Pick<Groups, 'leave'>;
-  /** Joins end with the session of their subscriber. */
+  /** Joined peers. A join ends with the subscriber's session. */
   readonly peers: Pick<PeerJoins, 'sessionOver' | 'sessionResumed'>;
   readonly tunnels: Registry;
   readonly policies: Pick<PolicyKeeper, 'forget'>;
-  /** Absent: nothing is kept across runs. */
+  /** Undefined if endpoints are not kept across restarts. */
   readonly recovery?: EndpointRecovery | undefined;
   readonly muxes: SessionMuxes;
-  /** As in the limits unless said otherwise. */
+  /** Default: SESSIONS_MAX and SESSIONS_PER_ACCOUNT. */
   readonly sessionLimits?: SessionLimits | undefined;
 }
 
@@ -92,7 +93,7 @@ export class Sessions {
     });
   }
 
-  /** Sessions whose client is connected. */
+  /** Number of sessions with a connected client. */
   get liveCount(): number {
     return this.#byConnection.size;
   }
@@ -124,7 +125,7 @@ export class Sessions {
     return { session, secret };
   }
 
-  /** Sessions that wait for their client take no connection, so that nothing else bounds how many somebody leaves behind. */
+  /** Throws if the session limit is reached. Disconnected sessions have no connection, so no other limit bounds their number. */
   #checkRoom(owner: string): void {
     const refusal = this.#room.refusal(owner);
     if (refusal === null) return;
@@ -136,24 +137,27 @@ export class Sessions {
     throw new Fault('SESSION_LIMIT', { reason });
   }
 
-  /** A client that had endpoints in the edge's last run keeps its secret: were this run to end now, the next one would know it, too. */
+  /**
+   * Returns the resume secret for a new session. A client with endpoints from the edge's previous run keeps its secret, so that the next
+   * run would recognize it as well.
+   */
   #secretFor(owner: Owner, secretOfBefore: string | undefined): string {
     const isKnown =
       secretOfBefore !== undefined && this.#given.recovery?.isClaimant(owner, sha256Hex(secretOfBefore)) === true;
     return isKnown ? secretOfBefore : randomToken();
   }
 
-  /** null: no such session now, another secret, or another owner. */
+  /** Returns the claimed session, or null if the session does not exist or if the secret or the owner differs. */
   claimed(claim: { readonly sessionId: string; readonly secret: string; readonly owner: Owner }): Session | null {
     const session = this.#sessions.get(claim.sessionId);
     if (session === undefined) return null;
-    // The tick may not have come by yet: what is over is over.
+    // Ends an expired session before the next tick does.
     this.feed(session, { kind: 'time-passed' });
     if (session.state.kind === 'ended' || !sameOwner(session.owner, claim.owner)) return null;
     return equalInConstantTime(session.secretHash, sha256Hex(claim.secret)) ? session : null;
   }
 
-  /** null as with claimed(). */
+  /** Resumes a session. Returns null for an invalid claim, as claimed() does. */
   resume(
     connection: ControlConnection,
     claim: SessionClient & { readonly sessionId: string; readonly secret: string },
@@ -169,7 +173,7 @@ export class Sessions {
     return session;
   }
 
-  /** The socket closed or is dead. Streams under way finish as long as their carriers live. */
+  /** Handles a closed or dead connection. Open streams finish while their carriers live. */
   lost(connection: ControlConnection): void {
     const session = this.#byConnection.get(connection);
     if (session === undefined) return;
@@ -177,14 +181,17 @@ export class Sessions {
     this.#detach(session, 'control connection lost');
   }
 
-  /** On purpose: nothing is held. The connection is left to the caller, streams under way may finish. `peersAre`: what publishers that it joined are told; `peerFault`: what the client itself is told of those joins, null: nothing. */
+  /**
+   * Ends a session on purpose; no endpoint is held. The caller closes the connection, and open streams can finish. `peersAre` is the reason
+   * sent to joined publishers; `peerFault` is the fault sent to the client for these joins, or null.
+   */
   end(session: Session, why: string, peersAre: GoneReason, peerFault: Fault | null = null): void {
     this.#given.peers.sessionOver(session.sessionId, peersAre, peerFault);
     this.feed(session, { kind: 'session-ended' });
     this.#detach(session, why);
   }
 
-  /** A tunnel whose endpoint is open goes into dispatch. false: its session went away or changed its connection meanwhile. */
+  /** Lists a tunnel after its endpoint has opened. Returns false if the session disconnected or changed its connection meanwhile. */
   list(session: Session, connection: ControlConnection, tunnel: Tunnel): boolean {
     const { tunnelId, endpoint } = tunnel;
     const before = session.tunnels.get(tunnelId);
@@ -196,7 +203,7 @@ export class Sessions {
     return false;
   }
 
-  /** false: there is none. */
+  /** Ends a tunnel. Returns false if the session has no such tunnel. */
   endTunnel(session: Session, tunnelId: string): boolean {
     if (findTunnel(session.state, tunnelId) === undefined) return false;
     this.feed(session, { kind: 'tunnel-ended', tunnelId });
@@ -262,7 +269,7 @@ export class Sessions {
         return;
       case 'replace-connection': {
         const replaced = session.connection;
-        // First, so that its close is nobody's loss.
+        // Detached first, so that closing the replaced connection does not count as a loss.
         this.#detach(session, 'the client reconnected');
         replaced?.sendFault(new Fault('CONTROL_REPLACED'));
         replaced?.close(CLOSE_CODES.replaced, 'CONTROL_REPLACED');
@@ -282,7 +289,7 @@ export class Sessions {
     const isListed = listed !== undefined && sameEndpoint(listed.endpoint, endpoint);
     if (isListed) tunnels.remove(listed);
     if (endpoint.kind !== 'member') return endpoints.close(endpoint);
-    // One that was never listed, because its session went away while it joined, is in its group all the same.
+    // A member is in its group even if it was never listed, because its session disconnected during the join.
     const member = isListed ? listed : session.tunnels.get(tunnelId);
     if (member?.group?.groupId !== endpoint.groupId) return;
     groups.leave(member, session.state.kind === 'lost' ? session.state.until : null);
@@ -323,7 +330,7 @@ export class Sessions {
     this.#given.backend.tunnelClosed({ tunnelId, owner: tunnel.owner, requests, bytes, at: this.#wallTime(at) });
   }
 
-  /** Windows run on the monotonic clock, or a clock set by hand would end them; the log wants the time of day. */
+  /** Converts to wall-clock time for logs. Session windows use the monotonic clock, so that setting the system clock cannot end them. */
   #wallTime(monotonicMs: number): number {
     const { clock } = this.#given;
     return Math.round(clock.now() - (clock.monotonic() - monotonicMs));

@@ -1,5 +1,6 @@
-// `/_speed`: bytes by which a client measures its path to this edge, down (GET) and up (POST). They are no tunnel's: nobody is charged, nothing is
-// captured. Who shows a key has so many a minute for its account; what waits to be sent is one piece, and what comes is thrown away as it comes.
+// Serves `/_speed`: a client measures its path to the edge by downloading (GET) and uploading (POST) bytes. The bytes are neither billed
+// nor captured. Requests need an API key, and bytes are limited per account and minute. At most one chunk is queued for sending; received
+// bytes are discarded.
 
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -15,19 +16,19 @@ import type { Backend } from '../backend/backend.ts';
 import type { AuthFailures } from './authentication.ts';
 import { SPEED_TIMEOUT_MS } from './limits.ts';
 
-/** bytes of one request to /_speed, either way: a fast path is busy with it for a second */
+/** Maximum of bytes per request and direction. A fast path needs about a second for it. */
 export const SPEED_MAX_BYTES = 16 * 1024 * 1024;
 /**
- * of all of an account in a minute: a few looks at the path, and no way to use the edge as one
+ * Maximum of bytes per account and minute: enough for a few measurements, too little to misuse the edge for transfers.
  * @limit tunnels: Speed tests (`tunnel doctor`), bytes per account and minute | `CONTROL_SPEED_LIMIT`
  */
 const SPEED_BYTES_PER_MINUTE = 64 * 1024 * 1024;
-/** that minute */
+/** Window of SPEED_BYTES_PER_MINUTE. */
 export const SPEED_WINDOW_MS = 60_000;
-/** what is sent at a time: the next piece when this one has left */
+/** Chunk size. The next chunk is sent when the previous chunk has left. */
 const SPEED_CHUNK_BYTES = 64 * 1024;
 
-/** Bytes of an account. Those of one second are counted together, until all of them are a minute old. */
+/** Byte limit per account. Bytes are counted per second and forgotten after a minute. */
 const SPENT = {
   perWindow: SPEED_BYTES_PER_MINUTE,
   windowMs: SPEED_WINDOW_MS + 1000,
@@ -35,7 +36,7 @@ const SPENT = {
   keys: 10_000,
 };
 
-/** Sent again and again; random, so that nobody on the way makes it smaller. */
+/** Chunk sent repeatedly. Random bytes, so that no proxy can compress them. */
 const PIECE = randomBytes(SPEED_CHUNK_BYTES);
 const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store', connection: 'close' };
 const BYTES = { ...TEXT, 'content-type': 'application/octet-stream' };
@@ -57,13 +58,13 @@ export class SpeedTests {
     this.#given = options;
   }
 
-  /** `address`: whom refused keys count against. */
+  /** Serves a speed test. Rejected keys are counted for `address`. */
   serve(request: IncomingMessage, response: ServerResponse, accepted: AcceptedConnection, address: string): void {
     const { clock, report } = this.#given;
-    // Whoever neither reads nor sends is not waited for.
+    // Cuts off a client that neither reads nor sends.
     const deadline = clock.setTimeout(() => request.socket.destroy(), SPEED_TIMEOUT_MS);
     response.on('close', () => deadline.cancel());
-    // Whoever left was told of by the close.
+    // Ignored: the close event already handles disconnects.
     for (const half of [request, response]) half.on('error', () => {});
     this.#run(request, response, accepted, address).catch((error: unknown) => {
       if (request.socket.destroyed) return;
@@ -101,11 +102,12 @@ export class SpeedTests {
     const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
     const verdict = await backend.verifyKey(token);
     if (!verdict.ok) {
-      // As on the control connection: no key at all, or one that cannot be checked right now, is no guess.
+      // As on the control connection, a missing key or a temporary failure of the check does not count as a failed key.
       if (verdict.fault.status === 401 && token !== '') failures.failed(address);
       throw verdict.fault;
     }
-    // A connection of this account from here on: strangers cannot push it out, and it has no more of them than it may.
+    // The connection counts for the account from here on: unauthenticated connections cannot displace it, and the account's connection
+    // limit applies.
     const refusal = gate.identify(accepted, ownerKey(verdict.owner), 'carrier');
     if (refusal !== null) throw refusal;
     accepted.served = {
@@ -123,12 +125,15 @@ export class SpeedTests {
     throw new Fault('CONTROL_SPEED_LIMIT', { limit: SPEED_BYTES_PER_MINUTE, seconds: Math.ceil(waitMs / 1000) });
   }
 
-  /** One that names its length is counted before it is sent, so that many at once are no way around; others as they come. */
+  /**
+   * Receives a body. A body with Content-Length is charged in advance, so that parallel requests cannot exceed the limit; otherwise bytes
+   * are charged as they arrive.
+   */
   async #receive(request: IncomingMessage, account: string): Promise<number> {
     const length = request.headers['content-length'];
     if (length !== undefined) this.#spend(account, checked(Number(length)));
     let received = 0;
-    // Left early, the connection stays: the answer is still to go out.
+    // Keeps the connection open after an early exit, because the response has not been sent yet.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       received = checked(received + chunk.length);
       if (length === undefined) this.#spend(account, chunk.length);
@@ -137,7 +142,7 @@ export class SpeedTests {
   }
 }
 
-/** Whole numbers alone, written plainly. */
+/** Returns the requested number of bytes. Only plain decimal numbers are valid. */
 const bytesAsked = (url: string): number => {
   const asked = new URLSearchParams(url.split('?', 2)[1] ?? '').getAll('bytes');
   const [text = ''] = asked;
@@ -153,15 +158,15 @@ function* piecesOf(bytes: number): Generator<Buffer> {
   for (let left = bytes; left > 0; left -= PIECE.length) yield left < PIECE.length ? PIECE.subarray(0, left) : PIECE;
 }
 
-/** One piece at a time: the next one when the last has left. */
+/** Sends the bytes in chunks; each chunk waits for the previous chunk to leave. */
 const send = (response: ServerResponse, bytes: number): Promise<void> => {
   response.writeHead(200, { ...BYTES, 'content-length': String(bytes) });
   return pipeline(piecesOf(bytes), response);
 };
 
 /**
- * Whole at once, and the last of its connection: a front would send somebody else's request behind it. It ends when the body does that is on its
- * way, if that is no longer than it may be: a connection that is closed before would take the answer along.
+ * Rejects a request and closes the connection, so that a proxy cannot reuse it for another client's request. Reads the rest of an allowed
+ * request body first, because closing earlier could lose the response.
  */
 const refuse = (request: IncomingMessage, response: ServerResponse, fault: Fault): void => {
   if (response.headersSent || response.destroyed) return;
@@ -179,7 +184,7 @@ const refuse = (request: IncomingMessage, response: ServerResponse, fault: Fault
   request.once('end', () => response.end()).resume();
 };
 
-/** By it a client sees that somebody in between opens TLS: the certificate that it was shown has another issuer. */
+/** Adds the certificate's issuer to the response. A client that sees a different issuer detects TLS interception. */
 const nameIssuer = ({ socket }: IncomingMessage, response: ServerResponse): void => {
   if (!isSecured(socket)) return;
   const { issuer } = (socket.getCertificate() ?? {}) as Partial<PeerCertificate>;
