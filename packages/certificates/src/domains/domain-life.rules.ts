@@ -89,7 +89,7 @@ type Step = readonly [OwnDomains, readonly DomainEffect[]];
 
 export const NO_DOMAINS: readonly OwnDomain[] = [];
 
-/** Returns the verified domain among those of all accounts, or null. */
+/** Returns the verified domain of the name, or null. */
 export const holderOf = (domains: OwnDomains): OwnDomain | null =>
   domains.find(({ state }) => state === 'verified') ?? null;
 

@@ -1,7 +1,8 @@
 // Token buckets: a limit of tokens per second, with a burst. A single bucket, or a bucket per key in a bounded table.
 //
-// A bucket is a single number: the time at which it is full again (the generic cell rate algorithm). Times are counted in whole parts of a millisecond:
-// `perSecond` parts per millisecond, so that a token takes 1000 parts. Sums of whole numbers are exact, so a burst contains all its tokens.
+// A bucket is a single number: the time at which it is full again (the generic cell rate algorithm). Times are counted in whole parts of a
+// millisecond: `perSecond` parts per millisecond, so that a token takes 1000 parts. Sums of whole numbers are exact, so a burst contains all
+// its tokens.
 
 export interface TokenRate {
   readonly perSecond: number;
