@@ -172,7 +172,7 @@ describe('a refusal', () => {
       'TUNNEL_DOMAIN_INVALID',
       'tcp',
     ],
-    ['a probe in clear', { health_check: { type: 'http', path: '/' } }, 'GROUP_FIELDS_INVALID', 'is of type tcp'],
+    ['a probe in clear', { health_check: { type: 'http', path: '/' } }, 'GROUP_FIELDS_INVALID', 'of type tcp'],
   ])('names %s', async (_, fields, code, words) => {
     const { client } = await enter();
     const refused = await client.refused(tls(fields));
