@@ -25,8 +25,10 @@ export const MODULE_STATE = {
   'packages/mux/src/bytes/read-buffers.ts': { readBuffers: 'free memory, and how many blocks are borrowed' },
   'packages/mux/src/carrier/carrier-writer.ts': { freeBlocks: 'free memory' },
   'packages/mux/src/datagram/sealed-datagram.ts': { nonce: 'a counter, read before the call returns' },
-  'packages/mux/src/loop/read-turn.ts': { smallMessages: 'counters of the one event loop' },
-  'packages/mux/src/loop/turn-end.ts': { turnEnd: 'carriers that write at the end of this turn of the one event loop' },
+  'packages/mux/src/loop/tick-budget.ts': { smallMessages: 'counters of the one event loop' },
+  'packages/mux/src/loop/tick-flush.ts': {
+    tickFlush: 'carriers that write at the end of this turn of the one event loop',
+  },
   'packages/mux/src/native/direct-reads.ts': {
     state: "an array in which Node.js returns a read's length",
     readIndex: 'an index in that array',

@@ -4,7 +4,11 @@ import { CARRIER_LINGER_BYTES } from './carrier/carrier.ts';
 import { DATAGRAM_SEEN_INTERVAL_MS } from './datagram/datagram-lane.ts';
 import { DATAGRAM_BEHIND_MS } from './datagram/datagram-pace.ts';
 import { MUX_LIMITS } from './limits.ts';
-import { CARRIER_DEAD_AFTER_MS, CARRIER_PING_INTERVAL_MS, CARRIER_ROTATE_AFTER_MS } from './session/carrier-vitals.ts';
+import {
+  CARRIER_DEAD_AFTER_MS,
+  CARRIER_PING_INTERVAL_MS,
+  CARRIER_ROTATE_AFTER_MS,
+} from './session/carrier-liveness.ts';
 
 it('time limits that tests pass on a clock of their own have these values', () => {
   expect({

@@ -35,7 +35,7 @@ export const MUX_LIMITS = {
   /** Size of the dedicated read buffer of a busy socket. */
   SOCKET_BULK_BUFFER_BYTES: 256 * KiB,
   /** Maximum bytes of a read, and of a read turn, while small messages pass through the process. */
-  READ_TURN_SHARED_BYTES: 128 * KiB,
+  TICK_READ_SHARED_BYTES: 128 * KiB,
   /** Attempts in a round. Nearly every path that works opens at the first attempt. */
   PATH_TRIES: 3,
   /** Duration of an attempt. A path that takes longer to answer would be too slow to use. */

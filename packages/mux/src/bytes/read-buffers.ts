@@ -26,7 +26,7 @@ export interface ReadBlock {
 const blockOf = (size: number): ReadBlock => {
   const whole = Buffer.allocUnsafeSlow(HEAD_ROOM_BYTES + size);
   const view = whole.subarray(HEAD_ROOM_BYTES);
-  return { whole, view, shortView: view.subarray(0, MUX_LIMITS.READ_TURN_SHARED_BYTES), pins: 0, isLeft: false };
+  return { whole, view, shortView: view.subarray(0, MUX_LIMITS.TICK_READ_SHARED_BYTES), pins: 0, isLeft: false };
 };
 
 /** Buffer for reads that are processed within the same callback. A single buffer is enough for the process. */

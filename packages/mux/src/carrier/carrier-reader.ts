@@ -4,8 +4,8 @@
 import type * as net from 'node:net';
 import { type ReadBlock, readBuffers, SCRATCH } from '../bytes/read-buffers.ts';
 import type { Guarded } from '../loop/guard.ts';
-import { ReadTurn } from '../loop/read-turn.ts';
-import { turnEnd } from '../loop/turn-end.ts';
+import { TickReadBudget } from '../loop/tick-budget.ts';
+import { tickFlush } from '../loop/tick-flush.ts';
 import { readDirectly } from '../native/direct-reads.ts';
 import { type ReadPath, readStatically, type StaticReader } from '../native/node-internals.ts';
 
@@ -39,7 +39,7 @@ export class CarrierReader implements StaticReader {
   #scheduled = false;
   #wantsBlock = false;
   #quietTurns = 0;
-  readonly #turn = new ReadTurn();
+  readonly #turn = new TickReadBudget();
   #finished = false;
 
   constructor(given: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined, owner: Guarded) {
@@ -92,7 +92,7 @@ export class CarrierReader implements StaticReader {
       this.#wantsBlock = n >= (this.#kind === 'tls' ? TLS_RECORD_BYTES : SCRATCH.view.length);
       return true;
     }
-    turnEnd.beforeBulk();
+    tickFlush.beforeBulk();
     // A single small record with no other bytes pending: the burst has ended, and the block can be returned.
     const quiet = this.#start === this.#fill && n < TLS_RECORD_BYTES;
     this.#fill += n;

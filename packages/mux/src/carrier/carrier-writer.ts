@@ -4,7 +4,7 @@
 import type * as net from 'node:net';
 import { FRAME, type FrameType, WIRE_LIMITS, writeFrameHeader } from '@tunnel/protocol';
 import type { Guarded } from '../loop/guard.ts';
-import { type TurnEndListener, turnEnd } from '../loop/turn-end.ts';
+import { type TickFlushListener, tickFlush } from '../loop/tick-flush.ts';
 
 /** Block size. Small frames of an event loop turn are sent in one write. */
 const CARRIER_BATCH_BYTES = 64 * 1024;
@@ -43,7 +43,7 @@ export interface WriterEvents extends Guarded {
   onStuck(queuedBytes: number): void;
 }
 
-export class CarrierWriter implements TurnEndListener {
+export class CarrierWriter implements TickFlushListener {
   readonly #socket: net.Socket;
   readonly #events: WriterEvents;
   #batches: Batch[] = [];
@@ -170,7 +170,7 @@ export class CarrierWriter implements TurnEndListener {
     if (!this.#scheduled) this.flush();
   }
 
-  onTurnEnd(): void {
+  onTickFlush(): void {
     this.#scheduled = false;
     try {
       this.flush();
@@ -201,7 +201,7 @@ export class CarrierWriter implements TurnEndListener {
     if (this.#gatheredBytes > CARRIER_SEND_QUEUE_MAX_BYTES) this.#events.onStuck(this.#gatheredBytes);
     else if (!this.#scheduled && !this.#busy) {
       this.#scheduled = true;
-      turnEnd.tell(this);
+      tickFlush.tell(this);
     }
   }
 

@@ -12,7 +12,7 @@ import {
 } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
-import { CARRIER_ROTATE_AFTER_MS } from '../session/carrier-vitals.ts';
+import { CARRIER_ROTATE_AFTER_MS } from '../session/carrier-liveness.ts';
 import type { MuxStream } from '../stream/mux-stream.ts';
 import type { DatagramAnswer, DatagramStream } from './datagram-stream.ts';
 

@@ -3,8 +3,8 @@
 import { type ByteReader, HEAD_ROOM_BYTES } from '../bytes/byte-duplex.ts';
 import { ByteQueue } from '../bytes/byte-queue.ts';
 import { type ReadBlock, readBuffers, SCRATCH } from '../bytes/read-buffers.ts';
-import { ReadTurn, smallMessages } from '../loop/read-turn.ts';
-import { turnEnd } from '../loop/turn-end.ts';
+import { smallMessages, TickReadBudget } from '../loop/tick-budget.ts';
+import { tickFlush } from '../loop/tick-flush.ts';
 import type { StaticReader } from './node-internals.ts';
 
 /** A smaller read returns the connection to the shared scratch buffer, because it is no longer bulk. */
@@ -18,7 +18,7 @@ export abstract class PacedReads implements StaticReader {
   #bulkHeld = false;
   #lastRead = 0;
   /** Null while the connection is not bulk. */
-  #turn: ReadTurn | null = null;
+  #turn: TickReadBudget | null = null;
   /** Bytes received before the reader was attached. */
   #early: ByteQueue | null = null;
   #earlyEnd = false;
@@ -70,7 +70,7 @@ export abstract class PacedReads implements StaticReader {
     const whole = block === null ? SCRATCH.whole : block.whole;
     // Set in advance, because the connection can end during onData.
     this.#bulkHeld = block !== null;
-    if (block !== null) turnEnd.beforeBulk();
+    if (block !== null) tickFlush.beforeBulk();
     let goOn: boolean;
     try {
       goOn = this.reader.onData(whole, HEAD_ROOM_BYTES, HEAD_ROOM_BYTES + n, block !== null);
@@ -89,7 +89,7 @@ export abstract class PacedReads implements StaticReader {
       smallMessages.passed(n);
       return true;
     }
-    this.#turn ??= new ReadTurn();
+    this.#turn ??= new TickReadBudget();
     // Uses the real clock, because the duration of a turn matters and the owner's clock may be simulated.
     return this.#turn.goesOn(n, performance.now()) || this.#giveWay();
   }

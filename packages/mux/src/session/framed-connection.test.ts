@@ -19,7 +19,7 @@ import { createCarrier } from '../carrier/carrier.ts';
 import { MUX_LIMITS } from '../limits.ts';
 import { CARRIER_FIRST_PINGS, MemoryBudget, STREAM_WINDOW_GROWS_AFTER_BYTES } from '../stream/flow-control.ts';
 import type { MuxStream, OpenAnswer } from '../stream/mux-stream.ts';
-import { CARRIER_DEAD_AFTER_MS, CARRIER_PING_INTERVAL_MS, CARRIER_ROTATE_AFTER_MS } from './carrier-vitals.ts';
+import { CARRIER_DEAD_AFTER_MS, CARRIER_PING_INTERVAL_MS, CARRIER_ROTATE_AFTER_MS } from './carrier-liveness.ts';
 import { type CarrierLoss, MuxSession } from './mux-session.ts';
 
 const HEAD = { tunnelId: 'tun_1', visitor: '1.2.3.4:5' };

@@ -19,11 +19,11 @@ import type { DatagramFlows } from '../datagram/datagram-flows.ts';
 import { DatagramLane } from '../datagram/datagram-lane.ts';
 import { type DatagramAnswer, type DatagramConnection, DatagramStream } from '../datagram/datagram-stream.ts';
 import type { MuxClock } from '../loop/mux-clock.ts';
-import { smallMessages } from '../loop/read-turn.ts';
+import { smallMessages } from '../loop/tick-budget.ts';
 import { firstWindowOf, ReceiveWindow } from '../stream/flow-control.ts';
 import type { FramedStream } from '../stream/framed-stream.ts';
 import { MuxStream, type OpenAnswer, type StreamConnection } from '../stream/mux-stream.ts';
-import { CARRIER_DEAD_AFTER_MS, CarrierVitals } from './carrier-vitals.ts';
+import { CARRIER_DEAD_AFTER_MS, CarrierLiveness } from './carrier-liveness.ts';
 import { FrameSender } from './frame-sender.ts';
 import type { MuxSession } from './mux-session.ts';
 import { STREAMS_PER_CARRIER, StreamTable } from './stream-table.ts';
@@ -45,7 +45,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   readonly #carrier: Carrier;
   readonly #sender: FrameSender;
   readonly #parser: FrameParser;
-  readonly vitals: CarrierVitals;
+  readonly liveness: CarrierLiveness;
   readonly lane: DatagramLane;
   readonly #streams: StreamTable;
   #waiters = new Set<FramedStream>();
@@ -64,8 +64,8 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     this.#sender = new FrameSender(carrier, session.frames);
     this.#parser = new FrameParser(this, session.frames);
     this.#streams = new StreamTable(session.role);
-    this.vitals = new CarrierVitals(session.clock.monotonic());
-    this.lane = new DatagramLane(carrier, this, session.clock, this.vitals.roundTrip);
+    this.liveness = new CarrierLiveness(session.clock.monotonic());
+    this.lane = new DatagramLane(carrier, this, session.clock, this.liveness.roundTrip);
   }
 
   start(): void {
@@ -74,7 +74,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   }
 
   get load(): number {
-    return this.vitals.loadWith(this.#streams.size, this.#carrier.bytesSent);
+    return this.liveness.loadWith(this.#streams.size, this.#carrier.bytesSent);
   }
 
   get takesStreams(): boolean {
@@ -111,7 +111,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   onBytes(bytes: Buffer, start: number, end: number, borrowed: boolean): boolean {
     if (this.#closed) return false;
     const now = this.clock.monotonic();
-    this.vitals.heard(end - start, now);
+    this.liveness.heard(end - start, now);
     this.#keptReference = false;
     this.#current = bytes;
     this.#borrowed = borrowed;
@@ -233,7 +233,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
     } else if (type === FRAME.SEEN) {
       if (!this.lane.onSeen(payload)) this.#parser.fail('SEEN for data that was never sent');
     } else if (type === FRAME.PING) this.#sender.pong(payload);
-    else if (!this.vitals.onPong(readUint32(payload, 4), this.clock.monotonic())) this.#ping(this.clock.monotonic());
+    else if (!this.liveness.onPong(readUint32(payload, 4), this.clock.monotonic())) this.#ping(this.clock.monotonic());
   }
 
   // ---- from the streams ----
@@ -266,7 +266,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   sendWindow(stream: MuxStream, window: ReceiveWindow): void {
     const nowMs = this.clock.monotonic();
-    const { latestMs: roundTripMs, shortestMs } = this.vitals.roundTrip;
+    const { latestMs: roundTripMs, shortestMs } = this.liveness.roundTrip;
     // Uses the real clock, because the duration of event loop turns matters and the session's clock may be simulated.
     const isShared = smallMessages.areAbout(performance.now());
     const credit = window.grant({ roundTripMs, shortestMs, liveStreams: this.#session.byteStreams, isShared, nowMs });
@@ -308,22 +308,22 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   tick(nowMs: number): void {
     if (this.#closed) return;
-    this.vitals.tick(this.#carrier.bytesSent);
-    if (this.vitals.isDead(nowMs)) {
+    this.liveness.tick(this.#carrier.bytesSent);
+    if (this.liveness.isDead(nowMs)) {
       this.#carrier.destroy(`nothing heard for ${CARRIER_DEAD_AFTER_MS / 1000} s`);
       return;
     }
-    if (this.vitals.isPingDue(nowMs)) this.#ping(nowMs);
+    if (this.liveness.isPingDue(nowMs)) this.#ping(nowMs);
     for (const stream of this.#streams.overdue(nowMs)) {
       this.sendReset(stream, UNANSWERED);
       stream.handleReset(UNANSWERED);
     }
-    const isWorn = this.vitals.isWorn(nowMs, this.#carrier.bytesSent) || !this.#streams.hasIds;
+    const isWorn = this.liveness.isWorn(nowMs, this.#carrier.bytesSent) || !this.#streams.hasIds;
     if (isWorn && !this.retiring) this.retire({ code: 'cancelled', text: 'rotated' });
   }
 
   #ping(nowMs: number): void {
-    this.vitals.pinged(nowMs);
+    this.liveness.pinged(nowMs);
     this.#sender.ping(nowMs);
   }
 

@@ -129,7 +129,7 @@ export class MuxSession {
 
   /** Returns the round trip of the last ping. 0 before the first PONG, and for a carrier that has closed. */
   roundTripMs(carrierId: number): number {
-    return this.#connections.get(carrierId)?.vitals.roundTrip.latestMs ?? 0;
+    return this.#connections.get(carrierId)?.liveness.roundTrip.latestMs ?? 0;
   }
 
   /**

@@ -3,7 +3,7 @@
 import { LinkedSet } from '@tunnel/rules/collections';
 import { MUX_LIMITS } from '../limits.ts';
 import type { FramedStream } from '../stream/framed-stream.ts';
-import { IdTable } from './id-table.ts';
+import { StreamIdMap } from './stream-id-map.ts';
 
 /** Maximum number of open streams per carrier. Limits the tables of both sides. */
 export const STREAMS_PER_CARRIER = 65_536;
@@ -15,7 +15,7 @@ const LAST_ID = 0xffff_0000;
 
 export class StreamTable {
   readonly #parity: number;
-  readonly #streams = new IdTable<FramedStream>();
+  readonly #streams = new StreamIdMap<FramedStream>();
   /** Streams without an answer from the peer, in order of opening. */
   readonly #opening = new LinkedSet<FramedStream>();
   #nextId: number;

@@ -3,7 +3,7 @@
 
 const LEAST_SLOTS = 64;
 
-export class IdTable<T extends { readonly id: number }> {
+export class StreamIdMap<T extends { readonly id: number }> {
   #slots: (T | null)[] = emptySlots(LEAST_SLOTS);
   #size = 0;
 

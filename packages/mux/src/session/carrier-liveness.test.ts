@@ -2,22 +2,22 @@
 
 import { expect, it } from 'vitest';
 import { CARRIER_FIRST_PINGS, CARRIER_NEAR_UNDER_MS } from '../stream/flow-control.ts';
-import { CARRIER_SHARED_STREAMS, CarrierVitals } from './carrier-vitals.ts';
+import { CARRIER_SHARED_STREAMS, CarrierLiveness } from './carrier-liveness.ts';
 
 const MIB = 1024 * 1024;
 const SHARED = CARRIER_SHARED_STREAMS;
 
-const ofPath = (roundTripMs: number, pings: number = CARRIER_FIRST_PINGS): CarrierVitals => {
-  const vitals = new CarrierVitals(0);
-  for (let i = 0; i < pings; i++) vitals.onPong(100, 100 + roundTripMs);
-  return vitals;
+const ofPath = (roundTripMs: number, pings: number = CARRIER_FIRST_PINGS): CarrierLiveness => {
+  const liveness = new CarrierLiveness(0);
+  for (let i = 0; i < pings; i++) liveness.onPong(100, 100 + roundTripMs);
+  return liveness;
 };
 
 it.each([
   ['a path that nobody has measured', ofPath(0, CARRIER_FIRST_PINGS - 1)],
   ['a path that is not near', ofPath(CARRIER_NEAR_UNDER_MS)],
-])('on %s each stream weighs', (_what, vitals) => {
-  expect([0, 1, 2, 100].map((streams) => vitals.loadWith(streams, 0))).toEqual([0, 1, 2, 100]);
+])('on %s each stream weighs', (_what, liveness) => {
+  expect([0, 1, 2, 100].map((streams) => liveness.loadWith(streams, 0))).toEqual([0, 1, 2, 100]);
 });
 
 it('on a near path streams weigh together, up to a bound', () => {
@@ -36,10 +36,10 @@ it('bulk weighs at once, through the second behind it, and no longer', () => {
 });
 
 it('a few frames more or less send nobody to another carrier', () => {
-  for (const vitals of [ofPath(0), ofPath(100)]) {
-    vitals.heard(MIB / 8 - 1, 0);
-    expect(vitals.loadWith(0, 0)).toBe(0);
-    vitals.heard(1, 0);
-    expect(vitals.loadWith(0, 0)).toBe(0.125);
+  for (const liveness of [ofPath(0), ofPath(100)]) {
+    liveness.heard(MIB / 8 - 1, 0);
+    expect(liveness.loadWith(0, 0)).toBe(0);
+    liveness.heard(1, 0);
+    expect(liveness.loadWith(0, 0)).toBe(0.125);
   }
 });

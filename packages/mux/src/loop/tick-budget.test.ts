@@ -1,9 +1,9 @@
 // Turns by numbers: long while bulk is alone, short while small messages pass, long again behind them.
 import { describe, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
-import { READ_TURN_BYTES, ReadTurn, SMALL_MESSAGES_FOR_MS, SmallMessages } from './read-turn.ts';
+import { SMALL_MESSAGES_FOR_MS, SmallMessages, TICK_READ_BYTES, TickReadBudget } from './tick-budget.ts';
 
-const { READ_TURN_SHARED_BYTES } = MUX_LIMITS;
+const { TICK_READ_SHARED_BYTES } = MUX_LIMITS;
 
 describe('small messages', () => {
   const passedAt = (small: SmallMessages, ...times: number[]): void => {
@@ -40,7 +40,7 @@ describe('small messages', () => {
 });
 
 describe('the turn of a reader', () => {
-  const turnOf = (turn: ReadTurn, bytes: number, nowMs: number): number => {
+  const turnOf = (turn: TickReadBudget, bytes: number, nowMs: number): number => {
     let read = bytes;
     while (turn.goesOn(bytes, nowMs)) read += bytes;
     return read;
@@ -48,14 +48,14 @@ describe('the turn of a reader', () => {
 
   it('is long for bulk that is alone, and short while small messages pass', () => {
     const small = new SmallMessages();
-    const turn = new ReadTurn(small);
-    expect([turnOf(turn, 64 * 1024, 0), turn.isShared]).toEqual([READ_TURN_BYTES, false]);
+    const turn = new TickReadBudget(small);
+    expect([turnOf(turn, 64 * 1024, 0), turn.isShared]).toEqual([TICK_READ_BYTES, false]);
     small.passed(64);
-    expect([turnOf(turn, 64 * 1024, 0), turn.isShared]).toEqual([READ_TURN_BYTES, false]);
+    expect([turnOf(turn, 64 * 1024, 0), turn.isShared]).toEqual([TICK_READ_BYTES, false]);
     small.passed(64);
-    expect([turnOf(turn, 64 * 1024, 1), turn.isShared]).toEqual([READ_TURN_SHARED_BYTES, true]);
-    expect(new ReadTurn(new SmallMessages()).goesOn(READ_TURN_BYTES - 1, 0)).toBe(true);
+    expect([turnOf(turn, 64 * 1024, 1), turn.isShared]).toEqual([TICK_READ_SHARED_BYTES, true]);
+    expect(new TickReadBudget(new SmallMessages()).goesOn(TICK_READ_BYTES - 1, 0)).toBe(true);
     const later = 1 + SMALL_MESSAGES_FOR_MS;
-    expect([turnOf(turn, 64 * 1024, later), turn.isShared]).toEqual([READ_TURN_BYTES, false]);
+    expect([turnOf(turn, 64 * 1024, later), turn.isShared]).toEqual([TICK_READ_BYTES, false]);
   });
 });

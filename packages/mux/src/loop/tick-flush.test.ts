@@ -1,15 +1,15 @@
 // Small frames leave once a turn, and never behind a piece of bulk that came after them.
 import { expect, it } from 'vitest';
-import { TurnEnd } from './turn-end.ts';
+import { TickFlush } from './tick-flush.ts';
 
 const turns = () => {
   const soon: (() => void)[] = [];
   const told: string[] = [];
-  const turnEnd = new TurnEnd((run) => soon.push(run));
+  const tickFlush = new TickFlush((run) => soon.push(run));
   return {
-    turnEnd,
+    tickFlush,
     told,
-    listener: (name: string) => ({ onTurnEnd: () => void told.push(name) }),
+    listener: (name: string) => ({ onTickFlush: () => void told.push(name) }),
     end: () => {
       for (const run of soon.splice(0)) run();
     },
@@ -20,9 +20,9 @@ const turns = () => {
 };
 
 it('tells all that wait at the end of the turn, in order, and each once', () => {
-  const { turnEnd, told, listener, ...loop } = turns();
-  turnEnd.tell(listener('a'));
-  turnEnd.tell(listener('b'));
+  const { tickFlush, told, listener, ...loop } = turns();
+  tickFlush.tell(listener('a'));
+  tickFlush.tell(listener('b'));
   expect(told).toEqual([]);
   loop.end();
   loop.end();
@@ -30,12 +30,12 @@ it('tells all that wait at the end of the turn, in order, and each once', () => 
 });
 
 it('tells them before bulk, and at the end only those that came behind it', () => {
-  const { turnEnd, told, listener, ...loop } = turns();
-  turnEnd.tell(listener('a'));
-  turnEnd.beforeBulk();
+  const { tickFlush, told, listener, ...loop } = turns();
+  tickFlush.tell(listener('a'));
+  tickFlush.beforeBulk();
   expect(told).toEqual(['a']);
-  turnEnd.beforeBulk();
-  turnEnd.tell(listener('b'));
+  tickFlush.beforeBulk();
+  tickFlush.tell(listener('b'));
   expect(told).toEqual(['a']);
   loop.end();
   expect(told).toEqual(['a', 'b']);
@@ -43,7 +43,7 @@ it('tells them before bulk, and at the end only those that came behind it', () =
 
 it('keeps for the next turn who asks while it tells', () => {
   const loop = turns();
-  loop.turnEnd.tell({ onTurnEnd: () => loop.turnEnd.tell(loop.listener('again')) });
+  loop.tickFlush.tell({ onTickFlush: () => loop.tickFlush.tell(loop.listener('again')) });
   loop.end();
   expect([loop.told, loop.scheduled]).toEqual([[], 1]);
   loop.end();

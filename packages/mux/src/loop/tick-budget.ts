@@ -4,7 +4,7 @@
 import { MUX_LIMITS } from '../limits.ts';
 
 /** Bytes a busy socket reads before other sockets get a turn. */
-export const READ_TURN_BYTES = 512 * 1024;
+export const TICK_READ_BYTES = 512 * 1024;
 /** Maximum gap between small messages of a conversation. After the last small message, bulk takes large turns again. */
 export const SMALL_MESSAGES_FOR_MS = 100;
 
@@ -43,7 +43,7 @@ export class SmallMessages {
 export const smallMessages = new SmallMessages();
 
 /** Tracks the read turns of a reader. */
-export class ReadTurn {
+export class TickReadBudget {
   /** True if the next read should be short. */
   isShared = false;
   readonly #small: SmallMessages;
@@ -57,7 +57,7 @@ export class ReadTurn {
   goesOn(bytes: number, nowMs: number): boolean {
     this.isShared = this.#small.areAbout(nowMs);
     this.#bytes += bytes;
-    if (this.#bytes < (this.isShared ? MUX_LIMITS.READ_TURN_SHARED_BYTES : READ_TURN_BYTES)) return true;
+    if (this.#bytes < (this.isShared ? MUX_LIMITS.TICK_READ_SHARED_BYTES : TICK_READ_BYTES)) return true;
     this.#bytes = 0;
     return false;
   }

@@ -16,7 +16,7 @@ export const CARRIER_ROTATE_AFTER_MS = 24 * 3600 * 1000;
 const MIB = 1024 * 1024;
 const BULK_STEP_BYTES = MIB / 8;
 
-export class CarrierVitals {
+export class CarrierLiveness {
   readonly roundTrip = new RoundTrip();
   readonly #openedAtMs: number;
   #lastHeardMs: number;

@@ -2,13 +2,13 @@
 // bulk data in the turn. Writing a piece of bulk takes as long as the rest of a small message's path, so small messages go first.
 
 /** Called at the end of a turn. Must handle its own exceptions. */
-export interface TurnEndListener {
-  onTurnEnd(): void;
+export interface TickFlushListener {
+  onTickFlush(): void;
 }
 
-export class TurnEnd {
+export class TickFlush {
   readonly #soon: (run: () => void) => void;
-  #waiting: TurnEndListener[] = [];
+  #waiting: TickFlushListener[] = [];
   #isScheduled = false;
 
   constructor(soon: (run: () => void) => void = setImmediate) {
@@ -16,7 +16,7 @@ export class TurnEnd {
   }
 
   /** Registers a listener for one call at the end of the turn. */
-  tell(listener: TurnEndListener): void {
+  tell(listener: TickFlushListener): void {
     this.#waiting.push(listener);
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -36,9 +36,9 @@ export class TurnEnd {
   #tellAll(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const listener of waiting) listener.onTurnEnd();
+    for (const listener of waiting) listener.onTickFlush();
   }
 }
 
 /** Shared by all carriers and sockets, because a process has a single event loop. */
-export const turnEnd = new TurnEnd();
+export const tickFlush = new TickFlush();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { IdTable } from './id-table.ts';
+import { StreamIdMap } from './stream-id-map.ts';
 
 it('is what a Map is, whatever comes and goes, also where ids meet', () => {
   // Some of them 64 and 128 slots apart, and odd ones beside even ones.
@@ -12,7 +12,7 @@ it('is what a Map is, whatever comes and goes, also where ids meet', () => {
   const step = fc.record({ id: id.map(([low, high, odd]) => low * 2 + high + odd + 2), adds: fc.boolean() });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
-      const table = new IdTable<{ id: number }>();
+      const table = new StreamIdMap<{ id: number }>();
       const model = new Map<number, { id: number }>();
       for (const { id: given, adds } of steps) {
         if (!adds) expect(table.delete(given)).toBe(model.delete(given));
@@ -30,7 +30,7 @@ it('is what a Map is, whatever comes and goes, also where ids meet', () => {
 });
 
 it('grows with a flood and is small again behind it', () => {
-  const table = new IdTable<{ id: number }>();
+  const table = new StreamIdMap<{ id: number }>();
   for (let id = 2; id <= 8000; id += 2) table.add({ id });
   expect([table.size, table.get(7998)?.id, table.get(3)]).toEqual([4000, 7998, undefined]);
   let deleted = 0;
