@@ -16,7 +16,7 @@ export const MODULE_STATE = {
   'packages/certificates/src/acme/client/x509.ts': { loading: 'a library, loaded when it is first needed' },
   'packages/client/src/connection/tls-ciphers.ts': { preferred: 'a fact about this processor' },
   'packages/client/src/doctor/speed.ts': { CHUNK: 'zeros that are sent' },
-  'packages/client/src/requests/passing-head.ts': { plain: 'offsets that a scan returns, read before the next one' },
+  'packages/client/src/requests/sniffed-head.ts': { plain: 'offsets that a scan returns, read before the next one' },
   'packages/client/src/requests/request-record.ts': { NO_BODY: 'a capture of no bytes, which cannot take any' },
   'packages/client/src/state/assigned-endpoints.ts': { runsHere: 'the clients of this process' },
   'packages/http1/src/characters.ts': { classes: 'a table, filled while the module loads' },

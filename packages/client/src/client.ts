@@ -422,7 +422,7 @@ class TunnelClient implements Client {
       findTunnel: (tunnelId) => this.#registry.find(tunnelId),
       serve: (stream, tunnel) => this.#streams.servePeer(stream, tunnel),
       serveFlow: (stream, head, tunnel) => this.#streams.servePeerFlow(stream, head, tunnel),
-      oneMore: () => this.#streams.oneMore(),
+      beginServing: () => this.#streams.beginServing(),
     });
   }
 

@@ -2,7 +2,7 @@ import { MUX_LIMITS } from '@tunnel/mux';
 import { expect, it } from 'vitest';
 import { KIND_PROBE_TIMEOUT_MS } from './connection/control-dialer.ts';
 import { DOCTOR_WITHIN_MS } from './doctor/doctor.ts';
-import { DOCTOR_PINGS_WITHIN_MS, DOCTOR_STEP_WITHIN_MS } from './doctor/server-way.ts';
+import { DOCTOR_PINGS_WITHIN_MS, DOCTOR_STEP_WITHIN_MS } from './doctor/server-checks.ts';
 import { LOCAL_DIAL_TIMEOUT_MS } from './local/local-service.ts';
 
 it('time limits that tests pass on a fast clock have these values', () => {

@@ -21,7 +21,7 @@ import {
   type TargetFacts,
 } from './judge-settings.rules.ts';
 import { type Probes, runChecks } from './run-checks.ts';
-import { ServerWay } from './server-way.ts';
+import { ServerChecks } from './server-checks.ts';
 
 /** all checks of the doctor together */
 export const DOCTOR_WITHIN_MS = 20_000;
@@ -50,7 +50,7 @@ export const examine = async (options: DoctorOptions): Promise<Diagnosis> => {
   const clock = connect?.clock ?? systemClock;
   const hasKey = options.keyFile.state === 'found';
   const settings = connect === null ? null : checkOptions(hasKey ? connect : { ...connect, token: NO_KEY });
-  const way = settings === null ? null : new ServerWay(settings, hasKey);
+  const way = settings === null ? null : new ServerChecks(settings, hasKey);
   try {
     return await runChecks(way === null ? localProbes(options) : allProbes(options, way), {
       clock,
@@ -77,7 +77,7 @@ const NEED_CONFIG: readonly CheckId[] = [
 ];
 
 /** In this order: what comes later uses what was opened before. */
-const allProbes = (options: DoctorOptions, way: ServerWay): Probes => [
+const allProbes = (options: DoctorOptions, way: ServerChecks): Probes => [
   ['config', async () => judgeConfig(options.config)],
   ['key_file', async () => judgeKeyFile(options.keyFile)],
   ['proxy', async (signal) => judgeProxy(await way.throughProxy(signal))],

@@ -41,7 +41,7 @@ const make = (wait = false, peerPackage: PeerPackage = loaded): PeerLink => {
     random: () => 0.5,
     report: rethrow,
     emit: (event) => events.push(event),
-    oneMore: () => () => {},
+    beginServing: () => () => {},
     newRequestId: () => `p${++requests}`,
     onClosed: () => {},
   });

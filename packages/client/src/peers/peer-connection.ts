@@ -37,7 +37,7 @@ export interface PeerConnectionDeps {
   readonly report: ReportInternalError;
   readonly emit: (event: PeerEvent) => void;
   /** One more connection is served; returns what says that it is over. */
-  readonly oneMore: () => () => void;
+  readonly beginServing: () => () => void;
   readonly newRequestId: () => string;
   readonly onClosed: (connection: PeerLink) => void;
 }
@@ -154,8 +154,8 @@ export class PeerLink implements PeerConnection {
     const { listen, clock, wait, report } = this.#deps;
     if (listen !== null) {
       const { traffic, service } = this;
-      const oneMore = (): (() => void) => this.#oneMore();
-      this.#listener = await openListener(listen, service, this.#subscriber, { clock, report, traffic, oneMore });
+      const beginServing = (): (() => void) => this.#beginServing();
+      this.#listener = await openListener(listen, service, this.#subscriber, { clock, report, traffic, beginServing });
     }
     if (this.#phase.kind === 'over') return this.#listener?.close();
     if (!wait) this.#deadline = clock.setTimeout(() => this.#giveUp(), FIRST_JOIN_TIMEOUT_MS);
@@ -171,7 +171,7 @@ export class PeerLink implements PeerConnection {
       if (this.service === 'udp')
         return reject(new Fault('CLIENT_USAGE', { reason: 'a udp service cannot be dialed: use listenPort' }));
       if (this.#phase.kind === 'over' || this.isLeaving) return refuse('the connection is closed');
-      const done = this.#oneMore();
+      const done = this.#beginServing();
       const pending = this.#subscriber.open(
         { tunnelId: this.p2pName, visitor: '' },
         {
@@ -208,8 +208,8 @@ export class PeerLink implements PeerConnection {
   }
 
   /** One more connection is served; returns what says that it is over. */
-  #oneMore(): () => void {
-    const isOver = this.#deps.oneMore();
+  #beginServing(): () => void {
+    const isOver = this.#deps.beginServing();
     let isServed = true;
     this.#served += 1;
     return () => {

@@ -44,7 +44,7 @@ export interface PeersDeps {
   readonly findTunnel: (tunnelId: string) => TunnelEntry | undefined;
   readonly serve: (stream: MuxStream, tunnel: TunnelEntry) => void;
   readonly serveFlow: (stream: DatagramStream, head: StreamHead, tunnel: TunnelEntry) => void;
-  readonly oneMore: () => () => void;
+  readonly beginServing: () => () => void;
 }
 
 export class Peers {
@@ -142,7 +142,7 @@ export class Peers {
   async connect(options: ConnectPeerOptions): Promise<PeerLink> {
     checkPeerOptions(options);
     const loaded = await loadPeerPackage();
-    const { settings, emit, oneMore } = this.#deps;
+    const { settings, emit, beginServing } = this.#deps;
     const { clock, random, report } = settings;
     const { secret, listenHost: host = '127.0.0.1', listenPort: port } = options;
     const identity: PeerIdentity = {
@@ -161,7 +161,7 @@ export class Peers {
       random,
       report,
       emit,
-      oneMore,
+      beginServing,
       newRequestId: () => {
         this.#lastRequest += 1;
         return `p${this.#lastRequest}`;

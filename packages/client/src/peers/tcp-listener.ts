@@ -20,7 +20,7 @@ export interface ListenerDeps {
   readonly report: ReportInternalError;
   readonly traffic: Traffic;
   /** One more connection is served; returns what says that it is over. */
-  readonly oneMore: () => () => void;
+  readonly beginServing: () => () => void;
 }
 
 /** What of the peer session a listener needs. */
@@ -48,7 +48,7 @@ export const openTcpListener = async (
 
 const carry = (socket: Socket, opener: StreamOpener, deps: ListenerDeps): void => {
   const { traffic, report } = deps;
-  const isOver = deps.oneMore();
+  const isOver = deps.beginServing();
   traffic.started();
   // One that leaves while the peer is asked is seen when it is joined.
   socket.on('error', () => {});

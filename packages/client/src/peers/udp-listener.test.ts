@@ -18,7 +18,7 @@ it('a sender that is silent for a minute has no stream any more', async () => {
     reset: ({ text }: { text: string }) => seen.push(text),
   } as unknown as DatagramStream;
   const opener = { openDatagrams: () => stream } as unknown as StreamOpener;
-  const deps = { clock, report: rethrow, traffic: new Traffic(), oneMore: () => () => {} };
+  const deps = { clock, report: rethrow, traffic: new Traffic(), beginServing: () => () => {} };
   const listener = await openUdpListener({ host: '127.0.0.1', port: 0 }, opener, deps);
   const sender = createSocket('udp4');
   sender.send('hello', listener.address.port, '127.0.0.1');

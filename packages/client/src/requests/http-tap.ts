@@ -4,7 +4,13 @@ import { NOT_PLAIN } from '@tunnel/http1';
 import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { type MessageHandlers, MessageReader } from './message-reader.ts';
-import { type AnsweringHead, type Asked, type OpeningHead, PassingRequest, PassingResponse } from './passing-head.ts';
+import {
+  type AnsweringHead,
+  type Asked,
+  type OpeningHead,
+  SniffedRequestHead,
+  SniffedResponseHead,
+} from './sniffed-head.ts';
 
 /** One request and its response, as they are seen. Nothing is called after onEnd. */
 export interface SeenRequest {
@@ -89,13 +95,13 @@ export class HttpTap {
   #requestHandlers(): MessageHandlers {
     return {
       onPlainHead: (bytes, start, end) => {
-        const head = new PassingRequest();
+        const head = new SniffedRequestHead();
         const next = head.scan(bytes, start, end);
         if (next !== NOT_PLAIN) this.#onRequest(head);
         return next;
       },
       onHead: (text) => {
-        const head = new PassingRequest();
+        const head = new SniffedRequestHead();
         if (head.read(text)) this.#onRequest(head);
       },
       onBody: (bytes, start, end) => this.#current?.seen.onRequestBody(bytes, start, end),
@@ -112,7 +118,7 @@ export class HttpTap {
       onPlainHead: (bytes, start, end) => {
         const first = this.#pending[0];
         if (first === undefined) return NOT_PLAIN;
-        const head = new PassingResponse();
+        const head = new SniffedResponseHead();
         const next = head.scan(bytes, start, end, first);
         if (next !== NOT_PLAIN) this.#onResponse(head);
         return next;
@@ -120,7 +126,7 @@ export class HttpTap {
       onHead: (text) => {
         const first = this.#pending[0];
         if (first === undefined) return;
-        const head = new PassingResponse();
+        const head = new SniffedResponseHead();
         if (head.read(text, first)) this.#onResponse(head);
       },
       onBody: (bytes, start, end) => this.#pending[0]?.seen.onResponseBody(bytes, start, end),
@@ -130,7 +136,7 @@ export class HttpTap {
     };
   }
 
-  #onRequest(head: PassingRequest): void {
+  #onRequest(head: SniffedRequestHead): void {
     if (this.#pending.length === PENDING_MAX) return;
     const seen = this.#open(head);
     if (seen === null) {
@@ -142,7 +148,7 @@ export class HttpTap {
     this.#requests.expectBody(head.body);
   }
 
-  #onResponse(head: PassingResponse): void {
+  #onResponse(head: SniffedResponseHead): void {
     this.#isInterim = head.isInterim;
     if (head.isInterim) return this.#responses.expectBody(0);
     this.#pending[0]?.seen.onResponseHead(head);

@@ -13,7 +13,7 @@ import {
   newHeadSearch,
   resetHeadSearch,
 } from '@tunnel/http1';
-import { IN_CHUNKS, UNTIL_CLOSE } from './passing-head.ts';
+import { IN_CHUNKS, UNTIL_CLOSE } from './sniffed-head.ts';
 
 export interface MessageHandlers {
   /** A message begins here: the index after its head, when that is plain and whole; else NOT_PLAIN, and `onHead` follows. */
@@ -61,7 +61,7 @@ export class MessageReader implements BodySink {
     }
   }
 
-  /** For who was shown a head, before it returns: what follows it (`PassingRequest.body`). Without this nothing is followed any further. */
+  /** For who was shown a head, before it returns: what follows it (`SniffedRequestHead.body`). Without this nothing is followed any further. */
   expectBody(body: number): void {
     if (body === IN_CHUNKS) {
       this.#chunks = new ChunkedBody('data');

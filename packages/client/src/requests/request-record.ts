@@ -12,9 +12,9 @@ import {
 import { CLIENT_LIMITS } from '../limits.ts';
 import type { Tunnel, TunnelEntry } from '../tunnels/tunnel.ts';
 import type { SeenRequest } from './http-tap.ts';
-import type { AnsweringHead, OpeningHead } from './passing-head.ts';
 import type { RequestReporter } from './request-reporter.ts';
 import type { RequestStore } from './request-store.ts';
+import type { AnsweringHead, OpeningHead } from './sniffed-head.ts';
 
 interface RequestFacts {
   readonly id: string;

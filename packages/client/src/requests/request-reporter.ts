@@ -4,7 +4,6 @@ import { type MessageOf, type RequestStream, requestIdOf } from '@tunnel/protoco
 import { type Clock, randomId } from '@tunnel/runtime';
 import type { TunnelEntry } from '../tunnels/tunnel.ts';
 import { HttpTap, TappedDuplex } from './http-tap.ts';
-import type { OpeningHead } from './passing-head.ts';
 import {
   type EdgeAnswer,
   type Replay,
@@ -13,6 +12,7 @@ import {
   RequestRecord,
 } from './request-record.ts';
 import type { RequestStore } from './request-store.ts';
+import type { OpeningHead } from './sniffed-head.ts';
 
 export class RequestReporter {
   readonly #clock: Clock;

@@ -120,7 +120,7 @@ export class StreamHandler {
   #serve(stream: MuxStream, head: StreamHead, tunnel: TunnelEntry, ofKind = kindOf(tunnel.protocol).forward): void {
     const { clock, checkTarget, tap, report, forward = ofKind } = this.#deps;
     if (forward === null) return refuseUnknown(stream);
-    const onDone = this.oneMore();
+    const onDone = this.beginServing();
     const onDialFailed = (fault: Fault): void => this.#notice(tunnel, () => fault);
     const begin = (): Promise<void> =>
       forward(stream, tunnel, {
@@ -168,7 +168,7 @@ export class StreamHandler {
   ): void {
     const { clock, report } = this.#deps;
     if (forwardFlow === null) return refuseUnknown(stream);
-    const onDone = this.oneMore();
+    const onDone = this.beginServing();
     forwardFlow(stream, head, tunnel, {
       flows: this.#flows,
       clock,
@@ -187,16 +187,16 @@ export class StreamHandler {
   }
 
   /** Returns what says that the visitor has gone; only the first time counts. */
-  oneMore(): () => void {
+  beginServing(): () => void {
     this.#served += 1;
     let isServed = true;
     return () => {
-      if (isServed) this.#oneLess();
+      if (isServed) this.#endServing();
       isServed = false;
     };
   }
 
-  #oneLess(): void {
+  #endServing(): void {
     this.#served -= 1;
     if (this.#served > 0) return;
     for (const resolve of this.#idleWaiters) resolve();

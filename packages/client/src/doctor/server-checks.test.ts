@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { checkOptions } from '../options.ts';
-import { problemOf, ServerWay } from './server-way.ts';
+import { problemOf, ServerChecks } from './server-checks.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(() => {
@@ -11,8 +11,8 @@ afterEach(() => {
 });
 
 const never = new AbortController().signal;
-const wayTo = (server: string, more: object = {}): ServerWay =>
-  new ServerWay(checkOptions({ server, token: 'tnl_key', ...more }), true);
+const wayTo = (server: string, more: object = {}): ServerChecks =>
+  new ServerChecks(checkOptions({ server, token: 'tnl_key', ...more }), true);
 
 /** A web server that says that it is this time; null: it does not say. */
 const startClock = async (date: string | null): Promise<string> => {

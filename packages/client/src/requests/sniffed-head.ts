@@ -47,7 +47,7 @@ const LETTER_E = 0x45;
 const LETTER_T = 0x54;
 
 /** The head of a request that is passing, plain or read in full. It points into memory that the connection writes over after the call. */
-export class PassingRequest implements OpeningHead {
+export class SniffedRequestHead implements OpeningHead {
   method = '';
   upgrade: string | null = null;
   body = 0;
@@ -110,7 +110,7 @@ export interface Asked {
 }
 
 /** The same of responses. */
-export class PassingResponse implements AnsweringHead {
+export class SniffedResponseHead implements AnsweringHead {
   status = 0;
   isInterim = false;
   body = 0;

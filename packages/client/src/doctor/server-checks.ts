@@ -58,7 +58,7 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   CLIENT_SERVER_UNREACHABLE: 'Check --server and the network.',
 };
 
-export class ServerWay {
+export class ServerChecks {
   readonly #settings: ClientSettings;
   #link: ControlLink | null = null;
   #hello: MessageOf<'AuthOk'> | null = null;
