@@ -35,7 +35,7 @@ export {
 export { maskFields, maskText } from './logger/mask.ts';
 export { type Counter, createMetrics, type Metrics, type Sample } from './metrics.ts';
 export { descriptorLimit } from './process/descriptor-limit.ts';
-export { InternalErrors, wholeOrEnd } from './process/internal-errors.ts';
+export { crashOnThrow, InternalErrors } from './process/internal-errors.ts';
 export { Lifecycle, onSignals, type SignalSource } from './process/lifecycle.ts';
 export { createServiceNotifier } from './process/notify.ts';
 export { releaseStartMemory } from './process/start-memory.ts';

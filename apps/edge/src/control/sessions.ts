@@ -6,12 +6,12 @@ import { Shares } from '@tunnel/rules/rate';
 import { type Owner, ownerKey, sameEndpoint, sameOwner } from '@tunnel/rules/tunnels';
 import {
   type Clock,
+  crashOnThrow,
   equalInConstantTime,
   type LogLimiter,
   randomId,
   randomToken,
   sha256Hex,
-  wholeOrEnd,
 } from '@tunnel/runtime';
 import type { Backend } from '../backend/backend.ts';
 import type { GoneReason, PeerJoins } from '../ingress/p2p/peer-joins.ts';
@@ -217,7 +217,7 @@ export class Sessions {
   feed(session: Session, event: SessionEvent): readonly SessionEffect[] {
     const [state, effects] = transitionSession(session.state, event, this.#given.clock.monotonic(), RULES);
     session.state = state;
-    wholeOrEnd(() => {
+    crashOnThrow(() => {
       for (const effect of effects) this.#perform(session, effect);
     });
     return effects;

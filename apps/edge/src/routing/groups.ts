@@ -11,7 +11,7 @@ import {
   ownerKey,
   type ProbeKind,
 } from '@tunnel/rules/tunnels';
-import { type Clock, type Logger, LogLimiter, randomId, wholeOrEnd } from '@tunnel/runtime';
+import { type Clock, crashOnThrow, type Logger, LogLimiter, randomId } from '@tunnel/runtime';
 import type { EndpointRecovery } from './endpoint-recovery.ts';
 import type { EndpointRegistry } from './endpoints.ts';
 import { type GroupDirectory } from './group-directory.rules.ts';
@@ -144,7 +144,7 @@ export class Groups {
   leave(member: Tunnel, awaitedUntil: number | null = null): void {
     const { group } = member;
     if (group === null || !group.has(member)) return;
-    wholeOrEnd(() => {
+    crashOnThrow(() => {
       const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
       this.#tell((watcher) => watcher.memberLeft?.(group, member));
       this.#perform(group, member, effects, awaitedUntil);
@@ -156,7 +156,7 @@ export class Groups {
     const { group } = tunnel;
     if (group === null) tunnel.health.reportHealthy(now);
     else
-      wholeOrEnd(() =>
+      crashOnThrow(() =>
         this.#perform(group, tunnel, group.transition({ kind: 'reported-healthy', member: tunnel }, now)),
       );
   }
@@ -169,7 +169,7 @@ export class Groups {
       return;
     }
     if (!group.has(tunnel)) return;
-    wholeOrEnd(() => {
+    crashOnThrow(() => {
       this.#tell((watcher) => watcher.failureReported?.(group, tunnel.health.kind ?? 'none'));
       this.#perform(group, tunnel, group.transition({ kind: 'reported-unhealthy', member: tunnel, ...report }, now));
     });
@@ -271,7 +271,7 @@ export class Groups {
   #enter(group: Group, { makeMember, onJoined }: JoinRequest, isFirst: boolean): Joined {
     const tunnel = makeMember(group);
     const isNew = group.get(tunnel.tunnelId) === undefined;
-    wholeOrEnd(() => {
+    crashOnThrow(() => {
       const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#given.clock.now());
       if (isNew) this.#tell((watcher) => watcher.memberJoined?.(group, tunnel));
       onJoined(tunnel);

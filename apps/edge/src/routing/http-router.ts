@@ -14,7 +14,7 @@ import { CARRIER_PATH, CONTROL_PATH, SPEED_PATH } from '@tunnel/protocol';
 import { isDomainItself, isEdgeItself, isOfDomain } from '@tunnel/rules/names';
 import { plainAddress, TrustedProxies } from '@tunnel/rules/net';
 import { endpointOfHost, type HostEndpoint } from '@tunnel/rules/tunnels';
-import { type HostSources, isAwayAt, isHeldForTlsAt, routeAtHost } from './named-route.ts';
+import { type HostSources, isHeldForTlsAt, isOfflineAt, routeAtHost } from './named-route.ts';
 import type { PlatformRoute } from './platform-route.ts';
 import type { Route } from './registry.ts';
 
@@ -129,7 +129,7 @@ export class HttpRouter {
     if (route?.protocol === 'tls') return this.#notHere(connection, head);
     if (route !== undefined) return { route, visitor };
     if (isHeldForTlsAt(this.#given, endpoint)) return this.#notHere(connection, head);
-    if (isAwayAt(this.#given, endpoint)) return { fault: new Fault('TUNNEL_AWAY') };
+    if (isOfflineAt(this.#given, endpoint)) return { fault: new Fault('TUNNEL_AWAY') };
     return (
       this.#toPlatform(head) ?? {
         fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }),
@@ -157,7 +157,7 @@ export class HttpRouter {
   /** At or below the edge's domain, or an own domain that is served here, or would be. */
   #isOurs(endpoint: HostEndpoint, host: string): boolean {
     if (isOfDomain(host, this.#given.domain)) return true;
-    return routeAtHost(this.#given, endpoint) !== undefined || isAwayAt(this.#given, endpoint);
+    return routeAtHost(this.#given, endpoint) !== undefined || isOfflineAt(this.#given, endpoint);
   }
 
   #endpointOf(connection: VisitorInfo, host: string): HostEndpoint {

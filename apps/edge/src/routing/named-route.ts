@@ -25,7 +25,7 @@ export const routeAtHost = ({ tunnels, names, reserved }: HostSources, endpoint:
 };
 
 /** Its client comes back, in a moment or whenever its owner likes. Of a name that is only held by use nobody is told. */
-export const isAwayAt = ({ names, reserved }: HostSources, endpoint: HostEndpoint): boolean => {
+export const isOfflineAt = ({ names, reserved }: HostSources, endpoint: HostEndpoint): boolean => {
   const { kind, name } = endpoint;
   const isKept = (one: string): boolean => kind === 'domain' && reserved.accountOfDomain(one) !== null;
   if (names.isHeld(endpoint) || isKept(name) || (kind === 'name' && reserved.isReserved(name))) return true;

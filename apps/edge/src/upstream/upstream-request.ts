@@ -151,7 +151,7 @@ export abstract class UpstreamRequest implements Guarded {
   }
 
   /** Whether to retry on the same service. While its client is disconnected, other members of the group are tried first. */
-  protected get isAtHand(): boolean {
+  protected get isConnected(): boolean {
     return this.service.upstream.isConnected || this.request.hasOthers?.() !== true;
   }
 

@@ -55,7 +55,7 @@ export interface SocketEnd extends ByteDuplex {
   /** True if the peer has disconnected. Needed while reading is paused, because no event reports the disconnect then. */
   readonly hasLostPeer: boolean;
   /** Called when the reader has stopped and will not drain. Memory of delivered bytes is never reused; later reads use other memory. */
-  leaveMemory(): void;
+  abandonReadBuffer(): void;
   /**
    * Detaches from a socket after the sending direction ended and the kernel accepted all bytes. The kernel keeps delivering the bytes; a
    * reset would discard bytes that the peer has not read yet. Later data from the peer is answered with a reset.

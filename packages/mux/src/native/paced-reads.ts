@@ -130,7 +130,7 @@ export abstract class PacedReads implements StaticReader {
   }
 
   /** Called when the reader has stopped and will not drain. Memory of delivered bytes is never reused; later reads use other memory. */
-  leaveMemory(): void {
+  abandonReadBuffer(): void {
     if (this.isOver || this.#bulk === null || !this.#bulkHeld) return;
     readBuffers.giveBack(this.#bulk, false);
     this.#bulk = null;

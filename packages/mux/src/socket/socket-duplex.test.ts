@@ -189,7 +189,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
           keptBytes += piece.length;
           if (!borrowed) return true;
           leaves += 1;
-          const leave = (): void => end.leaveMemory();
+          const leave = (): void => end.abandonReadBuffer();
           if (when === 'at once') leave();
           else {
             setImmediate(() => {

@@ -25,7 +25,7 @@ export class InternalErrors {
  * Runs a change of shared state (registry, groups, session table) completely or ends the process, because the state is undefined after a
  * partial change. The error is thrown in a separate turn, where no handler of a connection catches it.
  */
-export const wholeOrEnd = <T>(change: () => T): T => {
+export const crashOnThrow = <T>(change: () => T): T => {
   try {
     return change();
   } catch (error) {

@@ -36,7 +36,7 @@ export interface VisitorDuplex extends ByteDuplex {
   /** Whether the visitor has reset the connection. While reading is paused, no event reports a reset. */
   readonly hasLostPeer: boolean;
   /** Abandons the read buffer: the bytes read last were passed to a receiver that does not report when the memory is free. */
-  leaveMemory(): void;
+  abandonReadBuffer(): void;
   /** Detaches the connection after end() is flushed. The visitor can still read the rest, and the edge no longer waits for it. */
   letGo(): void;
   /** Releases the socket to another protocol, which reads and writes from now on. Returns null if the connection has closed already. */

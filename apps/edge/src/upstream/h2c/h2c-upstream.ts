@@ -216,7 +216,7 @@ export class H2cUpstream extends UpstreamRequest {
   }
 
   #mayTryAgain(): boolean {
-    if (this.hasAnswer || this.#isSecondTry || this.request.hasBody || !this.isAtHand) return false;
+    if (this.hasAnswer || this.#isSecondTry || this.request.hasBody || !this.isConnected) return false;
     // The service may have closed an idle connection.
     return !this.isSent || (this.isRepeatable && this.#connection?.isReused === true);
   }

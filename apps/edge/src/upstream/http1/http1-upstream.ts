@@ -208,7 +208,7 @@ export class Http1Upstream extends UpstreamRequest implements ByteReader, Upstre
     this.#stream = null;
     if (this.isOver) return;
     stream?.reset(UNUSABLE);
-    if (this.#isReused && !this.hasAnswer && this.isRepeatable && this.isAtHand) {
+    if (this.#isReused && !this.hasAnswer && this.isRepeatable && this.isConnected) {
       this.#isReused = false;
       this.#ordinal = 0;
       this.#openAnew();

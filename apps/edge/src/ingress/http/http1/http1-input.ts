@@ -52,7 +52,7 @@ export class Http1Input {
     const at = this.#visitor.take(bytes, start, end, borrowed);
     if (at < end) this.#keep(bytes, at, end);
     // After the final response, reading is never paused, even if a service has left body bytes unread.
-    if (!this.#goOn && this.#isDiscarding) this.#end.leaveMemory();
+    if (!this.#goOn && this.#isDiscarding) this.#end.abandonReadBuffer();
     else if (!this.#goOn) this.#isPaused = true;
     return !this.#isPaused;
   }
@@ -73,7 +73,7 @@ export class Http1Input {
     if (!this.#isPaused) return;
     this.#isPaused = false;
     // The service was abandoned in the middle of a body, and a carrier may still send bytes from the read buffer.
-    if (this.#isDiscarding) this.#end.leaveMemory();
+    if (this.#isDiscarding) this.#end.abandonReadBuffer();
     this.#end.resume();
   }
 

@@ -69,7 +69,7 @@ export class StalledVisitor implements VisitorDuplex {
     if (this.queuedBytes === 0) onFlushed?.();
   }
 
-  leaveMemory(): void {}
+  abandonReadBuffer(): void {}
 
   letGo(): void {}
 
