@@ -1,6 +1,6 @@
 // Admission: what one connection costs to be let in and to give its place back, while others are held, and what its share adds.
 import { Admission } from '@tunnel/rules/admission';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 
 const HELD = [1, 10_000];
 const NETWORKS = 1000;
@@ -34,7 +34,7 @@ const visits = (held, lateMs) => {
 };
 
 const sharing = (times) => {
-  const shares = new Shares({ limit: 100_000, perHolder: 25_000 });
+  const shares = new FairShare({ limit: 100_000, perHolder: 25_000 });
   for (const name of NAMES) shares.take(name);
   for (let done = 0; done < times; done++) {
     const name = NAMES[done % NETWORKS];

@@ -1,7 +1,7 @@
 // The hub of the groups' events: who listens to which group, what each may see of it, and when a stream is over.
 import { type GroupEvent, showProtocol } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import { type Owner, ownerKey, sameOwner } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Revocation } from '../backend/backend.ts';
@@ -43,7 +43,7 @@ export class GroupFeed implements GroupWatcher {
   readonly #consumers = new Set<Consumer>();
   /** Those whose streams go on. */
   readonly #byGroup = new Map<Group, Set<Consumer>>();
-  readonly #slots = new Shares({
+  readonly #slots = new FairShare({
     limit: SSE_CONSUMERS_MAX,
     perHolder: SSE_CONSUMERS_PER_OWNER,
   });

@@ -2,7 +2,7 @@
 import { type ChunkedForm, type EdgeResponse, type RequestHead } from '@tunnel/http1';
 import { requestIdOf } from '@tunnel/protocol';
 import { NOT_RANKED, type Ranked, Ranking } from '@tunnel/rules/collections';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import { type Owner, tenantKey } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
@@ -97,7 +97,7 @@ export class CaptureStore implements TunnelWatcher {
   readonly #byTunnel = new Map<string, TunnelCaptures>();
   readonly #remembered = new Map<string, Remembered>();
   /** Captured bytes of each account, including its closed tunnels. */
-  readonly #shares: Shares;
+  readonly #shares: FairShare;
   /** Tunnels with captures by account; the tunnel with the oldest request comes first. */
   readonly #byAccount = new Map<string, Ranking<TunnelCaptures>>();
   #sequence = 0;
@@ -106,7 +106,7 @@ export class CaptureStore implements TunnelWatcher {
   constructor(options: CaptureStoreOptions) {
     this.#options = options;
     const limit = CAPTURE_BYTES_MAX;
-    this.#shares = new Shares({ limit, perHolder: limit * options.accountShare });
+    this.#shares = new FairShare({ limit, perHolder: limit * options.accountShare });
     this.waits = new RequestWaits(options.clock);
   }
 

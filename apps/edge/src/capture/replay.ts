@@ -12,7 +12,7 @@ import {
 } from '@tunnel/http1';
 import type { ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { Tunnel } from '../routing/tunnel.ts';
@@ -58,7 +58,7 @@ export interface ReplayRequest {
 export class Replays {
   readonly #context: ReplayContext;
   /** Replays in progress, by owner of the tunnel. An account's slow services do not block replays of other accounts. */
-  readonly #underWay = new Shares({
+  readonly #underWay = new FairShare({
     limit: REPLAYS_AT_ONCE,
     perHolder: REPLAYS_AT_ONCE_PER_OWNER,
   });

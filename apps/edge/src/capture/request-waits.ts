@@ -1,7 +1,7 @@
 // API calls that wait for the next request of a tunnel to finish. Without waiting calls, a request only costs a check of an empty map.
 
 import { Fault } from '@tunnel/errors';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 import type { CaptureRecorder } from './recorder.ts';
 
@@ -34,7 +34,7 @@ export class RequestWaits {
   readonly #clock: Clock;
   /** Waiting calls by tunnel. Tunnels without waiting calls have no entry. */
   readonly #byTunnel = new Map<string, Set<Waiter>>();
-  readonly #shares = new Shares({
+  readonly #shares = new FairShare({
     limit: REQUEST_WAITS_MAX,
     perHolder: REQUEST_WAITS_PER_OWNER,
   });

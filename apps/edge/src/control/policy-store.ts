@@ -3,7 +3,7 @@
 
 import { Fault } from '@tunnel/errors';
 import { type CompiledPolicy, canonicalJson, type Policy } from '@tunnel/policy';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Clock } from '@tunnel/runtime';
 import type { GroupWatcher } from '../routing/groups.ts';
@@ -81,11 +81,11 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   #bytes = 0;
   #size = 0;
   /** Memory shares per owner, for all stored policies. */
-  readonly #shares: Shares;
+  readonly #shares: FairShare;
 
   constructor(options: PolicyStoreOptions) {
     this.#given = options;
-    this.#shares = new Shares({
+    this.#shares = new FairShare({
       limit: options.bytesMax ?? POLICIES_MAX_BYTES,
       perHolder: options.bytesPerOwner ?? POLICIES_MAX_BYTES_PER_ACCOUNT,
       unlimited: ownerKey({ kind: 'operator' }),

@@ -2,7 +2,7 @@
 
 import { Fault } from '@tunnel/errors';
 import { CLOSE_CODES } from '@tunnel/protocol';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import { type Owner, ownerKey, sameEndpoint, sameOwner } from '@tunnel/rules/tunnels';
 import {
   type Clock,
@@ -82,12 +82,12 @@ interface SessionsOptions {
 export class Sessions {
   readonly #given: SessionsOptions;
   readonly #sessions = new Map<string, Session>();
-  readonly #room: Shares;
+  readonly #room: FairShare;
   readonly #byConnection = new Map<ControlConnection, Session>();
 
   constructor(options: SessionsOptions) {
     this.#given = options;
-    this.#room = new Shares({
+    this.#room = new FairShare({
       ...(options.sessionLimits ?? SESSION_LIMITS),
       unlimited: ownerKey({ kind: 'operator' }),
     });

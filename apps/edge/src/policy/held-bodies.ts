@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import { type HeaderField } from '@tunnel/http1';
 import { ByteQueue } from '@tunnel/mux';
 import { type PolicyEvent } from '@tunnel/policy';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 
 /** a body that is held for a signature: one that is not whole by then is cut off with its visitor */
@@ -20,10 +20,10 @@ const NO_TRAILERS: readonly HeaderField[] = [];
 const BUSY_RETRY_SECS = 5;
 
 export class HeldBodies {
-  readonly #shares: Shares;
+  readonly #shares: FairShare;
 
   constructor(maxBytes: number = POLICY_HELD_BYTES_MAX, perOwner: number = POLICY_HELD_BYTES_PER_OWNER) {
-    this.#shares = new Shares({ limit: maxBytes, perHolder: perOwner, unlimited: isOperatorsTenant });
+    this.#shares = new FairShare({ limit: maxBytes, perHolder: perOwner, unlimited: isOperatorsTenant });
   }
 
   /** Of all bodies that are held now. */

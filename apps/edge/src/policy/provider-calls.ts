@@ -2,7 +2,7 @@
 // back of a failure is its kind, never a body.
 import { setMaxListeners } from 'node:events';
 import { problemOfAddress } from '@tunnel/rules/net';
-import { FairTurns, Shares, type Turn } from '@tunnel/rules/rate';
+import { FairShare, FairTurns, type Turn } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 import { type Clock, createGuardedFetch, type GuardedFetch, type NameLookup } from '@tunnel/runtime';
 
@@ -97,7 +97,7 @@ export class ProviderCalls {
   readonly #lanes = new Map<string, FairTurns>();
   readonly #closed = new AbortController();
   /** Apart: what tenants' providers hold up does not hold up the operator's. */
-  readonly #running: Readonly<Record<ProviderTrust, Shares>> = { tenant: callShares(), operator: callShares() };
+  readonly #running: Readonly<Record<ProviderTrust, FairShare>> = { tenant: callShares(), operator: callShares() };
 
   constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsDeps) {
     // One listener a call.
@@ -224,4 +224,4 @@ export class ProviderCalls {
   }
 }
 
-const callShares = (): Shares => new Shares({ ...CALLS_TO_ALL, unlimited: isOperatorsTenant });
+const callShares = (): FairShare => new FairShare({ ...CALLS_TO_ALL, unlimited: isOperatorsTenant });

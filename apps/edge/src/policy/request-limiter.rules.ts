@@ -1,7 +1,7 @@
 // How often each key of a rule may come: GCRA, one number a key, exact in any window. Tables are bounded; a key that finds no room shares one
 // bucket with all others that found none, so a full table limits more, never less. Each call does a bounded part of the tidying.
 
-import { Shares, untilToken } from '@tunnel/rules/rate';
+import { FairShare, untilToken } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 
 /**
@@ -22,12 +22,12 @@ export interface LimiterRates {
 
 /** The keys of all limiters of an edge together, of which no tenant has more than its share: a flood at its limits leaves the others' as they are. */
 export class LimiterBudget {
-  readonly #keys: Shares;
+  readonly #keys: FairShare;
   readonly #limiters = new Set<RequestLimiter>();
   #turn: Iterator<RequestLimiter> | null = null;
 
   constructor(keysMax: number = LIMITER_KEYS.limit, perTenant: number = LIMITER_KEYS.perHolder) {
-    this.#keys = new Shares({ limit: keysMax, perHolder: perTenant, unlimited: isOperatorsTenant });
+    this.#keys = new FairShare({ limit: keysMax, perHolder: perTenant, unlimited: isOperatorsTenant });
   }
 
   /** Keys that are held now. */

@@ -1,7 +1,7 @@
 // State machine of an automatically ordered certificate: when an order begins, resumes or is retried, and when the certificate is renewed.
 // The driver holds the certificate's lease, so no other process sends events during an order.
 
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 
 /** Pause after the first failure. Four attempts fall into the first hour, where authorities allow five failed validations of a name. */
 const CERTIFICATE_RETRY_FIRST_MS = 60_000;
@@ -297,7 +297,7 @@ export const takeFromBudget = (
   // A future entry was written before the clock was set back. It would block forever.
   const recent = entries.filter((entry) => atOf(entry) > now - windowMs && atOf(entry) <= now);
   if (account === null) return { kind: 'taken', entries: recent };
-  const shares = new Shares({ limit: max, perHolder: perAccount });
+  const shares = new FairShare({ limit: max, perHolder: perAccount });
   for (const entry of recent) shares.take(accountOf(entry));
   if (recent.length >= max) return { kind: 'empty', until: endOf(recent, max) + windowMs, isWhole: true };
   if (shares.refusal(account) === 'holder-full') {

@@ -1,6 +1,6 @@
 // Connections of accounts on the control port. A session counts with all its carriers as soon as it is admitted. Otherwise many
 // reconnecting clients would be admitted at once and then find no room for the carriers they need.
-import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
+import { FairShare, type ShareRefusal } from '../rate/fair-share.ts';
 import { ownerKey } from '../tunnels/owner.ts';
 
 /** Carriers that a session is expected to open. */
@@ -27,11 +27,11 @@ const withOneMore = ({ sessions, carriers }: Held, role: ControlRole): Held =>
   role === 'carrier' ? { sessions, carriers: carriers + 1 } : { sessions: sessions + 1, carriers };
 
 export class AccountConnections {
-  readonly #slots: Shares;
+  readonly #slots: FairShare;
   readonly #of = new Map<string, Held>();
 
   constructor(limit: number) {
-    this.#slots = new Shares({
+    this.#slots = new FairShare({
       limit,
       perHolder: Math.max(CONNECTIONS_MIN, Math.floor(limit / 4)),
       // The operator's clients are not limited per account. The reserve for accounts below the mean still applies.

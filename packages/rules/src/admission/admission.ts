@@ -2,7 +2,7 @@
 // close, even silent ones: per share of the process, per network, and per account once known. Only decides; the caller acts.
 
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
-import { type ShareRefusal, Shares } from '../rate/fair-share.ts';
+import { FairShare, type ShareRefusal } from '../rate/fair-share.ts';
 import { InFlight } from '../rate/in-flight.ts';
 import { TokenBuckets } from '../rate/token-buckets.ts';
 import { ownerKey } from '../tunnels/owner.ts';
@@ -144,7 +144,7 @@ export class Admission {
   readonly #requests = new InFlight({});
   readonly #accounts: AccountConnections;
   /** Open listeners of tunnels by account. */
-  readonly #ports: Shares;
+  readonly #ports: FairShare;
   readonly #spare: number;
   /** Handshake limit per network. Null without a limit. */
   readonly #handshakes: TokenBuckets | null;
@@ -161,7 +161,7 @@ export class Admission {
     const handshakes = { perSecond: handshakesPerSecond, burst, keys: HANDSHAKES.networks };
     this.#handshakes = handshakesPerSecond === 0 ? null : new TokenBuckets(handshakes);
     const ports = spare + Math.max(1, Math.floor(limits.visitors / 2));
-    this.#ports = new Shares({
+    this.#ports = new FairShare({
       limit: ports,
       perHolder: Math.max(ACCOUNT_PORTS_MIN, Math.floor(ports / 4)),
       unlimited: ownerKey({ kind: 'operator' }),

@@ -3,7 +3,7 @@
 // time and randomness are arguments.
 
 import { LinkedSet, type ListNode } from '../collections/linked-set.ts';
-import { Shares } from '../rate/fair-share.ts';
+import { FairShare } from '../rate/fair-share.ts';
 
 export type WantedPort =
   | { readonly kind: 'exact'; readonly port: number }
@@ -68,7 +68,7 @@ export class PortLeases {
   readonly #free = new LinkedSet<number>();
   readonly #freeNodes = new Map<number, ListNode<number>>();
   /** Leased and held ports per account. */
-  readonly #shares: Shares;
+  readonly #shares: FairShare;
   #unused: UnusedReservations = { countedAt: Number.NEGATIVE_INFINITY, all: 0, of: new Map() };
   #earliestEnd = Number.POSITIVE_INFINITY;
 
@@ -80,7 +80,7 @@ export class PortLeases {
     this.from = range.from;
     this.to = range.to;
     const limit = range.to - range.from + 1;
-    this.#shares = new Shares({ limit, perHolder: portsPerAccount(limit, range.accountShare) });
+    this.#shares = new FairShare({ limit, perHolder: portsPerAccount(limit, range.accountShare) });
     for (const port of shuffled(range, random)) this.#putBack(port);
   }
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Shares } from './fair-share.ts';
+import { FairShare } from './fair-share.ts';
 
 describe('a stock that can be taken back', () => {
   it('is taken back from the holder with the most, and only from one beyond its part', () => {
-    const shares = new Shares({ limit: 8, perHolder: 2 });
+    const shares = new FairShare({ limit: 8, perHolder: 2 });
     expect([shares.largest, shares.mostBeyond]).toEqual([null, null]);
     shares.take('modest', 2);
     expect([shares.largest, shares.mostBeyond]).toEqual(['modest', null]);
@@ -18,7 +18,7 @@ describe('a stock that can be taken back', () => {
   });
 
   it('is never taken back from an unlimited holder', () => {
-    const shares = new Shares({ limit: 8, perHolder: 2, unlimited: 'operator' });
+    const shares = new FairShare({ limit: 8, perHolder: 2, unlimited: 'operator' });
     shares.take('operator', 7);
     shares.take('modest', 1);
     expect([shares.largest, shares.mostBeyond]).toEqual(['modest', null]);
@@ -39,7 +39,7 @@ const move = fc.record({
 it('whatever comes and goes: the holder that gives has the most and is beyond its part, all that is free can be used, and nothing leaks', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 8 }), fc.array(move, { maxLength: 150, size: 'max' }), (perHolder, moves) => {
-      const shares = new Shares({ limit: LIMIT, perHolder, unlimited: 'operator' });
+      const shares = new FairShare({ limit: LIMIT, perHolder, unlimited: 'operator' });
       const model = new Map(NAMES.map((name) => [name, 0]));
       const heldBy = (name: string): number => model.get(name) ?? 0;
       const sum = (): number => [...model.values()].reduce((all, one) => all + one, 0);

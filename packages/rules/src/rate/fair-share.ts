@@ -4,7 +4,7 @@
 import { NOT_RANKED, type Ranked, Ranking } from '../collections/ranking.ts';
 
 /** Used fraction from which only holders below the mean get more. */
-const NEARLY_ALL = 0.9;
+const CROWDED_SHARE = 0.9;
 
 /** Fraction of a non-reclaimable resource kept free for others. A holder above its share cannot use it. */
 const FREE_FOR_OTHERS = 0.25;
@@ -50,7 +50,7 @@ export const refusalToKeep = ({ limit, free, held, perHolder }: KeptStock): Shar
   return free > limit * FREE_FOR_OTHERS ? null : 'holder-full';
 };
 
-export class Shares {
+export class FairShare {
   readonly limit: number;
   readonly perHolder: number;
   readonly #isUnlimited: (holder: string) => boolean;
@@ -83,7 +83,7 @@ export class Shares {
     const held = this.of(holder);
     if (held + count > perHolder && !this.#isUnlimited(holder)) return 'holder-full';
     if (this.#taken + count > this.limit) return 'all-taken';
-    if (this.#taken < this.limit * NEARLY_ALL) return null;
+    if (this.#taken < this.limit * CROWDED_SHARE) return null;
     return held * this.#of.size < this.#taken ? null : 'nearly-all-taken';
   }
 

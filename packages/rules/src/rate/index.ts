@@ -1,4 +1,4 @@
-export { refusalToKeep, Shares } from './fair-share.ts';
+export { FairShare, refusalToKeep } from './fair-share.ts';
 export { FairTurns, InFlight, type Standing, type Turn } from './in-flight.ts';
 export {
   afterConnect,

@@ -3,7 +3,7 @@
 
 import { Ranking } from '@tunnel/rules/collections';
 import { type Flow, type FlowAccount, FlowList } from '@tunnel/rules/flows';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import { isOperatorsTenant } from '@tunnel/rules/tunnels';
 
 /** Maximum confirmed flows of an account that are inspected to find the longest idle flow for eviction. */
@@ -17,12 +17,12 @@ export interface FlowAccountsOptions {
 }
 
 export class FlowAccounts<C> {
-  readonly #shares: Shares;
+  readonly #shares: FairShare;
   readonly #of = new Map<string, AccountFlows<C>>();
 
   constructor({ limit, accountShare }: FlowAccountsOptions) {
     const perHolder = Math.max(1, Math.floor(limit * accountShare));
-    this.#shares = new Shares({ limit, perHolder, unlimited: isOperatorsTenant });
+    this.#shares = new FairShare({ limit, perHolder, unlimited: isOperatorsTenant });
   }
 
   /** Number of counted flows. */

@@ -2,7 +2,7 @@
 // answered by that one. DNS is opened when there is a domain to look at.
 import { type KeptLook, keptLook } from '@tunnel/certificates/domains';
 import { Fault } from '@tunnel/errors';
-import { Shares } from '@tunnel/rules/rate';
+import { FairShare } from '@tunnel/rules/rate';
 import { type Clock, type Logger, SingleFlight } from '@tunnel/runtime';
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -191,4 +191,4 @@ export class DomainLooks {
   }
 }
 
-const newShares = (): Shares => new Shares({ limit: DOMAIN_LOOKS_AT_ONCE, perHolder: DOMAIN_LOOKS_PER_ACCOUNT });
+const newShares = (): FairShare => new FairShare({ limit: DOMAIN_LOOKS_AT_ONCE, perHolder: DOMAIN_LOOKS_PER_ACCOUNT });
