@@ -105,7 +105,7 @@ export interface Platform {
   /** host:port of the responder for dns-01; null: there is none, or its port could not be opened. Only while it runs. */
   readonly dnsAddress: string | null;
   /** Settles when certificates are kept here, and that responder answers, or they cannot be for now. At once where there are none to keep. */
-  certificatesBegun(): Promise<void>;
+  certificatesReady(): Promise<void>;
   /** Where a payment processor on this machine sends its webhooks; null: it does not listen yet, or not any more. */
   readonly webhookUrl: string | null;
 }
@@ -170,7 +170,7 @@ class ComposedPlatform implements Platform {
       enforceCaps({ publicUrl: config.platform.public_url }),
       enforceEntitlements,
       cleanUp(config.platform.retention),
-      sendRequested({ publicUrl: config.platform.public_url, mailWaits: () => this.#mail.wake() }),
+      sendRequested({ publicUrl: config.platform.public_url, wakeMailer: () => this.#mail.wake() }),
       resyncBilling(this.#billingContext()),
       followTestClocks(this.#billingContext()),
       deleteAccounts(this.#billingContext()),
@@ -208,7 +208,7 @@ class ComposedPlatform implements Platform {
     return this.#certificates.dnsAddress;
   }
 
-  certificatesBegun(): Promise<void> {
+  certificatesReady(): Promise<void> {
     return this.#certificates.begun;
   }
 
@@ -269,7 +269,7 @@ class ComposedPlatform implements Platform {
       dataDir,
       clock,
       logger,
-      mailWaits: () => this.#mail.wake(),
+      wakeMailer: () => this.#mail.wake(),
       ...(localEdge === undefined ? {} : { isEdgeOpen: () => localEdge.url() !== null }),
     });
   }
@@ -381,12 +381,12 @@ class ComposedPlatform implements Platform {
       billing: this.#billingContext(),
       keyUses: this.#keyUses,
       changes: this.#changes,
-      certificates: () => this.#toldCertificates(),
+      certificates: () => this.#certificatesForEdges(),
       clientDocuments: createClientDocuments(this.#config, clock),
       dashboard: dashboardFolder === undefined ? null : readDashboard(dashboardFolder),
       viewer: viewerFolder === undefined ? new Map() : readStaticFiles(viewerFolder),
       masterKey,
-      mailWaits: () => this.#mail.wake(),
+      wakeMailer: () => this.#mail.wake(),
       firstAccountMade: () => this.#firstAccount.remove(),
       ordering: this.#config.acme.enabled ? this.#certificates : null,
       port: () => this.#server.address.port,
@@ -395,7 +395,7 @@ class ComposedPlatform implements Platform {
   }
 
   /** Of a platform that cannot tell them right now nobody is to think that it has none: edges would forget theirs. */
-  #toldCertificates(): KeptCertificates | null {
+  #certificatesForEdges(): KeptCertificates | null {
     const { kept } = this.#certificates;
     if (kept === null && this.#config.acme.enabled) throw new Fault('CERTIFICATES_AWAY');
     return kept;

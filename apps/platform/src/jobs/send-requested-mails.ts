@@ -9,17 +9,17 @@ const MAIL_REQUESTS_EVERY_MS = 500;
 export interface RequestedMailsOptions {
   readonly publicUrl: string;
   /** A mail waits; called after the transaction. */
-  readonly mailWaits: () => void;
+  readonly wakeMailer: () => void;
 }
 
-export const sendRequested = ({ publicUrl, mailWaits }: RequestedMailsOptions): Job => ({
+export const sendRequested = ({ publicUrl, wakeMailer }: RequestedMailsOptions): Job => ({
   name: 'send requested mails',
   everyMs: MAIL_REQUESTS_EVERY_MS,
   run: async ({ db, clock, logger }) => {
     let total = 0;
     for (;;) {
       const { taken, queued } = await sendRequestedMails(db, { publicUrl, now: clock.now() });
-      if (queued > 0) mailWaits();
+      if (queued > 0) wakeMailer();
       total += taken;
       if (taken < MAIL_REQUESTS_BATCH) break;
     }

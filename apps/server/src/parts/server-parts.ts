@@ -175,7 +175,7 @@ export class ServerParts {
     this.#platform = platform;
     await platform.start();
     // So that whoever says where everything is knows of the responder; with a database that is slow it goes without.
-    await within(platform.certificatesBegun(), clock, CERTIFICATES_BEGUN_MS);
+    await within(platform.certificatesReady(), clock, CERTIFICATES_READY_MS);
   }
 
   async #startEdge(): Promise<void> {
@@ -201,7 +201,7 @@ export class ServerParts {
 }
 
 /** What the start waits for the responder of challenges. */
-const CERTIFICATES_BEGUN_MS = 3000;
+const CERTIFICATES_READY_MS = 3000;
 
 const within = (begun: Promise<void>, clock: Clock, ms: number): Promise<void> =>
   new Promise((resolve) => {

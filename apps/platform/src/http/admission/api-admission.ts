@@ -15,9 +15,9 @@ import { type Clock, equalInConstantTime, type Logger, LogLimiter, type Secret }
 import { LIMITS } from '../../limits.ts';
 import { FORGOT_ANSWER, RESEND_ANSWER } from '../../services/accounts/accounts.ts';
 import { looksLikeApiKey } from '../../services/keys/api-key.rules.ts';
-import { type RequestSourceOptions, requestSourceOf } from '../shared/edge-in-front.ts';
 import { type HeaderPairs, headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';
+import { type RequestSourceOptions, requestSourceOf } from '../shared/trusted-edge-header.ts';
 import { type ApiCaller, CallQueue, type Outgoing } from './call-queue.ts';
 import { Pipelines } from './pipelines.ts';
 

@@ -68,7 +68,7 @@ export class AccountsFixture {
       passwords: passwords ?? new PasswordHasher({ cost: CHEAP, slots: 4 }),
       accessTokens: new AccessTokens({ keys: this.signingKeys, clock: this.clock, issuer: settings.public_url }),
       users: new UserCache(service),
-      mailWaits: () => {},
+      wakeMailer: () => {},
       firstAccountMade: () => {},
     };
     this.context = { ...accounts, requireUser: requireUser(accounts) };

@@ -61,7 +61,7 @@ export interface PlatformRouteDeps
   /** About programs that ask to be connected. */
   readonly clientDocuments: ClientDocuments;
   /** A mail waits in the outbox. */
-  readonly mailWaits: () => void;
+  readonly wakeMailer: () => void;
   /** The invitation for the first account was used. */
   readonly firstAccountMade: () => void;
   /** The one that is listened on. */

@@ -20,10 +20,10 @@ import { matchedRoutes } from 'hono/route';
 import { DatabaseAway, notReady } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { isDashboardPath } from '../routes/pages/dashboard-routes.ts';
-import { type RequestSource, requestSourceOf } from '../shared/edge-in-front.ts';
 import { headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';
 import type { PlatformApp, PlatformEnv } from '../shared/platform-env.ts';
+import { type RequestSource, requestSourceOf } from '../shared/trusted-edge-header.ts';
 import { ownAuthority } from './own-authorities.rules.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
 

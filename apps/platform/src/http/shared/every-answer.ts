@@ -1,6 +1,6 @@
 // Every answer of the platform: the id of its request, and the headers that tell browsers how to treat it.
 import { randomId, type Secret } from '@tunnel/runtime';
-import type { RequestSource } from './edge-in-front.ts';
+import type { RequestSource } from './trusted-edge-header.ts';
 
 export const newRequestId = (): string => randomId('req');
 

@@ -17,7 +17,7 @@ import { requestMail } from './mail-requests.ts';
 import { findMailToken, giveMailToken, type MailTokenKind, takeMailToken } from './mail-tokens.ts';
 import { insertUser, newAddress } from './new-user.ts';
 
-type RegisterContext = Pick<AuthContext, 'db' | 'clock' | 'settings' | 'passwords' | 'mailWaits' | 'firstAccountMade'>;
+type RegisterContext = Pick<AuthContext, 'db' | 'clock' | 'settings' | 'passwords' | 'wakeMailer' | 'firstAccountMade'>;
 
 export interface NewAccount {
   readonly userId: string;
@@ -29,7 +29,7 @@ export interface NewAccount {
  * proven it already.
  */
 export const register = async (context: RegisterContext, input: Registration): Promise<NewAccount> => {
-  const { db, clock, passwords, mailWaits } = context;
+  const { db, clock, passwords, wakeMailer } = context;
   const email = newAddress(input.email, 'email');
   checkNewPassword(input.password, 'password');
   await checkSignUp(context, { email, invite: input.invite });
@@ -53,7 +53,7 @@ export const register = async (context: RegisterContext, input: Registration): P
     if (!proven) await sendVerification(context, trx, { userId: id, email, now });
     return { userId: id, isFirst: invite?.email === null, isProven: proven };
   });
-  mailWaits();
+  wakeMailer();
   if (isFirst) context.firstAccountMade();
   if (isProven) return { userId, body: { message: 'registered: you can log in now', email_verified: true } };
   return { userId, body: { message: 'registered: open the link in the mail that we sent you' } };
@@ -82,7 +82,7 @@ export interface ProvenEmail extends MessageBody {
 
 /** Proves an address: whoever has the token has read the mail. Of an account that wants another address, it has that one now. */
 export const verifyEmail = async (
-  { db, clock, users, settings, mailWaits }: Pick<AuthContext, 'db' | 'clock' | 'users' | 'settings' | 'mailWaits'>,
+  { db, clock, users, settings, wakeMailer }: Pick<AuthContext, 'db' | 'clock' | 'users' | 'settings' | 'wakeMailer'>,
   token: string,
 ): Promise<ProvenEmail> => {
   const now = clock.now();
@@ -105,7 +105,7 @@ export const verifyEmail = async (
   users.forget(userId);
   if (newEmail === null) return { message: 'email verified: you can log in now', userId, email, isChange: false };
   await readBillingSoon(db, userId);
-  mailWaits();
+  wakeMailer();
   return { message: 'email changed: log in with it from now on', userId, email, isChange: true };
 };
 

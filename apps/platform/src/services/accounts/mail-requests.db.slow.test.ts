@@ -156,7 +156,7 @@ describe('requests for mails', () => {
     const { db } = fixture.database;
     const warned: unknown[] = [];
     const logger = { warn: (_: object, message: string) => void warned.push(message) } as never;
-    await sendRequested({ publicUrl, mailWaits: () => {} }).run({ db, clock: fixture.clock, logger });
+    await sendRequested({ publicUrl, wakeMailer: () => {} }).run({ db, clock: fixture.clock, logger });
     expect([(await waiting()).length, warned.length]).toEqual([0, 1]);
     expect(await requestMail({ db, clock: fixture.clock }, { typed: 'one-more@example.com', kind: 'reset' })).toBe(
       true,
@@ -167,7 +167,7 @@ describe('requests for mails', () => {
     await fixture.register('woken@example.com');
     const { db } = fixture.database;
     let woken = 0;
-    const job = sendRequested({ publicUrl, mailWaits: () => (woken += 1) });
+    const job = sendRequested({ publicUrl, wakeMailer: () => (woken += 1) });
     const context = { db, clock: fixture.clock, logger: {} as never };
     await ask('forgot-password', 'nobody-at-all@example.com');
     await job.run(context);

@@ -9,7 +9,7 @@ export interface AuthContext extends ServiceContext {
   readonly accessTokens: AccessTokens;
   readonly users: UserCache;
   /** A mail waits; called after the transaction. */
-  readonly mailWaits: () => void;
+  readonly wakeMailer: () => void;
   /** The invitation for the first account was used; called after the transaction. */
   readonly firstAccountMade: () => void;
 }

@@ -105,7 +105,7 @@ export const openCertificates = async (
     start: (overrides = {}) => {
       const { clock = fastClock(), dataDir = folder.path } = overrides;
       const config = loadServerConfig({ env: {}, overrides: settings(overrides) });
-      const given = { config, db: database.db, dataDir, clock, logger, mailWaits: () => {} };
+      const given = { config, db: database.db, dataDir, clock, logger, wakeMailer: () => {} };
       const certificates = new PlatformCertificates(given);
       running.push(certificates);
       certificates.start();

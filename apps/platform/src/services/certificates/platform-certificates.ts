@@ -33,7 +33,7 @@ export interface PlatformCertificatesOptions {
   readonly dataDir: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly mailWaits: () => void;
+  readonly wakeMailer: () => void;
   /** Whether the edge of the same stack has its ports open, by which an authority looks; absent: there is no such edge to wait for. */
   readonly isEdgeOpen?: () => boolean;
 }
@@ -59,7 +59,7 @@ export class PlatformCertificates {
   #seen = { change: -1, at: Number.NEGATIVE_INFINITY };
 
   constructor(options: PlatformCertificatesOptions) {
-    const { db, clock, config, mailWaits } = options;
+    const { db, clock, config, wakeMailer } = options;
     this.#options = options;
     this.#clock = new DatabaseClock(db, clock);
     this.#store = new PostgresCertificateStore({
@@ -68,7 +68,7 @@ export class PlatformCertificates {
       onSaved: async (trx, before, after) => {
         const settings = { publicUrl: config.platform.public_url, now: this.#clock.now() };
         // Looked for a moment later, when it is committed.
-        if (await noteCertificate(trx, before, after, settings)) clock.setTimeout(mailWaits, 0);
+        if (await noteCertificate(trx, before, after, settings)) clock.setTimeout(wakeMailer, 0);
       },
     });
   }

@@ -6,7 +6,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 import type { AnnouncedChange, NameKey } from '../shared/edge-changes.ts';
 import { refusal } from '../shared/link-answers.ts';
-import { boundReleased } from './bound-released.ts';
+import { capReleasedNames } from './cap-released-names.ts';
 import { decidingKey } from './name-key.ts';
 import {
   insertName,
@@ -156,5 +156,5 @@ const crowdOut = async (trx: Trx, accountId: string, claimedId: string, now: num
       released_at = case when over.is_open then null else ${new Date(now)}::timestamptz end
     from over where names.id = over.id
   `.execute(trx);
-  await boundReleased(trx, accountId, 'subdomain');
+  await capReleasedNames(trx, accountId, 'subdomain');
 };

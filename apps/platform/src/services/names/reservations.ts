@@ -7,7 +7,7 @@ import { isUuid, type Schema } from '../../db/schema.ts';
 import { writeAudit } from '../shared/audit.ts';
 import { type AnnouncedChange, announceChanges, type NameKey, type ReservedKind } from '../shared/edge-changes.ts';
 import type { UserActor } from '../shared/service-context.ts';
-import { boundReleased } from './bound-released.ts';
+import { capReleasedNames } from './cap-released-names.ts';
 import {
   deleteName,
   lockName,
@@ -105,7 +105,7 @@ export const releaseReservation = async (
       row.kind === 'subdomain' ? await lockName(trx, { ...keyOf(row), label: `*.${row.label}` }) : undefined;
     const along = below?.user_id === userId ? await releaseRow(trx, below, names, clock.now()) : null;
     if (released.done) {
-      await boundReleased(trx, userId, row.kind);
+      await capReleasedNames(trx, userId, row.kind);
       await writeAudit(trx, {
         actor: `user:${userId}`,
         action: 'name.released',

@@ -14,7 +14,7 @@ export interface EdgesVisitor {
 /** Of no visitor the edge lets it through. */
 const SECRET_HEADER = 'x-tunnel-secret';
 
-class EdgeInFront {
+class TrustedEdgeHeader {
   readonly #secret: Secret;
 
   constructor(secret: Secret) {
@@ -47,7 +47,7 @@ export interface RequestSourceOptions {
 /** `incoming` absent: a call within the process. */
 export const requestSourceOf = ({ settings, edgeSecret }: RequestSourceOptions) => {
   const addressOf = callerAddressOf(settings.trusted_proxies);
-  const front = edgeSecret === undefined ? null : new EdgeInFront(edgeSecret);
+  const front = edgeSecret === undefined ? null : new TrustedEdgeHeader(edgeSecret);
   return (incoming: Pick<IncomingMessage, 'headers' | 'socket'> | undefined): RequestSource => {
     const headers = incoming?.headers ?? {};
     const visitor = front?.visitorOf(headers) ?? null;

@@ -12,7 +12,11 @@ export const RELEASED_NAMES_PER_ACCOUNT_MAX = 1000;
 export const RELEASED_PORTS_PER_ACCOUNT_MAX = 100;
 
 /** Those that were released first go, at once. One that is locked, or that a tunnel serves, is left to the next time. */
-export const boundReleased = async (trx: Transaction<Schema>, userId: string, kind: NameKey['kind']): Promise<void> => {
+export const capReleasedNames = async (
+  trx: Transaction<Schema>,
+  userId: string,
+  kind: NameKey['kind'],
+): Promise<void> => {
   const isPort = !isHeldByUse(kind);
   const most = isPort ? RELEASED_PORTS_PER_ACCOUNT_MAX : RELEASED_NAMES_PER_ACCOUNT_MAX;
   const { rows } = await sql<{ id: string }>`

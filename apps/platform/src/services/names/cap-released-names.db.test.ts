@@ -4,7 +4,7 @@ import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Account, addEdge, createLinkFixture, type Edge, type LinkFixture, NOON } from '../edges/link.fixture.ts';
-import { RELEASED_NAMES_PER_ACCOUNT_MAX, RELEASED_PORTS_PER_ACCOUNT_MAX } from './bound-released.ts';
+import { RELEASED_NAMES_PER_ACCOUNT_MAX, RELEASED_PORTS_PER_ACCOUNT_MAX } from './cap-released-names.ts';
 import { ask, beginWithNoNames, endpointOf, nameOf, use } from './names.fixture.ts';
 import { releaseReservation } from './reservations.ts';
 import { reserve } from './reserve.ts';
