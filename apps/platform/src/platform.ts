@@ -30,9 +30,9 @@ import { endNames } from './jobs/end-names.ts';
 import { enforceCaps } from './jobs/enforce-caps.ts';
 import { enforceEntitlements } from './jobs/enforce-entitlements.ts';
 import { Jobs } from './jobs/jobs.ts';
-import { lookAtDomains } from './jobs/look-at-domains.ts';
 import { followTestClocks, resyncBilling } from './jobs/resync-billing.ts';
 import { sendRequested } from './jobs/send-requested-mails.ts';
+import { verifyDomains } from './jobs/verify-domains.ts';
 import { MailSender } from './mail/mail-sender.ts';
 import { createMailTransport, type MailNotice } from './mail/mail-transport.ts';
 import { FirstAccountLink } from './services/accounts/first-account.ts';
@@ -44,8 +44,8 @@ import type { KeptCertificates } from './services/certificates/edge-certificates
 import { PlatformCertificates } from './services/certificates/platform-certificates.ts';
 import type { DomainNews } from './services/domains/change-domain.ts';
 import { type DomainDns, openDomainDns } from './services/domains/domain-dns.ts';
-import { DomainLooks } from './services/domains/domain-looks.ts';
 import { domainSettings } from './services/domains/domain-settings.ts';
+import { DomainVerifier } from './services/domains/domain-verifier.ts';
 import { ChangeFeed } from './services/edges/change-feed.ts';
 import { encryptApiSecrets, ensureLocalEdge, localEdgeName } from './services/edges/credentials.ts';
 import { KeyUses } from './services/keys/verify-key.ts';
@@ -135,7 +135,7 @@ class ComposedPlatform implements Platform {
   readonly #changes: ChangeFeed;
   readonly #billing: Billing;
   readonly #certificates: PlatformCertificates;
-  readonly #domainLooks: DomainLooks;
+  readonly #domainVerifier: DomainVerifier;
   readonly #jobs: Jobs;
   readonly #mail: MailSender;
   readonly #firstAccount: FirstAccountLink;
@@ -164,7 +164,7 @@ class ComposedPlatform implements Platform {
     this.#changes = new ChangeFeed({ db: this.#linkDatabase.db, pool, clock, logger });
     this.#billing = this.#makeBilling();
     this.#certificates = this.#makeCertificates();
-    this.#domainLooks = this.#makeDomainLooks();
+    this.#domainVerifier = this.#makeDomainLooks();
     const jobs = [
       closeLostEntries,
       enforceCaps({ publicUrl: config.platform.public_url }),
@@ -175,7 +175,7 @@ class ComposedPlatform implements Platform {
       followTestClocks(this.#billingContext()),
       deleteAccounts(this.#billingContext()),
       endNames(config.names),
-      lookAtDomains(this.#domainLooks),
+      verifyDomains(this.#domainVerifier),
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
@@ -274,12 +274,12 @@ class ComposedPlatform implements Platform {
     });
   }
 
-  #makeDomainLooks(): DomainLooks {
+  #makeDomainLooks(): DomainVerifier {
     const { clock, logger } = this.#deps;
     const settings = domainSettings(this.#config);
     const onNews = (news: DomainNews): void => this.#domainNews(news);
     const openDns = (): Promise<DomainDns> => openDomainDns(settings, clock);
-    return new DomainLooks({ db: this.#database.db, clock, logger, settings, openDns, onNews });
+    return new DomainVerifier({ db: this.#database.db, clock, logger, settings, openDns, onNews });
   }
 
   #domainNews({ mails, certificates }: DomainNews): void {
@@ -375,7 +375,7 @@ class ComposedPlatform implements Platform {
       ownCredential: this.#deps.localEdge?.credential,
       platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
       domains: domainSettings(this.#config),
-      domainLooks: this.#domainLooks,
+      domainVerifier: this.#domainVerifier,
       onDomainNews: (news) => this.#domainNews(news),
       edges: createEdgeCalls({ db, clock, logger, masterKey, localEdge: this.#localEdge() }),
       billing: this.#billingContext(),
@@ -443,7 +443,7 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
-    life.add({ name: 'looks at domains', stop: () => this.#domainLooks.stop() });
+    life.add({ name: 'looks at domains', stop: () => this.#domainVerifier.stop() });
     life.add({ name: 'certificates', stop: () => this.#certificates.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });

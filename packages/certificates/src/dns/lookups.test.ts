@@ -1,7 +1,7 @@
 import { systemClock } from '@tunnel/runtime';
 import { type DnsServer, startDnsServer } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lookAtDomain } from '../../../../apps/platform/src/services/domains/look-at-domain.ts';
+import { checkDnsRecords } from '../../../../apps/platform/src/services/domains/check-dns-records.ts';
 import { type DomainName } from '../domains/domain-names.rules.ts';
 import { proofOf } from '../domains/domain-proof.rules.ts';
 import { DnsLookups } from './lookups.ts';
@@ -26,7 +26,7 @@ afterEach(async () => {
   await dns.close();
 });
 
-const look = (domain: DomainName) => lookAtDomain(lookups, domain, { serverDomain: SERVER, randomLabel: 'r4nd0m' });
+const look = (domain: DomainName) => checkDnsRecords(lookups, domain, { serverDomain: SERVER, randomLabel: 'r4nd0m' });
 
 const NO_ANSWER = { kind: 'no-answer', reason: expect.any(String) };
 

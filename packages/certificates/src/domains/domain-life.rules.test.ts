@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import {
-  askedLookWaitMs,
   type DomainEffect,
   type DomainEvent,
   holderOf,
   NO_DOMAINS,
   nextLookAt,
   type OwnDomains,
+  requestedCheckWaitMs,
   transitionDomain,
 } from './domain-life.rules.ts';
 
@@ -106,7 +106,7 @@ describe('a domain that is waited for', () => {
   it('is looked at by hand once in 5 s', () => {
     const name = new Name();
     name.add('a');
-    const wait = (): number => askedLookWaitMs(name.domains[0] as OwnDomains[number], name.now);
+    const wait = (): number => requestedCheckWaitMs(name.domains[0] as OwnDomains[number], name.now);
     expect(wait()).toBe(0);
     name.look();
     expect(wait()).toBe(5000);

@@ -100,7 +100,7 @@ export const nextLookAt = (domains: OwnDomains): number | null => {
 };
 
 /** Returns 0 if a manual check is allowed now. */
-export const askedLookWaitMs = ({ checkedAt }: OwnDomain, now: number): number =>
+export const requestedCheckWaitMs = ({ checkedAt }: OwnDomain, now: number): number =>
   checkedAt === null ? 0 : Math.max(0, checkedAt + DOMAIN_ASKED_LOOK_MS - now);
 
 export const transitionDomain = (domains: OwnDomains, event: DomainEvent, now: number): Step => {

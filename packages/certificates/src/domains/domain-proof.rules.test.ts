@@ -8,7 +8,7 @@ import {
   proofQuestions,
   proofToken,
 } from './domain-proof.rules.ts';
-import { keptLook, type RecordFacts, recordsOf } from './domain-records.rules.ts';
+import { checkToStore, type RecordFacts, recordsOf } from './domain-records.rules.ts';
 
 const DOMAIN = 'tunnels.example.com';
 const A = 'aaaaaaaaaaaaaaaaaaaa';
@@ -165,7 +165,7 @@ describe('the records to set', () => {
       addresses: found(...Array.from({ length: 100 }, (_, at) => `192.0.2.${at}`)),
       challenge: found(...noise, `${A}._acme-challenge.${DOMAIN}`),
     };
-    const kept = keptLook({ answers, isApex: false }, FACTS, null);
+    const kept = checkToStore({ answers, isApex: false }, FACTS, null);
     expect(JSON.stringify(kept).length).toBeLessThan(1000);
     for (const domain of [sub, apex, wild]) {
       expect(recordsOf(domain, FACTS, kept.answers)).toEqual(recordsOf(domain, FACTS, answers));
@@ -173,10 +173,17 @@ describe('the records to set', () => {
   });
 
   it('stay as they were found where a look had no answer', () => {
-    const first = keptLook({ answers: { ...NOTHING, texts: found(`tunnel-verify=${A}`) }, isApex: true }, FACTS, null);
+    const first = checkToStore(
+      { answers: { ...NOTHING, texts: found(`tunnel-verify=${A}`) }, isApex: true },
+      FACTS,
+      null,
+    );
     const failed = { chain: NO_ANSWER, texts: NO_ANSWER, addresses: NO_ANSWER, challenge: NO_ANSWER };
-    expect(keptLook({ answers: failed, isApex: null }, FACTS, first)).toEqual(first);
-    expect(keptLook({ answers: failed, isApex: null }, FACTS, null)).toEqual({ answers: NOTHING, isApex: null });
-    expect(keptLook({ answers: NOTHING, isApex: false }, FACTS, first)).toEqual({ answers: NOTHING, isApex: false });
+    expect(checkToStore({ answers: failed, isApex: null }, FACTS, first)).toEqual(first);
+    expect(checkToStore({ answers: failed, isApex: null }, FACTS, null)).toEqual({ answers: NOTHING, isApex: null });
+    expect(checkToStore({ answers: NOTHING, isApex: false }, FACTS, first)).toEqual({
+      answers: NOTHING,
+      isApex: false,
+    });
   });
 });

@@ -87,17 +87,17 @@ const challengeRecord = (
 };
 
 /** The stored part of a check for an account. Other DNS content may have any size and is dropped. */
-export interface KeptLook {
+export interface StoredCheck {
   readonly answers: ProofAnswers;
   readonly isApex: boolean | null;
 }
 
 /** Lookups without an answer keep their result from `before`, which is null for the first check. */
-export const keptLook = (
-  look: KeptLook,
+export const checkToStore = (
+  look: StoredCheck,
   { token, domain }: Pick<RecordFacts, 'token' | 'domain'>,
-  before: KeptLook | null,
-): KeptLook => {
+  before: StoredCheck | null,
+): StoredCheck => {
   const kept = (key: keyof ProofAnswers, isWanted: (value: string) => boolean): DnsAnswer => {
     const answer = look.answers[key];
     if (answer.kind === 'no-answer') return before?.answers[key] ?? { kind: 'absent' };

@@ -1,12 +1,12 @@
 // Exports of the rules for custom domains.
 export {
-  askedLookWaitMs,
   type DomainEffect,
   type DomainEvent,
   type DomainMail,
   type DomainState,
   type OwnDomain,
   type OwnDomains,
+  requestedCheckWaitMs,
   transitionDomain,
 } from './domain-life.rules.ts';
 export { type DomainName, type DomainNameFacts, readDomainName } from './domain-names.rules.ts';
@@ -23,4 +23,4 @@ export {
   proofQuestions,
   proofToken,
 } from './domain-proof.rules.ts';
-export { type KeptLook, keptLook, recordsOf } from './domain-records.rules.ts';
+export { checkToStore, recordsOf, type StoredCheck } from './domain-records.rules.ts';

@@ -4,8 +4,8 @@ import {
   type DomainEffect,
   type DomainEvent,
   type DomainMail,
-  type KeptLook,
   type OwnDomains,
+  type StoredCheck,
   transitionDomain,
 } from '@tunnel/certificates/domains';
 import type { Transaction } from 'kysely';
@@ -27,7 +27,7 @@ export interface DomainChange {
   /** `user:<id>` or `system`. */
   readonly actor: string;
   /** What is kept of the look, by the id of the row. */
-  readonly found?: ReadonlyMap<string, KeptLook>;
+  readonly found?: ReadonlyMap<string, StoredCheck>;
 }
 
 /** What is to be done once it is committed. */

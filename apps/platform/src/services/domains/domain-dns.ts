@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import { type DnsAnswer, type DomainName, PROOF_TOKEN_BYTES, proofToken } from '@tunnel/certificates/domains';
 import type { Clock } from '@tunnel/runtime';
+import { checkDnsRecords, type DomainCheck } from './check-dns-records.ts';
 import type { DomainSettings } from './domain-settings.ts';
-import { type DomainLook, lookAtDomain } from './look-at-domain.ts';
 
 export interface DomainDns {
-  look(domain: DomainName): Promise<DomainLook>;
+  check(domain: DomainName): Promise<DomainCheck>;
   addresses(name: string): Promise<DnsAnswer>;
   /** What is under way has no answer. */
   close(): void;
@@ -20,9 +20,9 @@ export const openDomainDns = async (
   const { DnsLookups } = await import('@tunnel/certificates/dns');
   const lookups = new DnsLookups({ resolvers, clock });
   return {
-    look: (domain) => {
+    check: (domain) => {
       const randomLabel = proofToken(randomBytes(PROOF_TOKEN_BYTES));
-      return lookAtDomain(lookups, domain, { serverDomain, randomLabel });
+      return checkDnsRecords(lookups, domain, { serverDomain, randomLabel });
     },
     addresses: (name) => lookups.addresses(name),
     close: () => lookups.close(),

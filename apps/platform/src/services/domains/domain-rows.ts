@@ -1,5 +1,5 @@
 // The rows of own domains, as domain-life sees them: all accounts' of one name, read and locked, and written as it says.
-import type { DomainName, KeptLook, OwnDomain, OwnDomains } from '@tunnel/certificates/domains';
+import type { DomainName, OwnDomain, OwnDomains, StoredCheck } from '@tunnel/certificates/domains';
 import { type Selectable, sql, type Transaction } from 'kysely';
 import type { OwnDomainsTable, Schema } from '../../db/schema.ts';
 
@@ -37,7 +37,7 @@ export const domainNameOf = ({ name, wildcard }: Pick<DomainRow, 'name' | 'wildc
 export const endpointOfDomain = (domain: string): string => `domain//${domain}`;
 
 /** What was kept of the last look; null: nobody has looked yet. */
-export const keptLookOf = ({ found }: Pick<DomainRow, 'found'>): KeptLook | null => found as KeptLook | null;
+export const storedCheck = ({ found }: Pick<DomainRow, 'found'>): StoredCheck | null => found as StoredCheck | null;
 
 export const domainsOf = (rows: readonly DomainRow[]): OwnDomains => rows.map(domainOf);
 
@@ -73,7 +73,7 @@ export const writeDomains = async (
   trx: Trx,
   before: OwnDomains,
   after: OwnDomains,
-  found: ReadonlyMap<string, KeptLook> = new Map(),
+  found: ReadonlyMap<string, StoredCheck> = new Map(),
 ): Promise<void> => {
   const unchanged = new Set(before);
   const changed = after.filter((domain) => !unchanged.has(domain));

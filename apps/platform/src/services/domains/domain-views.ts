@@ -5,13 +5,13 @@ import type { OwnDomainView } from '@tunnel/contract';
 import { type RawBuilder, sql } from 'kysely';
 import { certificateViewsOf } from '../certificates/certificate-views.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
-import type { DomainLooks } from './domain-looks.ts';
-import { type DomainRow, domainNameOf, endpointOfDomain, keptLookOf } from './domain-rows.ts';
+import { type DomainRow, domainNameOf, endpointOfDomain, storedCheck } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';
+import type { DomainVerifier } from './domain-verifier.ts';
 
 interface ViewContext extends Pick<ServiceContext, 'db' | 'clock'> {
   readonly domains: DomainSettings;
-  readonly domainLooks: Pick<DomainLooks, 'edgeAddresses'>;
+  readonly domainVerifier: Pick<DomainVerifier, 'edgeAddresses'>;
 }
 
 interface ShownRow extends DomainRow {
@@ -20,7 +20,7 @@ interface ShownRow extends DomainRow {
 
 /** Oldest first. */
 export const readViews = async (context: ViewContext, which: RawBuilder<unknown>): Promise<OwnDomainView[]> => {
-  const { db, clock, domains, domainLooks } = context;
+  const { db, clock, domains, domainVerifier } = context;
   const { rows } = await sql<ShownRow>`
     select own_domains.*, (
       select count(*) from tunnel_log
@@ -32,7 +32,7 @@ export const readViews = async (context: ViewContext, which: RawBuilder<unknown>
   if (rows.length === 0) return [];
   const wanted = rows.flatMap((row) => (wantsCertificate(row, domains) ? [row.name] : []));
   const certificates = await certificateViewsOf(db, wanted, clock.now());
-  const edgeAddresses = await domainLooks.edgeAddresses();
+  const edgeAddresses = await domainVerifier.edgeAddresses();
   return rows.map((row) => ({
     ...viewOf(row, { domains, edgeAddresses }),
     certificate: certificates.get(row.name) ?? null,
@@ -49,12 +49,12 @@ interface Shown {
 }
 
 const viewOf = (row: ShownRow, { domains, edgeAddresses }: Shown): Omit<OwnDomainView, 'certificate'> => {
-  const look = keptLookOf(row);
+  const check = storedCheck(row);
   const facts = {
     token: row.token,
     domain: domains.serverDomain,
     edgeAddresses,
-    isApex: look?.isApex ?? null,
+    isApex: check?.isApex ?? null,
     wantsChallenge: row.wants_certificate && domains.hasWildcardCertificates,
   };
   return {
@@ -64,7 +64,7 @@ const viewOf = (row: ShownRow, { domains, edgeAddresses }: Shown): Omit<OwnDomai
     state: row.state,
     token: row.token,
     cname_target: cnameTarget(row.token, domains.serverDomain),
-    records: recordsOf(domainNameOf(row), facts, look?.answers ?? null).map((record) => ({ ...record })),
+    records: recordsOf(domainNameOf(row), facts, check?.answers ?? null).map((record) => ({ ...record })),
     active_tunnels: row.active_tunnels,
     created_at: row.created_at.toISOString(),
     verified_at: row.verified_at?.toISOString() ?? null,

@@ -12,10 +12,10 @@ import type { FakeClock } from '@tunnel/testkit';
 import type { Db } from '../../db/database.ts';
 import { MasterKey } from '../../db/master-key.ts';
 import type { DomainNews } from './change-domain.ts';
+import type { DomainCheck } from './check-dns-records.ts';
 import type { DomainDns } from './domain-dns.ts';
-import { DomainLooks } from './domain-looks.ts';
 import type { DomainSettings } from './domain-settings.ts';
-import type { DomainLook } from './look-at-domain.ts';
+import { DomainVerifier } from './domain-verifier.ts';
 import type { DomainsContext } from './own-domains.ts';
 
 export const SERVER_DOMAIN = 'tunnels.test';
@@ -70,7 +70,7 @@ export class ScriptedDns implements DomainDns {
     return () => release();
   }
 
-  async look({ name }: DomainName): Promise<DomainLook> {
+  async check({ name }: DomainName): Promise<DomainCheck> {
     this.asked.push(name);
     const answers = { ...NOTHING, ...this.#answers.get(name) };
     const held = this.#held.get(name);
@@ -91,7 +91,7 @@ export class ScriptedDns implements DomainDns {
 
 export interface DomainsFixture extends DomainsContext {
   readonly dns: ScriptedDns;
-  readonly looks: DomainLooks;
+  readonly verifier: DomainVerifier;
   readonly news: DomainNews[];
 }
 
@@ -106,7 +106,7 @@ export const createDomains = (
   const domains = { ...SETTINGS, ...settings };
   const news: DomainNews[] = [];
   const onDomainNews = (told: DomainNews): void => void news.push(told);
-  const looks = new DomainLooks({
+  const verifier = new DomainVerifier({
     db,
     clock,
     logger,
@@ -115,13 +115,13 @@ export const createDomains = (
     openDns: async () => dns,
   });
   const { platform } = loadServerConfig({ env: {} });
-  const own = { looks, dns, news };
+  const own = { verifier, dns, news };
   return {
     db,
     clock,
     settings: platform,
     domains,
-    domainLooks: looks,
+    domainVerifier: verifier,
     ...own,
     onDomainNews,
     masterKey: () => MASTER_KEY,

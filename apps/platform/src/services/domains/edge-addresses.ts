@@ -19,7 +19,7 @@ export class EdgeAddresses {
   readonly #deps: EdgeAddressesDeps;
   #known: readonly string[] = [];
   #staleAt = Number.NEGATIVE_INFINITY;
-  readonly #looks = new SingleFlight(() => this.#look());
+  readonly #lookups = new SingleFlight(() => this.#lookUp());
 
   constructor(deps: EdgeAddressesDeps) {
     this.#deps = deps;
@@ -29,12 +29,12 @@ export class EdgeAddresses {
   async get(): Promise<readonly string[]> {
     const { clock } = this.#deps;
     if (clock.monotonic() < this.#staleAt) return this.#known;
-    const looking = this.#looks.run();
+    const looking = this.#lookups.run();
     if (this.#known.length === 0) await this.#within(looking, EDGE_ADDRESSES_WAIT_MS);
     return this.#known;
   }
 
-  async #look(): Promise<void> {
+  async #lookUp(): Promise<void> {
     const { clock, lookUp } = this.#deps;
     const answer = await lookUp().catch((): DnsAnswer => ({ kind: 'no-answer', reason: 'it failed' }));
     if (answer.kind !== 'no-answer') this.#known = answer.kind === 'found' ? answer.values : [];

@@ -52,18 +52,18 @@ afterAll(() => stop());
 
 const userOf = ({ accountId }: Account) => ({ kind: 'user', userId: accountId }) as const;
 const add = async (account: Account, name = SHOP) => (await addDomain(domains, userOf(account), { name })).domain;
-const look = (name = SHOP): Promise<void> => domains.looks.look({ name, wildcard: name.startsWith('*.') });
+const check = (name = SHOP): Promise<void> => domains.verifier.check({ name, wildcard: name.startsWith('*.') });
 const verify = async (account: Account, name = SHOP) => {
   const domain = await add(account, name);
   domains.dns.point(name, domain.token);
-  await look(name);
+  await check(name);
   return domain;
 };
 const lapse = async (name = SHOP): Promise<void> => {
   domains.dns.set(name, {});
-  await look(name);
+  await check(name);
   fixture.clock.setWallClock(fixture.clock.now() + 7 * 24 * 3_600_000);
-  await look(name);
+  await check(name);
 };
 const ask = async (account: Account, domain: string, more = {}) => {
   const question = questionOf(edge, account, { domain, at: fixture.clock.now(), ...more });
@@ -130,7 +130,7 @@ describe('changes', () => {
       await lapse();
       expect(await told(3)).toMatchObject({ ...change, account_id: null, keeps_tunnels: true });
       domains.dns.point(SHOP, anns.token);
-      await look();
+      await check();
       expect(await told(4)).toMatchObject({ ...change, account_id: ann.accountId });
       await removeDomain(domains, userOf(ann), anns.id);
       expect(await told(5)).toMatchObject({ ...change, account_id: null, keeps_tunnels: false });
@@ -217,7 +217,7 @@ describe('an account that is deleted', () => {
     const last = fixture.db.selectFrom('edge_changes').selectAll().orderBy('id', 'desc');
     expect(await last.executeTakeFirst()).toMatchObject({ kind: 'domain-changed', domain: SHOP, keeps_tunnels: false });
     domains.dns.point(SHOP, bobs.token);
-    await look();
+    await check();
     expect((await readDomain(domains, userOf(bob), bobs.id)).state).toBe('verified');
   });
 });

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { domainToASCII } from 'node:url';
 import {
-  askedLookWaitMs,
   type DomainName,
   proofToken,
   readDomainName,
+  requestedCheckWaitMs,
   transitionDomain,
 } from '@tunnel/certificates/domains';
 import type { NewDomain, OwnDomainView } from '@tunnel/contract';
@@ -18,16 +18,16 @@ import { writeAudit } from '../shared/audit.ts';
 import { type CreationContext, countCreation } from '../shared/creations.ts';
 import type { ServiceContext, UserActor } from '../shared/service-context.ts';
 import { changeDomain, type DomainNews } from './change-domain.ts';
-import type { DomainLooks } from './domain-looks.ts';
 import { columnsOf, type DomainRow, domainsOf, lockDomains, writeDomains } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';
+import type { DomainVerifier } from './domain-verifier.ts';
 import { readViews } from './domain-views.ts';
 
 type Trx = Transaction<Schema>;
 
 export interface DomainsContext extends Pick<ServiceContext, 'db'>, CreationContext {
   readonly domains: DomainSettings;
-  readonly domainLooks: Pick<DomainLooks, 'lookFor' | 'edgeAddresses'>;
+  readonly domainVerifier: Pick<DomainVerifier, 'verifyFor' | 'edgeAddresses'>;
   /** After a commit. */
   readonly onDomainNews: (news: DomainNews) => void;
   /** There once the tables are. */
@@ -155,7 +155,7 @@ const refuseOverPlan = async (trx: Trx, userId: string, limit: number | null): P
 
 /** Looks at once. A resolver that does not answer changes nothing but the error that is shown. */
 export const checkDomain = async (context: DomainsContext, actor: UserActor, id: string): Promise<OwnDomainView> => {
-  await context.domainLooks.lookFor(actor.userId, () => claimLook(context, actor, id));
+  await context.domainVerifier.verifyFor(actor.userId, () => claimLook(context, actor, id));
   return readDomain(context, actor, id);
 };
 
@@ -165,7 +165,9 @@ const claimLook = ({ db, clock }: DomainsContext, actor: UserActor, id: string):
     const { rows, own } = await lockOwn(trx, actor, id);
     const now = clock.now();
     const before = domainsOf(rows);
-    const waitMs = Math.max(...before.filter((domain) => domain.id === id).map((one) => askedLookWaitMs(one, now)));
+    const waitMs = Math.max(
+      ...before.filter((domain) => domain.id === id).map((one) => requestedCheckWaitMs(one, now)),
+    );
     if (waitMs > 0) throw new Fault('DOMAIN_CHECK_TOO_SOON', { seconds: Math.ceil(waitMs / 1000) });
     const [after] = transitionDomain(before, { kind: 'check-asked', id }, now);
     const claimed = after.map((one) => (one.id === id ? { ...one, nextLookAt: now + LIMITS.DOMAIN_CLAIM_MS } : one));

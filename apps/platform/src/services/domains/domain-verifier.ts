@@ -1,6 +1,6 @@
 // Looks at names in DNS, and lets core judge what was found. One look of a name at a time in this process; whoever asks for another meanwhile is
 // answered by that one. DNS is opened when there is a domain to look at.
-import { type KeptLook, keptLook } from '@tunnel/certificates/domains';
+import { checkToStore, type StoredCheck } from '@tunnel/certificates/domains';
 import { Fault } from '@tunnel/errors';
 import { FairShare } from '@tunnel/rules/rate';
 import { type Clock, type Logger, SingleFlight } from '@tunnel/runtime';
@@ -9,21 +9,21 @@ import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
 import { changeDomain, type DomainNews } from './change-domain.ts';
+import type { DomainCheck } from './check-dns-records.ts';
 import type { DomainDns } from './domain-dns.ts';
-import { type DomainRow, domainNameOf, keptLookOf, lockDomains } from './domain-rows.ts';
+import { type DomainRow, domainNameOf, lockDomains, storedCheck } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';
 import { EdgeAddresses } from './edge-addresses.ts';
-import type { DomainLook } from './look-at-domain.ts';
 
 /** Own domains that one process looks at in DNS at once. */
-export const DOMAIN_LOOKS_AT_ONCE = 50;
+export const DOMAIN_CHECKS_AT_ONCE = 50;
 /**
  * The share of one account, and as many again that the account asked for by hand. Names with servers that never answer delay only their own account.
  * @limit accounts: Custom domains checked at the same time per account | 429 `DOMAIN_CHECKS_AT_ONCE`
  */
-export const DOMAIN_LOOKS_PER_ACCOUNT = 4;
+export const DOMAIN_CHECKS_PER_ACCOUNT = 4;
 
-export interface DomainLooksDeps {
+export interface DomainVerifierOptions {
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -33,11 +33,11 @@ export interface DomainLooksDeps {
   readonly onNews: (news: DomainNews) => void;
 }
 
-type LookedName = Pick<DomainRow, 'name' | 'wildcard'>;
-type DueName = LookedName & Pick<DomainRow, 'user_id'> & { readonly ids: readonly string[] };
+type CheckedName = Pick<DomainRow, 'name' | 'wildcard'>;
+type DueName = CheckedName & Pick<DomainRow, 'user_id'> & { readonly ids: readonly string[] };
 
 /** A look that is under way. `ids`: the domains that it is for; null: every account's. */
-interface RunningLook {
+interface RunningCheck {
   ids: Set<string> | null;
   ended: Promise<void>;
 }
@@ -45,9 +45,9 @@ interface RunningLook {
 /** A moment: most looks are answered within it. */
 const ASK_AGAIN_SECS = 1;
 
-export class DomainLooks {
-  readonly #deps: DomainLooksDeps;
-  readonly #running = new Map<string, RunningLook>();
+export class DomainVerifier {
+  readonly #deps: DomainVerifierOptions;
+  readonly #running = new Map<string, RunningCheck>();
   /** By account, those that were due; many wait for servers that their owner chose. */
   readonly #due = newShares();
   /** The same of those that were asked for by hand. */
@@ -56,7 +56,7 @@ export class DomainLooks {
   readonly #dns = new SingleFlight(() => this.#deps.openDns(), { keepsResult: true });
   #isStopped = false;
 
-  constructor(deps: DomainLooksDeps) {
+  constructor(deps: DomainVerifierOptions) {
     this.#deps = deps;
     const { clock, settings } = deps;
     this.#addresses = new EdgeAddresses({
@@ -72,32 +72,32 @@ export class DomainLooks {
 
   /** Begins those that are due and that no other process has, as many as there is room for, and waits for none of them. */
   async beginDue(): Promise<void> {
-    const room = DOMAIN_LOOKS_AT_ONCE - this.#due.taken;
+    const room = DOMAIN_CHECKS_AT_ONCE - this.#due.taken;
     if (room <= 0 || this.#isStopped) return;
     for (const due of await this.#claimDue(room)) {
       this.#due.take(due.user_id);
-      this.look(due, due.ids)
+      this.check(due, due.ids)
         .catch((error: unknown) => this.#failed(due, error))
         .finally(() => this.#due.give(due.user_id));
     }
   }
 
   /** By hand: an account that has its share under way is refused. `claim` says what is looked at. */
-  async lookFor(userId: string, claim: () => Promise<LookedName & Pick<DomainRow, 'id'>>): Promise<void> {
+  async verifyFor(userId: string, claim: () => Promise<CheckedName & Pick<DomainRow, 'id'>>): Promise<void> {
     if (this.#asked.refusal(userId) !== null) {
       throw new Fault('DOMAIN_CHECKS_AT_ONCE', { seconds: ASK_AGAIN_SECS });
     }
     this.#asked.take(userId);
     try {
       const claimed = await claim();
-      await this.look(claimed, [claimed.id]);
+      await this.check(claimed, [claimed.id]);
     } finally {
       this.#asked.give(userId);
     }
   }
 
   /** Settles when the name was looked at and judged for the domains of these ids; without ids: for all accounts'. */
-  look(domain: LookedName, ids?: readonly string[]): Promise<void> {
+  check(domain: CheckedName, ids?: readonly string[]): Promise<void> {
     const running = this.#running.get(domain.name);
     if (running !== undefined) {
       if (ids === undefined) running.ids = null;
@@ -105,10 +105,10 @@ export class DomainLooks {
       return running.ended;
     }
     if (this.#isStopped) return Promise.resolve();
-    const look: RunningLook = { ids: ids === undefined ? null : new Set(ids), ended: Promise.resolve() };
-    this.#running.set(domain.name, look);
-    look.ended = this.#lookAt(domain, look).finally(() => this.#running.delete(domain.name));
-    return look.ended;
+    const check: RunningCheck = { ids: ids === undefined ? null : new Set(ids), ended: Promise.resolve() };
+    this.#running.set(domain.name, check);
+    check.ended = this.#runCheck(domain, check).finally(() => this.#running.delete(domain.name));
+    return check.ended;
   }
 
   /** Those that are under way end without a word: what they did not find out is looked at again. */
@@ -123,7 +123,7 @@ export class DomainLooks {
   async #claimDue(most: number): Promise<readonly DueName[]> {
     const { db, clock } = this.#deps;
     const now = clock.now();
-    const share = DOMAIN_LOOKS_PER_ACCOUNT;
+    const share = DOMAIN_CHECKS_PER_ACCOUNT;
     const { rows } = await sql<DueName>`
       with ranked as (
         select id, user_id, row_number() over (partition by user_id order by next_look_at) as nth
@@ -142,20 +142,20 @@ export class DomainLooks {
     return rows;
   }
 
-  async #lookAt(domain: LookedName, running: RunningLook): Promise<void> {
+  async #runCheck(domain: CheckedName, running: RunningCheck): Promise<void> {
     const begunAt = this.#deps.clock.now();
     const dns = await this.#dns.run();
-    const look = await dns.look(domainNameOf(domain));
+    const check = await dns.check(domainNameOf(domain));
     if (this.#isStopped) return;
-    const news = await this.#judge(domain.name, running, look, begunAt);
+    const news = await this.#judge(domain.name, running, check, begunAt);
     if (news !== null) this.#deps.onNews(news);
   }
 
   /** null: somebody has looked meanwhile, and an older answer must not undo what a newer one decided. */
   async #judge(
     name: string,
-    { ids }: Pick<RunningLook, 'ids'>,
-    look: DomainLook,
+    { ids }: Pick<RunningCheck, 'ids'>,
+    check: DomainCheck,
     begunAt: number,
   ): Promise<DomainNews | null> {
     const { db, clock, settings } = this.#deps;
@@ -170,20 +170,20 @@ export class DomainLooks {
         event: {
           kind: 'looked',
           ...(ids === null ? {} : { ids: [...ids] }),
-          findings: look.findings,
-          problem: look.problem,
+          findings: check.findings,
+          problem: check.problem,
         },
-        found: this.#kept(rows, look),
+        found: this.#kept(rows, check),
       });
     });
   }
 
-  #kept(rows: readonly DomainRow[], look: DomainLook): ReadonlyMap<string, KeptLook> {
+  #kept(rows: readonly DomainRow[], check: DomainCheck): ReadonlyMap<string, StoredCheck> {
     const domain = this.#deps.settings.serverDomain;
-    return new Map(rows.map((row) => [row.id, keptLook(look, { token: row.token, domain }, keptLookOf(row))]));
+    return new Map(rows.map((row) => [row.id, checkToStore(check, { token: row.token, domain }, storedCheck(row))]));
   }
 
-  #failed({ name }: LookedName, error: unknown): void {
+  #failed({ name }: CheckedName, error: unknown): void {
     const { logger } = this.#deps;
     // Whoever watches the database tells of that.
     if (error instanceof DatabaseAway) logger.debug({ domain: name }, 'a look at a domain waits for the database');
@@ -191,4 +191,5 @@ export class DomainLooks {
   }
 }
 
-const newShares = (): FairShare => new FairShare({ limit: DOMAIN_LOOKS_AT_ONCE, perHolder: DOMAIN_LOOKS_PER_ACCOUNT });
+const newShares = (): FairShare =>
+  new FairShare({ limit: DOMAIN_CHECKS_AT_ONCE, perHolder: DOMAIN_CHECKS_PER_ACCOUNT });

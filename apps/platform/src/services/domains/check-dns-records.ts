@@ -11,7 +11,7 @@ import {
   proofQuestions,
 } from '@tunnel/certificates/domains';
 
-export interface DomainLook {
+export interface DomainCheck {
   readonly answers: ProofAnswers;
   readonly findings: ProofFindings;
   /** A zone begins at the name; null: nobody knows. */
@@ -21,11 +21,11 @@ export interface DomainLook {
 }
 
 /** `serverDomain`: `[server] domain`. `randomLabel`: a label that nobody can have set records for. */
-export const lookAtDomain = async (
+export const checkDnsRecords = async (
   lookups: DnsLookups,
   domain: DomainName,
   { serverDomain, randomLabel }: { readonly serverDomain: string; readonly randomLabel: string },
-): Promise<DomainLook> => {
+): Promise<DomainCheck> => {
   const questions = proofQuestions(domain, randomLabel);
   const isEnd = (name: string): boolean => isOwnTarget(name, serverDomain);
   const [chain, texts, challenge] = await Promise.all([

@@ -8,7 +8,7 @@ import { PATIENCE_MS } from '../../db/test-database.fixture.ts';
 import { LIMITS } from '../../limits.ts';
 import { addAccount, createLinkFixture, type LinkFixture, NOON } from '../edges/link.fixture.ts';
 import type { UserActor } from '../shared/service-context.ts';
-import { DOMAIN_LOOKS_AT_ONCE, DOMAIN_LOOKS_PER_ACCOUNT } from './domain-looks.ts';
+import { DOMAIN_CHECKS_AT_ONCE, DOMAIN_CHECKS_PER_ACCOUNT } from './domain-verifier.ts';
 import { createDomains, type DomainsFixture, found } from './domains.fixture.ts';
 import { addDomain, checkDomain, readDomain, removeDomain } from './own-domains.ts';
 
@@ -38,7 +38,7 @@ const person = async (): Promise<UserActor> => ({
 });
 const later = (ms: number): void => fixture.clock.setWallClock(NOON + ms);
 const add = async (who: UserActor, name = SHOP) => (await addDomain(domains, who, { name })).domain;
-const look = (name = SHOP): Promise<void> => domains.looks.look({ name, wildcard: name.startsWith('*.') });
+const check = (name = SHOP): Promise<void> => domains.verifier.check({ name, wildcard: name.startsWith('*.') });
 const stateOf = async (who: UserActor, id: string): Promise<string> => (await readDomain(domains, who, id)).state;
 /** What edges are told now, in order. */
 const changes = async () =>
@@ -68,9 +68,9 @@ describe('a domain that was added', () => {
       [30_000, 90_000],
     ] as const) {
       later(at - 1);
-      await domains.looks.beginDue();
+      await domains.verifier.beginDue();
       later(at);
-      await domains.looks.beginDue();
+      await domains.verifier.beginDue();
       await eventually(async () => expect(await dueAt(id)).toBe(next));
     }
     expect(domains.dns.asked).toEqual([SHOP, SHOP, SHOP]);
@@ -80,7 +80,7 @@ describe('a domain that was added', () => {
     const { id, token } = await add(ann);
     domains.dns.point(SHOP, token);
     later(5000);
-    await look();
+    await check();
     expect(await readDomain(domains, ann, id)).toMatchObject({
       state: 'verified',
       verified_at: new Date(NOON + 5000).toISOString(),
@@ -97,10 +97,10 @@ describe('a domain that was added', () => {
     const { id } = await add(ann);
     const { token: bobs } = await add(bob, 'other.example.com');
     domains.dns.set(SHOP, { addresses: found('192.0.2.1') });
-    await look();
+    await check();
     expect(await readDomain(domains, ann, id)).toMatchObject({ state: 'pending', records: [{ found: false }] });
     domains.dns.point(SHOP, bobs);
-    await look();
+    await check();
     expect(await stateOf(ann, id)).toBe('pending');
     expect(await changes()).toEqual([]);
   });
@@ -108,15 +108,15 @@ describe('a domain that was added', () => {
   it('has failed after three days without a record, and begins again when somebody asks', async () => {
     const { id, token } = await add(ann);
     later(3 * DAY_MS);
-    await look();
+    await check();
     expect([await stateOf(ann, id), await dueAt(id)]).toEqual(['failed', null]);
     later(9 * DAY_MS);
-    await domains.looks.beginDue();
+    await domains.verifier.beginDue();
     expect((await checkDomain(domains, ann, id)).state).toBe('pending');
     expect(await dueAt(id)).toBe(9 * DAY_MS + 5000);
     domains.dns.point(SHOP, token);
     later(9 * DAY_MS + 5000);
-    await look();
+    await check();
     expect(await stateOf(ann, id)).toBe('verified');
   });
 });
@@ -125,16 +125,16 @@ describe('a domain that was verified', () => {
   it('lapses after seven days without its record, with a mail at the beginning and one at the end, and comes back', async () => {
     const { id, token } = await add(ann);
     domains.dns.point(SHOP, token);
-    await look();
+    await check();
     domains.dns.set(SHOP, {});
     for (let day = 1; day <= 7; day += 1) {
       later(day * DAY_MS);
-      await look();
+      await check();
       expect(await stateOf(ann, id)).toBe('verified');
     }
     expect(await mailsTo(ann)).toEqual([`The DNS record of ${SHOP} is missing`]);
     later(8 * DAY_MS);
-    await look();
+    await check();
     expect(await stateOf(ann, id)).toBe('lapsed');
     expect(await mailsTo(ann)).toEqual([`The DNS record of ${SHOP} is missing`, `${SHOP} has lapsed`]);
     expect(await changes()).toEqual([
@@ -144,7 +144,7 @@ describe('a domain that was verified', () => {
     expect(domains.news.at(-1)).toEqual({ certificates: true, mails: true });
     domains.dns.point(SHOP, token);
     later(9 * DAY_MS);
-    await look();
+    await check();
     expect(await stateOf(ann, id)).toBe('verified');
     expect(await auditsOf(ann)).toEqual(['domain.added', 'domain.verified', 'domain.lapsed', 'domain.verified']);
   });
@@ -152,12 +152,12 @@ describe('a domain that was verified', () => {
   it('is as it was however long a resolver fails', async () => {
     const { id, token } = await add(ann);
     domains.dns.point(SHOP, token);
-    await look();
+    await check();
     const { records } = await readDomain(domains, ann, id);
     domains.dns.fail(SHOP);
     for (let day = 1; day <= 30; day += 1) {
       later(day * DAY_MS);
-      await look();
+      await check();
     }
     expect(await readDomain(domains, ann, id)).toMatchObject({
       state: 'verified',
@@ -173,7 +173,7 @@ describe('a domain that was verified', () => {
       later(hour * 3_600_000);
       if (hour % 2 === 0) domains.dns.point(SHOP, token);
       else domains.dns.set(SHOP, {});
-      await look();
+      await check();
     }
     expect(await mailsTo(ann)).toHaveLength(2);
   });
@@ -184,7 +184,7 @@ describe('a name of two accounts', () => {
     const anns = await add(ann);
     const bobs = await add(bob);
     domains.dns.point(SHOP, anns.token);
-    await look();
+    await check();
     for (const [nth, [to, from]] of [
       [bobs, anns],
       [anns, bobs],
@@ -192,7 +192,7 @@ describe('a name of two accounts', () => {
     ].entries()) {
       later((nth + 1) * 2 * DAY_MS);
       domains.dns.point(SHOP, to?.token ?? '');
-      await look();
+      await check();
       const states = new Map([
         [anns.id, await stateOf(ann, anns.id)],
         [bobs.id, await stateOf(bob, bobs.id)],
@@ -212,17 +212,17 @@ describe('a name of two accounts', () => {
     const anns = await add(ann);
     const bobs = await add(bob);
     domains.dns.point(SHOP, anns.token);
-    await look();
+    await check();
     domains.dns.set(SHOP, {
       texts: found(`tunnel-verify=${bobs.token}`, `tunnel-verify=${anns.token}`),
     });
-    await look();
+    await check();
     expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['verified', 'pending']);
     domains.dns.set(SHOP, {
       chain: { kind: 'no-answer', reason: 'ETIMEOUT' },
       texts: found(`tunnel-verify=${bobs.token}`),
     });
-    await look();
+    await check();
     expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['verified', 'pending']);
   });
 
@@ -231,9 +231,9 @@ describe('a name of two accounts', () => {
     later(1);
     const bobs = await add(bob);
     domains.dns.set(SHOP, { texts: found(`tunnel-verify=${anns.token}`, `tunnel-verify=${bobs.token}`) });
-    await look();
+    await check();
     await removeDomain(domains, ann, anns.id);
-    await look();
+    await check();
     expect(await stateOf(bob, bobs.id)).toBe('verified');
     expect((await changes()).map(([, keeps]) => keeps)).toEqual([true, false, true]);
   });
@@ -256,7 +256,7 @@ describe('a name of two accounts', () => {
     later(60_000);
     const { checked_at } = await readDomain(domains, ann, anns.id);
     await fixture.db.updateTable('own_domains').set({ next_look_at: null }).where('id', '=', anns.id).execute();
-    await domains.looks.beginDue();
+    await domains.verifier.beginDue();
     await eventually(async () =>
       expect((await readDomain(domains, bob, bobs.id)).checked_at).toBe(new Date(NOON + 60_000).toISOString()),
     );
@@ -268,14 +268,14 @@ describe('a name of two accounts', () => {
     const bobs = await add(bob);
     const slow = createDomains(fixture, {}, domains.dns);
     domains.dns.point(SHOP, anns.token);
-    await look();
+    await check();
     later(1000);
     const release = domains.dns.hold(SHOP);
-    const older = slow.looks.look({ name: SHOP, wildcard: false });
+    const older = slow.verifier.check({ name: SHOP, wildcard: false });
     await eventually(() => expect(domains.dns.asked).toHaveLength(2));
     domains.dns.point(SHOP, bobs.token);
     later(2000);
-    await look();
+    await check();
     release();
     await older;
     expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['lapsed', 'verified']);
@@ -290,7 +290,7 @@ describe('a name of two accounts', () => {
           const process = nth % 2 === 0 ? domains : others;
           const { domain } = await addDomain(process, who, { name: SHOP });
           if (nth === round) domains.dns.point(SHOP, domain.token);
-          await process.looks.look({ name: SHOP, wildcard: false });
+          await process.verifier.check({ name: SHOP, wildcard: false });
           if (nth === (round + 3) % 6) await removeDomain(process, who, domain.id);
         }),
       );
@@ -310,7 +310,7 @@ describe('several platform processes', () => {
       const owners = await Promise.all(names.map(person));
       for (const [nth, name] of names.entries()) await add(owners[nth] as UserActor, name);
       later(5000);
-      await Promise.all([domains, other].flatMap(({ looks }) => [looks.beginDue(), looks.beginDue()]));
+      await Promise.all([domains, other].flatMap(({ verifier }) => [verifier.beginDue(), verifier.beginDue()]));
       await eventually(async () => {
         const unseen = fixture.db.selectFrom('own_domains').select('id').where('checked_at', 'is', null);
         expect(await unseen.execute()).toEqual([]);
@@ -325,21 +325,21 @@ describe('several platform processes', () => {
     const { id } = await add(ann);
     later(5000);
     const release = domains.dns.hold(SHOP);
-    await domains.looks.beginDue();
+    await domains.verifier.beginDue();
     await eventually(() => expect(domains.dns.asked).toEqual([SHOP]));
     const other = createDomains(fixture);
     later(5000 + LIMITS.DOMAIN_CLAIM_MS - 1);
-    await other.looks.beginDue();
+    await other.verifier.beginDue();
     expect(other.dns.asked).toEqual([]);
     later(5000 + LIMITS.DOMAIN_CLAIM_MS);
-    await other.looks.beginDue();
+    await other.verifier.beginDue();
     await eventually(async () => expect((await readDomain(other, ann, id)).checked_at).not.toBeNull());
     release();
   });
 
   it('look at no more than so many at once, of each account its share, and those that hang hold up nobody else', async () => {
     await fixture.db.updateTable('plans').set({ domain_limit: null }).execute();
-    const share = DOMAIN_LOOKS_PER_ACCOUNT;
+    const share = DOMAIN_CHECKS_PER_ACCOUNT;
     const hanging = Array.from({ length: 3 * share }, (_, nth) => `hangs${nth}.example.com`);
     const releases = hanging.map((name) => domains.dns.hold(name));
     for (const name of hanging) await add(ann, name);
@@ -347,25 +347,25 @@ describe('several platform processes', () => {
     const names = others.flatMap((_, nth) => Array.from({ length: share }, (__, at) => `d${nth}-${at}.example.com`));
     for (const [nth, name] of names.entries()) await add(others[Math.floor(nth / share)] as UserActor, name);
     later(5000);
-    await domains.looks.beginDue();
-    await eventually(() => expect(domains.dns.asked.length).toBe(DOMAIN_LOOKS_AT_ONCE));
+    await domains.verifier.beginDue();
+    await eventually(() => expect(domains.dns.asked.length).toBe(DOMAIN_CHECKS_AT_ONCE));
     await eventually(async () => {
-      await domains.looks.beginDue();
+      await domains.verifier.beginDue();
       expect(domains.dns.asked).toEqual(expect.arrayContaining(names));
     });
     const asked = (): number => domains.dns.asked.filter((name) => name.startsWith('hangs')).length;
     expect(asked()).toBe(share);
     for (const release of releases) release();
     await eventually(async () => {
-      await domains.looks.beginDue();
+      await domains.verifier.beginDue();
       expect(asked()).toBe(hanging.length);
     });
-    await domains.looks.stop();
+    await domains.verifier.stop();
     expect(domains.dns.isClosed).toBe(true);
   });
 
   it('refuse an account that has asked for its share of looks by hand, and nobody else', async () => {
-    const names = Array.from({ length: DOMAIN_LOOKS_PER_ACCOUNT }, (_, nth) => `hangs${nth}.example.com`);
+    const names = Array.from({ length: DOMAIN_CHECKS_PER_ACCOUNT }, (_, nth) => `hangs${nth}.example.com`);
     const releases = names.map((name) => domains.dns.hold(name));
     const slow = await Promise.all(names.map((name) => add(ann, name)));
     const checks = slow.map(({ id }) => checkDomain(domains, ann, id));
@@ -381,12 +381,12 @@ describe('several platform processes', () => {
 
   it('open DNS for nobody while there is no domain, and judge nothing once they stop', async () => {
     const { id } = await add(ann);
-    await domains.looks.beginDue();
+    await domains.verifier.beginDue();
     expect(domains.dns.asked).toEqual([]);
     const release = domains.dns.hold(SHOP);
-    const looking = look();
+    const looking = check();
     await eventually(() => expect(domains.dns.asked).toEqual([SHOP]));
-    const stopped = domains.looks.stop();
+    const stopped = domains.verifier.stop();
     release();
     await Promise.all([looking, stopped]);
     expect((await readDomain(domains, ann, id)).checked_at).toBeNull();
