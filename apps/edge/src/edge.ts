@@ -268,7 +268,7 @@ class ComposedEdge implements Edge {
       clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,
       certificates: this.#tls.certificates,
-      coming: this.#backend.certificates ?? null,
+      acmeCertificates: this.#backend.certificates ?? null,
       captures: this.#captures,
       policies: this.#policies.gate,
       heldBodies: this.#policies.heldBodies,
@@ -365,7 +365,7 @@ class ComposedEdge implements Edge {
       lastAlerts: this.#lastAlerts,
       control: this.#control,
       certificates: {
-        coming: this.#backend.certificates ?? null,
+        acmeCertificates: this.#backend.certificates ?? null,
         files: () => this.#tls.files,
         local: () => this.#tls.localPair,
       },

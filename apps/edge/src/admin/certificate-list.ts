@@ -7,7 +7,7 @@ import type { EdgeCertificates, KnownCertificate } from '../backend/certificates
 
 export interface CertificateSources {
   /** Those that come by themselves; null: none do. */
-  readonly coming: Pick<EdgeCertificates, 'list' | 'orders' | 'renew'> | null;
+  readonly acmeCertificates: Pick<EdgeCertificates, 'list' | 'orders' | 'renew'> | null;
   /** Of `[tls]`; null: none are named. */
   readonly files: () => CertificatePair | null;
   /** Of the local authority, for the machine itself; null: there is none. */
@@ -18,10 +18,14 @@ export interface ListedCertificate extends Omit<KnownCertificate, 'id'> {
   readonly source: EdgeCertificateView['source'];
 }
 
-export const listCertificates = async ({ coming, files, local }: CertificateSources): Promise<ListedCertificate[]> => {
+export const listCertificates = async ({
+  acmeCertificates,
+  files,
+  local,
+}: CertificateSources): Promise<ListedCertificate[]> => {
   const named = files();
   const made = local?.() ?? null;
-  const known = (await coming?.list()) ?? [];
+  const known = (await acmeCertificates?.list()) ?? [];
   return [
     ...(named === null ? [] : [ofPair(named, 'file')]),
     ...(made === null ? [] : [ofPair(made, 'local-ca')]),

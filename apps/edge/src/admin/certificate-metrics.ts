@@ -23,10 +23,10 @@ export const addCertificateSeries = (metrics: Metrics, figures: CertificateFigur
     'gauge',
     () => endsOf(listed, figures.now()),
   );
-  const { coming } = figures;
-  if (coming !== null && coming.orders !== null) {
+  const { acmeCertificates } = figures;
+  if (acmeCertificates !== null && acmeCertificates.orders !== null) {
     metrics.seriesOf('tunnel_acme_orders_total', 'Certificate orders, by result', 'counter', () =>
-      Object.entries(coming.orders ?? {}).map(([result, value]) => ({ labels: { result }, value })),
+      Object.entries(acmeCertificates.orders ?? {}).map(([result, value]) => ({ labels: { result }, value })),
     );
   }
   return async () => {

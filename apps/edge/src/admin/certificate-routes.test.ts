@@ -40,7 +40,7 @@ const KNOWN = [
 
 const { cert, key } = testCertificate();
 const files = () => ({ cert: Buffer.from(cert), key: Buffer.from(key) });
-const coming = (renew?: EdgeCertificates['renew']) => ({
+const acmeCertificates = (renew?: EdgeCertificates['renew']) => ({
   list: async () => KNOWN,
   orders: { issued: 2, failed: 1, rate_limited: 0 },
   ...(renew === undefined ? {} : { renew }),
@@ -59,7 +59,7 @@ const renewed = (name: string, token = ADMIN_TOKEN): Promise<Response> =>
 
 describe('GET /api/certificates', () => {
   it('200: those of files and those that come by themselves, with the fields of the contract', async () => {
-    rest = await startRest({ certificates: { coming: coming(), files } });
+    rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(), files } });
     const response = await rest.request('/api/certificates', { token: ADMIN_TOKEN });
     const text = await response.text();
     expect(text).not.toMatch(/PRIVATE KEY|BEGIN CERTIFICATE/);
@@ -93,7 +93,7 @@ describe('POST /api/certificates/renew', () => {
       if (name === 'busy.example') return 'busy';
       return name === 'shop.example' ? 'begun' : 'unknown';
     };
-    rest = await startRest({ certificates: { coming: coming(renew), files: () => null } });
+    rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(renew), files: () => null } });
     expect((await renewed('Shop.Example')).status).toBe(202);
     expect(await (await renewed('busy.example')).json()).toMatchObject({ code: 'CERTIFICATE_BUSY' });
     expect(await (await renewed('nobody.example')).json()).toMatchObject({ code: 'CERTIFICATE_UNKNOWN' });
@@ -107,13 +107,13 @@ describe('POST /api/certificates/renew', () => {
     // As good as full: nothing can be written there any more.
     await folder.close();
     const renew = async () => ((await store.change(id, NOW, (life) => life)) ? 'begun' : 'busy') as 'begun';
-    rest = await startRest({ certificates: { coming: coming(renew), files: () => null } });
+    rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(renew), files: () => null } });
     const answer = await renewed('shop.example');
     expect([answer.status, await answer.json()]).toMatchObject([503, { code: 'CERTIFICATE_STORE_AWAY' }]);
   });
 
   it('400: without a name, in words of ours, as the document says', async () => {
-    rest = await startRest({ certificates: { coming: coming(), files: () => null } });
+    rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(), files: () => null } });
     const ask = async (body: string): Promise<unknown> => {
       const headers = { 'content-type': 'application/json' };
       const answer = await rest.request('/api/certificates/renew', {
@@ -135,14 +135,18 @@ describe('POST /api/certificates/renew', () => {
   });
 
   it('409: the platform orders them', async () => {
-    rest = await startRest({ certificates: { coming: coming(), files: () => null } });
+    rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(), files: () => null } });
     expect(await (await renewed('shop.example')).json()).toMatchObject({ code: 'CERTIFICATE_ORDERED_ELSEWHERE' });
   });
 });
 
 it('metrics say states, ends and orders; of tenants the soonest end alone', async () => {
   const metrics = createMetrics({});
-  const read = addCertificateSeries(metrics, { coming: coming(), files: () => null, now: () => NOW });
+  const read = addCertificateSeries(metrics, {
+    acmeCertificates: acmeCertificates(),
+    files: () => null,
+    now: () => NOW,
+  });
   await read();
   const text = await metrics.text();
   expect(text).toContain('tunnel_certificates{state="valid"} 2');

@@ -45,8 +45,8 @@ export const addCertificateRoutes = (routes: KeyedRoutes, { certificates }: Rest
   routes.add(renewCertificateRoute, async (context) => {
     requireOperator(context);
     const name = context.req.valid('json').name.toLowerCase();
-    if (certificates.coming?.renew === undefined) throw new Fault('CERTIFICATE_ORDERED_ELSEWHERE');
-    const answer = await certificates.coming.renew(name);
+    if (certificates.acmeCertificates?.renew === undefined) throw new Fault('CERTIFICATE_ORDERED_ELSEWHERE');
+    const answer = await certificates.acmeCertificates.renew(name);
     if (answer === 'unknown') throw new Fault('CERTIFICATE_UNKNOWN', { name });
     if (answer === 'busy') throw new Fault('CERTIFICATE_BUSY', { name });
     return context.body(null, 202);

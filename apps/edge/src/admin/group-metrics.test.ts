@@ -39,7 +39,7 @@ const metricsOf = (groups: GroupMetrics | null): EdgeMetrics =>
     reserved: { countOf: () => 0 },
     restarts: null,
     platformSeries: null,
-    certificates: { coming: null, files: () => null, now: () => 0 },
+    certificates: { acmeCertificates: null, files: () => null, now: () => 0 },
     sseConsumers: () => 0,
     admission: openGate().admission,
     policy: {

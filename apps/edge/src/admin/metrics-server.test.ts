@@ -49,7 +49,7 @@ beforeEach(async () => {
     internalErrors: new Map([['socket.data', 3]]),
     journalQueue: () => ({ bytes: 70, timesFull: 2 }),
     reserved: { countOf: (kind: ReservedKind) => ({ subdomain: 3, tcp: 1, udp: 0 })[kind] },
-    certificates: { coming: null, files: () => null, now: () => 0 },
+    certificates: { acmeCertificates: null, files: () => null, now: () => 0 },
     sseConsumers: () => 6,
     admission: gate.admission,
     restarts: () => ({ edge: 2, platform: 0 }),

@@ -140,7 +140,7 @@ const dependencies = (
     closed.push({ tunnelId, fault });
     return tunnels.delete(tunnelId);
   },
-  certificates: options.certificates ?? { coming: null, files: () => null },
+  certificates: options.certificates ?? { acmeCertificates: null, files: () => null },
   operatorRules: 2,
   captures: new CaptureService({ store: captures, tunnels, replays: { replay } }),
   admission: gate.admission,

@@ -48,7 +48,7 @@ export interface IngressOptions {
   readonly gate: ConnectionGate;
   readonly certificates: CertificateStore;
   /** Automatically issued certificates. Null if the edge does not answer ACME challenges. */
-  readonly coming: EdgeCertificates | null;
+  readonly acmeCertificates: EdgeCertificates | null;
   readonly captures: CaptureSink;
   readonly policies: PolicyGate;
   readonly heldBodies: HeldBodies;
@@ -100,7 +100,7 @@ export class Ingress {
       ...options,
       ingress: this.http,
       passthrough: this.passthrough,
-      challenges: options.coming === null ? null : challengesOf(options, options.coming),
+      challenges: options.acmeCertificates === null ? null : challengesOf(options, options.acmeCertificates),
     });
     this.publicAddress = {
       domain: server.domain,
@@ -110,7 +110,7 @@ export class Ingress {
   }
 
   #makeRouter(options: IngressOptions): HttpIngressOptions['router'] {
-    const { server, tunnels, names, reserved, callbackRelay, platform, platformUrl, coming } = options;
+    const { server, tunnels, names, reserved, callbackRelay, platform, platformUrl, acmeCertificates } = options;
     const shared = {
       domain: server.domain,
       tunnels,
@@ -124,9 +124,9 @@ export class Ingress {
     };
     const redirectPort = (host: string): number | null => this.httpListeners.redirectPort(host);
     const router = new HttpRouter({ ...shared, redirectPort });
-    if (coming === null) return router;
+    if (acmeCertificates === null) return router;
     const unredirected = new HttpRouter({ ...shared, redirectPort: () => null });
-    return new ChallengeRouter({ router, unredirected, certificates: coming });
+    return new ChallengeRouter({ router, unredirected, certificates: acmeCertificates });
   }
 
   /** Opens the HTTP ports. Ports of tcp and udp tunnels open with their tunnels. */

@@ -60,7 +60,7 @@ export interface SocketEnd extends ByteDuplex {
    * Detaches from a socket after the sending direction ended and the kernel accepted all bytes. The kernel keeps delivering the bytes; a
    * reset would discard bytes that the peer has not read yet. Later data from the peer is answered with a reset.
    */
-  letGo(): void;
+  detach(): void;
   /**
    * Hands the socket over to another protocol, which reads and writes from now on. Must not be called within onData() or while bytes are
    * queued. Returns null if the socket has closed already.

@@ -47,7 +47,7 @@ it('one that is over has no addresses and nothing queued, and another end, reset
   duplex.destroy();
   expect([duplex.remoteAddress, duplex.localAddress, duplex.queuedBytes]).toEqual([undefined, undefined, 0]);
   duplex.end(() => told.push('flushed'));
-  duplex.letGo();
+  duplex.detach();
   duplex.reset(CUT);
   duplex.destroy();
   expect([duplex.write(Buffer.from('x'), 0, 1, false), duplex.release(), duplex.destroyed]).toEqual([true, null, true]);

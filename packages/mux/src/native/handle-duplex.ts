@@ -323,7 +323,7 @@ export class HandleDuplex extends PacedReads implements SocketEnd {
     else this.#cutOff();
   }
 
-  letGo(): void {
+  detach(): void {
     if (!this.isOver) this.#finish();
   }
 

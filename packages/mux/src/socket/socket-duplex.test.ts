@@ -167,7 +167,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
       heard += chunk.length;
     });
     end.write(bytes, 0, bytes.length, false);
-    end.end(() => end.letGo());
+    end.end(() => end.detach());
     await eventually(() => expect([heard, peer.readableEnded]).toEqual([bytes.length, true]));
     await descriptorIsGivenBack();
     expect(peerErrors).toEqual([]);

@@ -161,7 +161,7 @@ export class SocketDuplex extends PacedReads implements SocketEnd {
    * Detaches from a socket after the sending direction ended and the kernel accepted all bytes. The kernel keeps delivering the bytes; a
    * reset would discard bytes that the peer has not read yet. Later data from the peer is answered with a reset.
    */
-  letGo(): void {
+  detach(): void {
     if (this.isOver) return;
     this.#finish();
     this.#socket.destroy();

@@ -38,7 +38,7 @@ export interface VisitorDuplex extends ByteDuplex {
   /** Abandons the read buffer: the bytes read last were passed to a receiver that does not report when the memory is free. */
   abandonReadBuffer(): void;
   /** Detaches the connection after end() is flushed. The visitor can still read the rest, and the edge no longer waits for it. */
-  letGo(): void;
+  detach(): void;
   /** Releases the socket to another protocol, which reads and writes from now on. Returns null if the connection has closed already. */
   release(): Socket | null;
 }

@@ -411,7 +411,7 @@ export class Http1Visitor implements ByteReader, DecisionTaker, BodyHolder, Visi
     this.request.abort();
     if (this.#splice !== null) this.#splice.reset(GONE);
     // The visitor has a complete response and may still be reading it.
-    else if (this.#lingering?.hasSentAll) this.#end.letGo();
+    else if (this.#lingering?.hasSentAll) this.#end.detach();
     else this.#end.reset(GONE);
     this.#closed();
   }

@@ -71,7 +71,7 @@ export class StalledVisitor implements VisitorDuplex {
 
   abandonReadBuffer(): void {}
 
-  letGo(): void {}
+  detach(): void {}
 
   release(): null {
     return null;
