@@ -40,11 +40,11 @@ interface Parts {
 
 export class PgBouncer {
   readonly url: Secret;
-  readonly #parts: Parts;
+  readonly #options: Parts;
 
-  private constructor(parts: Parts) {
-    this.url = parts.url;
-    this.#parts = parts;
+  private constructor(options: Parts) {
+    this.url = options.url;
+    this.#options = options;
   }
 
   static async start(program: string, server: Secret): Promise<PgBouncer> {
@@ -72,7 +72,7 @@ export class PgBouncer {
   }
 
   async close(): Promise<void> {
-    const { child, dir, way } = this.#parts;
+    const { child, dir, way } = this.#options;
     if (child.exitCode === null && child.kill('SIGTERM')) await once(child, 'exit');
     await way.cut();
     rmSync(dir, { recursive: true, force: true });

@@ -47,12 +47,12 @@ export class ApiFlood {
   readonly #client: Client;
   #programs: Program[] = [];
 
-  private constructor(parts: { harness: Harness; stack: Stack; attacker: Payer; tenant: Payer; client: Client }) {
-    this.stack = parts.stack;
-    this.#harness = parts.harness;
-    this.#attacker = parts.attacker;
-    this.#tenant = parts.tenant;
-    this.#client = parts.client;
+  private constructor(options: { harness: Harness; stack: Stack; attacker: Payer; tenant: Payer; client: Client }) {
+    this.stack = options.stack;
+    this.#harness = options.harness;
+    this.#attacker = options.attacker;
+    this.#tenant = options.tenant;
+    this.#client = options.client;
   }
 
   static async open(): Promise<ApiFlood> {

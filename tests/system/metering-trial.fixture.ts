@@ -38,15 +38,15 @@ export class MeteringTrial {
   #round = 0;
 
   private constructor(
-    parts: Parts,
+    options: Parts,
     cohorts: readonly (readonly Payer[])[],
     edge: UsageReportingEdge,
     random: () => number,
   ) {
-    this.#harness = parts.harness;
-    this.#ports = parts.ports;
-    this.#stack = parts.stack;
-    this.#database = parts.database;
+    this.#harness = options.harness;
+    this.#ports = options.ports;
+    this.#stack = options.stack;
+    this.#database = options.database;
     this.#cohorts = cohorts;
     this.#edge = edge;
     this.#random = random;

@@ -21,16 +21,16 @@ export class EdgePolicies {
   readonly #driver: PolicyDriver;
 
   /** Throws a ConfigProblem for a file of `[policy]` that cannot be used. */
-  constructor(config: ServerConfig, deps: PolicyServicesOptions & { readonly clock: Clock }) {
-    const { driver, operatorPolicy } = createPolicyServices(config, deps);
+  constructor(config: ServerConfig, options: PolicyServicesOptions & { readonly clock: Clock }) {
+    const { driver, operatorPolicy } = createPolicyServices(config, options);
     const compile = (policy: Policy): CompiledPolicy => compilePolicy(policy, NODE_DIGESTS);
     this.#driver = driver;
     this.operatorRules = operatorPolicy?.rules.length ?? 0;
-    this.store = new PolicyStore({ clock: deps.clock, compile, onOver: (served) => driver.forget(served) });
+    this.store = new PolicyStore({ clock: options.clock, compile, onOver: (served) => driver.forget(served) });
     this.gate = new PolicyGate({
       operator: operatorPolicy === null ? null : compilePolicy(operatorPolicy, NODE_DIGESTS, 'operator'),
       driver,
-      now: () => deps.clock.now(),
+      now: () => options.clock.now(),
     });
   }
 

@@ -14,7 +14,7 @@ const TLS_FILES_LOOK_MS = 2000;
 /** How often the edge checks whether the key for TLS session tickets is due for its daily change. */
 const TLS_TICKETS_LOOK_MS = 60_000;
 
-interface EdgeTlsDeps {
+interface EdgeTlsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Where the local authority is kept. */
@@ -49,7 +49,7 @@ export class EdgeTls implements CertificateListener {
   /** `onRenewed`: for handshakes from now on, every port asks for its options again. */
   constructor(
     config: Pick<ServerConfig, 'tls' | 'server' | 'acme'>,
-    { clock, logger, dataDir }: EdgeTlsDeps,
+    { clock, logger, dataDir }: EdgeTlsOptions,
     onRenewed: () => void,
   ) {
     this.#config = config;

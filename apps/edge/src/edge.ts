@@ -48,7 +48,7 @@ export const createEdge = (config: ServerConfig, deps: EdgeDeps): Edge => new Co
 
 class ComposedEdge implements Edge {
   readonly #config: ServerConfig;
-  readonly #deps: EdgeDeps;
+  readonly #options: EdgeDeps;
   readonly #version: string;
   /** Of this run: by it the platform shows itself to the REST. */
   readonly #platformSecret = new Secret(randomToken());
@@ -79,23 +79,23 @@ class ComposedEdge implements Edge {
   #startedAt = 0;
   #drainMs = 0;
 
-  constructor(config: ServerConfig, deps: EdgeDeps) {
-    const { clock } = deps;
+  constructor(config: ServerConfig, options: EdgeDeps) {
+    const { clock } = options;
     const { limits, region } = config;
     this.#config = config;
-    this.#deps = deps;
-    this.#version = deps.version ?? DEVELOPMENT;
-    this.#internalErrors = new InternalErrors(deps.logger, () => clock.monotonic());
+    this.#options = options;
+    this.#version = options.version ?? DEVELOPMENT;
+    this.#internalErrors = new InternalErrors(options.logger, () => clock.monotonic());
     // Who gets a place at all.
     this.#connections = createProcessGate(config.limits, {
-      ...deps,
+      ...options,
       takes: 'visitors, clients and callers',
       callersMax: API_CONNECTIONS_MAX,
       trustedProxies: config.server.trusted_proxies,
     });
-    this.#tls = new EdgeTls(config, deps, () => this.#renewTls());
+    this.#tls = new EdgeTls(config, options, () => this.#renewTls());
     // Who may use the edge, and who is told what happens on it.
-    this.#backend = deps.backend ?? this.#chooseBackend();
+    this.#backend = options.backend ?? this.#chooseBackend();
     this.#backend.certificates?.follow(this.#tls);
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
     // What there is to be reached. Captures see tunnels come and go: theirs go with them.
@@ -103,21 +103,21 @@ class ComposedEdge implements Edge {
     this.#captures = new CaptureStore({ ...config.capture, accountShare: limits.account_share, clock, runId });
     const edgeHost = `edge.${config.server.domain}`;
     const edgeUrl = () => httpUrl(this.#ingress.httpListeners.publicHttp(edgeHost), edgeHost);
-    this.#policies = new EdgePolicies(config, { ...deps, edgeUrl });
+    this.#policies = new EdgePolicies(config, { ...options, edgeUrl });
     this.#tunnels = new Registry([this.#captures, this.#policies.store]);
-    this.#names = new NameRegistry({ clock, random: deps.random ?? secureRandom });
+    this.#names = new NameRegistry({ clock, random: options.random ?? secureRandom });
     // Where visitors come in.
     this.#ingress = this.#makeIngress();
     // Who looks at the groups.
     this.#feed = new GroupFeed({ regionId: region.id, clock });
     this.#backend.onRevoked((revocation) => this.#feed.revoked(revocation));
     this.#groupMetrics = new GroupMetrics(clock);
-    this.#alerts = createAlertSender(config, { ...deps, version: this.#version, rates: deps.alertRates });
+    this.#alerts = createAlertSender(config, { ...options, version: this.#version, rates: options.alertRates });
     // Where clients come in, and come back to.
     this.#endpoints = this.#makeEndpoints();
     this.#recovery = this.#makeRecovery();
     const { report } = this.#internalErrors;
-    this.#datagramPorts = new DatagramPorts(config, { ...deps, endpoints: this.#endpoints, report });
+    this.#datagramPorts = new DatagramPorts(config, { ...options, endpoints: this.#endpoints, report });
     this.#control = this.#makeControl();
     // Who looks at all of it.
     const admin = this.#adminParts();
@@ -147,12 +147,12 @@ class ComposedEdge implements Edge {
   }
 
   async start(): Promise<void> {
-    this.#startedAt = this.#deps.clock.monotonic();
+    this.#startedAt = this.#options.clock.monotonic();
     this.#connections.announce();
     await this.#life.start();
     this.#isOpen = true;
     this.#backend.ready();
-    logPrivateAlerts(this.#config, this.#deps.logger);
+    logPrivateAlerts(this.#config, this.#options.logger);
   }
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
@@ -172,7 +172,7 @@ class ComposedEdge implements Edge {
 
   /** Started in this order, stopped in the reverse one. */
   #makeLife(): Lifecycle {
-    const life = new Lifecycle({ logger: this.#deps.logger, clock: this.#deps.clock });
+    const life = new Lifecycle({ logger: this.#options.logger, clock: this.#options.clock });
     const captures = this.#captures;
     // Before any port opens: a bad certificate is a mistake in the file, as an unknown key is.
     life.add({
@@ -207,7 +207,7 @@ class ComposedEdge implements Edge {
   }
 
   async #openRest(): Promise<void> {
-    secureRest(this.#config, this.#tls.files, this.#deps.logger);
+    secureRest(this.#config, this.#tls.files, this.#options.logger);
     this.#renewRest();
     await this.#rest.start();
     this.#isRestOpen = true;
@@ -225,7 +225,7 @@ class ComposedEdge implements Edge {
   // ---- the parts ----
 
   #chooseBackend(): Backend {
-    const { clock, logger, adminToken, random = Math.random, dataDir, platform } = this.#deps;
+    const { clock, logger, adminToken, random = Math.random, dataDir, platform } = this.#options;
     return chooseBackend(this.#config, {
       clock,
       logger,
@@ -248,7 +248,7 @@ class ComposedEdge implements Edge {
 
   #makeIngress(): Ingress {
     const { server, limits } = this.#config;
-    const { clock, logger, random = Math.random } = this.#deps;
+    const { clock, logger, random = Math.random } = this.#options;
     const balancer = () => {
       const counts = new InFlight({ perKey: limits.connections_per_tunnel });
       return new Balancer({ counts, random });
@@ -263,7 +263,7 @@ class ComposedEdge implements Edge {
       config: this.#config,
       tell: (sessionId, message) => this.#control.tell(sessionId, message),
       offer: (sessionId, message) => this.#control.offer(sessionId, message, CAPABILITY.EDGE_ANSWERS),
-      udpFlowsMax: this.#deps.udpFlowsMax,
+      udpFlowsMax: this.#options.udpFlowsMax,
       pathPorts: () => this.#datagramPorts.numbers,
       clients: { takeOver: (...connection) => this.#control.takeOver(...connection) },
       gate: this.#connections.gate,
@@ -284,14 +284,14 @@ class ComposedEdge implements Edge {
 
   /** undefined: people reach the platform by another way, or there is none in this stack. */
   #platformRoute(): PlatformRoute | undefined {
-    const { clock, platformAt: address } = this.#deps;
+    const { clock, platformAt: address } = this.#options;
     const publicHost = platformHostAtEdge(this.#config);
     if (address === undefined || publicHost === null) return undefined;
     return new PlatformRoute({ publicHost, address, clock, report: this.#internalErrors.report });
   }
 
   #makeEndpoints(): EndpointRegistry {
-    const { clock, random = Math.random } = this.#deps;
+    const { clock, random = Math.random } = this.#options;
     const { ports: listeners, peers: peerNames } = this.#ingress;
     const parts = { listeners, peerNames, names: this.#names, reserved: this.#backend.reserved, clock, random };
     const { limits } = this.#config;
@@ -299,14 +299,14 @@ class ComposedEdge implements Edge {
   }
 
   #makeRecovery(): EndpointRecovery | undefined {
-    const { clock, logger, dataDir } = this.#deps;
+    const { clock, logger, dataDir } = this.#options;
     if (dataDir === undefined) return undefined;
     return new EndpointRecovery({ dataDir, endpoints: this.#endpoints, clock, logger });
   }
 
   #makeControl(): ControlPlane {
     const { server, limits, region, load_balancing } = this.#config;
-    const { clock, logger } = this.#deps;
+    const { clock, logger } = this.#options;
     const tunnels = this.#tunnels;
     const endpoints = this.#endpoints;
     const recovery = this.#recovery;
@@ -340,14 +340,14 @@ class ComposedEdge implements Edge {
       platformLabel: platformLabelOf(new URL(this.#config.platform.public_url).hostname, server.domain),
       datagramPorts: this.#datagramPorts,
       checkAlertUrl: (url, withinMs) => this.#alerts.urls.checkAtRegistration(url, withinMs),
-      controlRateLimits: this.#deps.controlRateLimits,
+      controlRateLimits: this.#options.controlRateLimits,
     });
   }
 
   #adminParts(): AdminParts {
     return {
       config: this.#config,
-      deps: this.#deps,
+      deps: this.#options,
       version: this.#version,
       platformSecret: this.#platformSecret,
       startedMs: () => this.#startedAt,

@@ -124,7 +124,7 @@ export const createPlatform = (config: ServerConfig, deps: PlatformDeps): Platfo
 
 class ComposedPlatform implements Platform {
   readonly #config: ServerConfig;
-  readonly #deps: PlatformDeps;
+  readonly #options: PlatformDeps;
   readonly #database: Database;
   /** To PostgreSQL itself, where the other one leads to a pooler; null: there is none. */
   readonly #direct: Database | null;
@@ -149,13 +149,13 @@ class ComposedPlatform implements Platform {
   readonly #life: Lifecycle;
   #masterKey: MasterKey | undefined;
 
-  constructor(config: ServerConfig, deps: PlatformDeps) {
-    const { clock, logger } = deps;
+  constructor(config: ServerConfig, options: PlatformDeps) {
+    const { clock, logger } = options;
     this.#config = config;
-    this.#deps = deps;
-    this.#database = new Database({ url: deps.databaseUrl, logger });
+    this.#options = options;
+    this.#database = new Database({ url: options.databaseUrl, logger });
     const connections = DATABASE_LINK_CONNECTIONS;
-    this.#linkDatabase = new Database({ url: deps.databaseUrl, logger, connections });
+    this.#linkDatabase = new Database({ url: options.databaseUrl, logger, connections });
     const { direct_url: directUrl } = config.database;
     this.#direct = directUrl.reveal() === '' ? null : new Database({ url: directUrl, logger, connections: 1 });
     const { db } = this.#database;
@@ -179,7 +179,7 @@ class ComposedPlatform implements Platform {
     ];
     this.#jobs = new Jobs({ db, clock, logger }, jobs);
     this.#mail = this.#makeMail();
-    this.#firstAccount = new FirstAccountLink({ dataDir: deps.dataDir, settings: config.platform, logger });
+    this.#firstAccount = new FirstAccountLink({ dataDir: options.dataDir, settings: config.platform, logger });
     this.#watch = this.#makeWatch();
     const { app, admission } = this.#makeApp();
     this.#app = app;
@@ -190,7 +190,7 @@ class ComposedPlatform implements Platform {
       clock,
       logger,
       // Visitors of the edge in front count there, and with each request: its connections are no address's.
-      trustedProxies: [...config.platform.trusted_proxies, ...(deps.localEdge?.visitorSecret ? LOOPBACKS : [])],
+      trustedProxies: [...config.platform.trusted_proxies, ...(options.localEdge?.visitorSecret ? LOOPBACKS : [])],
     });
     this.#tls = config.platform.tls ? this.#makeTls() : null;
     const tls = this.#tls === null ? {} : { tls: this.#tls };
@@ -235,7 +235,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeStackServer(): HttpServer | null {
-    const { clock, logger, localEdge } = this.#deps;
+    const { clock, logger, localEdge } = this.#options;
     if (localEdge === undefined) return null;
     const on = { host: LOOPBACK, port: localEdge.callsAtPort };
     return new HttpServer({
@@ -249,19 +249,19 @@ class ComposedPlatform implements Platform {
   }
 
   #makeBilling(): Billing {
-    const { clock, logger, simulator } = this.#deps;
+    const { clock, logger, simulator } = this.#options;
     const given = simulator === undefined ? {} : { simulator };
     return new Billing({ settings: this.#config.platform, db: this.#database.db, clock, logger, ...given });
   }
 
   #billingContext(): BillingContext {
-    const { clock, logger } = this.#deps;
+    const { clock, logger } = this.#options;
     const { processor, locks, metering } = this.#billing;
     return { db: this.#database.db, clock, logger, settings: this.#config.platform, processor, locks, metering };
   }
 
   #makeCertificates(): PlatformCertificates {
-    const { clock, logger, dataDir, localEdge } = this.#deps;
+    const { clock, logger, dataDir, localEdge } = this.#options;
     const { db } = this.#database;
     return new PlatformCertificates({
       config: this.#config,
@@ -275,7 +275,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeDomainLooks(): DomainVerifier {
-    const { clock, logger } = this.#deps;
+    const { clock, logger } = this.#options;
     const settings = domainSettings(this.#config);
     const onNews = (news: DomainNews): void => this.#domainNews(news);
     const openDns = (): Promise<DomainDns> => openDomainDns(settings, clock);
@@ -288,7 +288,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeMail(): MailSender {
-    const { clock, logger, dataDir, onMail } = this.#deps;
+    const { clock, logger, dataDir, onMail } = this.#options;
     const settings = this.#config.platform.mail;
     const transport = createMailTransport({ settings, dataDir, ...(onMail === undefined ? {} : { onMail }) });
     return new MailSender({ db: this.#database.db, clock, logger, transport });
@@ -296,7 +296,7 @@ class ComposedPlatform implements Platform {
 
   #makeWatch(): DatabaseWatch {
     const { db } = this.#database;
-    const { clock, logger, localEdge, dataDir, databaseUrl: url } = this.#deps;
+    const { clock, logger, localEdge, dataDir, databaseUrl: url } = this.#options;
     const settings = this.#config.platform;
     return new DatabaseWatch({
       prepare: async () => {
@@ -322,7 +322,7 @@ class ComposedPlatform implements Platform {
 
   /** Only the role can limit statements that are no part of a transaction. */
   async #tellOfPooler(): Promise<void> {
-    const { logger } = this.#deps;
+    const { logger } = this.#options;
     const { rows } = await sql<{ limit: string }>`select current_setting('statement_timeout') as limit`.execute(
       this.#database.db,
     );
@@ -342,14 +342,14 @@ class ComposedPlatform implements Platform {
   }
 
   #makeApp(): { readonly app: PlatformApp; readonly admission: ApiAdmission } {
-    const { clock, logger, version, dashboardFolder, viewerFolder, adminToken } = this.#deps;
+    const { clock, logger, version, dashboardFolder, viewerFolder, adminToken } = this.#options;
     const { db } = this.#database;
     const settings = this.#config.platform;
     const masterKey = (): MasterKey => this.#openedMasterKey();
     const signingKeys = new SigningKeys({ db, clock, masterKey });
     const accessTokens = new AccessTokens({ keys: signingKeys, clock, issuer: settings.public_url });
     const accounts = tokenAccounts(accessTokens);
-    const edgeSecret = this.#deps.localEdge?.visitorSecret;
+    const edgeSecret = this.#options.localEdge?.visitorSecret;
     const admission = new ApiAdmission({ clock, logger, settings, adminToken, accounts, edgeSecret });
     const app = createPlatformApp({
       onWritesRefused: (userId) => admission.noteWritesRefused(userId),
@@ -372,7 +372,7 @@ class ComposedPlatform implements Platform {
       admission,
       signingKeys,
       accessTokens,
-      ownCredential: this.#deps.localEdge?.credential,
+      ownCredential: this.#options.localEdge?.credential,
       platformLabel: platformLabelOf(new URL(settings.public_url).hostname, this.#config.server.domain),
       domains: domainSettings(this.#config),
       domainVerifier: this.#domainVerifier,
@@ -402,7 +402,7 @@ class ComposedPlatform implements Platform {
   }
 
   #makeTls(): PlatformTls {
-    const { clock, logger } = this.#deps;
+    const { clock, logger } = this.#options;
     const { platform, tls } = this.#config;
     return new PlatformTls({
       publicUrl: platform.public_url,
@@ -421,13 +421,13 @@ class ComposedPlatform implements Platform {
   }
 
   #localEdge(): LocalEdge | null {
-    const { localEdge, dataDir } = this.#deps;
+    const { localEdge, dataDir } = this.#options;
     return localEdge ? { name: localEdgeName(dataDir), url: localEdge.url } : null;
   }
 
   /** Stopped from the last to the first: streams of edges before the server that carries them, the database at the end. */
   #makeLife(): Lifecycle {
-    const { clock, logger } = this.#deps;
+    const { clock, logger } = this.#options;
     const life = new Lifecycle({ clock, logger });
     life.add({ name: 'database', stop: () => this.#database.close() });
     const direct = this.#direct;

@@ -44,16 +44,16 @@ export class UdpPathStage {
   readonly #answers: string[] = [];
 
   private constructor(
-    parts: Pick<UdpPathStage, 'clock' | 'edge' | 'tcp' | 'udp' | 'client' | 'tunnel' | 'ways'>,
+    options: Pick<UdpPathStage, 'clock' | 'edge' | 'tcp' | 'udp' | 'client' | 'tunnel' | 'ways'>,
     service: UdpService,
   ) {
-    this.clock = parts.clock;
-    this.edge = parts.edge;
-    this.tcp = parts.tcp;
-    this.udp = parts.udp;
-    this.client = parts.client;
-    this.tunnel = parts.tunnel;
-    this.ways = parts.ways;
+    this.clock = options.clock;
+    this.edge = options.edge;
+    this.tcp = options.tcp;
+    this.udp = options.udp;
+    this.client = options.client;
+    this.tunnel = options.tunnel;
+    this.ways = options.ways;
     this.#service = service;
     this.#visitor = createSocket('udp4', (bytes) => this.#answers.push(bytes.toString('latin1')));
   }

@@ -32,7 +32,7 @@ import { awaitRequest } from './await-request.ts';
 import { likelierOf, mayFallBack, noPlatform } from './fallback.ts';
 import { hostStatus } from './host-status.ts';
 import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
-import { ModelClient, type ModelClientDeps, type ModelClientFlags } from './model-client.ts';
+import { ModelClient, type ModelClientFlags, type ModelClientOptions } from './model-client.ts';
 import { PlatformTools } from './platform-tools.ts';
 
 /** tunnels that are asked of the platform; its tool gives no more at once */
@@ -42,7 +42,7 @@ export interface LocalHostFlags extends ModelClientFlags {
   readonly api?: string;
 }
 
-export interface LocalHostDeps extends Omit<ModelClientDeps, 'flags' | 'allow'> {
+export interface LocalHostOptions extends Omit<ModelClientOptions, 'flags' | 'allow'> {
   readonly flags: LocalHostFlags;
   /** null: nobody has said anything. */
   readonly allow: () => readonly string[] | null;
@@ -55,11 +55,11 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
   readonly #allow: () => readonly string[];
   readonly #client: ModelClient;
 
-  constructor(deps: LocalHostDeps) {
-    this.#flags = deps.flags;
-    this.#io = deps.io;
-    this.#allow = () => deps.allow() ?? ALLOWED_BY_DEFAULT;
-    this.#client = new ModelClient({ ...deps, allow: this.#allow });
+  constructor(options: LocalHostOptions) {
+    this.#flags = options.flags;
+    this.#io = options.io;
+    this.#allow = () => options.allow() ?? ALLOWED_BY_DEFAULT;
+    this.#client = new ModelClient({ ...options, allow: this.#allow });
   }
 
   listTunnels: ToolHost['listTunnels'] = ({ state, limit }, call) =>

@@ -11,7 +11,7 @@ import type { ConnectionFlags } from '../config/flags.ts';
 import { chooseLogger, resolveSettings } from '../config/settings.ts';
 import { type Io, VERSION } from '../io/io.ts';
 import { fanOut, type Output } from '../output/output.ts';
-import { ClientRun, type ClientRunDeps } from '../run/client-run.ts';
+import { ClientRun, type ClientRunOptions } from '../run/client-run.ts';
 import { agentHook } from '../run/hooks/agent.ts';
 import { nameOf, type RunningTunnel, type TunnelRun } from '../run/hooks/running-client.ts';
 import { MCP_DRAIN_MS, MCP_TUNNELS_MAX } from './limits.ts';
@@ -22,7 +22,7 @@ const MCP_OPEN_TIMEOUT_MS = 30_000;
 
 export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSecs'> & { readonly logFile?: string };
 
-export interface ModelClientDeps {
+export interface ModelClientOptions {
   readonly flags: ModelClientFlags;
   readonly io: Io;
   /** What may be opened, as it is written now. */
@@ -39,14 +39,14 @@ interface Connected {
 }
 
 export class ModelClient {
-  readonly #deps: ModelClientDeps;
+  readonly #options: ModelClientOptions;
   readonly #connecting: SingleFlight<Connected>;
   /** Of tunnels that were given a time. */
   readonly #endings = new Map<Tunnel, Timer>();
   #connected: Connected | null = null;
 
-  constructor(deps: ModelClientDeps) {
-    this.#deps = deps;
+  constructor(options: ModelClientOptions) {
+    this.#options = options;
     this.#connecting = new SingleFlight((signal) => this.#connect(signal));
   }
 
@@ -68,7 +68,7 @@ export class ModelClient {
   }
 
   async open(input: OpenTunnelInput, { signal }: ToolCall): Promise<OpenedTunnel> {
-    const { io, allow } = this.#deps;
+    const { io, allow } = this.#options;
     const wanted = wantedTunnel(input, allow(), io);
     const { running } = this.#connected ?? (await this.#connecting.run(signal));
     // From here to the asking nothing waits: who comes at the same time counts, too.
@@ -121,7 +121,7 @@ export class ModelClient {
     const givenUp = new Promise<never>((_resolve, reject) => {
       const reason = `no response within ${withinMs / 1000} s`;
       const late = (): void => reject(new Fault('CLIENT_SERVER_UNREACHABLE', { server, reason }));
-      timer = this.#deps.io.clock.setTimeout(late, withinMs);
+      timer = this.#options.io.clock.setTimeout(late, withinMs);
       leave = () => reject(signal.reason as Error);
       signal.addEventListener('abort', leave, { once: true });
       if (signal.aborted) leave();
@@ -140,7 +140,7 @@ export class ModelClient {
 
   #endAfter(seconds: number, tunnel: Tunnel, running: ClientRun): void {
     const end = (): void => void running.remove(tunnel.name, 'removed');
-    this.#endings.set(tunnel, this.#deps.io.clock.setTimeout(end, seconds * 1000));
+    this.#endings.set(tunnel, this.#options.io.clock.setTimeout(end, seconds * 1000));
   }
 
   /** By what there is, and not by the name that has ended: the next tunnel may have it already. */
@@ -154,7 +154,7 @@ export class ModelClient {
   }
 
   async #connect(signal: AbortSignal): Promise<Connected> {
-    const { flags, io, outputs, onStop } = this.#deps;
+    const { flags, io, outputs, onStop } = this.#options;
     const config = loadConfig(flags.config, io);
     const settings = resolveSettings(flags, config, io);
     const plan = planWithoutTunnels(settings, config?.path ?? null);
@@ -235,7 +235,7 @@ const freeName = ({ spec, isNamed }: WantedTunnel, running: ClientRun): string =
 };
 
 /** Requests are seen from the first tunnel on that carries any. */
-const watchRequests = (output: Output): ClientRunDeps['watchRequests'] => {
+const watchRequests = (output: Output): ClientRunOptions['watchRequests'] => {
   let inspector: Promise<string | null> | null = null;
   return (client, { proto }) => {
     if (inspector === null && protocolTraits(proto).carriesRequests) {

@@ -8,7 +8,7 @@ import { faultOf, misuse } from '../io/problem-report.ts';
 import type { Output, RemovedTunnel } from '../output/output.ts';
 import { isTunnel, nameOf, type RunningClient, type RunningTunnel, type TunnelRun } from './hooks/running-client.ts';
 
-export interface ClientRunDeps {
+export interface ClientRunOptions {
   readonly plan: TunnelRun;
   readonly since: number;
   readonly output: Output;
@@ -21,7 +21,7 @@ export class ClientRun implements RunningClient {
   readonly plan: TunnelRun;
   readonly since: number;
   readonly reload: (() => Promise<ReloadOutcome>) | null;
-  readonly #deps: ClientRunDeps;
+  readonly #options: ClientRunOptions;
   readonly #entries = new Map<string, Entry>();
   /** Removed, with visitors that are still served. */
   readonly #closing = new Set<Entry>();
@@ -30,11 +30,11 @@ export class ClientRun implements RunningClient {
   #reloading: { readonly asked: Promise<ReloadOutcome>; readonly told: Promise<ReloadOutcome> } | null = null;
   #inspectUrl: string | null = null;
 
-  constructor(deps: ClientRunDeps) {
-    this.#deps = deps;
-    const { plan } = deps;
+  constructor(options: ClientRunOptions) {
+    this.#options = options;
+    const { plan } = options;
     this.plan = plan;
-    this.since = deps.since;
+    this.since = options.since;
     const { reload } = plan;
     this.reload = reload === undefined ? null : () => this.#reload(reload);
     // Known before they are asked for: a client that is still connecting has tunnels, too.
@@ -93,7 +93,7 @@ export class ClientRun implements RunningClient {
   }
 
   async #watchRequests(client: Client, wanted: Entry['wanted']): Promise<void> {
-    if (isTunnel(wanted)) this.#inspectUrl = await this.#deps.watchRequests(client, wanted);
+    if (isTunnel(wanted)) this.#inspectUrl = await this.#options.watchRequests(client, wanted);
   }
 
   async open(spec: ClientSpec, source: TunnelSource): Promise<Tunnel> {
@@ -145,17 +145,17 @@ export class ClientRun implements RunningClient {
     if (entry === undefined) return false;
     this.#entries.delete(name);
     await this.#close(entry);
-    this.#deps.output.onRemoved({ name, tunnelId: entry.tunnel?.tunnelId ?? '', reason });
+    this.#options.output.onRemoved({ name, tunnelId: entry.tunnel?.tunnelId ?? '', reason });
     return true;
   }
 
   notice(text: string, channel: 'stdout' | 'stderr'): void {
-    this.#deps.output.onNotice(text, channel);
+    this.#options.output.onNotice(text, channel);
   }
 
   stop(): void {
     this.#isStopping = true;
-    this.#deps.stop();
+    this.#options.stop();
   }
 
   /** Before outputs hear of it. */
@@ -213,14 +213,14 @@ export class ClientRun implements RunningClient {
   }
 
   async #tellOfReload(asked: Promise<ReloadOutcome>): Promise<ReloadOutcome> {
-    this.#deps.output.onReloading();
+    this.#options.output.onReloading();
     try {
       const outcome = await asked;
-      this.#deps.output.onReloaded(outcome);
+      this.#options.output.onReloaded(outcome);
       return outcome;
     } catch (error) {
       const fault = faultOf(error) ?? Fault.from(error);
-      this.#deps.output.onReloadRefused(fault);
+      this.#options.output.onReloadRefused(fault);
       throw fault;
     }
   }

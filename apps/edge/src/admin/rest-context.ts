@@ -132,9 +132,9 @@ export class KeyedRoutes {
   /** Paths that have their check: two routes of one path share it. */
   readonly #checked = new Set<string>();
 
-  constructor(app: OpenAPIHono<RestEnv>, deps: RestDependencies) {
+  constructor(app: OpenAPIHono<RestEnv>, options: RestDependencies) {
     this.#app = app;
-    this.#requireKey = requireKey(deps);
+    this.#requireKey = requireKey(options);
   }
 
   readonly add: OpenAPIHono<RestEnv>['openapi'] = (route, handler) => {

@@ -17,7 +17,7 @@ import { type AlertMessage, composeAlert, type ZeroHealthyAlert } from './alert-
 import { type AlertOutcome, AlertOutcomes, type AlertTotals, type DropTotals } from './alert-outcomes.ts';
 import { AlertUrls } from './alert-url.ts';
 
-export interface AlertSenderDeps {
+export interface AlertSenderOptions {
   /** Empty: none. */
   readonly operatorUrl: string;
   readonly allowPrivate: boolean;
@@ -51,7 +51,7 @@ interface End {
 export class AlertSender {
   /** The guard, for registrations too. */
   readonly urls: AlertUrls;
-  readonly #deps: AlertSenderDeps;
+  readonly #options: AlertSenderOptions;
   readonly #operatorUrl: URL | null;
   readonly #outcomes: AlertOutcomes;
   readonly #limiter = new AlertLimiter();
@@ -61,14 +61,14 @@ export class AlertSender {
   readonly #trust: () => SecureContext;
   #isClosed = false;
 
-  constructor(deps: AlertSenderDeps) {
-    this.#deps = deps;
-    this.urls = new AlertUrls(deps);
-    this.#operatorUrl = deps.operatorUrl === '' ? null : new URL(deps.operatorUrl);
+  constructor(options: AlertSenderOptions) {
+    this.#options = options;
+    this.urls = new AlertUrls(options);
+    this.#operatorUrl = options.operatorUrl === '' ? null : new URL(options.operatorUrl);
     if (this.#operatorUrl !== null) this.#operatorUrl.hash = '';
-    this.#outcomes = new AlertOutcomes(deps.logger, deps.clock);
-    this.#trust = trustOf(deps.ca);
-    this.#budgets = new AlertBudgets(deps.clock, deps.rates);
+    this.#outcomes = new AlertOutcomes(options.logger, options.clock);
+    this.#trust = trustOf(options.ca);
+    this.#budgets = new AlertBudgets(options.clock, options.rates);
   }
 
   get totals(): AlertTotals {
@@ -86,7 +86,7 @@ export class AlertSender {
     if (this.#isClosed || operator + tenant === 0) return;
     const overBudget = this.#budgets.takeAlert(alert);
     if (overBudget !== null) return this.#outcomes.drop(alert, overBudget, { operator, tenant });
-    const { secret, regionId, version = 'development', clock } = this.#deps;
+    const { secret, regionId, version = 'development', clock } = this.#options;
     const stamp = { id: randomId('msg'), now: clock.now(), secret, userAgent: `tunnel-edge/${version}`, regionId };
     const message = composeAlert(alert, stamp);
     const seen = new Map<string, string[]>();
@@ -136,7 +136,7 @@ export class AlertSender {
 
   /** Never rejects. */
   async #deliver(delivery: Delivery): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock } = this.#options;
     const { alert, destination, url, urls } = delivery;
     const deadline = new AbortController();
     const startedAt = clock.monotonic();

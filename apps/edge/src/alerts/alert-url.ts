@@ -6,7 +6,7 @@ import { addressIn, type Clock, type NameLookup, UrlGuard } from '@tunnel/runtim
 /** a registration waits this long for the name in its alert URL; the alert checks it anyway */
 const ALERT_LOOKUP_TIMEOUT_MS = 1000;
 
-export interface AlertUrlsDeps {
+export interface AlertUrlsOptions {
   readonly allowPrivate: boolean;
   readonly clock: Clock;
   readonly lookup?: NameLookup | undefined;
@@ -19,7 +19,7 @@ export class AlertUrls extends UrlGuard {
   readonly #clock: Clock;
   readonly #lookups = new InFlight({ atOnce: LOOKUPS_AT_ONCE });
 
-  constructor({ allowPrivate, clock, lookup }: AlertUrlsDeps) {
+  constructor({ allowPrivate, clock, lookup }: AlertUrlsOptions) {
     super({ problemOfAddress: (address) => problemOfAddress(address, allowPrivate), lookup });
     this.#clock = clock;
   }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { type Logger, Secret, systemClock } from '@tunnel/runtime';
 import { renewedCertificate } from '@tunnel/testkit';
 import type { ZeroHealthyAlert } from './alert-message.ts';
-import { AlertSender, type AlertSenderDeps } from './alert-sender.ts';
+import { AlertSender, type AlertSenderOptions } from './alert-sender.ts';
 
 export interface Received {
   readonly method: string;
@@ -81,7 +81,7 @@ export const alertOf = (tenantUrls: readonly string[], rest: Partial<ZeroHealthy
   ...rest,
 });
 
-export const senderOf = (rest: Partial<AlertSenderDeps> = {}): AlertSender =>
+export const senderOf = (rest: Partial<AlertSenderOptions> = {}): AlertSender =>
   new AlertSender({
     operatorUrl: '',
     allowPrivate: true,

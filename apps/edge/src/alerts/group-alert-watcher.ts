@@ -6,7 +6,7 @@ import { decidePrivateAlerts } from '@tunnel/rules/net';
 import { ownerKey } from '@tunnel/rules/tunnels';
 import type { Logger } from '@tunnel/runtime';
 import type { GroupWatcher } from '../routing/groups.ts';
-import { AlertSender, type AlertSenderDeps } from './alert-sender.ts';
+import { AlertSender, type AlertSenderOptions } from './alert-sender.ts';
 import type { LastAlerts } from './last-alerts.ts';
 
 /** Whether alerts of tenants may go to private addresses, and which key decides. */
@@ -31,7 +31,12 @@ export const logPrivateAlerts = (config: ServerConfig, logger: Logger): void => 
 
 export const createAlertSender = (
   config: ServerConfig,
-  { version, clock, logger, rates }: Pick<AlertSenderDeps, 'clock' | 'logger' | 'rates'> & { readonly version: string },
+  {
+    version,
+    clock,
+    logger,
+    rates,
+  }: Pick<AlertSenderOptions, 'clock' | 'logger' | 'rates'> & { readonly version: string },
 ): AlertSender =>
   new AlertSender({
     operatorUrl: config.load_balancing.alert_webhook_url,

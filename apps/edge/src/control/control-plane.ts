@@ -77,7 +77,7 @@ export interface ControlPlaneOptions extends PublicAddress {
 }
 
 export class ControlPlane {
-  readonly #given: ControlPlaneOptions;
+  readonly #options: ControlPlaneOptions;
   readonly #server: ControlServer;
   readonly #callerAddress: CallerAddress;
   readonly #paths: DatagramPaths;
@@ -98,7 +98,7 @@ export class ControlPlane {
   constructor(options: ControlPlaneOptions) {
     const { clock, logger, report, backend, endpoints, groups, peers, relays, tunnels, recovery } = options;
     const { host, port, gate } = options;
-    this.#given = options;
+    this.#options = options;
     this.#callerAddress = callerAddressOf(options.trustedProxies);
     this.#controlRateLimits = options.controlRateLimits ?? CONTROL_RATE_LIMITS;
     this.#accountBuckets = accountBucketsOf(this.#controlRateLimits);
@@ -198,13 +198,13 @@ export class ControlPlane {
 
   async start(tls: SecureContextOptions | null): Promise<void> {
     await this.#server.start(tls);
-    const { backend } = this.#given;
+    const { backend } = this.#options;
     const stops = [
       backend.onRevoked((revocation) => this.revoke(revocation)),
       backend.onDomainsChanged((keepers) => this.#domainsChanged(keepers)),
     ];
     this.#stopListening = () => stops.forEach((stop) => stop());
-    this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
+    this.#ticking = this.#options.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
   /** Sends a message to the client of a session, if connected. */
@@ -225,7 +225,7 @@ export class ControlPlane {
    * was closed already.
    */
   closeTunnel(tunnelId: string, fault: Fault): boolean {
-    const tunnel = this.#given.tunnels.get(tunnelId);
+    const tunnel = this.#options.tunnels.get(tunnelId);
     const session = tunnel === undefined ? undefined : this.#sessions.get(tunnel.sessionId);
     if (session === undefined || !this.#sessions.endTunnel(session, tunnelId)) return false;
     const { code, message, retryable } = fault;
@@ -265,8 +265,8 @@ export class ControlPlane {
     this.#server.stopAccepting();
     if (this.#isDraining) return;
     this.#isDraining = true;
-    this.#given.recovery?.freeze();
-    this.#given.groups.shutDown();
+    this.#options.recovery?.freeze();
+    this.#options.groups.shutDown();
     const { message } = new Fault('EDGE_SHUTTING_DOWN');
     for (const connection of this.#connections) {
       connection.send({ type: 'ShuttingDown', reason: message, drain_secs: drainSecs });
@@ -289,7 +289,7 @@ export class ControlPlane {
     this.drain(0);
     this.#ticking?.cancel();
     this.#stopListening();
-    this.#given.peers.shutDown();
+    this.#options.peers.shutDown();
     for (const session of [...this.#sessions.values()]) this.#sessions.end(session, SHUTTING_DOWN.text, 'lost');
     this.#muxes.closeWhere(() => true, SHUTTING_DOWN);
     return [...this.#connections];
@@ -302,11 +302,11 @@ export class ControlPlane {
 
   #refusal(request: IncomingMessage, accepted: AcceptedConnection): Fault | null {
     if (this.#isDraining) return new Fault('EDGE_SHUTTING_DOWN');
-    return this.#given.gate.speaksFor(accepted, peerOf(request, this.#callerAddress).address);
+    return this.#options.gate.speaksFor(accepted, peerOf(request, this.#callerAddress).address);
   }
 
   #onControl(ws: WebSocket, request: IncomingMessage, accepted: AcceptedConnection): void {
-    const { clock, gate, report } = this.#given;
+    const { clock, gate, report } = this.#options;
     this.#lastConnectionId += 1;
     const pace = new ControlRateLimiter(this.#controlRateLimits, this.#accountBuckets);
     const registrationPace = new ControlRateLimiter(this.#registrationPace, this.#registrationBuckets);
@@ -325,7 +325,7 @@ export class ControlPlane {
       handlers: {
         onAuth: async (from, message) => {
           const context = {
-            ...this.#given,
+            ...this.#options,
             sessions: this.#sessions,
             muxes: this.#muxes,
             paths: this.#paths,
@@ -362,8 +362,8 @@ export class ControlPlane {
 
   #onMessage(connection: ControlConnection, message: ControlMessage): Promise<void> | void {
     const context = {
-      ...this.#given,
-      tunnelLimit: this.#given.tunnelsPerSession,
+      ...this.#options,
+      tunnelLimit: this.#options.tunnelsPerSession,
       sessions: this.#sessions,
       muxes: this.#muxes,
       isDraining: () => this.#isDraining,

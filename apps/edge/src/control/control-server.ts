@@ -43,7 +43,7 @@ export interface ControlServerOptions {
 }
 
 export class ControlServer {
-  readonly #given: ControlServerOptions;
+  readonly #options: ControlServerOptions;
   readonly #webSockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -62,7 +62,7 @@ export class ControlServer {
   #address: { host: string; port: number } | undefined;
 
   constructor(options: ControlServerOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   get address(): { host: string; port: number } {
@@ -71,7 +71,7 @@ export class ControlServer {
   }
 
   async start(tls: SecureContextOptions | null): Promise<void> {
-    const { gate, listenOn, report } = this.#given;
+    const { gate, listenOn, report } = this.#options;
     const server = openServer(tls);
     guard.accept(server, 'connection', report, SCOPE, (socket: Socket) => {
       // Connections handed over by a visitor port have passed the gate already.
@@ -109,38 +109,38 @@ export class ControlServer {
     const server = this.#server;
     // The port is not open yet or closed already, so the connection is closed as well.
     if (server?.listening !== true) return void socket.destroy();
-    if (!this.#given.gate.becomesControl(accepted)) return;
+    if (!this.#options.gate.becomesControl(accepted)) return;
     if (first !== null) socket.unshift(first);
     server.emit(server instanceof TlsServer ? 'secureConnection' : 'connection', socket);
     socket.resume();
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
-    const accepted = this.#given.gate.find(request.socket);
+    const accepted = this.#options.gate.find(request.socket);
     if (accepted === undefined) return void request.socket.destroy();
     const isSpeed = pathOf(request) === SPEED_PATH && accepted.refusal === null;
-    const refusal = isSpeed ? this.#given.refusal(request, accepted) : accepted.refusal;
-    if (isSpeed && refusal === null) this.#given.onSpeed(request, response, accepted);
+    const refusal = isSpeed ? this.#options.refusal(request, accepted) : accepted.refusal;
+    if (isSpeed && refusal === null) this.#options.onSpeed(request, response, accepted);
     else answerRequest(request, response, refusal);
   }
 
   #upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     // Node has removed its error listener, and an error without a listener would end the process.
     socket.on('error', () => {});
-    const accepted = this.#given.gate.find(socket);
+    const accepted = this.#options.gate.find(socket);
     // The gate has just closed the connection to make room.
     if (accepted === undefined) return void socket.destroy();
     if (accepted.refusal !== null) return refuseWithFault(socket, accepted.refusal);
     const path = pathOf(request);
     if (path !== CONTROL_PATH && path !== CARRIER_PATH) return refuseUpgrade(socket, 404, `nothing at ${shown(path)}`);
-    if (path === CARRIER_PATH) return this.#given.onCarrier(request, socket, head, accepted);
-    const refusal = this.#given.refusal(request, accepted);
+    if (path === CARRIER_PATH) return this.#options.onCarrier(request, socket, head, accepted);
+    const refusal = this.#options.refusal(request, accepted);
     if (refusal !== null) return refuseWithFault(socket, refusal);
     if (request.headers.upgrade?.toLowerCase() !== 'websocket') {
       return refuseUpgrade(socket, 426, 'this path expects WebSocket');
     }
     socket.setNoDelay(true);
-    this.#webSockets.handleUpgrade(request, socket, head, (ws) => this.#given.onControl(ws, request, accepted));
+    this.#webSockets.handleUpgrade(request, socket, head, (ws) => this.#options.onControl(ws, request, accepted));
   }
 }
 

@@ -15,7 +15,7 @@ export interface DatagramPortsConfig {
   readonly limits: Pick<ServerConfig['limits'], 'udp_port_range'>;
 }
 
-interface DatagramPortsParts {
+interface DatagramPortsOptions {
   readonly endpoints: Pick<EndpointRegistry, 'reserve' | 'release'>;
   readonly logger: Record<'info' | 'warn', (fields: object, text: string) => void>;
   readonly report: ReportInternalError;
@@ -44,17 +44,17 @@ export class DatagramPorts {
   /** The two configured ports, or empty to use the two highest free ports of the range. */
   readonly #wanted: readonly number[];
   readonly #range: PortRange;
-  readonly #parts: DatagramPortsParts;
+  readonly #options: DatagramPortsOptions;
   #open: readonly OpenPort[] = [];
   #listener: PacketListener = () => {};
 
-  constructor({ server, udp, p2p, limits }: DatagramPortsConfig, parts: DatagramPortsParts) {
+  constructor({ server, udp, p2p, limits }: DatagramPortsConfig, options: DatagramPortsOptions) {
     this.carriesDatagrams = udp.enabled && udp.path === 'auto';
     this.observes = p2p.enabled && p2p.direct;
     this.#host = server.host;
     this.#wanted = udp.ports;
     this.#range = { from: limits.udp_port_range[0], to: limits.udp_port_range[1] };
-    this.#parts = parts;
+    this.#options = options;
   }
 
   /** The two open ports, or an empty array. */
@@ -74,7 +74,7 @@ export class DatagramPorts {
     const [first] = this.#open;
     if (first === undefined) return this.#sayNone();
     const fields = { ports: this.numbers, receive_buffer_bytes: first.socket.receiveBufferBytes };
-    this.#parts.logger.info(fields, 'UDP ports for datagrams and peers opened');
+    this.#options.logger.info(fields, 'UDP ports for datagrams and peers opened');
   }
 
   async stop(): Promise<void> {
@@ -120,7 +120,7 @@ export class DatagramPorts {
   /** Opens a UDP port. Returns null if another program uses the port. */
   async #bind(family: 4 | 6, port: number): Promise<OpenPort | null> {
     const host = this.#host;
-    const { report } = this.#parts;
+    const { report } = this.#options;
     const socket: PacketSocket = new PacketSocket({
       family,
       report,
@@ -139,16 +139,16 @@ export class DatagramPorts {
   /** Reserves a port for the edge. Returns false if the port is outside the range or taken. */
   #keepFromTunnels(port: number): boolean {
     const endpoint = { kind: 'port', transport: 'udp', port } as const;
-    return this.#parts.endpoints.reserve(endpoint, OWNER, Number.POSITIVE_INFINITY);
+    return this.#options.endpoints.reserve(endpoint, OWNER, Number.POSITIVE_INFINITY);
   }
 
   #giveBack(port: number): void {
-    this.#parts.endpoints.release({ kind: 'port', transport: 'udp', port }, OWNER);
+    this.#options.endpoints.release({ kind: 'port', transport: 'udp', port }, OWNER);
   }
 
   #sayNone(): void {
     const { from, to } = this.#range;
-    this.#parts.logger.warn(
+    this.#options.logger.warn(
       { range: `${from}-${to}` },
       'udp_port_range has no two free ports besides the tunnel ports, so datagrams use carriers and peers use the relay; set [udp] ports or widen the range',
     );

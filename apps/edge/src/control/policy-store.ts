@@ -66,7 +66,7 @@ interface Awaited {
 }
 
 export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
-  readonly #given: PolicyStoreOptions;
+  readonly #options: PolicyStoreOptions;
   /** Policies by hash. */
   readonly #kept = new Map<string, Kept>();
   /** Holders with a policy. Holders without a policy are not stored. */
@@ -84,7 +84,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
   readonly #shares: FairShare;
 
   constructor(options: PolicyStoreOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#shares = new FairShare({
       limit: options.bytesMax ?? POLICIES_MAX_BYTES,
       perHolder: options.bytesPerOwner ?? POLICIES_MAX_BYTES_PER_ACCOUNT,
@@ -158,7 +158,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     this.#letGo();
     this.#await(route.policy);
     this.release(route.policy);
-    this.#given.onOver?.(route);
+    this.#options.onOver?.(route);
   }
 
   #await(holder: PolicyHolder): void {
@@ -171,7 +171,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     this.#awaited.set(holder, {
       hash: route.hash,
       owner,
-      untilMs: this.#given.clock.monotonic() + RESUME_WINDOW_MS,
+      untilMs: this.#options.clock.monotonic() + RESUME_WINDOW_MS,
     });
   }
 
@@ -201,7 +201,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
     if (this.#shares.refusal(owner, weight) !== null) throw new Fault('POLICY_BUSY');
     // Parsed from JSON again: objects created by the schema library have spare capacity and take about 50 % more memory.
     const kept: Kept = {
-      compiled: compiledBefore ?? this.#given.compile(JSON.parse(text) as Policy),
+      compiled: compiledBefore ?? this.#options.compile(JSON.parse(text) as Policy),
       bytes: Buffer.byteLength(text),
       weight,
       payer: owner,
@@ -245,7 +245,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
       return;
     }
     this.#holders.delete(route);
-    this.#given.onOver?.(route);
+    this.#options.onOver?.(route);
   }
 
   /** Removes a holder of a policy. */
@@ -268,7 +268,7 @@ export class PolicyStore implements PolicyKeeper, TunnelWatcher, GroupWatcher {
 
   /** Releases holders after their waiting time. */
   #letGo(): void {
-    const now = this.#given.clock.monotonic();
+    const now = this.#options.clock.monotonic();
     for (const [holder, { untilMs }] of this.#awaited) {
       if (untilMs > now) return;
       this.forget(holder);

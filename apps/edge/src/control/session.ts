@@ -37,7 +37,7 @@ export class Session {
     full: () => new Error('too many registrations are queued'),
   });
 
-  constructor(given: {
+  constructor(options: {
     readonly sessionId: string;
     readonly secretHash: string;
     readonly owner: Owner;
@@ -46,13 +46,13 @@ export class Session {
     readonly clientName?: string | undefined;
     readonly connection: ControlConnection;
   }) {
-    this.sessionId = given.sessionId;
-    this.secretHash = given.secretHash;
-    this.owner = given.owner;
-    this.keyId = given.keyId;
-    this.capabilities = given.capabilities;
-    this.clientName = given.clientName;
-    this.connection = given.connection;
-    this.state = startSession(given.connection.id);
+    this.sessionId = options.sessionId;
+    this.secretHash = options.secretHash;
+    this.owner = options.owner;
+    this.keyId = options.keyId;
+    this.capabilities = options.capabilities;
+    this.clientName = options.clientName;
+    this.connection = options.connection;
+    this.state = startSession(options.connection.id);
   }
 }

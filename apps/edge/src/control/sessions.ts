@@ -80,13 +80,13 @@ interface SessionsOptions {
 }
 
 export class Sessions {
-  readonly #given: SessionsOptions;
+  readonly #options: SessionsOptions;
   readonly #sessions = new Map<string, Session>();
   readonly #room: FairShare;
   readonly #byConnection = new Map<ControlConnection, Session>();
 
   constructor(options: SessionsOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#room = new FairShare({
       ...(options.sessionLimits ?? SESSION_LIMITS),
       unlimited: ownerKey({ kind: 'operator' }),
@@ -143,7 +143,7 @@ export class Sessions {
    */
   #secretFor(owner: Owner, secretOfBefore: string | undefined): string {
     const isKnown =
-      secretOfBefore !== undefined && this.#given.recovery?.isClaimant(owner, sha256Hex(secretOfBefore)) === true;
+      secretOfBefore !== undefined && this.#options.recovery?.isClaimant(owner, sha256Hex(secretOfBefore)) === true;
     return isKnown ? secretOfBefore : randomToken();
   }
 
@@ -169,7 +169,7 @@ export class Sessions {
     session.capabilities = claim.capabilities;
     session.clientName = claim.clientName;
     this.#attach(session, connection);
-    this.#given.peers.sessionResumed(session.sessionId);
+    this.#options.peers.sessionResumed(session.sessionId);
     return session;
   }
 
@@ -186,7 +186,7 @@ export class Sessions {
    * sent to joined publishers; `peerFault` is the fault sent to the client for these joins, or null.
    */
   end(session: Session, why: string, peersAre: GoneReason, peerFault: Fault | null = null): void {
-    this.#given.peers.sessionOver(session.sessionId, peersAre, peerFault);
+    this.#options.peers.sessionOver(session.sessionId, peersAre, peerFault);
     this.feed(session, { kind: 'session-ended' });
     this.#detach(session, why);
   }
@@ -215,7 +215,7 @@ export class Sessions {
   }
 
   feed(session: Session, event: SessionEvent): readonly SessionEffect[] {
-    const [state, effects] = transitionSession(session.state, event, this.#given.clock.monotonic(), RULES);
+    const [state, effects] = transitionSession(session.state, event, this.#options.clock.monotonic(), RULES);
     session.state = state;
     crashOnThrow(() => {
       for (const effect of effects) this.#perform(session, effect);
@@ -226,20 +226,20 @@ export class Sessions {
   #attach(session: Session, connection: ControlConnection): void {
     session.connection = connection;
     session.alertLookupMs = ALERT_LOOKUPS_PER_CONNECTION_MS;
-    session.upstream.mux = this.#given.muxes.open(session);
+    session.upstream.mux = this.#options.muxes.open(session);
     this.#byConnection.set(connection, session);
   }
 
   #detach(session: Session, why: string): void {
     if (session.connection !== null) this.#byConnection.delete(session.connection);
     const { mux } = session.upstream;
-    if (mux !== null) this.#given.muxes.retire(mux, why);
+    if (mux !== null) this.#options.muxes.retire(mux, why);
     session.connection = null;
     session.upstream.mux = null;
   }
 
   #perform(session: Session, effect: SessionEffect): void {
-    const { endpoints, tunnels } = this.#given;
+    const { endpoints, tunnels } = this.#options;
     switch (effect.kind) {
       case 'list-tunnel': {
         const before = tunnels.get(effect.tunnelId);
@@ -247,7 +247,7 @@ export class Sessions {
         const tunnel = session.tunnels.get(effect.tunnelId);
         if (tunnel === undefined) return;
         tunnels.add(tunnel);
-        this.#given.recovery?.opened(tunnel, session.secretHash);
+        this.#options.recovery?.opened(tunnel, session.secretHash);
         return;
       }
       case 'close-endpoint':
@@ -259,7 +259,7 @@ export class Sessions {
       case 'release-endpoint':
         if (effect.endpoint.kind === 'member') return;
         endpoints.release(effect.endpoint, effect.tunnelId);
-        this.#given.recovery?.closed(effect.tunnelId, effect.endpoint);
+        this.#options.recovery?.closed(effect.tunnelId, effect.endpoint);
         return;
       case 'tunnel-opened':
         this.#tellOpened(session, effect.tunnelId, effect.at);
@@ -278,13 +278,13 @@ export class Sessions {
       case 'forget-session':
         if (this.#sessions.get(session.sessionId) !== session) return;
         this.#sessions.delete(session.sessionId);
-        this.#given.peers.sessionOver(session.sessionId, 'lost', null);
+        this.#options.peers.sessionOver(session.sessionId, 'lost', null);
         this.#room.give(ownerKey(session.owner));
     }
   }
 
   #close(session: Session, { tunnelId, endpoint }: Extract<SessionEffect, { kind: 'close-endpoint' }>): void {
-    const { endpoints, groups, tunnels } = this.#given;
+    const { endpoints, groups, tunnels } = this.#options;
     const listed = tunnels.get(tunnelId);
     const isListed = listed !== undefined && sameEndpoint(listed.endpoint, endpoint);
     if (isListed) tunnels.remove(listed);
@@ -293,7 +293,7 @@ export class Sessions {
     const member = isListed ? listed : session.tunnels.get(tunnelId);
     if (member?.group?.groupId !== endpoint.groupId) return;
     groups.leave(member, session.state.kind === 'lost' ? session.state.until : null);
-    this.#given.recovery?.closed(tunnelId, member.group.endpoint);
+    this.#options.recovery?.closed(tunnelId, member.group.endpoint);
   }
 
   #tellOpened(session: Session, tunnelId: string, at: number): void {
@@ -302,8 +302,8 @@ export class Sessions {
     const { sessionId, name, protocol, label, publicUrl, owner, clientAddr, clientName, counters } = tunnel;
     const { keyId } = session;
     const fields = { tunnel_id: tunnelId, session_id: sessionId, name, url: publicUrl };
-    this.#given.log.log('info', `tunnel-opened ${ownerKey(owner)}`, fields, 'tunnel opened');
-    this.#given.backend.tunnelOpened({
+    this.#options.log.log('info', `tunnel-opened ${ownerKey(owner)}`, fields, 'tunnel opened');
+    this.#options.backend.tunnelOpened({
       tunnelId,
       sessionId,
       name,
@@ -323,16 +323,16 @@ export class Sessions {
     const tunnel = session.tunnels.get(tunnelId);
     session.tunnels.delete(tunnelId);
     if (tunnel === undefined) return;
-    if (tunnel.group === null) this.#given.policies.forget(tunnel.policy);
+    if (tunnel.group === null) this.#options.policies.forget(tunnel.policy);
     const { requests, bytes } = tunnel.counters;
     const fields = { tunnel_id: tunnelId, session_id: session.sessionId, name: tunnel.name };
-    this.#given.log.log('info', `tunnel-closed ${ownerKey(tunnel.owner)}`, fields, 'tunnel closed');
-    this.#given.backend.tunnelClosed({ tunnelId, owner: tunnel.owner, requests, bytes, at: this.#wallTime(at) });
+    this.#options.log.log('info', `tunnel-closed ${ownerKey(tunnel.owner)}`, fields, 'tunnel closed');
+    this.#options.backend.tunnelClosed({ tunnelId, owner: tunnel.owner, requests, bytes, at: this.#wallTime(at) });
   }
 
   /** Converts to wall-clock time for logs. Session windows use the monotonic clock, so that setting the system clock cannot end them. */
   #wallTime(monotonicMs: number): number {
-    const { clock } = this.#given;
+    const { clock } = this.#options;
     return Math.round(clock.now() - (clock.monotonic() - monotonicMs));
   }
 }

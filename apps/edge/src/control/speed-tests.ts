@@ -51,16 +51,16 @@ export interface SpeedTestsOptions {
 }
 
 export class SpeedTests {
-  readonly #given: SpeedTestsOptions;
+  readonly #options: SpeedTestsOptions;
   readonly #spent = new SlidingWindows(SPENT);
 
   constructor(options: SpeedTestsOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   /** Serves a speed test. Rejected keys are counted for `address`. */
   serve(request: IncomingMessage, response: ServerResponse, accepted: AcceptedConnection, address: string): void {
-    const { clock, report } = this.#given;
+    const { clock, report } = this.#options;
     // Cuts off a client that neither reads nor sends.
     const deadline = clock.setTimeout(() => request.socket.destroy(), SPEED_TIMEOUT_MS);
     response.on('close', () => deadline.cancel());
@@ -96,7 +96,7 @@ export class SpeedTests {
   }
 
   async #identify(request: IncomingMessage, accepted: AcceptedConnection, address: string): Promise<Owner> {
-    const { backend, failures, gate } = this.#given;
+    const { backend, failures, gate } = this.#options;
     const seconds = failures.blockedForSecs(address);
     if (seconds > 0) throw new Fault('AUTH_TOO_MANY_FAILURES', { seconds });
     const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
@@ -120,7 +120,7 @@ export class SpeedTests {
   }
 
   #spend(account: string, bytes: number): void {
-    const waitMs = this.#spent.take(account, this.#given.clock.monotonic(), bytes);
+    const waitMs = this.#spent.take(account, this.#options.clock.monotonic(), bytes);
     if (waitMs === 0) return;
     throw new Fault('CONTROL_SPEED_LIMIT', { limit: SPEED_BYTES_PER_MINUTE, seconds: Math.ceil(waitMs / 1000) });
   }

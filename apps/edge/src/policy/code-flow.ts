@@ -8,7 +8,7 @@ import type { Provider } from './login-providers.ts';
 import { ProviderAway, type ProviderCalls } from './provider-calls.ts';
 import type { ProviderDocuments } from './provider-documents.ts';
 
-export interface CodeFlowDeps {
+export interface CodeFlowOptions {
   readonly calls: ProviderCalls;
   readonly documents: ProviderDocuments;
   readonly jwts: JwtVerifier;
@@ -32,16 +32,16 @@ export interface CodeFields extends AuthorizeFields {
 type IdClaims = Readonly<Record<string, unknown>>;
 
 export class CodeFlow {
-  readonly #deps: CodeFlowDeps;
+  readonly #options: CodeFlowOptions;
 
-  constructor(deps: CodeFlowDeps) {
-    this.#deps = deps;
+  constructor(options: CodeFlowOptions) {
+    this.#options = options;
   }
 
   /** Where the browser goes. Rejects with a `Fault`, as the other one does. */
   async authorizeUrl(provider: Provider, fields: AuthorizeFields): Promise<string> {
     const { authorization_endpoint: endpoint = '' } = await this.#metadataOf(provider);
-    const isPlain = this.#deps.calls.mayBePlain(provider.ref.trust);
+    const isPlain = this.#options.calls.mayBePlain(provider.ref.trust);
     if (!URL.canParse(endpoint) || !(isPlain ? /^https?:/i : /^https:/i).test(endpoint)) throw away('no endpoint');
     const url = new URL(endpoint);
     const parameters = {
@@ -77,7 +77,7 @@ export class CodeFlow {
     const client: oauth.Client = {
       client_id: provider.clientId,
       // The clock of the edge counts, which a test may hold.
-      [oauth.clockSkew]: Math.round((this.#deps.clock.now() - Date.now()) / 1000),
+      [oauth.clockSkew]: Math.round((this.#options.clock.now() - Date.now()) / 1000),
       [oauth.clockTolerance]: JWT_SKEW_SECS,
     };
     const options = this.#requestOptions(provider);
@@ -107,7 +107,7 @@ export class CodeFlow {
   /** Some providers sign it (OpenID Connect Core, 5.3.2): whose it is, and for whom, it need not say; when it does it must be right. */
   async #provenUserInfo(provider: Provider, server: oauth.AuthorizationServer, token: string): Promise<IdClaims> {
     const { iss, aud } = decodeJwt(token);
-    const proven = await this.#deps.jwts.verify(token, {
+    const proven = await this.#options.jwts.verify(token, {
       provider: provider.ref,
       keysUrl: server.jwks_uri ?? null,
       issuer: iss === undefined ? null : server.issuer,
@@ -121,7 +121,7 @@ export class CodeFlow {
 
   /** Its signature, too: on the way it may have been in plain text, where private addresses are allowed. */
   async #proveIdToken(provider: Provider, server: oauth.AuthorizationServer, token: string): Promise<void> {
-    const proven = await this.#deps.jwts.verify(token, {
+    const proven = await this.#options.jwts.verify(token, {
       provider: provider.ref,
       keysUrl: server.jwks_uri ?? null,
       issuer: server.issuer,
@@ -135,14 +135,14 @@ export class CodeFlow {
 
   async #metadataOf(provider: Provider): Promise<oauth.AuthorizationServer> {
     try {
-      return await this.#deps.documents.metadataOf(provider.ref);
+      return await this.#options.documents.metadataOf(provider.ref);
     } catch (error) {
       throw faultOf(error);
     }
   }
 
   #requestOptions({ ref }: Provider): oauth.TokenEndpointRequestOptions & oauth.UserInfoRequestOptions {
-    const { calls } = this.#deps;
+    const { calls } = this.#options;
     return {
       [oauth.customFetch]: async (
         url: string,

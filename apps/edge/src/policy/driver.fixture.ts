@@ -2,13 +2,13 @@
 import type { LoginProvider, Policy, PolicyEvent } from '@tunnel/policy';
 import { type Clock, Secret } from '@tunnel/runtime';
 import type { Provider } from './login-providers.ts';
-import { type EffectSubject, PolicyDriver, type PolicyDriverDeps } from './policy-driver.ts';
+import { type EffectSubject, PolicyDriver, type PolicyDriverOptions } from './policy-driver.ts';
 
 const SECRET = new Secret('k'.repeat(43));
 export const EDGE_URL = 'https://edge.example.com:8443';
 export const SHOP_URL = 'https://shop.example.com:8443';
 
-export const driverOf = (clock: Clock, more: Partial<PolicyDriverDeps> = {}): PolicyDriver =>
+export const driverOf = (clock: Clock, more: Partial<PolicyDriverOptions> = {}): PolicyDriver =>
   new PolicyDriver({
     clock,
     loginSecrets: [SECRET],

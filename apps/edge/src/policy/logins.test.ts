@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Browser, driverOf, EDGE_URL, loginAt, operatorsAt, policyWith, SHOP_URL } from './driver.fixture.ts';
 import { LOGIN_COOKIE_MAX_BYTES } from './limits.ts';
 import { OddProvider } from './odd-provider.fixture.ts';
-import type { PolicyDriver, PolicyDriverDeps } from './policy-driver.ts';
+import type { PolicyDriver, PolicyDriverOptions } from './policy-driver.ts';
 import { PROVIDER_CALL_MS } from './provider-calls.ts';
 import { PROVIDER_RETRY_MS } from './provider-documents.ts';
 
@@ -14,7 +14,7 @@ let clock: FakeClock;
 let provider: OddProvider;
 const drivers: PolicyDriver[] = [];
 
-const driver = (more: Partial<PolicyDriverDeps> = {}): PolicyDriver => {
+const driver = (more: Partial<PolicyDriverOptions> = {}): PolicyDriver => {
   drivers.push(driverOf(clock, more));
   return drivers.at(-1) as PolicyDriver;
 };
@@ -29,7 +29,7 @@ afterEach(async () => {
   await provider.stop();
 });
 
-const browser = (more: Partial<PolicyDriverDeps> = {}): Browser => new Browser(driver(more), loginAt(provider));
+const browser = (more: Partial<PolicyDriverOptions> = {}): Browser => new Browser(driver(more), loginAt(provider));
 const ANN = { sub: 'u1', email: 'ann@example.com', emailVerified: true };
 const failedWith = (code: string): object => ({ kind: 'failed', fault: { code } });
 const STATE = failedWith('POLICY_LOGIN_STATE');
@@ -362,7 +362,7 @@ describe('a path that would not fit a cookie', () => {
 });
 
 describe('a session', () => {
-  const loggedIn = async (more: Partial<PolicyDriverDeps> = {}): Promise<Browser> => {
+  const loggedIn = async (more: Partial<PolicyDriverOptions> = {}): Promise<Browser> => {
     const ann = browser(more);
     await ann.finish(provider.signIn(await ann.locationOf()).query);
     return ann;

@@ -57,7 +57,7 @@ export interface LoginSubject {
   readonly address: string;
 }
 
-export interface LoginsDeps {
+export interface LoginsOptions {
   readonly seals: SealedTexts;
   readonly callbackRelay: OidcCallbackRelay;
   readonly providers: LoginProviders;
@@ -77,7 +77,7 @@ const NOBODY: PolicyEvent = { kind: 'cookie-opened', session: null };
 const NAME_BYTES = 64;
 
 export class Logins {
-  readonly #deps: LoginsDeps;
+  readonly #options: LoginsOptions;
   readonly #opened = new TokenCache<PolicyEvent>({
     entriesMax: POLICY_CACHE_ENTRIES_MAX,
     charsMax: POLICY_CACHE_CHARS_MAX,
@@ -88,13 +88,13 @@ export class Logins {
     charsMax: POLICY_CACHE_CHARS_MAX,
   });
 
-  constructor(deps: LoginsDeps) {
-    this.#deps = deps;
+  constructor(options: LoginsOptions) {
+    this.#options = options;
   }
 
   /** The first of them that opens and is not over. `policyId`: what is known under one policy is unknown under the next. */
   openCookie({ login, sealed }: CookieEffect, subject: LoginSubject, policyId: number): PolicyEvent {
-    const now = this.#deps.clock.now();
+    const now = this.#options.clock.now();
     const scope = `${policyId} ${subject.host}`;
     for (const text of sealed) {
       const known = this.#opened.get(scope, text, now) ?? this.#open(login, text, scope, subject);
@@ -104,7 +104,7 @@ export class Logins {
   }
 
   async begin({ login, returnPath }: BeginEffect, subject: LoginSubject): Promise<PolicyEvent> {
-    const { providers, callbackRelay, codeFlow, seals, edgeUrl, clock } = this.#deps;
+    const { providers, callbackRelay, codeFlow, seals, edgeUrl, clock } = this.#options;
     const provider = providers.find(login, subject.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
     const { scheme, publicUrl } = subject;
@@ -134,7 +134,7 @@ export class Logins {
   }
 
   async finish({ login, query, pending }: FinishEffect, subject: LoginSubject): Promise<PolicyEvent> {
-    const { providers, callbackRelay, codeFlow, clock } = this.#deps;
+    const { providers, callbackRelay, codeFlow, clock } = this.#options;
     const provider = providers.find(login, subject.tenant);
     if (provider === null) return { kind: 'failed', fault: unknownProvider() };
     const opened = this.#openPending(query, pending, provider, subject);
@@ -168,7 +168,7 @@ export class Logins {
   }
 
   #open(login: LoginProvider, text: string, scope: string, subject: LoginSubject): PolicyEvent | null {
-    const { providers, seals, clock } = this.#deps;
+    const { providers, seals, clock } = this.#options;
     const provider = providers.find(login, subject.tenant);
     const plain = provider === null ? null : seals.open(bindingOf('login', provider, subject), text);
     if (plain === null) return null;
@@ -190,7 +190,8 @@ export class Logins {
   ): ReadonlyMap<string, Pending> {
     const [id = ''] = (queryValues(query)?.get('state') ?? '').split('.', 1);
     const sealed = sealedById.get(id);
-    const text = sealed === undefined ? null : this.#deps.seals.open(bindingOf('pending', provider, subject), sealed);
+    const text =
+      sealed === undefined ? null : this.#options.seals.open(bindingOf('pending', provider, subject), sealed);
     const pending = text === null ? null : (JSON.parse(text) as Pending);
     const opened = new Map<string, Pending>();
     // The name of a cookie is whatever its browser says.
@@ -203,7 +204,7 @@ export class Logins {
     const { scheme, policy } = subject;
     // First of all groups that somebody is in, then of those that rules name, then of none: who is left out is let in nowhere by them.
     for (const claims of [session.claims, valuesOfRules(session.claims, policy), {}]) {
-      const sealed = this.#deps.seals.seal(
+      const sealed = this.#options.seals.seal(
         bindingOf('login', provider, subject),
         JSON.stringify({ ...session, claims } satisfies LoggedIn),
       );

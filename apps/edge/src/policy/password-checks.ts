@@ -35,7 +35,7 @@ export interface Leaving {
   readonly signal: AbortSignal;
 }
 
-export interface PasswordChecksDeps {
+export interface PasswordChecksOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
   /** The check itself, for tests that count. */
   readonly check?: typeof isPassword;
@@ -78,7 +78,7 @@ export class PasswordChecks {
   readonly #checks = new Map<string, Check>();
   readonly #turns = new FairTurns(CHECKS);
 
-  constructor({ clock, check = isPassword }: PasswordChecksDeps) {
+  constructor({ clock, check = isPassword }: PasswordChecksOptions) {
     this.#clock = clock;
     this.#check = check;
   }

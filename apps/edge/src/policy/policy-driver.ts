@@ -11,12 +11,12 @@ import { LimiterTables } from './limiter-tables.ts';
 import { LoginProviders, type Provider } from './login-providers.ts';
 import { type LoginSubject, Logins } from './logins.ts';
 import { OidcCallbackRelay } from './oidc-callback-relay.ts';
-import { type Leaving, PasswordChecks, type PasswordChecksDeps, type PasswordResult } from './password-checks.ts';
+import { type Leaving, PasswordChecks, type PasswordChecksOptions, type PasswordResult } from './password-checks.ts';
 import { ProviderCalls, type ProviderResult } from './provider-calls.ts';
 import { ProviderDocuments } from './provider-documents.ts';
 import { SealedTexts } from './sealed-texts.ts';
 
-export interface PolicyDriverDeps {
+export interface PolicyDriverOptions {
   readonly clock: Clock;
   /** Told of providers that fail: their tunnels' visitors read only that they do. */
   readonly logger?: Logger | undefined;
@@ -34,7 +34,7 @@ export interface PolicyDriverDeps {
   /** Certificates to trust instead of the usual authorities'. */
   readonly ca?: string | undefined;
   /** The check of one password, for tests that count. */
-  readonly checkPassword?: PasswordChecksDeps['check'];
+  readonly checkPassword?: PasswordChecksOptions['check'];
 }
 
 /** What an effect is about: the request, and the route that it is for. */
@@ -75,16 +75,16 @@ export class PolicyDriver {
   readonly #ids = new WeakMap<object, number>();
   #lastId = 0;
 
-  constructor(deps: PolicyDriverDeps) {
-    const { clock, loginSecrets, edgeUrl, operatorPolicy, logger } = deps;
+  constructor(options: PolicyDriverOptions) {
+    const { clock, loginSecrets, edgeUrl, operatorPolicy, logger } = options;
     this.#clock = clock;
     const seals = new SealedTexts(loginSecrets);
     this.callbackRelay = new OidcCallbackRelay(seals, clock);
-    this.#passwords = new PasswordChecks({ clock, ...(deps.checkPassword && { check: deps.checkPassword }) });
-    this.#calls = new ProviderCalls(deps);
+    this.#passwords = new PasswordChecks({ clock, ...(options.checkPassword && { check: options.checkPassword }) });
+    this.#calls = new ProviderCalls(options);
     const documents = new ProviderDocuments(this.#calls, clock);
     this.#jwts = new JwtVerifier(documents, clock);
-    this.#providers = new LoginProviders(deps.providers);
+    this.#providers = new LoginProviders(options.providers);
     const codeFlow = new CodeFlow({ calls: this.#calls, documents, jwts: this.#jwts, clock });
     this.#logins = new Logins({
       seals,

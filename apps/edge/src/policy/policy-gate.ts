@@ -52,12 +52,12 @@ export class PolicyGate {
   readonly operatorCounts: RuleCounts = { matched: [], answered: [] };
   /** Answers of rules since the start, by action and status. */
   readonly answers = new AnswerCounts();
-  readonly #given: PolicyGateOptions;
+  readonly #options: PolicyGateOptions;
   readonly #operatorAlone: PolicyInForce | null;
   #last: PolicyInForce | null = null;
 
   constructor(options: PolicyGateOptions) {
-    this.#given = options;
+    this.#options = options;
     const { operator } = options;
     this.#operatorAlone = operator === null ? null : { lists: { operator, tunnel: null }, ofRoute: null };
   }
@@ -68,7 +68,7 @@ export class PolicyGate {
     if (ofRoute === null) return route.policy === OUTSIDE_POLICIES ? null : this.#operatorAlone;
     // One request after the other is mostly for the same.
     if (this.#last?.ofRoute === ofRoute) return this.#last;
-    const inForce = { lists: { operator: this.#given.operator, tunnel: ofRoute.compiled }, ofRoute };
+    const inForce = { lists: { operator: this.#options.operator, tunnel: ofRoute.compiled }, ofRoute };
     this.#last = inForce;
     return inForce;
   }
@@ -76,7 +76,7 @@ export class PolicyGate {
   /** At once, unless something must be found out first. */
   decide(inForce: PolicyInForce, asked: DecidedRequest): PolicyOutcome | Promise<PolicyOutcome> {
     // One moment for all that is not waited for.
-    const nowMs = this.#given.now();
+    const nowMs = this.#options.now();
     let step = begin(inForce.lists, asked.request, nowMs);
     while (step.kind === 'effect') {
       const event = this.#meet(step.effect, asked);
@@ -90,14 +90,14 @@ export class PolicyGate {
   admits(route: Route, address: string): boolean {
     const inForce = this.inForceAt(route);
     if (inForce === null) return true;
-    let step = decideConnection(inForce.lists, address, this.#given.now());
+    let step = decideConnection(inForce.lists, address, this.#options.now());
     while (step.kind === 'effect') {
       const subject = new PolicySubject(route, inForce.ofRoute, { ...NO_HOST, address });
-      const event = step.effect.kind === 'hold-body' ? null : this.#given.driver.perform(step.effect, subject, NEVER);
+      const event = step.effect.kind === 'hold-body' ? null : this.#options.driver.perform(step.effect, subject, NEVER);
       // Nothing that an address decides has to be waited for.
       if (event === null || event instanceof Promise)
         throw new Error(`connections cannot wait for ${step.effect.kind}`);
-      step = resume(step.state, event, this.#given.now());
+      step = resume(step.state, event, this.#options.now());
     }
     return this.#counted(step, inForce).kind === 'pass';
   }
@@ -110,18 +110,18 @@ export class PolicyGate {
   ): Promise<PolicyOutcome> {
     const met = await event;
     asked.signal.throwIfAborted();
-    let step = resume(state, met, this.#given.now());
+    let step = resume(state, met, this.#options.now());
     while (step.kind === 'effect') {
       const next = await this.#meet(step.effect, asked);
       asked.signal.throwIfAborted();
-      step = resume(step.state, next, this.#given.now());
+      step = resume(step.state, next, this.#options.now());
     }
     return this.#counted(step, inForce);
   }
 
   #meet(effect: PolicyEffect, asked: DecidedRequest): PolicyEvent | Promise<PolicyEvent> {
     if (effect.kind === 'hold-body') return asked.holdBody(effect.maxBytes);
-    return this.#given.driver.perform(effect, asked.subject, asked);
+    return this.#options.driver.perform(effect, asked.subject, asked);
   }
 
   #counted(outcome: PolicyOutcome, { ofRoute }: PolicyInForce): PolicyOutcome {

@@ -76,7 +76,7 @@ export class ProviderAway extends Error {
   }
 }
 
-export interface ProviderCallsDeps {
+export interface ProviderCallsOptions {
   readonly clock: Clock;
   /** Tenants' providers at private addresses, and over http. */
   readonly allowPrivate: boolean;
@@ -99,7 +99,7 @@ export class ProviderCalls {
   /** Apart: what tenants' providers hold up does not hold up the operator's. */
   readonly #running: Readonly<Record<ProviderTrust, FairShare>> = { tenant: callShares(), operator: callShares() };
 
-  constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsDeps) {
+  constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsOptions) {
     // One listener a call.
     setMaxListeners(2 * CALLS_TO_ALL.limit, this.#closed.signal);
     this.#clock = clock;

@@ -98,7 +98,7 @@ export interface Joined {
 }
 
 export class Groups {
-  readonly #given: GroupsOptions;
+  readonly #options: GroupsOptions;
   readonly #log: LogLimiter;
   /** Groups whose port is being opened, by transport and name: whoever comes with the same name waits, then decides anew. */
   readonly #opening = new Map<string, Promise<unknown>>();
@@ -106,7 +106,7 @@ export class Groups {
   #isShuttingDown = false;
 
   constructor(options: GroupsOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
   }
 
@@ -145,14 +145,14 @@ export class Groups {
     const { group } = member;
     if (group === null || !group.has(member)) return;
     crashOnThrow(() => {
-      const effects = group.transition({ kind: 'member-left', member }, this.#given.clock.now());
+      const effects = group.transition({ kind: 'member-left', member }, this.#options.clock.now());
       this.#tell((watcher) => watcher.memberLeft?.(group, member));
       this.#perform(group, member, effects, awaitedUntil);
     });
   }
 
   reportHealthy(tunnel: Tunnel): void {
-    const now = this.#given.clock.now();
+    const now = this.#options.clock.now();
     const { group } = tunnel;
     if (group === null) tunnel.health.reportHealthy(now);
     else
@@ -162,7 +162,7 @@ export class Groups {
   }
 
   reportUnhealthy(tunnel: Tunnel, report: { readonly reason: string; readonly consecutiveFailures: number }): void {
-    const now = this.#given.clock.now();
+    const now = this.#options.clock.now();
     const { group } = tunnel;
     if (group === null) {
       tunnel.health.reportUnhealthy(report, now);
@@ -182,13 +182,13 @@ export class Groups {
 
   #decide(request: DecidedRequest): ReturnType<GroupDirectory<Tunnel>['decide']> {
     const { wanted, owner } = request;
-    return this.#given.tunnels.groups.decide({ ...wanted, policy: stampFor(request) }, owner);
+    return this.#options.tunnels.groups.decide({ ...wanted, policy: stampFor(request) }, owner);
   }
 
   // ---- the beginning ----
 
   #beginAt(request: JoinRequest, endpoint: HostEndpoint): Group {
-    const { endpoints, recovery, policies } = this.#given;
+    const { endpoints, recovery, policies } = this.#options;
     const { brought, before } = policyToBegin(request);
     const policy = policies.hold(brought, before);
     const groupId = randomId('grp');
@@ -206,7 +206,7 @@ export class Groups {
   }
 
   async #beginOnPort(request: JoinRequest, endpoint: WantedPortOfGroup): Promise<Joined> {
-    const { endpoints, recovery, policies } = this.#given;
+    const { endpoints, recovery, policies } = this.#options;
     const { wanted, owner } = request;
     // Before the port is: there is no moment at which it is open and this is not in force.
     const { brought, before } = policyToBegin(request);
@@ -251,9 +251,9 @@ export class Groups {
   ): Group {
     const { protocol, name, keyHash } = wanted;
     const policyStamp = { revision, hash };
-    const label = endpointLabel(protocol, endpoint, this.#given.domain);
+    const label = endpointLabel(protocol, endpoint, this.#options.domain);
     const group: Group = new TunnelGroup({ groupId, protocol, name, keyHash, endpoint, label, policy, policyStamp });
-    this.#given.tunnels.groups.add(group);
+    this.#options.tunnels.groups.add(group);
     this.#log.log('info', `group-begins ${ownerKey(owner)}`, { ...fieldsOf(group), protocol }, 'group begins');
     this.#tell((watcher) => watcher.groupAdded?.(group));
     return group;
@@ -262,7 +262,7 @@ export class Groups {
   /** All members are served under it from the next request on, and the answer comes after that. */
   #replacePolicy(group: Group, { policy, owner }: JoinRequest): void {
     const { revision, hash } = policy.stamp;
-    this.#given.policies.replace(group.policy, policy);
+    this.#options.policies.replace(group.policy, policy);
     group.policyReplaced({ revision, hash });
     const fields = { ...fieldsOf(group), revision };
     this.#log.log('info', `group-policy ${ownerKey(owner)}`, fields, 'group policy replaced');
@@ -272,7 +272,7 @@ export class Groups {
     const tunnel = makeMember(group);
     const isNew = group.get(tunnel.tunnelId) === undefined;
     crashOnThrow(() => {
-      const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#given.clock.now());
+      const effects = group.transition({ kind: 'member-joined', member: tunnel }, this.#options.clock.now());
       if (isNew) this.#tell((watcher) => watcher.memberJoined?.(group, tunnel));
       onJoined(tunnel);
       this.#perform(group, tunnel, effects);
@@ -289,7 +289,7 @@ export class Groups {
     effects: readonly GroupEffect<Tunnel>[],
     awaitedUntil: number | null = null,
   ): void {
-    const at = this.#given.clock.now();
+    const at = this.#options.clock.now();
     for (const effect of effects) {
       if (effect.kind === 'remove-group') this.#remove(group, cause, awaitedUntil);
       else if (effect.kind === 'raise-alert') this.#raise({ group, owner: cause.owner, at, ...effect });
@@ -304,21 +304,21 @@ export class Groups {
 
   #remove(group: Group, { owner }: Tunnel, awaitedUntil: number | null): void {
     const { endpoint, groupId } = group;
-    this.#given.tunnels.groups.remove(group);
+    this.#options.tunnels.groups.remove(group);
     // The edge must not end TLS of visitors itself, with a certificate of its own, in the moment in which all members of a tls group are away.
     const passesTls = endpoint.kind !== 'port' && endpoint.kind !== 'peer-name' && endpoint.passesTls === true;
     if (awaitedUntil === null || !passesTls) this.#giveBack(endpoint, groupId);
     else {
-      this.#given.endpoints.reassign(endpoint, groupId, awaitedBy(group));
-      this.#given.endpoints.hold(endpoint, awaitedBy(group), awaitedUntil);
+      this.#options.endpoints.reassign(endpoint, groupId, awaitedBy(group));
+      this.#options.endpoints.hold(endpoint, awaitedBy(group), awaitedUntil);
     }
     this.#log.log('info', `group-ends ${ownerKey(owner)}`, fieldsOf(group), 'group ends');
     this.#tell((watcher) => watcher.groupRemoved?.(group));
   }
 
   #giveBack(endpoint: LeasedEndpoint, groupId: string): void {
-    this.#given.endpoints.close(endpoint);
-    this.#given.endpoints.release(endpoint, groupId);
+    this.#options.endpoints.close(endpoint);
+    this.#options.endpoints.release(endpoint, groupId);
   }
 
   /** At the end of the turn: a client that leaves with all its members may take the group along, which is no alarm. */
@@ -339,7 +339,7 @@ export class Groups {
   }
 
   #tell(tell: (watcher: GroupWatcher) => void): void {
-    for (const watcher of this.#given.watchers) tell(watcher);
+    for (const watcher of this.#options.watchers) tell(watcher);
   }
 }
 

@@ -97,11 +97,11 @@ const CLIENT_PATHS: ReadonlySet<string | undefined> = new Set([CONTROL_PATH, CAR
 const isClientPath = (path: string): boolean => CLIENT_PATHS.has(path.split('?', 1)[0]);
 
 export class HttpRouter {
-  readonly #given: HttpRouterOptions;
+  readonly #options: HttpRouterOptions;
   readonly #proxies: TrustedProxies;
 
   constructor(options: HttpRouterOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#proxies = new TrustedProxies(options.trustedProxies);
   }
 
@@ -114,7 +114,7 @@ export class HttpRouter {
   route(connection: VisitorInfo, head: RequestHead): RouteDecision {
     const visitor = this.#visitorOfRequest(connection, head);
     const endpoint = this.#endpointOf(connection, head.host);
-    const redirectPort = visitor.scheme === 'http' ? this.#given.redirectPort(head.host) : null;
+    const redirectPort = visitor.scheme === 'http' ? this.#options.redirectPort(head.host) : null;
     // Nobody is sent to a host that is not ours, whoever names it here; a visitor of HTTP/1.0 may name none.
     const platform = this.#platformAt(head.host);
     if (redirectPort !== null && (platform !== null || this.#isOurs(endpoint, head.host))) {
@@ -125,11 +125,11 @@ export class HttpRouter {
     if (name === null && redirectPort === null && this.#isOfClient(head)) return TO_CONTROL;
     const bounced = name === EDGE_NAME ? this.#relayedCallback(head) : null;
     if (bounced !== null) return bounced;
-    const route = routeAtHost(this.#given, endpoint);
+    const route = routeAtHost(this.#options, endpoint);
     if (route?.protocol === 'tls') return this.#notHere(connection, head);
     if (route !== undefined) return { route, visitor };
-    if (isHeldForTlsAt(this.#given, endpoint)) return this.#notHere(connection, head);
-    if (isOfflineAt(this.#given, endpoint)) return { fault: new Fault('TUNNEL_AWAY') };
+    if (isHeldForTlsAt(this.#options, endpoint)) return this.#notHere(connection, head);
+    if (isOfflineAt(this.#options, endpoint)) return { fault: new Fault('TUNNEL_AWAY') };
     return (
       this.#toPlatform(head) ?? {
         fault: new Fault('TUNNEL_NOT_FOUND', { host: head.host === '' ? 'this address' : head.host }),
@@ -139,7 +139,7 @@ export class HttpRouter {
 
   /** Of a browser that opens the edge's domain itself, where no tunnel is. The address is the platform's own, whatever the request says. */
   #toPlatform(head: RequestHead): EdgeReply | null {
-    const { platformUrl, domain } = this.#given;
+    const { platformUrl, domain } = this.#options;
     if (platformUrl === undefined || !isDomainItself(head.host, domain)) return null;
     const url = platformUrl();
     const own = url === null ? null : redirectToPages(head, url);
@@ -156,34 +156,34 @@ export class HttpRouter {
 
   /** At or below the edge's domain, or an own domain that is served here, or would be. */
   #isOurs(endpoint: HostEndpoint, host: string): boolean {
-    if (isOfDomain(host, this.#given.domain)) return true;
-    return routeAtHost(this.#given, endpoint) !== undefined || isOfflineAt(this.#given, endpoint);
+    if (isOfDomain(host, this.#options.domain)) return true;
+    return routeAtHost(this.#options, endpoint) !== undefined || isOfflineAt(this.#options, endpoint);
   }
 
   #endpointOf(connection: VisitorInfo, host: string): HostEndpoint {
-    const { domain } = this.#given;
+    const { domain } = this.#options;
     return connection instanceof VisitorConnection ? connection.endpointOf(host, domain) : endpointOfHost(host, domain);
   }
 
   /** At a host that no tunnel can have, so that these paths are every service's own. */
   #isOfClient({ host, path }: RequestHead): boolean {
-    const { takesClients, domain } = this.#given;
+    const { takesClients, domain } = this.#options;
     return takesClients && isClientPath(path) && isEdgeItself(host, domain);
   }
 
   #platformAt(host: string): Route | null {
-    const { platform } = this.#given;
+    const { platform } = this.#options;
     return platform?.isAt(host) === true ? platform.route : null;
   }
 
   /** The paths of clients stay the edge's there. */
   #atPlatform(route: Route, { host, path }: RequestHead, visitor: VisitorInfo): RouteDecision {
     if (!isClientPath(path)) return { route, visitor };
-    return this.#given.takesClients ? TO_CONTROL : { fault: new Fault('TUNNEL_NOT_FOUND', { host }) };
+    return this.#options.takesClients ? TO_CONTROL : { fault: new Fault('TUNNEL_NOT_FOUND', { host }) };
   }
 
   #relayedCallback({ path }: RequestHead): EdgeReply | null {
-    const { callbackRelay } = this.#given;
+    const { callbackRelay } = this.#options;
     return callbackRelay === undefined || path.split('?', 1)[0] !== CALLBACK_PATH ? null : callbackRelay(path);
   }
 

@@ -44,12 +44,12 @@ export class LocalUpstream implements Upstream {
   readonly isConnected = true;
   readonly connection = this;
   readonly takesFlows = false;
-  readonly #given: LocalUpstreamOptions;
+  readonly #options: LocalUpstreamOptions;
   #nextId = 1;
   #liveStreams = 0;
 
   constructor(options: LocalUpstreamOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   /** Open streams, including streams that are being dialed. */
@@ -59,7 +59,7 @@ export class LocalUpstream implements Upstream {
 
   open(head: StreamHead, answer: UpstreamAnswer): PendingStream | null {
     this.#liveStreams += 1;
-    const { clock, dial, report } = this.#given;
+    const { clock, dial, report } = this.#options;
     const id = this.#nextId;
     this.#nextId += 1;
     const left = (): void => {
@@ -88,18 +88,18 @@ interface OpeningParts {
 /** A dial in progress. Gives exactly one answer, unless canceled. */
 class Opening implements PendingStream {
   readonly #answer: UpstreamAnswer;
-  readonly #parts: OpeningParts;
+  readonly #options: OpeningParts;
   readonly #calledOff = new AbortController();
   #timeout: Timer | undefined;
   #isOver = false;
 
-  constructor(answer: UpstreamAnswer, parts: OpeningParts) {
+  constructor(answer: UpstreamAnswer, options: OpeningParts) {
     this.#answer = answer;
-    this.#parts = parts;
+    this.#options = options;
   }
 
   dial(head: StreamHead, dial: LocalDial): void {
-    this.#timeout = this.#parts.clock.setTimeout(() => this.refuse(LATE), PLATFORM_DIAL_TIMEOUT_MS);
+    this.#timeout = this.#options.clock.setTimeout(() => this.refuse(LATE), PLATFORM_DIAL_TIMEOUT_MS);
     dial(head, this.#calledOff.signal).then(
       (end) => this.#opened(end),
       (error: unknown) => this.refuse(reasonOf(error)),
@@ -109,19 +109,19 @@ class Opening implements PendingStream {
   refuse(reason: StreamReason): void {
     if (!this.#end()) return;
     this.#calledOff.abort();
-    this.#parts.left();
+    this.#options.left();
     this.#tell(() => this.#answer.onRefused(reason), 'local.refused');
   }
 
   reset(): void {
     if (!this.#end()) return;
     this.#calledOff.abort();
-    this.#parts.left();
+    this.#options.left();
   }
 
   #opened(end: ByteDuplex): void {
     if (!this.#end()) return end.reset(UNWANTED);
-    const stream = new LocalStream(end, this.#parts);
+    const stream = new LocalStream(end, this.#options);
     if (!this.#tell(() => this.#answer.onOpened(stream), 'local.opened')) stream.reset(BROKEN);
   }
 
@@ -130,7 +130,7 @@ class Opening implements PendingStream {
       act();
       return true;
     } catch (error) {
-      abandon(this.#answer, error, where, this.#parts.report);
+      abandon(this.#answer, error, where, this.#options.report);
       return false;
     }
   }
@@ -173,7 +173,7 @@ class LocalStream implements UpstreamStream, ByteReader {
   readonly isRetiring = false;
   readonly hasGrown = false;
   readonly #end: ByteDuplex;
-  readonly #parts: OpeningParts;
+  readonly #options: OpeningParts;
   #reader: ByteReader | null = null;
   #state: 'open' | 'closed' = 'open';
   /** Whether the reader has stopped the stream and not resumed yet. */
@@ -182,10 +182,10 @@ class LocalStream implements UpstreamStream, ByteReader {
   #endAsked = false;
   #endSent = false;
 
-  constructor(end: ByteDuplex, parts: OpeningParts) {
-    this.id = parts.id;
+  constructor(end: ByteDuplex, options: OpeningParts) {
+    this.id = options.id;
     this.#end = end;
-    this.#parts = parts;
+    this.#options = options;
   }
 
   get state(): UpstreamStream['state'] {
@@ -232,7 +232,7 @@ class LocalStream implements UpstreamStream, ByteReader {
   }
 
   abandon(error: unknown, where: string): void {
-    const { report } = this.#parts;
+    const { report } = this.#options;
     if (this.#reader === null) report(error, where);
     else abandon(this.#reader, error, where, report);
     this.reset(BROKEN);
@@ -271,6 +271,6 @@ class LocalStream implements UpstreamStream, ByteReader {
   #close(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
-    this.#parts.left();
+    this.#options.left();
   }
 }

@@ -39,7 +39,7 @@ const EDGE_REPLAY_TIMEOUT_MS = 35_000;
 /** What the services ask of edges. TUNNEL_UNKNOWN when the edge keeps nothing of the tunnel any more. */
 export type EdgeCalls = GroupEdges & TunnelEdges & LivingTunnelEdges;
 
-export interface EdgeCallsDeps {
+export interface EdgeCallsOptions {
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -55,7 +55,7 @@ const GROUPS_MS = EDGE_GROUPS_TIMEOUT_MS;
 const CALL_MS = EDGE_CALL_TIMEOUT_MS;
 const REPLAY_MS = EDGE_REPLAY_TIMEOUT_MS;
 
-export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
+export const createEdgeCalls = (deps: EdgeCallsOptions): EdgeCalls => ({
   groups: async (accountId) => {
     const since = new Date(deps.clock.now() - LIMITS.EDGE_RECENT_MS);
     const edges = await edgesWithPools(deps.db, accountId, since);
@@ -123,7 +123,7 @@ export const createEdgeCalls = (deps: EdgeCallsDeps): EdgeCalls => ({
 });
 
 /** Of http tunnels: what was captured, what comes next, and once more. */
-const requestCalls = (deps: EdgeCallsDeps): Pick<EdgeCalls, 'requests' | 'request' | 'nextRequest' | 'replay'> => ({
+const requestCalls = (deps: EdgeCallsOptions): Pick<EdgeCalls, 'requests' | 'request' | 'nextRequest' | 'replay'> => ({
   requests: async (regionId, tunnelId, accountId, { limit, cursor, answered }) => {
     const edge = await reach(deps, regionId, tunnelId);
     const query = new URLSearchParams({
@@ -171,7 +171,7 @@ const requestPath = (tunnelId: string, requestId: string): string => {
   return `${tunnelPath(tunnelId)}/requests/${encodeURIComponent(requestId)}`;
 };
 
-const reach = async ({ db }: EdgeCallsDeps, regionId: string, tunnelId: string): Promise<ReachableEdge> => {
+const reach = async ({ db }: EdgeCallsOptions, regionId: string, tunnelId: string): Promise<ReachableEdge> => {
   const edge = await edgeOfTunnel(db, regionId, tunnelId);
   if (edge === undefined) throw new Fault('EDGE_AWAY', { region: regionId });
   return edge;

@@ -31,7 +31,7 @@ import { findTunnel, listTunnels } from '../services/usage/tunnel-log.ts';
 import { chartUsage, summarizeUsage } from '../services/usage/usage-sums.ts';
 import type { McpCaller } from './mcp-caller.ts';
 
-export interface AccountHostDeps extends ServiceContext {
+export interface AccountHostOptions extends ServiceContext {
   readonly users: AuthContext['users'];
   readonly edges: GroupEdges & TunnelEdges & LivingTunnelEdges;
   readonly version: string;
@@ -44,11 +44,11 @@ const ACCOUNT_TOOLS: ReadonlySet<ToolName> = new Set(
 
 export class AccountHost implements ToolHost {
   readonly tools = ACCOUNT_TOOLS;
-  readonly #deps: AccountHostDeps;
+  readonly #options: AccountHostOptions;
   readonly #caller: McpCaller;
 
-  constructor(deps: AccountHostDeps, caller: McpCaller) {
-    this.#deps = deps;
+  constructor(options: AccountHostOptions, caller: McpCaller) {
+    this.#options = options;
     this.#caller = caller;
   }
 
@@ -61,31 +61,31 @@ export class AccountHost implements ToolHost {
     const asked = limit + 1;
     const tunnels: ShownTunnel[] =
       state === 'active'
-        ? await listLivingTunnels(this.#deps, this.#actor, asked)
-        : await listTunnels(this.#deps, this.#actor, { limit: asked, offset: 0, state: 'closed' });
+        ? await listLivingTunnels(this.#options, this.#actor, asked)
+        : await listTunnels(this.#options, this.#actor, { limit: asked, offset: 0, state: 'closed' });
     return { tunnels: tunnels.slice(0, limit), truncated: tunnels.length > limit };
   }
 
   getTunnel(tunnel: string): Promise<ShownTunnel> {
-    return findLivingTunnel(this.#deps, this.#actor, tunnel);
+    return findLivingTunnel(this.#options, this.#actor, tunnel);
   }
 
   async closeTunnel(tunnel: string) {
     await this.#audit('close_tunnel', tunnel, {});
-    return closeTunnel(this.#deps, this.#actor, tunnel);
+    return closeTunnel(this.#options, this.#actor, tunnel);
   }
 
   listRequests(tunnel: string) {
-    return collectCaptures((query) => listRequests(this.#deps, this.#actor, tunnel, query), CAPTURES_KEPT_MAX);
+    return collectCaptures((query) => listRequests(this.#options, this.#actor, tunnel, query), CAPTURES_KEPT_MAX);
   }
 
   getRequest(tunnel: string, requestId: string) {
-    return findRequest(this.#deps, this.#actor, tunnel, requestId);
+    return findRequest(this.#options, this.#actor, tunnel, requestId);
   }
 
   async replayRequest(tunnel: string, requestId: string) {
     await this.#audit('replay_request', tunnel, { request_id: requestId });
-    return replayRequest(this.#deps, this.#actor, tunnel, requestId);
+    return replayRequest(this.#options, this.#actor, tunnel, requestId);
   }
 
   async waitForRequest(
@@ -95,22 +95,22 @@ export class AccountHost implements ToolHost {
     { signal }: ToolCall,
   ) {
     const bounds = { withinMs, signal };
-    const found = await awaitRequest(this.#deps, this.#actor, tunnel, { method, pathContains }, bounds);
+    const found = await awaitRequest(this.#options, this.#actor, tunnel, { method, pathContains }, bounds);
     // Minutes may lie between: what comes after the end of a grant or key is not for its holder.
     if (found !== null && !(await this.#caller.isStillIn())) throw new Fault('ACCESS_TOKEN_INVALID');
     return found;
   }
 
   listPools() {
-    return listGroups(this.#deps, this.#actor);
+    return listGroups(this.#options, this.#actor);
   }
 
   async getStatus(): Promise<HostStatus> {
-    const { settings, version } = this.#deps;
+    const { settings, version } = this.#options;
     const [me, usage, regions] = await Promise.all([
-      showMe(this.#deps, this.#actor),
-      summarizeUsage(this.#deps, this.#actor),
-      listRegions(this.#deps),
+      showMe(this.#options, this.#actor),
+      summarizeUsage(this.#options, this.#actor),
+      listRegions(this.#options),
     ]);
     return {
       account: { email: me.email, status: me.status },
@@ -125,14 +125,14 @@ export class AccountHost implements ToolHost {
 
   async getUsage(days: number = CHART_DAYS.default): Promise<HostUsage> {
     const [summary, points] = await Promise.all([
-      summarizeUsage(this.#deps, this.#actor),
-      chartUsage(this.#deps, this.#actor, days),
+      summarizeUsage(this.#options, this.#actor),
+      chartUsage(this.#options, this.#actor, days),
     ]);
     return { summary, days: points };
   }
 
   listKeys() {
-    return listKeys(this.#deps, this.#actor);
+    return listKeys(this.#options, this.#actor);
   }
 
   /**
@@ -140,7 +140,7 @@ export class AccountHost implements ToolHost {
    * fills the audit with names that they made up.
    */
   async #audit(tool: ToolName, tunnel: string, details: Readonly<Record<string, string>>): Promise<void> {
-    const { db } = this.#deps;
+    const { db } = this.#options;
     const { tunnel_id } = await findTunnel({ db }, this.#actor, tunnel);
     const { userId } = this.#actor;
     const { kind, ...access } = this.#caller.access;

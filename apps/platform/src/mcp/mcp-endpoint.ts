@@ -34,7 +34,7 @@ const MCP_ALIVE_MS = 15_000;
 /** Streams of /mcp on which hosts wait for changes of lists, of all accounts. */
 const MCP_SUBSCRIPTIONS_MAX = 1000;
 
-export interface McpEndpointDeps {
+export interface McpEndpointOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly version: string;
@@ -60,16 +60,16 @@ const WINDOW_MS = 60_000;
 const CALLER_GONE = 499;
 
 export class McpEndpoint {
-  readonly #deps: McpEndpointDeps;
+  readonly #options: McpEndpointOptions;
   readonly #limits: CallLimits;
   readonly #listings = new ListingAnswers();
   readonly #modern: McpHttpHandler;
 
-  constructor(deps: McpEndpointDeps) {
-    this.#deps = deps;
+  constructor(options: McpEndpointOptions) {
+    this.#options = options;
     this.#limits = new CallLimits({
       openMax: MCP_OPEN_CALLS_MAX,
-      perWindow: deps.callsPerMinute,
+      perWindow: options.callsPerMinute,
       windowMs: WINDOW_MS,
       accountsMax: LIMITS.KNOWN_USERS_MAX,
     });
@@ -77,7 +77,7 @@ export class McpEndpoint {
       legacy: 'reject',
       keepAliveMs: MCP_ALIVE_MS,
       maxSubscriptions: MCP_SUBSCRIPTIONS_MAX,
-      onerror: (error) => deps.logger.debug({ reason: error.message }, 'a message to /mcp was refused'),
+      onerror: (error) => options.logger.debug({ reason: error.message }, 'a message to /mcp was refused'),
     });
   }
 
@@ -88,7 +88,7 @@ export class McpEndpoint {
       refuseOutsideScope(caller, tool);
       this.#begin(caller, call);
     } catch (fault) {
-      if (tool !== null) this.#deps.onCall(tool.name, 'refused');
+      if (tool !== null) this.#options.onCall(tool.name, 'refused');
       throw fault;
     }
     const { message, header } = call;
@@ -107,9 +107,9 @@ export class McpEndpoint {
   }
 
   #begin({ actor }: McpCaller, call: McpHttpCall): void {
-    const verdict = this.#limits.begin(actor.userId, this.#deps.clock.monotonic());
+    const verdict = this.#limits.begin(actor.userId, this.#options.clock.monotonic());
     if (verdict.allowed) {
-      const tooLong = this.#deps.clock.setTimeout(() => call.cut(), MCP_CALL_MAX_MS);
+      const tooLong = this.#options.clock.setTimeout(() => call.cut(), MCP_CALL_MAX_MS);
       call.onOver(() => {
         tooLong.cancel();
         this.#limits.ended(actor.userId);
@@ -120,11 +120,11 @@ export class McpEndpoint {
       throw new Fault('MCP_CALLS_OPEN', { limit: MCP_OPEN_CALLS_MAX, seconds: MCP_RETRY_AFTER_SECS });
     }
     const seconds = Math.max(1, Math.ceil(verdict.retryAfterMs / 1000));
-    throw new Fault('MCP_CALLS_THROTTLED', { limit: this.#deps.callsPerMinute, seconds });
+    throw new Fault('MCP_CALLS_THROTTLED', { limit: this.#options.callsPerMinute, seconds });
   }
 
   #serverOf(authInfo: AuthInfo | undefined): McpServer {
-    const { clock, version, hostFor, onCall } = this.#deps;
+    const { clock, version, hostFor, onCall } = this.#options;
     const caller = authInfo?.extra?.['caller'] as McpCaller;
     return createToolServer(hostFor(caller), {
       version,

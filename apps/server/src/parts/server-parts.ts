@@ -27,7 +27,7 @@ export interface StackLinks {
   readonly restarts: () => Readonly<Record<string, number>>;
 }
 
-export interface PartsDeps {
+export interface PartsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly version: string;
@@ -50,17 +50,17 @@ export const loadCodeOf = async (kind: 'edge' | 'platform'): Promise<void> => {
 
 export class ServerParts {
   readonly #config: ServerConfig;
-  readonly #deps: PartsDeps;
+  readonly #options: PartsOptions;
   readonly #kind: ServerKind;
   #postgres: EmbeddedPostgres | null = null;
   #simulator: Simulator | null = null;
   #platform: Platform | null = null;
   #edge: Edge | null = null;
 
-  constructor(kind: ServerKind, config: ServerConfig, deps: PartsDeps) {
+  constructor(kind: ServerKind, config: ServerConfig, options: PartsOptions) {
     this.#kind = kind;
     this.#config = config;
-    this.#deps = deps;
+    this.#options = options;
   }
 
   /** null: the payment processor is elsewhere. */
@@ -125,7 +125,7 @@ export class ServerParts {
 
   async #findDatabase(): Promise<Secret> {
     const { database } = this.#config;
-    const { dataDir, logger, clock, onMakingDatabase, stack } = this.#deps;
+    const { dataDir, logger, clock, onMakingDatabase, stack } = this.#options;
     if (stack !== undefined) return stack.databaseUrl;
     if (database.url.reveal() !== '') return database.url;
     const { EmbeddedPostgres } = await import('../embedded-postgres/embedded-postgres.ts');
@@ -140,7 +140,7 @@ export class ServerParts {
     const { processor, simulator_port: port } = this.#config.platform.billing;
     const isAlone = this.#kind === 'simulator';
     if (this.#kind === 'edge' || (processor !== 'simulator' && !isAlone)) return;
-    const { clock, logger, dataDir, webhookUrl = null } = this.#deps;
+    const { clock, logger, dataDir, webhookUrl = null } = this.#options;
     const { Simulator } = await import('@tunnel/simulator');
     const simulator = new Simulator({
       folder: join(dataDir, 'simulator'),
@@ -156,7 +156,7 @@ export class ServerParts {
   }
 
   async #startPlatform(databaseUrl: Secret): Promise<void> {
-    const { clock, logger, version, dataDir, adminToken, onMail, stack } = this.#deps;
+    const { clock, logger, version, dataDir, adminToken, onMail, stack } = this.#options;
     const simulator = this.#simulator;
     const { createPlatform } = await import('@tunnel/platform');
     const platform = createPlatform(this.#config, {
@@ -179,7 +179,7 @@ export class ServerParts {
   }
 
   async #startEdge(): Promise<void> {
-    const { clock, logger, version, dataDir, adminToken, stack } = this.#deps;
+    const { clock, logger, version, dataDir, adminToken, stack } = this.#options;
     const { createEdge } = await import('@tunnel/edge');
     const edge = createEdge(this.#config, {
       clock,

@@ -38,17 +38,17 @@ export interface RecordsWatchOptions {
 }
 
 export class RecordsWatch {
-  readonly #given: RecordsWatchOptions;
+  readonly #options: RecordsWatchOptions;
   #missing: readonly WantedRecord[] = [];
   #timer: Timer | undefined;
   #isStopped = false;
 
   constructor(options: RecordsWatchOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   async start(): Promise<void> {
-    const { facts, write, terms } = this.#given;
+    const { facts, write, terms } = this.#options;
     const records = wantedRecords(facts);
     const [looks, ofTerms] = await Promise.all([Promise.all(records.map((record) => this.#look(record))), terms()]);
     if (this.#isStopped) return;
@@ -60,26 +60,26 @@ export class RecordsWatch {
   stop(): void {
     this.#isStopped = true;
     this.#timer?.cancel();
-    this.#given.lookups.close();
+    this.#options.lookups.close();
   }
 
   #lookLater(): void {
     if (this.#missing.length === 0) return this.stop();
-    this.#timer = this.#given.clock.setTimeout(() => void this.#lookAgain(), WATCH_BOUNDS.EVERY_MS);
+    this.#timer = this.#options.clock.setTimeout(() => void this.#lookAgain(), WATCH_BOUNDS.EVERY_MS);
   }
 
   async #lookAgain(): Promise<void> {
     const looked = await Promise.all(this.#missing.map(async (record) => ({ record, look: await this.#look(record) })));
     if (this.#isStopped) return;
     for (const { record, look } of looked) {
-      if (look.kind === 'found') this.#given.write(foundText(record, look.shown));
+      if (look.kind === 'found') this.#options.write(foundText(record, look.shown));
     }
     this.#missing = looked.filter(({ look }) => look.kind === 'missing').map(({ record }) => record);
     this.#lookLater();
   }
 
   async #look(record: WantedRecord): Promise<ReturnType<typeof judgeRecord>> {
-    const { facts, lookups } = this.#given;
+    const { facts, lookups } = this.#options;
     // A zone that answers is one that is handed on, and whose server is reached.
     const answer = await (record.type === 'NS' ? lookups.zone(record.askedAt) : lookups.addresses(record.askedAt));
     return judgeRecord(record, answer, facts.publicAddresses);

@@ -29,7 +29,7 @@ import {
   removeRunFile,
   writeRunFile,
 } from '../data-dir/data-dir.ts';
-import type { PartsDeps, ServerKind, ServerParts } from '../parts/server-parts.ts';
+import type { PartsOptions, ServerKind, ServerParts } from '../parts/server-parts.ts';
 import { isBrief, logFormatOf, type ServerHost } from '../process/host.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from '../process/problem-report.ts';
 import type { PartOutput } from '../stack/part-process.ts';
@@ -45,7 +45,7 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 const SAME_SIGNAL_WITHIN_MS = 1000;
 
 /** What is given to whatever runs. */
-export type RunDeps = PartsDeps & StackDeps;
+export type RunDeps = PartsOptions & StackDeps;
 
 export interface RunOptions {
   readonly make: (deps: RunDeps) => Running;

@@ -24,7 +24,7 @@ export interface StackDeps {
 
 export class Stack {
   readonly #config: ServerConfig;
-  readonly #deps: StackDeps;
+  readonly #options: StackDeps;
   /** Of this run: by it the edge shows itself to the platform, whichever of the two was started again. */
   readonly #edgeCredential = new Secret(`tne_${randomToken(32)}`);
   /** The same, for what the edge says of visitors of the platform's host. */
@@ -39,9 +39,9 @@ export class Stack {
   #platformAt: PartReady['platform'] = null;
   #edgeAt: PartReady['edge'] = null;
 
-  constructor(config: ServerConfig, deps: StackDeps) {
+  constructor(config: ServerConfig, options: StackDeps) {
     this.#config = config;
-    this.#deps = deps;
+    this.#options = options;
     this.#platform = this.#supervise('platform', ({ platform }) => {
       this.#platformAt = platform;
       this.#tellWhereEdgeIs();
@@ -89,8 +89,8 @@ export class Stack {
   }
 
   #supervise(part: PartName, onReady: (ready: PartReady) => void): SupervisedPart {
-    const { clock, logger, dataDir, launch = (run) => new PartProcess(run) } = this.#deps;
-    const output = this.#deps.output(part);
+    const { clock, logger, dataDir, launch = (run) => new PartProcess(run) } = this.#options;
+    const output = this.#options.output(part);
     return new SupervisedPart({
       part,
       clock,
@@ -103,7 +103,7 @@ export class Stack {
   }
 
   #startMessage(): StartPart {
-    const { dataDir, adminToken } = this.#deps;
+    const { dataDir, adminToken } = this.#options;
     const { link, api = null } = this.#platformAt ?? {};
     const isInFront = platformHostAtEdge(this.#config) !== null;
     return {
@@ -123,7 +123,7 @@ export class Stack {
   async #findDatabase(): Promise<Secret> {
     const { url } = this.#config.database;
     if (url.reveal() !== '') return url;
-    const { dataDir, logger, clock, onMakingDatabase } = this.#deps;
+    const { dataDir, logger, clock, onMakingDatabase } = this.#options;
     this.#postgres = new EmbeddedPostgres({ dataDir, logger, clock, onDied: () => this.#databaseDied() });
     onMakingDatabase();
     const started = await this.#postgres.start();
@@ -132,7 +132,7 @@ export class Stack {
   }
 
   #ended({ part, livedMs: uptimeMs, code, signal, error, counters, output }: UnexpectedEnd): void {
-    const { dataDir, version, clock } = this.#deps;
+    const { dataDir, version, clock } = this.#options;
     const printed = output === '' ? {} : { output };
     const crash = { part, version, uptimeMs, error, exitCode: code, signal, counters, ...printed };
     writeCrash(dataDir, crash, clock.now());
@@ -143,7 +143,7 @@ export class Stack {
 
   /** It starts itself again. */
   #databaseDied(): void {
-    const { dataDir, version, clock } = this.#deps;
+    const { dataDir, version, clock } = this.#options;
     const uptimeMs = clock.monotonic() - this.#databaseSince;
     writeCrash(dataDir, { part: 'database', version, uptimeMs, error: null, counters: {} }, clock.now());
     this.#databaseSince = clock.monotonic();

@@ -10,7 +10,7 @@ const CARRIER_RETRY_MAX_MS = 5000;
 /** RequestCarriers is repeated when no tokens have come by then */
 const CARRIER_TOKEN_WAIT_MS = 10_000;
 
-export interface CarrierKeeperDeps {
+export interface CarrierKeeperOptions {
   readonly count: number;
   readonly clock: Clock;
   readonly random: () => number;
@@ -36,20 +36,20 @@ interface CarrierSlot {
 }
 
 export class CarrierKeeper {
-  readonly #deps: CarrierKeeperDeps;
+  readonly #options: CarrierKeeperOptions;
   readonly #slots: CarrierSlot[] = [];
   readonly #stopped = new AbortController();
 
-  constructor(deps: CarrierKeeperDeps) {
-    this.#deps = deps;
+  constructor(options: CarrierKeeperOptions) {
+    this.#options = options;
   }
 
   /** With the tokens of AuthOk; slots without one ask for theirs. */
   start(tokens: readonly string[]): void {
-    for (let index = 0; index < this.#deps.count; index += 1) {
+    for (let index = 0; index < this.#options.count; index += 1) {
       const slot: CarrierSlot = {
         state: { kind: 'dialing' },
-        pace: new Backoff(this.#deps.clock, this.#deps.random, CARRIER_RETRY_MAX_MS),
+        pace: new Backoff(this.#options.clock, this.#options.random, CARRIER_RETRY_MAX_MS),
       };
       this.#slots.push(slot);
       const token = tokens[index];
@@ -81,29 +81,29 @@ export class CarrierKeeper {
 
   #wait(slot: CarrierSlot): void {
     if (this.#stopped.signal.aborted) return;
-    const timer = this.#deps.clock.setTimeout(() => this.#ask(slot), slot.pace.nextDelayMs());
+    const timer = this.#options.clock.setTimeout(() => this.#ask(slot), slot.pace.nextDelayMs());
     slot.state = { kind: 'waiting', timer };
   }
 
   #ask(slot: CarrierSlot): void {
     // An edge that never answers must not stop the slot for good.
-    const timer = this.#deps.clock.setTimeout(() => this.#wait(slot), CARRIER_TOKEN_WAIT_MS);
+    const timer = this.#options.clock.setTimeout(() => this.#wait(slot), CARRIER_TOKEN_WAIT_MS);
     slot.state = { kind: 'asking', timer };
-    this.#deps.requestTokens(1);
+    this.#options.requestTokens(1);
   }
 
   async #dial(slot: CarrierSlot, token: string): Promise<void> {
     slot.state = { kind: 'dialing' };
     try {
-      const carrier = await this.#deps.dial(token, this.#stopped.signal);
+      const carrier = await this.#options.dial(token, this.#stopped.signal);
       if (this.#stopped.signal.aborted) return carrier.destroy('the session has ended');
-      slot.state = { kind: 'live', carrierId: this.#deps.adopt(carrier, token) };
+      slot.state = { kind: 'live', carrierId: this.#options.adopt(carrier, token) };
       slot.pace.connected();
     } catch (error) {
       if (this.#stopped.signal.aborted) return;
-      this.#deps.logger.debug({ reason: reasonOf(error) }, 'carrier not opened; retrying');
+      this.#options.logger.debug({ reason: reasonOf(error) }, 'carrier not opened; retrying');
       this.#wait(slot);
-      this.#deps.onDialFailed?.(error);
+      this.#options.onDialFailed?.(error);
     }
   }
 }

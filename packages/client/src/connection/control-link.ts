@@ -58,12 +58,12 @@ export class ControlLink {
   /** Who waits for the answer to the last ping. */
   #onRoundTrip: (ms: number) => void = () => {};
 
-  constructor(socket: WebSocket, deps: { clock: Clock; logger: Logger; remoteAddress?: string }) {
-    this.remoteAddress = (deps.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
+  constructor(socket: WebSocket, options: { clock: Clock; logger: Logger; remoteAddress?: string }) {
+    this.remoteAddress = (options.remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
     this.#socket = socket;
-    this.#clock = deps.clock;
-    this.#logger = deps.logger;
-    this.#lastHeardAt = this.#lastPingAt = deps.clock.monotonic();
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#lastHeardAt = this.#lastPingAt = options.clock.monotonic();
     socket.on('message', (data, isBinary) => this.#onFrame(data, isBinary));
     socket.on('error', (error) => this.#logger.debug({ error: error.message }, 'control connection failed'));
     socket.on('close', (code) => this.#finish({ closeCode: code, fault: faultOfClose(code) }));

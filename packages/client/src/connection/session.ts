@@ -70,7 +70,7 @@ export interface SessionHandlers {
   onEnd(end: SessionEnd): void;
 }
 
-export interface SessionDeps {
+export interface SessionOptions {
   readonly link: ControlLink;
   readonly hello: MessageOf<'AuthOk'>;
   readonly endpoint: Endpoint;
@@ -87,7 +87,7 @@ export class Session {
   readonly resumed: boolean;
   readonly link: ControlLink;
   readonly capabilities: readonly string[];
-  readonly #deps: SessionDeps;
+  readonly #options: SessionOptions;
   readonly #mux: MuxSession;
   readonly #keeper: CarrierKeeper;
   readonly #datagramPath: DatagramPath;
@@ -96,12 +96,12 @@ export class Session {
   #lastDialError: unknown;
   #started: { readonly resolve: () => void; readonly reject: (failure: AttemptFailed) => void } | null = null;
 
-  constructor(deps: SessionDeps) {
-    const { hello, clock } = deps;
+  constructor(options: SessionOptions) {
+    const { hello, clock } = options;
     this.id = hello.session_id;
     this.resumed = hello.resumed;
-    this.link = deps.link;
-    this.#deps = deps;
+    this.link = options.link;
+    this.#options = options;
     // Nothing that we did not offer, whatever the answer says.
     this.capabilities = agreeOn(hello.capabilities ?? [], CAPABILITIES);
     this.#mux = new MuxSession({
@@ -110,25 +110,25 @@ export class Session {
       clock,
       capabilities: this.capabilities,
       handlers: {
-        onStream: (stream, head) => deps.handlers.onStream(stream, head),
-        onDatagramStream: (stream, head) => deps.handlers.onDatagramStream(stream, head),
+        onStream: (stream, head) => options.handlers.onStream(stream, head),
+        onDatagramStream: (stream, head) => options.handlers.onDatagramStream(stream, head),
         onCarrierLost: (info) => this.#onCarrierLost(info),
-        report: deps.report,
+        report: options.report,
       },
     });
     this.#keeper = this.#makeKeeper();
     this.#datagramPath = new DatagramPath({
       mux: this.#mux,
-      address: deps.link.remoteAddress,
+      address: options.link.remoteAddress,
       clock,
-      report: deps.report,
-      onWay: (way) => deps.handlers.onDatagramWay(way),
+      report: options.report,
+      onWay: (way) => options.handlers.onDatagramWay(way),
     });
   }
 
   /** Starts the carriers; settles with the first, because a tunnel without one would turn its visitors away. */
   async start(): Promise<void> {
-    const { hello, clock, endpoint } = this.#deps;
+    const { hello, clock, endpoint } = this.#options;
     this.link.setPace({ pingEveryMs: hello.ping_interval_secs * 1000, deadAfterMs: hello.dead_after_secs * 1000 });
     const late = clock.setTimeout(() => {
       const reason = this.#lastDialError === undefined ? 'no carrier could be opened' : reasonOf(this.#lastDialError);
@@ -150,7 +150,7 @@ export class Session {
   }
 
   get facts(): SessionFacts {
-    const { session_id: id, region_id: regionId, region, account, plan, dashboard_url } = this.#deps.hello;
+    const { session_id: id, region_id: regionId, region, account, plan, dashboard_url } = this.#options.hello;
     return {
       id,
       regionId,
@@ -187,7 +187,7 @@ export class Session {
 
   /** REST and metrics ports of an edge on this machine. An edge elsewhere has no say in what is published here. */
   get edgePorts(): readonly number[] {
-    return reachesOwnMachine(this.edgeAddress) ? (this.#deps.hello.local_ports ?? []) : [];
+    return reachesOwnMachine(this.edgeAddress) ? (this.#options.hello.local_ports ?? []) : [];
   }
 
   /** Where the control connection leads; empty behind a proxy. */
@@ -232,7 +232,7 @@ export class Session {
   }
 
   #makeKeeper(): CarrierKeeper {
-    const { hello, clock, random, logger, endpoint, agent, link } = this.#deps;
+    const { hello, clock, random, logger, endpoint, agent, link } = this.#options;
     const { count, path } = hello.carriers;
     return new CarrierKeeper({
       count,
@@ -253,13 +253,13 @@ export class Session {
   }
 
   #onCarrierLost(info: { carrierId: number; reason: string; protocolViolation: boolean }): void {
-    this.#deps.logger.debug({ carrier: info.carrierId, reason: info.reason }, 'carrier lost');
+    this.#options.logger.debug({ carrier: info.carrierId, reason: info.reason }, 'carrier lost');
     this.#keeper.onCarrierLost(info.carrierId);
     if (info.protocolViolation) this.link.drop(new Fault('CARRIER_PROTOCOL', { reason: info.reason }));
   }
 
   #onMessage(message: ControlMessage): void {
-    const { handlers, logger } = this.#deps;
+    const { handlers, logger } = this.#options;
     switch (message.type) {
       case 'CarrierTokens':
         return this.#keeper.onTokens(message.tokens);
@@ -288,6 +288,6 @@ export class Session {
     // Its keys are dead with the connection. While an edge that goes away still holds that, datagrams go on as they did.
     this.#datagramPath.stop();
     this.#started?.reject(new AttemptFailed(end.fault, { final: end.final }));
-    this.#deps.handlers.onEnd(end);
+    this.#options.handlers.onEnd(end);
   }
 }

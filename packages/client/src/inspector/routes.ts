@@ -77,8 +77,7 @@ const replayOf = async (path: string, deps: RouteDeps, body: string | null): Pro
   if (record === undefined) return NOT_FOUND;
   if (body === null) return json(413, { error: 'the edited request is too long' });
   const edit = readEdit(body);
-  if (edit === null)
-    return json(400, { error: 'the edited request must have the form {method, path, headers, body}' });
+  if (edit === null) return json(400, { error: 'the edited request must have the form {method, path, headers, body}' });
   const problem = replayProblemOf(record, deps.replayAtEdge !== null);
   if (problem !== null) return json(409, { error: `the request cannot be replayed: ${problem}` });
   if (record.isKeptAtEdge && Object.keys(edit).length > 0) {
@@ -133,21 +132,21 @@ const EVERY_MS = 100;
 
 /** Tells open pages what has changed, a few times a second at most, and drops a page that does not read. */
 export class LiveEvents {
-  readonly #deps: { readonly requests: RequestReporter; readonly store: RequestStore; readonly clock: Clock };
+  readonly #options: { readonly requests: RequestReporter; readonly store: RequestStore; readonly clock: Clock };
   readonly #pages = new Set<ServerResponse>();
   readonly #changed = new Set<string>();
   #timer: Timer | null = null;
   #stopListening: (() => void) | null = null;
 
-  constructor(deps: { readonly requests: RequestReporter; readonly store: RequestStore; readonly clock: Clock }) {
-    this.#deps = deps;
+  constructor(options: { readonly requests: RequestReporter; readonly store: RequestStore; readonly clock: Clock }) {
+    this.#options = options;
   }
 
   add(response: ServerResponse): void {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
     response.write('retry: 1000\n\nevent: hello\ndata: {}\n\n');
     this.#pages.add(response);
-    this.#stopListening ??= this.#deps.requests.on((event) => {
+    this.#stopListening ??= this.#options.requests.on((event) => {
       if (event.type !== 'edge-answered-more') this.#note(event.id);
     });
     response.on('close', () => this.#remove(response));
@@ -172,13 +171,13 @@ export class LiveEvents {
 
   #note(id: string): void {
     this.#changed.add(id);
-    this.#timer ??= this.#deps.clock.setTimeout(() => this.#flush(), EVERY_MS);
+    this.#timer ??= this.#options.clock.setTimeout(() => this.#flush(), EVERY_MS);
   }
 
   #flush(): void {
     this.#timer = null;
     // What has left the store already is not worth telling.
-    const records = [...this.#changed].flatMap((id) => this.#deps.store.get(id) ?? []);
+    const records = [...this.#changed].flatMap((id) => this.#options.store.get(id) ?? []);
     this.#changed.clear();
     if (records.length === 0) return;
     const message = `event: requests\ndata: ${JSON.stringify(records.map(presentSummary))}\n\n`;

@@ -19,7 +19,7 @@ export interface OwnClients {
   isAgentSocket(path: string): boolean;
 }
 
-export interface TargetGuardDeps {
+export interface TargetGuardOptions {
   readonly clients: OwnClients | undefined;
   /** Port of this client's inspector, or null while it has none. */
   readonly inspectorPort: () => number | null;
@@ -53,16 +53,16 @@ interface Looked {
 }
 
 export class TargetGuard {
-  readonly #deps: TargetGuardDeps;
+  readonly #options: TargetGuardOptions;
   readonly #looked = new WeakMap<GuardedSpec, Looked>();
 
-  constructor(deps: TargetGuardDeps) {
-    this.#deps = deps;
+  constructor(options: TargetGuardOptions) {
+    this.#options = options;
   }
 
   /** Returns null where the target is allowed for certain, which most are: nothing is looked up then. Else settles, or rejects with a Fault. */
   check(spec: GuardedSpec): Promise<void> | null {
-    if (spec.local_socket !== undefined && this.#deps.clients?.isAgentSocket(realPath(spec.local_socket)) === true) {
+    if (spec.local_socket !== undefined && this.#options.clients?.isAgentSocket(realPath(spec.local_socket)) === true) {
       return Promise.reject(notAllowed(localText(spec), 'the socket controls a running tunnel client'));
     }
     const suspects = this.#suspectsOf(addressesOf(spec));
@@ -77,7 +77,7 @@ export class TargetGuard {
     const known = this.#looked.get(spec) ?? this.#remember(spec);
     const suspects = known.targets.length === 0 ? known.targets : this.#suspectsOf(known.targets);
     if (suspects.length === 0) return null;
-    if (this.#deps.clock.monotonic() - known.lookedAt < LOOK_VALID_MS) return known.verdict;
+    if (this.#options.clock.monotonic() - known.lookedAt < LOOK_VALID_MS) return known.verdict;
     return this.#lookNow(known);
   }
 
@@ -89,13 +89,13 @@ export class TargetGuard {
   }
 
   async #lookLater(known: Looked): Promise<void> {
-    await new Promise<void>((resolve) => this.#deps.clock.setTimeout(resolve, LOOK_VALID_MS));
+    await new Promise<void>((resolve) => this.#options.clock.setTimeout(resolve, LOOK_VALID_MS));
     known.later = null;
     await this.#lookNow(known);
   }
 
   #lookNow(known: Looked): Promise<void> {
-    known.lookedAt = this.#deps.clock.monotonic();
+    known.lookedAt = this.#options.clock.monotonic();
     known.verdict = this.#look(this.#suspectsOf(known.targets));
     return known.verdict;
   }
@@ -113,12 +113,12 @@ export class TargetGuard {
 
   /** Targets at a port where an inspector or an edge's management may listen. */
   #suspectsOf(addresses: readonly Suspect[]): readonly Suspect[] {
-    const edgePorts = this.#deps.edgePorts();
+    const edgePorts = this.#options.edgePorts();
     return addresses.filter(({ port }) => isInspectorPort(port) || edgePorts.includes(port));
   }
 
   async #look(suspects: readonly Suspect[]): Promise<void> {
-    const { find = findAddresses, clients, edgePorts, inspectorPort } = this.#deps;
+    const { find = findAddresses, clients, edgePorts, inspectorPort } = this.#options;
     for (const { host, port } of suspects) {
       // A name without an address leads nowhere; visitors are told so.
       const addresses = await find(host).catch(() => []);

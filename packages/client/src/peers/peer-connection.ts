@@ -16,7 +16,7 @@ import { p2pSecretHash } from '../tunnels/kinds/p2p-secret.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
 import { PeerStream } from './peer-stream.ts';
 import type { ListenAddress, PeerConnection, PeerConnectionState, PeerEvent } from './peer-types.ts';
-import { type ListenerDeps, openTcpListener, type PeerListener, type StreamOpener } from './tcp-listener.ts';
+import { type ListenerOptions, openTcpListener, type PeerListener, type StreamOpener } from './tcp-listener.ts';
 import { openUdpListener } from './udp-listener.ts';
 
 /** p2p: a subscriber that is refused at its first start gives up after this (exit code 4), unless --wait */
@@ -24,7 +24,7 @@ const FIRST_JOIN_TIMEOUT_MS = 30_000;
 /** a peer that could not prove the secret is not asked again sooner */
 const PROOF_RETRY_MS = 30_000;
 
-export interface PeerConnectionDeps {
+export interface PeerConnectionOptions {
   readonly name: string;
   readonly identity: PeerIdentity;
   readonly secret: Secret;
@@ -60,7 +60,7 @@ export class PeerLink implements PeerConnection {
   readonly traffic = new Traffic();
   /** Settles when the publisher is proven for the first time, or with why it will not be. */
   readonly ready: Promise<PeerConnection>;
-  readonly #deps: PeerConnectionDeps;
+  readonly #options: PeerConnectionOptions;
   readonly #subscriber: PeerSubscriber;
   readonly #backoff: Backoff;
   readonly #pathListeners = new Set<(path: PeerPath) => void>();
@@ -80,10 +80,10 @@ export class PeerLink implements PeerConnection {
   #resolveReady: (connection: PeerConnection) => void = () => {};
   #rejectReady: (fault: Fault) => void = () => {};
 
-  constructor(loaded: PeerPackage, deps: PeerConnectionDeps) {
-    this.#deps = deps;
-    const { identity, secret, network, clock, random, report } = deps;
-    this.name = deps.name;
+  constructor(loaded: PeerPackage, options: PeerConnectionOptions) {
+    this.#options = options;
+    const { identity, secret, network, clock, random, report } = options;
+    this.name = options.name;
     this.p2pName = identity.p2pName;
     this.service = identity.service;
     this.#backoff = new Backoff(clock, random);
@@ -151,7 +151,7 @@ export class PeerLink implements PeerConnection {
 
   /** Rejects with a Fault when the port is taken; nothing was asked of the edge then. */
   async start(currentSession: () => Session | null): Promise<void> {
-    const { listen, clock, wait, report } = this.#deps;
+    const { listen, clock, wait, report } = this.#options;
     if (listen !== null) {
       const { traffic, service } = this;
       const beginServing = (): (() => void) => this.#beginServing();
@@ -180,7 +180,7 @@ export class PeerLink implements PeerConnection {
             done();
             refuse(text);
           },
-          abandon: this.#deps.report,
+          abandon: this.#options.report,
         },
       );
       if (pending !== null) return;
@@ -192,7 +192,7 @@ export class PeerLink implements PeerConnection {
   close({ drainMs = 0 }: { readonly drainMs?: number } = {}): Promise<void> {
     if (drainMs > 0 && this.#served > 0 && this.#phase.kind !== 'over') {
       this.drain();
-      this.#leaving ??= this.#deps.clock.setTimeout(() => this.end(), drainMs);
+      this.#leaving ??= this.#options.clock.setTimeout(() => this.end(), drainMs);
     } else this.end();
     return Promise.resolve();
   }
@@ -209,7 +209,7 @@ export class PeerLink implements PeerConnection {
 
   /** One more connection is served; returns what says that it is over. */
   #beginServing(): () => void {
-    const isOver = this.#deps.beginServing();
+    const isOver = this.#options.beginServing();
     let isServed = true;
     this.#served += 1;
     return () => {
@@ -226,7 +226,7 @@ export class PeerLink implements PeerConnection {
     if (this.#phase.kind === 'over') return;
     this.#session = session;
     this.#enter({ kind: 'offline' });
-    const early = this.#notBefore - this.#deps.clock.monotonic();
+    const early = this.#notBefore - this.#options.clock.monotonic();
     if (early > 0) this.#wait(early);
     else this.#ask();
   }
@@ -257,7 +257,7 @@ export class PeerLink implements PeerConnection {
   }
 
   #ask(): void {
-    const { clock, newRequestId, secret } = this.#deps;
+    const { clock, newRequestId, secret } = this.#options;
     const session = this.#session;
     if (session === null) return;
     if (!session.capabilities.includes(CAPABILITY.P2P)) {
@@ -295,7 +295,7 @@ export class PeerLink implements PeerConnection {
           onRefused: () => {
             if (!isStale()) this.#refused(this.#awayFault(), { isLasting: false });
           },
-          abandon: this.#deps.report,
+          abandon: this.#options.report,
         },
       ) ?? null;
     if (this.#phase !== opening) return;
@@ -318,7 +318,7 @@ export class PeerLink implements PeerConnection {
     this.#deadline?.cancel();
     if (this.#hasBeenReady) return;
     this.#hasBeenReady = true;
-    this.#deps.emit({ type: 'peer-ready', connection: this });
+    this.#options.emit({ type: 'peer-ready', connection: this });
     this.#onPath(this.#subscriber.path);
     this.#resolveReady(this);
   }
@@ -326,7 +326,7 @@ export class PeerLink implements PeerConnection {
   #onPath(path: PeerPath): void {
     // The first is told with the news that it is ready.
     if (!this.#hasBeenReady) return;
-    this.#deps.emit({ type: 'path', name: this.name, peerId: this.#peerId, ...path });
+    this.#options.emit({ type: 'path', name: this.name, peerId: this.#peerId, ...path });
     for (const listener of this.#pathListeners) listener(path);
   }
 
@@ -340,7 +340,7 @@ export class PeerLink implements PeerConnection {
     if (this.#phase.kind === 'over') return;
     const isProof = fault.code === 'P2P_PROOF_FAILED';
     const atLeastMs = isProof ? PROOF_RETRY_MS : 0;
-    this.#notBefore = this.#deps.clock.monotonic() + atLeastMs;
+    this.#notBefore = this.#options.clock.monotonic() + atLeastMs;
     this.#refused(fault, { isLasting: !isProof, atLeastMs });
   }
 
@@ -351,11 +351,11 @@ export class PeerLink implements PeerConnection {
     this.#lastFault = fault;
     if (isLasting && !this.#hasBeenReady) return this.end(fault);
     this.#wait(atLeastMs);
-    if (isNews) this.#deps.emit({ type: 'peer-error', connection: this, fault, final: false });
+    if (isNews) this.#options.emit({ type: 'peer-error', connection: this, fault, final: false });
   }
 
   #wait(atLeastMs: number): void {
-    const { clock, wait } = this.#deps;
+    const { clock, wait } = this.#options;
     const backoffMs = this.#backoff.nextDelayMs();
     // A start that gives up after a while must not sleep through its end.
     const isShort = !this.#hasBeenReady && !wait;
@@ -390,8 +390,8 @@ export class PeerLink implements PeerConnection {
     if (goodbye !== null) this.#session?.send(goodbye);
     this.#subscriber.close(CLOSED);
     this.#rejectReady(fault ?? new Fault('CLIENT_CLOSED'));
-    this.#deps.onClosed(this);
-    if (fault !== undefined) this.#deps.emit({ type: 'peer-error', connection: this, fault, final: true });
+    this.#options.onClosed(this);
+    if (fault !== undefined) this.#options.emit({ type: 'peer-error', connection: this, fault, final: true });
   }
 
   #enter(phase: Phase): void {
@@ -407,7 +407,7 @@ const openListener = async (
   at: ListenAddress,
   service: 'tcp' | 'udp',
   opener: StreamOpener,
-  deps: ListenerDeps,
+  deps: ListenerOptions,
 ): Promise<PeerListener> => {
   try {
     return await (service === 'udp' ? openUdpListener(at, opener, deps) : openTcpListener(at, opener, deps));

@@ -38,7 +38,7 @@ export const peerFields = (options: ConnectPeerOptions): EntryFields => ({
   listen_port: options.listenPort,
 });
 
-export interface PeersDeps {
+export interface PeersOptions {
   readonly settings: Pick<ConnectionSettings, 'clock' | 'random' | 'report' | 'wait'>;
   readonly emit: (event: PeerEvent | TunnelEvent) => void;
   readonly findTunnel: (tunnelId: string) => TunnelEntry | undefined;
@@ -48,7 +48,7 @@ export interface PeersDeps {
 }
 
 export class Peers {
-  readonly #deps: PeersDeps;
+  readonly #options: PeersOptions;
   readonly #published = new Map<TunnelEntry, PublishedPeers>();
   readonly #connections = new Set<PeerLink>();
   #session: Session | null = null;
@@ -57,8 +57,8 @@ export class Peers {
   #lastRequest = 0;
   #isDraining = false;
 
-  constructor(deps: PeersDeps) {
-    this.#deps = deps;
+  constructor(options: PeersOptions) {
+    this.#options = options;
   }
 
   get connections(): readonly PeerLink[] {
@@ -87,7 +87,7 @@ export class Peers {
     switch (message.type) {
       case 'PeerJoined':
       case 'PeerGone':
-        this.#deps.findTunnel(message.tunnel_id)?.published?.onMessage(message);
+        this.#options.findTunnel(message.tunnel_id)?.published?.onMessage(message);
         return true;
       case 'PeerConnected': {
         const isTaken = [...this.#connections].some((connection) => connection.onMessage(message));
@@ -113,7 +113,7 @@ export class Peers {
   /** Before the edge is asked for the tunnel: a subscriber may be there at once. */
   async publish(tunnel: TunnelEntry): Promise<void> {
     const loaded = await loadPeerPackage();
-    const { settings, emit, serve, serveFlow } = this.#deps;
+    const { settings, emit, serve, serveFlow } = this.#options;
     const { clock, report } = settings;
     const { p2p_publish, p2p_secret, p2p_service: service = 'tcp', p2p_direct: direct = true } = tunnel.asked;
     const published = new PublishedPeers(loaded, {
@@ -142,7 +142,7 @@ export class Peers {
   async connect(options: ConnectPeerOptions): Promise<PeerLink> {
     checkPeerOptions(options);
     const loaded = await loadPeerPackage();
-    const { settings, emit, beginServing } = this.#deps;
+    const { settings, emit, beginServing } = this.#options;
     const { clock, random, report } = settings;
     const { secret, listenHost: host = '127.0.0.1', listenPort: port } = options;
     const identity: PeerIdentity = {

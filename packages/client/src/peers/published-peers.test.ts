@@ -6,7 +6,7 @@ import { FakeClock, MemoryNetwork, rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import type { Session } from '../connection/session.ts';
 import type { TunnelEntry, TunnelPeers } from '../tunnels/tunnel.ts';
-import { Peers, type PeersDeps } from './peers.ts';
+import { Peers, type PeersOptions } from './peers.ts';
 import { PEER_REPORT_EVERY_MS } from './published-peers.ts';
 
 const SECRET = 'a secret of at least sixteen bytes';
@@ -27,7 +27,7 @@ it('the edge is told about a peer only while it knows the tunnel, and only what 
     state: 'open',
     publishes: (published: TunnelPeers) => void (told.published = published),
   };
-  const peers = new Peers({ settings: { clock, report: rethrow }, emit: () => {} } as unknown as PeersDeps);
+  const peers = new Peers({ settings: { clock, report: rethrow }, emit: () => {} } as unknown as PeersOptions);
   const session = { capabilities: CAPABILITIES, send: (message: ControlMessageInput) => reports.push(message) };
   peers.sessionUp(session as unknown as Session);
   await peers.publish(tunnel as unknown as TunnelEntry);

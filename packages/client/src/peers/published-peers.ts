@@ -12,7 +12,7 @@ import type { PeerEvent } from './peer-types.ts';
 /** how often a publisher tells the edge what passes direct, while something does */
 export const PEER_REPORT_EVERY_MS = 5000;
 
-export interface PublishedPeersDeps {
+export interface PublishedPeersOptions {
   readonly tunnel: TunnelEntry;
   readonly identity: PeerIdentity;
   readonly secret: Secret;
@@ -27,7 +27,7 @@ export interface PublishedPeersDeps {
 }
 
 export class PublishedPeers implements TunnelPeers {
-  readonly #deps: PublishedPeersDeps;
+  readonly #options: PublishedPeersOptions;
   readonly #publisher: PeerPublisher;
   /** By peer id: where the edge sees those who joined. They may come before or after their proof. */
   readonly #addresses = new Map<string, string>();
@@ -37,21 +37,22 @@ export class PublishedPeers implements TunnelPeers {
   readonly #reported = new WeakMap<Peer, number>();
   #reportedAt: number;
 
-  constructor(loaded: PeerPackage, deps: PublishedPeersDeps) {
-    this.#deps = deps;
-    const { identity, secret, network, clock, report } = deps;
+  constructor(loaded: PeerPackage, options: PublishedPeersOptions) {
+    this.#options = options;
+    const { identity, secret, network, clock, report } = options;
     this.#reportedAt = clock.monotonic();
     const { p2pName: name, service, direct } = identity;
     this.#publisher = new loaded.PeerPublisher(
       { name, secret, service, direct, network, clock, budget: processBudget(), report },
       {
-        onStream: (stream) => deps.serve(stream),
-        onDatagramStream: (stream, head) => deps.serveFlow(stream, head),
+        onStream: (stream) => options.serve(stream),
+        onDatagramStream: (stream, head) => options.serveFlow(stream, head),
         onJoined: (peer, isNew) => this.#onJoined(peer, isNew),
         onPath: (peer, path) => this.#onPath(peer, path),
         onAttempt: (peer, outcome) => this.#report(peer, outcome),
         onGone: (peer, reason) => this.#onGone(peer, reason),
-        onFailed: (_peerId, fault) => deps.emit({ type: 'tunnel-error', tunnel: deps.tunnel, fault, final: false }),
+        onFailed: (_peerId, fault) =>
+          options.emit({ type: 'tunnel-error', tunnel: options.tunnel, fault, final: false }),
       },
     );
   }
@@ -110,18 +111,18 @@ export class PublishedPeers implements TunnelPeers {
 
   #tellJoined(peer: Peer, clientAddr: string): void {
     this.#untold.delete(peer);
-    const { tunnel, emit } = this.#deps;
+    const { tunnel, emit } = this.#options;
     emit({ type: 'peer', tunnel, peerId: peer.peerId, state: 'joined', clientAddr, reason: '' });
   }
 
   #onPath(peer: Peer, path: PeerPath): void {
-    const { tunnel, emit } = this.#deps;
+    const { tunnel, emit } = this.#options;
     emit({ type: 'path', name: tunnel.name, peerId: peer.peerId, ...path });
     this.#report(peer);
   }
 
   #onGone(peer: Peer, reason: string): void {
-    const { tunnel, emit } = this.#deps;
+    const { tunnel, emit } = this.#options;
     const clientAddr = this.#addresses.get(peer.peerId) ?? '';
     this.#addresses.delete(peer.peerId);
     // Of one that nobody has heard of there is nothing to say.
@@ -133,9 +134,9 @@ export class PublishedPeers implements TunnelPeers {
     const { path, reason, rttMs } = peer.path;
     const { directBytes } = peer.bytes;
     this.#reported.set(peer, directBytes);
-    this.#deps.tell({
+    this.#options.tell({
       type: 'PeerReport',
-      tunnel_id: this.#deps.tunnel.tunnelId,
+      tunnel_id: this.#options.tunnel.tunnelId,
       peer_id: peer.peerId,
       path,
       reason,

@@ -15,7 +15,7 @@ export interface PeerListener {
   close(): void;
 }
 
-export interface ListenerDeps {
+export interface ListenerOptions {
   readonly clock: Clock;
   readonly report: ReportInternalError;
   readonly traffic: Traffic;
@@ -32,7 +32,7 @@ const SERVER_OPTIONS = { allowHalfOpen: true, noDelay: true, pauseOnConnect: tru
 export const openTcpListener = async (
   { host, port }: ListenAddress,
   opener: StreamOpener,
-  deps: ListenerDeps,
+  deps: ListenerOptions,
 ): Promise<PeerListener> => {
   const server: Server = createServer(SERVER_OPTIONS);
   guard.accept(server, 'connection', deps.report, 'peer.listener', (socket: Socket) => carry(socket, opener, deps));
@@ -46,7 +46,7 @@ export const openTcpListener = async (
   return { address, close: () => void server.close() };
 };
 
-const carry = (socket: Socket, opener: StreamOpener, deps: ListenerDeps): void => {
+const carry = (socket: Socket, opener: StreamOpener, deps: ListenerOptions): void => {
   const { traffic, report } = deps;
   const isOver = deps.beginServing();
   traffic.started();

@@ -20,7 +20,7 @@ import { CLIENT_LIMITS } from '../limits.ts';
 import { LocalAddresses } from '../local/local-addresses.ts';
 import type { DropReason, Traffic } from '../local/traffic.ts';
 import type { ListenAddress } from './peer-types.ts';
-import type { ListenerDeps, PeerListener, StreamOpener } from './tcp-listener.ts';
+import type { ListenerOptions, PeerListener, StreamOpener } from './tcp-listener.ts';
 
 /** a sender of datagrams to a peer is forgotten after so long a silence */
 export const PEER_FLOW_IDLE_MS = 60_000;
@@ -45,7 +45,7 @@ const rulesFor = (host: string): FlowRules => ({
 export const openUdpListener = async (
   { host, port }: ListenAddress,
   opener: StreamOpener,
-  deps: ListenerDeps,
+  deps: ListenerOptions,
 ): Promise<PeerListener> => {
   const found = await new LocalAddresses(host).lookup(deps.clock.monotonic());
   const socket = createSocket({ type: found.family === 6 ? 'udp6' : 'udp4', lookup: lookupAtOnce });
@@ -65,7 +65,7 @@ class UdpListener implements PeerListener, Guarded {
   readonly address: ListenAddress;
   readonly #socket: Socket;
   readonly #opener: StreamOpener;
-  readonly #deps: ListenerDeps;
+  readonly #options: ListenerOptions;
   readonly #flows: FlowTable<PeerFlow>;
   readonly #look: { cancel(): void };
   #isOpen = true;
@@ -73,11 +73,11 @@ class UdpListener implements PeerListener, Guarded {
   #scratch: Buffer | null = null;
   #hasBacklog = false;
 
-  constructor(socket: Socket, host: string, opener: StreamOpener, deps: ListenerDeps) {
+  constructor(socket: Socket, host: string, opener: StreamOpener, deps: ListenerOptions) {
     this.address = { host, port: socket.address().port };
     this.#socket = socket;
     this.#opener = opener;
-    this.#deps = deps;
+    this.#options = deps;
     const { clock } = deps;
     const options = {
       rules: rulesFor(host),
@@ -102,13 +102,13 @@ class UdpListener implements PeerListener, Guarded {
   }
 
   abandon(error: unknown, where: string): void {
-    this.#deps.report(error, where);
+    this.#options.report(error, where);
   }
 
   /** The memory is borrowed for the call. */
   reply(flow: Flow<PeerFlow>, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
-    if (!this.#isOpen || !this.#flows.mayReply(flow, length, this.#deps.clock.monotonic())) return false;
+    if (!this.#isOpen || !this.#flows.mayReply(flow, length, this.#options.clock.monotonic())) return false;
     const queued = this.#hasBacklog ? this.#socket.getSendQueueSize() : 0;
     if (queued > CLIENT_LIMITS.FLOW_BACKLOG_MAX_BYTES) return false;
     this.#scratch ??= Buffer.allocUnsafeSlow(WIRE_LIMITS.DATAGRAM_MAX_BYTES);
@@ -121,9 +121,9 @@ class UdpListener implements PeerListener, Guarded {
   }
 
   #receive(bytes: Buffer, { address, port }: RemoteInfo): void {
-    const flow = this.#flows.arrived(address, port, this.#deps.clock.monotonic());
-    if (flow === null) return this.#deps.traffic.dropped('local');
-    flow.context ??= new PeerFlow(flow, this, this.#opener, this.#deps);
+    const flow = this.#flows.arrived(address, port, this.#options.clock.monotonic());
+    if (flow === null) return this.#options.traffic.dropped('local');
+    flow.context ??= new PeerFlow(flow, this, this.#opener, this.#options);
     flow.context.send(bytes);
   }
 }
@@ -137,11 +137,11 @@ class PeerFlow implements DatagramAnswer, DatagramReader {
   readonly #listener: UdpListener;
   readonly #opener: StreamOpener;
   readonly #traffic: Traffic;
-  readonly #report: ListenerDeps['report'];
+  readonly #report: ListenerOptions['report'];
   #stream: DatagramStream | null = null;
   #isOver = false;
 
-  constructor(flow: Flow<PeerFlow>, listener: UdpListener, opener: StreamOpener, { traffic, report }: ListenerDeps) {
+  constructor(flow: Flow<PeerFlow>, listener: UdpListener, opener: StreamOpener, { traffic, report }: ListenerOptions) {
     this.#flow = flow;
     this.#listener = listener;
     this.#opener = opener;

@@ -17,7 +17,7 @@ const INSPECTOR_REPLAY_TIMEOUT_MS = 30_000;
 
 const DONE: StreamReason = { code: 'cancelled', text: 'the replay has ended' };
 
-export interface ReplayDeps {
+export interface ReplayOptions {
   readonly requests: RequestReporter;
   readonly clock: Clock;
   readonly dial?: DialLocal;
@@ -33,7 +33,7 @@ export const BODY_BOUNDS = {
 export const replay = async (
   record: RequestRecord,
   edit: RequestEdit,
-  { requests, clock, dial = dialLocal }: ReplayDeps,
+  { requests, clock, dial = dialLocal }: ReplayOptions,
 ): Promise<string> => {
   const { requestHead: head, replayProblem } = record;
   if (head === null || replayProblem !== null) {
@@ -57,7 +57,7 @@ const send = (
   local: ByteDuplex,
   record: RequestRecord,
   { bytes, isEdited }: Message,
-  { requests, clock }: Pick<ReplayDeps, 'requests' | 'clock'>,
+  { requests, clock }: Pick<ReplayOptions, 'requests' | 'clock'>,
 ): string => {
   let id = '';
   const onEnd = (): void => {

@@ -8,7 +8,7 @@ import type { TunnelEntry } from './tunnel.ts';
 import type { TunnelEvent } from './tunnel-event.ts';
 import { localAddress, probeRulesOf } from './tunnel-spec.ts';
 
-export interface HealthReporterDeps {
+export interface HealthReporterOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly emit: (event: TunnelEvent) => void;
@@ -18,11 +18,11 @@ export interface HealthReporterDeps {
 
 /** Begins with a tunnel's first registration, and ends with the tunnel. */
 export class HealthReporter {
-  readonly #deps: HealthReporterDeps;
+  readonly #options: HealthReporterOptions;
   readonly #probers = new Map<TunnelEntry, Prober>();
 
-  constructor(deps: HealthReporterDeps) {
-    this.#deps = deps;
+  constructor(options: HealthReporterOptions) {
+    this.#options = options;
   }
 
   /** The edge has answered: for the first time, or after a loss and without knowing what it was told before. */
@@ -48,7 +48,7 @@ export class HealthReporter {
     const rules = probeRulesOf(tunnel.asked.health_check);
     const probe = rules === null ? null : this.#probeOf(tunnel, rules);
     if (rules === null || probe === null) return;
-    const { clock, random } = this.#deps;
+    const { clock, random } = this.#options;
     const prober = new Prober({
       probe,
       intervalMs: rules.interval_secs * 1000,
@@ -64,7 +64,7 @@ export class HealthReporter {
   /** null: a folder, which the client serves itself. */
   #probeOf({ target, asked }: TunnelEntry, rules: HealthCheckSpec): Probe | null {
     if (target.kind === 'files') return null;
-    const options = { target, timeoutMs: rules.timeout_secs * 1000, clock: this.#deps.clock };
+    const options = { target, timeoutMs: rules.timeout_secs * 1000, clock: this.#options.clock };
     if (rules.type === 'tcp') return tcpProbe(options);
     return httpProbe({
       ...options,
@@ -79,14 +79,14 @@ export class HealthReporter {
     this.#tell(tunnel, report);
     const { healthy } = report;
     const [reason, consecutiveFailures] = report.healthy ? ['', 0] : [report.reason, report.consecutiveFailures];
-    this.#deps.emit({ type: 'health', tunnel, healthy, reason, consecutiveFailures });
+    this.#options.emit({ type: 'health', tunnel, healthy, reason, consecutiveFailures });
   }
 
   #tell(tunnel: TunnelEntry, report: HealthReport): void {
     const { tunnelId: tunnel_id } = tunnel;
-    if (report.healthy) return this.#deps.tell(tunnel, { type: 'TunnelHealthy', tunnel_id });
+    if (report.healthy) return this.#options.tell(tunnel, { type: 'TunnelHealthy', tunnel_id });
     const { reason, consecutiveFailures: consecutive_failures } = report;
-    this.#deps.tell(tunnel, { type: 'TunnelUnhealthy', tunnel_id, reason, consecutive_failures });
+    this.#options.tell(tunnel, { type: 'TunnelUnhealthy', tunnel_id, reason, consecutive_failures });
   }
 }
 

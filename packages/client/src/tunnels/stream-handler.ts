@@ -16,7 +16,7 @@ const PARKED_STREAMS_MAX = 1024;
 /** a local service that is down is reported once in this time, not for every visitor */
 export const LOCAL_DIAL_NOTICE_EVERY_MS = 5000;
 
-export interface StreamHandlerDeps {
+export interface StreamHandlerOptions {
   readonly clock: Clock;
   readonly find: (tunnelId: string) => TunnelEntry | undefined;
   /** Whether the edge still owes an answer to a registration. */
@@ -48,16 +48,16 @@ interface Parked {
 }
 
 export class StreamHandler {
-  readonly #deps: StreamHandlerDeps;
+  readonly #options: StreamHandlerOptions;
   readonly #flows: OpenFlows;
   /** A visitor may be quicker on a carrier than TunnelRegistered on the control connection. */
   #parked: Parked[] = [];
   #served = 0;
   readonly #idleWaiters = new Set<() => void>();
 
-  constructor(deps: StreamHandlerDeps) {
-    this.#deps = deps;
-    this.#flows = deps.flows ?? new OpenFlows();
+  constructor(options: StreamHandlerOptions) {
+    this.#options = options;
+    this.#flows = options.flows ?? new OpenFlows();
   }
 
   get served(): number {
@@ -89,9 +89,9 @@ export class StreamHandler {
   }
 
   #dispatch(offered: Parked): void {
-    const tunnel = this.#deps.find(offered.tunnelId);
+    const tunnel = this.#options.find(offered.tunnelId);
     if (tunnel !== undefined) return offered.serve(tunnel);
-    if (!this.#deps.expectsTunnels()) return refuseUnknown(offered.stream);
+    if (!this.#options.expectsTunnels()) return refuseUnknown(offered.stream);
     if (this.#parked.length >= PARKED_STREAMS_MAX) {
       return offered.stream.refuse({ code: 'limit', text: 'too many visitors before the tunnel is ready' });
     }
@@ -118,7 +118,7 @@ export class StreamHandler {
   }
 
   #serve(stream: MuxStream, head: StreamHead, tunnel: TunnelEntry, ofKind = kindOf(tunnel.protocol).forward): void {
-    const { clock, checkTarget, tap, report, forward = ofKind } = this.#deps;
+    const { clock, checkTarget, tap, report, forward = ofKind } = this.#options;
     if (forward === null) return refuseUnknown(stream);
     const onDone = this.beginServing();
     const onDialFailed = (fault: Fault): void => this.#notice(tunnel, () => fault);
@@ -151,7 +151,7 @@ export class StreamHandler {
    */
   async #lookOn(stream: MuxStream, spec: ClientSpec): Promise<void> {
     while (stream.state === 'open') {
-      const fault: unknown = await this.#deps.checkLater(spec).then(
+      const fault: unknown = await this.#options.checkLater(spec).then(
         () => null,
         (error: unknown) => error,
       );
@@ -166,7 +166,7 @@ export class StreamHandler {
     tunnel: TunnelEntry,
     forwardFlow = kindOf(tunnel.protocol).forwardFlow,
   ): void {
-    const { clock, report } = this.#deps;
+    const { clock, report } = this.#options;
     if (forwardFlow === null) return refuseUnknown(stream);
     const onDone = this.beginServing();
     forwardFlow(stream, head, tunnel, {
@@ -181,7 +181,7 @@ export class StreamHandler {
   }
 
   #broken(stream: Offered, error: unknown, where: string, onDone: () => void): void {
-    this.#deps.report(error, where);
+    this.#options.report(error, where);
     stream.reset(BROKEN);
     onDone();
   }
@@ -205,10 +205,10 @@ export class StreamHandler {
 
   /** A service that is down is missed by every datagram: the words are made only when they are said. */
   #notice(tunnel: TunnelEntry, fault: () => Fault): void {
-    const now = this.#deps.clock.monotonic();
+    const now = this.#options.clock.monotonic();
     if (now - tunnel.lastLocalNoticeAt < LOCAL_DIAL_NOTICE_EVERY_MS) return;
     tunnel.lastLocalNoticeAt = now;
-    this.#deps.emit({ type: 'local-error', tunnel, fault: fault() });
+    this.#options.emit({ type: 'local-error', tunnel, fault: fault() });
   }
 }
 

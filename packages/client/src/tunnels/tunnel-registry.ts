@@ -31,7 +31,7 @@ export interface RegistryLink {
   reserveForDatagrams(): void;
 }
 
-export interface TunnelRegistryDeps {
+export interface TunnelRegistryOptions {
   readonly settings: { readonly clock: Clock; readonly random: () => number; readonly logger: Logger };
   readonly guard: TargetGuard;
   /** Of earlier runs; null: nothing is remembered. */
@@ -72,7 +72,7 @@ interface UnsentRegistration {
 export class TunnelRegistry {
   /** Hashed once, so that a reconnect or a reload sends the same policy. */
   readonly passwords = new PasswordLines();
-  readonly #deps: TunnelRegistryDeps;
+  readonly #options: TunnelRegistryOptions;
   readonly #tunnels = new Set<TunnelEntry>();
   readonly #byId = new Map<string, TunnelEntry>();
   readonly #pending = new Map<string, PendingRequest>();
@@ -95,9 +95,9 @@ export class TunnelRegistry {
   #datagrams: DatagramWay = { path: 'carrier', reason: 'off' };
   #lastRequest = 0;
 
-  constructor(deps: TunnelRegistryDeps) {
-    this.#deps = deps;
-    const { settings, emit } = deps;
+  constructor(options: TunnelRegistryOptions) {
+    this.#options = options;
+    const { settings, emit } = options;
     const tell = (tunnel: TunnelEntry, message: ControlMessageInput): void => {
       if (tunnel.state === 'open') this.#link?.send(message);
     };
@@ -132,23 +132,23 @@ export class TunnelRegistry {
   }
 
   checkTarget(spec: ClientSpec): Promise<void> | null {
-    return this.#deps.guard.check(spec);
+    return this.#options.guard.check(spec);
   }
 
   /** As TargetGuard.checkVisit. */
   checkVisit(spec: ClientSpec): Promise<void> | null {
-    return this.#deps.guard.checkVisit(spec);
+    return this.#options.guard.checkVisit(spec);
   }
 
   /** As TargetGuard.checkLater. */
   checkLater(spec: ClientSpec): Promise<void> {
-    return this.#deps.guard.checkLater(spec);
+    return this.#options.guard.checkLater(spec);
   }
 
   /** Refused by this client before the edge was asked. */
   refuse(tunnel: TunnelEntry, fault: Fault): void {
     tunnel.ended(fault);
-    this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final: true });
+    this.#options.emit({ type: 'tunnel-error', tunnel, fault, final: true });
   }
 
   add(tunnel: TunnelEntry): void {
@@ -162,7 +162,7 @@ export class TunnelRegistry {
 
   /** A client that was killed, and a tunnel that takes another's place, know their endpoint already. */
   #askAsBefore(tunnel: TunnelEntry): void {
-    const { endpoints, remembers } = this.#deps;
+    const { endpoints, remembers } = this.#options;
     const key = rememberedKey(tunnel.asked, { ...remembers(), name: tunnel.name });
     if (endpoints === null || key === null) return;
     const asked = tunnel.endpointText === null ? endpoints.take(key, tunnel.name) : null;
@@ -175,14 +175,14 @@ export class TunnelRegistry {
     const value = tunnel.endpointText;
     if (remembered === undefined || value === null) return;
     const { key, asked } = remembered;
-    this.#deps.endpoints?.given({ key, value, name: tunnel.name }, asked);
+    this.#options.endpoints?.given({ key, value, name: tunnel.name }, asked);
     this.#remembered.set(tunnel, { key, asked: value });
   }
 
   #forgetUse(tunnel: TunnelEntry): void {
     const { key, asked } = this.#remembered.get(tunnel) ?? {};
     this.#remembered.delete(tunnel);
-    if (key !== undefined && asked != null) this.#deps.endpoints?.released({ key, value: asked, name: tunnel.name });
+    if (key !== undefined && asked != null) this.#options.endpoints?.released({ key, value: asked, name: tunnel.name });
   }
 
   /** The session is a new one: the edge knows nothing of ours, ids are void, ports and names only preferred. */
@@ -221,7 +221,7 @@ export class TunnelRegistry {
   }
 
   #tellDatagrams(tunnel: TunnelEntry): void {
-    if (tunnel.datagramsGo(this.#datagrams)) this.#deps.emit({ type: 'datagrams', tunnel, ...this.#datagrams });
+    if (tunnel.datagramsGo(this.#datagrams)) this.#options.emit({ type: 'datagrams', tunnel, ...this.#datagrams });
   }
 
   /** What udp tunnels dropped here, for whoever looks at the edge. Every CLIENT_TICK_MS, and before the end. */
@@ -240,7 +240,7 @@ export class TunnelRegistry {
       case 'TunnelError':
         return this.#onError(message);
       case 'Registered':
-        return this.#deps.settings.logger.debug({ port: message.assigned_port }, 'group port is open');
+        return this.#options.settings.logger.debug({ port: message.assigned_port }, 'group port is open');
       case 'TunnelUnregistered':
         return this.#answered(message.request_id)?.onAnswer?.();
       default:
@@ -255,7 +255,7 @@ export class TunnelRegistry {
     const known = tunnel.state === 'open';
     this.#remove(tunnel);
     tunnel.ended();
-    this.#deps.onChanged();
+    this.#options.onChanged();
     if (known) await this.#unregister(tunnel, tunnelId);
   }
 
@@ -267,7 +267,7 @@ export class TunnelRegistry {
     this.#health.retargeted(tunnel);
     // With those of before it would lead to the old service again.
     this.#taken.delete(tunnel);
-    this.#deps.onChanged();
+    this.#options.onChanged();
     if (!kindOf(tunnel.protocol).carriesRequests) return;
     // One that is on its way may have said the old things.
     await this.#whenAnswered(tunnel);
@@ -281,7 +281,7 @@ export class TunnelRegistry {
     if (!this.#tunnels.has(tunnel)) throw new Fault('TUNNEL_CLOSED');
     if (tunnel.state !== 'open') {
       this.#becomeUnasked(tunnel, next);
-      return this.#deps.onChanged();
+      return this.#options.onChanged();
     }
     await new Promise<void>((resolve, reject) => {
       const onAnswer = (fault?: Fault): void => {
@@ -329,7 +329,7 @@ export class TunnelRegistry {
     if (tooOld !== null) {
       if (next === undefined) this.#refused(tunnel, tooOld, true);
       onAnswer(tooOld);
-      return this.#deps.onAnswer();
+      return this.#options.onAnswer();
     }
     this.#ask({ tunnel, kind: 'register', onAnswer, ...(next === undefined ? {} : { next }) }, (requestId) => ({
       type: 'RegisterTunnel',
@@ -400,7 +400,7 @@ export class TunnelRegistry {
 
   /** An edge that answers other requests is alive and takes them in turn: a client of thousands of tunnels waits longer for the last answer. */
   #awaitAnswer(requestId: string, link: RegistryLink, ms: number): Timer {
-    const { clock } = this.#deps.settings;
+    const { clock } = this.#options.settings;
     return clock.setTimeout(() => {
       const leftMs = CLIENT_LIMITS.REGISTER_TIMEOUT_MS - (clock.monotonic() - this.#answeredAt);
       const request = this.#pending.get(requestId);
@@ -411,7 +411,7 @@ export class TunnelRegistry {
 
   #answered(requestId: string): PendingRequest | undefined {
     const request = this.#pending.get(requestId);
-    if (request !== undefined) this.#answeredAt = this.#deps.settings.clock.monotonic();
+    if (request !== undefined) this.#answeredAt = this.#options.settings.clock.monotonic();
     this.#pending.delete(requestId);
     request?.timer?.cancel();
     request?.settle();
@@ -439,7 +439,7 @@ export class TunnelRegistry {
       void this.#unregister(tunnel, message.tunnel_id);
       this.#refused(tunnel, unguarded, true);
       onAnswer?.(unguarded);
-      return this.#deps.onAnswer();
+      return this.#options.onAnswer();
     }
     if (next !== undefined) this.#become(tunnel, next);
     this.#taken.delete(tunnel);
@@ -450,15 +450,15 @@ export class TunnelRegistry {
     // Before anybody hears of it and closes it.
     this.#health.registered(tunnel);
     this.#rememberEndpoint(tunnel);
-    this.#deps.onChanged();
-    if (change === 'opened') this.#deps.emit({ type: 'tunnel-opened', tunnel });
-    if (change === 'moved') this.#deps.emit({ type: 'tunnel-moved', tunnel, previousUrl });
+    this.#options.onChanged();
+    if (change === 'opened') this.#options.emit({ type: 'tunnel-opened', tunnel });
+    if (change === 'moved') this.#options.emit({ type: 'tunnel-moved', tunnel, previousUrl });
     // It may have something to say of the way they go, and of a tunnel that people have heard of.
     if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     this.#tellDatagrams(tunnel);
     tunnel.published?.reportAll();
     onAnswer?.();
-    this.#deps.onAnswer();
+    this.#options.onAnswer();
   }
 
   #become(tunnel: TunnelEntry, next: NextTerms): void {
@@ -490,7 +490,7 @@ export class TunnelRegistry {
     if (tunnel !== undefined && request?.kind !== 'unregister' && request?.next === undefined) {
       this.#refused(tunnel, fault, request === undefined || !message.retryable);
     }
-    this.#deps.onAnswer();
+    this.#options.onAnswer();
   }
 
   /** At the first start a refusal is final; a tunnel that lived already waits for what may become free again. */
@@ -502,13 +502,13 @@ export class TunnelRegistry {
     if (final) {
       this.#remove(tunnel);
       tunnel.ended(fault);
-      this.#deps.onChanged();
+      this.#options.onChanged();
     } else {
-      const { clock } = this.#deps.settings;
+      const { clock } = this.#options.settings;
       const timer = clock.setTimeout(() => this.#register(tunnel), tunnel.backoff.nextDelayMs());
       this.#retries.set(tunnel, timer);
     }
-    if (!leaving) this.#deps.emit({ type: 'tunnel-error', tunnel, fault, final });
+    if (!leaving) this.#options.emit({ type: 'tunnel-error', tunnel, fault, final });
   }
 
   #remove(tunnel: TunnelEntry): void {

@@ -176,7 +176,7 @@ export class TunnelEntry implements Tunnel {
 
   constructor(
     spec: ClientSpec,
-    deps: { readonly backoff: Backoff; readonly owner: Owner; readonly previous?: Assignment },
+    options: { readonly backoff: Backoff; readonly owner: Owner; readonly previous?: Assignment },
   ) {
     this.#spec = concealSecrets(spec);
     this.protocol = spec.proto;
@@ -186,9 +186,9 @@ export class TunnelEntry implements Tunnel {
     this.name = spec.name ?? spec.p2p_publish ?? `${spec.proto}-${localLabel(spec)}`;
     this.group = spec.group ?? null;
     this.#health = spec.health_check?.type === undefined ? 'none' : 'unknown';
-    this.backoff = deps.backoff;
-    this.#owner = deps.owner;
-    this.#assignment = deps.previous ?? {};
+    this.backoff = options.backoff;
+    this.#owner = options.owner;
+    this.#assignment = options.previous ?? {};
     this.opened = new Promise((resolve, reject) => {
       this.#resolveOpened = resolve;
       this.#rejectOpened = reject;

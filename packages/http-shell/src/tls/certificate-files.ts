@@ -16,7 +16,7 @@ export interface CertificateFilesOptions {
 }
 
 export class CertificateFiles {
-  readonly #given: CertificateFilesOptions;
+  readonly #options: CertificateFilesOptions;
   #current: TlsFiles | null = null;
   /** The state of the files that is in use, or that was found broken and said so. */
   #settled = '';
@@ -26,7 +26,7 @@ export class CertificateFiles {
   #looking: Timer | undefined;
 
   constructor(options: CertificateFilesOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   /** null: none is named. */
@@ -36,7 +36,7 @@ export class CertificateFiles {
 
   /** Rejects with a fault that names the file. */
   async start(): Promise<void> {
-    const { paths, clock, lookEveryMs } = this.#given;
+    const { paths, clock, lookEveryMs } = this.#options;
     this.#settled = await stateOf(paths);
     this.#current = await loadTlsFiles(paths);
     if (this.#current === null) return;
@@ -52,7 +52,7 @@ export class CertificateFiles {
     this.#isLooking = true;
     try {
       // Before they are read: what changes meanwhile is another state at the next look.
-      const state = await stateOf(this.#given.paths);
+      const state = await stateOf(this.#options.paths);
       if (state !== this.#settled) await this.#load(state);
     } finally {
       this.#isLooking = false;
@@ -60,7 +60,7 @@ export class CertificateFiles {
   }
 
   async #load(state: string): Promise<void> {
-    const { paths, logger, onRenewed } = this.#given;
+    const { paths, logger, onRenewed } = this.#options;
     try {
       const files = await loadTlsFiles(paths);
       this.#settled = state;

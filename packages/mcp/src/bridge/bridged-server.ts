@@ -19,7 +19,7 @@ const PROGRESS_MAX_BYTES = 1024 * 1024;
 const INVALID_PARAMS = -32602;
 export const SESSION_HEADER = 'mcp-session-id';
 
-export interface BridgedServerDeps {
+export interface BridgedServerOptions {
   readonly keeper: Pick<ServerKeeper, 'facts' | 'request'>;
   readonly calls: OpenCalls;
   /** null: all. */
@@ -32,7 +32,7 @@ interface ForwardedRequest {
     | undefined;
 }
 
-export const makeBridgedServer = (deps: BridgedServerDeps, { era, requestInfo }: McpRequestContext): McpServer => {
+export const makeBridgedServer = (deps: BridgedServerOptions, { era, requestInfo }: McpRequestContext): McpServer => {
   const { keeper, allowTools } = deps;
   const { info, instructions, capabilities: offered } = keeper.facts;
   const capabilities = passedCapabilities(keeper.facts);
@@ -85,7 +85,7 @@ const checkTool = ({ params: { name } }: CallToolRequest, allowTools: ReadonlySe
 
 /** Ids are the SDK's on both sides; a progress token of a caller stays here, and the server gets one of ours. */
 const forwardRequest = (
-  { keeper, calls }: BridgedServerDeps,
+  { keeper, calls }: BridgedServerOptions,
   method: ForwardedMethod,
   { session, request, context }: { session: string | null; request: ForwardedRequest; context: ServerContext },
 ): Promise<Result> => {

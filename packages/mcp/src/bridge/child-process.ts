@@ -26,7 +26,7 @@ export interface ServerCommand {
   readonly cwd: string;
 }
 
-export interface ChildProcessDeps {
+export interface ChildProcessOptions {
   readonly clock: Clock;
   /** A line of its stderr. */
   readonly onStderr: (line: string) => void;
@@ -47,7 +47,7 @@ export class ChildProcess implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
   readonly stderr = null;
   readonly #server: ServerCommand;
-  readonly #deps: ChildProcessDeps;
+  readonly #options: ChildProcessOptions;
   readonly #lines: LineReader;
   /** Read and not told yet: at most what one chunk held. */
   #unread: JSONRPCMessage[] = [];
@@ -64,9 +64,9 @@ export class ChildProcess implements Transport {
   readonly #over: Promise<void>;
   #settleOver: () => void = () => {};
 
-  constructor(server: ServerCommand, deps: ChildProcessDeps) {
+  constructor(server: ServerCommand, options: ChildProcessOptions) {
     this.#server = server;
-    this.#deps = deps;
+    this.#options = options;
     this.#lines = new LineReader(BRIDGE_LIMITS.MESSAGE_MAX_BYTES, {
       onLine: (line) => this.#receive(line),
       onTooLong: (id) => this.#refuseAnswer(id, `larger than ${BRIDGE_LIMITS.MESSAGE_MAX_BYTES} bytes`),
@@ -127,7 +127,7 @@ export class ChildProcess implements Transport {
     child.stdout?.on('error', () => {});
     child.stdout?.once('end', () => this.#onPipeClosed('stdout'));
     child.stdin?.on('error', () => this.#onPipeClosed('stdin'));
-    const errors = new StderrLines(this.#deps);
+    const errors = new StderrLines(this.#options);
     child.stderr?.on('data', (chunk: Buffer) => errors.push(chunk));
     child.stderr?.once('end', () => errors.end());
     child.stderr?.on('error', () => {});
@@ -137,7 +137,7 @@ export class ChildProcess implements Transport {
   #onPipeClosed(pipe: 'stdin' | 'stdout'): void {
     if (this.#isOver || this.#timer !== null) return;
     const giveUp = (): void => this.#giveUp(`the server closed ${pipe}`);
-    this.#timer = this.#deps.clock.setTimeout(giveUp, CLOSED_PIPE_MS);
+    this.#timer = this.#options.clock.setTimeout(giveUp, CLOSED_PIPE_MS);
   }
 
   #giveUp(end: string): void {
@@ -152,7 +152,7 @@ export class ChildProcess implements Transport {
     if (!this.#isStuck) this.#end = signal === null ? `exited with code ${code}` : `killed by ${signal}`;
     this.#kill('SIGKILL');
     this.#timer?.cancel();
-    this.#timer = this.#deps.clock.setTimeout(() => this.#finish(this.#end), DRAIN_AFTER_EXIT_MS);
+    this.#timer = this.#options.clock.setTimeout(() => this.#finish(this.#end), DRAIN_AFTER_EXIT_MS);
   }
 
   #finish(end: string): void {
@@ -175,9 +175,9 @@ export class ChildProcess implements Transport {
     if (child === null || this.#isOver) return Promise.resolve();
     child.stdin?.end();
     if (child.exitCode === null && child.signalCode === null && this.#timer === null) {
-      this.#timer = this.#deps.clock.setTimeout(() => {
+      this.#timer = this.#options.clock.setTimeout(() => {
         this.#kill('SIGTERM');
-        this.#timer = this.#deps.clock.setTimeout(() => this.#kill('SIGKILL'), STOP_STEP_MS);
+        this.#timer = this.#options.clock.setTimeout(() => this.#kill('SIGKILL'), STOP_STEP_MS);
       }, STOP_STEP_MS);
     }
     return this.#over;
@@ -253,14 +253,14 @@ export class ChildProcess implements Transport {
 
 /** Its stderr, a line at a time, and not more of them than anybody reads. */
 class StderrLines {
-  readonly #deps: ChildProcessDeps;
+  readonly #options: ChildProcessOptions;
   readonly #lines: LineReader;
   #second = Number.NEGATIVE_INFINITY;
   #told = 0;
   #untold = 0;
 
-  constructor(deps: ChildProcessDeps) {
-    this.#deps = deps;
+  constructor(options: ChildProcessOptions) {
+    this.#options = options;
     this.#lines = new LineReader(STDERR_LINE_MAX_BYTES, {
       onLine: (line) => this.#tell(line),
       onTooLong: () => this.#tell(`(a line longer than ${STDERR_LINE_MAX_BYTES} bytes)`),
@@ -277,19 +277,19 @@ class StderrLines {
   }
 
   #tell(line: string): void {
-    const second = Math.floor(this.#deps.clock.monotonic() / 1000);
+    const second = Math.floor(this.#options.clock.monotonic() / 1000);
     if (second !== this.#second) {
       this.#tellUntold();
       this.#second = second;
       this.#told = 0;
     }
     this.#told += 1;
-    if (this.#told <= STDERR_LINES_PER_SECOND) this.#deps.onStderr(line);
+    if (this.#told <= STDERR_LINES_PER_SECOND) this.#options.onStderr(line);
     else this.#untold += 1;
   }
 
   #tellUntold(): void {
-    if (this.#untold > 0) this.#deps.onStderr(`(and ${this.#untold} more lines)`);
+    if (this.#untold > 0) this.#options.onStderr(`(and ${this.#untold} more lines)`);
     this.#untold = 0;
   }
 }

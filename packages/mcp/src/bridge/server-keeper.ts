@@ -93,7 +93,7 @@ export const restartDelayMs = (earlyEnds: number): number =>
   Math.min(RESTART_FIRST_MS * 2 ** Math.min(earlyEnds, 10), RESTART_LONGEST_MS);
 
 export class ServerKeeper {
-  readonly #deps: KeeperDeps;
+  readonly #options: KeeperDeps;
   #connection: Connection | null = null;
   #starting: ChildProcess | null = null;
   #facts: ServerFacts | null = null;
@@ -104,8 +104,8 @@ export class ServerKeeper {
   #since = 0;
   #timer: Timer | null = null;
 
-  constructor(deps: KeeperDeps) {
-    this.#deps = deps;
+  constructor(options: KeeperDeps) {
+    this.#options = options;
   }
 
   /** Throws before the first start. */
@@ -173,12 +173,12 @@ export class ServerKeeper {
   }
 
   async #tryConnect(isLegacy: boolean): Promise<void> {
-    const { command, clock, onStderr, onOddity } = this.#deps;
+    const { command, clock, onStderr, onOddity } = this.#options;
     const child = new ChildProcess(command, { clock, onStderr });
-    const client = new Client(this.#deps.clientInfo, {
+    const client = new Client(this.#options.clientInfo, {
       // Nothing is declared that a server could ask its client for: there is no one caller that it could ask.
       capabilities: {},
-      versionNegotiation: { mode: 'auto', probe: { timeoutMs: this.#deps.probeTimeoutMs } },
+      versionNegotiation: { mode: 'auto', probe: { timeoutMs: this.#options.probeTimeoutMs } },
       inputRequired: { autoFulfill: false },
       listMaxPages: TOOL_PAGES_MAX,
       listChanged: this.#listChanged(() => this.#connection?.client === client),
@@ -218,7 +218,7 @@ export class ServerKeeper {
 
   /** Lists are asked for anew when somebody wants them; that of the tools is kept, and read again at once. */
   #listChanged(isCurrent: () => boolean) {
-    const { onListChanged, onOddity } = this.#deps;
+    const { onListChanged, onOddity } = this.#options;
     return {
       tools: {
         onChanged: (error: Error | null, tools: Tool[] | null) => {
@@ -237,17 +237,17 @@ export class ServerKeeper {
     if (this.#connection?.client !== client) return;
     this.#connection = null;
     if (this.#isClosed) return;
-    if (this.#deps.clock.monotonic() - this.#since >= RESTART_FORGET_AFTER_MS) this.#earlyEnds = 0;
+    if (this.#options.clock.monotonic() - this.#since >= RESTART_FORGET_AFTER_MS) this.#earlyEnds = 0;
     this.#restart(child.end);
   }
 
   #restart(reason: string): void {
     const delayMs = restartDelayMs(this.#earlyEnds);
     this.#earlyEnds += 1;
-    this.#deps.onEnded(reason, delayMs);
-    this.#timer = this.#deps.clock.setTimeout(() => {
+    this.#options.onEnded(reason, delayMs);
+    this.#timer = this.#options.clock.setTimeout(() => {
       this.#connect().then(
-        () => this.#isClosed || this.#deps.onRestarted(this.facts),
+        () => this.#isClosed || this.#options.onRestarted(this.facts),
         (error: unknown) => this.#isClosed || this.#restart((error as Error).message),
       );
     }, delayMs);

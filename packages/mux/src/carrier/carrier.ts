@@ -59,11 +59,11 @@ class SocketCarrier implements Carrier, Guarded {
   #closing = false;
   #closed: string | null = null;
 
-  constructor(given: net.Socket, head: Buffer | undefined) {
-    this.kind = isSecured(given) ? 'tls' : 'plain';
-    given.setNoDelay(true);
-    given.setTimeout(0);
-    this.#reader = new CarrierReader(given, this.kind, head, this);
+  constructor(options: net.Socket, head: Buffer | undefined) {
+    this.kind = isSecured(options) ? 'tls' : 'plain';
+    options.setNoDelay(true);
+    options.setTimeout(0);
+    this.#reader = new CarrierReader(options, this.kind, head, this);
     this.#socket = this.#reader.socket;
     this.#writer = new CarrierWriter(this.#socket, {
       onReady: () => this.#receiver?.onReady(),

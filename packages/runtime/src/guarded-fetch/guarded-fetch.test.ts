@@ -6,7 +6,7 @@ import { problemOfAddress } from '@tunnel/rules/net';
 import { eventually, FakeClock, testCertificate } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '../clock.ts';
-import { createGuardedFetch, type GuardedFetchDeps } from './guarded-fetch.ts';
+import { createGuardedFetch, type GuardedFetchOptions } from './guarded-fetch.ts';
 
 const servers: Server[] = [];
 afterEach(async () => {
@@ -23,7 +23,7 @@ const start = async (answer: RequestListener, isTls = false): Promise<number> =>
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return (server.address() as AddressInfo).port;
 };
-const fetchOf = (more: Partial<GuardedFetchDeps> = {}, allowPrivate = true) =>
+const fetchOf = (more: Partial<GuardedFetchOptions> = {}, allowPrivate = true) =>
   createGuardedFetch({
     problemOfAddress: (address) => problemOfAddress(address, allowPrivate),
     clock: systemClock,

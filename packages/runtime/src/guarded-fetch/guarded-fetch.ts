@@ -6,7 +6,7 @@ import type { NameLookup } from './name-lookup.ts';
 import { type Answer, AnswerTooLong, reasonOf, requestOnce } from './request-once.ts';
 import { type AddressRule, UrlGuard } from './url-guard.ts';
 
-export interface GuardedFetchDeps {
+export interface GuardedFetchOptions {
   readonly problemOfAddress: AddressRule;
   readonly clock: Clock;
   readonly lookup?: NameLookup | undefined;
@@ -37,7 +37,7 @@ export type FetchOutcome =
 
 export type GuardedFetch = (url: string, bounds: FetchBounds) => Promise<FetchOutcome>;
 
-export const createGuardedFetch = (deps: GuardedFetchDeps): GuardedFetch => {
+export const createGuardedFetch = (deps: GuardedFetchOptions): GuardedFetch => {
   const guard = new UrlGuard(deps);
   const trust = trustOf(deps.ca);
   return async (text, bounds) => {

@@ -22,7 +22,7 @@ export type UrlVerdict =
   | { readonly kind: 'pinned'; readonly addresses: readonly string[] }
   | { readonly kind: 'refused' | 'unresolved'; readonly reason: string };
 
-export interface UrlGuardDeps {
+export interface UrlGuardOptions {
   readonly problemOfAddress: AddressRule;
   readonly lookup?: NameLookup | undefined;
 }
@@ -31,7 +31,7 @@ export class UrlGuard {
   readonly #problemOfAddress: AddressRule;
   readonly #lookup: NameLookup;
 
-  constructor({ problemOfAddress, lookup }: UrlGuardDeps) {
+  constructor({ problemOfAddress, lookup }: UrlGuardOptions) {
     this.#problemOfAddress = problemOfAddress;
     this.#lookup = lookup ?? createNameLookup();
   }

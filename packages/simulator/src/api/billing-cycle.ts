@@ -11,7 +11,7 @@ import { changeSubscription, nextMonthStart, periodOf, subscriptionOf } from './
 /** Drafts become final when the platform has acknowledged their events, or when no event was acknowledged for this time. */
 const DRAFT_WAIT_MS = 10_000;
 
-interface BillingCycleDeps {
+interface BillingCycleOptions {
   readonly sandbox: Sandbox;
   readonly clock: Clock;
   /** Resolves when these events were delivered. */
@@ -20,7 +20,7 @@ interface BillingCycleDeps {
 }
 
 export class BillingCycle {
-  readonly #deps: BillingCycleDeps;
+  readonly #options: BillingCycleOptions;
   readonly #advances = new SerialQueue({
     maxWaiting: 1000,
     full: () => new Error('too many advances of the clock wait'),
@@ -28,8 +28,8 @@ export class BillingCycle {
   #stopped = false;
   #endWait: () => void = () => {};
 
-  constructor(deps: BillingCycleDeps) {
-    this.#deps = deps;
+  constructor(options: BillingCycleOptions) {
+    this.#options = options;
   }
 
   /** Advances the simulator's clock and executes everything due on the way. 0 executes what is due now. */
@@ -44,7 +44,7 @@ export class BillingCycle {
   }
 
   async #run(seconds: number): Promise<void> {
-    const { sandbox } = this.#deps;
+    const { sandbox } = this.#options;
     const wanted = sandbox.aheadMs + seconds * 1000;
     const target = Math.floor((sandbox.realNow() + wanted) / 1000);
     // Drafts may be left from an interrupted run.
@@ -62,7 +62,7 @@ export class BillingCycle {
   }
 
   async #finishDrafts(): Promise<void> {
-    const { sandbox } = this.#deps;
+    const { sandbox } = this.#options;
     if (!hasDrafts(sandbox)) return;
     await this.#news();
     if (this.#stopped) return;
@@ -74,7 +74,7 @@ export class BillingCycle {
   }
 
   async #news(): Promise<void> {
-    const { sandbox, delivered, hasListener } = this.#deps;
+    const { sandbox, delivered, hasListener } = this.#options;
     const isNews = (payload: object): boolean => 'type' in payload && payload.type === 'invoice.created';
     const waiting = sandbox.store.all('events').filter(({ payload }) => isNews(payload));
     if (waiting.length === 0 || !hasListener()) return;
@@ -86,7 +86,7 @@ export class BillingCycle {
 
   /** Resolves after a time without any delivery. Every delivery restarts the time, because many accounts take longer. */
   #silence(): { readonly isLong: Promise<void>; readonly heard: () => void } {
-    const { clock } = this.#deps;
+    const { clock } = this.#options;
     let end = (): void => {};
     let isOver = false;
     const isLong = new Promise<void>((resolve) => {

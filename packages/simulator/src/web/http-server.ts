@@ -26,11 +26,11 @@ interface HttpServerDeps extends ControlDeps {
 }
 
 export class HttpServer {
-  readonly #deps: HttpServerDeps;
+  readonly #options: HttpServerDeps;
   readonly #server: Server;
 
-  constructor(deps: HttpServerDeps) {
-    this.#deps = deps;
+  constructor(options: HttpServerDeps) {
+    this.#options = options;
     this.#server = createServer((request, response) => void this.#attend(request, response));
   }
 
@@ -39,7 +39,7 @@ export class HttpServer {
   }
 
   async start(): Promise<void> {
-    const { host, port, portKey: key, logger } = this.#deps;
+    const { host, port, portKey: key, logger } = this.#options;
     this.#server.listen({ host, port });
     try {
       await once(this.#server, 'listening');
@@ -66,7 +66,7 @@ export class HttpServer {
     } catch (error) {
       this.#refuse(request, response, error);
     }
-    this.#deps.onAnswered();
+    this.#options.onAnswered();
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -81,14 +81,14 @@ export class HttpServer {
     checkOrigin(headers.origin, headers.host);
     if (path === '/_sim' || path.startsWith('/_sim/')) {
       const given = controlBody(body, headers['content-type']);
-      const result = await answerControl(this.#deps, method, path, given.fields);
+      const result = await answerControl(this.#options, method, path, given.fields);
       if (given.back === null) sendJson(response, 200, result);
       else response.writeHead(303, { location: given.back }).end();
       return;
     }
     const [, returning] = /^\/portal\/(\w+)\/return$/.exec(path) ?? [];
     if (method === 'GET' && returning !== undefined) {
-      response.writeHead(303, { location: portalReturn(this.#deps.sandbox, returning) }).end();
+      response.writeHead(303, { location: portalReturn(this.#options.sandbox, returning) }).end();
       return;
     }
     const { html, leadsTo = null } = this.#page(method, path);
@@ -99,13 +99,13 @@ export class HttpServer {
     call: { method: string; path: string; query: string; body: string },
     { authorization, 'idempotency-key': key }: IncomingMessage['headers'],
   ): Answer {
-    const { sandbox, routes, secretKey } = this.#deps;
+    const { sandbox, routes, secretKey } = this.#options;
     const idempotencyKey = typeof key === 'string' ? key : undefined;
     return answerCall(sandbox, routes, secretKey, { ...call, authorization, idempotencyKey });
   }
 
   #page(method: string, path: string): Page {
-    const { sandbox } = this.#deps;
+    const { sandbox } = this.#options;
     const [, kind, id = ''] = /^\/(?:(portal|invoice)\/(\w+))?$/.exec(path) ?? [];
     if (method === 'GET' && path === '/') return { html: overviewPage(sandbox) };
     if (method === 'GET' && kind === 'invoice') return { html: invoicePage(sandbox, id) };
@@ -123,7 +123,7 @@ export class HttpServer {
       response.destroy();
       return;
     }
-    if (!(error instanceof ApiError)) this.#deps.logger.error({ err: error }, 'the simulator failed at a call');
+    if (!(error instanceof ApiError)) this.#options.logger.error({ err: error }, 'the simulator failed at a call');
     const known =
       error instanceof ApiError ? error : new ApiError(500, { type: 'api_error', message: 'The simulator failed.' });
     const isForm = request.headers['content-type']?.startsWith(FORM) === true && !request.url?.startsWith('/v1/');

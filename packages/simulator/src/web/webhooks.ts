@@ -15,7 +15,7 @@ const SHUFFLE_MS = 300;
 /** Rejections after which a delivery is given up. */
 const REFUSALS = 5;
 
-interface WebhooksDeps {
+interface WebhooksOptions {
   readonly sandbox: Sandbox;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -27,7 +27,7 @@ interface WebhooksDeps {
 type Outcome = 'taken' | 'refused' | 'away';
 
 export class Webhooks {
-  readonly #deps: WebhooksDeps;
+  readonly #options: WebhooksOptions;
   readonly #waiters = new Map<string, (() => void)[]>();
   readonly #refusals = new Map<string, number>();
   readonly #abort = new AbortController();
@@ -35,8 +35,8 @@ export class Webhooks {
   #failures = 0;
   #running: Promise<void> = Promise.resolve();
 
-  constructor(deps: WebhooksDeps) {
-    this.#deps = deps;
+  constructor(options: WebhooksOptions) {
+    this.#options = options;
   }
 
   start(): void {
@@ -59,7 +59,7 @@ export class Webhooks {
   }
 
   #delivered(id: string): Promise<void> {
-    if (this.#deps.sandbox.store.get('events', id) === undefined) return Promise.resolve();
+    if (this.#options.sandbox.store.get('events', id) === undefined) return Promise.resolve();
     return new Promise((resolve) => {
       this.#waiters.set(id, [...(this.#waiters.get(id) ?? []), resolve]);
     });
@@ -67,7 +67,7 @@ export class Webhooks {
 
   async #run(): Promise<void> {
     while (!this.#abort.signal.aborted) {
-      const url = this.#deps.url();
+      const url = this.#options.url();
       const next = url === null ? RETRY_MIN_MS : this.#next();
       if (url === null || typeof next === 'number') await this.#sleep(Number(next));
       else await this.#attend(url, next);
@@ -76,7 +76,7 @@ export class Webhooks {
 
   /** Returns the event to send now, or the time until the next event. */
   #next(): WebhookEvent | number {
-    const { sandbox, clock, random = Math.random } = this.#deps;
+    const { sandbox, clock, random = Math.random } = this.#options;
     const waiting = sandbox.store.all('events');
     const [first] = waiting;
     if (first === undefined) return IDLE_MS;
@@ -88,7 +88,7 @@ export class Webhooks {
   }
 
   async #attend(url: string, event: WebhookEvent): Promise<void> {
-    const { sandbox, logger } = this.#deps;
+    const { sandbox, logger } = this.#options;
     const outcome = await this.#send(url, event);
     if (this.#abort.signal.aborted && outcome !== 'taken') return;
     if (outcome === 'taken' && sandbox.store.settings.webhook_mode === 'twice') await this.#send(url, event);
@@ -110,7 +110,7 @@ export class Webhooks {
   }
 
   #done(id: string): void {
-    const { store } = this.#deps.sandbox;
+    const { store } = this.#options.sandbox;
     store.transact(() => store.remove('events', id));
     this.#refusals.delete(id);
     for (const resolve of this.#waiters.get(id) ?? []) resolve();
@@ -119,7 +119,7 @@ export class Webhooks {
 
   /** Signed with the machine's time, because receivers reject old signatures. */
   async #send(url: string, event: WebhookEvent): Promise<Outcome> {
-    const { clock, secret } = this.#deps;
+    const { clock, secret } = this.#options;
     const body = JSON.stringify(event.payload);
     const signature = signWebhook(body, secret, Math.floor(clock.now() / 1000));
     try {
@@ -141,7 +141,7 @@ export class Webhooks {
   /** Sleeps until the time has passed or a new event waits. */
   #sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.#deps.clock.setTimeout(() => this.#wake(), ms);
+      const timer = this.#options.clock.setTimeout(() => this.#wake(), ms);
       this.#wake = () => {
         timer.cancel();
         resolve();
@@ -152,7 +152,7 @@ export class Webhooks {
 
   /** New events do not shorten the pause. */
   async #pause(ms: number): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock } = this.#options;
     const until = clock.monotonic() + ms;
     while (!this.#abort.signal.aborted && clock.monotonic() < until) await this.#sleep(until - clock.monotonic());
   }

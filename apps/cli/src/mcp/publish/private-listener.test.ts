@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { eventually, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { makeTestIo } from '../../io/io.fixture.ts';
-import { type ListenerDeps, listenPrivately, type PrivateListener } from './private-listener.ts';
+import { type ListenerOptions, listenPrivately, type PrivateListener } from './private-listener.ts';
 
 let home: TemporaryDirectory;
 const listeners: PrivateListener[] = [];
@@ -16,7 +16,7 @@ afterEach(async () => {
   await home.close();
 });
 
-const listen = async (key = 'one', more: Partial<ListenerDeps> = {}): Promise<string> => {
+const listen = async (key = 'one', more: Partial<ListenerOptions> = {}): Promise<string> => {
   const deps = { key, respond: () => Promise.resolve(), onProblem: () => {}, ...more };
   const listener = await listenPrivately(deps, makeTestIo({ home: home.path }));
   listeners.push(listener);
@@ -38,7 +38,7 @@ it('a command that comes back has the socket of before, another one its own', as
 
 it('a request that drips is cut off, one that waits for its answer is not', async () => {
   const answers: (() => void)[] = [];
-  const respond: ListenerDeps['respond'] = async (request, response) => {
+  const respond: ListenerOptions['respond'] = async (request, response) => {
     request.resume();
     if (request.method === 'GET') answers.push(() => response.end());
   };

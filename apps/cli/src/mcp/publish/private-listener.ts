@@ -23,7 +23,7 @@ export interface PrivateListener {
   close(): Promise<void>;
 }
 
-export interface ListenerDeps {
+export interface ListenerOptions {
   /** Left out: as the limit has it. */
   readonly requestMs?: number;
   /** The same publication has the same socket: a client that comes back after a kill is known by it. */
@@ -34,7 +34,7 @@ export interface ListenerDeps {
 
 /** Rejects with a Fault. */
 export const listenPrivately = async (
-  { key, requestMs = MCP_PUBLISH_REQUEST_MS, ...deps }: ListenerDeps,
+  { key, requestMs = MCP_PUBLISH_REQUEST_MS, ...deps }: ListenerOptions,
   io: Io,
 ): Promise<PrivateListener> => {
   const server = createLocalServer({

@@ -146,7 +146,7 @@ const findBearer = (
   return new Bearer({ hash: bearerHash(given), source: tokenFile, made: null });
 };
 
-interface PublicationDeps {
+interface PublicationOptions {
   readonly bearer: Bearer;
   readonly flags: McpPublishFlags;
   readonly io: Io;
@@ -156,13 +156,13 @@ interface PublicationDeps {
 class Publication implements RunHook, Pick<Bridge, 'fetch'> {
   readonly output = { onStatus: (event: StatusEvent) => this.#onStatus(event) };
   readonly #command: ServerCommand;
-  readonly #deps: PublicationDeps;
+  readonly #options: PublicationOptions;
   #bridge: Bridge | null = null;
   #running: RunningClient | null = null;
 
-  constructor(command: ServerCommand, deps: PublicationDeps) {
+  constructor(command: ServerCommand, options: PublicationOptions) {
     this.#command = command;
-    this.#deps = deps;
+    this.#options = options;
   }
 
   fetch(request: Request): Promise<Response> {
@@ -171,7 +171,7 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
   }
 
   async onRunning(running: RunningClient): Promise<void> {
-    const { flags, io } = this.#deps;
+    const { flags, io } = this.#options;
     this.#running = running;
     if (!flags.auth) running.notice(this.#openWarning(), 'stderr');
     const stop = new AbortController();
@@ -189,7 +189,7 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
   }
 
   #bridgeOptions(): BridgeOptions {
-    const { bearer, flags, io } = this.#deps;
+    const { bearer, flags, io } = this.#options;
     const logger = chooseLogger(io);
     return {
       clock: io.clock,
@@ -211,7 +211,7 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
   }
 
   #tellAddress(tunnel: Tunnel): void {
-    const { bearer, flags } = this.#deps;
+    const { bearer, flags } = this.#options;
     if (this.#bridge === null || flags.json === true) return;
     const { name, tools } = this.#bridge.server;
     const made = bearer.showOnce();
@@ -227,7 +227,7 @@ class Publication implements RunHook, Pick<Bridge, 'fetch'> {
   }
 
   #openWarning(): string {
-    const { stderr, env } = this.#deps.io;
+    const { stderr, env } = this.#options.io;
     const { red } = pc.createColors(stderr.isTTY === true && (env['NO_COLOR'] ?? '') === '');
     return red(
       'tunnel: --no-auth: anyone who knows or guesses the URL can call the tools of this server without a token',

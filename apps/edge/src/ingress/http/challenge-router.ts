@@ -17,18 +17,18 @@ const PREFIX = '/.well-known/acme-challenge/';
 const TOKEN = /^[\w-]{1,200}$/;
 
 export class ChallengeRouter {
-  readonly #given: ChallengeRouterOptions;
+  readonly #options: ChallengeRouterOptions;
 
   constructor(options: ChallengeRouterOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   visitorOf(remoteAddress: string, scheme: VisitorInfo['scheme']): VisitorInfo {
-    return this.#given.router.visitorOf(remoteAddress, scheme);
+    return this.#options.router.visitorOf(remoteAddress, scheme);
   }
 
   route(connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision> {
-    const { router, unredirected } = this.#given;
+    const { router, unredirected } = this.#options;
     if (connection.scheme === 'https' || !head.path.startsWith(PREFIX)) return router.route(connection, head);
     const token = head.path.slice(PREFIX.length);
     const isAsked = (head.method === 'GET' || head.method === 'HEAD') && TOKEN.test(token);
@@ -36,7 +36,7 @@ export class ChallengeRouter {
   }
 
   async #answer(token: string, connection: VisitorInfo, head: RequestHead): Promise<RouteDecision> {
-    const { unredirected, certificates } = this.#given;
+    const { unredirected, certificates } = this.#options;
     const answer = await certificates.findChallenge({ token, host: head.host });
     return answer?.type === 'http-01'
       ? { response: textOf(answer.keyAuthorization) }

@@ -88,7 +88,7 @@ export class HttpIngress implements VisitorOwner {
   readonly report: ReportInternalError;
   readonly clients: ClientIngress | null;
   readonly totals = new HttpTotals();
-  readonly #given: HttpIngressOptions;
+  readonly #options: HttpIngressOptions;
   readonly #visitors = new LinkedSet<Visitor>();
   readonly #refused = new RefusedVisitors(this);
   readonly #answers: EdgeAnswers;
@@ -98,7 +98,7 @@ export class HttpIngress implements VisitorOwner {
   #idleWaiters: (() => void)[] = [];
 
   constructor(options: HttpIngressOptions) {
-    this.#given = options;
+    this.#options = options;
     this.balancer = options.balancer;
     this.policies = options.policies ?? null;
     this.heldBodies = options.heldBodies ?? new HeldBodies();
@@ -111,7 +111,7 @@ export class HttpIngress implements VisitorOwner {
   }
 
   readonly route = (connection: VisitorInfo, head: RequestHead): RouteDecision | Promise<RouteDecision> =>
-    this.#given.router.route(connection, head);
+    this.#options.router.route(connection, head);
 
   get isDraining(): boolean {
     return this.#isDraining;
@@ -129,7 +129,7 @@ export class HttpIngress implements VisitorOwner {
   }
 
   start(): void {
-    this.#ticking = this.#given.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
+    this.#ticking = this.#options.clock.setInterval(() => this.#tick(), EDGE_LIMITS.SESSION_TICK_MS);
   }
 
   /** Takes over an accepted HTTP/1.1 socket that has not been read from. */
@@ -140,7 +140,7 @@ export class HttpIngress implements VisitorOwner {
       socket.destroy();
       return;
     }
-    const info = this.#given.router.visitorOf(remoteAddress, scheme);
+    const info = this.#options.router.visitorOf(remoteAddress, scheme);
     this.#take(accepted, (owner) => new Http1Visitor(endOf(socket), info, owner, accepted));
   }
 
@@ -151,7 +151,7 @@ export class HttpIngress implements VisitorOwner {
       socket.destroy();
       return;
     }
-    const info = this.#given.router.visitorOf(remoteAddress, 'https');
+    const info = this.#options.router.visitorOf(remoteAddress, 'https');
     const visitor = this.#take(accepted, (owner) => new Http2Visitor(socket, info, owner));
     if (this.#isDraining) visitor?.shutDown();
   }
@@ -180,12 +180,12 @@ export class HttpIngress implements VisitorOwner {
   }
 
   countVisitor(address: string): EdgeReply | null {
-    const fault = this.#given.gate.countVisitor(address);
+    const fault = this.#options.gate.countVisitor(address);
     return fault === null ? null : { fault, retryAfterSecs: RETRY_AFTER_SECS };
   }
 
   uncountVisitor(address: string): void {
-    this.#given.gate.uncountVisitor(address);
+    this.#options.gate.uncountVisitor(address);
   }
 
   capture(
@@ -195,7 +195,7 @@ export class HttpIngress implements VisitorOwner {
     bodyForm: ChunkedForm,
     policy: PassedBy | null,
   ): RequestRecorder | null {
-    const { captures } = this.#given;
+    const { captures } = this.#options;
     if (policy === null) return captures.begin(tunnel, head, startedMs, bodyForm);
     return policy.isOfLogin ? null : captures.begin(tunnel, policy.visitorsHead, startedMs, bodyForm, policy);
   }
@@ -208,7 +208,7 @@ export class HttpIngress implements VisitorOwner {
     response: EdgeResponse,
   ): string {
     const recorder =
-      rules === null ? null : this.#given.captures.answered(tunnelsAt(route), head, startedMs, rules, response);
+      rules === null ? null : this.#options.captures.answered(tunnelsAt(route), head, startedMs, rules, response);
     const { status } = response;
     const answer = { head, startedMs, status, code: errorCodeOf(response), rule: shownRuleOf(rules) };
     return this.#report(route, answer, recorder);
@@ -226,7 +226,7 @@ export class HttpIngress implements VisitorOwner {
 
   /** Reports an answer under the same request id to all members of a group. The visitor sees the same id. */
   #report(route: Route, answer: Omit<EdgeAnswer, 'requestId'>, recorder: RequestRecorder | null): string {
-    const requestId = recorder === null ? randomId('req') : this.#given.captures.idOf(recorder);
+    const requestId = recorder === null ? randomId('req') : this.#options.captures.idOf(recorder);
     const told = { ...answer, requestId };
     for (const tunnel of tunnelsAt(route)) this.#answers.onAnswered(tunnel, told);
     return requestId;
@@ -238,12 +238,12 @@ export class HttpIngress implements VisitorOwner {
 
   onResponse(status: number, wholeMs: number, edgeMs: number | null): void {
     this.totals.onResponse(status, wholeMs, edgeMs);
-    this.#given.onStreamEnd?.();
+    this.#options.onStreamEnd?.();
   }
 
   onClosed(visitor: Visitor): void {
     if (!this.#visitors.delete(visitor.amongServed)) return;
-    this.#given.onStreamEnd?.();
+    this.#options.onStreamEnd?.();
     if (this.#visitors.size > 0) return;
     const waiters = this.#idleWaiters;
     this.#idleWaiters = [];
@@ -264,7 +264,7 @@ export class HttpIngress implements VisitorOwner {
     this.#refused.tick(nowMs);
     this.#answers.tick();
     if (this.queuedBytes > this.#queuesMaxBytes) this.#shedLargest();
-    this.services.sweep(nowMs, this.#given.isListed);
+    this.services.sweep(nowMs, this.#options.isListed);
   }
 
   /** Closes the connections with the largest queues until the total is below the limit. */

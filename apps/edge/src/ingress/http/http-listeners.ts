@@ -40,7 +40,7 @@ export interface HttpListenersOptions {
 }
 
 export class HttpListeners {
-  readonly #given: HttpListenersOptions;
+  readonly #options: HttpListenersOptions;
   readonly #plain: HttpPort;
   /** TLS port. Created by start(), when it is known whether TLS is enabled. */
   #secure: HttpsPort | undefined;
@@ -48,7 +48,7 @@ export class HttpListeners {
 
   constructor(options: HttpListenersOptions) {
     const { server, ingress, gate } = options;
-    this.#given = options;
+    this.#options = options;
     this.#plain = new HttpPort({ host: server.host, port: server.http_port, key: '[server] http_port' }, ingress, gate);
   }
 
@@ -74,21 +74,21 @@ export class HttpListeners {
 
   /** Returns the https port to which plain requests for the host are redirected, or null if they are served without a redirect. */
   redirectPort(host: string): number | null {
-    return this.#given.server.plain_http === 'redirect' ? this.#securePortOf(host) : null;
+    return this.#options.server.plain_http === 'redirect' ? this.#securePortOf(host) : null;
   }
 
   /** A trailing dot of the host is ignored. */
   #securePortOf(host: string): number | null {
     if (this.#secure === undefined) return null;
     const name = host.endsWith('.') ? host.slice(0, -1) : host;
-    return this.#given.certificates.covers(name) ? this.#secure.address.port : null;
+    return this.#options.certificates.covers(name) ? this.#secure.address.port : null;
   }
 
   /** Opens the ports. Rejects with a fault if a port is taken; stop() then closes any port that is open already. */
   async start({ isSecure }: { readonly isSecure: boolean }): Promise<void> {
-    const { host, https_port: port } = this.#given.server;
+    const { host, https_port: port } = this.#options.server;
     if (isSecure) {
-      this.#secure = new HttpsPort({ ...this.#given, on: { host, port, key: '[server] https_port' } });
+      this.#secure = new HttpsPort({ ...this.#options, on: { host, port, key: '[server] https_port' } });
       await this.#secure.start();
     }
     await this.#plain.start();

@@ -23,11 +23,11 @@ export class JoinedPeer {
   directBytes = 0;
   readonly relays = new Set<PeerRelay>();
 
-  constructor(given: Pick<JoinedPeer, 'peer' | 'publisherId' | 'clientAddr' | 'since'>) {
-    this.peer = given.peer;
-    this.publisherId = given.publisherId;
-    this.clientAddr = given.clientAddr;
-    this.since = given.since;
+  constructor(options: Pick<JoinedPeer, 'peer' | 'publisherId' | 'clientAddr' | 'since'>) {
+    this.peer = options.peer;
+    this.publisherId = options.publisherId;
+    this.clientAddr = options.clientAddr;
+    this.since = options.since;
   }
 
   report({ path, reason, rtt_ms, direct_bytes }: PeerReport): void {

@@ -43,7 +43,7 @@ export class PeerTotals extends RelayTotals {
 
 export class PeerJoins implements PeerNames {
   readonly totals = new PeerTotals();
-  readonly #given: PeerJoinsOptions;
+  readonly #options: PeerJoinsOptions;
   readonly #registry: P2pRegistry;
   readonly #log: LogLimiter;
   readonly #joined = new Map<string, JoinedPeer>();
@@ -56,7 +56,7 @@ export class PeerJoins implements PeerNames {
 
   constructor(options: PeerJoinsOptions) {
     const { peersPerTunnel, sameHash = equalInConstantTime, clock, logger } = options;
-    this.#given = options;
+    this.#options = options;
     this.#registry = new P2pRegistry({ peersPerTunnel, sameHash });
     this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
@@ -119,14 +119,14 @@ export class PeerJoins implements PeerNames {
   }
 
   #admit({ peer }: Extract<JoinDecision, { kind: 'joined' }>, clientAddr: string): JoinedPeer | Fault {
-    const tunnel = this.#given.tunnels.get(peer.tunnelId);
+    const tunnel = this.#options.tunnels.get(peer.tunnelId);
     if (tunnel === undefined) {
       // The name is open, but the tunnel is not registered yet.
       this.#registry.leave(peer.peerId);
       return new Fault('P2P_AWAY', { name: peer.name });
     }
     const publisherId = tunnel.sessionId;
-    const joined = new JoinedPeer({ peer, publisherId, clientAddr, since: this.#given.clock.now() });
+    const joined = new JoinedPeer({ peer, publisherId, clientAddr, since: this.#options.clock.now() });
     this.#joined.set(peer.peerId, joined);
     this.#bySession.set(peer.clientId, (this.#bySession.get(peer.clientId) ?? new Set()).add(joined));
     tunnel.counters.addRequest();
@@ -179,7 +179,7 @@ export class PeerJoins implements PeerNames {
   /** Notifies a publisher after its registration of joined peers, and of peers that left while the publisher may have been disconnected. */
   publisherReady(tunnelId: string): void {
     for (const [peerId, reason] of this.#gone.get(tunnelId) ?? []) {
-      const tunnel = this.#given.tunnels.get(tunnelId);
+      const tunnel = this.#options.tunnels.get(tunnelId);
       if (tunnel !== undefined) this.#tell(tunnel.sessionId, goneMessage(tunnelId, peerId, reason));
     }
     for (const { peerId } of this.#registry.peersOf(tunnelId)) {
@@ -235,7 +235,7 @@ export class PeerJoins implements PeerNames {
     this.#gone.set(tunnelId, gone.set(peerId, reason));
     // The list is limited to the peers that can be joined at once, because no more can leave while the publisher is disconnected.
     for (const oldest of gone.keys()) {
-      if (gone.size <= this.#given.peersPerTunnel) return;
+      if (gone.size <= this.#options.peersPerTunnel) return;
       gone.delete(oldest);
     }
   }
@@ -246,11 +246,11 @@ export class PeerJoins implements PeerNames {
   }
 
   #tell(sessionId: string, message: ControlMessageInput): void {
-    if (!this.#isSilent) this.#given.tell(sessionId, message);
+    if (!this.#isSilent) this.#options.tell(sessionId, message);
   }
 
   #now(): number {
-    return this.#given.clock.monotonic();
+    return this.#options.clock.monotonic();
   }
 }
 

@@ -36,7 +36,7 @@ const SHUTTING_DOWN: StreamReason = { code: 'shutting-down', text: 'the edge is 
 
 export class PeerRelays {
   readonly report: ReportInternalError;
-  readonly #given: PeerRelaysOptions;
+  readonly #options: PeerRelaysOptions;
   readonly #log: LogLimiter;
   readonly #live = new Set<PeerRelay>();
   #isDraining = false;
@@ -44,7 +44,7 @@ export class PeerRelays {
 
   constructor(options: PeerRelaysOptions) {
     this.report = options.report;
-    this.#given = options;
+    this.#options = options;
     this.#log = new LogLimiter(options.logger, () => options.clock.monotonic());
   }
 
@@ -54,7 +54,7 @@ export class PeerRelays {
 
   /** Relays a stream opened by the client of a session. The stream must name a join of the same session. */
   carry(sessionId: string, stream: MuxStream, { tunnelId: peerId }: StreamHead): void {
-    const { joins, tunnels, balancer } = this.#given;
+    const { joins, tunnels, balancer } = this.#options;
     const joined = joins.find(sessionId, peerId);
     if (joined === undefined) return this.#refuse(stream, 'no-tunnel', UNKNOWN);
     if (this.#isDraining) return stream.refuse(SHUTTING_DOWN);
@@ -78,7 +78,7 @@ export class PeerRelays {
   }
 
   #refuse(stream: MuxStream, counted: 'no-tunnel' | 'no-carrier', reason: StreamReason): void {
-    this.#given.joins.totals.countRefusal(counted);
+    this.#options.joins.totals.countRefusal(counted);
     stream.refuse(reason);
   }
 
@@ -104,7 +104,7 @@ export class PeerRelays {
   // ---- calls from relay streams ----
 
   onBytes(toClient: number, toVisitor: number): void {
-    const { totals } = this.#given.joins;
+    const { totals } = this.#options.joins;
     totals.bytesToClient += toClient;
     totals.bytesToVisitor += toVisitor;
   }
@@ -116,7 +116,7 @@ export class PeerRelays {
 
   /** Called last, exactly once. */
   onOver(relay: PeerRelay): void {
-    const { balancer, onStreamEnd } = this.#given;
+    const { balancer, onStreamEnd } = this.#options;
     balancer.release(relay.lease);
     this.#live.delete(relay);
     relay.joined.relays.delete(relay);
@@ -133,7 +133,7 @@ export class PeerRelays {
     publisher: Tunnel,
     text: string,
   ): void {
-    this.#given.joins.totals.countRefusal(reason);
+    this.#options.joins.totals.countRefusal(reason);
     const fields = { reason, tunnel_id: publisher.tunnelId, peer_id: peer.peerId };
     this.#log.log('warn', `relay ${ownerKey(publisher.owner)}`, fields, `peer connection failed: ${text}`);
   }

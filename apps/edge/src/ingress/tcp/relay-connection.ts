@@ -51,17 +51,17 @@ export class RelayConnection extends RelayedStream implements HeldConnection {
   #publicAddress: string;
   #activeAtMs: number;
 
-  constructor(visitor: ByteDuplex, given: RelayConnectionOptions, owner: Relay) {
-    super(given.member);
-    this.accepted = given.accepted;
-    this.route = given.route;
-    this.address = given.address;
-    this.lease = given.lease;
-    this.#visitorName = given.visitorName;
-    this.#publicAddress = given.publicAddress;
+  constructor(visitor: ByteDuplex, options: RelayConnectionOptions, owner: Relay) {
+    super(options.member);
+    this.accepted = options.accepted;
+    this.route = options.route;
+    this.address = options.address;
+    this.lease = options.lease;
+    this.#visitorName = options.visitorName;
+    this.#publicAddress = options.publicAddress;
     this.owner = owner;
     this.#activeAtMs = owner.now();
-    this.near = new PreconnectBuffer(visitor, this, given.first);
+    this.near = new PreconnectBuffer(visitor, this, options.first);
   }
 
   /** Always false: an open stream is never idle, because a terminal can be silent for hours. */

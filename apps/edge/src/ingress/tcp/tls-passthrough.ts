@@ -16,10 +16,10 @@ interface TlsPassthroughOptions extends HostSources {
 }
 
 export class TlsPassthrough implements Passthrough {
-  readonly #given: TlsPassthroughOptions;
+  readonly #options: TlsPassthroughOptions;
 
   constructor(options: TlsPassthroughOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   /**
@@ -28,15 +28,15 @@ export class TlsPassthrough implements Passthrough {
    */
   routeFor(host: string): PassedRoute | undefined {
     // A customer's wildcard may cover the platform's host.
-    if (this.#given.platform?.isAt(host) === true) return undefined;
-    const endpoint = endpointOfHost(host, this.#given.domain);
-    const route = routeAtHost(this.#given, endpoint);
+    if (this.#options.platform?.isAt(host) === true) return undefined;
+    const endpoint = endpointOfHost(host, this.#options.domain);
+    const route = routeAtHost(this.#options, endpoint);
     if (route !== undefined) return route.protocol === 'tls' ? route : undefined;
-    return isHeldForTlsAt(this.#given, endpoint) ? 'away' : undefined;
+    return isHeldForTlsAt(this.#options, endpoint) ? 'away' : undefined;
   }
 
   accept(visitor: AcceptedSocket, accepted: AcceptedConnection, route: PassedRoute, hello: Buffer): void {
-    const { relay } = this.#given;
+    const { relay } = this.#options;
     if (route === 'away') relay.turnAwayFrom(visitor);
     else relay.carry(visitor, accepted, route, hello);
   }

@@ -77,7 +77,7 @@ export class StoredCertificate implements ContextSource {
 }
 
 export class CertificateStore {
-  readonly #given: CertificateStoreOptions;
+  readonly #options: CertificateStoreOptions;
   readonly #contexts: ContextCache;
   /** Certificates by name. A wildcard such as `*.shop.example.com` is a separate key. */
   readonly #byName = new Map<string, StoredCertificate>();
@@ -85,7 +85,7 @@ export class CertificateStore {
   #made: MadeCertificates | null = null;
 
   constructor(options: CertificateStoreOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#contexts = new ContextCache({
       contextsMax: options.contextsMax ?? TLS_CONTEXTS_MAX,
       perSecond: options.contextsPerSecond ?? TLS_CONTEXTS_PER_SECOND,
@@ -94,7 +94,7 @@ export class CertificateStore {
   }
 
   get terms(): TlsTerms {
-    return this.#given.terms;
+    return this.#options.terms;
   }
 
   /** Number of names with a specific certificate. */
@@ -118,7 +118,7 @@ export class CertificateStore {
    * top-level domain.
    */
   setMaker(maker: CertificateMaker): void {
-    this.#made = new MadeCertificates(maker, this.#given, (certificate) => this.#contexts.drop(certificate));
+    this.#made = new MadeCertificates(maker, this.#options, (certificate) => this.#contexts.drop(certificate));
   }
 
   /**
@@ -159,7 +159,7 @@ export class CertificateStore {
 
   /** Certificate for visitors without SNI: the default certificate, or the certificate of `domain`. */
   get forNobody(): StoredCertificate | null {
-    return this.#forAll ?? this.ownOf(this.#given.domain);
+    return this.#forAll ?? this.ownOf(this.#options.domain);
   }
 
   /**
@@ -179,7 +179,7 @@ export class CertificateStore {
   covers(host: string): boolean {
     if (this.#made?.covers(host) === true || this.ownOf(host) !== null) return true;
     if (this.#forAll === null) return false;
-    return !isNestedBelow(host, this.#given.domain) || this.#forAll.isFor(host);
+    return !isNestedBelow(host, this.#options.domain) || this.#forAll.isFor(host);
   }
 
   // ---- contexts for handshakes ----
@@ -211,7 +211,7 @@ export class CertificateStore {
 /** Certificates issued by the local CA, each at its first use. The least recently used certificates are evicted. */
 class MadeCertificates {
   readonly #maker: CertificateMaker;
-  readonly #given: CertificateStoreOptions;
+  readonly #options: CertificateStoreOptions;
   /** Resolves when the next certificate can be issued. */
   #turn: Promise<void> = Promise.resolve();
   readonly #byName: Cache<string, StoredCertificate>;
@@ -222,7 +222,7 @@ class MadeCertificates {
     onDropped: (certificate: StoredCertificate) => void,
   ) {
     this.#maker = maker;
-    this.#given = options;
+    this.#options = options;
     const { clock, contextsMax: max = TLS_CONTEXTS_MAX } = options;
     // Certificate validity follows the wall clock, which also advances while the machine sleeps.
     const wallClock = { monotonic: () => clock.now() };
@@ -239,7 +239,7 @@ class MadeCertificates {
     if (known !== undefined && !known.hasFailed) return known;
     const certificate: StoredCertificate = new StoredCertificate(
       this.#issue(host, () => certificate.waiters !== null),
-      this.#given.terms,
+      this.#options.terms,
     );
     this.#byName.set(host, certificate);
     return certificate;
@@ -247,7 +247,7 @@ class MadeCertificates {
 
   /** Issues certificates sequentially and at a limited rate, and only if a handshake still waits for the certificate. */
   async #issue(host: string, isWaitedFor: () => boolean): Promise<CertificatePair> {
-    const { clock, contextsPerSecond = TLS_CONTEXTS_PER_SECOND } = this.#given;
+    const { clock, contextsPerSecond = TLS_CONTEXTS_PER_SECOND } = this.#options;
     const turn = this.#turn;
     let give: (() => void) | undefined;
     this.#turn = new Promise((resolve) => {

@@ -22,25 +22,25 @@ interface ReadyChallenge {
 }
 
 export class ChallengeHandshakes {
-  readonly #given: ChallengeHandshakesOptions;
+  readonly #options: ChallengeHandshakesOptions;
   /** Contexts of prepared challenges by name. */
   readonly #ready = new Cache<string, ReadyChallenge>({ max: CHALLENGE_CONTEXTS_MAX });
   /** Contexts being created, by token, so that concurrent validations share a single certificate. */
   readonly #making = new Map<string, Promise<SecureContext>>();
 
   constructor(options: ChallengeHandshakesOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   /** Reports whether a challenge for the name is possible. For other names nothing is looked up, created or stored. */
   isKnown(name: string): boolean {
-    const { domain, certificates } = this.#given;
+    const { domain, certificates } = this.#options;
     return isOfDomain(name, domain) || certificates.isWanted(name);
   }
 
   /** Prepares the challenge certificate of a name. Resolves to false if no challenge is pending. Never rejects. */
   async prepare(name: string): Promise<boolean> {
-    const { certificates } = this.#given;
+    const { certificates } = this.#options;
     try {
       const answer = await certificates.findChallenge({ tlsName: name });
       if (answer?.type !== 'tls-alpn-01') return false;
@@ -57,7 +57,7 @@ export class ChallengeHandshakes {
 
   async #make(answer: ChallengeAnswer): Promise<SecureContext> {
     const { challengeCertificate } = await import('@tunnel/certificates/acme');
-    const { cert, key } = await challengeCertificate(answer, this.#given.clock.now());
+    const { cert, key } = await challengeCertificate(answer, this.#options.clock.now());
     return createSecureContext(secureOptionsOf({ cert: Buffer.from(cert), key: Buffer.from(key) }));
   }
 

@@ -33,7 +33,7 @@ export interface ContextCacheOptions {
 }
 
 export class ContextCache {
-  readonly #given: ContextCacheOptions;
+  readonly #options: ContextCacheOptions;
   readonly #ready: Cache<ContextSource, SecureContext>;
   /** Sources with waiting handshakes, in order of request. */
   readonly #queue = new Set<ContextSource>();
@@ -42,7 +42,7 @@ export class ContextCache {
   #isStopped = false;
 
   constructor(options: ContextCacheOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#ready = new Cache({
       max: options.contextsMax,
       onLeave: (_context, source) => {
@@ -66,7 +66,7 @@ export class ContextCache {
       this.#ready.get(source);
       return source.context;
     }
-    const nowMs = this.#given.clock.monotonic();
+    const nowMs = this.#options.clock.monotonic();
     if (this.#queue.size > 0 || nowMs < this.#nextMs || !isMade(source)) return null;
     try {
       return this.#make(source, nowMs);
@@ -128,7 +128,7 @@ export class ContextCache {
   }
 
   #make(source: ContextSource, nowMs: number): SecureContext {
-    this.#nextMs = nowMs + 1000 / this.#given.perSecond;
+    this.#nextMs = nowMs + 1000 / this.#options.perSecond;
     const context = createSecureContext(source.options());
     source.context = context;
     this.#ready.set(source, context);
@@ -136,7 +136,7 @@ export class ContextCache {
   }
 
   #wakeUp(): void {
-    const { clock } = this.#given;
+    const { clock } = this.#options;
     this.#timer ??= clock.setTimeout(() => this.#next(), Math.max(1, Math.ceil(this.#nextMs - clock.monotonic())));
   }
 
@@ -156,7 +156,7 @@ export class ContextCache {
     let context: SecureContext;
     try {
       // Another handshake may have created the context meanwhile.
-      context = source.context ?? this.#make(source, this.#given.clock.monotonic());
+      context = source.context ?? this.#make(source, this.#options.clock.monotonic());
     } catch (error) {
       for (const waiter of waiters) waiter.onBroken(error);
       return;

@@ -42,14 +42,14 @@ const TO_NO_CHALLENGE: TlsDestination = { to: 'challenge', name: null };
 const TO_NOBODY: TlsDestination = { to: 'nobody' };
 
 export class SniRouter {
-  readonly #given: SniRouterOptions;
+  readonly #options: SniRouterOptions;
 
   constructor(options: SniRouterOptions) {
-    this.#given = options;
+    this.#options = options;
   }
 
   destinationOf({ sni, alpn }: ClientHello): TlsDestination {
-    const { certificates, passthrough, takesClients } = this.#given;
+    const { certificates, passthrough, takesClients } = this.#options;
     // Passthrough comes first, because a service behind such a tunnel may have its own certificates validated by tls-alpn-01.
     const route = sni === null ? undefined : passthrough?.routeFor(sni);
     if (route !== undefined) return { to: 'passthrough', route };
@@ -60,7 +60,7 @@ export class SniRouter {
   }
 
   #challengeOf(sni: string | null): TlsDestination {
-    if (sni === null || this.#given.challenges?.isKnown(sni) !== true) return TO_NO_CHALLENGE;
+    if (sni === null || this.#options.challenges?.isKnown(sni) !== true) return TO_NO_CHALLENGE;
     return { to: 'challenge', name: sni };
   }
 }

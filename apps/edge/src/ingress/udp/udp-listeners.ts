@@ -8,7 +8,7 @@ import { type LoopFacts } from '@tunnel/rules/flows';
 import { readHostPort } from '@tunnel/rules/net';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
 import type { Tunnel } from '../../routing/tunnel.ts';
-import { UdpPort, type UdpPortParts } from './udp-port.ts';
+import { UdpPort, type UdpPortOptions } from './udp-port.ts';
 import { SendBlocks, UdpSocket } from './udp-socket.ts';
 import { addDrops, type DropCounts, type UdpTotals } from './udp-totals.ts';
 
@@ -23,7 +23,7 @@ interface Listener {
   account: string;
 }
 
-export interface UdpListenersOptions extends Omit<UdpPortParts, 'loopFacts' | 'openings'> {
+export interface UdpListenersOptions extends Omit<UdpPortOptions, 'loopFacts' | 'openings'> {
   readonly host: string;
   readonly range: LoopFacts['range'];
   /** UDP ports used between client and edge. Empty if not open. */
@@ -36,7 +36,7 @@ export interface UdpListenersOptions extends Omit<UdpPortParts, 'loopFacts' | 'o
 export class UdpListeners {
   readonly #options: UdpListenersOptions;
   readonly #log: LogLimiter;
-  readonly #parts: UdpPortParts;
+  readonly #parts: UdpPortOptions;
   #loopFacts: LoopFacts;
   readonly #blocks = new SendBlocks();
   readonly #listeners = new Map<number, Listener>();

@@ -30,7 +30,7 @@ type FlowVerdict = 'allow' | 'deny';
 /** Decides whether a flow is allowed, once before its first datagram is passed. `visitor` is the visitor's address. Used by policies. */
 export type DecideFlow = (visitor: string, tunnel: Tunnel) => FlowVerdict | Promise<FlowVerdict>;
 
-export interface UdpPortParts {
+export interface UdpPortOptions {
   readonly routeOn: (port: number) => Route | undefined;
   /** Counts flows separately from connections: source addresses can be forged, and a flood must not use up the owner's TCP connections. */
   readonly balancer: Balancer;
@@ -72,7 +72,7 @@ const OVER: Readonly<Record<FlowEnd, { readonly text: string; readonly unpassed:
 export class UdpPort implements Guarded {
   readonly #port: number;
   readonly #socket: UdpSocket;
-  readonly #parts: UdpPortParts;
+  readonly #options: UdpPortOptions;
   readonly #watcher: UdpPortWatcher;
   /** State of the port. `held`: the client is disconnected and may come back. */
   #state: 'open' | 'held' | 'draining' | 'closed' = 'open';
@@ -89,12 +89,12 @@ export class UdpPort implements Guarded {
   /** Flow of the datagram in progress. Closed if an error is thrown. */
   #working: Flow<UdpFlow> | null = null;
 
-  constructor(port: number, socket: UdpSocket, parts: UdpPortParts, watcher: UdpPortWatcher) {
+  constructor(port: number, socket: UdpSocket, options: UdpPortOptions, watcher: UdpPortWatcher) {
     this.#port = port;
     this.#socket = socket;
-    this.#parts = parts;
+    this.#options = options;
     this.#watcher = watcher;
-    this.#rules = { ...parts.rules };
+    this.#rules = { ...options.rules };
     this.#table = this.#newTable();
     guard.listen(socket.socket, 'message', this, 'udp', (bytes: Buffer, from: RemoteInfo) =>
       this.#receive(bytes, from),
@@ -162,7 +162,7 @@ export class UdpPort implements Guarded {
   // ---- datagrams from visitors ----
 
   #receive(bytes: Buffer, { address, port }: RemoteInfo): void {
-    const { now } = this.#parts;
+    const { now } = this.#options;
     if (!this.#isTunnelKnown && this.isOpen && !this.#knowTunnel()) return void this.#table.drop('away', null);
     const flow = this.#table.arrived(address, port, now());
     if (flow === null) return;
@@ -178,7 +178,7 @@ export class UdpPort implements Guarded {
    * tunnel is registered yet.
    */
   #knowTunnel(): boolean {
-    const route = this.#parts.routeOn(this.#port);
+    const route = this.#options.routeOn(this.#port);
     if (route === undefined || isGroup(route)) return false;
     if (this.#tunnelId !== null && this.#tunnelId !== route.tunnelId) this.#beginAnew();
     this.#tunnelId = route.tunnelId;
@@ -191,7 +191,7 @@ export class UdpPort implements Guarded {
 
   /** Applies the tunnel's idle time. A reconnecting client may have changed it. */
   #takeRulesOf({ flowIdleSecs }: Tunnel): void {
-    this.#rules.idleMs = flowIdleSecs === null ? this.#parts.rules.idleMs : flowIdleSecs * 1000;
+    this.#rules.idleMs = flowIdleSecs === null ? this.#options.rules.idleMs : flowIdleSecs * 1000;
   }
 
   /**
@@ -206,11 +206,11 @@ export class UdpPort implements Guarded {
 
   /** Starts a flow. Returns null if the flow is not allowed; its datagram is then counted as dropped. */
   #begin(flow: Flow<UdpFlow>): UdpFlow | null {
-    const { routeOn, balancer, accounts, totals } = this.#parts;
+    const { routeOn, balancer, accounts, totals } = this.#options;
     const route = routeOn(this.#port);
     if (route === undefined || isGroup(route)) return this.#refuse(flow, 'away');
     // The policy is checked before the flow is counted, so that denied flows take no room.
-    const verdict = this.#parts.decide(plainAddress(flow.address), route);
+    const verdict = this.#options.decide(plainAddress(flow.address), route);
     if (verdict === 'deny') {
       this.#rememberDenied(flow);
       return this.#table.drop('denied', flow);
@@ -259,7 +259,7 @@ export class UdpPort implements Guarded {
    * denied flow counts for no account.
    */
   #rememberDenied(flow: Flow<UdpFlow>): void {
-    const { totals, deniedMax, now } = this.#parts;
+    const { totals, deniedMax, now } = this.#options;
     if (flow.isEnded) return;
     if (totals.denied >= deniedMax) return this.#table.close(flow);
     totals.denied += 1;
@@ -270,7 +270,7 @@ export class UdpPort implements Guarded {
 
   /** Called when the client is asked to open the first local socket of a flow. onServed or onUnasked follows. */
   onAsked(served: UdpFlow): void {
-    this.#openingsOf(served.tunnel).begun(served, this.#parts.now());
+    this.#openingsOf(served.tunnel).begun(served, this.#options.now());
   }
 
   /** Called when the client will not answer. */
@@ -279,7 +279,7 @@ export class UdpPort implements Guarded {
   }
 
   #openingsOf({ upstream }: Tunnel): FlowOpenings<UdpFlow> {
-    const { openings } = this.#parts;
+    const { openings } = this.#options;
     const known = openings.get(upstream);
     if (known !== undefined) return known;
     const made = new FlowOpenings<UdpFlow>();
@@ -290,14 +290,14 @@ export class UdpPort implements Guarded {
   /** Called once per flow, when the client has opened a local socket. */
   onServed(served: UdpFlow): void {
     const { tunnel } = served;
-    this.#openingsOf(tunnel).answered(served, this.#parts.now());
+    this.#openingsOf(tunnel).answered(served, this.#options.now());
     tunnel.counters.addRequest();
-    this.#parts.totals.requests += 1;
+    this.#options.totals.requests += 1;
   }
 
   /** Counts datagrams passed from the visitor to the client. */
   onPassed({ flow, tunnel }: UdpFlow, datagrams: number, bytes: number): void {
-    const { totals } = this.#parts;
+    const { totals } = this.#options;
     this.#table.passedIn(flow, bytes, datagrams);
     tunnel.counters.addBytes(bytes);
     totals.datagramsIn += datagrams;
@@ -314,12 +314,12 @@ export class UdpPort implements Guarded {
    */
   reported(tunnelId: string, drops: readonly ReportedDrop[]): void {
     if (tunnelId !== this.#tunnelId) return;
-    for (const drop of drops) this.#parts.totals.takenBack += this.#table.reported(drop);
+    for (const drop of drops) this.#options.totals.takenBack += this.#table.reported(drop);
   }
 
   /** Sends a reply to the visitor. The memory is borrowed for the call. */
   onReply({ flow, tunnel }: UdpFlow, bytes: Buffer, start: number, end: number): void {
-    const { totals, now } = this.#parts;
+    const { totals, now } = this.#options;
     const size = end - start;
     if (!this.#table.mayReply(flow, size, now())) return;
     // The send queue is full. Counted as `path`, like drops between client and edge.
@@ -337,7 +337,7 @@ export class UdpPort implements Guarded {
 
   /** Closes a flow after an internal error. */
   onBroken({ flow }: UdpFlow, error: unknown, where: string): void {
-    this.#parts.report(error, where);
+    this.#options.report(error, where);
     this.#table.close(flow);
   }
 
@@ -345,14 +345,14 @@ export class UdpPort implements Guarded {
   abandon(error: unknown, where: string): void {
     const flow = this.#working;
     this.#working = null;
-    this.#parts.report(error, where);
+    this.#options.report(error, where);
     if (flow !== null) this.#table.close(flow);
   }
 
   // ---- ending flows ----
 
   #newTable(): FlowTable<UdpFlow> {
-    const { addresses, loopFacts, totals, now } = this.#parts;
+    const { addresses, loopFacts, totals, now } = this.#options;
     const onEnded = (flow: Flow<UdpFlow>, end: FlowEnd): void => {
       const { text, unpassed } = OVER[end];
       if (flow.deniedUntil !== 0) totals.denied -= 1;
@@ -363,7 +363,7 @@ export class UdpPort implements Guarded {
   }
 
   #over(served: UdpFlow, why: StreamReason, unpassed: DropReason): void {
-    const { balancer, accounts, totals, onStreamEnd } = this.#parts;
+    const { balancer, accounts, totals, onStreamEnd } = this.#options;
     served.flow.context = null;
     accounts.left(served.flow);
     totals.flows -= 1;
@@ -385,6 +385,6 @@ export class UdpPort implements Guarded {
   /** Closes all flows. The table's drop counts are kept in the totals. */
   #retireTable(): void {
     this.#table.closeAll();
-    addDrops(this.#parts.totals.droppedBefore, this.#table.dropped);
+    addDrops(this.#options.totals.droppedBefore, this.#table.dropped);
   }
 }

@@ -61,7 +61,7 @@ const SESSION_OPTIONS = {
 };
 
 export class H2cConnection implements UpstreamAnswer {
-  readonly #given: H2cConnectionOptions;
+  readonly #options: H2cConnectionOptions;
   #state: State = 'opening';
   #waiting: H2cUpstream[] = [];
   #session: ClientHttp2Session | null = null;
@@ -80,7 +80,7 @@ export class H2cConnection implements UpstreamAnswer {
   #unusedSinceMs: number;
 
   constructor(options: H2cConnectionOptions) {
-    this.#given = options;
+    this.#options = options;
     this.#askedOn = options.service.upstream.connection;
     this.#unusedSinceMs = options.now();
   }
@@ -107,12 +107,14 @@ export class H2cConnection implements UpstreamAnswer {
 
   /** Whether the client has reconnected, or its carrier is being replaced. New calls then need a new stream. */
   #isRetiring(): boolean {
-    return this.#stream === null ? this.#askedOn !== this.#given.service.upstream.connection : this.#stream.isRetiring;
+    return this.#stream === null
+      ? this.#askedOn !== this.#options.service.upstream.connection
+      : this.#stream.isRetiring;
   }
 
   /** Returns false if the tunnel was registered again and may have another service. Calls in progress finish. */
   isTo(service: Service): boolean {
-    const isSame = service === this.#given.service;
+    const isSame = service === this.#options.service;
     if (!isSame) this.#retire();
     return isSame;
   }
@@ -122,7 +124,7 @@ export class H2cConnection implements UpstreamAnswer {
   }
 
   start(): void {
-    const { service, serviceName } = this.#given;
+    const { service, serviceName } = this.#options;
     const opening = service.upstream.open(streamHeadOf(service, serviceName), this);
     if (opening === null) this.#refuse(new Fault('TUNNEL_AWAY'));
   }
@@ -136,7 +138,7 @@ export class H2cConnection implements UpstreamAnswer {
 
   onOpened(stream: UpstreamStream): void {
     if (this.#state !== 'opening') return stream.reset(UNUSED);
-    const duplex = new StreamDuplex(stream, this.#given.onBytes, this.#given.report);
+    const duplex = new StreamDuplex(stream, this.#options.onBytes, this.#options.report);
     const session = connect('http://localhost', { ...SESSION_OPTIONS, createConnection: () => duplex });
     this.#stream = stream;
     this.#duplex = duplex;
@@ -151,7 +153,7 @@ export class H2cConnection implements UpstreamAnswer {
   /** Closes the connection after an internal error that concerns the connection, not a single call. The calls end with their streams. */
   abandon(error: unknown, where: string): void {
     try {
-      this.#given.report(error, where);
+      this.#options.report(error, where);
     } finally {
       this.#stream?.reset(BROKEN);
       this.close();
@@ -168,7 +170,7 @@ export class H2cConnection implements UpstreamAnswer {
       try {
         // If the service accepts no calls at all, the first request still waits in Node's queue.
         if (this.#calls < Math.max(1, this.#callsMax)) waiter.onConnected(this);
-        else this.#given.onExcess(waiter);
+        else this.#options.onExcess(waiter);
       } catch (error) {
         // An error ends only the affected call; the remaining calls continue to wait.
         waiter.abandon(error, 'h2c.connected');
@@ -218,7 +220,7 @@ export class H2cConnection implements UpstreamAnswer {
   /** Abandons a call. Called once per request. */
   leave(): void {
     this.#wantedCalls -= 1;
-    this.#unusedSinceMs = this.#given.now();
+    this.#unusedSinceMs = this.#options.now();
   }
 
   /** Returns false if the connection can be removed. Called once a second. */
@@ -253,7 +255,7 @@ export class H2cConnection implements UpstreamAnswer {
   #retire(): void {
     if (this.#state !== 'open') return;
     this.#state = 'retiring';
-    this.#unusedSinceMs = this.#given.now();
+    this.#unusedSinceMs = this.#options.now();
     this.#session?.close();
   }
 

@@ -21,7 +21,7 @@ import { type RequestSourceOptions, requestSourceOf } from '../shared/trusted-ed
 import { type ApiCaller, CallQueue, type Outgoing } from './call-queue.ts';
 import { Pipelines } from './pipelines.ts';
 
-export interface ApiAdmissionDeps extends Pick<RequestSourceOptions, 'edgeSecret'> {
+export interface ApiAdmissionOptions extends Pick<RequestSourceOptions, 'edgeSecret'> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly settings: Pick<ServerConfig['platform'], 'limits' | 'trusted_proxies' | 'public_url'>;
@@ -85,7 +85,7 @@ const TOKENS_CHECKED_AT_ONCE = 16;
 
 export class ApiAdmission {
   readonly refusals: Record<ApiRefusal, number> = { account: 0, network: 0, writes: 0, pipelined: 0 };
-  readonly #deps: ApiAdmissionDeps;
+  readonly #options: ApiAdmissionOptions;
   readonly #queue: CallQueue;
   readonly #pipelines = new Pipelines();
   readonly #sourceOf: ReturnType<typeof requestSourceOf>;
@@ -97,10 +97,10 @@ export class ApiAdmission {
   /** Calls that wait for the signing keys of their tokens. */
   #looking = 0;
 
-  constructor(deps: ApiAdmissionDeps) {
-    const { clock, logger } = deps;
-    const { limits, trusted_proxies, public_url: publicUrl } = deps.settings;
-    this.#deps = deps;
+  constructor(options: ApiAdmissionOptions) {
+    const { clock, logger } = options;
+    const { limits, trusted_proxies, public_url: publicUrl } = options.settings;
+    this.#options = options;
     this.#queue = new CallQueue(
       { clock, refusal: (caller, seconds) => this.#refusal(caller, seconds) },
       {
@@ -109,8 +109,8 @@ export class ApiAdmission {
         network: { atOnce: limits.network_calls_at_once, perSecond: limits.network_calls_per_second },
       },
     );
-    this.#sourceOf = requestSourceOf(deps);
-    this.#headersOf = headersOfEveryAnswer({ publicUrl, edgeSecret: deps.edgeSecret });
+    this.#sourceOf = requestSourceOf(options);
+    this.#headersOf = headersOfEveryAnswer({ publicUrl, edgeSecret: options.edgeSecret });
     this.#proxies = new TrustedProxies(trusted_proxies);
     this.#log = new LogLimiter(logger, () => clock.monotonic());
   }
@@ -172,9 +172,9 @@ export class ApiAdmission {
     const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
     if (token === undefined || looksLikeApiKey(token)) return this.#strangerOf(request);
     // Nearly every call has a known token. The comparison with the operator's token costs two hashes, so it comes after that look-up.
-    const known = this.#deps.accounts.known(token);
+    const known = this.#options.accounts.known(token);
     if (known !== null) return { kind: 'account', id: known };
-    if (equalInConstantTime(token, this.#deps.adminToken.reveal())) return null;
+    if (equalInConstantTime(token, this.#options.adminToken.reveal())) return null;
     return this.#checked(token, request);
   }
 
@@ -184,7 +184,7 @@ export class ApiAdmission {
     if (this.#checking >= TOKENS_CHECKED_AT_ONCE) return this.#strangerOf(request);
     this.#checking += 1;
     try {
-      const account = await this.#deps.accounts.check(token);
+      const account = await this.#options.accounts.check(token);
       return account === null ? this.#strangerOf(request) : { kind: 'account', id: account };
     } finally {
       this.#checking -= 1;
@@ -193,7 +193,7 @@ export class ApiAdmission {
 
   /** Before the turn: forged tokens name keys that nobody has, and would hold places while these are looked for. */
   async #lookForKey(token: string): Promise<void> {
-    const look = this.#looking < CALLS.waitingMax ? this.#deps.accounts.lookForKey(token) : null;
+    const look = this.#looking < CALLS.waitingMax ? this.#options.accounts.lookForKey(token) : null;
     if (look === null) return;
     this.#looking += 1;
     await look;

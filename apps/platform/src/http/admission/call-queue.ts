@@ -16,19 +16,19 @@ export interface ApiCaller {
 /** The answer of a request, which closes when its caller hangs up. Absent: a call within the process. */
 export type Outgoing = Pick<ServerResponse, 'once' | 'off' | 'destroyed'>;
 
-export interface CallQueueDeps {
+export interface CallQueueOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'setTimeout'>;
   /** What a call is told whose turn did not come in time. */
   readonly refusal: (caller: ApiCaller, seconds: number) => Fault;
 }
 
 export class CallQueue {
-  readonly #deps: CallQueueDeps;
+  readonly #options: CallQueueOptions;
   readonly #turns: CallTurns;
   #timer: Timer | null = null;
 
-  constructor(deps: CallQueueDeps, options: CallTurnsOptions) {
-    this.#deps = deps;
+  constructor(deps: CallQueueOptions, options: CallTurnsOptions) {
+    this.#options = deps;
     this.#turns = new CallTurns(options);
   }
 
@@ -47,12 +47,12 @@ export class CallQueue {
     try {
       return await work();
     } finally {
-      this.#turns.end(turn, this.#deps.clock.monotonic());
+      this.#turns.end(turn, this.#options.clock.monotonic());
     }
   }
 
   #turnOf(outgoing: Outgoing | undefined, caller: ApiCaller): CallTurn | Promise<CallTurn> {
-    const { clock } = this.#deps;
+    const { clock } = this.#options;
     const outcome = new Outcome();
     const turn = this.#turns.enter(caller.kind, caller.id, clock.monotonic(), outcome);
     if (turn.state === 'running') return turn;
@@ -74,13 +74,13 @@ export class CallQueue {
   }
 
   #refusal(caller: ApiCaller, retryAfterMs: number): Fault {
-    return this.#deps.refusal(caller, Math.max(1, Math.ceil(retryAfterMs / 1000)));
+    return this.#options.refusal(caller, Math.max(1, Math.ceil(retryAfterMs / 1000)));
   }
 
   /** While calls wait, time passes for them. */
   #lookSoon(): void {
     if (this.#timer !== null || this.#turns.waiting === 0) return;
-    const { clock } = this.#deps;
+    const { clock } = this.#options;
     const dueMs = clock.monotonic() + API_CALLS_LOOK_MS;
     this.#timer = clock.setTimeout(() => {
       const now = clock.monotonic();

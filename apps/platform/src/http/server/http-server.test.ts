@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LIMITS } from '../../limits.ts';
 import { openGate } from './gate.fixture.ts';
 import { HttpServer } from './http-server.ts';
-import { createPlatformApp, type PlatformAppDeps } from './platform-app.ts';
+import { createPlatformApp, type PlatformAppOptions } from './platform-app.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const settings = { trusted_proxies: [], public_url: 'http://localhost:8080', host: '127.0.0.1' };
@@ -30,7 +30,7 @@ const start = async ({
   clock = systemClock as Clock,
   api = 100,
   ...deps
-}: Partial<PlatformAppDeps> & StartOptions = {}) => {
+}: Partial<PlatformAppOptions> & StartOptions = {}) => {
   const app = createPlatformApp({ logger, settings, ...deps });
   let finish = (): void => {};
   const slow = new Promise<void>((resolve) => {

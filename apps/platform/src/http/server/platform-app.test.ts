@@ -5,7 +5,7 @@ import { integerParameter } from '@tunnel/http-shell';
 import { createLogger, Secret } from '@tunnel/runtime';
 import { describe, expect, it, vi } from 'vitest';
 import { DatabaseAway } from '../../db/database-away.ts';
-import { createPlatformApp, type PlatformAppDeps } from './platform-app.ts';
+import { createPlatformApp, type PlatformAppOptions } from './platform-app.ts';
 
 const logger = createLogger({ level: 'silent', format: 'json' });
 const settings = { trusted_proxies: [], public_url: 'http://localhost:8080', host: '127.0.0.1' };
@@ -35,7 +35,7 @@ const listRoute = createRoute({
   responses: answers,
 });
 
-const makeApp = (deps: Partial<PlatformAppDeps> = {}) => {
+const makeApp = (deps: Partial<PlatformAppOptions> = {}) => {
   const app = createPlatformApp({ logger, settings, ...deps });
   app.use('/locked', () => Promise.reject(new Fault('AUTH_TOKEN_MISSING')));
   app.get('/locked', (context) => context.text('in'));

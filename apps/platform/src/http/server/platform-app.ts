@@ -35,7 +35,7 @@ const EDGE_LINK_BODY_MAX_BYTES = 2 * 1024 * 1024;
  */
 const MCP_BODY_MAX_BYTES = 256 * 1024;
 
-export interface PlatformAppDeps {
+export interface PlatformAppOptions {
   readonly logger: Logger;
   /** [platform] of server.toml. */
   readonly settings: Pick<ServerConfig['platform'], 'trusted_proxies' | 'public_url' | 'host'>;
@@ -50,7 +50,7 @@ export interface PlatformAppDeps {
   readonly newRequestId?: () => string;
 }
 
-export const createPlatformApp = (deps: PlatformAppDeps): PlatformApp => {
+export const createPlatformApp = (deps: PlatformAppOptions): PlatformApp => {
   const app: PlatformApp = new OpenAPIHono<PlatformEnv>({ defaultHook: refuseUnreadable });
   app.use(guard(app, deps));
   const answerOf = platformErrorMapper(deps.logger);
@@ -59,7 +59,7 @@ export const createPlatformApp = (deps: PlatformAppDeps): PlatformApp => {
 };
 
 /** What every request passes. One step, not a chain of them: each link of a chain costs as much as all that is done here. */
-const guard = (app: PlatformApp, deps: PlatformAppDeps): MiddlewareHandler<PlatformEnv> => {
+const guard = (app: PlatformApp, deps: PlatformAppOptions): MiddlewareHandler<PlatformEnv> => {
   const stamp = stampOf(deps);
   const unrouted = createUnroutedFault(app, { headAfter: 'all' });
   const { databaseReady = () => true } = deps;
@@ -86,7 +86,7 @@ const HOST_SHOWN_CHARACTERS = 100;
  * A page of somebody else reaches us by a name of its own that points here, and is not answered. Not asked of probes, which come by
  * address, of edges, which have a credential and `platform_url`, of authorities, and of calls in the process.
  */
-const hostCheck = ({ public_url, host: listensOn }: PlatformAppDeps['settings']) => {
+const hostCheck = ({ public_url, host: listensOn }: PlatformAppOptions['settings']) => {
   const { protocol, hostname: host, port } = new URL(public_url);
   const defaultPort = protocol === 'https:' ? 443 : 80;
   const isOwn = ownAuthority({ published: { host, port: Number(port || defaultPort) }, defaultPort, listensOn });
@@ -124,7 +124,7 @@ const isForAnyHost = (path: string): boolean =>
 const needsDatabase = (path: string): boolean => !path.startsWith('/health') && !isDashboardPath(path);
 
 /** The id and address of a request, and the headers of every answer. */
-const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: PlatformAppDeps) => {
+const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: PlatformAppOptions) => {
   const headersOf = headersOfEveryAnswer({ publicUrl: settings.public_url, edgeSecret });
   return (context: Context<PlatformEnv>, source: RequestSource): void => {
     const requestId = requestIdOf(context, makeId);
@@ -166,7 +166,7 @@ const refuseLargeBody: MiddlewareHandler<PlatformEnv> = (context, next) => {
 const answerError = async (
   context: Context<PlatformEnv>,
   error: unknown,
-  { answerOf, onDatabaseAway, onWritesRefused, logger }: PlatformAppDeps & { answerOf: ErrorMapper },
+  { answerOf, onDatabaseAway, onWritesRefused, logger }: PlatformAppOptions & { answerOf: ErrorMapper },
 ): Promise<Response> => {
   const requestId = context.get('requestId');
   if (error instanceof DatabaseAway) onDatabaseAway?.(error);

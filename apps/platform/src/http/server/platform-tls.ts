@@ -28,7 +28,7 @@ export interface PlatformTlsOptions {
 }
 
 export class PlatformTls {
-  readonly #given: PlatformTlsOptions;
+  readonly #options: PlatformTlsOptions;
   readonly #host: string;
   /** Tickets are of this run: no other takes them. */
   readonly #terms: TlsTerms;
@@ -45,7 +45,7 @@ export class PlatformTls {
 
   constructor(options: PlatformTlsOptions) {
     const { publicUrl, files, clock, logger } = options;
-    this.#given = options;
+    this.#options = options;
     this.#host = new URL(publicUrl).hostname;
     this.#terms = new TlsTerms(new Secret(randomToken()), clock);
     this.#files = new CertificateFiles({
@@ -63,13 +63,13 @@ export class PlatformTls {
     this.#show();
     this.#terms.start(TLS_PORT_TICKETS_LOOK_MS, () => this.#show());
     if (this.#shown === null) {
-      this.#given.logger.info({ host: this.#host }, 'the port takes connections when its first certificate is there');
+      this.#options.logger.info({ host: this.#host }, 'the port takes connections when its first certificate is there');
     }
   }
 
   /** With the tables there. */
   watch(): void {
-    this.#timer ??= this.#given.clock.setInterval(() => void this.look(), OWN_CERTIFICATE_LOOK_MS);
+    this.#timer ??= this.#options.clock.setInterval(() => void this.look(), OWN_CERTIFICATE_LOOK_MS);
     void this.look();
   }
 
@@ -87,7 +87,7 @@ export class PlatformTls {
   /** What an authority is shown; null: nobody waits for it. */
   readonly challengeFor = async (host: string | null): Promise<SecureContext | null> => {
     try {
-      return host === this.#host && this.#challenges.take(this.#given.clock.monotonic())
+      return host === this.#host && this.#challenges.take(this.#options.clock.monotonic())
         ? await this.#challengeContext()
         : null;
     } catch (error) {
@@ -102,11 +102,11 @@ export class PlatformTls {
   }
 
   #show(): void {
-    if (this.#shown !== null) this.#given.onRenewed(this.#terms.optionsOf(this.#shown, 'platform'));
+    if (this.#shown !== null) this.#options.onRenewed(this.#terms.optionsOf(this.#shown, 'platform'));
   }
 
   async #look(): Promise<void> {
-    const { db, certificates, logger } = this.#given;
+    const { db, certificates, logger } = this.#options;
     const kept = certificates();
     if (kept === null) return;
     const best = bestFor(await operatorsIssued(db), this.#host);
@@ -124,7 +124,7 @@ export class PlatformTls {
   }
 
   async #challengeContext(): Promise<SecureContext | null> {
-    const { certificates, clock } = this.#given;
+    const { certificates, clock } = this.#options;
     const found = (await certificates()?.store.findChallenge({ tlsName: this.#host }, clock.now())) ?? null;
     if (found?.type !== 'tls-alpn-01') return null;
     if (this.#challenge?.token === found.token) return this.#challenge.context;
@@ -141,7 +141,7 @@ export class PlatformTls {
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === this.#problem) return;
     this.#problem = reason;
-    this.#given.logger.error({ reason }, 'the certificate of this port cannot be used, the one before stays in use');
+    this.#options.logger.error({ reason }, 'the certificate of this port cannot be used, the one before stays in use');
   }
 }
 

@@ -46,19 +46,19 @@ interface RunningCheck {
 const ASK_AGAIN_SECS = 1;
 
 export class DomainVerifier {
-  readonly #deps: DomainVerifierOptions;
+  readonly #options: DomainVerifierOptions;
   readonly #running = new Map<string, RunningCheck>();
   /** By account, those that were due; many wait for servers that their owner chose. */
   readonly #due = newShares();
   /** The same of those that were asked for by hand. */
   readonly #asked = newShares();
   readonly #addresses: EdgeAddresses;
-  readonly #dns = new SingleFlight(() => this.#deps.openDns(), { keepsResult: true });
+  readonly #dns = new SingleFlight(() => this.#options.openDns(), { keepsResult: true });
   #isStopped = false;
 
-  constructor(deps: DomainVerifierOptions) {
-    this.#deps = deps;
-    const { clock, settings } = deps;
+  constructor(options: DomainVerifierOptions) {
+    this.#options = options;
+    const { clock, settings } = options;
     this.#addresses = new EdgeAddresses({
       clock,
       lookUp: async () => (await this.#dns.run()).addresses(settings.serverDomain),
@@ -121,7 +121,7 @@ export class DomainVerifier {
 
   /** They are due again later in case this process does not live to judge them. Of each account a share: the rest of them is due next time. */
   async #claimDue(most: number): Promise<readonly DueName[]> {
-    const { db, clock } = this.#deps;
+    const { db, clock } = this.#options;
     const now = clock.now();
     const share = DOMAIN_CHECKS_PER_ACCOUNT;
     const { rows } = await sql<DueName>`
@@ -143,12 +143,12 @@ export class DomainVerifier {
   }
 
   async #runCheck(domain: CheckedName, running: RunningCheck): Promise<void> {
-    const begunAt = this.#deps.clock.now();
+    const begunAt = this.#options.clock.now();
     const dns = await this.#dns.run();
     const check = await dns.check(domainNameOf(domain));
     if (this.#isStopped) return;
     const news = await this.#judge(domain.name, running, check, begunAt);
-    if (news !== null) this.#deps.onNews(news);
+    if (news !== null) this.#options.onNews(news);
   }
 
   /** null: somebody has looked meanwhile, and an older answer must not undo what a newer one decided. */
@@ -158,7 +158,7 @@ export class DomainVerifier {
     check: DomainCheck,
     begunAt: number,
   ): Promise<DomainNews | null> {
-    const { db, clock, settings } = this.#deps;
+    const { db, clock, settings } = this.#options;
     return db.transaction().execute(async (trx) => {
       const rows = await lockDomains(trx, name);
       if (rows.some(({ checked_at: checkedAt }) => (checkedAt?.getTime() ?? 0) > begunAt)) return null;
@@ -179,12 +179,12 @@ export class DomainVerifier {
   }
 
   #kept(rows: readonly DomainRow[], check: DomainCheck): ReadonlyMap<string, StoredCheck> {
-    const domain = this.#deps.settings.serverDomain;
+    const domain = this.#options.settings.serverDomain;
     return new Map(rows.map((row) => [row.id, checkToStore(check, { token: row.token, domain }, storedCheck(row))]));
   }
 
   #failed({ name }: CheckedName, error: unknown): void {
-    const { logger } = this.#deps;
+    const { logger } = this.#options;
     // Whoever watches the database tells of that.
     if (error instanceof DatabaseAway) logger.debug({ domain: name }, 'a look at a domain waits for the database');
     else logger.error({ domain: name, err: error }, 'a look at a domain failed');

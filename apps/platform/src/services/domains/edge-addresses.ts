@@ -10,24 +10,24 @@ const EDGE_ADDRESSES_AGAIN_MS = 30_000;
 /** What a request for domains waits for them. */
 export const EDGE_ADDRESSES_WAIT_MS = 1000;
 
-export interface EdgeAddressesDeps {
+export interface EdgeAddressesOptions {
   readonly clock: Clock;
   readonly lookUp: () => Promise<DnsAnswer>;
 }
 
 export class EdgeAddresses {
-  readonly #deps: EdgeAddressesDeps;
+  readonly #options: EdgeAddressesOptions;
   #known: readonly string[] = [];
   #staleAt = Number.NEGATIVE_INFINITY;
   readonly #lookups = new SingleFlight(() => this.#lookUp());
 
-  constructor(deps: EdgeAddressesDeps) {
-    this.#deps = deps;
+  constructor(options: EdgeAddressesOptions) {
+    this.#options = options;
   }
 
   /** Those that are known, at once; whoever comes first waits for them, but not for long. Empty: not known. */
   async get(): Promise<readonly string[]> {
-    const { clock } = this.#deps;
+    const { clock } = this.#options;
     if (clock.monotonic() < this.#staleAt) return this.#known;
     const looking = this.#lookups.run();
     if (this.#known.length === 0) await this.#within(looking, EDGE_ADDRESSES_WAIT_MS);
@@ -35,7 +35,7 @@ export class EdgeAddresses {
   }
 
   async #lookUp(): Promise<void> {
-    const { clock, lookUp } = this.#deps;
+    const { clock, lookUp } = this.#options;
     const answer = await lookUp().catch((): DnsAnswer => ({ kind: 'no-answer', reason: 'it failed' }));
     if (answer.kind !== 'no-answer') this.#known = answer.kind === 'found' ? answer.values : [];
     const goodMs = answer.kind === 'found' ? EDGE_ADDRESSES_KNOWN_MS : EDGE_ADDRESSES_AGAIN_MS;
@@ -44,7 +44,7 @@ export class EdgeAddresses {
 
   #within(work: Promise<void>, ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = this.#deps.clock.setTimeout(resolve, ms);
+      const timer = this.#options.clock.setTimeout(resolve, ms);
       void work.finally(() => {
         timer.cancel();
         resolve();

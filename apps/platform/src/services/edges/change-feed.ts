@@ -16,7 +16,7 @@ const CHANGES_ALIVE_MS = 10_000;
 /** Changes read at once. */
 const CHANGES_PAGE = 500;
 
-export interface ChangeFeedDeps {
+export interface ChangeFeedOptions {
   readonly db: Db;
   readonly pool: pg.Pool;
   readonly clock: Clock;
@@ -24,7 +24,7 @@ export interface ChangeFeedDeps {
 }
 
 export class ChangeFeed {
-  readonly #deps: ChangeFeedDeps;
+  readonly #options: ChangeFeedOptions;
   readonly #streams = new Set<ChangeStream>();
   readonly #listener: ChangeListener;
   #aliveTimer: Timer | null = null;
@@ -32,14 +32,14 @@ export class ChangeFeed {
   #again = false;
   #stopped = false;
 
-  constructor(deps: ChangeFeedDeps) {
-    this.#deps = deps;
-    this.#listener = new ChangeListener({ ...deps, onCall: () => this.#wake() });
+  constructor(options: ChangeFeedOptions) {
+    this.#options = options;
+    this.#listener = new ChangeListener({ ...options, onCall: () => this.#wake() });
   }
 
   start(): void {
     this.#listener.start();
-    this.#aliveTimer ??= this.#deps.clock.setInterval(() => {
+    this.#aliveTimer ??= this.#options.clock.setInterval(() => {
       for (const stream of this.#streams) if (stream.checked) stream.alive();
     }, CHANGES_ALIVE_MS);
   }
@@ -80,12 +80,12 @@ export class ChangeFeed {
         for (const [cursor, streams] of this.#readyByCursor()) await this.#sendAfter(cursor, streams);
       }
     } catch (error) {
-      this.#deps.logger.debug({ reason: (error as Error).message }, 'changes cannot be read right now');
+      this.#options.logger.debug({ reason: (error as Error).message }, 'changes cannot be read right now');
     }
   }
 
   async #sendAfter(cursor: number, streams: readonly ChangeStream[]): Promise<void> {
-    const { db, clock } = this.#deps;
+    const { db, clock } = this.#options;
     const wanted = { after: cursor, limit: CHANGES_PAGE, now: clock.now() };
     const { changes, last } = await readChanges(db, wanted);
     if (last === null) return;
@@ -104,10 +104,10 @@ export class ChangeFeed {
     const fresh = [...this.#streams].filter((stream) => !stream.checked);
     if (fresh.length === 0) return;
     const regions = await regionsOf(
-      this.#deps.db,
+      this.#options.db,
       fresh.map(({ edgeId }) => edgeId),
     );
-    const { oldest, latest } = await changeRange(this.#deps.db);
+    const { oldest, latest } = await changeRange(this.#options.db);
     for (const stream of fresh) {
       stream.regionId = regions.get(stream.edgeId) ?? '';
       stream.checked = true;
@@ -122,7 +122,7 @@ export class ChangeFeed {
 
   async #endRevoked(): Promise<void> {
     const edgeIds = [...new Set([...this.#streams].map((stream) => stream.edgeId))];
-    const revoked = await revokedAmong(this.#deps.db, edgeIds);
+    const revoked = await revokedAmong(this.#options.db, edgeIds);
     for (const stream of this.#streams) if (revoked.has(stream.edgeId)) stream.end();
   }
 

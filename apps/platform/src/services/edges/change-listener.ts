@@ -8,7 +8,7 @@ import { CHANGES_CHANNEL } from '../shared/edge-changes.ts';
 /** How often changes are looked for even when PostgreSQL does not call. */
 const CHANGES_POLL_MS = 1000;
 
-export interface ChangeListenerDeps {
+export interface ChangeListenerOptions {
   readonly pool: pg.Pool;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -19,7 +19,7 @@ const isDirect = async (client: pg.PoolClient): Promise<boolean> =>
   (await client.query(`select where ${isDirectCondition(client)}`)).rowCount === 1;
 
 export class ChangeListener {
-  readonly #deps: ChangeListenerDeps;
+  readonly #options: ChangeListenerOptions;
   #client: pg.PoolClient | null = null;
   readonly #connects = new SingleFlight(() => this.#connect());
   #timer: Timer | null = null;
@@ -27,8 +27,8 @@ export class ChangeListener {
   /** A pooler was found: it would give the connection that listens to somebody else. */
   #isPooled = false;
 
-  constructor(deps: ChangeListenerDeps) {
-    this.#deps = deps;
+  constructor(options: ChangeListenerOptions) {
+    this.#options = options;
   }
 
   start(): void {
@@ -36,9 +36,9 @@ export class ChangeListener {
     this.#running = true;
     this.#listen();
     // A call may be lost with its connection.
-    this.#timer = this.#deps.clock.setInterval(() => {
+    this.#timer = this.#options.clock.setInterval(() => {
       if (this.#client === null && !this.#isPooled) this.#listen();
-      this.#deps.onCall();
+      this.#options.onCall();
     }, CHANGES_POLL_MS);
   }
 
@@ -54,7 +54,7 @@ export class ChangeListener {
   }
 
   async #connect(): Promise<void> {
-    const { pool, logger, onCall } = this.#deps;
+    const { pool, logger, onCall } = this.#options;
     let client: pg.PoolClient | null = null;
     try {
       client = await pool.connect();
@@ -85,7 +85,7 @@ export class ChangeListener {
 
   #lost(error: Error): void {
     if (this.#client === null) return;
-    this.#deps.logger.warn({ reason: error.message }, 'the connection that listens for changes was lost');
+    this.#options.logger.warn({ reason: error.message }, 'the connection that listens for changes was lost');
     this.#drop();
   }
 

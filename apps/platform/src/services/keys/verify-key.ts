@@ -65,7 +65,7 @@ export class KnownKeys {
   }
 }
 
-export interface KeyUsesDeps {
+export interface KeyUsesOptions {
   readonly db: Db;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -73,7 +73,7 @@ export interface KeyUsesDeps {
 
 /** Keeps last_used_at of keys fresh without a write per use: uses are noted in memory and written together. */
 export class KeyUses {
-  readonly #deps: KeyUsesDeps;
+  readonly #options: KeyUsesOptions;
   /** When each key was used last, of those that wait to be written. */
   #waiting = new Map<string, number>();
   /** When each key was written last, for as long as that keeps it from being written again; oldest first. */
@@ -81,20 +81,20 @@ export class KeyUses {
   #timer: Timer | null = null;
   readonly #writes = new SerialRuns(() => this.#write());
 
-  constructor(deps: KeyUsesDeps) {
-    this.#deps = deps;
+  constructor(options: KeyUsesOptions) {
+    this.#options = options;
   }
 
   /** The key was used just now. */
   note(keyId: string): void {
-    const now = this.#deps.clock.now();
+    const now = this.#options.clock.now();
     const before = this.#written.get(keyId);
     if (before !== undefined && now - before < KEY_USE_EVERY_MS) return;
     if (this.#waiting.size < KEY_USES_MAX) this.#waiting.set(keyId, now);
   }
 
   start(): void {
-    this.#timer ??= this.#deps.clock.setInterval(() => void this.flush(), KEY_USES_FLUSH_MS);
+    this.#timer ??= this.#options.clock.setInterval(() => void this.flush(), KEY_USES_FLUSH_MS);
   }
 
   async stop(): Promise<void> {
@@ -113,20 +113,20 @@ export class KeyUses {
     if (uses.size === 0) return;
     this.#waiting = new Map();
     try {
-      await writeUses(this.#deps.db, uses);
+      await writeUses(this.#options.db, uses);
       for (const [keyId, at] of uses) {
         this.#written.delete(keyId);
         this.#written.set(keyId, at);
       }
     } catch (error) {
-      this.#deps.logger.warn({ reason: (error as Error).message }, 'the last use of keys is not written yet');
+      this.#options.logger.warn({ reason: (error as Error).message }, 'the last use of keys is not written yet');
       for (const [keyId, at] of uses) if (!this.#waiting.has(keyId)) this.#waiting.set(keyId, at);
     }
     this.#forgetOld();
   }
 
   #forgetOld(): void {
-    const until = this.#deps.clock.now() - KEY_USE_EVERY_MS;
+    const until = this.#options.clock.now() - KEY_USE_EVERY_MS;
     for (const [keyId, at] of this.#written) if (at <= until) this.#written.delete(keyId);
   }
 }

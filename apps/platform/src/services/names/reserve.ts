@@ -153,18 +153,18 @@ class Reserving {
   readonly #regions: Regions;
   readonly #limit: number | null;
 
-  constructor(deps: {
+  constructor(options: {
     readonly trx: Trx;
     readonly userId: string;
     readonly context: ReserveContext;
     readonly regions: Regions;
     readonly limit: number | null;
   }) {
-    this.trx = deps.trx;
-    this.#userId = deps.userId;
-    this.#context = deps.context;
-    this.#regions = deps.regions;
-    this.#limit = deps.limit;
+    this.trx = options.trx;
+    this.#userId = options.userId;
+    this.#context = options.context;
+    this.#regions = options.regions;
+    this.#limit = options.limit;
   }
 
   get platformLabel(): string | null {

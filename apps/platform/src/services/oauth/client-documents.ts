@@ -30,7 +30,7 @@ export const OAUTH_DOCUMENTS_PER_NETWORK = 4;
 /** What a caller is told to wait while too many are fetched: as long as one may take. */
 const OAUTH_BUSY_RETRY_AFTER_SECS = 5;
 
-export interface ClientDocumentsDeps {
+export interface ClientDocumentsOptions {
   /** Its rule on addresses knows whether private ones are allowed. */
   readonly fetch: GuardedFetch;
   /** As for private addresses: over http anybody in between writes the document. */
@@ -46,20 +46,20 @@ interface Fetched {
 }
 
 export class ClientDocuments {
-  readonly #deps: ClientDocumentsDeps;
+  readonly #options: ClientDocumentsOptions;
   readonly #known: Cache<string, ClientVerdict>;
   /** By URL: who asks for the same one waits for the same answer. */
   readonly #underWay = new Map<string, Promise<ClientVerdict>>();
   readonly #underWayOf = new Map<string, number>();
 
-  constructor(deps: ClientDocumentsDeps) {
-    this.#deps = deps;
-    this.#known = new Cache({ max: OAUTH_DOCUMENTS_MAX, clock: deps.clock });
+  constructor(options: ClientDocumentsOptions) {
+    this.#options = options;
+    this.#known = new Cache({ max: OAUTH_DOCUMENTS_MAX, clock: options.clock });
   }
 
   /** `network`: of whoever asks. Throws OAUTH_CLIENTS_BUSY. */
   async find(url: string, network: string): Promise<ClientVerdict> {
-    const { allowHttp, operator } = this.#deps;
+    const { allowHttp, operator } = this.#options;
     const problem =
       problemOfDocumentUrl(url, allowHttp) ?? (operator === null ? null : problemOfClientHost(url, operator));
     if (problem !== null) return { kind: 'refused', reason: `its client id ${problem}` };
@@ -94,7 +94,7 @@ export class ClientDocuments {
   }
 
   async #fetch(url: string): Promise<Fetched> {
-    const answer = await this.#deps.fetch(url, {
+    const answer = await this.#options.fetch(url, {
       maxBytes: OAUTH_DOCUMENT_MAX_BYTES,
       timeoutMs: OAUTH_DOCUMENT_TIMEOUT_MS,
       headers: { accept: 'application/json' },

@@ -13,7 +13,7 @@ const TCP_CONNECTION_MS = 10_000;
 /** Maximum unread answer bytes per connection. Beyond it the connection is closed. */
 const TCP_UNREAD_MAX_BYTES = 64 * 1024;
 
-export interface TcpQueriesDeps {
+export interface TcpQueriesOptions {
   readonly clock: Clock;
   /** Returns null to close the connection without an answer. */
   readonly answer: (bytes: Buffer, address: string) => Buffer | null;
@@ -27,12 +27,12 @@ const LENGTH_BYTES = 2;
 const EMPTY = Buffer.alloc(0);
 
 export class TcpQueries {
-  readonly #deps: TcpQueriesDeps;
+  readonly #options: TcpQueriesOptions;
   /** Connections with their network, oldest first. */
   readonly #open = new Map<Socket, string>();
 
-  constructor(deps: TcpQueriesDeps) {
-    this.#deps = deps;
+  constructor(options: TcpQueriesOptions) {
+    this.#options = options;
   }
 
   accept(socket: Socket): void {
@@ -40,13 +40,13 @@ export class TcpQueries {
     const address = socket.remoteAddress ?? '';
     const network = networkOf(address);
     if (this.#countOf(network) >= TCP_CONNECTIONS_PER_ADDRESS) {
-      this.#deps.onCrowdedOut();
+      this.#options.onCrowdedOut();
       socket.resetAndDestroy();
       return;
     }
     this.#makeRoom();
     this.#open.set(socket, network);
-    const timer = this.#deps.clock.setTimeout(() => socket.destroy(), TCP_CONNECTION_MS);
+    const timer = this.#options.clock.setTimeout(() => socket.destroy(), TCP_CONNECTION_MS);
     socket.once('close', () => {
       timer.cancel();
       this.#open.delete(socket);
@@ -67,7 +67,7 @@ export class TcpQueries {
   #makeRoom(): void {
     const [oldest] = this.#open.keys();
     if (oldest === undefined || this.#open.size < TCP_CONNECTIONS_MAX) return;
-    this.#deps.onCrowdedOut();
+    this.#options.onCrowdedOut();
     this.#open.delete(oldest);
     oldest.destroy();
   }
@@ -80,7 +80,7 @@ export class TcpQueries {
       while (pending.length >= LENGTH_BYTES && !socket.destroyed) {
         const end = LENGTH_BYTES + pending.readUInt16BE(0);
         if (end - LENGTH_BYTES > DNS_LIMITS.QUERY_MAX_BYTES) {
-          this.#deps.onTooLong();
+          this.#options.onTooLong();
           socket.destroy();
           return;
         }
@@ -92,7 +92,7 @@ export class TcpQueries {
   }
 
   #answer(socket: Socket, query: Buffer, address: string): void {
-    const answer = this.#deps.answer(query, address);
+    const answer = this.#options.answer(query, address);
     if (answer === null || socket.writableLength > TCP_UNREAD_MAX_BYTES) {
       socket.destroy();
       return;
