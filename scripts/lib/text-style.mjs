@@ -192,8 +192,12 @@ export function textsOf(root, isWanted = () => true) {
   ];
 }
 
+/** Messages that the specification fixes to the letter. */
+const FIXED_TEXTS = new Set(['load balancing is off on this edge: this tunnel is served alone']);
+
 /** The patterns that a text matches, as advice. Code between backticks is not read. */
 export const habitsOf = (text) => {
+  if (FIXED_TEXTS.has(text)) return [];
   const prose = text.replace(/`[^`]*`/g, '`code`');
   return PATTERNS.filter(([pattern]) => pattern.test(prose)).map(
     ([pattern, instead]) => `"${pattern.exec(prose)[0].trim()}" → ${instead}`,

@@ -13,19 +13,26 @@ interface FoundText extends Text {
   readonly file: string;
 }
 
-const { figuresByArea, habitsOf, PATTERNS, textComplaints, textsOfPage, textsOfSource } = (await import(
+const { figuresByArea, habitsOf, PATTERNS, textComplaints, textsOf, textsOfPage, textsOfSource } = (await import(
   join(ROOT, 'scripts/lib/text-style.mjs')
 )) as {
   figuresByArea: (texts: readonly FoundText[]) => Map<string, { count: number; pronouns: number; banned: number }>;
   habitsOf: (text: string) => string[];
   PATTERNS: readonly (readonly [pattern: RegExp, instead: string])[];
   textComplaints: (texts: readonly FoundText[]) => string[];
+  textsOf: (root: string) => FoundText[];
   textsOfPage: (source: string) => Text[];
   textsOfSource: (file: string, source: string) => Text[];
 };
 
 const found = (area: string, ...texts: readonly string[]): FoundText[] =>
   texts.map((text, index) => ({ area, file: `${area}/a.ts`, line: index + 1, text }));
+
+it('every text of the product is plain English', () => {
+  const texts = textsOf(ROOT);
+  expect(texts.length).toBeGreaterThan(5000);
+  expect(textComplaints(texts).join('\n')).toBe('');
+});
 
 it('a page has a text for each paragraph, list entry, heading and table cell; code blocks and short texts are left out', () => {
   const page = [
