@@ -27,7 +27,7 @@ it('an app asks, its user logs in, allows less than was asked, and disconnects i
   const allow = page.getByRole('button', { name: 'Allow' });
   await page.getByRole('heading', { name: app.host, level: 1 }).waitFor();
   await page.getByText(account.email).waitFor();
-  await page.getByText('It calls itself “Example Assistant”.').waitFor();
+  await page.getByText('The app calls itself “Example Assistant”.').waitFor();
   expect(await page.evaluate(HOST_IS_LARGER)).toBe(true);
   await page.getByText(`${app.host}, this computer`).waitFor();
   // Nothing is pressed by who still types.

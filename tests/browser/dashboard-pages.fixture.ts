@@ -79,7 +79,7 @@ const SETTINGS_DIALOGS: readonly DashboardPage[] = [
   ['change-password', 'Change password', 'New password'],
   ['change-email', 'Change email', 'New email'],
   ['log-out-others', 'Sign out everywhere else', /^Sign out of \d+ other device/],
-  ['disconnect-app', /^Disconnect/, 'has to ask you again'],
+  ['disconnect-app', /^Disconnect/, 'must ask for access again'],
   ['delete-account', 'Delete account', 'Delete your account?'],
 ].map(([name, button = '', whole = '']) => ({
   name: String(name),
@@ -101,7 +101,7 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     name: 'stop-tunnel',
     path: '/tunnels',
     heading: 'Tunnels',
-    whole: 'Open connections finish.',
+    whole: 'Open connections can finish.',
     act: (page) =>
       page
         .getByRole('button', { name: /^Stop http/ })
@@ -119,7 +119,7 @@ export const DIALOG_PAGES: readonly DashboardPage[] = [
     name: 'reserve',
     path: '/names',
     heading: 'Names',
-    whole: 'Visitors come to',
+    whole: 'Public URL:',
     act: (page) => page.getByRole('button', { name: 'Reserve', exact: true }).first().click(),
   },
   {

@@ -29,7 +29,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   const page = await profile.tab(`/tunnels/${ready.tunnel_id}`);
   await page.getByRole('heading', { name: `localhost:${ready.assigned_port}`, level: 1 }).waitFor();
   await page.getByText('No flows').waitFor();
-  await page.getByText('No datagram was dropped').waitFor();
+  await page.getByText('No datagrams were dropped').waitFor();
 
   const visitor = harness.use(await UdpVisitor.of(ready.assigned_port ?? 0));
   await visitor.ask('1234567890');
@@ -38,7 +38,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
   await visitor.ask('1234567890');
   await row.getByText('confirmed', { exact: true }).waitFor();
   // Over loopback UDP is never blocked.
-  await page.getByText('Datagrams go over UDP between the client and the edge').waitFor();
+  await page.getByText('Datagrams use encrypted UDP between the client and the edge').waitFor();
   await expectForEverybody(page);
 
   await page.route('**/flows', async (route) => {
@@ -48,7 +48,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
       json: { ...flows, path: 'carrier', reason: 'udp-blocked', dropped: { ...flows.dropped, rate: 12 } },
     });
   });
-  await page.getByText('No UDP gets through between the client and the edge').waitFor();
+  await page.getByText('UDP is blocked between the client and the edge').waitFor();
   await page
     .getByRole('listitem')
     .filter({ hasText: 'Too many new flows per second from one network' })
@@ -58,7 +58,7 @@ it('a udp tunnel shows its flows, its path and its drops; they go with it', asyn
 
   program.signal('SIGTERM');
   expect(await program.exitCode()).toBe(0);
-  await page.getByText('Flows are kept while the tunnel is live').waitFor();
+  await page.getByText('Flows are shown while the tunnel is live').waitFor();
 });
 
 it('a p2p tunnel shows each peer with its path and the reason, and one is dismissed when it is confirmed', async ({
@@ -91,7 +91,7 @@ it('a p2p tunnel shows each peer with its path and the reason, and one is dismis
   await page.getByRole('button', { name: 'Cancel' }).click();
   expect(relayed.path).toBe('relay');
   await dismiss.press('Enter');
-  await page.getByText('It cannot come back for 60 seconds').waitFor();
+  await page.getByText("The peer can't reconnect for 60 seconds").waitFor();
   await page.getByRole('button', { name: 'Disconnect peer' }).click();
   await rowOf('direct paths are switched off').waitFor({ state: 'detached' });
   await rowOf('between the two clients').waitFor();

@@ -11,7 +11,7 @@ it('a forgotten password is replaced by the mailed link, which works once', asyn
   await page.getByRole('heading', { name: 'Reset your password' }).waitFor();
   // No mail can come: the page says so, because the API never does.
   await page.getByRole('button', { name: 'Send link' }).click();
-  await page.getByText('Enter the email address of your account.').waitFor();
+  await page.getByText("Enter your account's email address.").waitFor();
   await page.getByLabel('Email').fill(email);
   await page.getByRole('button', { name: 'Send link' }).click();
   await page.getByRole('heading', { name: 'Check your email' }).waitFor();

@@ -58,7 +58,7 @@ it('a search that finds nothing stops after 1,000 tunnels, and goes on when it i
   await profile.logIn(account.email);
   const offsets = await answerWith(profile, manyTunnels(2000));
   const page = await profile.tab('/tunnels?q=site-1999');
-  await page.getByText('0 addresses among the newest 1,003 tunnels').waitFor();
+  await page.getByText('0 addresses in the newest 1,003 tunnels').waitFor();
   expect(offsets.size).toBe(9);
   await page.getByRole('button', { name: 'Load older' }).press('Enter');
   await page.getByRole('link', { name: 'site-1999' }).waitFor();

@@ -27,7 +27,7 @@ it('a name is reserved with the command that uses it, and given up only by whoev
     .waitFor();
   expect(await dialog.getByRole('textbox', { name: 'Name' }).getAttribute('aria-invalid')).toBe('true');
   await dialog.getByRole('textbox', { name: 'Name' }).fill(name.toUpperCase());
-  await dialog.getByText(`Visitors come to ${name}.localhost`).waitFor();
+  await dialog.getByText(`Public URL: ${name}.localhost`).waitFor();
   await page.keyboard.press('Enter');
   const made = page.getByRole('dialog', { name: `${name} is reserved` });
   expect(await commandIn(made)).toContain(`tunnel http 3000 --subdomain ${name}`);

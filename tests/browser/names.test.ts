@@ -77,7 +77,7 @@ it('what a tunnel uses is held: in use, then kept until a day, on both pages; on
   const { tunnel_id: id } = await tunnel.ready();
   await profile.logIn(account.email);
   const page = await profile.tab(`/tunnels/${id}`);
-  await page.getByText('Kept while in use and 30 days after.').waitFor();
+  await page.getByText('Held while in use and for 30 days after.').waitFor();
   const list = await profile.tab('/names');
   const row = cardOf(list, 'Temporarily held').getByRole('row', { name });
   await row.getByText('In use').waitFor();
@@ -177,7 +177,7 @@ it('random names that no tunnel uses are folded into one line, which says how lo
   expect(await page.getByText('brisk-otter').count()).toBe(0);
   await page.locator('summary', { hasText: '12 unused random names' }).focus();
   await page.keyboard.press('Enter');
-  await page.getByText('Each stays yours for 24 hours after its last use.').waitFor();
+  await page.getByText('A random name is held for 24 hours after the last use.').waitFor();
   await page.getByRole('row', { name: 'brisk-otter-13' }).getByRole('button', { name: 'Reserve' }).waitFor();
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });
   expect(await findingsOf(page)).toEqual([]);

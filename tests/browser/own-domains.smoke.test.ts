@@ -30,7 +30,7 @@ it('one is added by name or by a pasted address, and what is wrong with it is sa
   await field.fill('shop.example.com');
   await page.keyboard.press('Enter');
   await dialog.getByRole('alert').getByText('Domain limit of 3 reached.').waitFor();
-  await dialog.getByText('Remove one first').waitFor();
+  await dialog.getByText('Remove a domain first').waitFor();
   await field.fill('https://Shop.example.com/cart');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();

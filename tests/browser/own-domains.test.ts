@@ -42,7 +42,7 @@ it('every state is said in words, with the certificate and its end, and leads to
     await card.waitFor();
   };
   await says('typo.example.com', 'We stopped checking after three days', /then select Check now/, 'Missing');
-  await says('old.example.com', /New tunnels can’t use this domain/, /another account has proven/);
+  await says('old.example.com', /New tunnels can’t use this domain/, /another account has verified/);
   await says('*.eu.example.com', /needs one more record/, /did not find the record/, 'Certificate: not issued');
   await says('shop.example.com', '1 live tunnel', "Let's Encrypt R11", 'Next renewal');
 });
@@ -72,7 +72,7 @@ it('records are copied one by one, and followed until the domain and its certifi
   api.change('example-org', { certificate: certificate() });
   await page.getByText('Certificate valid').waitFor();
   await page.getByRole('link', { name: 'Open' }).waitFor();
-  expect(await page.getByText('Set the records below').count()).toBe(0);
+  expect(await page.getByText('Add the records below').count()).toBe(0);
 });
 
 it('a check by hand shows what it found, and a refusal counts down the seconds that it names', async ({

@@ -99,7 +99,7 @@ it('an address is changed by the link that the new one gets; a taken one is told
     await dialog.getByLabel('Current password').fill(PASSWORD);
     await dialog.getByLabel('New email').fill(address);
     await page.keyboard.press('Enter');
-    await page.getByText(`Check ${address}: open the link`).waitFor();
+    await page.getByText(`We sent a link to ${address}.`).waitFor();
   };
   await change(taken.email);
   const wanted = newAddress('moved');

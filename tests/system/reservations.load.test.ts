@@ -80,7 +80,7 @@ it('a port, of the platform’s choice or one’s own; words that are wrong, and
   for (const [args, words] of [
     [['www'], "subdomain 'www' is not valid: it is reserved"],
     [['--tcp', '1'], 'port 1 is not allowed: use '],
-    [['--tcp', '--region', 'moon'], 'there is no region "moon" (there are: local)'],
+    [['--tcp', '--region', 'moon'], 'unknown region "moon" (available: local)'],
     [['a.card-of-ports'], "'a.card-of-ports' needs no reservation"],
   ] as const) {
     expect(await ann.tunnel(['reserve', ...args])).toMatchObject({ code: 2, err: expect.stringContaining(words) });
@@ -108,7 +108,9 @@ it('a port is of one region: where there are several it has to be named; a name 
     async () =>
       expect(await ann.tunnel(['reserve', '--tcp'])).toMatchObject({
         code: 2,
-        err: expect.stringMatching(/^tunnel: --region is missing, and there are several regions \(.*fra.*\)\n {2}See /),
+        err: expect.stringMatching(
+          /^tunnel: --region is required because there are several regions \(.*fra.*\)\n {2}See /,
+        ),
       }),
     SOON,
   );

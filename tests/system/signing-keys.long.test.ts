@@ -67,7 +67,7 @@ describe('signing keys', () => {
     });
     expect((await program.waitForExit({ timeoutMs: 30_000 })).code).toBe(2);
     const lines = program.stderr.filter((line) => line.startsWith('tunnel-server:'));
-    expect(lines).toEqual([expect.stringContaining(`the key file ${file} cannot be used: it does not exist`)]);
+    expect(lines).toEqual([expect.stringContaining(`the key file ${file} cannot be used: the file does not exist`)]);
     await program.close();
     expect(() => readFileSync(file)).toThrow();
     renameSync(`${file}.lost`, file);

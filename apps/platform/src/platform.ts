@@ -301,10 +301,10 @@ class ComposedPlatform implements Platform {
     return new DatabaseWatch({
       prepare: async () => {
         const applied = await migratePatiently({ url, logger });
-        if (applied.length > 0) logger.info({ migrations: applied }, 'the tables are up to date');
+        if (applied.length > 0) logger.info({ migrations: applied }, 'the database schema is up to date');
         this.#masterKey = await prepareSigningKeys(db, masterKeySource(settings, dataDir), clock.now());
         const { file, isOpenToAll } = this.#masterKey;
-        if (isOpenToAll) logger.warn({ file }, 'the key file can be read by every user of this machine');
+        if (isOpenToAll) logger.warn({ file }, 'every user of this machine can read the key file');
         await encryptApiSecrets(db, this.#masterKey);
         await upsertPlans(db, settings.plans);
         await this.#firstAccount.prepare(db, this.#masterKey, clock.now());

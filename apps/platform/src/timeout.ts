@@ -6,7 +6,7 @@ export class TimeoutError extends Error {}
 export const withTimeout = async <T>(clock: Clock, work: Promise<T>, ms: number): Promise<T> => {
   let timer: Timer | undefined;
   const end = new Promise<never>((_resolve, reject) => {
-    timer = clock.setTimeout(() => reject(new TimeoutError(`it took more than ${ms / 1000} s`)), ms);
+    timer = clock.setTimeout(() => reject(new TimeoutError(`took longer than ${ms / 1000} s`)), ms);
   });
   try {
     return await Promise.race([work, end]);

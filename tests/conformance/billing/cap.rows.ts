@@ -63,8 +63,8 @@ export const capRows = (harness: BillingHarness): void => {
     await Promise.all([near, over].map((payer) => harness.cap(payer, { spend_cap_cents: 1000 })));
     await harness.reportUsage(near, 800 * CENT);
     await harness.reportUsage(over, 1000 * CENT);
-    const most = '80 % of your spend cap is used';
-    const all = 'Your spend cap of $10.00 is reached';
+    const most = '80 % of your spend limit used';
+    const all = 'Spend limit of $10.00 reached';
     const told = async (): Promise<string[][]> => [await mailsAbout(near), await mailsAbout(over)];
     await eventually(async () => expect(await told()).toEqual([[most], [all]]), SOON);
     // Further, and another cap that is reached in the same month.
@@ -82,5 +82,5 @@ export const capRows = (harness: BillingHarness): void => {
   };
 
   const mailsAbout = async ({ email }: Person): Promise<string[]> =>
-    (await harness.mails(email)).map(({ subject = '' }) => subject).filter((subject) => subject.includes('spend cap'));
+    (await harness.mails(email)).map(({ subject = '' }) => subject).filter((subject) => /spend limit/i.test(subject));
 };

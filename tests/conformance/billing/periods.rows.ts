@@ -127,7 +127,7 @@ export const afterItsEnd = (harness: BillingHarness, month: Month): void => {
     expect((await harness.invoiceWhen(late, 'open')).total).toBe(300);
     await eventually(async () => {
       const subjects = (await harness.mails(late.email)).map(({ subject }) => subject);
-      expect(subjects.filter((subject) => subject === 'A payment failed')).toHaveLength(1);
+      expect(subjects.filter((subject) => subject === 'Your Hatchway payment failed')).toHaveLength(1);
     }, SOON);
     const edge = await harness.edge();
     const { tunnel, statuses, key } = await openTunnel(harness, late);

@@ -73,7 +73,10 @@ describe('reserve', () => {
   });
 
   it.each([
-    ['region_id: is missing, and there are several regions (fra, nyc)', '--region is missing, and there are several'],
+    [
+      'region_id: is required because there are several regions (fra, nyc)',
+      '--region is required because there are several',
+    ],
     ["label: 'a.shop' needs no reservation", "'a.shop' needs no reservation\n  See `tunnel reserve --help`."],
   ])('speaks of flags where the platform speaks of fields: %s', async (error, words) => {
     platform.trap('/reservations', 400, refusal('API_BAD_REQUEST', error));

@@ -56,7 +56,7 @@ const nobody = (): ProcessorAccess => {
     secretKey: secret,
     webhookSecret: () => secret,
     apiUrl: () => {
-      throw new Error('the simulator does not run');
+      throw new Error('the payment simulator is not running');
     },
   };
 };

@@ -6,7 +6,7 @@ const failed = (code: string, message = 'of the driver'): Error => Object.assign
 it.each([
   ['EAGAIN', 'the database accepts no connections right now'],
   ['EMFILE', 'the platform has no free file descriptor for the database right now'],
-  ['53100', 'the disk of the database is full'],
+  ['53100', 'the database disk is full'],
   ['53200', 'the database is out of memory'],
   ['53300', 'the database cannot be reached right now'],
   ['58030', 'the database cannot read or write its files'],

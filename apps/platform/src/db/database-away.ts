@@ -17,7 +17,7 @@ export class DatabaseAway extends Fault {
 const REASONS: ReadonlyMap<string, string> = new Map([
   ['EAGAIN', 'the database accepts no connections right now'],
   ['EMFILE', 'the platform has no free file descriptor for the database right now'],
-  ['53100', 'the disk of the database is full'],
+  ['53100', 'the database disk is full'],
   ['53200', 'the database is out of memory'],
   ['58030', 'the database cannot read or write its files'],
 ]);

@@ -47,7 +47,7 @@ describe('the watch over the database', () => {
     fixture.failure = null;
     await clock.advance(1000);
     expect([watch.isPrepared, clock.pendingTimers]).toEqual([true, 0]);
-    expect(lines).toEqual(['the database cannot be reached; it is waited for', 'the database is there']);
+    expect(lines).toEqual(['cannot reach the database; waiting', 'the database is available']);
   });
 
   it('refuses to start over one that answers and is wrong', async () => {
@@ -65,7 +65,7 @@ describe('the watch over the database', () => {
     expect([watch.isPrepared, fixture.probed]).toEqual([true, 3]);
     fixture.failure = null;
     await clock.advance(1000);
-    expect(lines).toEqual(['the database went away', 'the database is there']);
+    expect(lines).toEqual(['lost the connection to the database', 'the database is available']);
     expect(clock.pendingTimers).toBe(0);
   });
 
@@ -82,10 +82,10 @@ describe('the watch over the database', () => {
     fixture.failure = away();
     await clock.advance(2000);
     expect(lines).toEqual([
-      'the database cannot be reached; it is waited for',
-      'the database is still away, for another reason',
-      'the database is there',
-      'the database went away',
+      'cannot reach the database; waiting',
+      'the database is still not available, for a different reason',
+      'the database is available',
+      'lost the connection to the database',
     ]);
     await watch.stop();
   });

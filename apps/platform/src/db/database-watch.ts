@@ -44,7 +44,7 @@ export class DatabaseWatch {
     } catch (error) {
       if (!(error instanceof DatabaseAway)) throw error;
       this.#said = reasonOf(error);
-      this.#options.logger.warn({ reason: this.#said }, 'the database cannot be reached; it is waited for');
+      this.#options.logger.warn({ reason: this.#said }, 'cannot reach the database; waiting');
       this.#lookSoon();
     }
   }
@@ -60,7 +60,7 @@ export class DatabaseWatch {
     if (this.#state !== 'ready' || this.#stopped) return;
     this.#state = 'away';
     this.#said = reasonOf(error);
-    this.#options.logger.warn({ reason: this.#said }, 'the database went away');
+    this.#options.logger.warn({ reason: this.#said }, 'lost the connection to the database');
     this.#lookSoon();
   }
 
@@ -78,7 +78,7 @@ export class DatabaseWatch {
       else await probe();
       this.#state = 'ready';
       this.#said = '';
-      logger.info({}, 'the database is there');
+      logger.info({}, 'the database is available');
     } catch (error) {
       this.#sayOnce(error);
       this.#lookSoon();
@@ -97,7 +97,8 @@ export class DatabaseWatch {
     if (reason === this.#said) return;
     this.#said = reason;
     const { logger } = this.#options;
-    if (error instanceof DatabaseAway) logger.warn({ reason }, 'the database is still away, for another reason');
+    if (error instanceof DatabaseAway)
+      logger.warn({ reason }, 'the database is still not available, for a different reason');
     else logger.error({ err: error }, 'the database cannot be used');
   }
 }

@@ -183,7 +183,7 @@ const within = async <T>(ms: number, answer: Promise<T>): Promise<T> => {
     return await withTimeout(systemClock, fromDriver(answer), ms);
   } catch (error) {
     if (!(error instanceof TimeoutError)) throw error;
-    throw new DatabaseAway(new Silence('the database does not answer', { cause: error }));
+    throw new DatabaseAway(new Silence('the database does not respond', { cause: error }));
   }
 };
 

@@ -45,7 +45,7 @@ export class MasterKey {
   /** Somebody who lost it made a new one beside us, and encrypted with that. Throws a fault that names the file. */
   readAgain(): void {
     const found = readSecretFile(this.file);
-    if (found === null) throw unusable(this.file, 'it does not exist');
+    if (found === null) throw unusable(this.file, 'the file does not exist');
     this.#secret = usable(this.file, found);
   }
 
@@ -68,7 +68,7 @@ export class MasterKey {
       decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
       return decipher.update(sealed.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
     } catch (error) {
-      throw unusable(this.file, 'the secrets in the database were encrypted with another one', error);
+      throw unusable(this.file, 'the secrets in the database were encrypted with a different key', error);
     }
   }
 
@@ -83,9 +83,9 @@ export class MasterKey {
 }
 
 const usable = (file: string, secret: Secret): Secret => {
-  if (NO_TEXT.test(secret.reveal())) throw unusable(file, 'it holds bytes that are no text');
+  if (NO_TEXT.test(secret.reveal())) throw unusable(file, 'the file is not text');
   if (secret.reveal().length >= SECRET_MIN_CHARACTERS) return secret;
-  throw unusable(file, `it holds less than ${SECRET_MIN_CHARACTERS} characters`);
+  throw unusable(file, `the file has fewer than ${SECRET_MIN_CHARACTERS} characters`);
 };
 
 export const isEncrypted = (text: string): boolean => text.startsWith(`${VERSION}.`);
@@ -108,9 +108,9 @@ const READ_BY_ALL = 0o004;
 export const openMasterKey = ({ file, isGiven }: MasterKeySource, isNeeded: boolean): MasterKey => {
   try {
     const found = readSecretFile(file);
-    if (found === null && isGiven) throw unusable(file, 'it does not exist');
+    if (found === null && isGiven) throw unusable(file, 'the file does not exist');
     if (found === null && isNeeded) {
-      throw unusable(file, 'it does not exist, and secrets in the database were encrypted with it');
+      throw unusable(file, 'the file does not exist, and secrets in the database were encrypted with the key');
     }
     const secret = found ?? ensureSecretFile(file);
     return new MasterKey(file, secret, (statSync(file).mode & READ_BY_ALL) !== 0);

@@ -57,7 +57,8 @@ export const migrate = async (db: Db): Promise<string[]> => {
   const { error, results = [] } = await migratorOf(db).migrateToLatest();
   const migration = error === undefined ? undefined : await unknownMigration(db);
   if (migration !== undefined) throw new Fault('CONFIG_DATABASE_NEWER', { migration }, { cause: error });
-  if (error !== undefined) throw error instanceof Error ? error : new Error('the migrations failed', { cause: error });
+  if (error !== undefined)
+    throw error instanceof Error ? error : new Error('database migration failed', { cause: error });
   return results.filter(({ status }) => status === 'Success').map(({ migrationName }) => migrationName);
 };
 

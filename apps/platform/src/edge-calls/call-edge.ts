@@ -15,7 +15,7 @@ const EDGE_ANSWER_MAX_BYTES = 32 * 1024 * 1024;
 export interface LocalEdge {
   /** Of its row: other stacks on the same database have edges of their own. */
   readonly name: string;
-  /** null: it does not run right now. */
+  /** null: the edge is not running. */
   readonly url: () => string | null;
 }
 
@@ -56,7 +56,7 @@ export const callEdge = async <T extends z.ZodType>(
     timeUp = reject;
   });
   const timer = deps.clock.setTimeout(() => {
-    timeUp(away(`no answer within ${question.timeoutMs} ms`));
+    timeUp(away(`no response within ${question.timeoutMs} ms`));
     abort.abort();
   }, question.timeoutMs);
   const leave = (): void => abort.abort();
@@ -115,14 +115,14 @@ const openApiSecret = ({ masterKey }: CallDeps, { id, apiSecret }: ReachableEdge
   try {
     return masterKey().decrypt({ kind: 'edge-api-secret', id }, apiSecret);
   } catch (error) {
-    throw new Error('its secret cannot be opened', { cause: error });
+    throw new Error('cannot decrypt the edge secret', { cause: error });
   }
 };
 
 const addressOf = ({ name, apiUrl }: ReachableEdge, { localEdge }: CallDeps): string => {
   const url = name === localEdge?.name ? localEdge.url() : apiUrl;
-  if (url === null) throw new Error('it does not run right now');
-  if (url === '') throw new Error('it has no api_url');
+  if (url === null) throw new Error('the edge is not running');
+  if (url === '') throw new Error('the edge has no api_url');
   return url.replace(/\/+$/, '');
 };
 
@@ -130,7 +130,7 @@ const resultOf = <T extends z.ZodType>({ status, body }: Answer, schema: T, away
   if (status === 200 || status === NO_CONTENT) {
     const result = schema.safeParse(body);
     if (result.success) return result.data;
-    throw away(`its answer is not as agreed: ${result.error.issues[0]?.path.join('.') ?? ''}`);
+    throw away(`unexpected response: ${result.error.issues[0]?.path.join('.') ?? ''}`);
   }
   const refused = apiError.safeParse(body);
   // 401 is between platform and edge, and 500 is the edge's own trouble: neither is the caller's business.
@@ -146,7 +146,7 @@ type Away = (reason: string, cause?: unknown) => Fault;
 const awayOf =
   (logger: Logger, edge: ReachableEdge): Away =>
   (reason, cause) => {
-    logger.warn({ edge_id: edge.id, region: edge.regionId, reason }, 'an edge did not answer');
+    logger.warn({ edge_id: edge.id, region: edge.regionId, reason }, 'an edge did not respond');
     return new Fault('EDGE_AWAY', { region: edge.regionId }, { internal: reason, cause });
   };
 

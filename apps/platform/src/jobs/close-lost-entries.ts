@@ -55,5 +55,5 @@ const lostOf = ({ id, run_id, last_heartbeat_at, created_at, silent }: LostEdge)
     : { edgeId: id, at: created_at, notOfRun: run_id };
 
 const report = ({ logger }: JobContext, closed: number): void => {
-  if (closed > 0) logger.warn({ tunnels: closed }, 'tunnels were closed in the log: their edge is not heard any more');
+  if (closed > 0) logger.warn({ tunnels: closed }, 'marked tunnels as closed because their edge stopped responding');
 };

@@ -26,7 +26,7 @@ export const endNames = (settings: NameSettings): Job => ({
         if (rows < LIMITS.NAMES_ROWS) break;
       }
     }
-    if (ended > 0) logger.debug({ names: ended }, 'names that were over have ended');
+    if (ended > 0) logger.debug({ names: ended }, 'expired names were released');
   },
 });
 

@@ -188,11 +188,11 @@ describe('mails about a cap', () => {
     expect(await mails()).toEqual([]);
     await carry(account, CENT);
     for (const _ of [1, 2]) await job.run(fixture);
-    expect(await subjects()).toEqual(['80 % of your spend cap is used']);
+    expect(await subjects()).toEqual(['80 % of your spend limit used']);
     fixture.clock.setWallClock(NOON + 1000);
     await carry(account, 100 * CENT);
     for (const _ of [1, 2]) await job.run(fixture);
-    expect(await subjects()).toEqual(['80 % of your spend cap is used', 'Your spend cap of $5.00 is reached']);
+    expect(await subjects()).toEqual(['80 % of your spend limit used', 'Spend limit of $5.00 reached']);
     expect((await mails())[1]).toMatchObject({
       recipient: account.email,
       text_body: expect.stringContaining('https://tunnel.example/app/billing'),
@@ -214,7 +214,7 @@ describe('mails about a cap', () => {
     const none = await addBilledAccount(fixture.db, { capCents: 0 });
     await carry(none, 700 * CENT);
     await job.run(fixture);
-    expect(await subjects()).toEqual(['Your spend cap of $5.00 is reached']);
+    expect(await subjects()).toEqual(['Spend limit of $5.00 reached']);
     expect(await closings()).toHaveLength(2);
   });
 });

@@ -34,7 +34,7 @@ export const enforceCaps = ({ publicUrl }: { readonly publicUrl: string }): Job 
     for (;;) {
       const done = await withJobLock(db, LOCK, (trx) => enforceSome(trx, publicUrl, clock.now()));
       if (done === null) return;
-      if (done.closed > 0) logger.info({ accounts: done.closed }, 'the spend cap of accounts is reached');
+      if (done.closed > 0) logger.info({ accounts: done.closed }, 'accounts reached their spend cap');
       if (done.accounts < CAPS_ROWS) return;
     }
   },

@@ -39,7 +39,8 @@ export const enforceEntitlements: Job = {
           return enforced;
         });
         if (done === null) return;
-        if (done.changes.length > 0) logger.info({ changes: done.changes.length }, 'accounts have more than they may');
+        if (done.changes.length > 0)
+          logger.info({ changes: done.changes.length }, 'accounts are over the limits of their plan');
         more = done.accounts >= ENTITLEMENTS_ROWS;
       }
     }

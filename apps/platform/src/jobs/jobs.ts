@@ -73,7 +73,7 @@ export class Jobs {
   #failed(job: Job, error: unknown): void {
     const { logger } = this.#context;
     // Whoever watches the database tells of that.
-    if (error instanceof DatabaseAway) logger.debug({ job: job.name }, 'a job waits for the database');
+    if (error instanceof DatabaseAway) logger.debug({ job: job.name }, 'a job is waiting for the database');
     else logger.error({ job: job.name, err: error }, 'a job failed');
   }
 }

@@ -66,7 +66,7 @@ const tryToSync = async (billing: BillingContext, userId: string, notReadSince: 
     return true;
   } catch (error) {
     if (!(error instanceof Fault) || error instanceof DatabaseAway) throw error;
-    billing.logger.warn({ user_id: userId, code: error.code }, 'an account cannot be read at the payment processor');
+    billing.logger.warn({ user_id: userId, code: error.code }, 'cannot read an account from the payment processor');
     // Asked again in an hour, so that it does not stand in the way of the others.
     if (error.code === 'BILLING_PROCESSOR_REFUSED') await noteRead(billing, userId);
     return error.code !== 'BILLING_PROCESSOR_AWAY';

@@ -24,6 +24,6 @@ export const sendRequested = ({ publicUrl, wakeMailer }: RequestedMailsOptions):
       if (taken < MAIL_REQUESTS_BATCH) break;
     }
     if (total < MAIL_REQUESTS_MAX) return;
-    logger.warn({ limit: MAIL_REQUESTS_MAX }, 'more mails are asked for than may wait: some requests are lost');
+    logger.warn({ limit: MAIL_REQUESTS_MAX }, 'the mail queue is full; some mail requests were dropped');
   },
 });

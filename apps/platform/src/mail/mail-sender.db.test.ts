@@ -135,7 +135,7 @@ it('gives up after 24 hours, with a line in the log that names nobody', async ()
     await clock.advance(HOUR);
     expect((await rows())[0]?.given_up_at).not.toBeNull();
   });
-  await eventually(() => expect(lines.at(-1)).toContain('is given up'));
+  await eventually(() => expect(lines.at(-1)).toContain('gave up sending'));
   expect(lines.join('\n')).not.toContain('@example.com');
   expect(lines[0]).toContain('550 no such user <[address]>');
   expect((await rows())[0]).toMatchObject({ text_body: '', sent_at: null });
@@ -229,7 +229,7 @@ it('writes files', async () => {
   const folder = await temporaryDirectory();
   closings.push(() => folder.close());
   await queue('ann@example.com');
-  startSender(new FileTransport({ dataDir: folder.path, from: 'Tunnel <no-reply@localhost>' }));
+  startSender(new FileTransport({ dataDir: folder.path, from: 'Hatchway <no-reply@localhost>' }));
   await settled(([row]) => expect(row?.sent_at).not.toBeNull());
   const [name = ''] = await readdir(join(folder.path, 'mail'));
   const message = await PostalMime.parse(await readFile(join(folder.path, 'mail', name)));

@@ -106,7 +106,7 @@ export class MailSender {
       this.#sendNext();
     } catch (error) {
       // That the database is away is told by whoever watches it. The mails are still there when it comes back.
-      if (!(error instanceof DatabaseAway)) logger.error({ err: error }, 'the mail outbox cannot be read');
+      if (!(error instanceof DatabaseAway)) logger.error({ err: error }, 'cannot read the mail outbox');
     }
   }
 
@@ -147,10 +147,10 @@ export class MailSender {
     const retry = decideMailRetry({ writtenAt: writtenAt.getTime(), attempts }, clock.now(), random(), RETRY);
     const fields = { mail_id, attempts, reason: reasonOf(error) };
     if (retry.kind === 'give-up') {
-      logger.error(fields, 'a mail could not be sent for a day and is given up');
+      logger.error(fields, 'gave up sending a mail after a day');
       return { kind: 'given-up' };
     }
-    logger.warn({ ...fields, next_try_at: new Date(retry.at).toISOString() }, 'a mail could not be sent');
+    logger.warn({ ...fields, next_try_at: new Date(retry.at).toISOString() }, 'failed to send a mail');
     return retry;
   }
 }

@@ -24,7 +24,7 @@ afterEach(() => folder.close());
 
 const send = async (waiting: WaitingMail): Promise<string> => {
   const onMail = (notice: MailNotice): void => void notices.push(notice);
-  const transport = new FileTransport({ dataDir: folder.path, from: 'Tunnel <no-reply@localhost>', onMail });
+  const transport = new FileTransport({ dataDir: folder.path, from: 'Hatchway <no-reply@localhost>', onMail });
   await transport.send(waiting);
   transport.close();
   const [name = ''] = await readdir(join(folder.path, 'mail'));
@@ -43,9 +43,9 @@ it('writes one file, named by time and id, for the eyes of its owner alone', asy
 
 it('writes a message that mail programs read: text and HTML that say the same', async () => {
   const message = await PostalMime.parse(await readFile(await send(mail)));
-  expect(message.from).toMatchObject({ name: 'Tunnel', address: 'no-reply@localhost' });
+  expect(message.from).toMatchObject({ name: 'Hatchway', address: 'no-reply@localhost' });
   expect(message.to).toMatchObject([{ address: 'ann@example.com' }]);
-  expect(message.subject).toBe('Verify your email');
+  expect(message.subject).toBe('Verify your Hatchway email address');
   expect(message.messageId).toBe(`<${mail.id}@localhost>`);
   expect(message.date).toBe('2030-01-02T03:04:05.000Z');
   expect(message.text?.split('\n').map((line) => line.trim())).toContain(LINK);

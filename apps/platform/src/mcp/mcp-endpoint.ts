@@ -77,7 +77,7 @@ export class McpEndpoint {
       legacy: 'reject',
       keepAliveMs: MCP_ALIVE_MS,
       maxSubscriptions: MCP_SUBSCRIPTIONS_MAX,
-      onerror: (error) => options.logger.debug({ reason: error.message }, 'a message to /mcp was refused'),
+      onerror: (error) => options.logger.debug({ reason: error.message }, 'a message to /mcp was rejected'),
     });
   }
 

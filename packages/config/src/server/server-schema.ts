@@ -309,7 +309,7 @@ const platformSchema = section({
   mail: section({
     transport: oneOf(['file', 'smtp']).default('file'),
     smtp_url: secretUrl(/^smtps?:\/\//i, 'smtp://user:password@host:587').prefault(''),
-    from: filledText().default('Tunnel <no-reply@localhost>'),
+    from: filledText().default('Hatchway <no-reply@localhost>'),
   }),
   billing: section({
     processor: oneOf(['simulator', 'stripe']).default('simulator'),

@@ -54,7 +54,7 @@ describe('a program that goes on', () => {
     expect(isOver()).toBe(false);
     await clock.advance(1);
     await eventually(() => expect(isOver()).toBe(true));
-    expect([child.end, child.endedByItself]).toEqual([`it has closed ${pipe}`, true]);
+    expect([child.end, child.endedByItself]).toEqual([`the server closed ${pipe.replace(/^its /, '')}`, true]);
     expect(isProcessAlive(child.pid ?? 0)).toBe(false);
   });
 });

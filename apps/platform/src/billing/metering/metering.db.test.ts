@@ -128,8 +128,8 @@ describe('a processor that fails', () => {
     await fixture.allTaken();
     await eventually(() => expect(lines).toHaveLength(2));
     expect(lines).toEqual([
-      'usage cannot be reported: it is kept until the payment processor is back',
-      'the payment processor takes usage again',
+      'cannot report usage; usage is kept until the payment processor is available again',
+      'the payment processor accepts usage again',
     ]);
   });
 
@@ -142,7 +142,7 @@ describe('a processor that fails', () => {
     fixture.processor.mood = 'refuses';
     fixture.metering(fixture.clock, logger).start();
     await inTime(() => expect(fixture.processor.calls.length).toBeGreaterThan(2));
-    expect(lines).toEqual(['the payment processor refuses to take usage; it is tried again']);
+    expect(lines).toEqual(['the payment processor rejected usage; retrying']);
     fixture.processor.mood = 'takes';
     await inTime(() => expect(fixture.processor.totalOf(account.customerId)).toBe(10), MINUTE);
   });

@@ -122,7 +122,7 @@ export class Metering {
     } catch (error) {
       // Whoever watches the database tells of that.
       if (!(error instanceof DatabaseAway))
-        logger.error({ err: error }, 'usage cannot be reported to the payment processor');
+        logger.error({ err: error }, 'cannot report usage to the payment processor');
     }
   }
 
@@ -142,22 +142,23 @@ export class Metering {
     this.#refused.delete(event.identifier);
     if (!this.#isAway) return;
     this.#isAway = false;
-    this.#context.logger.info({}, 'the payment processor takes usage again');
+    this.#context.logger.info({}, 'the payment processor accepts usage again');
   }
 
   #failed({ identifier, bytes, attempts }: ClaimedEvent, error: unknown): void {
     const { logger } = this.#context;
     const code = error instanceof Fault ? error.code : null;
     if (code === 'BILLING_PROCESSOR_AWAY') {
-      if (!this.#isAway) logger.warn({}, 'usage cannot be reported: it is kept until the payment processor is back');
+      if (!this.#isAway)
+        logger.warn({}, 'cannot report usage; usage is kept until the payment processor is available again');
       this.#isAway = true;
     } else if (code === 'BILLING_PROCESSOR_REFUSED') {
       if (this.#refused.has(identifier) || this.#refused.size >= REFUSED_MAX) return;
       this.#refused.add(identifier);
       const fields = { identifier, bytes, attempts, err: error };
-      logger.error(fields, 'the payment processor refuses to take usage; it is tried again');
+      logger.error(fields, 'the payment processor rejected usage; retrying');
     } else if (!(error instanceof DatabaseAway)) {
-      logger.error({ identifier, err: error }, 'usage was not reported; it is tried again');
+      logger.error({ identifier, err: error }, 'usage was not reported; retrying');
     }
   }
 }

@@ -17,7 +17,7 @@ const eventShape = z.object({
 
 export const readEvent = (rawBody: Uint8Array | string, signature: string, secret: Secret): ProcessorEvent => {
   const event = eventShape.safeParse(signedValue(rawBody, signature, secret));
-  if (!event.success) throw badSignature('it is no event');
+  if (!event.success) throw badSignature('not a valid event');
   const { id, type, created, data } = event.data;
   return { id, type, customerId: customerOf(data.object), createdAt: created * 1000 };
 };

@@ -92,14 +92,14 @@ const fixedPrice = ({ minimumCents }: PriceList) => ({
   lookup_key: `tunnel_payg_minimum_${minimumCents}`,
   unit_amount: minimumCents,
   recurring: { interval: 'month' as const },
-  product_data: { name: 'Tunnel, monthly minimum (credited toward usage)' },
+  product_data: { name: 'Hatchway: monthly minimum (credited toward usage)' },
 });
 
 const meteredPrice = ({ minimumCents, priceCentsPerGb }: PriceList, meter: string) => ({
   currency: CURRENCY,
   lookup_key: `tunnel_payg_bytes_${priceCentsPerGb}_${minimumCents}`,
   recurring: { interval: 'month' as const, usage_type: 'metered' as const, meter },
-  product_data: { name: 'Tunnel, bytes above the monthly minimum' },
+  product_data: { name: 'Hatchway: bytes above the monthly minimum' },
   ...usageRate(BigInt(minimumCents), BigInt(priceCentsPerGb)),
 });
 

@@ -106,9 +106,9 @@ describe('the way to the processor', () => {
       .split('\n')
       .map((line) => (JSON.parse(line) as { msg: string }).msg);
     expect(messages).toEqual([
-      'the payment processor cannot be reached',
-      'the payment processor is back',
-      'the payment processor refused a call',
+      'cannot reach the payment processor',
+      'the payment processor is available again',
+      'the payment processor rejected a request',
     ]);
     expect(lines).not.toContain(KEY);
     expect(lines).not.toContain('secret_abc');

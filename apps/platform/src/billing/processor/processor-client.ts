@@ -43,7 +43,7 @@ export class ProcessorClient {
       if (fault.code === 'BILLING_PROCESSOR_AWAY') this.#missed(name, fault.internal);
       else {
         this.#heard();
-        this.#options.logger.warn({ call: name, reason: fault.internal }, 'the payment processor refused a call');
+        this.#options.logger.warn({ call: name, reason: fault.internal }, 'the payment processor rejected a request');
       }
       throw fault;
     }
@@ -59,12 +59,12 @@ export class ProcessorClient {
 
   /** Told once: every call would say the same. */
   #missed(call: string, reason: string | undefined): void {
-    if (!this.#isAway) this.#options.logger.warn({ call, reason }, 'the payment processor cannot be reached');
+    if (!this.#isAway) this.#options.logger.warn({ call, reason }, 'cannot reach the payment processor');
     this.#isAway = true;
   }
 
   #heard(): void {
-    if (this.#isAway) this.#options.logger.info({}, 'the payment processor is back');
+    if (this.#isAway) this.#options.logger.info({}, 'the payment processor is available again');
     this.#isAway = false;
   }
 }
@@ -108,7 +108,7 @@ const checked = (status: number, body: unknown): unknown => {
   const told = typeof body === 'object' && body !== null ? (body as { object?: unknown; error?: unknown }) : {};
   const isError = typeof told.error === 'object' && told.error !== null;
   if (isError || (status < 300 && typeof told.object === 'string')) return body;
-  throw new Error(`an answer of another form, with status ${status}`);
+  throw new Error(`unexpected response with status ${status}`);
 };
 
 type StripeError = InstanceType<typeof Stripe.errors.StripeError>;
@@ -137,7 +137,9 @@ const isAway = (error: StripeError): boolean => {
 
 /** What concerns our key there is not told to customers. */
 const reasonOf = (error: StripeError): string =>
-  error.statusCode === 401 || error.statusCode === 403 ? 'it does not accept this platform' : firstLine(error.message);
+  error.statusCode === 401 || error.statusCode === 403
+    ? 'the payment processor rejected the credentials of this platform'
+    : firstLine(error.message);
 
 const describeError = ({ type, code, statusCode, requestId, message, detail }: StripeError) => {
   const reason = detail instanceof Error && detail.message !== '' ? detail.message : firstLine(message);
@@ -172,5 +174,5 @@ export const createOnce = async <T extends { readonly id: string }>(
     if (!isOld || (await isPresent(made))) return made;
     idempotencyKey = `${key}:after:${made.id}`;
   }
-  throw new Error(`${key} was made and deleted too often`);
+  throw new Error(`${key} was created and deleted too often`);
 };

@@ -109,7 +109,7 @@ const addItem = async (stripe: Stripe, cents: number, order: FinalMinimumOrder, 
     customer: order.customerId,
     amount: cents,
     currency: CURRENCY,
-    description: 'Monthly minimum of the last month (credited toward usage)',
+    description: 'Monthly minimum for the last month (credited toward usage)',
     metadata: { kind: KIND, key },
   };
   await createOnce(

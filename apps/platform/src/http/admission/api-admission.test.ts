@@ -182,7 +182,7 @@ describe('calls of an account', () => {
     expect(answer.headers['strict-transport-security']).toBe('max-age=31536000');
     expect(trial.admission.refusals).toEqual({ account: 14, network: 0, writes: 0, pipelined: 0 });
     // At most once a second.
-    expect(trial.lines.filter((line) => line.includes('calls to the API are refused')).length).toBeLessThanOrEqual(3);
+    expect(trial.lines.filter((line) => line.includes('API calls are being rejected')).length).toBeLessThanOrEqual(3);
   });
 
   it('of a caller that hangs up while it waits leave the queue', async () => {
@@ -340,7 +340,7 @@ describe('outside of the turns', () => {
       } = await trial.flood(1, () => trial.call(path, { method: 'POST' }));
       await trial.pass(WAIT_MS);
       const { status, body } = (await call) as Answer;
-      expect([status, body]).toEqual([200, expect.stringContaining('is on its way')]);
+      expect([status, body]).toEqual([200, expect.stringContaining('we have sent')]);
     }
   });
 });

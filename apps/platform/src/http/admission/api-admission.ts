@@ -213,7 +213,7 @@ export class ApiAdmission {
   #count(reason: ApiRefusal, { kind, id }: ApiCaller): void {
     this.refusals[reason] += 1;
     const who = kind === 'account' ? { account_id: id } : { network: id };
-    this.#log.log('warn', reason, { reason, ...who }, 'calls to the API are refused');
+    this.#log.log('warn', reason, { reason, ...who }, 'API calls are being rejected');
   }
 }
 

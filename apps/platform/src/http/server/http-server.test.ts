@@ -181,7 +181,7 @@ describe('the HTTP server of the platform', () => {
       server.address.port,
       `GET /address HTTP/1.1\r\nHost: localhost\r\nA: ${'a'.repeat(20_000)}\r\n\r\n`,
     );
-    expect(answer).toMatch(/^HTTP\/1.1 400 .*"error":"the headers of the request are over 16384 bytes"/s);
+    expect(answer).toMatch(/^HTTP\/1.1 400 .*"error":"the request headers are larger than 16384 bytes"/s);
   });
 
   it('refuses a body that grows over the limit while it comes', async () => {
@@ -214,7 +214,7 @@ describe('the HTTP server of the platform', () => {
       const lines = await eventually(async () => {
         await told.flush();
         const said = String(output.read() ?? '');
-        expect(said).toContain('a caller hung up');
+        expect(said).toContain('a caller disconnected');
         return said;
       });
       expect(lines).toMatch(/"level":"?(20|debug)/);

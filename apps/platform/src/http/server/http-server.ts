@@ -70,7 +70,7 @@ export class HttpServer extends HttpListener {
       takesOddRequests: true,
       refused,
       ...(tls === undefined ? {} : { tls: true, door: { clock, onClearRequest, challengeFor: tls.challengeFor } }),
-      unreadableReasons: { HPE_HEADER_OVERFLOW: `the headers of the request are over ${maxHeaderSize} bytes` },
+      unreadableReasons: { HPE_HEADER_OVERFLOW: `the request headers are larger than ${maxHeaderSize} bytes` },
       grace: { clock, ms: LIMITS.HTTP_STOP_GRACE_MS },
       portReasons: {},
     });

@@ -112,7 +112,7 @@ const hostCheck = ({ public_url, host: listensOn }: PlatformAppOptions['settings
 
 /** Of a request whose target and host make no URL. */
 export const noAddress = (cause?: Error): Fault =>
-  new Fault('API_BAD_REQUEST', { reason: 'the request has no valid address' }, cause === undefined ? {} : { cause });
+  new Fault('API_BAD_REQUEST', { reason: 'the request URL is not valid' }, cause === undefined ? {} : { cause });
 
 const isForAnyHost = (path: string): boolean =>
   path === '/health' ||
@@ -173,7 +173,7 @@ const answerError = async (
   if (error instanceof Fault && error.code === 'API_WRITES_PER_DAY') onWritesRefused?.(context.get('actor').userId);
   const gone = callerGone(context, error);
   if (gone !== null) {
-    logger.debug({ request_id: requestId, path: context.req.path, err: error }, 'a caller hung up');
+    logger.debug({ request_id: requestId, path: context.req.path, err: error }, 'a caller disconnected');
     return sendError(context, answerOf(gone, requestId));
   }
   const problem = error instanceof HTTPException && error.status === 400 ? await problemOfJson(context) : null;

@@ -63,7 +63,7 @@ export class PlatformTls {
     this.#show();
     this.#terms.start(TLS_PORT_TICKETS_LOOK_MS, () => this.#show());
     if (this.#shown === null) {
-      this.#options.logger.info({ host: this.#host }, 'the port takes connections when its first certificate is there');
+      this.#options.logger.info({ host: this.#host }, 'the port opens as soon as the first certificate is issued');
     }
   }
 
@@ -116,11 +116,11 @@ export class PlatformTls {
     if (stored === null) return;
     const pair = { cert: Buffer.from(stored.chain), key: Buffer.from(await kept.keys.open(stored.key)) };
     this.#seen = version;
-    if (!isPair(pair)) throw new Error('the key is not that of the certificate');
+    if (!isPair(pair)) throw new Error('the private key does not match the certificate');
     this.#issued = pair;
     this.#problem = '';
     this.#show();
-    logger.info({ host: this.#host, serial: stored.serial }, 'the certificate is in use for new connections');
+    logger.info({ host: this.#host, serial: stored.serial }, 'new connections use the certificate');
   }
 
   async #challengeContext(): Promise<SecureContext | null> {
@@ -141,7 +141,7 @@ export class PlatformTls {
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === this.#problem) return;
     this.#problem = reason;
-    this.#options.logger.error({ reason }, 'the certificate of this port cannot be used, the one before stays in use');
+    this.#options.logger.error({ reason }, 'cannot use the new certificate; the previous certificate stays in use');
   }
 }
 

@@ -33,7 +33,7 @@ export const refuseUnreadable: Hook<unknown, PlatformEnv, string, unknown> = asy
   if (result.target === 'param') return;
   const field = fieldWithoutText(result.data);
   if (field === null) return;
-  throw new Fault('API_BAD_REQUEST', { reason: `${field}: contains a character that no text has` });
+  throw new Fault('API_BAD_REQUEST', { reason: `${field}: contains an invalid character` });
 };
 
 const notUtf8 = (): Fault => new Fault('API_BAD_REQUEST', { reason: 'the body is not valid UTF-8' });

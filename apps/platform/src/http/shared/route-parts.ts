@@ -30,7 +30,7 @@ export const BEARER = 'bearer';
 const withUser = [{ [BEARER]: [] }];
 
 const userRefusals = {
-  401: refused('No access token, or one that is not accepted (any more).', 'ACCESS_TOKEN_MISSING'),
+  401: refused('The access token is missing, expired or not valid.', 'ACCESS_TOKEN_MISSING'),
   403: refused('The account is suspended.', 'ACCOUNT_SUSPENDED'),
 };
 
@@ -53,17 +53,17 @@ export const userRoutes =
 export const noKey: never[] = [];
 
 // Of the routes of accounts and sessions.
-export const badBody = refused('A field is missing, of the wrong type, or breaks a rule.', 'API_BAD_REQUEST', {
+export const badBody = refused('A field is missing or not valid.', 'API_BAD_REQUEST', {
   reason: 'email: must be an email address',
 });
 export const throttled = refused('Too many attempts; see Retry-After.', 'LOGIN_THROTTLED', { seconds: 42 });
 export const writesPerDay = refused(
-  'Too many calls while others wait, or too many keys, reservations, domains and apps made today; see Retry-After.',
+  'The rate limit, or the daily limit for new keys, reservations, domains and apps, is reached; see Retry-After.',
   'API_WRITES_PER_DAY',
   { limit: 2000, seconds: 3600 },
 );
 export const busy = refused(
-  'Too many passwords are being checked, or the database is away; see Retry-After.',
+  'Too many passwords are being checked, or the database is not available; see Retry-After.',
   'LOGIN_BUSY',
 );
 

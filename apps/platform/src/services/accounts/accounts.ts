@@ -55,8 +55,8 @@ export const register = async (context: RegisterContext, input: Registration): P
   });
   wakeMailer();
   if (isFirst) context.firstAccountMade();
-  if (isProven) return { userId, body: { message: 'registered: you can log in now', email_verified: true } };
-  return { userId, body: { message: 'registered: open the link in the mail that we sent you' } };
+  if (isProven) return { userId, body: { message: 'account created: you can sign in now', email_verified: true } };
+  return { userId, body: { message: 'account created: open the link in the email we sent you' } };
 };
 
 const sendVerification = async (
@@ -103,10 +103,10 @@ export const verifyEmail = async (
     return { ...taken, ...user };
   });
   users.forget(userId);
-  if (newEmail === null) return { message: 'email verified: you can log in now', userId, email, isChange: false };
+  if (newEmail === null) return { message: 'email verified: you can sign in now', userId, email, isChange: false };
   await readBillingSoon(db, userId);
   wakeMailer();
-  return { message: 'email changed: log in with it from now on', userId, email, isChange: true };
+  return { message: 'email changed: sign in with the new address from now on', userId, email, isChange: true };
 };
 
 /**
@@ -126,13 +126,13 @@ export const canVerifyEmail = async (
   if ((await findMailToken(db, { token, kinds: OF_ADDRESSES, now: clock.now() })) === null) {
     throw new Fault('MAIL_TOKEN_INVALID');
   }
-  return { message: 'the link is good' };
+  return { message: 'the link is valid' };
 };
 
 type MailContext = Pick<AuthContext, 'db' | 'clock'>;
 
 export const RESEND_ANSWER: MessageBody = {
-  message: 'if the address belongs to an account that is not verified yet, a new link is on its way',
+  message: 'if the address belongs to an unverified account, we have sent a new link',
 };
 
 /** Sends the mail that proves an address once more, if there is an account that waits for it. The answer does not tell. */
@@ -142,7 +142,7 @@ export const resendVerification = async (context: MailContext, { email }: EmailO
 };
 
 export const FORGOT_ANSWER: MessageBody = {
-  message: 'if the address belongs to an account, a link to choose a new password is on its way',
+  message: 'if the address belongs to an account, we have sent a link to choose a new password',
 };
 
 /** Sends a link to choose a new password, if there is an account to send it to. The answer does not tell. */
@@ -183,5 +183,5 @@ export const resetPassword = async (
     return owner;
   });
   users.forget(userId);
-  return { message: 'password changed: log in with the new one' };
+  return { message: 'password changed: sign in with the new password' };
 };

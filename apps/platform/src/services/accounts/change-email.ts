@@ -15,7 +15,8 @@ import { requestMail } from './mail-requests.ts';
 import { newAddress } from './new-user.ts';
 
 export const CHANGE_EMAIL_ANSWER: MessageBody = {
-  message: 'if the address is free, a link to confirm it is on its way; until then nothing changes',
+  message:
+    'if the address is available, we have sent a confirmation link; your current address stays until you confirm',
 };
 
 /** Notes the wish, in the same way for every address; whether it is free is looked up later, when the mail is written. */

@@ -39,7 +39,7 @@ export const continueDeletion = async (context: BillingContext, userId: string):
   } catch (error) {
     logger.warn(
       { user_id: userId, ...(error instanceof Fault ? { code: error.code } : { err: error }) },
-      'the deletion of an account waits: it is tried again',
+      'the deletion of an account is delayed; retrying',
     );
     await noteFailure(db, userId, clock.now());
   }
@@ -66,7 +66,7 @@ const takeSteps = async (context: BillingContext, userId: string): Promise<numbe
         break;
       case 'done':
         await finish(db, userId, clock.now());
-        logger.info({ user_id: userId }, 'an account is deleted');
+        logger.info({ user_id: userId }, 'an account was deleted');
         return 0;
     }
   }

@@ -73,7 +73,7 @@ export class FirstAccountLink {
       work();
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#options.logger.error({ reason }, 'the file first-account-link cannot be written');
+      this.#options.logger.error({ reason }, 'cannot write the file first-account-link');
     }
   }
 }

@@ -90,7 +90,7 @@ describe('mails that strangers can cause', () => {
       await strict.post('/auth/resend-verification', { email });
     }
     await strict.post('/auth/forgot-password', { email });
-    expect(await subjects(email)).toContain('Choose a new password');
+    expect(await subjects(email)).toContain('Reset your Hatchway password');
   });
 
   it('are three an hour and ten a day to one recipient, all kinds together, and the answer stays 200', async () => {
@@ -99,8 +99,8 @@ describe('mails that strangers can cause', () => {
     for (const path of ['resend-verification', 'forgot-password', 'forgot-password', 'resend-verification']) {
       expect((await ask(path, ` ${email.toUpperCase()}`)).status).toBe(200);
     }
-    const verification = 'Verify your email';
-    const reset = 'Choose a new password';
+    const verification = 'Verify your Hatchway email address';
+    const reset = 'Reset your Hatchway password';
     expect((await subjects(email)).toSorted()).toEqual([reset, verification, verification]);
     await fixture.clock.advance(HOUR_MS - 1);
     await ask('forgot-password', email);

@@ -45,7 +45,10 @@ describe('an operator', () => {
     const { email, link } = await create('chooser@example.com', null);
     expect(link).toMatch(/^https:\/\/tunnel\.example\/app\/reset-password\?token=[\w-]{43}$/);
     const [mail] = await mailsTo(email);
-    expect([mail?.subject, mail?.text_body]).toEqual(['Your account is ready', expect.stringContaining(link ?? '')]);
+    expect([mail?.subject, mail?.text_body]).toEqual([
+      'Your Hatchway account is ready',
+      expect.stringContaining(link ?? ''),
+    ]);
     expect([await loginStatus(email, ''), await loginStatus(email)]).toEqual([401, 401]);
     await fixture.clock.advance(INVITE_MS - 1);
     expect((await choose(link ?? '')).status).toBe(200);
@@ -57,7 +60,7 @@ describe('an operator', () => {
     await create('forgetful@example.com', PASSWORD);
     const first = await sendPasswordReset(context(), OPERATOR, 'FORGETFUL@example.com');
     expect(await loginStatus('forgetful@example.com')).toBe(200);
-    expect(await mailsTo('forgetful@example.com')).toMatchObject([{ subject: 'Choose a new password' }]);
+    expect(await mailsTo('forgetful@example.com')).toMatchObject([{ subject: 'Reset your Hatchway password' }]);
     await fixture.clock.advance(RESET_TOKEN_MS);
     expect((await choose(first.link)).status).toBe(400);
     const { link } = await sendPasswordReset(context(), OPERATOR, 'forgetful@example.com');
@@ -70,7 +73,7 @@ describe('an operator', () => {
     expect(link).toMatch(/^https:\/\/tunnel\.example\/app\/signup\?invite=[\w-]{43}$/);
     expect(expiresAt.getTime() - fixture.clock.now()).toBe(INVITE_MS);
     expect(await mailsTo(email)).toMatchObject([
-      { subject: 'You are invited', text_body: expect.stringContaining(link) },
+      { subject: 'You are invited to Hatchway', text_body: expect.stringContaining(link) },
     ]);
     await create(email, PASSWORD);
     await expect(invite(context(), OPERATOR, email)).rejects.toMatchObject({ code: 'ACCOUNT_EXISTS' });

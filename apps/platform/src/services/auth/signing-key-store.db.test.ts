@@ -96,19 +96,19 @@ describe('a start', () => {
     writeFileSync(file, `${'x'.repeat(43)}\n`);
     await expect(prepare()).rejects.toMatchObject({
       code: 'CONFIG_SECRET_KEY',
-      message: `the key file ${file} cannot be used: the secrets in the database were encrypted with another one`,
+      message: `the key file ${file} cannot be used: the secrets in the database were encrypted with a different key`,
       next: expect.stringContaining('signing-keys rotate --discard-old'),
     });
     rmSync(file);
-    await expect(prepare()).rejects.toThrow(`${file} cannot be used: it does not exist`);
+    await expect(prepare()).rejects.toThrow(`${file} cannot be used: the file does not exist`);
     expect(existsSync(file)).toBe(false);
     writeFileSync(file, 'short\n');
-    await expect(prepare()).rejects.toThrow(`${file} cannot be used: it holds less than 32 characters`);
+    await expect(prepare()).rejects.toThrow(`${file} cannot be used: the file has fewer than 32 characters`);
   });
 
   it('takes the file of the configuration, and never makes that one', async () => {
     const given = join(dataDir, 'elsewhere');
-    await expect(prepare(source(given))).rejects.toThrow(`${given} cannot be used: it does not exist`);
+    await expect(prepare(source(given))).rejects.toThrow(`${given} cannot be used: the file does not exist`);
     writeFileSync(given, `${'k'.repeat(64)}\n`);
     await prepare(source(given));
     expect(existsSync(join(dataDir, 'master-key'))).toBe(false);
@@ -118,7 +118,7 @@ describe('a start', () => {
 
   it('refuses a file of bytes that are no text: most of them would be read as one and the same character', async () => {
     const given = join(dataDir, 'bytes');
-    const reason = `${given} cannot be used: it holds bytes that are no text`;
+    const reason = `${given} cannot be used: the file is not text`;
     for (const bytes of [Buffer.alloc(64, 0xe9), Buffer.alloc(64, 0x07), Buffer.from(`${'k'.repeat(64)}\0`)]) {
       writeFileSync(given, bytes);
       await expect(prepare(source(given))).rejects.toThrow(reason);
@@ -209,7 +209,7 @@ describe('a rotation', () => {
     await fake.advance(SIGNING_KEYS_KNOWN_MS);
     for (let tries = 0; tries < 2; tries += 1) {
       const refused = await keys.current().catch((error: unknown) => error);
-      expect(refused).toEqual(new Error('the key that signs access tokens cannot be opened'));
+      expect(refused).toEqual(new Error('cannot decrypt the signing key for access tokens'));
       expect(refused).not.toBeInstanceOf(Fault);
     }
   });

@@ -152,7 +152,7 @@ export class SigningKeys {
       rows = await signingKeyRows(db, now);
     }
     const [first] = rows;
-    if (first === undefined) throw new Error('there is no key to sign access tokens with');
+    if (first === undefined) throw new Error('no signing key for access tokens');
     const privateJwk = openWith(masterKey(), first);
     return {
       read,
@@ -171,7 +171,7 @@ const openWith = (masterKey: MasterKey, row: SigningKeyRow): JWK => {
       masterKey.readAgain();
       return openPrivateKey(masterKey, row);
     } catch (error) {
-      throw new Error('the key that signs access tokens cannot be opened', { cause: error });
+      throw new Error('cannot decrypt the signing key for access tokens', { cause: error });
     }
   }
 };

@@ -91,6 +91,6 @@ describe('an event of the processor', () => {
     fixture.processor.changeSubscription(customerId, { status: 'past_due' });
     await Promise.all(Array.from({ length: 10 }, () => send('evt_6', 'invoice.payment_failed', customerId)));
     expect(await fixture.accountOf(user)).toMatchObject({ subscription_status: 'past_due' });
-    expect(await fixture.mailsTo('erin')).toEqual(['A payment failed']);
+    expect(await fixture.mailsTo('erin')).toEqual(['Your Hatchway payment failed']);
   });
 });

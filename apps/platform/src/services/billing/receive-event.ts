@@ -71,7 +71,7 @@ const act = async (context: BillingContext, { id, type, customerId }: ProcessorE
     .where('customer_id', '=', customerId)
     .executeTakeFirst();
   if (account === undefined) {
-    context.logger.info({ event: id, type }, 'an event of a customer that is not ours');
+    context.logger.info({ event: id, type }, 'received an event of an unknown customer');
     return;
   }
   // A draft becomes final after our answer: what was used has to be on it.

@@ -64,7 +64,7 @@ describe('an account that is read at the processor', () => {
       subscription_status: 'past_due',
       past_due_since: new Date(fixture.clock.now() - HOUR_MS),
     });
-    expect(await fixture.mailsTo('late')).toEqual(['A payment failed']);
+    expect(await fixture.mailsTo('late')).toEqual(['Your Hatchway payment failed']);
     fixture.processor.changeSubscription(customerId, { status: 'active' });
     await syncAccount(fixture.context, user.userId);
     expect(await fixture.accountOf(user)).toMatchObject({ past_due_since: null, past_due_mailed_at: null });
@@ -93,7 +93,7 @@ describe('an account that is read at the processor', () => {
       const account = await fixture.accountOf(user);
       expect(since - (account?.past_due_since?.getTime() ?? 0)).toBe(passed);
     }
-    expect(await fixture.mailsTo('moved')).toEqual(['A payment failed']);
+    expect(await fixture.mailsTo('moved')).toEqual(['Your Hatchway payment failed']);
     const late = await fixture.addSubscriber('late-seen');
     fixture.processor.changeSubscription(late.customerId, { status: 'past_due' });
     fixture.processor.change(late.customerId, {

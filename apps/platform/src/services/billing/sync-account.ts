@@ -43,7 +43,7 @@ export const syncAccount = async (
     // The key of another account of the processor would end every subscription here: somebody has to look.
     context.logger.error(
       { user_id: userId, customer: account.customer_id },
-      'the payment processor has no such customer',
+      'the payment processor does not know the customer',
     );
     const now = new Date(context.clock.now());
     await trx.updateTable('billing_accounts').set({ synced_at: now }).where('user_id', '=', userId).execute();
@@ -69,7 +69,7 @@ const followEmail = async (
   } catch (error) {
     // One that it does not like keeps the account from nothing else.
     if (!(error instanceof Fault) || error.code !== 'BILLING_PROCESSOR_REFUSED') throw error;
-    logger.warn({ user_id: account.user_id }, 'the payment processor refuses the address of an account');
+    logger.warn({ user_id: account.user_id }, 'the payment processor rejected the email address of an account');
   }
 };
 

@@ -301,7 +301,7 @@ describe('what is kept', () => {
     const storage_key_file = join(fixture.folder.path, 'short-key');
     writeFileSync(storage_key_file, 'abc', { mode: 0o600 });
     const platform = await fixture.startPlatform({ acme: { storage_key_file } });
-    const said = (): string[] => fixture.lines.filter((line) => line.includes('no certificates are ordered'));
+    const said = (): string[] => fixture.lines.filter((line) => line.includes('certificates are not being ordered'));
     await eventually(() => expect(said()).toHaveLength(1), patience);
     expect(said()[0]).toContain('short-key cannot be used');
     expect((await fetch(`http://127.0.0.1:${platform.address.port}/health`)).status).toBe(200);
@@ -322,7 +322,7 @@ describe('what is kept', () => {
       fixture.database.db.selectFrom('mail_outbox').select(['recipient', 'subject']).orderBy('created_at').execute();
     await eventually(async () => {
       expect(await mails()).toEqual([
-        { recipient: 'ada@example.com', subject: 'The certificate of shop.example ends soon' },
+        { recipient: 'ada@example.com', subject: 'The certificate for shop.example expires soon' },
       ]);
     }, patience);
     await eventually(async () => {

@@ -182,10 +182,10 @@ export class PlatformCertificates {
     const { logger, clock } = this.#options;
     if (error instanceof Fault) {
       // A file that cannot be used: whoever corrects it starts again.
-      logger.error({ reason: error.message, next: error.next }, 'no certificates are ordered');
+      logger.error({ reason: error.message, next: error.next }, 'certificates are not being ordered');
       return;
     }
-    logger.warn({ reason: String(error) }, 'certificates wait for the database');
+    logger.warn({ reason: String(error) }, 'certificates are waiting for the database');
     this.#starting = undefined;
     if (!this.#isStopped) this.#timer = clock.setTimeout(() => this.start(), CERTIFICATES_EVERY_MS);
   }
@@ -216,8 +216,8 @@ export class PlatformCertificates {
         this.#seen = { change, at };
       } catch (error) {
         // The next look comes by itself.
-        if (error instanceof DatabaseAway) logger.debug({}, 'certificates wait for the database');
-        else logger.error({ err: error }, 'which certificates are wanted could not be found out');
+        if (error instanceof DatabaseAway) logger.debug({}, 'certificates are waiting for the database');
+        else logger.error({ err: error }, 'cannot determine the required certificates');
       }
     }
   }

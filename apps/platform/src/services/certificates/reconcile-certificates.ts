@@ -63,7 +63,7 @@ export const reconcileCertificates = async (options: ReconcileOptions): Promise<
   for (const row of known) {
     if (names.has(row.names)) continue;
     await store.forget(row.id);
-    logger.info({ name: row.names }, 'a certificate that nobody wants any more was destroyed');
+    logger.info({ name: row.names }, 'deleted a certificate that is no longer needed');
   }
   return bringUp(options, wanted, byName);
 };
@@ -85,7 +85,7 @@ const bringUp = async (
       hasNews ||= !isSuspended;
     } else if (keeping === 'ordered') {
       if (isCounted && !(await room.takesOne(userId))) {
-        logger.debug({ name }, 'too many names got a certificate of their own this week: it waits');
+        logger.debug({ name }, 'the weekly certificate limit is reached; waiting');
         continue;
       }
       await store.want([name], userId);

@@ -132,11 +132,11 @@ describe('a domain that was verified', () => {
       await check();
       expect(await stateOf(ann, id)).toBe('verified');
     }
-    expect(await mailsTo(ann)).toEqual([`The DNS record of ${SHOP} is missing`]);
+    expect(await mailsTo(ann)).toEqual([`The DNS record for ${SHOP} is missing`]);
     later(8 * DAY_MS);
     await check();
     expect(await stateOf(ann, id)).toBe('lapsed');
-    expect(await mailsTo(ann)).toEqual([`The DNS record of ${SHOP} is missing`, `${SHOP} has lapsed`]);
+    expect(await mailsTo(ann)).toEqual([`The DNS record for ${SHOP} is missing`, `${SHOP} has lapsed`]);
     expect(await changes()).toEqual([
       [SHOP, true],
       [SHOP, true],

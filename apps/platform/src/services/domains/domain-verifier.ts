@@ -186,8 +186,8 @@ export class DomainVerifier {
   #failed({ name }: CheckedName, error: unknown): void {
     const { logger } = this.#options;
     // Whoever watches the database tells of that.
-    if (error instanceof DatabaseAway) logger.debug({ domain: name }, 'a look at a domain waits for the database');
-    else logger.error({ domain: name, err: error }, 'a look at a domain failed');
+    if (error instanceof DatabaseAway) logger.debug({ domain: name }, 'a domain check is waiting for the database');
+    else logger.error({ domain: name, err: error }, 'a domain check failed');
   }
 }
 

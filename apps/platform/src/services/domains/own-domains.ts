@@ -101,7 +101,7 @@ const insertDomain = async (
   const now = clock.now();
   const [after] = transitionDomain(domainsOf(rows), { kind: 'added', id, token }, now);
   const made = after.find((one) => one.id === id);
-  if (made === undefined) throw new Error('a domain that was just added is not there');
+  if (made === undefined) throw new Error('a newly added domain is missing');
   await trx
     .insertInto('own_domains')
     .values({

@@ -80,7 +80,7 @@ export class ChangeFeed {
         for (const [cursor, streams] of this.#readyByCursor()) await this.#sendAfter(cursor, streams);
       }
     } catch (error) {
-      this.#options.logger.debug({ reason: (error as Error).message }, 'changes cannot be read right now');
+      this.#options.logger.debug({ reason: (error as Error).message }, 'cannot read changes');
     }
   }
 

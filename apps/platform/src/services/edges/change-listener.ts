@@ -64,7 +64,7 @@ export class ChangeListener {
         client.release(true);
         logger.warn(
           { key: 'database.direct_url' },
-          'the database is behind a pooler, where nobody can listen for changes: they are looked for each second; direct_url names PostgreSQL itself',
+          'cannot listen for changes through a connection pooler; polling every second instead. Set direct_url to the address of PostgreSQL',
         );
         return;
       }
@@ -79,7 +79,7 @@ export class ChangeListener {
       onCall();
     } catch (error) {
       client?.release(true);
-      logger.debug({ reason: (error as Error).message }, 'changes are not heard of yet');
+      logger.debug({ reason: (error as Error).message }, 'not listening for changes yet');
     }
   }
 

@@ -62,7 +62,7 @@ describe('a heartbeat', () => {
     // What lets the platform in at the edge is no part of a dump, and opens for this edge alone.
     const opened = (id: string) => fixture.masterKey().decrypt({ kind: 'edge-api-secret', id }, row?.api_secret ?? '');
     expect(opened(edge.actor.edgeId)).toBe('a-secret-of-this-run');
-    expect(() => opened('another')).toThrow('encrypted with another one');
+    expect(() => opened('another')).toThrow('encrypted with a different key');
   });
 
   it('of a new run closes what the last run left open, at its last heartbeat', async () => {

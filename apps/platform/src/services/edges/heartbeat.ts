@@ -33,8 +33,8 @@ export const heartbeat = async (
         : await closeEntries(trx, { edgeId, at: before.last_heartbeat_at ?? now, notOfRun: told.run_id });
     return { closed, opened: await openAgain(trx, { edgeId, runId: told.run_id, now }) };
   });
-  if (counts.closed > 0) logger.info({ edge_id: edgeId, tunnels: counts.closed }, 'an edge began a new run');
-  if (counts.opened > 0) logger.info({ edge_id: edgeId, tunnels: counts.opened }, 'an edge that fell silent is back');
+  if (counts.closed > 0) logger.info({ edge_id: edgeId, tunnels: counts.closed }, 'an edge restarted');
+  if (counts.opened > 0) logger.info({ edge_id: edgeId, tunnels: counts.opened }, 'an edge is back after a silence');
   const { latest } = await changeRange(db);
   return { edge_id: edgeId, last_change: latest };
 };

@@ -119,7 +119,7 @@ export class KeyUses {
         this.#written.set(keyId, at);
       }
     } catch (error) {
-      this.#options.logger.warn({ reason: (error as Error).message }, 'the last use of keys is not written yet');
+      this.#options.logger.warn({ reason: (error as Error).message }, 'cannot store the last use of keys yet');
       for (const [keyId, at] of uses) if (!this.#waiting.has(keyId)) this.#waiting.set(keyId, at);
     }
     this.#forgetOld();

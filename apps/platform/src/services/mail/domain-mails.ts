@@ -23,26 +23,26 @@ interface DomainText {
 
 const TEXTS: Readonly<Record<DomainMail, (name: string) => DomainText>> = {
   'proof-missing': (name) => ({
-    subject: `The DNS record of ${name} is missing`,
-    opening: `We no longer find the DNS record that proves ${name} is yours. Set it again; this page shows which one:`,
+    subject: `The DNS record for ${name} is missing`,
+    opening: `We can no longer find the DNS record that verifies ${name} for your Hatchway account. Add the record shown on the domains page:`,
     closing: [
-      `Nothing changes for ${ABSENT_DAYS} days. After that no new tunnel can use ${name}, and its certificate is not renewed.`,
-      'If you no longer use the domain here, remove it there.',
+      `The domain keeps working for ${ABSENT_DAYS} days. After that, new tunnels can't use ${name}, and the certificate is not renewed.`,
+      'If you no longer need the domain, remove it on the same page.',
     ],
   }),
   lapsed: (name) => ({
     subject: `${name} has lapsed`,
-    opening: `The DNS record that proves ${name} is yours has been missing for ${ABSENT_DAYS} days. No new tunnel can use it, and its certificate is not renewed. Set the record again; this page shows which one:`,
+    opening: `The DNS record that verifies ${name} for your Hatchway account has been missing for ${ABSENT_DAYS} days. New tunnels can't use the domain, and the certificate is not renewed. Add the record shown on the domains page:`,
     closing: [
-      'Tunnels that are open stay open. Once we find the record, everything works as before.',
-      'If you no longer use the domain here, remove it there.',
+      'Open tunnels stay open. The domain works again once we find the record.',
+      'If you no longer need the domain, remove it on the same page.',
     ],
   }),
   'moved-away': (name) => ({
     subject: `${name} has moved to another account`,
-    opening: `DNS now proves that ${name} belongs to another account here. Your tunnels on it are closed.`,
+    opening: `Another Hatchway account has verified ${name} with a DNS record. Your tunnels on the domain have been closed.`,
     closing: [
-      "If it wasn't you or somebody you work with, check who can change the DNS records of the domain. With your record in the place of the other one it is yours again.",
+      "If you or a colleague didn't make the change, check who can edit the domain's DNS records. To get the domain back, replace the other account's record with your own.",
     ],
   }),
 };

@@ -58,7 +58,7 @@ export const renderMail = ({ recipient, subject, opening, action, link, closing 
     block('Hello,'),
     block(escapeHtml(opening)),
     `<p style="margin:24px 0"><a href="${escapeHtml(link)}" style="${BUTTON}">${escapeHtml(action)}</a></p>`,
-    `<p style="${SMALL}">Or open this address:<br><a href="${escapeHtml(link)}" style="color:#1d4ed8;word-break:break-all">${escapeHtml(link)}</a></p>`,
+    `<p style="${SMALL}">Or open this link:<br><a href="${escapeHtml(link)}" style="color:#1d4ed8;word-break:break-all">${escapeHtml(link)}</a></p>`,
     ...closing.map((text) => block(escapeHtml(text))),
   ]),
 });

@@ -51,12 +51,14 @@ describe('our mails', () => {
   it('about money say how much, and where to change it, in plain ASCII', () => {
     const url = 'https://tunnel.example/';
     const most = capMail(url, 'ann@example.com', { percent: 80, capCents: 2050, usedCents: 1640 });
-    expect(most.subject).toBe('80 % of your spend cap is used');
+    expect(most.subject).toBe('80 % of your spend limit used');
     const all = capMail(url, 'ann@example.com', { percent: 100, capCents: 2050, usedCents: 2051 });
-    expect(all.subject).toBe('Your spend cap of $20.50 is reached');
-    expect(all.text.replaceAll('\n', ' ')).toContain('has used $20.51 this month, and its spend cap is $20.50.');
+    expect(all.subject).toBe('Spend limit of $20.50 reached');
+    expect(all.text.replaceAll('\n', ' ')).toContain(
+      'has used $20.51 this month and reached the spend limit of $20.50.',
+    );
     const failed = paymentFailedMail(url, 'ann@example.com');
-    expect(failed.text.replaceAll('\n', ' ')).toContain('Nothing changes for 7 days.');
+    expect(failed.text.replaceAll('\n', ' ')).toContain('Your tunnels keep working for 7 days.');
     for (const { text, html } of [most, all, failed]) {
       expect(text.split('\n')).toContain('https://tunnel.example/app/billing');
       expect(text).toMatch(/^[\n -~]*$/);

@@ -7,13 +7,13 @@ import { BILLING_PAGE, linkTo, type Mail, renderMail } from './mail-template.ts'
 export const verificationMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
-    subject: 'Verify your email',
-    opening: 'Confirm your email to finish signing up.',
+    subject: 'Verify your Hatchway email address',
+    opening: 'Verify your email address to finish signing up for Hatchway.',
     action: 'Verify email',
     link: linkTo(publicUrl, `/auth/verify-email/${token}`),
     closing: [
-      'The link works once, for 24 hours.',
-      "If you didn't sign up, ignore this mail: nobody can use the account without the link.",
+      'The link works once and expires in 24 hours.',
+      "If you didn't sign up, ignore this email. The account can't be used without the link.",
     ],
   });
 
@@ -21,13 +21,13 @@ export const verificationMail = (publicUrl: string, recipient: string, token: st
 export const resetMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
-    subject: 'Choose a new password',
-    opening: `Choose a new password for the account ${recipient}.`,
+    subject: 'Reset your Hatchway password',
+    opening: `Choose a new password for your account ${recipient}.`,
     action: 'Choose a new password',
     link: resetLink(publicUrl, token),
     closing: [
-      'The link works once, for one hour. It logs you out everywhere.',
-      "If you didn't ask for it, ignore this mail: your password stays as it is.",
+      'The link works once and expires in one hour. A new password signs you out everywhere.',
+      "If you didn't request a new password, ignore this email. Your password stays the same.",
     ],
   });
 
@@ -38,13 +38,13 @@ export const resetLink = (publicUrl: string, token: string): string =>
 export const invitationMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
-    subject: 'You are invited',
-    opening: `Sign up with ${recipient} and put your localhost online.`,
+    subject: 'You are invited to Hatchway',
+    opening: `You have been invited to Hatchway, where you can put localhost online. Sign up with ${recipient}.`,
     action: 'Accept the invitation',
     link: invitationLink(publicUrl, token),
     closing: [
-      'The link works once, for 7 days, and for this address.',
-      "If you didn't expect it, ignore this mail: there is no account yet.",
+      'The link works once, only for this email address, and expires in 7 days.',
+      "If you didn't expect an invitation, ignore this email. No account has been created.",
     ],
   });
 
@@ -55,13 +55,13 @@ export const invitationLink = (publicUrl: string, token: string): string =>
 export const welcomeMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
-    subject: 'Your account is ready',
-    opening: `Choose a password for the account ${recipient}, then log in.`,
+    subject: 'Your Hatchway account is ready',
+    opening: `Choose a password for your account ${recipient}, then sign in.`,
     action: 'Choose a password',
     link: resetLink(publicUrl, token),
     closing: [
-      'The link works once, for 7 days. After that, use "Forgot password?" on the log-in page.',
-      "If you didn't expect it, ignore this mail: nobody can log in without a password.",
+      'The link works once and expires in 7 days. After that, use "Forgot password?" on the sign-in page.',
+      "If you didn't expect this email, ignore it. Without a password, the account can't be used.",
     ],
   });
 
@@ -69,13 +69,13 @@ export const welcomeMail = (publicUrl: string, recipient: string, token: string)
 export const newAddressMail = (publicUrl: string, recipient: string, token: string): Mail =>
   renderMail({
     recipient,
-    subject: 'Confirm your new email',
-    opening: 'Confirm this address to use it for your account.',
+    subject: 'Confirm your new email address',
+    opening: 'Confirm this email address for your Hatchway account.',
     action: 'Confirm email',
     link: linkTo(publicUrl, `/auth/verify-email/${token}`),
     closing: [
-      'The link works once, for 24 hours. Until then your account keeps its present address.',
-      "If you didn't ask for it, ignore this mail: nothing changes.",
+      'The link works once and expires in 24 hours. Until you confirm, your account keeps the current address.',
+      "If you didn't request the change, ignore this email.",
     ],
   });
 
@@ -83,11 +83,13 @@ export const newAddressMail = (publicUrl: string, recipient: string, token: stri
 export const addressChangedMail = (publicUrl: string, recipient: string, newAddress: string): Mail =>
   renderMail({
     recipient,
-    subject: 'Your email was changed',
-    opening: `Your account now uses ${newAddress} instead of ${recipient}. Log in with the new address from now on.`,
+    subject: 'Your Hatchway email address was changed',
+    opening: `Your Hatchway account now uses ${newAddress} instead of ${recipient}. Sign in with the new address from now on.`,
     action: 'Open settings',
     link: linkTo(publicUrl, '/app/settings'),
-    closing: ["If it wasn't you, write to the operator of this platform now: somebody knows your password."],
+    closing: [
+      "If you didn't make the change, contact the operator of this server immediately: another person may know your password.",
+    ],
   });
 
 const GRACE_DAYS = PAST_DUE_GRACE_MS / (24 * 60 * 60 * 1000);
@@ -96,13 +98,13 @@ const GRACE_DAYS = PAST_DUE_GRACE_MS / (24 * 60 * 60 * 1000);
 export const paymentFailedMail = (publicUrl: string, recipient: string): Mail =>
   renderMail({
     recipient,
-    subject: 'A payment failed',
-    opening: `A payment for the account ${recipient} failed. Check the payment method and the open invoice:`,
+    subject: 'Your Hatchway payment failed',
+    opening: `A payment for your account ${recipient} failed. Check your payment method and pay the open invoice:`,
     action: 'Open billing',
     link: linkTo(publicUrl, BILLING_PAGE),
     closing: [
-      `Nothing changes for ${GRACE_DAYS} days. After that your tunnels stop until you pay the invoice.`,
-      'If you have paid already, ignore this mail.',
+      `Your tunnels keep working for ${GRACE_DAYS} days. After that, tunnels stop until the invoice is paid.`,
+      'If you have already paid, ignore this email.',
     ],
   });
 
@@ -120,23 +122,23 @@ export const capMail = (publicUrl: string, recipient: string, { percent, capCent
   if (percent === 100) {
     return renderMail({
       recipient,
-      subject: `Your spend cap of ${cap} is reached`,
-      opening: `The account ${recipient} has used ${used} this month, and its spend cap is ${cap}. Its tunnels stop until you raise the cap or the month ends.`,
-      action: 'Change the spend cap',
+      subject: `Spend limit of ${cap} reached`,
+      opening: `Your Hatchway account ${recipient} has used ${used} this month and reached the spend limit of ${cap}. Your tunnels stop until you raise the limit or the month ends.`,
+      action: 'Change the spend limit',
       link,
       closing: [
-        'Above your usage, a new cap lets tunnels in at once. The next month, in UTC, begins at zero.',
-        'To keep the cap, do nothing: we charge no more usage this month.',
+        'Tunnels can start again as soon as the limit is above your usage. Usage starts at zero again next month (UTC).',
+        "To keep the limit, do nothing. You won't be charged for more usage this month.",
       ],
     });
   }
   return renderMail({
     recipient,
-    subject: `${percent} % of your spend cap is used`,
-    opening: `The account ${recipient} has used ${used} this month, and its spend cap is ${cap}. At the cap, its tunnels stop until you raise it or the month ends.`,
-    action: 'Change the spend cap',
+    subject: `${percent} % of your spend limit used`,
+    opening: `Your Hatchway account ${recipient} has used ${used} of the ${cap} spend limit this month. When the limit is reached, your tunnels stop until you raise the limit or the month ends.`,
+    action: 'Change the spend limit',
     link,
-    closing: ['To keep the cap, do nothing.'],
+    closing: ['To keep the limit, do nothing.'],
   });
 };
 
@@ -155,10 +157,10 @@ export const certificateMail = (
   const until = `${new Date(endsAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   return renderMail({
     recipient,
-    subject: `The certificate of ${name} ends soon`,
-    opening: `The certificate of ${name} ends at ${until} and could not be renewed: ${reason}. After that browsers refuse to open it.`,
-    action: 'Look at the domain',
+    subject: `The certificate for ${name} expires soon`,
+    opening: `The certificate for ${name} expires on ${until} and could not be renewed: ${reason}. After that, browsers show a security warning.`,
+    action: 'Check the domain',
     link: linkTo(publicUrl, '/app/domains'),
-    closing: ['We try again every hour. Most often a DNS record is missing or leads elsewhere.'],
+    closing: ['We retry every hour. The usual cause is a DNS record that is missing or points to another server.'],
   });
 };

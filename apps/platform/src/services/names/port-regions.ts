@@ -38,14 +38,14 @@ export class Regions {
     const known = [...this.#rows.keys()];
     const list = known.join(', ') || 'none yet';
     if (wanted !== undefined && !this.#rows.has(wanted)) {
-      throw badRequest(`region_id: there is no region ${JSON.stringify(wanted)} (there are: ${list})`);
+      throw badRequest(`region_id: unknown region ${JSON.stringify(wanted)} (available: ${list})`);
     }
     const chosen = wanted ?? (known.length === 1 ? known[0] : undefined);
     if (chosen !== undefined) return chosen;
     throw badRequest(
       known.length === 0
-        ? 'region_id: no edge was heard yet, so there are no ports'
-        : `region_id: is missing, and there are several regions (${list})`,
+        ? 'region_id: no edge has connected yet, so no ports are available'
+        : `region_id: is required because there are several regions (${list})`,
     );
   }
 
@@ -54,7 +54,7 @@ export class Regions {
     const from = row?.[`${kind}_from`] ?? null;
     const to = row?.[`${kind}_to`] ?? null;
     if (from !== null && to !== null) return { from, to };
-    throw badRequest(`kind: the edge of region ${JSON.stringify(regionId)} does not tell which ports it has`);
+    throw badRequest(`kind: the edge of region ${JSON.stringify(regionId)} has not reported its port ranges`);
   }
 
   /** Empty: nobody has said where that is. */

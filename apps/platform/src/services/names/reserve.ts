@@ -57,7 +57,7 @@ export const reserve = async (
     const reservation = new Reserving({ trx, userId, context, regions, limit: account.reserved_limit });
     const { row, isNew } = await takeWanted(reservation, wanted, regions, account);
     const name = ownershipOf(row, await openTunnelsOf(trx, row.id));
-    if (name.kind === 'free') throw new Error('a name that was just reserved is free');
+    if (name.kind === 'free') throw new Error('a newly reserved name is missing');
     if (isNew) {
       await countCreation(trx, context, userId);
       await tellOf(trx, row, userId);
@@ -106,7 +106,7 @@ const takeWanted = async (
   account: AccountRow,
 ): Promise<Taken> => {
   if (kind === 'subdomain') {
-    if (region_id !== undefined) throw badRequest('region_id: a subdomain is yours in all regions');
+    if (region_id !== undefined) throw badRequest('region_id: a subdomain is reserved in every region');
     if (label === undefined) return reserving.anyOf(Array.from({ length: FREE_NAME_TRIES }, newSubdomain));
     if (!account.allow_custom_subdomains) throw new Fault('TUNNEL_CUSTOM_SUBDOMAIN', { plan: account.plan });
     return reserving.subdomain(subdomainOf(label, reserving.platformLabel));
@@ -118,7 +118,7 @@ const takeWanted = async (
     if (free.length === 0) throw new Fault('TUNNEL_PORTS_EXHAUSTED', { range: `${kind}_port_range`, ...range });
     return reserving.anyOf(free.map((port) => ({ kind, regionId, label: port })));
   }
-  if (!/^[1-9]\d{0,4}$/.test(label)) throw badRequest('label: must be a port, as text');
+  if (!/^[1-9]\d{0,4}$/.test(label)) throw badRequest('label: must be a port as text');
   const port = Number(label);
   if (port < range.from || port > range.to) throw new Fault('TUNNEL_PORT_OUT_OF_RANGE', { port, ...range });
   return reserving.one({ kind, regionId, label });
@@ -136,7 +136,7 @@ const subdomainOf = (label: string, platformLabel: string | null): string => {
   if (reason !== null) throw new Fault('TUNNEL_SUBDOMAIN_INVALID', { subdomain: shownText(label), reason });
   const [first = '', below] = folded.split('.');
   if (below !== undefined && first !== '*') {
-    throw badRequest(`label: '${folded}' needs no reservation: it is served by whoever has '${below}'`);
+    throw badRequest(`label: '${folded}' needs no reservation: it belongs to the holder of '${below}'`);
   }
   return folded;
 };
@@ -245,7 +245,7 @@ class Reserving {
     const { held, free, hasIt } = await portsTaken(this.trx, key, range, this.#userId);
     const perHolder = portsPerAccount(limit, this.#context.accountShare);
     if (hasIt || refusalToKeep({ limit, free, held, perHolder }) === null) return;
-    const reason = `this account has ${held} of the ${kind} ports ${range.from}-${range.to}, and what is free is kept for others`;
+    const reason = `this account has ${held} of the ${kind} ports ${range.from}-${range.to}, and the free ports are kept for other accounts`;
     throw new Fault('TUNNEL_PORT_LIMIT', { reason });
   }
 

@@ -45,11 +45,11 @@ describe('an authorization request', () => {
     [{ redirect_uri: undefined }, 'the request has no redirect_uri'],
     [{ redirect_uri: ['https://app.example.com/cb', 'https://app.example.com/cb'] }, 'the request has no redirect_uri'],
     [{ redirect_uri: 'javascript:alert(1)' }, 'the redirect_uri is neither https nor http on localhost'],
-    [{ redirect_uri: 'https://evil.example/cb' }, 'the redirect_uri is none of those that the client lists'],
+    [{ redirect_uri: 'https://evil.example/cb' }, 'the redirect_uri is not registered for the client'],
     // Whatever else is wrong with it.
     [
       { redirect_uri: 'https://evil.example/cb', response_type: 'x' },
-      'the redirect_uri is none of those that the client lists',
+      'the redirect_uri is not registered for the client',
     ],
   ])('is told on a page, and leads nowhere: %j', (change, reason) => {
     expect(judge(change)).toEqual({ kind: 'untrusted', reason });
@@ -61,13 +61,17 @@ describe('an authorization request', () => {
     [{ response_type: ['code', 'code'] }, 'invalid_request', 'response_type is given twice'],
     [{ code_challenge_method: undefined }, 'invalid_request', 'code_challenge_method must be S256'],
     [{ code_challenge_method: 'plain' }, 'invalid_request', 'code_challenge_method must be S256'],
-    [{ code_challenge: undefined }, 'invalid_request', 'code_challenge must have the 43 characters of S256'],
-    [{ code_challenge: `${CHALLENGE}=` }, 'invalid_request', 'code_challenge must have the 43 characters of S256'],
+    [{ code_challenge: undefined }, 'invalid_request', 'code_challenge must have 43 characters (S256)'],
+    [{ code_challenge: `${CHALLENGE}=` }, 'invalid_request', 'code_challenge must have 43 characters (S256)'],
     [{ resource: undefined }, 'invalid_target', `resource must be ${RESOURCE}`],
     [{ resource: `${RESOURCE}/` }, 'invalid_target', `resource must be ${RESOURCE}`],
     [{ resource: [RESOURCE, 'https://other.example'] }, 'invalid_target', `resource must be ${RESOURCE}`],
-    [{ scope: 'tunnels:read admin' }, 'invalid_scope', 'scope may have tunnels:read, requests:read, tunnels:close'],
-    [{ scope: 'TUNNELS:READ' }, 'invalid_scope', 'scope may have tunnels:read, requests:read, tunnels:close'],
+    [
+      { scope: 'tunnels:read admin' },
+      'invalid_scope',
+      'scope can only include tunnels:read, requests:read, tunnels:close',
+    ],
+    [{ scope: 'TUNNELS:READ' }, 'invalid_scope', 'scope can only include tunnels:read, requests:read, tunnels:close'],
   ])('with a client and a URI in order its client is told: %j', (change, error, description) => {
     const redirectUri = 'https://app.example.com/cb';
     expect(judge(change)).toEqual({ kind: 'refused', redirectUri, state: 'a b~!', error, description });

@@ -57,13 +57,13 @@ export const judgeAuthorizeRequest = <S extends string>(
   const problem = problemOfRedirectUri(redirectUri);
   if (problem !== null) return { kind: 'untrusted', reason: `the redirect_uri ${problem}` };
   if (!allowsRedirectUri(redirectUris, redirectUri))
-    return { kind: 'untrusted', reason: 'the redirect_uri is none of those that the client lists' };
+    return { kind: 'untrusted', reason: 'the redirect_uri is not registered for the client' };
   const state = values('state')[0] ?? null;
   const refused = refusalOf(values, offer);
   if (refused !== null) return { kind: 'refused', redirectUri, state, ...refused };
   const scopes = scopesOf(values('scope')[0] ?? '', offer);
   if (scopes === null) {
-    const description = `scope may have ${offer.scopes.join(', ')}`;
+    const description = `scope can only include ${offer.scopes.join(', ')}`;
     return { kind: 'refused', redirectUri, state, error: 'invalid_scope', description };
   }
   return { kind: 'asked', request: { redirectUri, codeChallenge: values('code_challenge')[0] ?? '', scopes, state } };
@@ -90,8 +90,8 @@ const refusalOf = <S extends string>(values: QueryValues, { resource }: Authoriz
   if (one('response_type') !== 'code')
     return { error: 'unsupported_response_type', description: 'response_type must be code' };
   if (one('code_challenge_method') !== 'S256') return invalid('code_challenge_method must be S256');
-  if (!CHALLENGE.test(one('code_challenge'))) return invalid('code_challenge must have the 43 characters of S256');
-  if (!STATE.test(one('state'))) return invalid('state must have printable characters of ASCII');
+  if (!CHALLENGE.test(one('code_challenge'))) return invalid('code_challenge must have 43 characters (S256)');
+  if (!STATE.test(one('state'))) return invalid('state must be printable ASCII');
   if (one('state').length > OAUTH_STATE_MAX_CHARS)
     return invalid(`state must have at most ${OAUTH_STATE_MAX_CHARS} characters`);
   const resources = values('resource');

@@ -22,27 +22,27 @@ describe('a client id that is a URL', () => {
   it.each([
     ['http://a.example/x', 'is not an https URL'],
     ['HTTPS://a.example/x', 'is not an https URL'],
-    ['https://a.example', 'is not a URL with a path, in its usual spelling'],
+    ['https://a.example', 'is not a normalized URL with a path'],
     ['https://a.example/', 'has no path'],
     ['https://a.example/?x', 'has no path'],
     ['https://a.example/x#y', 'has a fragment'],
-    ['https://user@a.example/x', 'has a user name in it'],
-    ['https://user:password@a.example/x', 'has a user name in it'],
+    ['https://user@a.example/x', 'contains a user name'],
+    ['https://user:password@a.example/x', 'contains a user name'],
     ['https://a.example/../x', 'has a dot segment in its path'],
     ['https://a.example/x/.', 'has a dot segment in its path'],
     ['https://a.example/x/%2e%2E/y', 'has a dot segment in its path'],
-    ['https://A.example/x', 'is not a URL with a path, in its usual spelling'],
-    ['https://a.example\\x', 'is not a URL with a path, in its usual spelling'],
-    ['https://a.example/x y', 'is not a URL with a path, in its usual spelling'],
-    ['https://a.example/x\t', 'is not a URL with a path, in its usual spelling'],
-    ['https://ä.example/x', 'is not a URL with a path, in its usual spelling'],
-    ['https://a.example/%zz', 'is not a URL with a path, in its usual spelling'],
-    ['https://a.example:65536/x', 'is not a URL with a path, in its usual spelling'],
-    ['https://a.example./x', 'is not a URL with a path, in its usual spelling'],
-    ['https://0x7f.1/x', 'is not a URL with a path, in its usual spelling'],
-    ['https://2130706433/x', 'is not a URL with a path, in its usual spelling'],
-    ['https://[::ffff:127.0.0.1]/x', 'is not a URL with a path, in its usual spelling'],
-    ['https://[0::1]/x', 'is not a URL with a path, in its usual spelling'],
+    ['https://A.example/x', 'is not a normalized URL with a path'],
+    ['https://a.example\\x', 'is not a normalized URL with a path'],
+    ['https://a.example/x y', 'is not a normalized URL with a path'],
+    ['https://a.example/x\t', 'is not a normalized URL with a path'],
+    ['https://ä.example/x', 'is not a normalized URL with a path'],
+    ['https://a.example/%zz', 'is not a normalized URL with a path'],
+    ['https://a.example:65536/x', 'is not a normalized URL with a path'],
+    ['https://a.example./x', 'is not a normalized URL with a path'],
+    ['https://0x7f.1/x', 'is not a normalized URL with a path'],
+    ['https://2130706433/x', 'is not a normalized URL with a path'],
+    ['https://[::ffff:127.0.0.1]/x', 'is not a normalized URL with a path'],
+    ['https://[0::1]/x', 'is not a normalized URL with a path'],
     [`https://a.example/${'x'.repeat(2000)}`, 'is too long'],
   ])('is refused: %j', (id, problem) => {
     expect(problemOfDocumentUrl(id, false)).toBe(problem);
@@ -67,36 +67,39 @@ describe('the document', () => {
   });
 
   it.each([
-    [{ client_id: `${ID}/` }, 'its document names another client_id'],
-    [{ client_id: undefined }, 'its document names another client_id'],
-    [{ client_id: [ID] }, 'its document names another client_id'],
-    [{ redirect_uris: undefined }, 'its document has no list of redirect_uris'],
-    [{ redirect_uris: [] }, 'its document has no list of redirect_uris'],
-    [{ redirect_uris: 'https://app.example.com/cb' }, 'its document has no list of redirect_uris'],
-    [{ redirect_uris: [7] }, 'its document lists a redirect URI that is not a string'],
+    [{ client_id: `${ID}/` }, 'the client document has a different client_id'],
+    [{ client_id: undefined }, 'the client document has a different client_id'],
+    [{ client_id: [ID] }, 'the client document has a different client_id'],
+    [{ redirect_uris: undefined }, 'the client document has no redirect_uris'],
+    [{ redirect_uris: [] }, 'the client document has no redirect_uris'],
+    [{ redirect_uris: 'https://app.example.com/cb' }, 'the client document has no redirect_uris'],
+    [{ redirect_uris: [7] }, 'the client document lists a redirect URI that is not a string'],
     [
       { redirect_uris: Array.from({ length: 101 }, () => 'https://a.example/') },
-      'its document lists more than 100 redirect_uris',
+      'the client document lists more than 100 redirect_uris',
     ],
     [
       { redirect_uris: ['https://app.example.com/cb', 'javascript:alert(1)'] },
-      'its document lists a redirect URI that is neither https nor http on localhost: javascript:alert(1)',
+      'the client document lists a redirect URI that is neither https nor http on localhost: javascript:alert(1)',
     ],
     [
       // A stranger's words do not turn the text of our page.
       { redirect_uris: ['x:\u202eevil\n\u0000\u200blla'] },
-      'its document lists a redirect URI that is neither https nor http on localhost: x: evil lla',
+      'the client document lists a redirect URI that is neither https nor http on localhost: x: evil lla',
     ],
     [
       { token_endpoint_auth_method: 'client_secret_basic' },
-      'it wants to authenticate itself, and only public clients are taken here',
+      'the client uses client authentication, but only public clients are supported',
     ],
   ])('is refused with %j', (change, reason) => {
     expect(judge(change)).toEqual({ kind: 'refused', reason });
   });
 
   it.each(['', 'null', '[]', '"text"', '{', '<html>'])('is refused when it is %j', (text) => {
-    expect(judgeClientDocument(ID, text)).toEqual({ kind: 'refused', reason: 'its document is not a JSON object' });
+    expect(judgeClientDocument(ID, text)).toEqual({
+      kind: 'refused',
+      reason: 'the client document is not a JSON object',
+    });
   });
 });
 

@@ -44,7 +44,7 @@ export const problemOfDocumentUrl = (clientId: string, allowHttp: boolean): stri
   if (clientId.length > RULE_LIMITS.OAUTH_URI_MAX_CHARS) return 'is too long';
   if (!allowHttp && !clientId.startsWith('https://')) return 'is not an https URL';
   if (clientId.includes('#')) return 'has a fragment';
-  if (/^https?:\/\/[^/?]*@/.test(clientId)) return 'has a user name in it';
+  if (/^https?:\/\/[^/?]*@/.test(clientId)) return 'contains a user name';
   const path = URL_FORM.exec(clientId)?.[1];
   if (path === undefined) return UNUSUAL;
   if (path === '/') return 'has no path';
@@ -65,21 +65,21 @@ export interface OperatorNames {
 export const problemOfClientHost = (clientId: string, { domain, publicOrigin }: OperatorNames): string | null => {
   const [origin = ''] = /^https?:\/\/[^/?]*/.exec(clientId) ?? [];
   const hostname = origin.replace(/^https?:\/\/|:\d+$/g, '');
-  if (hostname.endsWith(`.${domain.toLowerCase()}`)) return `is below ${domain}, where everybody can have a tunnel`;
+  if (hostname.endsWith(`.${domain.toLowerCase()}`)) return `is below ${domain}, where anyone can open a tunnel`;
   const usual = origin.replace(/^(https:.*):443$|^(http:.*):80$/, '$1$2');
-  return usual === publicOrigin ? 'is at the address of this platform itself' : null;
+  return usual === publicOrigin ? "is on this platform's own origin" : null;
 };
 
-const UNUSUAL = 'is not a URL with a path, in its usual spelling';
+const UNUSUAL = 'is not a normalized URL with a path';
 
 /** `text`: the answer at that URL. */
 export const judgeClientDocument = (clientId: string, text: string): ClientVerdict => {
   const document = objectOf(text);
-  if (document === null) return refuse('its document is not a JSON object');
-  if (document['client_id'] !== clientId) return refuse('its document names another client_id');
+  if (document === null) return refuse('the client document is not a JSON object');
+  if (document['client_id'] !== clientId) return refuse('the client document has a different client_id');
   const auth = document['token_endpoint_auth_method'];
   if (auth !== undefined && auth !== 'none')
-    return refuse('it wants to authenticate itself, and only public clients are taken here');
+    return refuse('the client uses client authentication, but only public clients are supported');
   const redirectUris = document['redirect_uris'];
   const problem = problemOfUris(redirectUris);
   if (problem !== null) return refuse(problem);
@@ -105,14 +105,14 @@ const objectOf = (text: string): Readonly<Record<string, unknown>> | null => {
 };
 
 const problemOfUris = (uris: unknown): string | null => {
-  if (!Array.isArray(uris) || uris.length === 0) return 'its document has no list of redirect_uris';
+  if (!Array.isArray(uris) || uris.length === 0) return 'the client document has no redirect_uris';
   if (uris.length > OAUTH_REDIRECT_URIS_MAX)
-    return `its document lists more than ${OAUTH_REDIRECT_URIS_MAX} redirect_uris`;
+    return `the client document lists more than ${OAUTH_REDIRECT_URIS_MAX} redirect_uris`;
   for (const uri of uris as unknown[]) {
-    if (typeof uri !== 'string') return 'its document lists a redirect URI that is not a string';
+    if (typeof uri !== 'string') return 'the client document lists a redirect URI that is not a string';
     const problem = problemOfRedirectUri(uri);
     if (problem !== null)
-      return `its document lists a redirect URI that ${problem}: ${oneLine(uri, OAUTH_SHOWN_CHARS)}`;
+      return `the client document lists a redirect URI that ${problem}: ${oneLine(uri, OAUTH_SHOWN_CHARS)}`;
   }
   return null;
 };

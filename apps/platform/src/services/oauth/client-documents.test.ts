@@ -77,7 +77,7 @@ describe('a document', () => {
     const documents = documentsThat({});
     const url = `${origin}/client.json`;
     answer = (_, response) => void response.writeHead(404, { 'cache-control': 'max-age=86400' }).end();
-    const reason = 'its document could not be read: the answer has status 404';
+    const reason = 'cannot read the client document: status 404';
     expect(await documents.find(url, 'a')).toEqual(refusal(reason));
     answer = good;
     await clock.advance(59_999);
@@ -90,28 +90,28 @@ describe('a document', () => {
     [
       'redirects',
       (_, response) => void response.writeHead(302, { location: '/other' }).end(),
-      'its document is a redirect, and none is followed',
+      'the client document is a redirect, which is not followed',
     ],
     [
       'is too long',
       (request, response) => void response.end(documentOf(request, { more: 'x'.repeat(100 * 1024) })),
-      'its document could not be read: 127.0.0.1 sent more than 65536 bytes',
+      'cannot read the client document: 127.0.0.1 sent more than 65536 bytes',
     ],
     [
       'names another client',
       (request, response) => void response.end(documentOf(request, { client_id: 'https://other.example/x' })),
-      'its document names another client_id',
+      'the client document has a different client_id',
     ],
     [
       'lists a script',
       (request, response) => void response.end(documentOf(request, { redirect_uris: ['javascript:alert(1)'] })),
-      'its document lists a redirect URI that is neither https nor http on localhost: javascript:alert(1)',
+      'the client document lists a redirect URI that is neither https nor http on localhost: javascript:alert(1)',
     ],
-    ['is no JSON', (_, response) => void response.end('<html>'), 'its document is not a JSON object'],
+    ['is no JSON', (_, response) => void response.end('<html>'), 'the client document is not a JSON object'],
     [
       'breaks off',
       (_, response) => void response.writeHead(200, { 'content-length': '9' }).write('{', () => response.destroy()),
-      expect.stringMatching(/^its document could not be read: 127\.0\.0\.1 could not be reached \(/),
+      expect.stringMatching(/^cannot read the client document: 127\.0\.0\.1 could not be reached \(/),
     ],
   ])('that %s is refused', async (_, answers, reason) => {
     answer = answers;
@@ -134,7 +134,7 @@ describe('a document', () => {
     });
     expect(await documents.find(`${origin}/other`, 'another network')).toMatchObject({ kind: 'client' });
     await clock.advance(OAUTH_DOCUMENT_TIMEOUT_MS);
-    const late = refusal('its document could not be read: 127.0.0.1 did not respond within 5 s');
+    const late = refusal('cannot read the client document: 127.0.0.1 did not respond within 5 s');
     expect(await Promise.all(drips)).toEqual(drips.map(() => late));
     expect(await documents.find(`${origin}/new`, 'drips')).toMatchObject({ kind: 'client' });
   });
@@ -158,25 +158,25 @@ describe('what only this machine reaches is not reached for a stranger', () => {
   const never = (): Promise<string[]> => Promise.reject(new Error('asked'));
 
   it.each([
-    ['http://app.example.com/x', never, 'its client id is not an https URL'],
-    ['https://127.0.0.1/x', never, 'its document could not be read: 127.0.0.1 is a loopback address'],
-    ['https://[::ffff:a00:1]/x', never, 'its document could not be read: [::ffff:a00:1] is a private address'],
-    ['https://2130706433/x', never, 'its client id is not a URL with a path, in its usual spelling'],
-    ['https://localhost/x', undefined, 'its document could not be read: localhost resolves to a loopback address'],
+    ['http://app.example.com/x', never, 'the client id is not an https URL'],
+    ['https://127.0.0.1/x', never, 'cannot read the client document: 127.0.0.1 is a loopback address'],
+    ['https://[::ffff:a00:1]/x', never, 'cannot read the client document: [::ffff:a00:1] is a private address'],
+    ['https://2130706433/x', never, 'the client id is not a normalized URL with a path'],
+    ['https://localhost/x', undefined, 'cannot read the client document: localhost resolves to a loopback address'],
     [
       'https://app.example.com/x',
       () => Promise.resolve(['8.8.8.8', '10.0.0.1']),
-      'its document could not be read: app.example.com resolves to a private address',
+      'cannot read the client document: app.example.com resolves to a private address',
     ],
     [
       'https://app.example.com/x',
       () => Promise.resolve(['169.254.169.254']),
-      'its document could not be read: app.example.com resolves to a cloud metadata address',
+      'cannot read the client document: app.example.com resolves to a cloud metadata address',
     ],
     [
       'https://app.example.com/x',
       () => Promise.resolve([]),
-      'its document could not be read: app.example.com does not resolve',
+      'cannot read the client document: app.example.com does not resolve',
     ],
   ])('%s', async (url, lookup, reason) => {
     const documents = documentsThat({ allowPrivate: false, ...(lookup === undefined ? {} : { lookup }) });
@@ -196,7 +196,7 @@ describe('a client that looks like the operator', () => {
     'is refused below the domain of tunnels: %s',
     async (url) => {
       expect(await find(url, PUBLIC)).toEqual(
-        refusal('its client id is below tunnels.example.com, where everybody can have a tunnel'),
+        refusal('the client id is below tunnels.example.com, where anyone can open a tunnel'),
       );
     },
   );
@@ -205,14 +205,14 @@ describe('a client that looks like the operator', () => {
     for (const url of ['https://platform.example.com/client.json', 'https://platform.example.com:443/client.json']) {
       expect(await find(url, PUBLIC)).toMatchObject({
         kind: 'refused',
-        reason: expect.stringMatching(/^its client id is/),
+        reason: expect.stringMatching(/^the client id is/),
       });
     }
   });
 
   it("is nobody on a machine of one's own, where tunnels are clients too", async () => {
     const url = `${origin.replace('127.0.0.1', 'shop.localhost')}/client.json`;
-    expect(await find(url, {})).not.toMatchObject({ reason: expect.stringContaining('its client id') });
+    expect(await find(url, {})).not.toMatchObject({ reason: expect.stringContaining('the client id') });
   });
 });
 
@@ -234,7 +234,7 @@ describe('a document on this machine', () => {
     { server: { trusted_proxies: ['127.0.0.1'] } },
     { platform: { oauth: { allow_private_clients: false } } },
   ])('is not asked for with %j', async (overrides) => {
-    expect(await find(overrides)).toEqual(refusal('its client id is not an https URL'));
+    expect(await find(overrides)).toEqual(refusal('the client id is not an https URL'));
     expect(asked).toEqual([]);
   });
 });

@@ -62,7 +62,7 @@ export class ClientDocuments {
     const { allowHttp, operator } = this.#options;
     const problem =
       problemOfDocumentUrl(url, allowHttp) ?? (operator === null ? null : problemOfClientHost(url, operator));
-    if (problem !== null) return { kind: 'refused', reason: `its client id ${problem}` };
+    if (problem !== null) return { kind: 'refused', reason: `the client id ${problem}` };
     const known = this.#known.get(url);
     return known ?? this.#underWay.get(url) ?? this.#start(url, network);
   }
@@ -99,10 +99,10 @@ export class ClientDocuments {
       timeoutMs: OAUTH_DOCUMENT_TIMEOUT_MS,
       headers: { accept: 'application/json' },
     });
-    if (answer.kind !== 'answer') return refuse(`its document could not be read: ${answer.reason}`);
+    if (answer.kind !== 'answer') return refuse(`cannot read the client document: ${answer.reason}`);
     const { status, headers, body } = answer;
-    if (status >= 300 && status < 400) return refuse('its document is a redirect, and none is followed');
-    if (status !== 200) return refuse(`its document could not be read: the answer has status ${status}`);
+    if (status >= 300 && status < 400) return refuse('the client document is a redirect, which is not followed');
+    if (status !== 200) return refuse(`cannot read the client document: status ${status}`);
     const verdict = judgeClientDocument(url, body.toString('utf8'));
     if (verdict.kind === 'refused') return refuse(verdict.reason);
     return { verdict, lifeMs: documentLifeMs(headers['cache-control']) };

@@ -29,7 +29,7 @@ const CLIENT_ID = new RegExp(`^${CLIENT_PREFIX}_[0-9A-Za-z]{20}$`);
 
 const NOT_REGISTERED: ClientVerdict = {
   kind: 'refused',
-  reason: 'its client id is neither an https URL nor registered here',
+  reason: 'the client id is neither an https URL nor a registered client',
 };
 
 const registered = async (db: Db, id: string): Promise<ClientVerdict> => {
@@ -75,8 +75,8 @@ export const createOauthClient = async (
   { name: typed, redirectUris }: Pick<RegisteredClient, 'name' | 'redirectUris'>,
 ): Promise<RegisteredClient> => {
   const name = plainName(typed);
-  if (name === '') throw new Fault('OAUTH_CLIENT_INVALID', { reason: 'it has no name' });
-  if (redirectUris.length === 0) throw new Fault('OAUTH_CLIENT_INVALID', { reason: 'it has no redirect URI' });
+  if (name === '') throw new Fault('OAUTH_CLIENT_INVALID', { reason: 'the client has no name' });
+  if (redirectUris.length === 0) throw new Fault('OAUTH_CLIENT_INVALID', { reason: 'the client has no redirect URI' });
   for (const uri of redirectUris) {
     const problem = problemOfRedirectUri(uri);
     if (problem !== null) throw new Fault('OAUTH_CLIENT_INVALID', { reason: `the redirect URI ${uri} ${problem}` });

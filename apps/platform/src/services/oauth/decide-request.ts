@@ -112,8 +112,8 @@ const allowedOf = (asked: Asked, { scopes: chosen }: OauthDecision): readonly Oa
   const possible = scopesOf(asked);
   if (chosen === undefined) return possible;
   const beyond = chosen.find((scope) => !possible.includes(scope));
-  if (beyond !== undefined) throw new Fault('API_BAD_REQUEST', { reason: `scopes: ${beyond} was not asked for` });
-  if (chosen.length === 0) throw new Fault('API_BAD_REQUEST', { reason: 'scopes: must have at least one' });
+  if (beyond !== undefined) throw new Fault('API_BAD_REQUEST', { reason: `scopes: ${beyond} was not requested` });
+  if (chosen.length === 0) throw new Fault('API_BAD_REQUEST', { reason: 'scopes: must not be empty' });
   return possible.filter((scope) => chosen.includes(scope));
 };
 

@@ -67,7 +67,7 @@ describe('a code', () => {
   });
 
   it('is refused when it is a minute old', () => {
-    expect(decide(CODE, {}, CODE.expiresAt)).toMatchObject({ reason: expect.stringContaining('run out') });
+    expect(decide(CODE, {}, CODE.expiresAt)).toMatchObject({ reason: expect.stringContaining('expired') });
   });
 
   it.each(ENDED)('is refused when its grant is %s', (_what, change, words) => {

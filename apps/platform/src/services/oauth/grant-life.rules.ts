@@ -70,13 +70,13 @@ export const decideCode = (code: CodeFacts, shown: ShownCode, now: number): Code
   // First, whoever shows it and however late: somebody else has read it.
   if (code.used) return { kind: 'reuse' };
   const { grant } = code;
-  if (now >= code.expiresAt) return refuse('invalid_grant', 'the code has run out: it lasts a minute');
+  if (now >= code.expiresAt) return refuse('invalid_grant', 'the code has expired: codes are valid for a minute');
   if (!isGrantAlive(grant)) return endedGrant(grant);
-  if (shown.clientId !== grant.clientId) return refuse('invalid_grant', 'the code was given to another client');
+  if (shown.clientId !== grant.clientId) return refuse('invalid_grant', 'the code was issued to another client');
   if (shown.redirectUri !== code.redirectUri) {
-    return refuse('invalid_grant', 'redirect_uri: is not that of the authorization request');
+    return refuse('invalid_grant', 'redirect_uri: does not match the authorization request');
   }
-  if (!shown.verifierMatches) return refuse('invalid_grant', 'code_verifier: does not fit the code_challenge');
+  if (!shown.verifierMatches) return refuse('invalid_grant', 'code_verifier: does not match the code_challenge');
   return otherResource(grant, shown.resource) ?? { kind: 'redeem' };
 };
 
@@ -102,7 +102,7 @@ export type GrantRefreshDecision =
   /** `again`: once more within its grace. */
   { readonly kind: 'rotate'; readonly again: boolean; readonly scopes: readonly string[] } | FoundTwice | TokenRefusal;
 
-export const UNKNOWN_TOKEN = refuse('invalid_grant', 'the refresh token is unknown or has run out');
+export const UNKNOWN_TOKEN = refuse('invalid_grant', 'the refresh token is unknown or has expired');
 
 export const decideGrantRefresh = (
   token: GrantTokenFacts,
@@ -111,7 +111,7 @@ export const decideGrantRefresh = (
   rules: RefreshRules,
 ): GrantRefreshDecision => {
   const { grant } = token;
-  if (shown.clientId !== grant.clientId) return refuse('invalid_grant', 'the token was given to another client');
+  if (shown.clientId !== grant.clientId) return refuse('invalid_grant', 'the token was issued to another client');
   const facts = { ...token, familyRevoked: !isGrantAlive(grant), userStatus: grant.user.status };
   const decision = decideRefresh(facts, now, rules);
   if (decision === 'reuse') return { kind: 'reuse' };
@@ -119,7 +119,10 @@ export const decideGrantRefresh = (
   const { scopes } = shown;
   // Before it is used up: a program that asks for too much may ask again.
   if (scopes?.some((scope) => !grant.scopes.includes(scope))) {
-    return refuse('invalid_scope', `scope: only ${grant.scopes.join(' ')} was allowed; for more, authorize anew`);
+    return refuse(
+      'invalid_scope',
+      `scope: only ${grant.scopes.join(' ')} was granted; for more scopes, authorize again`,
+    );
   }
   const refusal = otherResource(grant, shown.resource);
   if (refusal !== null) return refusal;

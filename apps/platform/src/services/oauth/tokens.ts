@@ -164,7 +164,7 @@ const answer = async (
   });
   if ('ended' in judged) {
     grants.forget(judged.ended);
-    const reason = 'it was used before: the grant has ended, connect the app again';
+    const reason = 'the token was already used: the grant has ended, connect the app again';
     return { kind: 'refuse', error: 'invalid_grant', reason };
   }
   if (!('grant' in judged)) return judged;

@@ -75,7 +75,8 @@ const keyOf = (trx: Trx, { key_id, account_id }: TunnelQuestion) =>
     .executeTakeFirst();
 
 const refuseUnheard = (signal: AbortSignal | undefined): void => {
-  if (signal?.aborted === true) throw new Fault('API_BAD_REQUEST', { reason: 'nobody waits for the answer any more' });
+  if (signal?.aborted === true)
+    throw new Fault('API_BAD_REQUEST', { reason: 'the caller no longer waits for the response' });
 };
 
 /** A question that was long under way: nobody of that run is there to close what it opens. The region of the edge. */
@@ -86,7 +87,7 @@ const refuseOldRun = async (trx: Trx, edgeId: string, runId: string): Promise<st
     .where('id', '=', edgeId)
     .executeTakeFirst();
   if (edge?.run_id == null || edge.run_id === runId) return edge?.region_id ?? null;
-  throw new Fault('API_BAD_REQUEST', { reason: 'run_id: another run of this edge has begun; send a heartbeat first' });
+  throw new Fault('API_BAD_REQUEST', { reason: 'run_id: the edge has restarted; send a heartbeat first' });
 };
 
 /** The same tunnel again: a session that was resumed, or an answer that was lost. It was counted when it came first. */
@@ -99,7 +100,7 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, cla
     .executeTakeFirst();
   if (entry === undefined) return false;
   if (entry.edge_id !== edgeId || entry.user_id !== question.account_id) {
-    throw new Fault('API_BAD_REQUEST', { reason: 'tunnel_id: it is of another edge or account' });
+    throw new Fault('API_BAD_REQUEST', { reason: 'tunnel_id: belongs to another edge or account' });
   }
   await refuseDomain(trx, question, entry.endpoint);
   await trx

@@ -47,7 +47,7 @@ export const storeRecords = async (
   });
   const { ignored, ...answer } = stored;
   if (ignored > 0) {
-    logger.warn({ edge_id: edgeId, records: ignored }, 'records of tunnels that are not in the log of this edge');
+    logger.warn({ edge_id: edgeId, records: ignored }, 'received records of unknown tunnels');
   }
   return answer;
 };

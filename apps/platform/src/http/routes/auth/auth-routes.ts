@@ -34,17 +34,20 @@ const registerRoute = createRoute({
   method: 'post',
   path: '/auth/register',
   tags,
-  summary: 'Make an account; a mail with a link proves its address',
+  summary: 'Sign up: create an account and send a verification email',
   security: noKey,
   request: { body: jsonBody(registration) },
   responses: {
-    201: json(registered, 'It is made; open the link in the mail, unless an invitation has proven the address.'),
+    201: json(
+      registered,
+      'The account is created. The user verifies the email address with the link in the email, unless an invitation already did.',
+    ),
     400: badBody,
     403: refused(
-      'Sign-up is closed, or by invitation and the invite is missing, used, expired or for another address.',
+      'Sign-up is closed, or sign-up is by invitation and the invitation is missing, used, expired or for another address.',
       'SIGN_UP_BY_INVITATION',
     ),
-    409: refused('The address is registered already.', 'ACCOUNT_EXISTS'),
+    409: refused('The email address is already registered.', 'ACCOUNT_EXISTS'),
     429: throttled,
     503: busy,
   },
@@ -54,14 +57,18 @@ const signUpRoute = createRoute({
   method: 'get',
   path: '/auth/sign-up',
   tags: extensions,
-  summary: 'May I sign up here?',
+  summary: 'Get the sign-up mode',
   security: noKey,
   request: {
     query: z.object({
-      invite: z.string().meta({ description: 'From the link of an invitation.' }).optional(),
+      invite: z.string().meta({ description: 'The token from an invitation link.' }).optional(),
     }),
   },
-  responses: { 200: json(signUpTerms, 'Who may, and whom the invitation is for.'), 400: badBody, 429: throttled },
+  responses: {
+    200: json(signUpTerms, 'The sign-up mode, and the email address of the invitation.'),
+    400: badBody,
+    429: throttled,
+  },
 });
 
 const htmlPage = { 'text/html': { schema: z.string() } };
@@ -70,23 +77,23 @@ const verifyRoute = createRoute({
   method: 'get',
   path: '/auth/verify-email/{token}',
   tags,
-  summary: 'Prove an address: the link of the mail. Works once, for 24 hours',
+  summary: 'Verify an email address with the link from the email (valid once, for 24 hours)',
   description:
-    'Of POST /auth/email the account has the new address then. Browsers, which ask for text/html, get a small page; the browser that registered is signed in and led to the dashboard.',
+    'After POST /auth/email, the account switches to the new address. Browsers (Accept: text/html) get a small page; the browser used for sign-up is signed in and redirected to the dashboard.',
   security: noKey,
-  request: { params: z.object({ token: z.string().meta({ description: 'From the mail.' }) }) },
+  request: { params: z.object({ token: z.string().meta({ description: 'The token from the email.' }) }) },
   responses: {
     200: {
       description: 'The address is verified.',
       content: { 'application/json': { schema: messageBody }, ...htmlPage },
     },
-    303: { description: 'For the browser that registered: signed in, and on to the dashboard.' },
+    303: { description: 'For the browser used for sign-up: signed in and redirected to the dashboard.' },
     400: {
-      description: 'The token is unknown, was used before, or has run out.',
+      description: 'The token is unknown, used or expired.',
       content: { ...refused('', 'MAIL_TOKEN_INVALID').content, ...htmlPage },
     },
     409: {
-      description: 'Another account has got the new address since the mail was sent.',
+      description: 'Another account took the new address after the email was sent.',
       content: { ...refused('', 'ACCOUNT_EXISTS').content, ...htmlPage },
     },
   },
@@ -100,29 +107,29 @@ const mailRoute = <P extends string>(path: P, route: { readonly tags: string[]; 
     ...route,
     security: noKey,
     request: { body: jsonBody(emailOnly) },
-    responses: { 200: json(messageBody, 'Whether or not there is such an account.'), 400: badBody },
+    responses: { 200: json(messageBody, 'The response is the same whether or not the account exists.'), 400: badBody },
   });
 
 const resendRoute = mailRoute('/auth/resend-verification', {
   tags: extensions,
-  summary: 'Ask for the verification mail again; the answer is always the same',
+  summary: 'Resend the verification email (the response never reveals whether an account exists)',
 });
 
 const forgotRoute = mailRoute('/auth/forgot-password', {
   tags,
-  summary: 'Ask for a link to choose a new password; the answer is always the same',
+  summary: 'Request a password reset link (the response never reveals whether an account exists)',
 });
 
 const resetRoute = createRoute({
   method: 'post',
   path: '/auth/reset-password',
   tags,
-  summary: 'Choose a new password with the token of a mail; ends all sessions',
+  summary: 'Reset the password with the token from the email; ends every session',
   security: noKey,
   request: { body: jsonBody(passwordReset) },
   responses: {
     200: json(messageBody, 'The password is changed.'),
-    400: refused('The token is not valid (any more), or the password breaks a rule.', 'MAIL_TOKEN_INVALID'),
+    400: refused('The token is not valid or has expired, or the password is not allowed.', 'MAIL_TOKEN_INVALID'),
     429: throttled,
     503: busy,
   },

@@ -77,7 +77,7 @@ it.each([
 it('the JSON is as before, and signs nobody in', async () => {
   const { email, cookie } = await registered(http);
   const answer = await open(http, email, { cookie });
-  expect([answer.status, await answer.json()]).toEqual([200, { message: 'email verified: you can log in now' }]);
+  expect([answer.status, await answer.json()]).toEqual([200, { message: 'email verified: you can sign in now' }]);
   expect(namesSet(answer)).toEqual([]);
 });
 

@@ -122,7 +122,7 @@ describe('POST /auth/email', () => {
     expect((await open(token)).status).toBe(200);
     expect((await (await me(session)).json()) as object).toMatchObject({ email: to, email_verified: true });
     expect([await loginStatus(email, PASSWORD), await loginStatus(to, PASSWORD)]).toEqual([401, 200]);
-    expect(await subjects(email)).toContain('Your email was changed');
+    expect(await subjects(email)).toContain('Your Hatchway email address was changed');
     expect((await open(token)).status).toBe(400);
   });
 
@@ -143,7 +143,7 @@ describe('POST /auth/email', () => {
     expect(told[0]?.[0]).toBe(200);
     await fixture.sendRequested();
     expect(await subjects(taken)).toEqual(before);
-    expect(await subjects(`free-${email}`)).toEqual(['Confirm your new email']);
+    expect(await subjects(`free-${email}`)).toEqual(['Confirm your new email address']);
   });
 
   it('is one statement for every address, and nothing is looked up before the answer', async () => {
@@ -163,9 +163,9 @@ describe('POST /auth/email', () => {
     const token = await linkFor(to);
     await fixture.register(to);
     expect(await refusalOf(await open(token))).toEqual([409, 'ACCOUNT_EXISTS']);
-    expect(await (await open(token, 'text/html')).text()).toContain('This email has an account already');
+    expect(await (await open(token, 'text/html')).text()).toContain('This email address is already in use');
     expect(await loginStatus(email, PASSWORD)).toBe(200);
-    expect(await subjects(email)).not.toContain('Your email was changed');
+    expect(await subjects(email)).not.toContain('Your Hatchway email address was changed');
   });
 
   it('one of two accounts that want the same address gets it', async () => {
@@ -207,7 +207,7 @@ describe('POST /auth/email', () => {
   });
 
   it('leaves mails to the old address to the account, which takes them along', async () => {
-    const mail = { recipient: email, subject: 'You are invited', text_body: '', html_body: '' };
+    const mail = { recipient: email, subject: 'You are invited to Hatchway', text_body: '', html_body: '' };
     await fixture.database.db.insertInto('mail_outbox').values(mail).execute();
     await ask(`later-${email}`);
     await open(await linkFor(`later-${email}`));

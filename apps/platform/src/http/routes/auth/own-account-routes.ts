@@ -16,7 +16,7 @@ const userRoute = userRoutes('auth', EXTENSIONS);
 const refusals = {
   400: badBody,
   401: refused('The password is wrong, or the access token is not accepted.', 'PASSWORD_WRONG'),
-  403: refused('An account of an external sign-in has no password; or it is suspended.', 'ACCOUNT_EXTERNAL', {
+  403: refused('The account is suspended, or uses an external sign-in and has no password.', 'ACCOUNT_EXTERNAL', {
     method: 'github',
   }),
   429: throttled,
@@ -24,24 +24,24 @@ const refusals = {
 };
 
 const passwordRoute = userRoute('post', '/auth/password', {
-  summary: 'Change the password; ends all other sessions',
-  description: 'The session whose cookie comes along stays. Access tokens of before are not good any more.',
+  summary: 'Change the password and end the other sessions',
+  description: 'The session sent as a cookie stays signed in. Earlier access tokens are revoked.',
   request: { body: jsonBody(passwordChange) },
   responses: { 200: json(passwordChanged, 'Changed.'), ...refusals },
 });
 
 const emailRoute = userRoute('post', '/auth/email', {
-  summary: 'Ask for another address; the link in the mail to it makes the change',
+  summary: 'Change the email address (confirmed by a link sent to the new address)',
   request: { body: jsonBody(emailChange) },
-  responses: { 200: json(messageBody, 'Whether or not somebody has that address.'), ...refusals },
+  responses: { 200: json(messageBody, 'The response is the same whether or not the address is taken.'), ...refusals },
 });
 
 const deleteRoute = userRoute('delete', '/auth/me', {
-  summary: 'Delete the account; cannot be undone',
+  summary: 'Delete the account permanently',
   description:
-    'Its tunnels end within seconds, its keys and its subscription for good. Personal data is erased; invoices and day sums stay without it.',
+    'Tunnels close within seconds, keys are revoked and the subscription ends. Personal data is deleted; invoices and daily totals are kept without personal data.',
   request: { body: jsonBody(accountDeletion) },
-  responses: { 204: { description: 'It is gone.' }, ...refusals },
+  responses: { 204: { description: 'The account is deleted.' }, ...refusals },
 });
 
 interface OwnAccountParts {

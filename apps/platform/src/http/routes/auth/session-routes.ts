@@ -32,8 +32,7 @@ const userRoute = userRoutes(...tags);
 const extensionRoute = userRoutes(...extensions);
 const setsCookie = z.object({
   'set-cookie': z.string().meta({
-    description:
-      'refresh_token, for 30 days; at https a second one, __Host-refresh-binding, that browsers have to send as well.',
+    description: 'refresh_token, valid for 30 days. Over https also __Host-refresh-binding, required from browsers.',
     examples: ['refresh_token=…; Max-Age=2592000; Path=/auth; HttpOnly; SameSite=Lax'],
   }),
 });
@@ -43,7 +42,7 @@ const refreshCookie = [
     name: REFRESH_COOKIE,
     in: 'cookie' as const,
     required: false,
-    description: 'Set by login and by the refresh before.',
+    description: 'Set by sign-in and by every refresh.',
     schema: { type: 'string' as const },
   },
 ];
@@ -51,8 +50,7 @@ const bindingCookie = {
   name: BINDING_COOKIE,
   in: 'cookie' as const,
   required: false,
-  description:
-    'Set along with it where the platform is at https. Needed of requests with an Origin or a Sec-Fetch header.',
+  description: 'Set together with refresh_token over https. Required for requests with an Origin or Sec-Fetch header.',
   schema: { type: 'string' as const },
 };
 
@@ -60,14 +58,14 @@ const loginRoute = createRoute({
   method: 'post',
   path: '/auth/login',
   tags,
-  summary: 'Log in with a password',
+  summary: 'Sign in with a password',
   security: noKey,
   request: { body: jsonBody(credentials) },
   responses: {
-    200: { ...json(loggedIn, 'Logged in; the cookie refresh_token is set.'), headers: setsCookie },
+    200: { ...json(loggedIn, 'Signed in. The refresh_token cookie is set.'), headers: setsCookie },
     400: badBody,
-    401: refused('The address or the password is wrong.', 'LOGIN_WRONG'),
-    403: refused('Suspended, not verified yet, or an account of an external sign-in.', 'ACCOUNT_UNVERIFIED'),
+    401: refused('The email address or password is wrong.', 'LOGIN_WRONG'),
+    403: refused('The account is suspended, not verified yet, or uses an external sign-in.', 'ACCOUNT_UNVERIFIED'),
     429: throttled,
     503: busy,
   },
@@ -77,24 +75,24 @@ const logoutRoute = createRoute({
   method: 'post',
   path: '/auth/logout',
   tags,
-  summary: 'Log out here: ends the session and clears the cookie',
-  description: 'A request whose Origin is not ours gets the same answer, and changes nothing.',
+  summary: 'Sign out: end the session and clear the cookie',
+  description: 'A request from another origin gets the same response but has no effect.',
   security: noKey,
   parameters: refreshCookie,
-  responses: { 204: { description: 'Logged out, or there was no session.' } },
+  responses: { 204: { description: 'Signed out, or no session existed.' } },
 });
 
 const refreshRoute = createRoute({
   method: 'post',
   path: '/auth/refresh',
   tags,
-  summary: 'A new access token for the cookie, which is replaced',
+  summary: 'Get a new access token and a new cookie',
   security: noKey,
   parameters: [...refreshCookie, bindingCookie],
   responses: {
-    200: { ...json(accessToken, 'For another 15 minutes.'), headers: setsCookie },
+    200: { ...json(accessToken, 'An access token valid for 15 minutes.'), headers: setsCookie },
     401: refused(
-      'No cookie, two of them, its session has ended, or a browser shows it without the cookie of its session.',
+      'The cookie is missing or sent twice, the session has ended, or the browser did not send the binding cookie.',
       'REFRESH_INVALID',
     ),
     403: refused('The account is suspended, or the request comes from another site.', 'ORIGIN_REFUSED'),
@@ -102,27 +100,27 @@ const refreshRoute = createRoute({
 });
 
 const meRoute = userRoute('get', '/auth/me', {
-  summary: 'Who am I?',
+  summary: 'Get the current account',
   responses: { 200: json(userPublic, 'The caller.') },
 });
 
 const updateMeRoute = extensionRoute('patch', '/auth/me', {
-  summary: 'Change the name that is shown',
+  summary: 'Change the display name',
   request: { body: jsonBody(userChange) },
-  responses: { 200: json(userPublic, 'The caller, changed.'), 400: badBody },
+  responses: { 200: json(userPublic, 'The updated account.'), 400: badBody },
 });
 
 const sessionsRoute = extensionRoute('get', '/auth/sessions', {
-  summary: 'Where am I logged in?',
-  responses: { 200: json(userSessions, 'The one used last first.') },
+  summary: 'List the sessions of the account',
+  responses: { 200: json(userSessions, 'Most recently used first.') },
 });
 
 const endSessionRoute = extensionRoute('delete', '/auth/sessions/{id}', {
-  summary: 'Log out somewhere else; an access token it holds runs out within 15 minutes',
+  summary: 'End a session (its access token expires within 15 minutes)',
   request: { params: z.object({ id: z.string().meta({ description: 'The id of the session.' }) }) },
   responses: {
-    204: { description: 'It is ended.' },
-    404: refused('No such session, or not yours.', 'LOGIN_SESSION_UNKNOWN'),
+    204: { description: 'The session is ended.' },
+    404: refused('The session does not exist or belongs to another account.', 'LOGIN_SESSION_UNKNOWN'),
   },
 });
 
@@ -130,7 +128,7 @@ export const keysRoute = createRoute({
   method: 'get',
   path: '/.well-known/jwks.json',
   tags: extensions,
-  summary: 'The public keys of access tokens',
+  summary: 'Get the public keys for access tokens',
   security: noKey,
   responses: { 200: json(publicKeys, 'A JSON Web Key Set.') },
 });

@@ -30,20 +30,23 @@ import { EXTENSIONS, json, jsonBody, refused, userRoutes } from '../../shared/ro
 const userRoute = userRoutes('billing');
 const extensionRoute = userRoutes('billing', EXTENSIONS);
 
-const processorRefused = refused('The payment processor refused.', 'BILLING_PROCESSOR_REFUSED', {
+const processorRefused = refused('The payment processor rejected the request.', 'BILLING_PROCESSOR_REFUSED', {
   reason: 'Your card was declined.',
 });
 const processorAway = refused(
-  'The payment processor or the database is away, or another request of the account is under way; see Retry-After.',
+  'The payment processor or the database is not available, or another request of the account is in progress; see Retry-After.',
   'BILLING_PROCESSOR_AWAY',
 );
 const atTheProcessor = { 502: processorRefused, 503: processorAway };
 
 const keyLimit = { limit: IDEMPOTENCY_KEY_MAX_CHARACTERS };
 const keyRefusals = {
-  400: refused('The Idempotency-Key has another form.', 'IDEMPOTENCY_KEY_INVALID', keyLimit),
+  400: refused('The Idempotency-Key is not valid.', 'IDEMPOTENCY_KEY_INVALID', keyLimit),
   409: {
-    ...refused('The Idempotency-Key was used for another request, or is still under way.', 'IDEMPOTENCY_KEY_REUSED'),
+    ...refused(
+      'The Idempotency-Key was used for a different request, or the first request is still in progress.',
+      'IDEMPOTENCY_KEY_REUSED',
+    ),
     headers: { 'retry-after': { $ref: '#/components/headers/retry-after' } as never },
   },
 };
@@ -54,7 +57,7 @@ const keyHeader = z.object({
     .string()
     .optional()
     .meta({
-      description: 'The same order with the same key is carried out once and answered the same for 24 hours.',
+      description: 'A repeated request with the same key runs once and gets the same response for 24 hours.',
       minLength: 1,
       maxLength: IDEMPOTENCY_KEY_MAX_CHARACTERS,
       pattern: '^[ -~]+$',
@@ -63,45 +66,45 @@ const keyHeader = z.object({
 });
 
 const statusRoute = userRoute('get', '/billing', {
-  summary: 'Where your account stands: plan, estimate of the month, cap, subscription',
-  responses: { 200: json(billingStatus, 'Told while the payment processor is away too.') },
+  summary: 'Get the billing status: plan, monthly estimate, spend limit, subscription',
+  responses: { 200: json(billingStatus, 'Available even while the payment processor is not.') },
 });
 
 const usageRoute = extensionRoute('get', '/billing/usage', {
-  summary: 'What the estimate of the month is made of: bytes, cents, prices',
-  responses: { 200: json(billingUsage, 'Told while the payment processor is away too.') },
+  summary: 'Get the breakdown of the monthly estimate: bytes, cents, prices',
+  responses: { 200: json(billingUsage, 'Available even while the payment processor is not.') },
 });
 
 const subscribeRoute = userRoute('post', '/billing/subscribe', {
   summary: 'Start the pay-as-you-go subscription',
   description:
-    'The monthly minimum is credited toward usage. One that lives is told as it is; one that was set to end is kept.',
+    'The monthly minimum is credited toward usage. An active subscription is returned unchanged; a canceled subscription that has not ended is kept.',
   request: { headers: keyHeader },
   responses: {
-    200: json(startedSubscription, 'It is there.'),
+    200: json(startedSubscription, 'The subscription.'),
     ...keyRefusals,
-    400: refused('There is no payment method on file: POST /billing/setup-intent.', 'BILLING_NO_PAYMENT_METHOD'),
+    400: refused('No payment method is on file; use POST /billing/setup-intent.', 'BILLING_NO_PAYMENT_METHOD'),
     ...atTheProcessor,
   },
 });
 
 const setupIntentRoute = userRoute('post', '/billing/setup-intent', {
-  summary: 'Begin to collect a payment method in a browser',
+  summary: 'Start collecting a payment method in a browser',
   request: { headers: keyHeader },
   responses: {
-    200: json(setupIntent, "For the payment processor's form."),
+    200: json(setupIntent, "The client secret for the payment processor's form."),
     ...keyRefusals,
     ...atTheProcessor,
   },
 });
 
 const portalRoute = userRoute('post', '/billing/portal', {
-  summary: "A link to the payment processor's billing portal",
+  summary: "Create a link to the payment processor's billing portal",
   request: { headers: keyHeader, body: jsonBody(portalOrder) },
   responses: {
-    200: json(portalSession, 'For one visit.'),
+    200: json(portalSession, 'A link for a single visit.'),
     ...keyRefusals,
-    400: refused('The address to return to is missing, or not one of http or https.', 'API_BAD_REQUEST', {
+    400: refused('The return URL is missing or not an http or https URL.', 'API_BAD_REQUEST', {
       reason: 'return_url: must be an http or https URL',
     }),
     ...atTheProcessor,
@@ -109,17 +112,17 @@ const portalRoute = userRoute('post', '/billing/portal', {
 });
 
 const invoicesRoute = userRoute('get', '/billing/invoices', {
-  summary: 'Your invoices, newest first',
-  responses: { 200: json(invoiceList, 'None yet: an empty list.'), ...atTheProcessor },
+  summary: 'List invoices, newest first',
+  responses: { 200: json(invoiceList, 'The invoices; an empty list if there are none.'), ...atTheProcessor },
 });
 
 const spendCapRoute = userRoute('patch', '/billing/spend-cap', {
-  summary: "Set or remove the bound of what a month's usage may cost",
+  summary: 'Set or remove the monthly spend limit',
   description:
-    'When it is reached, tunnels are closed and new ones refused until it is raised or the month ends (UTC).',
+    'When the limit is reached, tunnels are closed and new tunnels are rejected until the limit is raised or the month ends (UTC).',
   request: { body: jsonBody(spendCap) },
   responses: {
-    200: json(spendCap, 'What holds now.'),
+    200: json(spendCap, 'The new spend limit.'),
     400: refused('Not a whole number of cents or null, or the plan is not pay-as-you-go.', 'BILLING_CAP_NOT_PAYG', {
       plan: 'free',
     }),
@@ -131,21 +134,21 @@ const webhookRoute = createRoute({
   method: 'post',
   path: BILLING_WEBHOOK_PATH,
   tags: ['billing', EXTENSIONS],
-  summary: 'Where the payment processor sends its events',
+  summary: 'Receive events from the payment processor',
   security: [],
   request: {
     headers: z.object({
       'stripe-signature': z.string().meta({
-        description: 'Over the bytes of the body.',
+        description: 'The signature over the body.',
         examples: ['t=1893456000,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd'],
       }),
     }),
     body: jsonBody(z.object({}).loose().meta({ description: 'An event.' })),
   },
   responses: {
-    200: json(receivedEvent, 'It was dealt with.'),
-    400: refused('Not signed by the payment processor, or too long ago.', 'WEBHOOK_SIGNATURE'),
-    413: refused('The body is over 1 MiB.', 'API_BODY_TOO_LARGE', { limit: LIMITS.WEBHOOK_BODY_MAX_BYTES }),
+    200: json(receivedEvent, 'The event was processed.'),
+    400: refused('The signature is not valid or too old.', 'WEBHOOK_SIGNATURE'),
+    413: refused('The body is larger than 1 MiB.', 'API_BODY_TOO_LARGE', { limit: LIMITS.WEBHOOK_BODY_MAX_BYTES }),
     ...atTheProcessor,
   },
 });

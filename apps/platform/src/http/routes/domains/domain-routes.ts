@@ -14,49 +14,56 @@ import { EXTENSIONS, json, jsonBody, refused, userRoutes, writesPerDay } from '.
 
 const userRoute = userRoutes(EXTENSIONS);
 const params = z.object({ id: z.string().meta({ description: 'The id of the domain.' }) });
-const unknown = refused('No such domain, or not yours.', 'DOMAIN_UNKNOWN');
+const unknown = refused('The domain does not exist or belongs to another account.', 'DOMAIN_UNKNOWN');
 
 const listRoute = userRoute('get', '/domains', {
-  summary: 'Your own domains, the records to set, and their certificates',
-  responses: { 200: json(ownDomains, 'In every state.') },
+  summary: 'List custom domains with DNS records and certificates',
+  responses: { 200: json(ownDomains, 'The domains, in any state.') },
 });
 
 const readRoute = userRoute('get', '/domains/{id}', {
-  summary: 'One own domain',
+  summary: 'Get a custom domain',
   request: { params },
-  responses: { 200: json(ownDomain, 'As the last look found it.'), 404: unknown },
+  responses: { 200: json(ownDomain, 'The domain, as of the last check.'), 404: unknown },
 });
 
 const addRoute = userRoute('post', '/domains', {
-  summary: 'Add an own domain: it is yours once DNS has your token',
+  summary: "Add a custom domain (verified by a DNS record with the account's token)",
   request: { body: jsonBody(newDomain) },
   responses: {
-    200: json(ownDomain, 'You have it already; whether a certificate is wanted is as you say now, or as before.'),
-    201: json(ownDomain, 'It is looked at after 5 s, and again and again; or at once: POST /domains/{id}/check.'),
+    200: json(ownDomain, 'The account already has the domain. The certificate setting is updated if given.'),
+    201: json(
+      ownDomain,
+      'The domain is added. The first DNS check runs after 5 s and repeats automatically; POST /domains/{id}/check checks immediately.',
+    ),
     400: refused(
-      'Not a name that can be yours: no host name, an address, one label, or one of this server.',
+      'The name cannot be used: not a host name, an IP address, a single label, or a name of this server.',
       'DOMAIN_INVALID',
       {
         domain: 'localhost',
         reason: 'a domain needs at least two labels',
       },
     ),
-    403: refused('The plan allows no more; or the account is suspended.', 'DOMAIN_LIMIT', { limit: 3 }),
-    409: refused('Only this machine reaches the server, so no record can point to it.', 'DOMAIN_LOCAL_SERVER', {
-      domain: 'localhost',
-    }),
+    403: refused("The plan's limit is reached, or the account is suspended.", 'DOMAIN_LIMIT', { limit: 3 }),
+    409: refused(
+      'The server is only reachable from its own machine, so no DNS record can point to it.',
+      'DOMAIN_LOCAL_SERVER',
+      {
+        domain: 'localhost',
+      },
+    ),
     429: writesPerDay,
   },
 });
 
 const checkRoute = userRoute('post', '/domains/{id}/check', {
-  summary: 'Look for the records at once',
+  summary: 'Check the DNS records now',
   request: { params },
   responses: {
-    200: json(ownDomain, 'As this look found it. A resolver that does not answer changes no state.'),
+    200: json(ownDomain, 'The domain after the check. The state stays unchanged if the DNS lookup fails.'),
     404: unknown,
     429: refused(
-      'It was looked at less than 5 s ago, or several others of yours are right now; see Retry-After.',
+      'The domain was checked less than 5 s ago, or too many checks of the account are running; see Retry-After.',
       'DOMAIN_CHECK_TOO_SOON',
       {
         seconds: 4,
@@ -66,9 +73,9 @@ const checkRoute = userRoute('post', '/domains/{id}/check', {
 });
 
 const removeRoute = userRoute('delete', '/domains/{id}', {
-  summary: 'Remove an own domain: its tunnels are closed, its certificate and key are destroyed',
+  summary: 'Remove a custom domain; closes its tunnels and deletes the certificate and key',
   request: { params },
-  responses: { 204: { description: 'It is removed.' }, 404: unknown },
+  responses: { 204: { description: 'The domain is removed.' }, 404: unknown },
 });
 
 export const addDomainRoutes = (app: PlatformApp, deps: DomainsContext & UserRoutes): void => {

@@ -33,7 +33,7 @@ export const addEdgeCertificateRoutes = (app: PlatformApp, context: EdgeCertific
     const kept = context.certificates();
     if (call.req.method === 'HEAD') return call.body(null, 200, LINES);
     const onBroken = (error: unknown): void => {
-      context.logger.error({ err: error }, 'an edge was not told of all certificates');
+      context.logger.error({ err: error }, 'not every certificate was sent to an edge');
     };
     return call.body(linesBody(certificateLines(context, kept), onBroken), 200, LINES);
   });
@@ -64,7 +64,7 @@ const requirePrivateLink = ({ settings, logger }: EdgeCertificateDeps): Middlewa
       if (!told.has(edgeId) && told.size < LIMITS.LINK_EDGES_MAX) {
         told.add(edgeId);
         const fields = { code: fault.code, edge_id: edgeId, address: call.get('address') };
-        logger.warn(fields, `an edge gets no certificates: ${fault.message}. ${fault.next}`);
+        logger.warn(fields, `no certificates sent to an edge: ${fault.message}. ${fault.next}`);
       }
       throw fault;
     }

@@ -101,7 +101,7 @@ const sinceOf = (call: Context<PlatformEnv>): number => {
 const refuseNul = (texts: Readonly<Record<string, unknown>>): void => {
   for (const [name, text] of Object.entries(texts)) {
     if (typeof text === 'string' && text.includes('\0')) {
-      throw new Fault('API_BAD_REQUEST', { reason: `${name}: contains a character that no text has` });
+      throw new Fault('API_BAD_REQUEST', { reason: `${name}: contains an invalid character` });
     }
   }
 };

@@ -98,7 +98,7 @@ describe('API keys', () => {
       String(12 * 60 * 60 - 1),
       {
         code: 'API_WRITES_PER_DAY',
-        error: expect.stringContaining('2000 keys, reservations, domains and connected apps'),
+        error: expect.stringContaining('2000 new keys, reservations, domains and connected apps'),
       },
     ]);
     const { id } = (await (made[0] as Response).json()) as CreatedKey;

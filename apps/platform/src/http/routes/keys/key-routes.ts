@@ -8,16 +8,16 @@ import { json, jsonBody, refused, userRoutes, writesPerDay } from '../../shared/
 const userRoute = userRoutes('keys');
 
 const listRoute = userRoute('get', '/keys', {
-  summary: 'Your API keys, newest first',
-  responses: { 200: json(apiTokens, 'Those that can be used.') },
+  summary: 'List API keys, newest first',
+  responses: { 200: json(apiTokens, 'The active keys.') },
 });
 
 const createKeyRoute = userRoute('post', '/keys', {
-  summary: 'Make an API key for a tunnel client',
+  summary: 'Create an API key for a tunnel client',
   request: { body: jsonBody(newKey) },
   responses: {
-    201: json(createdKey, 'The key, for the only time.'),
-    400: refused('The label is missing, empty or too long, or the account holds too many keys.', 'API_BAD_REQUEST', {
+    201: json(createdKey, 'The key. Shown only once.'),
+    400: refused('The label is missing, empty or too long, or the account has too many keys.', 'API_BAD_REQUEST', {
       reason: 'label: must have 1 to 100 characters',
     }),
     429: writesPerDay,
@@ -25,11 +25,11 @@ const createKeyRoute = userRoute('post', '/keys', {
 });
 
 const revokeRoute = userRoute('delete', '/keys/{id}', {
-  summary: 'Revoke an API key: sessions that use it are closed within 2 seconds',
+  summary: 'Revoke an API key; closes client sessions with the key within 2 seconds',
   request: { params: z.object({ id: z.string().meta({ description: 'The id of the key.' }) }) },
   responses: {
-    204: { description: 'It is revoked.' },
-    404: refused('No such key, or not yours.', 'KEY_UNKNOWN'),
+    204: { description: 'The key is revoked.' },
+    404: refused('The key does not exist or belongs to another account.', 'KEY_UNKNOWN'),
   },
 });
 

@@ -10,42 +10,43 @@ import { EXTENSIONS, json, jsonBody, refused, userRoutes, writesPerDay } from '.
 const userRoute = userRoutes(EXTENSIONS);
 
 const listRoute = userRoute('get', '/reservations', {
-  summary: 'Your names and ports: reserved, held by use, and released',
-  responses: { 200: json(reservations, 'All that others cannot have because of you.') },
+  summary: 'List reserved, held and released names and ports',
+  responses: { 200: json(reservations, 'Every name and port unavailable to other accounts because of this account.') },
 });
 
 const reserveRoute = userRoute('post', '/reservations', {
-  summary: 'Reserve a name or a port: it stays yours, used or not, until you release it',
+  summary: 'Reserve a name or port until it is released',
   request: { body: jsonBody(newReservation) },
   responses: {
-    200: json(reservation, 'It was reserved by you already.'),
-    201: json(reservation, 'It is reserved now; one that you held or had released keeps its id.'),
+    200: json(reservation, 'The account had already reserved the name or port.'),
+    201: json(reservation, 'The name or port is reserved. A held or released entry keeps its id.'),
     400: refused(
-      'Not a name or a port that can be reserved, a port out of range, or a region that is unknown or missing.',
+      'The name or port cannot be reserved, the port is out of range, or the region is unknown or missing.',
       'TUNNEL_SUBDOMAIN_INVALID',
       { subdomain: 'www', reason: 'it is reserved' },
     ),
     403: refused(
-      'The plan allows no more, or no names of your choice; or the account is suspended.',
+      "The plan's limit is reached, the plan does not allow custom names, or the account is suspended.",
       'RESERVATION_LIMIT',
       { limit: 3 },
     ),
-    409: refused('It is another account’s, or served by another’s tunnel now.', 'TUNNEL_SUBDOMAIN_IN_USE', {
+    409: refused('Another account has the name or port, or has a tunnel open on it.', 'TUNNEL_SUBDOMAIN_IN_USE', {
       subdomain: 'shop',
     }),
-    503: refused('No port is free, or those that are free are kept for other accounts.', 'TUNNEL_PORT_LIMIT', {
-      reason: 'this account has 25 of the tcp ports 20000-20099, and what is free is kept for others',
+    503: refused('No port is free, or the free ports are kept for other accounts.', 'TUNNEL_PORT_LIMIT', {
+      reason: 'this account has 25 of the tcp ports 20000-20099, and the free ports are kept for other accounts',
     }),
     429: writesPerDay,
   },
 });
 
 const releaseRoute = userRoute('delete', '/reservations/{id}', {
-  summary: 'Release a name or a port: a living tunnel stays, and for a while only you can have it again',
+  summary:
+    'Release a name or port; an open tunnel stays open, and for a while only the same account can reserve it again',
   request: { params: z.object({ id: z.string().meta({ description: 'The id of the reservation.' }) }) },
   responses: {
-    204: { description: 'It is released.' },
-    404: refused('No such reservation, or not yours.', 'RESERVATION_UNKNOWN'),
+    204: { description: 'The name or port is released.' },
+    404: refused('The reservation does not exist or belongs to another account.', 'RESERVATION_UNKNOWN'),
   },
 });
 

@@ -142,14 +142,14 @@ describe('GET /oauth/authorize', () => {
 
   it.each([
     [{ client_id: undefined }, 'The request has no client_id.'],
-    [{ client_id: 'client_unknown\0' }, 'Its client id is neither an https URL nor registered here.'],
-    [{ client_id: `client_${'0'.repeat(20)}` }, 'Its client id is neither an https URL nor registered here.'],
-    [{ client_id: 'http://127.0.0.1:1/' }, 'Its client id has no path.'],
+    [{ client_id: 'client_unknown\0' }, 'The client id is neither an https URL nor a registered client.'],
+    [{ client_id: `client_${'0'.repeat(20)}` }, 'The client id is neither an https URL nor a registered client.'],
+    [{ client_id: 'http://127.0.0.1:1/' }, 'The client id has no path.'],
     [{ redirect_uri: undefined }, 'The request has no redirect_uri.'],
     [{ redirect_uri: 'javascript:alert(1)' }, 'The redirect_uri is neither https nor http on localhost.'],
     [
       { redirect_uri: 'http://127.0.0.1:49152/other', response_type: 'token' },
-      'The redirect_uri is none of those that the client lists.',
+      'The redirect_uri is not registered for the client.',
     ],
   ])('says on a page what cannot be trusted, and leads nobody on: %j', async (change, reason) => {
     const answer = await authorize(change);
@@ -179,7 +179,7 @@ describe('GET /oauth/authorize', () => {
     expect([last?.status, Number(last?.headers.get('retry-after')) > 0]).toEqual([429, true]);
     const text = (await last?.text()) ?? '';
     expect([text.includes('Too many attempts'), text.includes('header.')]).toEqual([true, false]);
-    expect(text).toContain(`<p>Load this page again in ${last?.headers.get('retry-after')} s.</p>`);
+    expect(text).toContain(`<p>Reload this page in ${last?.headers.get('retry-after')} s.</p>`);
   });
 
   it('keeps a bounded number of requests: the oldest gives way', async () => {
@@ -256,8 +256,8 @@ describe('POST /oauth/requests/{id}/decision', () => {
   });
 
   it.each([
-    [{ allow: true, scopes: [] }, 'scopes: must have at least one'],
-    [{ allow: true, scopes: ['tunnels:read', 'requests:read'] }, 'scopes: requests:read was not asked for'],
+    [{ allow: true, scopes: [] }, 'scopes: must not be empty'],
+    [{ allow: true, scopes: ['tunnels:read', 'requests:read'] }, 'scopes: requests:read was not requested'],
     [{ allow: 'yes' }, 'allow: must be a boolean, not string'],
     [{}, 'allow: is missing'],
   ])('that cannot be is refused, and may be made again: %j', async (body, reason) => {
@@ -384,8 +384,8 @@ describe('a client that the operator registered', () => {
   });
 
   it.each([
-    [{ name: '\n', redirectUris }, 'it has no name'],
-    [{ name: 'x', redirectUris: [] }, 'it has no redirect URI'],
+    [{ name: '\n', redirectUris }, 'the client has no name'],
+    [{ name: 'x', redirectUris: [] }, 'the client has no redirect URI'],
     [
       { name: 'x', redirectUris: [...redirectUris, 'cursor://cb'] },
       'the redirect URI cursor://cb is neither https nor http on localhost',

@@ -20,16 +20,17 @@ const authorizeRoute = createRoute({
   method: 'get',
   path: '/oauth/authorize',
   tags,
-  summary: 'Ask a user to connect a program (OAuth 2.1, code flow with PKCE)',
+  summary: 'Ask the user to connect an app (OAuth 2.1, authorization code with PKCE)',
   description:
-    'For a browser. A client id is the https URL of a client-ID metadata document, or of a client that the operator registered. Every redirect carries `iss`.',
+    'For browsers. A client id is the https URL of a client ID metadata document, or the id of a client registered by the operator. Every redirect has the `iss` parameter.',
   security: noKey,
   request: {
     query: z.object({
       response_type: z.string().meta({ description: '`code`.', examples: ['code'] }),
       client_id: z.string().meta({ examples: ['https://app.example.com/oauth/client.json'] }),
       redirect_uri: z.string().meta({
-        description: 'One of the client, to the letter: https, or http on localhost, 127.0.0.1 or [::1] with any port.',
+        description:
+          'A redirect URI of the client, character for character: https, or http on localhost, 127.0.0.1 or [::1] with any port.',
         examples: ['http://127.0.0.1:33418/callback'],
       }),
       code_challenge: z.string().meta({ examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'] }),
@@ -37,7 +38,10 @@ const authorizeRoute = createRoute({
       resource: z.string().meta({ description: '`<public_url>/mcp`.', examples: ['https://platform.example.com/mcp'] }),
       scope: z
         .string()
-        .meta({ description: 'Separated by spaces; absent: `tunnels:read`.', examples: ['tunnels:read'] })
+        .meta({
+          description: 'The requested scopes, separated by spaces (default: `tunnels:read`).',
+          examples: ['tunnels:read'],
+        })
         .optional(),
       state: z
         .string()
@@ -47,33 +51,40 @@ const authorizeRoute = createRoute({
   },
   responses: {
     303: {
-      description: 'To the consent page; or, with `error`, `state` and `iss`, to the redirect URI of the client.',
+      description: "Redirect to the consent page or, with `error`, `state` and `iss`, to the client's redirect URI.",
     },
-    400: page('The client or its redirect URI is not in order: a page says why, and nobody is redirected.'),
+    400: page('The client or the redirect URI is not valid. A page explains the reason; no redirect happens.'),
     429: page('Too many attempts; see Retry-After.'),
-    503: page('Too many clients are being looked up, or the database is away; see Retry-After.'),
+    503: page('Too many clients are being looked up, or the database is not available; see Retry-After.'),
   },
 });
 
 const requestId = z.object({
-  id: z.string().meta({ description: 'From the consent page.', examples: ['ask_4fK2mQ9xVbT7RsLpZ0aE'] }),
+  id: z.string().meta({ description: 'The request id from the consent page.', examples: ['ask_4fK2mQ9xVbT7RsLpZ0aE'] }),
 });
-const unknownRequest = refused('Unknown, answered already, or older than 10 minutes.', 'OAUTH_REQUEST_UNKNOWN');
+const unknownRequest = refused(
+  'The request is unknown, already answered, or older than 10 minutes.',
+  'OAUTH_REQUEST_UNKNOWN',
+);
 
 const showRoute = userRoute('get', '/oauth/requests/{id}', {
-  summary: 'Who asks to be connected, and for what',
+  summary: 'Get a connection request',
   request: { params: requestId },
-  responses: { 200: json(oauthRequest, 'It waits for a decision.'), 404: unknownRequest },
+  responses: { 200: json(oauthRequest, 'The pending request.'), 404: unknownRequest },
 });
 
 const decideRoute = userRoute('post', '/oauth/requests/{id}/decision', {
-  summary: 'Allow or deny it, once',
+  summary: 'Allow or deny a connection request',
   request: { params: requestId, body: jsonBody(oauthDecision) },
   responses: {
-    200: json(oauthDecided, 'Where the browser goes next.'),
-    400: refused('A scope that was not asked for, or none at all. It can be decided again.', 'API_BAD_REQUEST', {
-      reason: 'scopes: must have at least one',
-    }),
+    200: json(oauthDecided, 'The URL to send the browser to.'),
+    400: refused(
+      'The list of scopes is empty, or includes a scope that was not requested. The request stays open.',
+      'API_BAD_REQUEST',
+      {
+        reason: 'scopes: must not be empty',
+      },
+    ),
     404: unknownRequest,
     429: writesPerDay,
   },

@@ -43,7 +43,7 @@ describe('the metadata', () => {
         authorization_servers: [issuer],
         scopes_supported: SCOPES,
         bearer_methods_supported: ['header'],
-        resource_name: 'Tunnel platform MCP server',
+        resource_name: 'Hatchway MCP server',
       });
     }
   });

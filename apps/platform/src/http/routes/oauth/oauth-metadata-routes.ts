@@ -17,18 +17,18 @@ const describedResource = (path: string) =>
     method: 'get',
     path,
     tags,
-    summary: 'What /mcp is, and who gives tokens for it (RFC 9728)',
+    summary: 'Get the protected resource metadata of /mcp (RFC 9728)',
     security: noKey,
-    responses: { 200: json(oauthResource, 'For any page to read.') },
+    responses: { 200: json(oauthResource, 'The metadata, readable from any origin.') },
   });
 
 const serverRoute = createRoute({
   method: 'get',
   path: SERVER_PATH,
   tags,
-  summary: 'The authorization server: its addresses, and what it can do (RFC 8414)',
+  summary: 'Get the authorization server metadata (RFC 8414)',
   security: noKey,
-  responses: { 200: json(oauthServer, 'For any page to read.') },
+  responses: { 200: json(oauthServer, 'The metadata, readable from any origin.') },
 });
 
 /** Public words that no cookie changes: pages of anybody may read them. */
@@ -54,7 +54,7 @@ export const addOauthMetadataRoutes = (
     authorization_servers: [issuer],
     scopes_supported: [...OAUTH_SCOPES],
     bearer_methods_supported: ['header' as const],
-    resource_name: 'Tunnel platform MCP server',
+    resource_name: 'Hatchway MCP server',
   };
   const serverDocument = {
     issuer,

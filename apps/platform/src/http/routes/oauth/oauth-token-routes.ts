@@ -34,14 +34,14 @@ const tokenRoute = createRoute({
   method: 'post',
   path: '/oauth/token',
   tags,
-  summary: 'Tokens for a code, or for a refresh token, which is replaced',
-  description: 'A code that is shown a second time, and a refresh token long after its use, end the grant.',
+  summary: 'Exchange a code or a refresh token for tokens',
+  description: 'The refresh token is replaced by a new one. Reusing a code or an old refresh token ends the grant.',
   security: noKey,
   request: { body: formBody(oauthTokenForm) },
   responses: {
-    200: json(oauthTokens, 'The access token is for /mcp alone.'),
+    200: json(oauthTokens, 'The tokens. The access token is valid only for /mcp.'),
     400: {
-      description: 'Refused, in the words of RFC 6749.',
+      description: 'An error as defined in RFC 6749.',
       content: {
         'application/json': {
           schema: oauthError,
@@ -57,23 +57,23 @@ const revokeRoute = createRoute({
   method: 'post',
   path: '/oauth/revoke',
   tags,
-  summary: 'A program gives back what it was allowed: the whole grant of a token ends (RFC 7009)',
+  summary: 'Revoke the whole grant of a token (RFC 7009)',
   security: noKey,
   request: { body: { ...formBody(oauthRevokeForm), required: false } },
-  responses: { 200: { description: 'Also when there was nothing to end.' } },
+  responses: { 200: { description: 'The grant is ended, or did not exist.' } },
 });
 
 const grantsRoute = userRoute('get', '/oauth/grants', {
-  summary: 'Which apps are connected to my account?',
-  responses: { 200: json(oauthGrants, 'The one used last first.') },
+  summary: 'List connected apps',
+  responses: { 200: json(oauthGrants, 'Most recently used first.') },
 });
 
 const endGrantRoute = userRoute('delete', '/oauth/grants/{id}', {
-  summary: 'Disconnect an app: its tokens are refused within 2 seconds',
+  summary: 'Disconnect an app; its tokens are rejected within 2 seconds',
   request: { params: z.object({ id: z.string().meta({ description: 'The id of the grant.' }) }) },
   responses: {
-    204: { description: 'It is disconnected.' },
-    404: refused('No such grant, or not yours.', 'OAUTH_GRANT_UNKNOWN'),
+    204: { description: 'The app is disconnected.' },
+    404: refused('The grant does not exist or belongs to another account.', 'OAUTH_GRANT_UNKNOWN'),
   },
 });
 

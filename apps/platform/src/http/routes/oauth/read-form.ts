@@ -17,7 +17,7 @@ const FORM = /^application\/x-www-form-urlencoded\s*(;|$)/i;
 
 export const readForm = async (context: Context<PlatformEnv>): Promise<ReadForm> => {
   if (!FORM.test(headerOf(context, 'content-type') ?? '')) {
-    return unread('the body must be a form: application/x-www-form-urlencoded');
+    return unread('the body must be application/x-www-form-urlencoded');
   }
   const fields = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(await context.req.text())) {

@@ -20,18 +20,18 @@ const healthRoute = createRoute({
   method: 'get',
   path: '/health',
   tags,
-  summary: 'Is the process up?',
+  summary: 'Check whether the platform is running',
   security: [],
-  responses: { 200: json(okBody, 'It is, whatever the database does.') },
+  responses: { 200: json(okBody, 'The platform is running. The database is not checked.') },
 });
 
 const databaseRoute = createRoute({
   method: 'get',
   path: '/health/db',
   tags,
-  summary: 'Does the database answer within a second?',
+  summary: 'Check whether the database responds within a second',
   security: [],
-  responses: { 200: json(okBody, 'It does.'), 503: refused('It does not.', 'DATABASE_AWAY') },
+  responses: { 200: json(okBody, 'It does.'), 503: refused('The database does not respond.', 'DATABASE_AWAY') },
 });
 
 export const addHealthRoutes = (app: PlatformApp, { db, clock }: RouteContext): void => {

@@ -27,11 +27,11 @@ export class PlatformMetrics {
   readonly #mcpCalls: Counter<string>;
 
   constructor(context: MetricsContext) {
-    this.#mcpCalls = this.#metrics.counter('tunnel_mcp_calls_total', 'Calls of tools at /mcp, by their end', [
+    this.#mcpCalls = this.#metrics.counter('tunnel_mcp_calls_total', 'Tool calls at /mcp, by outcome', [
       'tool',
       'outcome',
     ]);
-    this.#metrics.gauge('tunnel_oauth_grants', 'Connected apps that may use /mcp', [], () => countGrants(context));
+    this.#metrics.gauge('tunnel_oauth_grants', 'Connected apps with access to /mcp', [], () => countGrants(context));
     this.#addCalls(context.admission);
     if (context.ordering !== null) this.#addCertificates(context.db, context.ordering);
   }
@@ -56,34 +56,26 @@ export class PlatformMetrics {
   }
 
   #addCalls(admission: MetricsContext['admission']): void {
-    this.#metrics.seriesOf(
-      'tunnel_api_refused_total',
-      'Calls of the API that were refused, by their limit',
-      'counter',
-      () => Object.entries(admission.refusals).map(([reason, value]) => ({ labels: { reason }, value })),
+    this.#metrics.seriesOf('tunnel_api_refused_total', 'Rejected API calls, by limit', 'counter', () =>
+      Object.entries(admission.refusals).map(([reason, value]) => ({ labels: { reason }, value })),
     );
-    this.#metrics.seriesOf(
-      'tunnel_api_calls',
-      'Calls of the API that run, and that wait for their turn',
-      'gauge',
-      () => [
-        { labels: { state: 'running' }, value: admission.running },
-        { labels: { state: 'waiting' }, value: admission.waiting },
-      ],
-    );
+    this.#metrics.seriesOf('tunnel_api_calls', 'API calls running and queued', 'gauge', () => [
+      { labels: { state: 'running' }, value: admission.running },
+      { labels: { state: 'waiting' }, value: admission.waiting },
+    ]);
   }
 
   #addCertificates(db: ServiceContext['db'], ordering: NonNullable<MetricsContext['ordering']>): void {
-    this.#metrics.seriesOf('tunnel_acme_orders_total', 'Orders of certificates, by their end', 'counter', () =>
+    this.#metrics.seriesOf('tunnel_acme_orders_total', 'Certificate orders, by outcome', 'counter', () =>
       Object.entries(ordering.results).map(([result, value]) => ({ labels: { result }, value })),
     );
-    this.#ownMetrics.gauge('tunnel_certificates', 'Certificates, by their state', ['state'], async (gauge) => {
+    this.#ownMetrics.gauge('tunnel_certificates', 'Certificates, by state', ['state'], async (gauge) => {
       const { states } = await certificateFigures(db, ordering.now());
       for (const [state, count] of states) gauge.set({ state }, count);
     });
     this.#metrics.gauge(
       'tunnel_certificate_due_seconds',
-      'How long the certificate that is due longest waits for its order: half an hour and more means that nobody works on it',
+      'Seconds since the longest overdue certificate was due; above half an hour, no platform is ordering certificates',
       [],
       async () => (await certificateFigures(db, ordering.now())).dueSecs,
     );

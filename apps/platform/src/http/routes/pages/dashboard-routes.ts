@@ -27,7 +27,7 @@ const HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
 } as const;
 
-const NOT_BUILT = 'The dashboard is not built here. Run `npm run build` in the checkout, and start again.\n';
+const NOT_BUILT = 'The dashboard is not built. Run `npm run build` in the checkout and restart the server.\n';
 
 /** By path below /app/. null: there is no build. */
 export const readDashboard = (folder: string): StaticFiles | null => {

@@ -12,7 +12,7 @@ const documentRoute = createRoute({
   method: 'get',
   path: '/openapi.json',
   tags,
-  summary: 'This API as an OpenAPI 3.1.0 document',
+  summary: 'Get the OpenAPI 3.1.0 document',
   security: [],
   responses: { 200: json(z.object({ openapi: z.literal('3.1.0') }).loose(), 'The document.') },
 });
@@ -21,7 +21,7 @@ const pageRoute = createRoute({
   method: 'get',
   path: '/docs',
   tags,
-  summary: 'This API as a page to read',
+  summary: 'Show the API reference',
   security: [],
   responses: { 200: { description: 'The page.', content: { 'text/html': { schema: z.string() } } } },
 });

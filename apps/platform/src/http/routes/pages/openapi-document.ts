@@ -9,52 +9,49 @@ import { BEARER, EXTENSIONS, errorExample } from '../../shared/route-parts.ts';
 /** Of the API, not of the program. */
 export const API_VERSION = '0.2.24';
 
-const DESCRIPTION = `Accounts, API keys, usage, the live state of load-balanced pools, and pay-as-you-go billing.
+const DESCRIPTION = `The Hatchway platform API: accounts, API keys, usage, the live state of groups (load-balanced tunnels), and pay-as-you-go billing.
 
-Tunnels are not made here: a tunnel client makes them, with an API key of POST /keys.
-Log in with POST /auth/login and send the access token as \`Authorization: Bearer <ACCESS_TOKEN>\`; it lasts 15 minutes.
+Tunnels are opened by the client, with an API key from POST /keys.
+Sign in with POST /auth/login and send the access token as \`Authorization: Bearer <ACCESS_TOKEN>\`. A token is valid for 15 minutes.
 
-Every refusal is an Error: \`error\` for people, \`code\` for programs, \`request_id\` for reports; the id is in the header \`x-request-id\` of every answer too.
-Fields of a body that nobody knows are ignored. A path answers 405 with \`Allow\` to methods that it does not have.
-The version is that of this API; \`tunnel-server --version\` tells that of the server.`;
+Every error response has the fields \`error\` (a readable message), \`code\` (a stable code for programs) and \`request_id\` (for problem reports). Every response has the request id in the \`x-request-id\` header.
+Unknown fields in a request body are ignored. Unsupported methods get a 405 with an \`Allow\` header.
+The version above is the version of the API. \`tunnel-server --version\` prints the version of the server.`;
 
 const TAGS = [
-  { name: 'auth', description: 'Accounts: sign up, verify, log in, reset a password.' },
-  { name: 'keys', description: 'API keys, with which tunnel clients come in.' },
-  { name: 'usage', description: 'Tunnels, requests and bytes: sums, days, and the log.' },
-  { name: 'load balancing', description: 'Pools of tunnels, live.' },
+  { name: 'auth', description: 'Accounts: sign up, verify an email address, sign in, reset a password.' },
+  { name: 'keys', description: 'API keys for tunnel clients.' },
+  { name: 'usage', description: 'Tunnels, requests and bytes: totals, daily usage and the tunnel log.' },
+  { name: 'load balancing', description: 'The live state of groups.' },
   {
     name: 'billing',
-    description: 'Pay as you go: the subscription, the spend cap, and the doors to the payment processor.',
+    description: 'Pay as you go: the subscription, the spend limit and the payment processor.',
   },
   {
     name: 'oauth',
-    description: 'The authorization server for programs that use /mcp, and which of them are connected.',
+    description: 'The authorization server for apps using /mcp, and the connected apps.',
   },
-  { name: 'health', description: 'Probes.' },
-  { name: 'documents', description: 'This description.' },
-  { name: EXTENSIONS, description: 'Beyond the specification of the API.' },
+  { name: 'health', description: 'Health checks.' },
+  { name: 'documents', description: 'The API documentation.' },
+  { name: EXTENSIONS, description: 'Extensions to the API specification.' },
 ];
 
 const ANY_BODY: Readonly<Record<string, Answer>> = {
-  413: refusal('The body is over 64 KiB.', 'API_BODY_TOO_LARGE', { limit: LIMITS.BODY_MAX_BYTES }),
+  413: refusal('The body is larger than 64 KiB.', 'API_BODY_TOO_LARGE', { limit: LIMITS.BODY_MAX_BYTES }),
 };
 const JSON_BODY: Readonly<Record<string, Answer>> = {
-  400: refusal('The body is not as described.', 'API_BAD_REQUEST', {
+  400: refusal('The body is not valid.', 'API_BAD_REQUEST', {
     reason: 'the body is not valid JSON (position 12)',
   }),
   415: refusal('The body is not JSON.', 'API_MEDIA_TYPE'),
 };
 const ALWAYS: Readonly<Record<string, Answer>> = {
-  500: refusal('Something went wrong on our side.', 'INTERNAL'),
-  503: refusal('The database is away; see Retry-After.', 'DATABASE_AWAY'),
+  500: refusal('An internal error occurred.', 'INTERNAL'),
+  503: refusal('The database is not available; see Retry-After.', 'DATABASE_AWAY'),
 };
 
 const IN_TURN: Readonly<Record<string, Answer>> = {
-  429: refusal(
-    'Too many calls of the account, or of the network, while others wait; see Retry-After.',
-    'API_ACCOUNT_LIMIT',
-  ),
+  429: refusal('The account or the network exceeded its rate limit; see Retry-After.', 'API_ACCOUNT_LIMIT'),
 };
 
 /** An example for a refusal that has none of its own. */
@@ -68,7 +65,7 @@ const CODE_OF_STATUS: Readonly<Record<string, ErrorCode>> = {
 
 const HEADERS = {
   'x-request-id': {
-    description: 'The id of the request: yours when you sent a plain one, else ours.',
+    description: 'The request id: the id sent by the caller if valid, else a generated id.',
     schema: { type: 'string', examples: ['req_4fK2mQ9xVbT7RsLpZ0aE'] },
   },
   'retry-after': { description: 'Seconds to wait.', schema: { type: 'integer', examples: [2] } },

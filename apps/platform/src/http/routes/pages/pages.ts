@@ -19,7 +19,7 @@ a{color:light-dark(#3552cf,#93a8ff)}
 .go{display:block;margin-top:1.5rem;padding:.5625rem;border-radius:.375rem;background:light-dark(#3552cf,#93a8ff);color:light-dark(#fff,#0b1024);font-weight:500;text-align:center;text-decoration:none}
 :focus-visible{outline:2px solid light-dark(#3552cf,#93a8ff);outline-offset:2px}`;
 
-const BRAND = `<header><svg viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="6"/><path d="M6 17v-4a6 6 0 0 1 12 0v4M10 17v-4a2 2 0 0 1 4 0v4"/></svg>Tunnel</header>`;
+const BRAND = `<header><svg viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="6"/><path d="M6 17v-4a6 6 0 0 1 12 0v4M10 17v-4a2 2 0 0 1 4 0v4"/></svg>Hatchway</header>`;
 
 export interface Page {
   readonly html: string;
@@ -37,7 +37,7 @@ const makePage = (title: string, body: string): Page => ({
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>${title} · Tunnel</title>
+<title>${title} · Hatchway</title>
 <style>${STYLE}</style>
 </head>
 <body>
@@ -70,20 +70,20 @@ const STYLE_HASH = hashOf(STYLE);
 export const verifiedPage = ({ email, isChange }: { readonly email: string; readonly isChange: boolean }): Page =>
   makePage(
     isChange ? 'Email changed' : 'Email verified',
-    `<p>${isChange ? 'Log in with your new email from now on.' : 'Log in to get started.'}</p>
-<a class="go" href="../../app/login?email=${encodeURIComponent(email)}">Log in</a>`,
+    `<p>${isChange ? 'Sign in with your new email address from now on.' : 'Sign in to get started.'}</p>
+<a class="go" href="../../app/login?email=${encodeURIComponent(email)}">Sign in</a>`,
   );
 
 export const NOT_VERIFIED_PAGE = makePage(
-  'This link does not work',
+  'This link is not valid',
   `<p>This link has expired or was already used.</p>
-<a class="go" href="../../app/login">Log in</a>
+<a class="go" href="../../app/login">Sign in</a>
 <p>Not verified yet? <a href="../../app/check-mail">Resend email</a></p>`,
 );
 
 export const ADDRESS_TAKEN_PAGE = makePage(
-  'This email has an account already',
-  `<p>Your account keeps its present email. To use this one, choose it again in Settings once it is free.</p>
+  'This email address is already in use',
+  `<p>Another account uses this email address. Your account keeps the current address.</p>
 <a class="go" href="../../app/settings">Open settings</a>`,
 );
 
@@ -94,9 +94,9 @@ export const ADDRESS_TAKEN_PAGE = makePage(
 export const notConnectedPage = ({ code, values, message, next: nextOfPrograms }: Fault): Page => {
   const { title, text, next } =
     code === 'OAUTH_CLIENT_REFUSED'
-      ? { title: 'This app cannot be connected', text: String(values['reason']), next: nextOfPrograms }
+      ? { title: "This app can't connect", text: String(values['reason']), next: nextOfPrograms }
       : // People see no header.
-        { title: 'Try again in a moment', text: message, next: `Load this page again in ${values['seconds']} s.` };
+        { title: 'Try again in a moment', text: message, next: `Reload this page in ${values['seconds']} s.` };
   return makePage(
     title,
     `<p>${escapeHtml(text.charAt(0).toUpperCase() + text.slice(1))}.</p>

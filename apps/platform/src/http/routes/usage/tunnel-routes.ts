@@ -28,37 +28,37 @@ import {
 import type { PlatformApp, UserRouteContext } from '../../shared/platform-env.ts';
 import { EXTENSIONS, json, refused, userRoutes } from '../../shared/route-parts.ts';
 
-export const unknownTunnel = refused('No such tunnel, or not yours.', 'TUNNEL_UNKNOWN');
+export const unknownTunnel = refused('The tunnel does not exist or belongs to another account.', 'TUNNEL_UNKNOWN');
 
 export const tunnelIdParam = z.object({
   id: z
     .string()
-    .meta({ description: 'The id of the log entry, or the tunnel_id.', examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
+    .meta({ description: 'The id of the log entry or the tunnel_id.', examples: ['tun_4fK2mQ9xVbT7RsLpZ0aE'] }),
 });
 
 /** What a route that asks the edge of one tunnel may answer; a route may say it otherwise. */
 const edgeRefusals = {
   404: unknownTunnel,
-  502: refused('The region of the tunnel does not answer.', 'EDGE_AWAY', { region: 'local' }),
+  502: refused('The region of the tunnel does not respond.', 'EDGE_AWAY', { region: 'local' }),
 };
 
 const extensionRoute = userRoutes('usage', EXTENSIONS);
 
 const listRequestsRoute = userRoutes('usage')('get', '/usage/tunnels/{id}/requests', {
-  summary: `The last ${CAPTURES_KEPT_MAX} requests of an http tunnel, page by page, from the edge that it ran on`,
+  summary: `List the last ${CAPTURES_KEPT_MAX} captured requests of an http tunnel, page by page`,
   request: {
     params: tunnelIdParam,
     query: z.object({
-      limit: integerParameter('limit', CAPTURE_LIST_LIMIT, 'How many at most.'),
+      limit: integerParameter('limit', CAPTURE_LIST_LIMIT, 'The maximum number of requests.'),
       cursor: cursorParameter(
         'cursor',
         CAPTURE_CURSOR_MAX,
-        'The next_cursor of an earlier answer: the next older requests.',
+        'The next_cursor of an earlier response, for the next page of older requests.',
       ),
       answered: choiceParameter(
         'answered',
         ['true', 'false'],
-        'true: only those that a rule of the tunnel answered. false: only those that its service got.',
+        'True: only requests answered by a rule. False: only requests passed to the local service.',
       ),
     }),
   },
@@ -66,29 +66,25 @@ const listRequestsRoute = userRoutes('usage')('get', '/usage/tunnels/{id}/reques
     ...edgeRefusals,
     200: json(
       captureList,
-      'Newest first; the shape follows the edge and may grow. Nothing when they are no longer kept.',
+      'The requests, newest first; more fields may be added. An empty list if the requests are no longer stored.',
     ),
-    400: refused(
-      'The limit is not in its range, the cursor is none, or the tunnel is not an http tunnel.',
-      'TUNNEL_NOT_HTTP',
-      {
-        protocol: 'tcp',
-      },
-    ),
+    400: refused('The limit or the cursor is not valid, or the tunnel is not an http tunnel.', 'TUNNEL_NOT_HTTP', {
+      protocol: 'tcp',
+    }),
   },
 });
 
 const healthEventsRoute = extensionRoute('get', '/usage/tunnels/{id}/health-events', {
-  summary: 'When a living tunnel became healthy or unhealthy, and why: the last 50 times, oldest first',
+  summary: 'List the last 50 health changes of an open tunnel, oldest first',
   request: { params: tunnelIdParam },
   responses: {
     ...edgeRefusals,
-    200: json(healthEvents, 'Empty until the first transition, and after the end of the tunnel.'),
+    200: json(healthEvents, 'The health changes. Empty before the first change and after the tunnel closes.'),
   },
 });
 
 const replayRoute = extensionRoute('post', '/usage/tunnels/{id}/requests/{request_id}/replay', {
-  summary: 'Send a captured request to the local service once more, as it was or edited',
+  summary: 'Replay a captured request to the local service, unchanged or edited',
   request: {
     params: tunnelIdParam.extend({
       request_id: z.string().meta({ description: 'The id of the captured request.', examples: ['req_k3b9f200001c'] }),
@@ -96,26 +92,29 @@ const replayRoute = extensionRoute('post', '/usage/tunnels/{id}/requests/{reques
     body: { content: { 'application/json': { schema: replayEdit } }, required: false },
   },
   responses: {
-    200: json(capturedRequest, 'The new request, with replay_of; whatever the status of the service’s answer.'),
-    400: refused('The edit breaks a rule, or the tunnel is not an http tunnel.', 'API_BAD_REQUEST', {
+    200: json(capturedRequest, 'The new request with replay_of, regardless of the response status.'),
+    400: refused('The edit is not valid, or the tunnel is not an http tunnel.', 'API_BAD_REQUEST', {
       reason: 'path: must begin with /',
     }),
-    404: refused('No such tunnel or request, or not yours.', 'CAPTURE_UNKNOWN'),
-    409: refused('It was not kept whole, or its tunnel has ended.', 'CAPTURE_NOT_REPLAYABLE', {
+    404: refused('The tunnel or request does not exist or belongs to another account.', 'CAPTURE_UNKNOWN'),
+    409: refused('The request was not stored completely, or the tunnel has ended.', 'CAPTURE_NOT_REPLAYABLE', {
       reason: 'its tunnel has ended',
     }),
-    429: refused('Too many replays are under way; see Retry-After.', 'CAPTURE_REPLAYS_BUSY', { limit: 16, seconds: 1 }),
-    502: refused('The region does not answer, or the local service gave no answer.', 'EDGE_AWAY', { region: 'local' }),
-    504: refused('The local service did not answer in time.', 'LOCAL_TIMEOUT', { seconds: 60 }),
+    429: refused('Too many replays are in progress; see Retry-After.', 'CAPTURE_REPLAYS_BUSY', {
+      limit: 16,
+      seconds: 1,
+    }),
+    502: refused('The region or the local service does not respond.', 'EDGE_AWAY', { region: 'local' }),
+    504: refused('The local service did not respond in time.', 'LOCAL_TIMEOUT', { seconds: 60 }),
   },
 });
 
 const listFlowsRoute = extensionRoute('get', '/usage/tunnels/{id}/flows', {
-  summary: 'The flows of a udp tunnel, what was dropped, and the path of its datagrams, from the edge that it runs on',
+  summary: 'Get the flows, dropped datagrams and datagram path of a udp tunnel',
   request: { params: tunnelIdParam },
   responses: {
     ...edgeRefusals,
-    200: json(edgeFlows, 'As they are now; nothing after the end of the tunnel.'),
+    200: json(edgeFlows, 'The current flows. Empty after the tunnel closes.'),
     400: refused('The tunnel is not a udp tunnel.', 'TUNNEL_NOT_UDP', { protocol: 'tcp' }),
   },
 });
@@ -123,40 +122,43 @@ const listFlowsRoute = extensionRoute('get', '/usage/tunnels/{id}/flows', {
 const notP2p = refused('The tunnel is not a p2p tunnel.', 'TUNNEL_NOT_P2P', { protocol: 'tcp' });
 
 const listPeersRoute = extensionRoute('get', '/usage/tunnels/{id}/peers', {
-  summary: 'The peers of a p2p tunnel: who is joined, over which path, and why',
+  summary: 'List the peers of a p2p tunnel with their paths',
   request: { params: tunnelIdParam },
   responses: {
     ...edgeRefusals,
-    200: json(edgePeers, 'As they are now; nobody after the end of the tunnel.'),
+    200: json(edgePeers, 'The connected peers. Empty after the tunnel closes.'),
     400: notP2p,
   },
 });
 
 const dismissPeerRoute = extensionRoute('delete', '/usage/tunnels/{id}/peers/{peer_id}', {
-  summary: 'Dismiss a peer: its relay and its direct path are closed, and it may not join again for 60 seconds',
+  summary: 'Disconnect a peer; closes the relay and direct path and blocks the peer for 60 seconds',
   request: {
-    params: tunnelIdParam.extend({ peer_id: z.string().meta({ description: 'As the list of peers has it.' }) }),
+    params: tunnelIdParam.extend({ peer_id: z.string().meta({ description: 'The peer_id from the list of peers.' }) }),
   },
   responses: {
     ...edgeRefusals,
-    204: { description: 'It is dismissed.' },
+    204: { description: 'The peer is disconnected.' },
     400: notP2p,
-    404: refused('No such tunnel or peer, or not yours.', 'P2P_PEER_UNKNOWN'),
+    404: refused('The tunnel or peer does not exist or belongs to another account.', 'P2P_PEER_UNKNOWN'),
   },
 });
 
 const showPolicyRoute = extensionRoute('get', '/usage/tunnels/{id}/policy', {
-  summary: 'The rules of a living tunnel in words, and how often each one acted, from the edge that it runs on',
+  summary: 'Get the policy rules of an open tunnel with readable summaries and counts',
   request: { params: tunnelIdParam },
   responses: {
     ...edgeRefusals,
-    200: json(tunnelPolicy, 'As it is in force now; no secret is in it.'),
-    404: refused('No such tunnel, not yours, ended, or it has no policy.', 'POLICY_ABSENT'),
+    200: json(tunnelPolicy, 'The current policy, without secrets.'),
+    404: refused(
+      'The tunnel does not exist, belongs to another account, has ended, or has no policy.',
+      'POLICY_ABSENT',
+    ),
   },
 });
 
 const closeRoute = extensionRoute('delete', '/tunnels/{id}', {
-  summary: 'Close a live tunnel: its client is told and does not open it again; open connections finish',
+  summary: 'Close an open tunnel; the client does not reopen it, and open connections can finish',
   request: { params: tunnelIdParam },
   responses: {
     ...edgeRefusals,

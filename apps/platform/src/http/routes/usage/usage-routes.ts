@@ -28,46 +28,46 @@ const extensionRoute = userRoutes('usage', EXTENSIONS);
 const poolRoute = userRoutes('load balancing');
 
 const outOfRange = (field: string) =>
-  refused('A number is not an integer of its range.', 'API_BAD_REQUEST', {
+  refused('A number is not an integer or out of range.', 'API_BAD_REQUEST', {
     reason: `${field} must be an integer from 1 to 100, got '0'`,
   });
 
 const summaryRoute = userRoute('get', '/usage', {
-  summary: 'Tunnels open now, and the sums of 30 days',
-  responses: { 200: json(usageSummary, 'Days are those of UTC.') },
+  summary: 'Get the open tunnels and the totals of the last 30 days',
+  responses: { 200: json(usageSummary, 'The usage summary. Days are in UTC.') },
 });
 
 const chartRoute = userRoute('get', '/usage/chart', {
-  summary: 'Usage by day',
-  request: { query: z.object({ days: integerParameter('days', CHART_DAYS, 'How many days, today among them.') }) },
-  responses: { 200: json(usageChart, 'One point a day, oldest first.'), 400: outOfRange('days') },
+  summary: 'Get usage by day',
+  request: { query: z.object({ days: integerParameter('days', CHART_DAYS, 'The number of days, including today.') }) },
+  responses: { 200: json(usageChart, 'One point per day, oldest first.'), 400: outOfRange('days') },
 });
 
 const listTunnelsRoute = userRoute('get', '/usage/tunnels', {
-  summary: 'The log of your tunnels, newest first',
+  summary: 'List the tunnel log, newest first',
   request: {
     query: z.object({
-      limit: integerParameter('limit', TUNNEL_LOG_LIMIT, 'How many at most.'),
-      offset: integerParameter('offset', TUNNEL_LOG_OFFSET, 'How many are passed over.'),
-      protocol: choiceParameter('protocol', shownProtocol.options, 'Only those of this protocol.'),
-      state: choiceParameter('state', tunnelState.options, 'Only those that live, or only those that have ended.'),
+      limit: integerParameter('limit', TUNNEL_LOG_LIMIT, 'The maximum number of entries.'),
+      offset: integerParameter('offset', TUNNEL_LOG_OFFSET, 'The number of entries to skip.'),
+      protocol: choiceParameter('protocol', shownProtocol.options, 'Only tunnels with this protocol.'),
+      state: choiceParameter('state', tunnelState.options, 'Only open tunnels, or only closed tunnels.'),
     }),
   },
-  responses: { 200: json(tunnelLog, 'A page of it.'), 400: outOfRange('limit') },
+  responses: { 200: json(tunnelLog, 'A page of the tunnel log.'), 400: outOfRange('limit') },
 });
 
 const regionsRoute = extensionRoute('get', '/usage/regions', {
-  summary: 'The regions that are there now, and how clients and visitors come to them',
-  responses: { 200: json(usageRegions, 'By their id.') },
+  summary: 'List the available regions with their addresses for clients and visitors',
+  responses: { 200: json(usageRegions, 'The regions, ordered by id.') },
 });
 
 const unguardedRoute = extensionRoute('get', '/usage/unguarded', {
-  summary: 'Your living tunnels that no rule guards: whoever has the address comes in',
-  responses: { 200: json(unguardedTunnels, 'As their edges know them now.') },
+  summary: 'List open tunnels without a policy, which anyone with the URL can visit',
+  responses: { 200: json(unguardedTunnels, 'The current state reported by the edges.') },
 });
 
 const showTunnelRoute = userRoute('get', '/usage/tunnels/{id}', {
-  summary: 'One tunnel of the log',
+  summary: 'Get an entry of the tunnel log',
   request: { params: tunnelIdParam },
   responses: { 200: json(tunnelLogEntry, 'The entry.'), 404: unknownTunnel },
 });
@@ -94,9 +94,12 @@ export const addUsageRoutes = (app: PlatformApp, deps: UsageRouteDeps): void => 
 };
 
 const groupsRoute = poolRoute('get', '/load-balancing/groups', {
-  summary: 'The live state of your pools, gathered from all edge regions',
+  summary: "Get the live state of the account's groups in every region",
   responses: {
-    200: json(platformPools, 'Groups with a living tunnel of yours. A region that does not answer is a warning.'),
+    200: json(
+      platformPools,
+      'The groups with an open tunnel of the account. A region that does not respond is listed as a warning.',
+    ),
   },
 });
 
