@@ -97,7 +97,7 @@ const OUTSIDE: Readonly<Record<string, readonly (readonly [line: string, why: st
     ['setImmediate(this.#run)', OWN_TRY],
   ],
   [`${MUX}/carrier/carrier.ts`]: [
-    ['given.setTimeout(0)', NOTHING_OF_OURS],
+    ['socket.setTimeout(0)', NOTHING_OF_OURS],
     ['setImmediate(() => {', OWN_TRY],
     ['this.#linger = clock.setTimeout(() => {', OWN_TRY],
   ],

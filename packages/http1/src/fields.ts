@@ -68,10 +68,10 @@ export class PartField implements HeaderField {
   /** With the blanks around it. */
   readonly given: string;
 
-  constructor(name: string, options: string, role: FieldRole) {
+  constructor(name: string, given: string, role: FieldRole) {
     this.name = name;
-    this.given = options;
-    this.value = withoutBlanks(options);
+    this.given = given;
+    this.value = withoutBlanks(given);
     this.role = role;
   }
 

@@ -63,14 +63,14 @@ interface Hashable {
 const FINGERPRINT_KEY = randomBytes(32);
 
 export class TunnelPolicy {
-  readonly #options: readonly Part[];
+  readonly #parts: readonly Part[];
   /** Its passwords are not hashed so far: a line that opens nothing stands for each. */
   readonly #policy: Policy;
   readonly #passwords: readonly PlainPassword[];
   readonly #isPartial: boolean;
 
-  private constructor(options: readonly Part[], policy: Policy, passwords: readonly PlainPassword[]) {
-    this.#options = options;
+  private constructor(parts: readonly Part[], policy: Policy, passwords: readonly PlainPassword[]) {
+    this.#parts = parts;
     this.#policy = policy;
     this.#passwords = passwords;
     this.#isPartial = passwords.length > 0;
@@ -141,14 +141,14 @@ export class TunnelPolicy {
 
   /** Which of the parts a path of the policy is in, and its path there. */
   #sourceOf([head, index, ...rest]: Path): { readonly source: PolicySource; readonly inner: Path } {
-    const [first] = this.#options;
+    const [first] = this.#parts;
     if (first === undefined) throw new Error('a policy has a part');
     if (head === 'rules' && typeof index === 'number') {
-      const part = this.#options.find(({ to }) => index < to) ?? first;
+      const part = this.#parts.find(({ to }) => index < to) ?? first;
       const own = index - part.from;
       return { source: part.source, inner: part.isList ? [own, ...rest] : ['rules', own, ...rest] };
     }
-    const { source } = (head === 'login' ? this.#options.find(({ hasLogin }) => hasLogin) : undefined) ?? first;
+    const { source } = (head === 'login' ? this.#parts.find(({ hasLogin }) => hasLogin) : undefined) ?? first;
     return { source, inner: head === undefined ? [] : [head, ...(index === undefined ? [] : [index]), ...rest] };
   }
 

@@ -42,13 +42,13 @@ export class CarrierReader implements StaticReader {
   readonly #turn = new TickReadBudget();
   #finished = false;
 
-  constructor(options: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined, owner: Guarded) {
+  constructor(socket: net.Socket, kind: 'plain' | 'tls', head: Buffer | undefined, owner: Guarded) {
     this.#owner = owner;
     this.#kind = kind;
     if (head !== undefined && head.length > 0) this.#early.push(head);
-    this.socket = options;
-    this.readPath = readStatically(options, this);
-    if (this.readPath === 'static') readDirectly(options, this);
+    this.socket = socket;
+    this.readPath = readStatically(socket, this);
+    if (this.readPath === 'static') readDirectly(socket, this);
   }
 
   start(onBytes: OnBytes): void {

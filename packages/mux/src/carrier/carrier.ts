@@ -59,11 +59,11 @@ class SocketCarrier implements Carrier, Guarded {
   #closing = false;
   #closed: string | null = null;
 
-  constructor(options: net.Socket, head: Buffer | undefined) {
-    this.kind = isSecured(options) ? 'tls' : 'plain';
-    options.setNoDelay(true);
-    options.setTimeout(0);
-    this.#reader = new CarrierReader(options, this.kind, head, this);
+  constructor(socket: net.Socket, head: Buffer | undefined) {
+    this.kind = isSecured(socket) ? 'tls' : 'plain';
+    socket.setNoDelay(true);
+    socket.setTimeout(0);
+    this.#reader = new CarrierReader(socket, this.kind, head, this);
     this.#socket = this.#reader.socket;
     this.#writer = new CarrierWriter(this.#socket, {
       onReady: () => this.#receiver?.onReady(),
