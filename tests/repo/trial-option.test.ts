@@ -58,7 +58,16 @@ const sourcesWithTrialRow = async (): Promise<typeof Sources> => {
 };
 
 const sources = await sourcesWithTrialRow();
-const { specFromWire, specToWire, buildProgram, run, commandWords, describeTunnel, planOf, entryOfFlags } = sources;
+const {
+  specFromWire,
+  specToWire,
+  buildProgram,
+  run,
+  commandWords,
+  describeTunnel,
+  planTunnels: planOf,
+  entryOfFlags,
+} = sources;
 const { makeTestIo, tunnelFields, loadClientConfig, libraryTunnelOf, planReload, specOfLibrary, render } = sources;
 
 const io = makeTestIo({ home: '/nowhere' });

@@ -2,12 +2,12 @@
 
 import { restListenerOf, type ServerConfig } from '@tunnel/config/server';
 import { createStackGate, type ProcessGate } from '@tunnel/http-shell';
-import { callerAddressOf } from '@tunnel/rules/net';
+import { createCallerAddress } from '@tunnel/rules/net';
 import { createMetrics, type InternalErrors, randomId, type Secret } from '@tunnel/runtime';
 import type { CertificateSources } from './admin/certificate-list.ts';
 import type { GroupFeed } from './admin/group-feed.ts';
 import type { GroupMetrics } from './admin/group-metrics.ts';
-import { EdgeMetrics, MetricsServer, platformSeriesOf } from './admin/metrics-server.ts';
+import { EdgeMetrics, MetricsServer, platformSeriesReader } from './admin/metrics-server.ts';
 import { RestServer } from './admin/rest-server.ts';
 import type { AlertSender } from './alerts/alert-sender.ts';
 import type { LastAlerts } from './alerts/last-alerts.ts';
@@ -69,7 +69,7 @@ export const makeMetricsServer = (parts: AdminParts): MetricsServer => {
     journalQueue: () => backend.journalQueue,
     reserved: backend.reserved,
     restarts: deps.restarts ?? null,
-    platformSeries: platform === undefined ? null : platformSeriesOf(platform),
+    platformSeries: platform === undefined ? null : platformSeriesReader(platform),
     sseConsumers: () => parts.feed.consumers,
     policy: policies.figures,
     certificates: { ...parts.certificates, now: () => deps.clock.now() },
@@ -119,7 +119,7 @@ export const makeRest = (parts: AdminParts): RestServer => {
       domain: server.domain,
       version,
       authFailures: parts.failures,
-      callerAddress: callerAddressOf(server.trusted_proxies),
+      callerAddress: createCallerAddress(server.trusted_proxies),
       newRequestId: () => randomId('req'),
       logger,
     },

@@ -5,7 +5,7 @@ import type { FieldPairs } from './fields.ts';
 import { BODY_INCOMPLETE, type BodyScanner, type BodySink, type Framing } from './framing.ts';
 
 /** null: no body follows. */
-export const scannerOf = (framing: Framing, form: ChunkedForm = 'chunks'): BodyScanner | null => {
+export const createBodyScanner = (framing: Framing, form: ChunkedForm = 'chunks'): BodyScanner | null => {
   switch (framing.kind) {
     case 'none':
       return null;

@@ -1,5 +1,5 @@
 // The door of the HTTP/1.1 rules.
-export { CHUNK_END, chunkLine, lastChunk, scannerOf } from './bodies.ts';
+export { CHUNK_END, chunkLine, createBodyScanner, lastChunk } from './bodies.ts';
 export { CapturedBody } from './capture/captured-body.ts';
 export { editRequest } from './capture/edit-request.ts';
 export { readableBody } from './capture/readable-body.ts';

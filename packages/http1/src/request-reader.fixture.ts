@@ -1,6 +1,6 @@
 // Reads a visitor's bytes the way an edge does, cut anywhere: search, head, body, next request.
 
-import { scannerOf } from './bodies.ts';
+import { createBodyScanner } from './bodies.ts';
 import { latin1Text } from './characters.ts';
 import { BODY_BAD, BODY_INCOMPLETE, type BodyScanner } from './framing.ts';
 import { findHeadEnd, HEAD_INCOMPLETE, HEAD_TOO_LONG, newHeadSearch, resetHeadSearch } from './head-search.ts';
@@ -63,8 +63,8 @@ export class RequestReader {
   }
 
   #begin(head: RequestHead): void {
-    const framed = scannerOf(head.framing);
-    const content = scannerOf(head.framing, 'data');
+    const framed = createBodyScanner(head.framing);
+    const content = createBodyScanner(head.framing, 'data');
     this.reading.requests.push({ head, content: '', passedOn: '', isComplete: framed === null });
     if (framed !== null && content !== null) this.#body = { framed, content };
     else this.#isOver = isLast(head);

@@ -13,10 +13,10 @@ export { PacketSocket } from './datagram/packet-socket.ts';
 export type { PathEvent, PathReason, PathState } from './datagram/path-machine.rules.ts';
 export { isPathUsed, PATH_OFF, pathReasonOf, transitionPath, wantsUse } from './datagram/path-machine.rules.ts';
 export {
-  kindOf as sealedKindOf,
   OpeningKey,
   PATH_ID_BYTES,
   PATH_KEY_BYTES,
+  readKind as readSealedKind,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
   SealingKey,
@@ -50,7 +50,7 @@ export {
   MuxSession,
   type PendingStream,
 } from './session/mux-session.ts';
-export { type AcceptedSocket, acceptingServer, endOf } from './socket/accept-sockets.ts';
+export { type AcceptedSocket, acceptingServer, adoptAccepted } from './socket/accept-sockets.ts';
 export { connectSocket, connectTlsSocket } from './socket/connect-socket.ts';
 export { adoptSocket } from './socket/socket-duplex.ts';
 export { MemoryBudget, processBudget } from './stream/flow-control.ts';

@@ -7,12 +7,12 @@ export { clearedCookies, loginCookie, pendingCookie } from './login/login-cookie
 export {
   CALLBACK_PATH,
   checkCallback,
+  loginState,
   namedClaims,
   type PendingLogin,
   pendingLogin,
   queryValues,
   sessionFrom,
-  stateOf,
 } from './login/login-machine.ts';
 export {
   type Auth,

@@ -16,7 +16,7 @@ export { readFirstAccountLink, removeFirstAccountLink, writeFirstAccountLink } f
 export { GrowingFile, LineLog, type LineRecord, lineOf, recordsIn, wholeLines } from './files/line-log.ts';
 export { SealedFiles } from './files/sealed-file.ts';
 export { ensureSecretFile, readSecretFile } from './files/secret-file.ts';
-export { createGuardedFetch, type GuardedFetch, trustOf } from './guarded-fetch/guarded-fetch.ts';
+export { createGuardedFetch, type GuardedFetch, lazySecureContext } from './guarded-fetch/guarded-fetch.ts';
 export type { NameLookup } from './guarded-fetch/name-lookup.ts';
 export { reasonOf, requestOnce } from './guarded-fetch/request-once.ts';
 export { addressIn, UrlGuard } from './guarded-fetch/url-guard.ts';

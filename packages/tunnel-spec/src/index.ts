@@ -5,14 +5,14 @@ export {
   libraryTunnelOf,
   specOfLibrary,
 } from './library-names.ts';
-export { p2pNameOf, problemOfServiceName } from './names.ts';
+export { parseP2pName, problemOfServiceName } from './names.ts';
 export { type Flag, type FlagValue, type Proto, type TunnelCommand } from './option.ts';
 export {
   type P2pAudience,
   type P2pOffer,
   type P2pOfferFields,
   type P2pService,
-  p2pOfferOf,
+  parseP2pOffer,
   peerEndpointOf,
   refuseP2pSecret,
 } from './p2p-offer.ts';
@@ -22,10 +22,10 @@ export {
   hasOtherTarget,
   isRetarget,
   isUpdate,
-  outcomeOf,
   planReload,
   type ReloadOutcome,
   type RunningEntry,
+  reloadOutcome,
   restartRequired,
   type WantedEntry,
 } from './reload.ts';

@@ -15,7 +15,7 @@ export const groupName = () => {
 };
 
 /** The p2p name in lower case, or the reason for its refusal. Grammar and reserved words are the same as for subdomains. */
-export const p2pNameOf = (name: string): string | Fault => {
+export const parseP2pName = (name: string): string | Fault => {
   const reason = problemOfPlainName(name);
   if (reason === null) return foldSubdomain(name);
   return new Fault('TUNNEL_P2P_NAME_INVALID', { name: shownText(name), reason });

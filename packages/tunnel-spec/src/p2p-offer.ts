@@ -3,7 +3,7 @@
 import { Fault } from '@tunnel/errors';
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import type { Owner, PeerEndpoint } from '@tunnel/rules/tunnels';
-import { p2pNameOf } from './names.ts';
+import { parseP2pName } from './names.ts';
 
 export type P2pService = 'tcp' | 'udp';
 
@@ -29,14 +29,14 @@ export interface P2pOfferFields {
 
 const SECRET_HASH = /^[0-9a-f]{64}$/;
 
-export const p2pOfferOf = (fields: P2pOfferFields): P2pOffer | Fault => {
+export const parseP2pOffer = (fields: P2pOfferFields): P2pOffer | Fault => {
   const {
     p2p_name = '',
     p2p_secret_hash: secretHash = '',
     p2p_service: service = 'tcp',
     p2p_allow: allow = 'account',
   } = fields;
-  const name = p2pNameOf(p2p_name);
+  const name = parseP2pName(p2p_name);
   if (name instanceof Fault) return name;
   if (!SECRET_HASH.test(secretHash)) {
     return new Fault('TUNNEL_P2P_FIELDS_INVALID', { reason: 'p2p_secret_hash must be 64 lower-case hex digits' });

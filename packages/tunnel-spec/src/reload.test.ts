@@ -3,9 +3,9 @@ import { describe, expect, it, test } from 'vitest';
 import {
   type EntryFields,
   isRetarget,
-  outcomeOf,
   planReload,
   type RunningEntry,
+  reloadOutcome,
   restartRequired,
   type WantedEntry,
 } from './reload.ts';
@@ -61,7 +61,7 @@ test('keys that are not applied are named, compared with what the client started
 
 test('the outcome counts what stays and names the rest', () => {
   const plan = { keep: ['a', 'b'], retarget: ['c'], update: ['g'], reopen: ['d'], open: ['e'], close: ['f'] };
-  expect(outcomeOf(plan, ['server'])).toEqual({
+  expect(reloadOutcome(plan, ['server'])).toEqual({
     added: ['e'],
     removed: ['f'],
     changed: ['c', 'g', 'd'],

@@ -144,7 +144,7 @@ const RESTART_KEYS: readonly string[] = [
 export const restartRequired = (started: EntryFields, now: EntryFields): string[] =>
   RESTART_KEYS.filter((key) => !isSame(started[key], now[key]));
 
-export const outcomeOf = (plan: ReloadPlan, restart_required: readonly string[]): ReloadOutcome => ({
+export const reloadOutcome = (plan: ReloadPlan, restart_required: readonly string[]): ReloadOutcome => ({
   added: plan.open,
   removed: plan.close,
   changed: [...plan.retarget, ...plan.update, ...plan.reopen],

@@ -78,7 +78,7 @@ async function tryRole(ours, { source, peer, check, psk, records }) {
 
 async function tryWrongSecrets({ source, peer, check, psk }) {
   const prologue = Buffer.from('tunnel-p2p/1office-db');
-  const other = source.pskOf('another secret', 'office-db');
+  const other = source.derivePsk('another secret', 'office-db');
   await peer.ask('responder', psk, prologue);
   const ours = new source.NoiseHandshake({ role: 'initiator', psk: other, prologue });
   check(
@@ -109,7 +109,7 @@ await runScript(
     try {
       const source = await loadSource();
       const peer = startPeer(installPython(join(folder, 'venv')));
-      const psk = source.pskOf('correct horse battery staple', 'office-db');
+      const psk = source.derivePsk('correct horse battery staple', 'office-db');
       const theirs = await peer.ask('psk', Buffer.from('correct horse battery staple'), Buffer.from('office-db'));
       check(psk.equals(theirs), 'both make the same key of a secret and a name');
       const tried = { source, peer, check, psk, records: values.records };

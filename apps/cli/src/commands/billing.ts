@@ -7,7 +7,7 @@ import { EXIT, type ExitCode } from '../io/exit-codes.ts';
 import type { Io } from '../io/io.ts';
 import { oneLine } from '../io/problem-report.ts';
 import { billingLines } from '../output/account.ts';
-import { centsOf, coloursOf, dollarsText } from '../output/text.ts';
+import { coloursOf, dollarsText, parseCents } from '../output/text.ts';
 
 interface AccountFlags {
   readonly json?: boolean;
@@ -84,7 +84,7 @@ interface Cap {
 
 const parseCap = (text: string): Cap => {
   if (text.toLowerCase() === 'none') return { cents: null };
-  const cents = centsOf(text);
+  const cents = parseCents(text);
   if (cents === null) throw new InvalidArgumentError('Use US dollars (20, 20.50), or none.');
   return { cents };
 };

@@ -16,7 +16,7 @@ import { oneLine, problemLines } from '../io/problem-report.ts';
 import { ADD_YES, askYesOrNo, requireTerminal } from '../io/terminal-prompt.ts';
 import { liveTunnelLines } from '../output/live-tunnels.ts';
 import { counted } from '../output/text.ts';
-import { lookOf } from './list.ts';
+import { listLook } from './list.ts';
 
 interface CloseFlags extends AccountFlags {
   readonly yes?: boolean;
@@ -72,7 +72,7 @@ const matchAll = (live: readonly LiveTunnel[], wanted: readonly string[]) => {
 
 const confirm = async (tunnels: readonly LiveTunnel[], io: Io): Promise<boolean> => {
   requireTerminal(io, ADD_YES);
-  io.stderr.write(`${liveTunnelLines(tunnels, lookOf(io)).join('\n')}\n`);
+  io.stderr.write(`${liveTunnelLines(tunnels, listLook(io)).join('\n')}\n`);
   return askYesOrNo(io, `Close ${counted(tunnels.length, 'tunnel', 'tunnels')}?`);
 };
 

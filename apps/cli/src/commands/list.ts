@@ -26,13 +26,13 @@ export const listCommand = (io: Io, finish: (code: ExitCode) => void): Command =
     .addHelpText('after', EXAMPLES)
     .action(async ({ json, ...flags }: ListFlags) => {
       const tunnels = await openAccountTunnels(flags, io).live();
-      const lines = json === true ? [JSON.stringify(tunnels, null, 2)] : liveTunnelLines(tunnels, lookOf(io));
+      const lines = json === true ? [JSON.stringify(tunnels, null, 2)] : liveTunnelLines(tunnels, listLook(io));
       io.stdout.write(`${lines.join('\n')}\n`);
       finish(EXIT.endedAsAsked);
     });
 
 /** As wide as the terminal, if there is one. */
-export const lookOf = (io: Io): ListLook => ({
+export const listLook = (io: Io): ListLook => ({
   now: io.clock.now(),
   width: io.stdout.isTTY === true ? io.stdout.columns || 80 : null,
   colours: coloursOf(io),

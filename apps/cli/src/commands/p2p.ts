@@ -9,7 +9,7 @@ import { filledEntry } from '../config/described-tunnel.ts';
 import { loadConfig } from '../config/file.ts';
 import { addConnectionFlags, type ConnectionFlags } from '../config/flags.ts';
 import { type TypedTarget, targetEntry, typedAddress } from '../config/local-target.ts';
-import { planOf } from '../config/plan.ts';
+import { planTunnels } from '../config/plan.ts';
 import { resolveSettings } from '../config/settings.ts';
 import { commonTunnelFlags, entryOfFlags, type FlagEntry, tunnelOptions } from '../config/tunnel-flags.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
@@ -69,7 +69,7 @@ const publishCommand = (io: Io, finish: Finish): Command => {
   return addPage(addPeerFlags(command, 'p2p publish'), PUBLISH_PAGE).action(
     async (name: string, target: TypedTarget, flags: PeerFlags) => {
       const entry = { ...targetEntry(target, flags.localHost, io), ...peerEntry('p2p publish', flags, io) };
-      const { tunnels } = planOf([[name, filledEntry('p2p', { p2p_publish: name, ...entry })]], io);
+      const { tunnels } = planTunnels([[name, filledEntry('p2p', { p2p_publish: name, ...entry })]], io);
       const local = tunnels.map(localText).join();
       finish(await runPeer({ stateKey: `p2p|${local}|${name}`, tunnels }, flags, io));
     },
@@ -82,7 +82,7 @@ const connectCommand = (io: Io, finish: Finish): Command => {
     .argument('<name>', 'Name the service is published under');
   return addPage(addPeerFlags(command, 'p2p connect'), CONNECT_PAGE).action(async (name: string, flags: PeerFlags) => {
     const entry = filledEntry('p2p', { p2p_connect: name, ...peerEntry('p2p connect', flags, io) });
-    const { peers } = planOf([[name, entry]], io, flags.wait);
+    const { peers } = planTunnels([[name, entry]], io, flags.wait);
     for (const peer of peers) checkPeerOptions(peer);
     const stateKey = `p2p-connect|${entry.listen_host}:${entry.listen_port}|${name}`;
     finish(await runPeer({ stateKey, tunnels: [], peers }, flags, io));

@@ -17,7 +17,7 @@ import { misuse, problemLines } from '../io/problem-report.ts';
 import { listenForStop, pause } from '../io/until-stopped.ts';
 import { CLI_LIMITS } from '../limits.ts';
 import { CapturedLines, liveTunnelLines } from '../output/live-tunnels.ts';
-import { lookOf } from './list.ts';
+import { listLook } from './list.ts';
 
 /** ids of requests that `tunnel requests -f` has shown; an edge keeps fewer, so none is shown twice */
 const REQUESTS_SEEN_MAX = 1000;
@@ -58,7 +58,7 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
       const source = openAccountTunnels(flags, io);
       const choice = chooseTunnel(await source.live(), wanted);
       if (choice.kind === 'several') {
-        const list = liveTunnelLines(choice.tunnels, lookOf(io)).map((line) => `  ${line}`);
+        const list = liveTunnelLines(choice.tunnels, listLook(io)).map((line) => `  ${line}`);
         io.stderr.write(`${[...problemLines(choice.fault), ...list].join('\n')}\n`);
         return finish(exitCodeOf(choice.fault));
       }
@@ -68,7 +68,7 @@ export const requestsCommand = (io: Io, finish: (code: ExitCode) => void): Comma
       }
       const columns = new CapturedLines();
       const print = (requests: readonly CapturedRequest[]): void => {
-        const text = json === true ? requests.map((one) => JSON.stringify(one)) : columns.lines(requests, lookOf(io));
+        const text = json === true ? requests.map((one) => JSON.stringify(one)) : columns.lines(requests, listLook(io));
         for (const line of text) io.stdout.write(`${line}\n`);
       };
       const shown = new ShownRequests(print);

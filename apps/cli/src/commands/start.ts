@@ -16,7 +16,7 @@ import {
   type ConnectionFlags,
   type RequestFlags,
 } from '../config/flags.ts';
-import { type NamedTunnel, planOf, policyFilesOf } from '../config/plan.ts';
+import { type NamedTunnel, planTunnels, policyFilesOf } from '../config/plan.ts';
 import { resolveSettings, shownPath } from '../config/settings.ts';
 import { ConfigWatch, WatchedFiles } from '../config/watch.ts';
 import { EXIT, type ExitCode } from '../io/exit-codes.ts';
@@ -64,7 +64,7 @@ export const startCommand = (io: Io, finish: (code: ExitCode) => void): Command 
     const from = { config: config.path, source: 'file' as const };
     // Watching begins before policies are read, so that no later change is missed.
     const reloads = reloading(config, names, flags, io);
-    const run = { settings, flags, stateKey, ...from, ...planOf(chosen, io, flags.wait) };
+    const run = { settings, flags, stateKey, ...from, ...planTunnels(chosen, io, flags.wait) };
     finish(await runTunnels({ ...run, ...reloads }, io));
   });
 
@@ -127,7 +127,7 @@ const contentOf = (
   // An editor can truncate the file before it writes the new text.
   if (text.trim() === '') throw misuse(`${path} is empty`);
   const chosen = chosenOf(values, names);
-  const { tunnels, peers } = planOf(chosen, io, wait);
+  const { tunnels, peers } = planTunnels(chosen, io, wait);
   for (const spec of tunnels) checkTunnelSpec(spec);
   for (const peer of peers) checkPeerOptions(peer);
   return { entries: [...tunnels, ...peers], values };
@@ -159,7 +159,7 @@ export const checkCommand = (io: Io, finish: (code: ExitCode) => void): Command 
         throw new Fault('CONFIG_FILE_UNREADABLE', { file: defaultConfigPath(io), reason: 'no such file' });
       }
       const tunnels = Object.entries(config.values.tunnels);
-      const plan = planOf(tunnels, io);
+      const plan = planTunnels(tunnels, io);
       for (const spec of plan.tunnels) checkTunnelSpec(spec);
       for (const peer of plan.peers) checkPeerOptions(peer);
       const lines = tunnels.map(([name, entry]) => `  ${name}: ${checkedText(entry)}`);

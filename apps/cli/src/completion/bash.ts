@@ -1,6 +1,6 @@
 // The completion of bash: one function, with the tree of commands as its branches.
 import type { CommandWords, Values, Word } from './command-words.ts';
-import { branchesOf, shellQuoted as quoted, type ShellSyntax } from './shell-branches.ts';
+import { shellQuoted as quoted, type ShellSyntax, writeBranches } from './shell-branches.ts';
 
 const replyOf = (values: Values): string => {
   if (values === 'files') return 'compopt -o default';
@@ -31,7 +31,7 @@ _tunnel_plain() {
 `;
 
 export const bashScript = (all: readonly CommandWords[]): string => {
-  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
+  const { steps, flags, commands, values, takesValue, repeated } = writeBranches(all, SYNTAX);
   return `# bash completion for tunnel. To use it now: source <(tunnel completion bash). To keep it, add the same line to ~/.bashrc.
 _tunnel_ask() { "\${COMP_WORDS[0]/#\\~/$HOME}" __complete "$@" 2>/dev/null; }
 

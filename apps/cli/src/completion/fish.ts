@@ -1,6 +1,6 @@
 // The completion of fish: one function, with the tree of commands as its branches, and what each word means beside it.
 import type { CommandWords, Values, Word } from './command-words.ts';
-import { branchesOf, type ShellSyntax } from './shell-branches.ts';
+import { type ShellSyntax, writeBranches } from './shell-branches.ts';
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
@@ -26,7 +26,7 @@ const SYNTAX: ShellSyntax = {
 };
 
 export const fishScript = (all: readonly CommandWords[]): string => {
-  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
+  const { steps, flags, commands, values, takesValue, repeated } = writeBranches(all, SYNTAX);
   return `# fish completion for tunnel. To use it now: tunnel completion fish | source. To keep it: tunnel completion fish > ~/.config/fish/completions/tunnel.fish
 function __tunnel_values --argument-names at flag cur config program
     switch "$at|$flag"

@@ -26,7 +26,7 @@ export interface Branches {
   readonly repeated: string;
 }
 
-export const branchesOf = (all: readonly CommandWords[], syntax: ShellSyntax): Branches => {
+export const writeBranches = (all: readonly CommandWords[], syntax: ShellSyntax): Branches => {
   const { quoted } = syntax;
   const pattern = (positions: readonly string[]): string => positions.map(quoted).join(syntax.or);
   const lines = (texts: readonly string[]): string => texts.join('\n');

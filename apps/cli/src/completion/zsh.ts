@@ -1,6 +1,6 @@
 // The completion of zsh: one function, with the tree of commands as its branches, and what each word means beside it.
 import type { CommandWords, Values, Word } from './command-words.ts';
-import { branchesOf, shellQuoted as quoted, type ShellSyntax } from './shell-branches.ts';
+import { shellQuoted as quoted, type ShellSyntax, writeBranches } from './shell-branches.ts';
 
 /** `word:what it means`, as _describe wants it. */
 const described = (words: readonly Word[]): string =>
@@ -26,7 +26,7 @@ const SYNTAX: ShellSyntax = {
 };
 
 export const zshScript = (all: readonly CommandWords[]): string => {
-  const { steps, flags, commands, values, takesValue, repeated } = branchesOf(all, SYNTAX);
+  const { steps, flags, commands, values, takesValue, repeated } = writeBranches(all, SYNTAX);
   return `#compdef tunnel
 # zsh completion for tunnel. To use it now: source <(tunnel completion zsh), after compinit. To keep it, save it as _tunnel in a folder of $fpath.
 _tunnel_ask() { "\${(Q)words[1]/#\\~/$HOME}" __complete "$@" 2>/dev/null }

@@ -8,7 +8,7 @@ import type { Io } from '../io/io.ts';
 export type NamedTunnel = readonly [name: string, entry: ClientTunnel];
 
 /** Tunnels to publish and peers to connect to. Reads the policies and the files that they name. Throws a Fault or a ConfigProblem. */
-export const planOf = (entries: readonly NamedTunnel[], io: Pick<Io, 'env' | 'home'>, wait = false) => ({
+export const planTunnels = (entries: readonly NamedTunnel[], io: Pick<Io, 'env' | 'home'>, wait = false) => ({
   tunnels: published(entries).map(
     ([name, entry]) => ({ ...specOf(name, entry), ...policyOf(entry, io) }) as ClientSpec,
   ),
@@ -16,7 +16,7 @@ export const planOf = (entries: readonly NamedTunnel[], io: Pick<Io, 'env' | 'ho
 });
 
 /** The tunnels without their policies, for code that looks only at their targets. */
-export const localPlanOf = (entries: readonly NamedTunnel[]): ClientSpec[] =>
+export const planLocalTunnels = (entries: readonly NamedTunnel[]): ClientSpec[] =>
   published(entries).map((entry) => specOf(...entry));
 
 const published = (entries: readonly NamedTunnel[]): NamedTunnel[] =>

@@ -1,6 +1,6 @@
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
-import { likelierOf, mayFallBack, noPlatform } from './fallback.ts';
+import { likelierError, mayFallBack, noPlatform } from './fallback.ts';
 
 const AT = { url: 'https://platform.example', reason: 'no answer' };
 const refused = new Fault('CLIENT_PLATFORM_UNREACHABLE', AT, { cause: { code: 'ECONNREFUSED' } });
@@ -26,9 +26,9 @@ describe('the other is asked', () => {
 });
 
 it('of two failures the likelier way is told, and an answer before any', () => {
-  expect(likelierOf(refused, late)).toBe(refused);
-  expect(likelierOf(refused, inClear)).toBe(refused);
-  expect(likelierOf(inClear, lost)).toBe(lost);
-  expect(likelierOf(noPlatform(), late)).toBe(late);
-  expect(likelierOf(refused, unknown)).toBe(unknown);
+  expect(likelierError(refused, late)).toBe(refused);
+  expect(likelierError(refused, inClear)).toBe(refused);
+  expect(likelierError(inClear, lost)).toBe(lost);
+  expect(likelierError(noPlatform(), late)).toBe(late);
+  expect(likelierError(refused, unknown)).toBe(unknown);
 });

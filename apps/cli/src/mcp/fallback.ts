@@ -29,5 +29,5 @@ export const mayFallBack = (error: unknown, isOnce: boolean): boolean =>
   error instanceof Fault && isOutOfReach(error) && (!isOnce || isSurelyUndone(error));
 
 /** Of two that are out of reach the first was the likelier one, unless nobody could have gone that way at all. */
-export const likelierOf = (first: unknown, second: unknown): unknown =>
+export const likelierError = (first: unknown, second: unknown): unknown =>
   second instanceof Fault && isOutOfReach(second) && !(first instanceof Fault && isNoWay(first)) ? first : second;

@@ -29,7 +29,7 @@ import type { Io } from '../io/io.ts';
 import { faultOf } from '../io/problem-report.ts';
 import { collectDiagnostics, examinedFields } from '../setup/collect-diagnostics.ts';
 import { awaitRequest } from './await-request.ts';
-import { likelierOf, mayFallBack, noPlatform } from './fallback.ts';
+import { likelierError, mayFallBack, noPlatform } from './fallback.ts';
 import { hostStatus } from './host-status.ts';
 import { ALLOWED_BY_DEFAULT } from './mcp-allow.rules.ts';
 import { ModelClient, type ModelClientFlags, type ModelClientOptions } from './model-client.ts';
@@ -227,7 +227,7 @@ export class LocalHost implements Omit<ToolHost, 'tools'> {
     } catch (error) {
       if (call.signal.aborted || !mayFallBack(error, isOnce)) throw error;
       return second().catch((later: unknown) => {
-        throw likelierOf(error, later);
+        throw likelierError(error, later);
       });
     }
   }

@@ -3,7 +3,7 @@ import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
 import { BILLING } from '../api/scripted-platform.fixture.ts';
 import { billingLines, type Usage, usageLines } from './account.ts';
-import { centsOf, chartLines, dollarsText, momentText } from './text.ts';
+import { chartLines, dollarsText, momentText, parseCents } from './text.ts';
 
 const days = (values: number[]) =>
   values.map((value, at) => ({ date: `2030-01-${String(at + 1).padStart(2, '0')}`, value }));
@@ -181,6 +181,6 @@ it('no line is wider than the terminal', () => {
 
 it('dollars and cents are the same both ways', () => {
   for (const cents of [0, 1, 9, 10, 29, 57, 99, 100, 1999, 123_456, 99_999_999_999_999]) {
-    expect(centsOf(dollarsText(cents))).toBe(cents);
+    expect(parseCents(dollarsText(cents))).toBe(cents);
   }
 });

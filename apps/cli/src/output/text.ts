@@ -97,7 +97,7 @@ export const bytesText = (bytes: number): string => {
 };
 
 /** Dollars as people write them, in cents: `20`, `20.5` and `20.50`, with or without a dollar sign; null for anything else. No arithmetic on fractions. */
-export const centsOf = (text: string): number | null => {
+export const parseCents = (text: string): number | null => {
   const parts = /^\$?(\d{1,12})(?:\.(\d{1,2}))?$/.exec(text);
   if (parts === null) return null;
   const [, dollars = '0', rest = ''] = parts;

@@ -6,10 +6,10 @@ import { Fault } from '@tunnel/errors';
 import { Secret, SerialRuns, sha256Hex } from '@tunnel/runtime';
 import {
   type EntryFields,
-  outcomeOf,
   planReload,
   type ReloadOutcome,
   type RunningEntry,
+  reloadOutcome,
   restartRequired,
   type WantedEntry,
 } from '@tunnel/tunnel-spec';
@@ -66,7 +66,7 @@ export class Reloader {
     // All else was carried out; the tunnel goes on with the policy that it had.
     const refusal = refusals.find((fault) => fault !== null);
     if (refusal !== undefined && refusal !== null) throw refusal;
-    return outcomeOf(plan, restartRequired(comparable(started), comparable(content.values)));
+    return reloadOutcome(plan, restartRequired(comparable(started), comparable(content.values)));
   }
 }
 

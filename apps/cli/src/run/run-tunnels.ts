@@ -20,14 +20,14 @@ import { LiveOutput } from '../output/live.ts';
 import { fanOut, type Output } from '../output/output.ts';
 import { runLines } from '../output/run-lines.ts';
 import { ClientRun } from './client-run.ts';
-import { hooksOf } from './hooks/hooks.ts';
+import { createHooks } from './hooks/hooks.ts';
 import type { RunningClient, TunnelRun } from './hooks/running-client.ts';
 import { replayKept } from './replay-kept.ts';
 
 export const runTunnels = async (plan: TunnelRun, io: Io): Promise<ExitCode> => {
   for (const spec of plan.tunnels) checkTunnelSpec(spec);
   for (const peer of plan.peers ?? []) checkPeerOptions(peer);
-  const hooks = [...hooksOf(plan, io), ...(plan.hooks ?? [])];
+  const hooks = [...createHooks(plan, io), ...(plan.hooks ?? [])];
   const output = fanOut([chooseOutput(plan, io), ...hooks.flatMap((hook) => hook.output ?? [])]);
   const opened = new Set<Tunnel>();
   const stop = listenForStops(io);

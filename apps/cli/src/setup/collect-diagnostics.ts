@@ -15,7 +15,7 @@ import { LoginFile } from '../api/login-file.ts';
 import { PlatformLogin } from '../api/platform-login.ts';
 import { defaultConfigPath, type LoadedConfig, loadConfig } from '../config/file.ts';
 import type { ServerFlags } from '../config/flags.ts';
-import { localPlanOf } from '../config/plan.ts';
+import { planLocalTunnels } from '../config/plan.ts';
 import { findToken, resolveServer } from '../config/settings.ts';
 import { type Io, VERSION } from '../io/io.ts';
 import { faultOf } from '../io/problem-report.ts';
@@ -89,7 +89,7 @@ const readKey = (
 const modeOf = (file: string): number | null => (process.platform === 'win32' ? null : statSync(file).mode);
 
 const tunnelsOf = (config: LoadedConfig | null): readonly ClientSpec[] =>
-  config === null ? [] : localPlanOf(Object.entries(config.values.tunnels));
+  config === null ? [] : planLocalTunnels(Object.entries(config.values.tunnels));
 
 const askPlatform = async (flags: ServerFlags, io: Io): Promise<PlatformFacts> => {
   const url = new LoginFile(io).read()?.platform.url;

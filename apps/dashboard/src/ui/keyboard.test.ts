@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { moved, moveOf, shortcutOf } from './keyboard.ts';
+import { moved, moveForKey, shortcutForKey } from './keyboard.ts';
 
 const press = (key: string, more: { ctrlKey?: boolean; metaKey?: boolean; altKey?: boolean } = {}) => ({
   key,
@@ -11,13 +11,13 @@ const press = (key: string, more: { ctrlKey?: boolean; metaKey?: boolean; altKey
 
 describe('moveOf', () => {
   it('takes letters everywhere, arrows within the list alone', () => {
-    expect([moveOf(press('j'), false), moveOf(press('k'), false)]).toEqual(['next', 'previous']);
-    expect([moveOf(press('ArrowDown'), false), moveOf(press('ArrowDown'), true)]).toEqual([null, 'next']);
-    expect([moveOf(press('Home'), true), moveOf(press('End'), true)]).toEqual(['first', 'last']);
+    expect([moveForKey(press('j'), false), moveForKey(press('k'), false)]).toEqual(['next', 'previous']);
+    expect([moveForKey(press('ArrowDown'), false), moveForKey(press('ArrowDown'), true)]).toEqual([null, 'next']);
+    expect([moveForKey(press('Home'), true), moveForKey(press('End'), true)]).toEqual(['first', 'last']);
   });
 
   it('leaves the browser its own keys', () => {
-    expect([moveOf(press('j', { ctrlKey: true }), true), moveOf(press('x'), true)]).toEqual([null, null]);
+    expect([moveForKey(press('j', { ctrlKey: true }), true), moveForKey(press('x'), true)]).toEqual([null, null]);
   });
 });
 
@@ -41,5 +41,5 @@ it.each([
   [press('?', { ctrlKey: true }), false, null],
   [press('?', { altKey: true }), false, null],
 ])('%j while typing %s: %s', (event, isTyping, expected) => {
-  expect(shortcutOf(event, isTyping)).toBe(expected);
+  expect(shortcutForKey(event, isTyping)).toBe(expected);
 });

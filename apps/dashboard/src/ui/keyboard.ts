@@ -19,7 +19,7 @@ export const useKeys = (keys: PageKeys): void => {
       const { list, onMove, onEscape } = latest.current;
       if (event.key === 'Escape') return onEscape?.();
       const isInList = event.target instanceof Node && list?.current?.contains(event.target) === true;
-      const move = onMove === undefined ? null : moveOf(event, isInList);
+      const move = onMove === undefined ? null : moveForKey(event, isInList);
       if (move === null) return;
       event.preventDefault();
       onMove?.(move);
@@ -30,7 +30,7 @@ export const useKeys = (keys: PageKeys): void => {
 };
 
 /** Keys of every page. `isTyping`: the key goes into a field. null: another key. */
-export const shortcutOf = (
+export const shortcutForKey = (
   { key, ctrlKey, metaKey, altKey }: KeyPress,
   isTyping: boolean,
 ): 'search' | 'keys' | null => {
@@ -66,7 +66,7 @@ const ARROWS: Readonly<Record<string, Move>> = {
 };
 
 /** Which keys move within a list; what is done about it is the page's. null: another key. */
-export const moveOf = (press: KeyPress, isInList: boolean): Move | null => {
+export const moveForKey = (press: KeyPress, isInList: boolean): Move | null => {
   if (press.ctrlKey || press.metaKey || press.altKey) return null;
   return LETTERS[press.key] ?? (isInList ? ARROWS[press.key] : undefined) ?? null;
 };

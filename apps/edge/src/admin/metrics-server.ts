@@ -156,7 +156,7 @@ export class EdgeMetrics {
 }
 
 /** Asked of the platform of the same stack when somebody scrapes. One that is away costs its own series alone. */
-export const platformSeriesOf =
+export const platformSeriesReader =
   ({ url, credential }: StackPlatform) =>
   async (): Promise<string> => {
     try {

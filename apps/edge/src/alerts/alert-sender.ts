@@ -3,12 +3,12 @@ import type { SecureContext } from 'node:tls';
 import {
   type Clock,
   type Logger,
+  lazySecureContext,
   type NameLookup,
   randomId,
   reasonOf,
   requestOnce,
   type Secret,
-  trustOf,
 } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { AlertBudgets, type AlertRates } from './alert-budgets.ts';
@@ -67,7 +67,7 @@ export class AlertSender {
     this.#operatorUrl = options.operatorUrl === '' ? null : new URL(options.operatorUrl);
     if (this.#operatorUrl !== null) this.#operatorUrl.hash = '';
     this.#outcomes = new AlertOutcomes(options.logger, options.clock);
-    this.#trust = trustOf(options.ca);
+    this.#trust = lazySecureContext(options.ca);
     this.#budgets = new AlertBudgets(options.clock, options.rates);
   }
 

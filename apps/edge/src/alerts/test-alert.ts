@@ -2,7 +2,7 @@
 
 import { type ServerConfig } from '@tunnel/config/server';
 import { Fault } from '@tunnel/errors';
-import { type Clock, randomId, reasonOf, requestOnce, trustOf } from '@tunnel/runtime';
+import { type Clock, lazySecureContext, randomId, reasonOf, requestOnce } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../limits.ts';
 import { composeAlert } from './alert-message.ts';
 
@@ -50,7 +50,7 @@ export const sendTestAlert = async (
     addresses: null,
     signal: deadline.signal,
     maxBytes: 0,
-    secureContext: trustOf(undefined),
+    secureContext: lazySecureContext(undefined),
   }).then(answered, (error: unknown) => unanswered(error, deadline.signal.aborted));
   timer.cancel();
   return { host: url.host, ...end, durationMs: Math.round(clock.monotonic() - startedAt) };

@@ -1,7 +1,7 @@
 // Brings the journal to the platform: every few seconds, and at once when somebody asks. One batch at a time, in order.
 import { type Clock, type Logger, SerialRuns, type Timer } from '@tunnel/runtime';
 import type { Journal } from './journal/journal.ts';
-import { type Batch, lastOf } from './journal/journal-records.ts';
+import { type Batch, lastRecordNumber } from './journal/journal-records.ts';
 import { LinkFailure, type PlatformLink } from './platform-link.ts';
 
 export interface JournalDeliveryOptions {
@@ -81,7 +81,8 @@ export class JournalDelivery {
       return journal.renumber(journalId);
     }
     if (last < first) throw new LinkFailure('refused', 'the platform stored no record of a batch and reported no gap');
-    if (last > lastOf(batch)) logger.error(fields, 'the platform has records of this journal from another edge');
+    if (last > lastRecordNumber(batch))
+      logger.error(fields, 'the platform has records of this journal from another edge');
     journal.acknowledged(journalId, last);
   }
 

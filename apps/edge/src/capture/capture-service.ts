@@ -15,7 +15,7 @@ import {
   type HeadLines,
   headLines,
   isAnsweredByRule,
-  pathOf,
+  pathAndQuery,
   whyNotReplayable,
 } from './stored-head.ts';
 
@@ -172,7 +172,7 @@ const shownLine = (
   askedPath: string | null,
 ): { readonly method: string; readonly path: string } => {
   const [method = '', target = ''] = first.split(' ');
-  return { method, path: redactUrl(askedPath ?? pathOf(target)) };
+  return { method, path: redactUrl(askedPath ?? pathAndQuery(target)) };
 };
 
 const wantedBy = ({ method, pathContains = '' }: AwaitOrder): ((recorder: CaptureRecorder) => boolean) => {

@@ -32,7 +32,7 @@ export const fieldValue = ({ fields }: HeadLines, lower: string): string | null 
   fields.find(({ name }) => name.toLowerCase() === lower)?.value ?? null;
 
 /** Returns path and query, even of a request target in absolute form. */
-export const pathOf = (requestTarget: string): string => {
+export const pathAndQuery = (requestTarget: string): string => {
   const path = requestTarget.replace(/^https?:\/\/[^/?]*/i, '');
   return path === '' || path.startsWith('?') ? `/${path}` : path;
 };

@@ -7,7 +7,7 @@ import type { AcceptedConnection, ConnectionGate } from '@tunnel/http-shell';
 import type { DatagramWay, MuxSession, ReportInternalError } from '@tunnel/mux';
 import { CLOSE_CODES, type ControlMessage, type ControlMessageInput, type StreamReason } from '@tunnel/protocol';
 import { type ControlRole, type HeldConnection } from '@tunnel/rules/admission';
-import { type CallerAddress, callerAddressOf, hostPort, networkOf } from '@tunnel/rules/net';
+import { type CallerAddress, createCallerAddress, hostPort, networkOf } from '@tunnel/rules/net';
 import type { TokenBuckets } from '@tunnel/rules/rate';
 import { type Owner, ownerKey, type TunnelProtocol } from '@tunnel/rules/tunnels';
 import { type Clock, type Logger, LogLimiter, type Timer } from '@tunnel/runtime';
@@ -99,7 +99,7 @@ export class ControlPlane {
     const { clock, logger, report, backend, endpoints, groups, peers, relays, tunnels, recovery } = options;
     const { host, port, gate } = options;
     this.#options = options;
-    this.#callerAddress = callerAddressOf(options.trustedProxies);
+    this.#callerAddress = createCallerAddress(options.trustedProxies);
     this.#controlRateLimits = options.controlRateLimits ?? CONTROL_RATE_LIMITS;
     this.#accountBuckets = accountBucketsOf(this.#controlRateLimits);
     this.#registrationPace = options.controlRateLimits ?? REGISTRATION_RATE_LIMITS;

@@ -7,9 +7,9 @@ import {
   OpeningKey,
   PacketSocket,
   type Pong,
+  readSealedKind,
   SEALED_KIND,
   SealingKey,
-  sealedKindOf,
   UdpPath,
 } from '@tunnel/mux';
 import { CAPABILITIES, type MessageOf, PROTOCOL_VERSION, type SealedPath } from '@tunnel/protocol';
@@ -208,7 +208,7 @@ describe('how a client looks from outside', () => {
     const socket = await openSocket((packet) => {
       const body = open.open(packet);
       const pong = typeof body === 'string' ? null : decodePong(body);
-      if (sealedKindOf(packet) === SEALED_KIND.PONG && pong !== null) pongs.push({ ...pong, from: port });
+      if (readSealedKind(packet) === SEALED_KIND.PONG && pong !== null) pongs.push({ ...pong, from: port });
     });
     socket.send(seals, SEALED_KIND.PING, encodePing(randomBytes(8)), { address: '127.0.0.1', port });
     await eventually(() => expect(pongs.length).toBe(1));

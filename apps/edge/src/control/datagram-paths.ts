@@ -16,10 +16,10 @@ import {
   type PathKeys,
   type PathRefusal,
   type ReportInternalError,
+  readSealedKind,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
   SealingKey,
-  sealedKindOf,
   UdpPath,
 } from '@tunnel/mux';
 import { CAPABILITY, type MessageOf, type SealedPath } from '@tunnel/protocol';
@@ -135,7 +135,7 @@ export class DatagramPaths {
   }
 
   #receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): RefusalReason | 'unopened' | null {
-    if (packet.length < SEALED_OVERHEAD_BYTES || sealedKindOf(packet) === null) return 'malformed';
+    if (packet.length < SEALED_OVERHEAD_BYTES || readSealedKind(packet) === null) return 'malformed';
     const offer = this.#byId.get(keyOf(packet, 1));
     if (offer === undefined) return 'unknown-path';
     offer.end ??= this.#makeEnd(offer);
@@ -183,7 +183,7 @@ class ObservingEnd implements PathEnd {
   receive(packet: Buffer, from: RemoteInfo, via: PacketSocket): PathRefusal | null {
     const body = this.#opening.open(packet);
     if (typeof body === 'string') return body;
-    const token = sealedKindOf(packet) === SEALED_KIND.PING ? decodePing(body) : null;
+    const token = readSealedKind(packet) === SEALED_KIND.PING ? decodePing(body) : null;
     if (token === null) return 'malformed';
     const pong = this.#answers.take(this.#clock.monotonic()) ? encodePong(token, from.address, from.port) : null;
     if (pong !== null) via.send(this.#sealing, SEALED_KIND.PONG, pong, from);

@@ -12,7 +12,7 @@ import type { PublicAddress } from '../ingress/kinds.ts';
 import type { PeerJoins } from '../ingress/p2p/peer-joins.ts';
 import type { EndpointRecovery } from '../routing/endpoint-recovery.ts';
 import type { EndpointRegistry } from '../routing/endpoints.ts';
-import { type DecidedRequest, type Groups, isOf } from '../routing/groups.ts';
+import { type DecidedRequest, type Groups, isSameGroup } from '../routing/groups.ts';
 import {
   decideRegistration,
   endpointOfLease,
@@ -365,7 +365,7 @@ const isSameEndpoint = (
   owner: Owner,
 ): boolean => {
   if ((known.endpoint.kind === 'member') !== (wanted.kind === 'group')) return false;
-  if (wanted.kind === 'group') return before?.group != null && isOf(before.group, wanted.wanted);
+  if (wanted.kind === 'group') return before?.group != null && isSameGroup(before.group, wanted.wanted);
   return isWanted(known.endpoint as LeasedEndpoint, wanted, owner);
 };
 

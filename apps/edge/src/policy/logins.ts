@@ -10,6 +10,7 @@ import {
   type LoggedIn,
   type LoginProvider,
   loginCookie,
+  loginState,
   namedClaims,
   type PendingLogin,
   type Policy,
@@ -19,7 +20,6 @@ import {
   pendingLogin,
   queryValues,
   sessionFrom,
-  stateOf,
 } from '@tunnel/policy';
 import { networkOf } from '@tunnel/rules/net';
 import type { Clock } from '@tunnel/runtime';
@@ -118,7 +118,7 @@ export class Logins {
       verifier: randomBytes(32).toString('base64url'),
     };
     const pending = pendingLogin(chances, returnPath, clock.now());
-    const own = stateOf(pending);
+    const own = loginState(pending);
     const isRelayed = provider.ref.trust === 'operator';
     const redirectUri = (isRelayed ? edgeUrl() : publicUrl) + CALLBACK_PATH;
     const target = { origin: publicUrl, until: pending.expiresAt * 1000 };
@@ -141,7 +141,7 @@ export class Logins {
     const verdict = checkCallback(query, opened, clock.now());
     if (verdict.kind === 'refused') return { kind: 'failed', fault: verdict.fault };
     const begun = verdict.pending as Pending;
-    const state = stateOf(begun);
+    const state = loginState(begun);
     const code = provider.ref.trust === 'operator' ? callbackRelay.codeOf(state, verdict.code) : verdict.code;
     if (code === null) return { kind: 'failed', fault: codeForeign() };
     if (this.#used.get(begun.secret, clock.now()) === true) return { kind: 'failed', fault: stateOver() };

@@ -347,7 +347,7 @@ const IN_USE: ReadonlySet<string> = new Set(['TUNNEL_SUBDOMAIN_IN_USE', 'TUNNEL_
 
 /** Who comes from another group, or from none, has no place to come back to. */
 const stampFor = ({ policy: { stamp }, former, wanted }: DecidedRequest): BroughtStamp => {
-  const isReturning = stamp.isReturning && former !== null && isOf(former, wanted);
+  const isReturning = stamp.isReturning && former !== null && isSameGroup(former, wanted);
   return { ...stamp, isReturning };
 };
 
@@ -360,7 +360,7 @@ const policyToBegin = ({
   former,
   wanted,
 }: JoinRequest): { readonly brought: BroughtPolicy; readonly before: PolicyHolder | null } => {
-  if (former === null || !isOf(former, wanted)) return { brought: policy, before: null };
+  if (former === null || !isSameGroup(former, wanted)) return { brought: policy, before: null };
   const before = former.policy;
   if (decideGroupPolicy(former.policyStamp, policy.stamp).kind === 'replace') return { brought: policy, before };
   const { current } = before;
@@ -377,7 +377,7 @@ const policyToBegin = ({
 };
 
 /** It is the very group that is wanted. */
-export const isOf = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {
+export const isSameGroup = ({ name, keyHash, endpoint }: Group, wanted: WantedGroup): boolean => {
   if (keyHash !== wanted.keyHash || endpoint.kind !== wanted.endpoint.kind) return false;
   if (endpoint.kind === 'port' || wanted.endpoint.kind === 'port') return name === wanted.name;
   return endpoint.name === wanted.endpoint.name;

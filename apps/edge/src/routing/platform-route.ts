@@ -6,7 +6,7 @@ import type { ReportInternalError } from '@tunnel/mux';
 import { MemberHealth } from '@tunnel/rules/tunnels';
 import type { Clock, Secret } from '@tunnel/runtime';
 import { TunnelCounters } from '../backend/tunnel-counters.ts';
-import { dialOf, LocalUpstream } from '../upstream/local-upstream.ts';
+import { createLocalDial, LocalUpstream } from '../upstream/local-upstream.ts';
 import { OUTSIDE_POLICIES } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 
@@ -52,7 +52,7 @@ export class PlatformRoute {
       counters: new TunnelCounters(),
       health: new MemberHealth(null),
       policy: OUTSIDE_POLICIES,
-      upstream: new LocalUpstream({ dial: dialOf(address, clock), clock, report }),
+      upstream: new LocalUpstream({ dial: createLocalDial(address, clock), clock, report }),
       secret: address.secret,
       faultOf,
     };

@@ -20,7 +20,7 @@ import {
   groupSubdomain,
   type P2pOffer,
   type P2pOfferFields,
-  p2pOfferOf,
+  parseP2pOffer,
   peerEndpointOf,
   refuseGroupFields,
   refuseGroupsOf,
@@ -209,7 +209,7 @@ const nameFor = (
 };
 
 const peerNameFor = (request: TunnelRequest): RegistrationDecision => {
-  const offer = p2pOfferOf(request);
+  const offer = parseP2pOffer(request);
   if (offer instanceof Fault) return refuse(offer);
   return {
     kind: 'admitted',

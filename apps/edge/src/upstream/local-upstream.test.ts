@@ -4,7 +4,7 @@ import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, rethrow, socketPair } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { dialOf, LocalUpstream, PLATFORM_STREAMS_MAX } from './local-upstream.ts';
+import { createLocalDial, LocalUpstream, PLATFORM_STREAMS_MAX } from './local-upstream.ts';
 import { type OfferedStream, type UpstreamUnderTest, upstreamConformance } from './upstream.conformance.ts';
 import type { UpstreamStream } from './upstream.ts';
 
@@ -108,7 +108,11 @@ describe('a service of this machine', () => {
   };
 
   const upstreamTo = (port: number): LocalUpstream =>
-    new LocalUpstream({ dial: dialOf({ host: '127.0.0.1', port }, systemClock), clock: systemClock, report: rethrow });
+    new LocalUpstream({
+      dial: createLocalDial({ host: '127.0.0.1', port }, systemClock),
+      clock: systemClock,
+      report: rethrow,
+    });
 
   const open = (upstream: LocalUpstream): Promise<UpstreamStream> =>
     new Promise((resolve, reject) => {

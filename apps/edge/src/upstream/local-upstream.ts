@@ -30,7 +30,7 @@ export interface LocalUpstreamOptions {
  * Returns the dial function of an address. Ignores the abort signal: local connections are fast, and the caller closes an unneeded
  * connection.
  */
-export const dialOf =
+export const createLocalDial =
   ({ host, port }: { readonly host: string; readonly port: number }, clock: Clock): LocalDial =>
   () =>
     connectSocket({ host, port, timeoutMs: PLATFORM_DIAL_TIMEOUT_MS, clock });

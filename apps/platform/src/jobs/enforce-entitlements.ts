@@ -8,7 +8,7 @@ import { PAST_DUE_GRACE_MS } from '../billing/rules/subscription.rules.ts';
 import type { Schema } from '../db/schema.ts';
 import { LIMITS } from '../limits.ts';
 import { readEntitlement, refusalOf } from '../services/plans/account-entitlement.ts';
-import { type AnnouncedChange, announceChanges, closingOf } from '../services/shared/edge-changes.ts';
+import { type AnnouncedChange, announceChanges, splitClosedTunnels } from '../services/shared/edge-changes.ts';
 import { type Job, withJobLock } from './jobs.ts';
 
 /** Accounts that are past due, or have more than their plan allows, are looked for so often; so many are dealt with at once. */
@@ -120,5 +120,5 @@ const overLimit = async (
   );
   const tunnelIds = over.map(({ tunnelId }) => tunnelId);
   const words = wordsOf(new Fault('TUNNEL_OVER_PLAN', { plan, limit }));
-  return closingOf({ kind: 'tunnels-closed', accountId, tunnelIds, ...words });
+  return splitClosedTunnels({ kind: 'tunnels-closed', accountId, tunnelIds, ...words });
 };

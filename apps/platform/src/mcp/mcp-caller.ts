@@ -40,7 +40,7 @@ const TOKEN = /^[\w.~+/=-]+$/;
 export const showsBearer = (authorization: string | undefined): boolean => BEARER.test(authorization ?? '');
 
 /** Throws AUTH_TOKEN_MISSING, one of the refusals of a key, ACCESS_TOKEN_INVALID or ACCOUNT_SUSPENDED. */
-export const callerOf = async (
+export const authenticateCaller = async (
   { keys, tokens, lookUp }: McpDoor,
   authorization: string | undefined,
 ): Promise<McpCaller> => {

@@ -1,6 +1,6 @@
 import { loadServerConfig } from '@tunnel/config/server';
 import { describe, expect, it } from 'vitest';
-import { portRangeOf, STACK_DEFAULTS, startNotes, trustNotes } from './start-notes.ts';
+import { parsePortRange, STACK_DEFAULTS, startNotes, trustNotes } from './start-notes.ts';
 
 const configOf = (overrides: object, defaults: object = {}) => loadServerConfig({ env: {}, defaults, overrides });
 
@@ -48,8 +48,8 @@ it('an edge whose UDP ports the system gives to others warns with both ranges an
 });
 
 it('the system’s range is read as the kernel writes it, and nothing else is', () => {
-  expect(portRangeOf('32768\t60999\n')).toEqual([32_768, 60_999]);
-  for (const odd of ['', '32768', 'a\tb', '1 2 3', '-1 5']) expect(portRangeOf(odd)).toBeNull();
+  expect(parsePortRange('32768\t60999\n')).toEqual([32_768, 60_999]);
+  for (const odd of ['', '32768', 'a\tb', '1 2 3', '-1 5']) expect(parsePortRange(odd)).toBeNull();
 });
 
 const facts = { dataDir: '/srv/tunnel/data', workingDir: '/srv/tunnel', system: 'linux' as NodeJS.Platform };

@@ -40,7 +40,7 @@ const udpPorts = ({ limits }: ServerConfig, systemPorts: PortRange | null): stri
 
 const readSystemPorts = (): PortRange | null => {
   try {
-    return portRangeOf(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'));
+    return parsePortRange(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8'));
   } catch {
     // Not Linux, or not to be read.
     return null;
@@ -48,7 +48,7 @@ const readSystemPorts = (): PortRange | null => {
 };
 
 /** Of the kernel's text, two numbers; null: it is something else. */
-export const portRangeOf = (text: string): PortRange | null => {
+export const parsePortRange = (text: string): PortRange | null => {
   const [, from, to] = /^\s*(\d{1,5})\s+(\d{1,5})\s*$/.exec(text) ?? [];
   return from === undefined || to === undefined ? null : [Number(from), Number(to)];
 };

@@ -12,7 +12,7 @@ import { eventually, FakeClock, type TemporaryDirectory, temporaryDirectory } fr
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { ServerHost } from '../process/host.ts';
 import { EXIT_OK, EXIT_UNEXPECTED } from '../process/problem-report.ts';
-import { type FromPart, type StartPart, settingsOf, type ToPart } from '../stack/messages.ts';
+import { type FromPart, type StartPart, type ToPart, toPlainConfig } from '../stack/messages.ts';
 import { runPart } from './run-part.ts';
 
 let directory: TemporaryDirectory;
@@ -90,7 +90,7 @@ const startMessage = (ports: object = {}): StartPart => {
   const config = loadServerConfig({ env: {}, overrides: { server, udp: { ports: [] } } });
   return {
     kind: 'start',
-    settings: settingsOf(config),
+    settings: toPlainConfig(config),
     dataDir: directory.path,
     adminToken: 'token',
     edgeCredential: 'tne_credential',

@@ -1,6 +1,6 @@
 import { loadServerConfig } from '@tunnel/config/server';
 import { expect, it } from 'vitest';
-import { settingsOf } from './messages.ts';
+import { toPlainConfig } from './messages.ts';
 
 it('a part has the very configuration that the parent has read, secrets and all', () => {
   const config = loadServerConfig({
@@ -13,10 +13,10 @@ it('a part has the very configuration that the parent has read, secrets and all'
       platform: { mail: { transport: 'smtp', smtp_url: 'smtp://user:password@mail.test:587' } },
     },
   });
-  const told = JSON.parse(JSON.stringify(settingsOf(config))) as object;
+  const told = JSON.parse(JSON.stringify(toPlainConfig(config))) as object;
   const again = loadServerConfig({ env: {}, overrides: told });
   expect(again).toEqual(config);
-  expect(settingsOf(again)).toEqual(settingsOf(config));
+  expect(toPlainConfig(again)).toEqual(toPlainConfig(config));
   expect(again.auth.admin_token.reveal()).toBe('the-admin-token');
   expect(again.database.url.reveal()).toBe('postgres://tunnel:hunter2@db.test/tunnel');
 });

@@ -78,7 +78,7 @@ export type FromPart =
   | { readonly kind: 'crashed'; readonly error: CrashError };
 
 /** The configuration as plain values, from which `loadServerConfig` makes the same one again. */
-export const settingsOf = (config: ServerConfig): object =>
+export const toPlainConfig = (config: ServerConfig): object =>
   JSON.parse(
     JSON.stringify(config, function (this: Record<string, unknown>, name: string, value: unknown) {
       const raw = this[name];

@@ -6,7 +6,7 @@ import { type Clock, type Logger, randomToken, Secret } from '@tunnel/runtime';
 import { writeCrash } from '../data-dir/crash-reports.ts';
 import type { Reach } from '../data-dir/data-dir.ts';
 import { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
-import { type Address, type PartName, type PartReady, type StartPart, settingsOf } from './messages.ts';
+import { type Address, type PartName, type PartReady, type StartPart, toPlainConfig } from './messages.ts';
 import { type PartLaunch, type PartOutput, PartProcess, type PartRun } from './part-process.ts';
 import { SupervisedPart, type UnexpectedEnd } from './supervised-part.ts';
 
@@ -108,7 +108,7 @@ export class Stack {
     const isInFront = platformHostAtEdge(this.#config) !== null;
     return {
       kind: 'start',
-      settings: withPorts(settingsOf(this.#config), this.#platformAt, this.#edgeAt),
+      settings: withPorts(toPlainConfig(this.#config), this.#platformAt, this.#edgeAt),
       dataDir,
       adminToken: adminToken.reveal(),
       edgeCredential: this.#edgeCredential.reveal(),

@@ -3,7 +3,7 @@ import { type DnsServer, startDnsServer } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkDnsRecords } from '../../../../apps/platform/src/services/domains/check-dns-records.ts';
 import { type DomainName } from '../domains/domain-names.rules.ts';
-import { proofOf } from '../domains/domain-proof.rules.ts';
+import { judgeProof } from '../domains/domain-proof.rules.ts';
 import { DnsLookups } from './lookups.ts';
 
 const SERVER = 'tunnels.example.com';
@@ -175,7 +175,7 @@ describe('a look at a domain', () => {
     dns.set('_tunnel.shop.test', 'TXT', `tunnel-verify=${B}`);
     dns.fail('shop.test', 'servfail');
     const { findings, isApex, problem } = await look(SHOP);
-    expect([proofOf(A, findings), proofOf(B, findings), isApex, problem]).toEqual([
+    expect([judgeProof(A, findings), judgeProof(B, findings), isApex, problem]).toEqual([
       'no-answer',
       'found',
       null,

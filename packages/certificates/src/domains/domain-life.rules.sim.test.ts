@@ -10,7 +10,7 @@ import {
   type OwnDomains,
   transitionDomain,
 } from './domain-life.rules.ts';
-import { proofOf } from './domain-proof.rules.ts';
+import { judgeProof } from './domain-proof.rules.ts';
 
 const IDS = ['a', 'b', 'c', 'd'] as const;
 const DAY = 24 * 60 * 60_000;
@@ -99,7 +99,7 @@ const checkLook = (
   now: number,
 ): void => {
   const holder = holderOf(before);
-  const stays = holder !== null && proofOf(holder.token, findings) !== 'absent';
+  const stays = holder !== null && judgeProof(holder.token, findings) !== 'absent';
   if (stays) expect(holderOf(after)?.id).toBe(holder.id);
   // An answer that proves it for anybody proves it for somebody.
   else if (findings.tokens.some((token) => before.some((domain) => domain.token === token))) {
@@ -115,7 +115,7 @@ const checkLook = (
       continue;
     }
     expect(domain.checkedAt).toBe(now);
-    const proof = proofOf(domain.token, findings);
+    const proof = judgeProof(domain.token, findings);
     if (proof === 'no-answer') expect([domain.state, domain.absentSince]).toEqual([was.state, was.absentSince]);
     if (domain.state === 'verified' && was.state !== 'verified') expect(proof).toBe('found');
     if (domain.state === 'failed' && was.state !== 'failed') expect(now - was.since).toBeGreaterThanOrEqual(3 * DAY);

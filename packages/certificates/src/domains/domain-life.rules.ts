@@ -1,7 +1,7 @@
 // State machine of a custom domain's name and its ownership. Many accounts can add a name and wait, one has it verified. Only DNS answers
 // decide; a failing resolver changes nothing. All accounts of a name share a state, because one check decides for all of them.
 import { CERTIFICATES_LIMITS } from '../limits.ts';
-import { type Proof, type ProofFindings, proofOf } from './domain-proof.rules.ts';
+import { judgeProof, type Proof, type ProofFindings } from './domain-proof.rules.ts';
 
 /** Time from adding a domain to its first check, for users who set the DNS records before. */
 const DOMAIN_FIRST_LOOK_MS = 5000;
@@ -151,7 +151,7 @@ const looked = (
   const next = domains.map((domain): OwnDomain => {
     const isMoved = hasMoved && (domain === winner || domain === holder);
     if (ids !== undefined && !ids.includes(domain.id) && !isMoved) return domain;
-    const proof = proofOf(domain.token, findings);
+    const proof = judgeProof(domain.token, findings);
     const seen = { ...domain, checkedAt: now, lastError: errorOf(proof, problem, domain === winner) };
     const [after, ...told] = domain === winner ? won(seen, holder, now) : judged(seen, proof, winner, now);
     effects.push(...told);
@@ -165,7 +165,7 @@ const looked = (
  * first wins.
  */
 const winnerOf = (domains: OwnDomains, holder: OwnDomain | null, findings: ProofFindings): OwnDomain | null => {
-  const ofHolder = holder === null ? 'absent' : proofOf(holder.token, findings);
+  const ofHolder = holder === null ? 'absent' : judgeProof(holder.token, findings);
   if (ofHolder === 'found') return holder;
   // The holder's token may still exist: an incomplete answer takes the name from no account.
   if (ofHolder === 'no-answer') return null;

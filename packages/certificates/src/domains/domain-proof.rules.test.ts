@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import {
   type DnsAnswer,
-  findingsOf,
+  extractTokens,
   isOwnTarget,
+  judgeProof,
   type ProofAnswers,
-  proofOf,
   proofQuestions,
   proofToken,
 } from './domain-proof.rules.ts';
@@ -17,7 +17,7 @@ const found = (...values: string[]): DnsAnswer => ({ kind: 'found', values });
 const ABSENT: DnsAnswer = { kind: 'absent' };
 const NO_ANSWER: DnsAnswer = { kind: 'no-answer', reason: 'ESERVFAIL' };
 const NOTHING: ProofAnswers = { chain: ABSENT, texts: ABSENT, addresses: ABSENT, challenge: ABSENT };
-const look = (answers: Partial<ProofAnswers>) => findingsOf({ ...NOTHING, ...answers }, DOMAIN);
+const look = (answers: Partial<ProofAnswers>) => extractTokens({ ...NOTHING, ...answers }, DOMAIN);
 
 describe('the token', () => {
   it('is 20 of a-z2-7, and other bits are another token', () => {
@@ -69,14 +69,14 @@ describe('what proves a domain', () => {
 
   it('is not absent while a look-up has no answer', () => {
     for (const answers of [{ chain: NO_ANSWER }, { texts: NO_ANSWER }, { chain: NO_ANSWER, texts: NO_ANSWER }]) {
-      expect(proofOf(A, look(answers))).toBe('no-answer');
+      expect(judgeProof(A, look(answers))).toBe('no-answer');
     }
-    expect(proofOf(A, look({}))).toBe('absent');
+    expect(judgeProof(A, look({}))).toBe('absent');
     // What was found was found; what others have is open.
     const half = look({ chain: NO_ANSWER, texts: found(`tunnel-verify=${A}`) });
-    expect([proofOf(A, half), proofOf(B, half)]).toEqual(['found', 'no-answer']);
+    expect([judgeProof(A, half), judgeProof(B, half)]).toEqual(['found', 'no-answer']);
     // Addresses and the challenge prove nothing, so they keep nothing open.
-    expect(proofOf(A, look({ addresses: NO_ANSWER, challenge: NO_ANSWER }))).toBe('absent');
+    expect(judgeProof(A, look({ addresses: NO_ANSWER, challenge: NO_ANSWER }))).toBe('absent');
   });
 
   it('is asked for at the name, and of a wildcard below it at a label of chance', () => {

@@ -80,7 +80,7 @@ export const foldText = (text: string): string =>
   );
 
 /** Extracts the tokens from DNS answers. `domain` is `[server] domain`. */
-export const findingsOf = (answers: ProofAnswers, domain: string): ProofFindings => {
+export const extractTokens = (answers: ProofAnswers, domain: string): ProofFindings => {
   const { chain, texts } = answers;
   const tokens = new Set<string>();
   const routed = tokenInChain(chain, domain);
@@ -92,7 +92,7 @@ export const findingsOf = (answers: ProofAnswers, domain: string): ProofFindings
   return { tokens: [...tokens], complete: chain.kind !== 'no-answer' && texts.kind !== 'no-answer' };
 };
 
-export const proofOf = (token: string, { tokens, complete }: ProofFindings): Proof => {
+export const judgeProof = (token: string, { tokens, complete }: ProofFindings): Proof => {
   if (tokens.includes(token)) return 'found';
   return complete ? 'absent' : 'no-answer';
 };

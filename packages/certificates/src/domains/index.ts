@@ -15,7 +15,7 @@ export {
   challengeTarget,
   cnameTarget,
   type DnsAnswer,
-  findingsOf,
+  extractTokens,
   isOwnTarget,
   PROOF_TOKEN_BYTES,
   type ProofAnswers,

@@ -57,7 +57,7 @@ export class DatagramPath {
   /** Ids and keys, also in place of those before. */
   offered(offer: Offer): void {
     this.#offer = offer;
-    this.#observer = observerOf(offer, this.#options.address);
+    this.#observer = createEdgeUdp(offer, this.#options.address);
     if (this.#state === 'wanted') this.#begin();
   }
 
@@ -140,7 +140,7 @@ export class DatagramPath {
 }
 
 /** null: the edge does not offer it. */
-export const observerOf = ({ observe, ports }: Offer, address: string): EdgeUdp | null => {
+export const createEdgeUdp = ({ observe, ports }: Offer, address: string): EdgeUdp | null => {
   if (observe === null) return null;
   const { id, sealing, opening } = keysOf(observe);
   return { host: address, ports, sealing: new SealingKey(id, sealing), opening: new OpeningKey(id, opening) };

@@ -6,9 +6,9 @@ import {
   type Carrier,
   decodePong,
   encodePing as encodeSealedPing,
+  readSealedKind,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
-  sealedKindOf,
 } from '@tunnel/mux';
 import type { EdgeUdp } from '@tunnel/peer';
 import { encodePing, FRAME, FrameParser, PING_PAYLOAD_BYTES } from '@tunnel/protocol';
@@ -124,7 +124,7 @@ const askPort = (socket: Socket, edge: EdgeUdp, port: number, asked: Map<string,
 };
 
 const readPong = (edge: EdgeUdp, bytes: Buffer): ReturnType<typeof decodePong> => {
-  if (sealedKindOf(bytes) !== SEALED_KIND.PONG) return null;
+  if (readSealedKind(bytes) !== SEALED_KIND.PONG) return null;
   const body = edge.opening.open(bytes);
   return typeof body === 'string' ? null : decodePong(body);
 };

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { checkOptions } from '../options.ts';
-import { problemOf, ServerChecks } from './server-checks.ts';
+import { ServerChecks, toProblem } from './server-checks.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(() => {
@@ -63,5 +63,5 @@ it('a step whose first half failed says nothing that it has not seen', async () 
 });
 
 it('an error that nobody foresaw is told in its own words', () => {
-  expect(problemOf(new Error('the cable bit'))).toEqual({ message: 'the cable bit', hint: 'Run the doctor again.' });
+  expect(toProblem(new Error('the cable bit'))).toEqual({ message: 'the cable bit', hint: 'Run the doctor again.' });
 });

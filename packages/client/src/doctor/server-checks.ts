@@ -16,7 +16,7 @@ import { AttemptFailed, authenticate } from '../connection/authenticate.ts';
 import { dialCarrier } from '../connection/carrier-dialer.ts';
 import { dialControl, explain } from '../connection/control-dialer.ts';
 import { ControlLink } from '../connection/control-link.ts';
-import { observerOf } from '../connection/datagram-path.ts';
+import { createEdgeUdp } from '../connection/datagram-path.ts';
 import { dialSocket } from '../connection/dial-socket.ts';
 import { dialThrough } from '../connection/proxy/dial-through.ts';
 import { proxyUnreachable } from '../connection/proxy/proxy-faults.ts';
@@ -46,7 +46,7 @@ export const DOCTOR_STEP_WITHIN_MS = 5000;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-export const problemOf = (error: unknown): Problem => {
+export const toProblem = (error: unknown): Problem => {
   const fault = error instanceof AttemptFailed ? error.fault : Fault.from(error);
   // What nobody foresaw has no hint of its own, and words that help nobody.
   if (fault.code === 'INTERNAL') return { message: reasonOf(fault.cause ?? error), hint: 'Run the doctor again.' };
@@ -86,7 +86,7 @@ export class ServerChecks {
     } catch (error) {
       // A name that is looked up here is the business of the next check.
       if (isOfLookup(error)) return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
-      return { state: 'failed', problem: problemOf(error) };
+      return { state: 'failed', problem: toProblem(error) };
     }
   }
 
@@ -136,7 +136,7 @@ export class ServerChecks {
         edgeIssuer: security.verify && this.#hasKey ? await this.#askIssuer(socket, signal) : null,
       };
     } catch (error) {
-      return { state: 'failed', problem: problemOf(await explain(endpoint, this.#settings.clock, error)) };
+      return { state: 'failed', problem: toProblem(await explain(endpoint, this.#settings.clock, error)) };
     } finally {
       socket?.destroy();
     }
@@ -174,7 +174,7 @@ export class ServerChecks {
       );
       return { state: 'answered', server: endpoint.address.text };
     } catch (error) {
-      return { state: 'failed', problem: problemOf(error) };
+      return { state: 'failed', problem: toProblem(error) };
     }
   }
 
@@ -192,7 +192,7 @@ export class ServerChecks {
       const isSilent = error instanceof NoAnswer;
       return {
         state: 'refused',
-        problem: problemOf(isSilent ? unreachable(endpoint.address.text, error.message) : error),
+        problem: toProblem(isSilent ? unreachable(endpoint.address.text, error.message) : error),
       };
     }
   }
@@ -208,7 +208,7 @@ export class ServerChecks {
             dialCarrier(endpoint, { clock, agent, path, token, signal: within });
           this.#carriers.push(await withinStep(clock, signal, dial));
         } catch (error) {
-          problem = problemOf(error).message;
+          problem = toProblem(error).message;
         }
       }),
     );
@@ -269,7 +269,7 @@ export class ServerChecks {
   }
 
   #onMessage(message: ControlMessage): void {
-    if (message.type === 'DatagramPath') this.#observer = observerOf(message, this.#link?.remoteAddress ?? '');
+    if (message.type === 'DatagramPath') this.#observer = createEdgeUdp(message, this.#link?.remoteAddress ?? '');
   }
 
   #carriersOffered(): MessageOf<'AuthOk'>['carriers'] {
@@ -308,7 +308,7 @@ export class ServerChecks {
     // A word of OpenSSL's, or an error with one.
     const code = typeof error === 'string' ? error : ((error as NodeJS.ErrnoException | null)?.code ?? 'CERT_REJECTED');
     const cause = Object.assign(error instanceof Error ? error : new Error(words(code)), { code });
-    return problemOf(certificateFault(this.#settings.endpoint.address.text, cause) ?? cause);
+    return toProblem(certificateFault(this.#settings.endpoint.address.text, cause) ?? cause);
   }
 
   /** null: it does not say, as older edges and strangers. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type GateRequest, refusalOf } from './inspector.ts';
+import { checkInspectorRequest, type GateRequest } from './inspector.ts';
 
 const OWN = { port: 4300, token: 'the-token' };
 const get: GateRequest = {
@@ -21,7 +21,7 @@ describe('the inspector answers', () => {
     ['a replay that its page asks for', { ...post, fetchSite: 'same-origin' }],
     ['a replay by the name localhost', { ...post, host: 'LocalHost:4300', origin: 'http://localhost:4300' }],
   ])('%s', (_, request) => {
-    expect(refusalOf(request, OWN)).toBeNull();
+    expect(checkInspectorRequest(request, OWN)).toBeNull();
   });
 });
 
@@ -46,7 +46,7 @@ describe('the inspector refuses', () => {
     ['other methods', { ...post, method: 'DELETE' }, 405],
     ['preflights', { ...get, method: 'OPTIONS' }, 405],
   ])('%s', (_, request, status) => {
-    expect(refusalOf(request, OWN)).toMatchObject({ status });
+    expect(checkInspectorRequest(request, OWN)).toMatchObject({ status });
   });
 });
 
@@ -62,7 +62,7 @@ describe('a request that came through a proxy or a tunnel', () => {
   ])('is refused for its field %s, whatever its host is', (field) => {
     const fieldNames = [...get.fieldNames, field];
     for (const request of [get, post, { ...get, host: 'web.example.com' }]) {
-      expect(refusalOf({ ...request, fieldNames }, OWN)).toMatchObject({ status: 403 });
+      expect(checkInspectorRequest({ ...request, fieldNames }, OWN)).toMatchObject({ status: 403 });
     }
   });
 });

@@ -117,7 +117,7 @@ const respond = async (request: IncomingMessage, response: ServerResponse, insid
   const { method = '', headers } = request;
   for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
   const { host, origin } = headers;
-  const refusal = refusalOf(
+  const refusal = checkInspectorRequest(
     {
       method,
       host,
@@ -180,7 +180,7 @@ const isForwardingField = (name: string): boolean =>
  * Who may talk to the inspector. It shows what visitors sent, and can send it again: neither is for another site's page,
  * nor for a name of somebody else's that was made to point at 127.0.0.1. null: it may go on.
  */
-export const refusalOf = (
+export const checkInspectorRequest = (
   request: GateRequest,
   own: { readonly port: number; readonly token: string },
 ): Refusal | null => {
@@ -200,8 +200,7 @@ export const refusalOf = (
   if (request.method !== 'POST') return { status: 405, reason: 'only GET and POST' };
   if (request.origin?.toLowerCase() !== `http://${host}`)
     return { status: 403, reason: 'only the inspector page can send this request' };
-  if (!isSame(request.token ?? '', own.token))
-    return { status: 403, reason: 'wrong page token; reload the page' };
+  if (!isSame(request.token ?? '', own.token)) return { status: 403, reason: 'wrong page token; reload the page' };
   return null;
 };
 

@@ -7,7 +7,7 @@ import type { ControlMessage, StreamHead } from '@tunnel/protocol';
 import type { EntryFields } from '@tunnel/tunnel-spec';
 import type { ConnectionSettings } from '../connection/connection.ts';
 import type { Session } from '../connection/session.ts';
-import { checkP2pName, p2pSecretHash, p2pSecretOf } from '../tunnels/kinds/p2p-secret.ts';
+import { checkP2pName, p2pSecretHash, resolveP2pSecret } from '../tunnels/kinds/p2p-secret.ts';
 import type { TunnelEntry } from '../tunnels/tunnel.ts';
 import type { TunnelEvent } from '../tunnels/tunnel-event.ts';
 import { PeerLink } from './peer-connection.ts';
@@ -19,7 +19,7 @@ import { PublishedPeers } from './published-peers.ts';
 export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenHost }: ConnectPeerOptions): void => {
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   checkP2pName(p2pName);
-  p2pSecretOf(secret);
+  resolveP2pSecret(secret);
   if (service !== undefined && service !== 'tcp' && service !== 'udp') throw refuse('a p2p service must be tcp or udp');
   const isPort = listenPort === undefined || (Number.isInteger(listenPort) && listenPort >= 0 && listenPort <= 65_535);
   if (!isPort) throw refuse('the port to listen on must be a whole number from 0 to 65535');
@@ -31,7 +31,7 @@ export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenH
 /** What a connection to a peer asks for, as tunnelFields() has it of a tunnel. */
 export const peerFields = (options: ConnectPeerOptions): EntryFields => ({
   p2p_connect: options.p2pName.toLowerCase(),
-  p2p_secret: p2pSecretHash(p2pSecretOf(options.secret)),
+  p2p_secret: p2pSecretHash(resolveP2pSecret(options.secret)),
   p2p_service: options.service ?? 'tcp',
   p2p_direct: options.direct ?? true,
   listen_host: options.listenHost ?? '127.0.0.1',
@@ -119,7 +119,7 @@ export class Peers {
     const published = new PublishedPeers(loaded, {
       tunnel,
       identity: { p2pName: checkP2pName(p2p_publish), service, direct },
-      secret: p2pSecretOf(p2p_secret),
+      secret: resolveP2pSecret(p2p_secret),
       network: new ClientPeerNetwork(loaded, clock, () => this.#edge),
       clock,
       report,
@@ -153,7 +153,7 @@ export class Peers {
     const connection: PeerLink = new PeerLink(loaded, {
       name: options.name ?? identity.p2pName,
       identity,
-      secret: p2pSecretOf(secret),
+      secret: resolveP2pSecret(secret),
       listen: port === undefined ? null : { host, port },
       wait: options.wait ?? settings.wait,
       network: new ClientPeerNetwork(loaded, clock, () => this.#edge),

@@ -32,7 +32,7 @@ import { type PolicyAbout, type PolicyInput, policyFrom, type TunnelPolicy } fro
 import { type Assignment } from '../state/resume-state.ts';
 import { kindOf } from './kinds/kinds.ts';
 import { asciiDomain } from './kinds/own-domain.ts';
-import { checkP2pName, p2pSecretHash, p2pSecretOf } from './kinds/p2p-secret.ts';
+import { checkP2pName, p2pSecretHash, resolveP2pSecret } from './kinds/p2p-secret.ts';
 
 interface ClientKeys {
   /** For people; `<protocol>-<port>`, or after the socket or the folder, when left out. */
@@ -88,7 +88,7 @@ export const checkTunnelSpec = (spec: ClientSpec, nameOf: (key: SpecKey) => stri
   checkGuard(spec);
   if (proto === 'p2p') {
     checkP2pName(spec.p2p_publish);
-    p2pSecretOf(spec.p2p_secret);
+    resolveP2pSecret(spec.p2p_secret);
   }
   checkFrame(spec);
 };
@@ -209,7 +209,7 @@ export const registrationFields = (spec: ClientSpec, previous: Assignment): Regi
     ...(group_key === undefined ? {} : { group_key_hash: hashOf(group_key) }),
     ...(services === undefined ? {} : { services: serviceNames(services) }),
     ...(p2p_publish === undefined ? {} : { p2p_name: p2p_publish.toLowerCase() }),
-    ...(spec.proto === 'p2p' ? { p2p_secret_hash: p2pSecretHash(p2pSecretOf(spec.p2p_secret)) } : {}),
+    ...(spec.proto === 'p2p' ? { p2p_secret_hash: p2pSecretHash(resolveP2pSecret(spec.p2p_secret)) } : {}),
     ...(previous.tunnelId === undefined ? {} : { tunnel_id: previous.tunnelId }),
     ...kindOf(spec.proto).preferredEndpoint(spec, previous),
   };
@@ -281,7 +281,7 @@ export const tunnelFields = (spec: ClientSpec): EntryFields =>
     domain: asciiDomain,
     group_key: hashOf,
     p2p_publish: (name: string) => name.toLowerCase(),
-    p2p_secret: (secret: OptionValue<'p2p_secret'>) => p2pSecretHash(p2pSecretOf(secret)),
+    p2p_secret: (secret: OptionValue<'p2p_secret'>) => p2pSecretHash(resolveP2pSecret(secret)),
     services: serviceTexts,
     // As it would be sent: with what its files and variables say now.
     policy: () => policyOf(spec)?.fingerprint,

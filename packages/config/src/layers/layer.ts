@@ -50,14 +50,14 @@ export const valueAt = (tree: unknown, path: ConfigPath): unknown =>
   }, tree);
 
 /** The layer that gave the value at a path, or its nearest table when the key is missing. */
-export const layerOf = (layers: readonly Layer[], merged: Tree, path: ConfigPath): Layer | undefined => {
+export const findLayer = (layers: readonly Layer[], merged: Tree, path: ConfigPath): Layer | undefined => {
   const value = valueAt(merged, path);
   const giver = layers.findLast((layer) => {
     const given = valueAt(layer.tree, path);
     return given !== undefined && (given === value || isTable(value));
   });
   if (giver !== undefined || path.length === 0) return giver;
-  return layerOf(layers, merged, path.slice(0, -1));
+  return findLayer(layers, merged, path.slice(0, -1));
 };
 
 /** `auth.keys[0].sha256`; names that are not plain are quoted. */

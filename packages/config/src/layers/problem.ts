@@ -2,7 +2,7 @@
 import { type ErrorCode, Fault, type FaultValues, nearestWord } from '@tunnel/errors';
 import { maskText } from '@tunnel/runtime';
 import type * as z from 'zod';
-import { type ConfigPath, type Layer, layerOf, pathText, type Tree, valueAt } from './layer.ts';
+import { type ConfigPath, findLayer, type Layer, pathText, type Tree, valueAt } from './layer.ts';
 import { isConcealedAt, keysAt, valueKeys } from './schema-walk.ts';
 
 type ConfigProblemCode = Extract<
@@ -89,10 +89,10 @@ const refuseValue = (source: ConfigSource, path: ConfigPath, issue: z.core.$ZodI
 };
 
 const lineOf = (source: ConfigSource, path: ConfigPath): number =>
-  layerOf(source.layers, source.merged, path)?.line(path) ?? 0;
+  findLayer(source.layers, source.merged, path)?.line(path) ?? 0;
 
 const whereIs = (source: ConfigSource, path: ConfigPath): string =>
-  (layerOf(source.layers, source.merged, path) ?? source.layers.at(-1))?.where(path) ?? 'configuration';
+  (findLayer(source.layers, source.merged, path) ?? source.layers.at(-1))?.where(path) ?? 'configuration';
 
 /** A value in words. Of a secret only its kind, and nothing of tables and lists: they may hold secrets. */
 export const describeValue = (value: unknown, concealed: boolean): string => {

@@ -2,17 +2,17 @@
 import { Secret } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
-import { TLS_TERMS, TlsTerms, ticketKeysOf } from './tls-options.ts';
+import { deriveTicketKeys, TLS_TERMS, TlsTerms } from './tls-options.ts';
 
 const DAY_MS = 86_400_000;
 
 it('is the same for all who know the secret, and nobody else', () => {
-  const key = ticketKeysOf(new Secret('a'), 20_000);
-  const same = ticketKeysOf(new Secret('a'), 20_000);
+  const key = deriveTicketKeys(new Secret('a'), 20_000);
+  const same = deriveTicketKeys(new Secret('a'), 20_000);
   expect(key).toEqual(same);
   expect(key).toHaveLength(48);
-  expect(ticketKeysOf(new Secret('b'), 20_000)).not.toEqual(key);
-  expect(ticketKeysOf(new Secret('a'), 20_001)).not.toEqual(key);
+  expect(deriveTicketKeys(new Secret('b'), 20_000)).not.toEqual(key);
+  expect(deriveTicketKeys(new Secret('a'), 20_001)).not.toEqual(key);
 });
 
 it('changes with the day, once, and stands in all options from then on', async () => {

@@ -77,7 +77,7 @@ export class TlsTerms {
     this.#secret = secret;
     this.#clock = clock;
     this.#day = this.#today();
-    this.#ticketKeys = ticketKeysOf(secret, this.#day);
+    this.#ticketKeys = deriveTicketKeys(secret, this.#day);
   }
 
   get ticketKeys(): Buffer {
@@ -95,7 +95,7 @@ export class TlsTerms {
       const day = this.#today();
       if (day === this.#day) return;
       this.#day = day;
-      this.#ticketKeys = ticketKeysOf(this.#secret, day);
+      this.#ticketKeys = deriveTicketKeys(this.#secret, day);
       onNextDay();
     }, lookMs);
   }
@@ -109,5 +109,5 @@ export class TlsTerms {
   }
 }
 
-export const ticketKeysOf = (secret: Secret, day: number): Buffer =>
+export const deriveTicketKeys = (secret: Secret, day: number): Buffer =>
   Buffer.from(hkdfSync('sha256', secret.reveal(), '', `tunnel tls tickets ${day}`, TICKET_KEY_BYTES));

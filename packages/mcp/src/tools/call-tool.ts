@@ -17,7 +17,7 @@ export interface ToolOutcome {
 }
 
 /** As the protocol has it: an abort is the caller's, and progress is for those who sent a token for it. */
-export const callOf = ({ mcpReq }: ServerContext, clock: ToolClock): TimedCall => ({
+export const timeCall = ({ mcpReq }: ServerContext, clock: ToolClock): TimedCall => ({
   clock,
   signal: mcpReq.signal,
   progress: (done, total, text) => {

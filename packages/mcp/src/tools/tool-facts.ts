@@ -34,7 +34,7 @@ const ROWS: Readonly<Record<ToolName, readonly [scope: Scope | null, effect: Eff
   wait_for_request: ['requests:read', 'reads'],
 };
 
-export const factsOf = (name: ToolName): ToolFacts => {
+export const toolFacts = (name: ToolName): ToolFacts => {
   const [scope, effect] = ROWS[name];
   return {
     name,
@@ -46,4 +46,4 @@ export const factsOf = (name: ToolName): ToolFacts => {
 };
 
 /** By name, sorted. */
-export const TOOLS: ReadonlyMap<ToolName, ToolFacts> = new Map(TOOL_NAMES.map((name) => [name, factsOf(name)]));
+export const TOOLS: ReadonlyMap<ToolName, ToolFacts> = new Map(TOOL_NAMES.map((name) => [name, toolFacts(name)]));

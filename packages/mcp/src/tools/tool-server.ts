@@ -2,7 +2,7 @@
 import { McpServer, ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from '@modelcontextprotocol/server';
 import { Fault } from '@tunnel/errors';
 import { quoted } from './arguments.ts';
-import { callOf, callTool, type ToolOutcome } from './call-tool.ts';
+import { callTool, type ToolOutcome, timeCall } from './call-tool.ts';
 import { complete } from './completions.ts';
 import { Offer, type OfferLimits } from './offer.ts';
 import type { Prompt } from './prompts.ts';
@@ -36,7 +36,7 @@ export const createToolServer = (host: ToolHost, options: ToolServerOptions): Mc
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const tool = offer.tool(params.name);
     if (tool === null) throw unknown('tool', params.name);
-    const outcome = await callTool(tool, params.arguments, host, callOf(context, clock), onCall);
+    const outcome = await callTool(tool, params.arguments, host, timeCall(context, clock), onCall);
     return outcome instanceof Fault ? failedResult(outcome) : goodResult(outcome);
   });
 
@@ -58,7 +58,7 @@ export const createToolServer = (host: ToolHost, options: ToolServerOptions): Mc
     const { kind, values } = address;
     if (kind.tool === null) return contentsOf(uri, explainCode(values['code'] ?? '') ?? raise(noResource(uri)));
     const tool = offer.tool(kind.tool) ?? raise(noResource(uri));
-    const outcome = await callTool(tool, values, host, callOf(context, clock), onCall);
+    const outcome = await callTool(tool, values, host, timeCall(context, clock), onCall);
     if (!(outcome instanceof Fault)) return contentsOf(uri, outcome);
     throw outcome.status === 404 ? noResource(uri) : protocolErrorOf(outcome);
   });
@@ -73,7 +73,7 @@ export const createToolServer = (host: ToolHost, options: ToolServerOptions): Mc
   server.setRequestHandler('completion/complete', async ({ params: { ref, argument } }, context) => {
     // Somebody is typing: no answer is better than a failure in the way.
     const none = { values: [], total: 0, hasMore: false };
-    const completion = await complete(offer, host, ref, argument, callOf(context, clock)).catch(() => none);
+    const completion = await complete(offer, host, ref, argument, timeCall(context, clock)).catch(() => none);
     return { completion };
   });
   return mcp;

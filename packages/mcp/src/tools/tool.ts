@@ -1,7 +1,7 @@
 // A tool: what a model is told of it, what it takes and gives, and what it does with a host.
 import * as z from 'zod';
 import { readArguments } from './arguments.ts';
-import { factsOf } from './tool-facts.ts';
+import { toolFacts } from './tool-facts.ts';
 import type { ToolCall, ToolHost, ToolName } from './tool-host.ts';
 
 /** The part of a clock that tools need; the runtime's has it. */
@@ -64,7 +64,7 @@ export const defineTool = <Input extends z.ZodType<Record<string, unknown>>, Out
   // Said of everything that did not fit, whatever the tool.
   const output = definition.output.extend({ truncated: z.boolean().optional() });
   const shown = 'truncated' in definition.output.shape ? definition.output : output;
-  const { readOnly, destructive, openWorld } = factsOf(name);
+  const { readOnly, destructive, openWorld } = toolFacts(name);
   return {
     name,
     list,

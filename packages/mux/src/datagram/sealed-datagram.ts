@@ -90,7 +90,7 @@ export class OpeningKey {
 
   /** Opens a packet and returns its body; kindOf(packet) returns its kind. A packet can be opened only once. */
   open(packet: Buffer): Buffer | SealedRefusal {
-    if (packet.length < SEALED_OVERHEAD_BYTES || kindOf(packet) === null) return 'malformed';
+    if (packet.length < SEALED_OVERHEAD_BYTES || readKind(packet) === null) return 'malformed';
     if (packet.compare(this.#pathId, 0, PATH_ID_BYTES, 1, COUNTER_AT) !== 0) return 'forged';
     const counter = packet.readUInt32BE(COUNTER_AT) * TWO_32 + packet.readUInt32BE(COUNTER_AT + 4);
     // Checked before decryption, so that replayed packets cost little.
@@ -113,7 +113,7 @@ export class OpeningKey {
 }
 
 /** Returns null for an unknown kind. */
-export const kindOf = (packet: Buffer): SealedKind | null => {
+export const readKind = (packet: Buffer): SealedKind | null => {
   const kind = packet[0] ?? 0;
   return kind >= 1 && kind <= LAST_KIND ? (kind as SealedKind) : null;
 };

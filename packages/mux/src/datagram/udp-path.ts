@@ -19,7 +19,7 @@ import {
   transitionPath,
   wantsUse,
 } from './path-machine.rules.ts';
-import { FLOW_ID_BYTES, kindOf, OpeningKey, SEALED_KIND, type SealedRefusal, SealingKey } from './sealed-datagram.ts';
+import { FLOW_ID_BYTES, OpeningKey, readKind, SEALED_KIND, type SealedRefusal, SealingKey } from './sealed-datagram.ts';
 import { decodePing, decodePong, encodePing, encodePong } from './sealed-ping.ts';
 
 /** Id and keys of a path. Each end seals with the opening key of the opposite end. */
@@ -128,7 +128,7 @@ export class UdpPath implements DatagramPathSlot, Guarded {
     if (this.#options.follows && this.opening.highest > before) this.#follow(from, via);
     // Any packet revives a path that was given up. A path in use relies on answers to its pings.
     if (this.#state.kind === 'down') this.#tell({ kind: 'heard', isAnswer: false });
-    switch (kindOf(packet)) {
+    switch (readKind(packet)) {
       case SEALED_KIND.DATAGRAM:
         return this.#onDatagram(body);
       case SEALED_KIND.PING:

@@ -8,7 +8,7 @@ import { splice } from '../bytes/splice.ts';
 import { CarrierWriter } from '../carrier/carrier-writer.ts';
 import { HandleDuplex } from '../native/handle-duplex.ts';
 import { FramedConnection } from '../session/framed-connection.ts';
-import { acceptingServer, endOf } from '../socket/accept-sockets.ts';
+import { acceptingServer, adoptAccepted } from '../socket/accept-sockets.ts';
 import { adoptSocket } from '../socket/socket-duplex.ts';
 import type { MuxStream, OpenAnswer } from '../stream/mux-stream.ts';
 
@@ -105,7 +105,7 @@ describe('a handle', () => {
     });
     const server = acceptingServer({
       keepAliveMs: 60_000,
-      take: (socket) => take(endOf(socket)),
+      take: (socket) => take(adoptAccepted(socket)),
       report: (error) => void told.push(String(error)),
       where: 'test.connection',
     });

@@ -5,7 +5,7 @@ import * as net from 'node:net';
 import { systemClock } from '@tunnel/runtime';
 import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type AcceptedSocket, acceptingServer, endOf } from '../socket/accept-sockets.ts';
+import { type AcceptedSocket, acceptingServer, adoptAccepted } from '../socket/accept-sockets.ts';
 import { connectSocket } from '../socket/connect-socket.ts';
 import { SocketDuplex } from '../socket/socket-duplex.ts';
 import { dialHandle } from './dial-handle.ts';
@@ -170,7 +170,7 @@ describe('accepting', () => {
     cleanups.push(() => peer.destroy());
     await eventually(() => expect(accepted).toHaveLength(1));
     await new Promise((resolve) => server.close(resolve));
-    const end = endOf(accepted[0] as AcceptedSocket);
+    const end = adoptAccepted(accepted[0] as AcceptedSocket);
     end.write(Buffer.from('still here'), 0, 10, false);
     await eventually(() => expect(peer.bytesRead === 10 || peer.readableLength === 10).toBe(true));
   });

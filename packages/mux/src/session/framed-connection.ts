@@ -20,7 +20,7 @@ import { DatagramLane } from '../datagram/datagram-lane.ts';
 import { type DatagramAnswer, type DatagramConnection, DatagramStream } from '../datagram/datagram-stream.ts';
 import type { MuxClock } from '../loop/mux-clock.ts';
 import { smallMessages } from '../loop/tick-budget.ts';
-import { firstWindowOf, ReceiveWindow } from '../stream/flow-control.ts';
+import { initialWindow, ReceiveWindow } from '../stream/flow-control.ts';
 import type { FramedStream } from '../stream/framed-stream.ts';
 import { MuxStream, type OpenAnswer, type StreamConnection } from '../stream/mux-stream.ts';
 import { CARRIER_DEAD_AFTER_MS, CarrierLiveness } from './carrier-liveness.ts';
@@ -83,7 +83,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
 
   open(head: StreamHead, answer: OpenAnswer): MuxStream {
     const now = this.clock.monotonic();
-    const windowBytes = firstWindowOf(this.#session.budget, this.#session.byteStreams);
+    const windowBytes = initialWindow(this.#session.budget, this.#session.byteStreams);
     const window = new ReceiveWindow(this.#session.budget, windowBytes, now);
     const stream = new MuxStream(this, this.#streams.nextId, now, { kind: 'opener', answer, window });
     this.#begin(stream, head, windowBytes);
@@ -239,7 +239,7 @@ export class FramedConnection implements FrameHandler, CarrierReceiver, StreamCo
   // ---- from the streams ----
 
   sendOpened(stream: MuxStream): ReceiveWindow {
-    const windowBytes = firstWindowOf(this.#session.budget, this.#session.byteStreams);
+    const windowBytes = initialWindow(this.#session.budget, this.#session.byteStreams);
     this.#sender.credit(FRAME.OPENED, stream.id, windowBytes);
     return new ReceiveWindow(this.#session.budget, windowBytes, this.clock.monotonic());
   }

@@ -56,5 +56,5 @@ const acceptError = (errno: number): NodeJS.ErrnoException => {
 };
 
 /** Returns the ByteDuplex of an accepted connection. Call once per connection. */
-export const endOf = (socket: AcceptedSocket): SocketDuplex | HandleDuplex =>
+export const adoptAccepted = (socket: AcceptedSocket): SocketDuplex | HandleDuplex =>
   socket instanceof HandleDuplex ? socket : adoptSocket(socket);

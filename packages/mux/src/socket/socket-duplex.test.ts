@@ -5,7 +5,7 @@ import { deterministicBytes, eventually, hashOf, RecordingReader, rethrow } from
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HandleDuplex } from '../native/handle-duplex.ts';
 import { allowStaticReads } from '../native/node-internals.ts';
-import { type AcceptedSocket, acceptingServer, endOf } from './accept-sockets.ts';
+import { type AcceptedSocket, acceptingServer, adoptAccepted } from './accept-sockets.ts';
 import { adoptSocket } from './socket-duplex.ts';
 
 const CUT = { code: 'cancelled', text: 'cut off' } as const;
@@ -66,7 +66,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     eventually(() => expect([closes > 0, kind !== 'handle' || closes === 1]).toEqual([true, true]));
 
   it('a reset right behind an end gives the descriptor back, and the peer sees that it was cut off', async () => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     new RecordingReader(end);
     end.end();
     end.reset(CUT);
@@ -77,7 +77,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it('so does one behind an end that still has bytes to send', async () => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     new RecordingReader(end);
     end.write(Buffer.alloc(100), 0, 100, true);
     end.end();
@@ -86,7 +86,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it('so does one that comes while the end of the other side does', async () => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.end();
     await eventually(() => expect(reader.ended).toBe(true));
@@ -96,7 +96,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it.each(['we', 'the peer'])('both directions that have ended give it back, %s first', async (first) => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     let flushed = 0;
     const finish = (): void =>
@@ -116,7 +116,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it('a peer that is gone while we write is told as a reset, once, and not within the write', async () => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     reader.stalled = true;
     peer.write('x');
@@ -132,7 +132,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it('what waits is counted, and what the kernel takes of it', async () => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     new RecordingReader(end);
     peer.pause();
     const piece = Buffer.alloc(1 << 20);
@@ -148,7 +148,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it('one that is reset while bytes wait asks for no more of them', async () => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.pause();
     const piece = Buffer.alloc(1 << 20);
@@ -159,7 +159,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it('one that is let go delivers what was said', async () => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     new RecordingReader(end);
     const bytes = deterministicBytes(100_000, 2);
     let heard = 0;
@@ -176,7 +176,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   it.skipIf(kind === 'fallback').each(['at once', 'later'])(
     'memory that is left %s to who uses it is not read into again',
     async (when) => {
-      const end = endOf(accepted);
+      const end = adoptAccepted(accepted);
       const sent = deterministicBytes(8 << 20, 5);
       const kept: Buffer[] = [];
       let keptBytes = 0;
@@ -213,7 +213,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   );
 
   it('one that is given away reads as any stream does, and again statically', async () => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.write('first');
     await eventually(() => expect(reader.bytes).toBe(5));

@@ -5,7 +5,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
 import {
-  firstWindowOf,
+  initialWindow,
   MemoryBudget,
   ReceiveWindow,
   RoundTrip,
@@ -20,10 +20,10 @@ const MiB = 1024 * KiB;
 describe('the first window', () => {
   it('is 256 KiB for few streams, smaller for many, and never below the floor', () => {
     const budget = new MemoryBudget(64 * MiB);
-    expect(firstWindowOf(budget, 0)).toBe(256 * KiB);
-    expect(firstWindowOf(budget, 63)).toBe(256 * KiB);
-    expect(firstWindowOf(budget, 511)).toBe(32 * KiB);
-    expect(firstWindowOf(budget, 100_000)).toBe(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES);
+    expect(initialWindow(budget, 0)).toBe(256 * KiB);
+    expect(initialWindow(budget, 63)).toBe(256 * KiB);
+    expect(initialWindow(budget, 511)).toBe(32 * KiB);
+    expect(initialWindow(budget, 100_000)).toBe(MUX_LIMITS.STREAM_WINDOW_FLOOR_BYTES);
   });
 });
 

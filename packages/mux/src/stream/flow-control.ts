@@ -34,7 +34,7 @@ const NO_PATH_MS = 1;
  * Returns the initial window of a stream. The window shrinks with the number of streams, so that the sum stays near a quarter of the
  * budget. If the budget is used up, the window is the floor. All windows together never exceed the budget plus one floor per stream.
  */
-export const firstWindowOf = (budget: MemoryBudget, liveStreams: number): number => {
+export const initialWindow = (budget: MemoryBudget, liveStreams: number): number => {
   const share = Math.floor(budget.limitBytes / (4 * (liveStreams + 1)));
   const wanted = Math.min(MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES, share);
   return budget.hasRoomFor(wanted)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PEER_LIMITS } from '../limits.ts';
-import { candidatesOf, ownAddresses } from './candidates.ts';
+import { listCandidates, ownAddresses } from './candidates.ts';
 
 const address = (text: string, internal = false) => ({
   address: text,
@@ -38,7 +38,7 @@ describe('candidates', () => {
 
   it('are what the world sees, then what the machine has, each once', () => {
     const observed = { addresses: [seen, seen, { host: '192.168.1.20', port: 4000 }], ports: 'consistent' } as const;
-    expect(candidatesOf(['192.168.1.20', '2001:db8::20'], 4000, observed)).toEqual([
+    expect(listCandidates(['192.168.1.20', '2001:db8::20'], 4000, observed)).toEqual([
       seen,
       { host: '192.168.1.20', port: 4000 },
       { host: '2001:db8::20', port: 4000 },
@@ -47,7 +47,7 @@ describe('candidates', () => {
 
   it('are bounded, and what the world sees is kept', () => {
     const own = Array.from({ length: 20 }, (_, i) => `10.0.0.${i + 1}`);
-    const candidates = candidatesOf(own, 4000, { addresses: [seen], ports: 'consistent' });
+    const candidates = listCandidates(own, 4000, { addresses: [seen], ports: 'consistent' });
     expect(candidates).toHaveLength(PEER_LIMITS.PEER_CANDIDATES_MAX);
     expect(candidates[0]).toEqual(seen);
   });

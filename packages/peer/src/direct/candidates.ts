@@ -52,7 +52,7 @@ export const ownAddresses = (
 };
 
 /** Returns public addresses first, because peers need them most if the list is cut. */
-export const candidatesOf = (
+export const listCandidates = (
   own: readonly string[],
   port: number,
   observed: ObservedAddresses,

@@ -9,7 +9,13 @@ import { OwnEndpoint, type PeerNetwork } from './own-endpoint.ts';
 import { PathDriver } from './path-driver.ts';
 import type { Inability, PeerMessage, Reachability, RoundKeys } from './peer-messages.ts';
 import { ProbePath } from './probe-path.ts';
-import { type DirectOutcome, outcomeOf, type RelayReason, type RoundVerdict, relayReasonOf } from './relay-reason.ts';
+import {
+  type DirectOutcome,
+  outcomeForReason,
+  type RelayReason,
+  type RoundVerdict,
+  relayReasonOf,
+} from './relay-reason.ts';
 
 /** Interval between checks of this machine's addresses. */
 export const PEER_ADDRESSES_LOOK_EVERY_MS = 10_000;
@@ -239,7 +245,7 @@ export class DirectLink {
   #onFailed(): void {
     if (this.#round === null || this.#round.isCounted) return;
     this.#round.isCounted = true;
-    this.#options.events.onAttempt(outcomeOf(this.reason));
+    this.#options.events.onAttempt(outcomeForReason(this.reason));
   }
 
   /** Called when a side has moved to an unprobed address. The reliable connection cannot follow, so a new round is needed. */

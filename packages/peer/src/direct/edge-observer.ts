@@ -7,10 +7,10 @@ import {
   encodePing,
   newAnswerBudget,
   type OpeningKey,
+  readSealedKind,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
   type SealingKey,
-  sealedKindOf,
 } from '@tunnel/mux';
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { PeerAddress } from '../transport/peer-transport.ts';
@@ -79,7 +79,7 @@ class EdgeQuery implements AddressQuery {
   }
 
   onDatagram(bytes: Buffer, from: PeerAddress): boolean {
-    if (sealedKindOf(bytes) !== SEALED_KIND.PONG || !this.#edge.ports.includes(from.port)) return false;
+    if (readSealedKind(bytes) !== SEALED_KIND.PONG || !this.#edge.ports.includes(from.port)) return false;
     const body = this.#edge.opening.open(bytes);
     const pong = typeof body === 'string' ? null : decodePong(body);
     // The packet belongs to another path, or to another socket's query.

@@ -2,7 +2,7 @@
 // same), and its candidate addresses.
 import type { Guarded } from '@tunnel/mux';
 import type { PeerAddress, PeerSocket, PeerTransport } from '../transport/peer-transport.ts';
-import { type AddressObserver, type AddressQuery, candidatesOf } from './candidates.ts';
+import { type AddressObserver, type AddressQuery, listCandidates } from './candidates.ts';
 import type { Inability, Reachability } from './peer-messages.ts';
 
 export interface PeerNetwork {
@@ -56,7 +56,7 @@ export class OwnEndpoint {
     if (this.#query === query) this.#query = null;
     const own = network.ownAddresses();
     this.#machineAddresses = own.join();
-    return { socket, ports, candidates: candidatesOf(own, socket.port, { addresses, ports }) };
+    return { socket, ports, candidates: listCandidates(own, socket.port, { addresses, ports }) };
   }
 
   /** Returns true if the machine's addresses changed since the last call or gather(). */

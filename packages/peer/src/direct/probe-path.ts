@@ -6,10 +6,10 @@ import {
   MUX_LIMITS,
   OpeningKey,
   type PathKeys,
+  readSealedKind,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
   SealingKey,
-  sealedKindOf,
 } from '@tunnel/mux';
 import type { PeerAddress, PeerSocket } from '../transport/peer-transport.ts';
 import { addressKey } from './candidates.ts';
@@ -109,7 +109,7 @@ export class ProbePath implements DatagramPathSlot {
   receive(packet: Buffer, from: PeerAddress): boolean {
     const body = this.#opening.open(packet);
     if (typeof body === 'string') return false;
-    switch (sealedKindOf(packet)) {
+    switch (readSealedKind(packet)) {
       case SEALED_KIND.PROBE:
         this.#onProbe(body, from);
         break;

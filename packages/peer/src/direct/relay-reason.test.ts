@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { outcomeOf, type RelayFacts, relayReasonOf } from './relay-reason.ts';
+import { outcomeForReason, type RelayFacts, relayReasonOf } from './relay-reason.ts';
 
 const facts = (changes: Partial<RelayFacts>): RelayFacts => ({ unable: null, ports: [], verdict: null, ...changes });
 
@@ -26,6 +26,6 @@ describe('the reason of the relay', () => {
     ['udp-blocked', 'udp-blocked'],
     ['random-ports', 'random-ports'],
   ] as const)('a round in vain counts as %s after %s', (outcome, reason) => {
-    expect(outcomeOf(reason)).toBe(outcome);
+    expect(outcomeForReason(reason)).toBe(outcome);
   });
 });

@@ -40,7 +40,7 @@ export const relayReasonOf = ({ unable, ports, verdict }: RelayFacts): RelayReas
 };
 
 /** Maps the reason after a failed round to its outcome. */
-export const outcomeOf = (reason: RelayReason): DirectOutcome => {
+export const outcomeForReason = (reason: RelayReason): DirectOutcome => {
   switch (reason) {
     case 'udp-blocked':
     case 'random-ports':

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { NoiseFailure, NoiseHandshake, type NoiseOptions, type NoiseResult, pskOf } from './noise.ts';
+import { derivePsk, NoiseFailure, NoiseHandshake, type NoiseOptions, type NoiseResult } from './noise.ts';
 import { LENGTH_BYTES, RecordOpener, RecordSealer } from './record-cipher.ts';
 
 interface Vector {
@@ -13,7 +13,7 @@ interface Vector {
 }
 
 const hex = (text: string): Buffer => Buffer.from(text, 'hex');
-const PSK = pskOf('correct horse battery staple', 'office-db');
+const PSK = derivePsk('correct horse battery staple', 'office-db');
 const PROLOGUE = Buffer.from('tunnel-p2p/1office-db');
 
 const party = (role: NoiseOptions['role'], changes: Partial<NoiseOptions> = {}): NoiseHandshake =>
@@ -73,8 +73,8 @@ describe('the handshake', () => {
   });
 
   it.each([
-    ['another secret', { psk: pskOf('incorrect horse battery', 'office-db') }],
-    ['the same secret for another name', { psk: pskOf('correct horse battery staple', 'their-db') }],
+    ['another secret', { psk: derivePsk('incorrect horse battery', 'office-db') }],
+    ['the same secret for another name', { psk: derivePsk('correct horse battery staple', 'their-db') }],
     ['another prologue', { prologue: Buffer.from('tunnel-p2p/1their-db') }],
   ])('%s fails at the first message', (_what, changes) => {
     const responder = party('responder', changes);
@@ -129,6 +129,6 @@ describe('the key of a secret', () => {
   it('hangs on the secret and on the name, and is not the hash that the edge knows', () => {
     expect(PSK).toHaveLength(32);
     expect(PSK.toString('hex')).toBe('7a5086ccadb4afcab45ed0738e81484101dec6065f4656fa6d894c9a63571044');
-    expect(pskOf('correct horse battery staple', 'b')).not.toEqual(PSK);
+    expect(derivePsk('correct horse battery staple', 'b')).not.toEqual(PSK);
   });
 });

@@ -58,7 +58,7 @@ const nonceOf = (counter: number): Buffer => {
 };
 
 /** Derives the pre-shared key from the secret. Independent of the secret's hash, which the edge knows. */
-export const pskOf = (secret: string, name: string): Buffer =>
+export const derivePsk = (secret: string, name: string): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, 'tunnel-p2p-v1', name, KEY_BYTES));
 
 /** Noise SymmetricState: chaining key, hash and current cipher key. */

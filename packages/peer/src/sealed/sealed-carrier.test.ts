@@ -11,7 +11,7 @@ import {
   rethrow,
 } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
-import { pskOf } from './noise.ts';
+import { derivePsk } from './noise.ts';
 import { PEER_HANDSHAKE_TIMEOUT_MS } from './sealed-carrier.ts';
 import { RecordingOwner, type SealedSessions, sealedEnd, sealedSessions } from './sealed-pair.fixture.ts';
 import { PEER_SEND_QUEUE_BYTES } from './sealed-writer.ts';
@@ -133,7 +133,7 @@ describe('the handshake over a duplex', () => {
     const one = new RecordingOwner();
     const two = new RecordingOwner();
     sealedEnd(b, 'responder', two);
-    sealedEnd(a, 'initiator', one, { psk: pskOf('another secret of tests', 'office-db') });
+    sealedEnd(a, 'initiator', one, { psk: derivePsk('another secret of tests', 'office-db') });
     await eventually(() => expect([one.failed, two.failed]).toEqual(['proof', 'proof']));
     expect([one.proven, two.proven]).toEqual([null, null]);
   });

@@ -2,10 +2,10 @@
 import { type ByteDuplex, MemoryBudget, type MuxHandlers, MuxSession } from '@tunnel/mux';
 import { systemClock } from '@tunnel/runtime';
 import { type EndKind, endPair, rethrow } from '@tunnel/testkit';
-import { pskOf } from './noise.ts';
+import { derivePsk } from './noise.ts';
 import { SealedCarrier, type SealedEnd, type SealedOptions, type SealedOwner } from './sealed-carrier.ts';
 
-export const PSK = pskOf('a secret of tests', 'office-db');
+export const PSK = derivePsk('a secret of tests', 'office-db');
 export const PROLOGUE = Buffer.from('tunnel-p2p/1office-db');
 
 export class RecordingOwner implements SealedOwner {

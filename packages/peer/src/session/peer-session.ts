@@ -17,7 +17,7 @@ import { DirectLink } from '../direct/direct-link.ts';
 import type { PeerNetwork } from '../direct/own-endpoint.ts';
 import { encodeMessage, type PeerMessage, type PeerService } from '../direct/peer-messages.ts';
 import type { DirectOutcome, RelayReason } from '../direct/relay-reason.ts';
-import { pskOf } from '../sealed/noise.ts';
+import { derivePsk } from '../sealed/noise.ts';
 import type { SealedCarrier } from '../sealed/sealed-carrier.ts';
 
 /** Interval between checks for traffic on the direct path. Together with the path's doubt period, silence in use is detected within 5 s. */
@@ -91,7 +91,7 @@ export class PeerSession {
       role,
       network: settings.network,
       isAllowed: settings.direct,
-      psk: pskOf(settings.secret.reveal(), settings.name),
+      psk: derivePsk(settings.secret.reveal(), settings.name),
       clock,
       events: {
         send: (message) => this.#relay?.carrier.sendMessage(encodeMessage(message)),

@@ -11,7 +11,7 @@ import {
   PEER_VERSION,
   type PeerMessage,
 } from '../direct/peer-messages.ts';
-import { pskOf } from '../sealed/noise.ts';
+import { derivePsk } from '../sealed/noise.ts';
 import { SealedCarrier } from '../sealed/sealed-carrier.ts';
 import type { PeerSettings } from './peer-session.ts';
 
@@ -41,7 +41,7 @@ export const relayCarrier = (
   const hello = { version: PEER_VERSION, service, ...(program === undefined ? {} : { program }) };
   const options = {
     role,
-    psk: pskOf(secret.reveal(), name),
+    psk: derivePsk(secret.reveal(), name),
     prologue: Buffer.from(`tunnel-p2p/1${name}`),
     hello: encodeHandshakeHello(hello),
     clock,

@@ -2,7 +2,7 @@
 // result.
 
 import { HeaderRule } from '../edits/header-rule.ts';
-import { type RedirectTemplate, redirectTemplateOf } from '../edits/placeholders.ts';
+import { parseRedirectTemplate, type RedirectTemplate } from '../edits/placeholders.ts';
 import { IDENTITY_FIELDS, type LastChanges, newLastChanges } from '../edits/request-changes.ts';
 import { LoginList, TokenTable } from '../login/authentication.ts';
 import { isOfConnections } from '../match/connection-rules.ts';
@@ -115,7 +115,7 @@ const compileAction = (rule: Rule, digests: PolicyDigests): CompiledAction => {
   if ('rate_limit' in rule) return { kind: 'rate_limit', rule: rule.rate_limit, digests };
   if ('max_body' in rule) return { kind: 'max_body', bytes: rule.max_body };
   if ('redirect' in rule) {
-    return { kind: 'redirect', status: rule.redirect.status, to: redirectTemplateOf(rule.redirect.to) };
+    return { kind: 'redirect', status: rule.redirect.status, to: parseRedirectTemplate(rule.redirect.to) };
   }
   if ('respond' in rule) return { kind: 'respond', answer: respondAnswer(rule.respond) };
   if ('rewrite' in rule) return { kind: 'rewrite', rule: rule.rewrite };

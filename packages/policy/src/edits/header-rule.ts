@@ -4,7 +4,7 @@
 import type { HeaderChanges } from '../policy.ts';
 import type { PolicyRequest, ResponseEdit } from '../policy-step.ts';
 import { byteText } from '../text/bytes.ts';
-import { type FillRoom, headerPairs, type Template, templateOf } from './placeholders.ts';
+import { type FillRoom, headerPairs, parseTemplate, type Template } from './placeholders.ts';
 
 /** Changes to the fields of a request or response. */
 export type FilledFields = Extract<ResponseEdit, { kind: 'headers' }>;
@@ -65,7 +65,7 @@ export class HeaderRule {
 const templatesOf = (fields: Readonly<Record<string, string>> | undefined): Templates =>
   fields === undefined
     ? NONE
-    : Object.entries(fields).map(([name, value]) => [name, templateOf(byteText(value))] as const);
+    : Object.entries(fields).map(([name, value]) => [name, parseTemplate(byteText(value))] as const);
 
 const dependence = (templates: Templates): 'nothing' | 'visitor' | 'request' => {
   const fills = templates.flatMap(([, template]) =>

@@ -1,31 +1,31 @@
 import { expect, it } from 'vitest';
 import { requestOf } from '../policy.fixture.ts';
-import { type FillRoom, headerValue, redirectTarget, redirectTemplateOf, templateOf } from './placeholders.ts';
+import { type FillRoom, headerValue, parseRedirectTemplate, parseTemplate, redirectTarget } from './placeholders.ts';
 
 const room = (fillLeft = 1000): FillRoom => ({ fillLeft });
 
 const target = (to: string, path: string, user = ''): string | null =>
-  redirectTarget(redirectTemplateOf(to), requestOf({ path }), user, room());
+  redirectTarget(parseRedirectTemplate(to), requestOf({ path }), user, room());
 
 it('each placeholder is what its name says', () => {
-  const all = templateOf('{address} {host} {path} {query} {user} {request_id} {other}');
+  const all = parseTemplate('{address} {host} {path} {query} {user} {request_id} {other}');
   expect(headerValue(all, requestOf({ path: '/a/b?x=1?y' }), 'anna', room())).toBe(
     '192.0.2.1 shop.example.com /a/b ?x=1?y anna req_1 {other}',
   );
-  expect(headerValue(templateOf('[{query}{user}]'), requestOf({ path: '/a' }), '', room())).toBe('[]');
+  expect(headerValue(parseTemplate('[{query}{user}]'), requestOf({ path: '/a' }), '', room())).toBe('[]');
 });
 
 it('no value of a visitor ends a line of a header', () => {
-  expect(headerValue(templateOf('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0', room())).toBe(
+  expect(headerValue(parseTemplate('{user}'), requestOf(), 'a\r\nSet-Cookie: x\0', room())).toBe(
     'a%0D%0ASet-Cookie: x%00',
   );
-  expect(headerValue(templateOf('{user}'), requestOf(), 'ü', room())).toBe('\xc3\xbc');
+  expect(headerValue(parseTemplate('{user}'), requestOf(), 'ü', room())).toBe('\xc3\xbc');
 });
 
 it('nobody is called like somebody else by characters that a field leaves out', () => {
   const all = ['anna', ' anna', 'anna ', 'an\0na', '\tanna', 'anna\u00a0'];
   const names = all.map((user) =>
-    requestOf({ headers: [['x', headerValue(templateOf('{user}'), requestOf(), user, room()) ?? '']] }),
+    requestOf({ headers: [['x', headerValue(parseTemplate('{user}'), requestOf(), user, room()) ?? '']] }),
   );
   expect(new Set(names.map(({ headers }) => headers[0]?.value)).size).toBe(all.length);
 });
@@ -58,10 +58,10 @@ it('nobody becomes a part of the host by a name', () => {
 it('what placeholders become is taken from one room, and nothing comes of a text that finds none', () => {
   const shared = room(10);
   const request = requestOf({ path: '/abc' });
-  expect(headerValue(templateOf('long constant text {path}{path}'), request, '', shared)).toBe(
+  expect(headerValue(parseTemplate('long constant text {path}{path}'), request, '', shared)).toBe(
     'long constant text /abc/abc',
   );
-  expect(redirectTarget(redirectTemplateOf('/new{path}'), request, '', shared)).toBeNull();
-  expect(headerValue(templateOf('{path}'.repeat(1000)), request, '', room(100))).toBeNull();
-  expect(headerValue(templateOf('as it is'), request, '', room(0))).toBe('as it is');
+  expect(redirectTarget(parseRedirectTemplate('/new{path}'), request, '', shared)).toBeNull();
+  expect(headerValue(parseTemplate('{path}'.repeat(1000)), request, '', room(100))).toBeNull();
+  expect(headerValue(parseTemplate('as it is'), request, '', room(0))).toBe('as it is');
 });

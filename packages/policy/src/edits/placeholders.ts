@@ -12,7 +12,7 @@ const isPlaceholder = (name: string): name is Placeholder => (PLACEHOLDERS as re
 export type Template = string | readonly (string | { readonly fill: Placeholder })[];
 
 /** Parses a template. Unknown names in braces stay literal text; the schema rejects them earlier. */
-export const templateOf = (text: string): Template => {
+export const parseTemplate = (text: string): Template => {
   const pieces: (string | { readonly fill: Placeholder })[] = [];
   let from = 0;
   for (const found of text.matchAll(/\{(\w+)\}/g)) {
@@ -165,11 +165,11 @@ export interface RedirectTemplate {
 }
 
 /** Splits a redirect target. The host is literal or `{host}`, so that a visitor cannot choose another host. */
-export const redirectTemplateOf = (to: string): RedirectTemplate => {
+export const parseRedirectTemplate = (to: string): RedirectTemplate => {
   const origin = /^https?:\/\/(?:\{host\}|[^/?#\\{}@%])*/i.exec(to)?.[0] ?? null;
   return {
-    origin: origin === null ? null : templateOf(origin),
-    rest: templateOf(origin === null ? to : to.slice(origin.length)),
+    origin: origin === null ? null : parseTemplate(origin),
+    rest: parseTemplate(origin === null ? to : to.slice(origin.length)),
   };
 };
 

@@ -3,13 +3,13 @@ import { expect, it } from 'vitest';
 import { authOf, NOW, policyOf } from '../policy.fixture.ts';
 import {
   checkCallback,
+  loginState,
   namedClaims,
   type PendingLogin,
   pendingLogin,
   queryValues,
   returnPathOf,
   sessionFrom,
-  stateOf,
 } from './login-machine.ts';
 
 const CHANCES = { id: '0a1b2c3d', secret: 'secret-of-state', nonce: 'n', verifier: 'v' };
@@ -22,12 +22,12 @@ const verdict = (query: string, byId: ReadonlyMap<string, PendingLogin> = BY_ID,
 };
 
 it('a login that this browser began goes on, with what was sealed then', () => {
-  const made = checkCallback(`?code=c%2F1&state=${stateOf(PENDING)}&iss=https%3A%2F%2Fi`, BY_ID, NOW);
+  const made = checkCallback(`?code=c%2F1&state=${loginState(PENDING)}&iss=https%3A%2F%2Fi`, BY_ID, NOW);
   expect(made).toEqual({ kind: 'go', pending: PENDING, code: 'c/1', issuer: 'https://i' });
   expect(PENDING).toMatchObject({ returnPath: '/deep?x=1', expiresAt: NOW / 1000 + 600 });
 });
 
-const STATE = `state=${stateOf(PENDING)}`;
+const STATE = `state=${loginState(PENDING)}`;
 
 it.each([
   ['?code=c', 'state-missing POLICY_LOGIN_STATE'],

@@ -47,7 +47,7 @@ export const pendingLogin = (chances: LoginChances, path: string, nowMs: number)
 });
 
 /** The `state` of the authorization request. For an operator's provider it is later encrypted together with the tunnel's address. */
-export const stateOf = ({ id, secret }: PendingLogin): string => `${id}.${secret}`;
+export const loginState = ({ id, secret }: PendingLogin): string => `${id}.${secret}`;
 
 type CallbackRefusal =
   | 'query-unclear'
@@ -100,7 +100,7 @@ export const checkCallback = (
   const [id = ''] = state.split('.', 1);
   const pending = pendingById.get(id);
   if (pending === undefined) return refused('state-unknown');
-  if (!isSameText(stateOf(pending), state)) return refused('state-foreign');
+  if (!isSameText(loginState(pending), state)) return refused('state-foreign');
   if (pending.expiresAt * 1000 <= nowMs) return refused('state-expired');
   const error = values.get('error');
   if (error !== undefined) return refused(OF_THE_PERSON.has(error) ? 'provider-refused' : 'provider-failed');

@@ -11,7 +11,7 @@ import type { SessionHolder } from './auth-run.ts';
 export type LoginPath = 'callback' | 'logout';
 
 /** Returns null for a path of the service. Only the exact spelling counts, because no link uses another. */
-export const loginPathOf = (path: string): LoginPath | null => {
+export const matchLoginPath = (path: string): LoginPath | null => {
   if (!path.startsWith('/.tunnel/')) return null;
   const [plain] = path.split('?', 1);
   if (plain === CALLBACK_PATH) return 'callback';

@@ -35,7 +35,7 @@ import type {
 } from '../policy-step.ts';
 import { AuthRun, type AuthStep, type SessionHolder } from './auth-run.ts';
 import { limiterKeyOf } from './limiter-key.ts';
-import { answerLoginPath, type LoginPath, loginPathOf, resumeLoginPath } from './login-paths.ts';
+import { answerLoginPath, type LoginPath, matchLoginPath, resumeLoginPath } from './login-paths.ts';
 import { type HashRoom, type WebhookCheck, webhookCheck } from './webhook-signatures.ts';
 
 /** Maximum bytes hashed for the signatures of a request, over all rules and secrets: a few milliseconds. Further secrets are not tried. */
@@ -146,7 +146,7 @@ export class Run extends MatchedRules implements PolicyState, SessionHolder, Fil
     this.#isTunnels = true;
     this.#list = tunnel;
     this.#at = 0;
-    if (tunnel !== null && tunnel.login !== null) this.#loginPath = loginPathOf(this.#request.path);
+    if (tunnel !== null && tunnel.login !== null) this.#loginPath = matchLoginPath(this.#request.path);
   }
 
   /** Returns true at a rule that requires a sign-in, because the edge path itself serves the sign-in. */

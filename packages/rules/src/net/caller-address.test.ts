@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { expect, it } from 'vitest';
-import { callerAddressOf, hostPort, networkOf, plainAddress, TrustedProxies } from './caller-address.ts';
+import { createCallerAddress, hostPort, networkOf, plainAddress, TrustedProxies } from './caller-address.ts';
 
 const callerAddress = (peer: string, forwardedFor: string | undefined, trusted: readonly string[]): string =>
-  callerAddressOf(trusted)(peer, forwardedFor);
+  createCallerAddress(trusted)(peer, forwardedFor);
 
 it('a stranger cannot choose the address it is counted against', () => {
   expect(callerAddress('203.0.113.9', '10.0.0.1', ['127.0.0.1'])).toBe('203.0.113.9');

@@ -77,7 +77,7 @@ export class TrustedProxies {
 }
 
 /** `trusted` has addresses and networks, as in `trusted_proxies` of server.toml. */
-export const callerAddressOf = (trusted: readonly string[]): CallerAddress => {
+export const createCallerAddress = (trusted: readonly string[]): CallerAddress => {
   if (trusted.length === 0) return plainAddress;
   const proxies = new TrustedProxies(trusted);
   return (peer, forwardedFor) => proxies.callerOf(peer, forwardedFor).address;

@@ -2,7 +2,7 @@ export { type AddressGroups, mappedV4, readV4, readV6, wordAt } from './address-
 export { decidePrivateAlerts, problemOfAddress } from './address-guard.ts';
 export {
   type CallerAddress,
-  callerAddressOf,
+  createCallerAddress,
   hostPort,
   networkOf,
   plainAddress,

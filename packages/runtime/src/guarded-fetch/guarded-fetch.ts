@@ -39,7 +39,7 @@ export type GuardedFetch = (url: string, bounds: FetchBounds) => Promise<FetchOu
 
 export const createGuardedFetch = (deps: GuardedFetchOptions): GuardedFetch => {
   const guard = new UrlGuard(deps);
-  const trust = trustOf(deps.ca);
+  const trust = lazySecureContext(deps.ca);
   return async (text, bounds) => {
     const reading = guard.read(text);
     if (reading.kind === 'refused') return { kind: 'refused', reason: reading.reason };
@@ -81,7 +81,7 @@ export const createGuardedFetch = (deps: GuardedFetchOptions): GuardedFetch => {
 };
 
 /** Created once, at the first https request, because loading the CAs takes longer than a handshake. */
-export const trustOf = (ca: string | undefined): (() => SecureContext) => {
+export const lazySecureContext = (ca: string | undefined): (() => SecureContext) => {
   let context: SecureContext | undefined;
   return () => {
     context ??= createSecureContext(ca === undefined ? {} : { ca });

@@ -131,7 +131,7 @@ type MaybeStandardStream = NodeJS.WritableStream & {
 /** One outlet per stream, shared by its loggers, because an outlet adds listeners to the stream and the process. */
 const outlets = new WeakMap<NodeJS.WritableStream, Outlet>();
 
-export const outletOf = (stream: NodeJS.WritableStream): Outlet => {
+export const sharedOutlet = (stream: NodeJS.WritableStream): Outlet => {
   const known = outlets.get(stream);
   if (known !== undefined) return known;
   const { fd } = stream as MaybeStandardStream;

@@ -1,6 +1,6 @@
 // The logger: pino for levels and JSON, with masking before it and a bounded output behind it.
 import pino from 'pino';
-import { LineSink, outletOf } from './line-sink.ts';
+import { LineSink, sharedOutlet } from './line-sink.ts';
 import { maskFields, maskText } from './mask.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -32,7 +32,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
   const stream = options.stream ?? process.stdout;
   const now = options.now ?? Date.now;
   const colour = options.colour ?? wantsColour(stream);
-  const sink = new LineSink(outletOf(stream), {
+  const sink = new LineSink(sharedOutlet(stream), {
     droppedNotice: (count) => dropped(count, now(), options.format === 'human', colour),
   });
   const write = (line: string): void => sink.push(options.format === 'json' ? line : formatForPeople(line, colour));
@@ -59,7 +59,7 @@ export const createLineRelay = (options: Pick<LoggerOptions, 'stream' | 'format'
   const stream = options.stream ?? process.stdout;
   const colour = options.colour ?? wantsColour(stream);
   const isHuman = options.format === 'human';
-  const sink = new LineSink(outletOf(stream), {
+  const sink = new LineSink(sharedOutlet(stream), {
     droppedNotice: (count) => dropped(count, Date.now(), isHuman, colour),
   });
   return {

@@ -5,8 +5,8 @@ import * as z from 'zod';
 import type { Invoice, Subscription } from '../state/model.ts';
 import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest, flag, noSuch, type Route, route } from './api-route.ts';
-import { draftInvoice, finalizeInvoice, invoiceOf } from './invoices.ts';
-import { changeSubscription, nextMonthStart, periodOf, subscriptionOf } from './subscriptions.ts';
+import { draftInvoice, finalizeInvoice, findInvoice } from './invoices.ts';
+import { changeSubscription, findSubscription, nextMonthStart, periodOf } from './subscriptions.ts';
 
 /** Drafts become final when the platform has acknowledged their events, or when no event was acknowledged for this time. */
 const DRAFT_WAIT_MS = 10_000;
@@ -152,7 +152,7 @@ const RETRY_SECS = 3 * 24 * 60 * 60;
 const TRIES = 4;
 
 export const payInvoice = (sandbox: Sandbox, id: string): Invoice => {
-  const invoice = invoiceOf(sandbox, id);
+  const invoice = findInvoice(sandbox, id);
   if (invoice.status !== 'open') throw badRequest(`The invoice is ${invoice.status}.`);
   const paid = invoice.total === 0 || hasGoodCard(sandbox, invoice.customer);
   return paid ? settle(sandbox, invoice) : fail(sandbox, invoice);
@@ -197,7 +197,7 @@ const isOfSame = (one: Invoice, other: Invoice): boolean =>
   one.parent.subscription_details.subscription === other.parent.subscription_details.subscription;
 
 const setStatus = (sandbox: Sandbox, invoice: Invoice, status: 'active' | 'past_due'): void => {
-  const subscription = subscriptionOf(sandbox, invoice.parent.subscription_details.subscription);
+  const subscription = findSubscription(sandbox, invoice.parent.subscription_details.subscription);
   if (subscription.status !== 'canceled') changeSubscription(sandbox, subscription, { status });
 };
 
@@ -211,7 +211,7 @@ const ending = z.strictObject({
 });
 
 const endNow = (sandbox: Sandbox, id: string): Subscription => {
-  const before = subscriptionOf(sandbox, id);
+  const before = findSubscription(sandbox, id);
   // Like at the processor, an ended subscription cannot end again.
   if (before.status === 'canceled') throw noSuch('subscription', id);
   const draft = draftInvoice(sandbox, before);

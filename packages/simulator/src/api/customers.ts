@@ -18,7 +18,7 @@ import {
   text,
 } from './api-route.ts';
 
-export const customerOf = (sandbox: Sandbox, id: string, param = 'customer'): Customer => {
+export const findCustomer = (sandbox: Sandbox, id: string, param = 'customer'): Customer => {
   const customer = sandbox.store.get('customers', id);
   if (customer === undefined) throw noSuch('customer', id, param);
   return customer;
@@ -60,7 +60,7 @@ const customerChange = z.strictObject({
 });
 
 const updateCustomer = (sandbox: Sandbox, params: z.output<typeof customerChange>, id: string): Customer => {
-  const before = customerOf(sandbox, id, 'id');
+  const before = findCustomer(sandbox, id, 'id');
   if (params.invoice_settings !== undefined) {
     checkOwnMethod(sandbox, id, params.invoice_settings.default_payment_method);
   }
@@ -94,10 +94,10 @@ export const customerRoutes: readonly Route[] = [
       page,
     ),
   ),
-  route('GET', '/v1/customers/{id}', none, (sandbox, _params, id) => customerOf(sandbox, id, 'id')),
+  route('GET', '/v1/customers/{id}', none, (sandbox, _params, id) => findCustomer(sandbox, id, 'id')),
   route('POST', '/v1/customers/{id}', customerChange, updateCustomer),
   route('GET', '/v1/customers/{id}/payment_methods', z.strictObject(paging), (sandbox, page, id) => {
-    customerOf(sandbox, id);
+    findCustomer(sandbox, id);
     const own = sandbox.store.all('payment_methods').filter(({ customer }) => customer === id);
     return listPage(`/v1/customers/${id}/payment_methods`, own, page);
   }),
@@ -140,7 +140,7 @@ const newSetupIntent = z.strictObject({
 });
 
 const createSetupIntent = (sandbox: Sandbox, { customer, usage }: z.output<typeof newSetupIntent>): SetupIntent => {
-  customerOf(sandbox, customer);
+  findCustomer(sandbox, customer);
   const id = randomId('seti');
   return sandbox.store.put('setup_intents', {
     id,
@@ -229,7 +229,7 @@ export const portalRoutes = (baseUrl: () => string): readonly Route[] => [
   route('POST', '/v1/billing_portal/sessions', newPortalSession, (sandbox: Sandbox, given): PortalSession => {
     const { flow_data, ...params } = given;
     const after_card = flow_data?.after_completion.redirect.return_url ?? null;
-    customerOf(sandbox, params.customer);
+    findCustomer(sandbox, params.customer);
     checkAddress(params.return_url, 'return_url');
     if (after_card !== null) checkAddress(after_card, 'flow_data[after_completion][redirect][return_url]');
     const id = randomId('bps');

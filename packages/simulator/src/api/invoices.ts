@@ -4,13 +4,13 @@ import * as z from 'zod';
 import type { Invoice, InvoiceItem, InvoiceLine, Subscription } from '../state/model.ts';
 import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest, listPage, metadata, none, noSuch, paging, type Route, route, text, whole } from './api-route.ts';
-import { customerOf } from './customers.ts';
+import { findCustomer } from './customers.ts';
 import { type MonthLine, monthEndLines } from './prices.ts';
-import { nextMonthStart, periodOf, subscriptionOf } from './subscriptions.ts';
+import { findSubscription, nextMonthStart, periodOf } from './subscriptions.ts';
 
 const subscriptionIdOf = ({ parent }: Invoice): string => parent.subscription_details.subscription;
 
-export const invoiceOf = (sandbox: Sandbox, id: string): Invoice => {
+export const findInvoice = (sandbox: Sandbox, id: string): Invoice => {
   const invoice = sandbox.store.get('invoices', id);
   if (invoice === undefined) throw noSuch('invoice', id);
   return invoice;
@@ -54,7 +54,7 @@ export const draftInvoice = (sandbox: Sandbox, subscription: Subscription): Invo
 
 /** Finalizes a draft with all usage reported so far. */
 export const finalizeInvoice = (sandbox: Sandbox, draft: Invoice): Invoice => {
-  const goesOn = subscriptionOf(sandbox, draft.parent.subscription_details.subscription).status !== 'canceled';
+  const goesOn = findSubscription(sandbox, draft.parent.subscription_details.subscription).status !== 'canceled';
   const final = sandbox.store.put('invoices', {
     ...withLines(sandbox, draft, goesOn),
     status: 'open',
@@ -71,7 +71,7 @@ const nextNumber = ({ store }: Sandbox): string => {
 };
 
 const withLines = (sandbox: Sandbox, invoice: Invoice, goesOn: boolean): Invoice => {
-  const subscription = subscriptionOf(sandbox, invoice.parent.subscription_details.subscription);
+  const subscription = findSubscription(sandbox, invoice.parent.subscription_details.subscription);
   const lines = monthEndLines({
     prices: subscription.items.data.map(({ price }) => price),
     bytes: bytesOf(sandbox, invoice),
@@ -151,7 +151,7 @@ const newItem = z.strictObject({
 
 const createItem = (sandbox: Sandbox, params: z.output<typeof newItem>): InvoiceItem => {
   const { subscription: _subscription, invoice: _invoice, ...fields } = params;
-  customerOf(sandbox, params.customer);
+  findCustomer(sandbox, params.customer);
   const { subscription, invoice } = targetOf(sandbox, params);
   return sandbox.store.put('invoice_items', {
     id: randomId('ii'),
@@ -174,7 +174,7 @@ const targetOf = (sandbox: Sandbox, { customer, subscription, invoice }: z.outpu
 
 /** Adds the item to the next invoice. */
 const onNext = (sandbox: Sandbox, customer: string, subscription: string): ItemTarget => {
-  const of = subscriptionOf(sandbox, subscription);
+  const of = findSubscription(sandbox, subscription);
   if (of.customer !== customer || of.status === 'canceled') {
     throw badRequest('The subscription is not a living one of this customer.', { param: 'subscription' });
   }
@@ -182,7 +182,7 @@ const onNext = (sandbox: Sandbox, customer: string, subscription: string): ItemT
 };
 
 const onDraft = (sandbox: Sandbox, customer: string, invoice: string): ItemTarget => {
-  const of = invoiceOf(sandbox, invoice);
+  const of = findInvoice(sandbox, invoice);
   if (of.customer !== customer || of.status !== 'draft') {
     throw badRequest('The invoice is not a draft of this customer.', { param: 'invoice' });
   }

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import type { Meter } from '../state/model.ts';
 import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest, listPage, noSuch, paging, type Route, route, text, whole } from './api-route.ts';
-import { customerOf } from './customers.ts';
+import { findCustomer } from './customers.ts';
 import { lastOfDraft, openSince } from './subscriptions.ts';
 
 const LATEST_SECS = 100_000_000_000;
@@ -40,7 +40,7 @@ const summing = z.strictObject({
 
 const sum = (sandbox: Sandbox, params: z.output<typeof summing>, id: string): object => {
   if (sandbox.store.get('meters', id) === undefined) throw noSuch('meter', id);
-  customerOf(sandbox, params.customer);
+  findCustomer(sandbox, params.customer);
   const { start_time, end_time, customer } = params;
   for (const [param, time] of Object.entries({ start_time, end_time })) {
     if (time % MINUTE_SECS !== 0) throw badRequest(`${param} must be aligned with minute boundaries`, { param });
@@ -91,7 +91,7 @@ const createMeterEvent = (sandbox: Sandbox, params: z.output<typeof newMeterEven
   if (!sandbox.store.all('meters').some((meter) => meter.event_name === event_name)) {
     throw badRequest(`No active meter found for event name ${event_name}`, { code: 'no_meter', param: 'event_name' });
   }
-  const customer = customerOf(sandbox, payload.stripe_customer_id, 'payload[stripe_customer_id]').id;
+  const customer = findCustomer(sandbox, payload.stripe_customer_id, 'payload[stripe_customer_id]').id;
   checkTime(sandbox, timestamp);
   sandbox.store.put('meter_events', {
     id: freshId(sandbox, identifier),

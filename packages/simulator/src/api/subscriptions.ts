@@ -4,7 +4,7 @@ import * as z from 'zod';
 import type { Invoice, Price, Subscription, SubscriptionItem } from '../state/model.ts';
 import type { Sandbox } from '../state/sandbox.ts';
 import { badRequest, flag, listPage, metadata, none, noSuch, paging, type Route, route, text } from './api-route.ts';
-import { customerOf } from './customers.ts';
+import { findCustomer } from './customers.ts';
 
 const newSubscription = z.strictObject({
   customer: text(),
@@ -25,7 +25,7 @@ const newSubscription = z.strictObject({
 });
 
 const createSubscription = (sandbox: Sandbox, params: z.output<typeof newSubscription>): Subscription => {
-  customerOf(sandbox, params.customer);
+  findCustomer(sandbox, params.customer);
   const id = randomId('sub');
   const created = sandbox.now();
   const end = nextMonthStart(created);
@@ -74,7 +74,7 @@ const newItem = (subscription: string, price: Price, times: Times): Subscription
   ...times,
 });
 
-export const subscriptionOf = (sandbox: Sandbox, id: string): Subscription => {
+export const findSubscription = (sandbox: Sandbox, id: string): Subscription => {
   const subscription = sandbox.store.get('subscriptions', id);
   if (subscription === undefined) throw noSuch('subscription', id);
   return subscription;
@@ -124,7 +124,7 @@ export const changeSubscription = (
 
 /** Sets or revokes the cancellation at the end of the period. */
 export const setToEnd = (sandbox: Sandbox, id: string, ends: boolean): Subscription => {
-  const before = subscriptionOf(sandbox, id);
+  const before = findSubscription(sandbox, id);
   if (before.status === 'canceled') {
     throw badRequest('A canceled subscription can only update its cancellation_details and metadata.');
   }
@@ -154,7 +154,7 @@ export const subscriptionRoutes: readonly Route[] = [
       .filter((each) => status === 'all' || each.status !== 'canceled');
     return listPage('/v1/subscriptions', found, page);
   }),
-  route('GET', '/v1/subscriptions/{id}', none, (sandbox, _params, id) => subscriptionOf(sandbox, id)),
+  route('GET', '/v1/subscriptions/{id}', none, (sandbox, _params, id) => findSubscription(sandbox, id)),
   route('POST', '/v1/subscriptions/{id}', subscriptionChange, (sandbox, params, id) =>
     setToEnd(sandbox, id, params.cancel_at_period_end),
   ),

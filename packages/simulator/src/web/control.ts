@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import { ApiError, badRequest } from '../api/api-route.ts';
 import { type BillingCycle, payInvoice } from '../api/billing-cycle.ts';
-import { attachCard, confirmSetupIntent, customerOf } from '../api/customers.ts';
+import { attachCard, confirmSetupIntent, findCustomer } from '../api/customers.ts';
 import { reportedBytes } from '../api/meters.ts';
 import { setToEnd } from '../api/subscriptions.ts';
 import type { Sandbox } from '../state/sandbox.ts';
@@ -85,7 +85,7 @@ const CONTROLS: readonly (readonly [method: string, path: RegExp, run: Control])
     'POST',
     /^\/_sim\/customers\/([\w-]+)\/cards$/,
     step(z.strictObject({ card: cards.exclude(['declined']).default('good') }), (sandbox, { card }, id) => {
-      const customer = customerOf(sandbox, id, 'id');
+      const customer = findCustomer(sandbox, id, 'id');
       const method = attachCard(sandbox, id, card);
       const changed = { ...customer, invoice_settings: { default_payment_method: method.id } };
       sandbox.emit('customer.updated', sandbox.store.put('customers', changed), {

@@ -1,7 +1,7 @@
 // Pages of the simulator: an overview, the hosted portal of a customer, and an invoice. Only forms and tables, without external resources.
 import { noSuch } from '../api/api-route.ts';
-import { customerOf } from '../api/customers.ts';
-import { invoiceOf } from '../api/invoices.ts';
+import { findCustomer } from '../api/customers.ts';
+import { findInvoice } from '../api/invoices.ts';
 import { reportedBytes } from '../api/meters.ts';
 import { nextMonthStart, periodOf } from '../api/subscriptions.ts';
 import type { Invoice, PortalSession, Subscription } from '../state/model.ts';
@@ -115,7 +115,7 @@ export const portalReturn = (sandbox: Sandbox, sessionId: string): string => {
 
 export const portalPage = (sandbox: Sandbox, sessionId: string): string => {
   const session = sessionOf(sandbox, sessionId);
-  const customer = customerOf(sandbox, session.customer);
+  const customer = findCustomer(sandbox, session.customer);
   const here = `/portal/${session.id}`;
   const isForCard = session.after_card != null;
   const own = <T extends { readonly customer: string }>(rows: readonly T[]): T[] =>
@@ -154,7 +154,7 @@ export const portalPage = (sandbox: Sandbox, sessionId: string): string => {
 
 /** An invoice to read and print. */
 export const invoicePage = (sandbox: Sandbox, id: string): string => {
-  const invoice = invoiceOf(sandbox, id);
+  const invoice = findInvoice(sandbox, id);
   const { period_start, period_end, status_transitions, lines, total } = invoice;
   const billed = status_transitions.finalized_at ?? invoice.created;
   const rows = lines.data.map(({ description, period, amount }) => [

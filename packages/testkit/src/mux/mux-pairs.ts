@@ -4,6 +4,7 @@ import * as net from 'node:net';
 import * as tls from 'node:tls';
 import {
   acceptingServer,
+  adoptAccepted,
   adoptSocket,
   alpnBytes,
   type ByteDuplex,
@@ -11,7 +12,6 @@ import {
   type Carrier,
   connectSocket,
   createCarrier,
-  endOf,
   type HandleDuplex,
   MemoryBudget,
   type MuxClock,
@@ -131,7 +131,7 @@ export const acceptedPair = async (): Promise<[SocketEnd, SocketEnd]> => {
   });
   const server = acceptingServer({
     keepAliveMs: 60_000,
-    take: (socket) => take(endOf(socket)),
+    take: (socket) => take(adoptAccepted(socket)),
     report: rethrow,
     where: 'pair.connection',
   });

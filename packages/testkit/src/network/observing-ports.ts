@@ -5,10 +5,10 @@ import {
   decodePing,
   encodePong,
   OpeningKey,
+  readSealedKind,
   SEALED_KIND,
   SEALED_OVERHEAD_BYTES,
   SealingKey,
-  sealedKindOf,
 } from '@tunnel/mux';
 
 export interface ObservingPorts {
@@ -30,7 +30,7 @@ export const startObservingPorts = async (): Promise<ObservingPorts> => {
     const socket = createSocket('udp4');
     socket.on('error', () => {});
     socket.on('message', (packet, from) => {
-      const body = sealedKindOf(packet) === SEALED_KIND.PING ? opening.open(packet) : null;
+      const body = readSealedKind(packet) === SEALED_KIND.PING ? opening.open(packet) : null;
       const token = body === null || typeof body === 'string' ? null : decodePing(body);
       const pong = token === null ? null : encodePong(token, from.address, from.port);
       if (pong === null) return;

@@ -36,7 +36,7 @@ interface ProgramParts extends Pick<Program, 'signal' | 'signalGroup' | 'write' 
   readonly exited: Promise<ProgramExit>;
 }
 
-export const programOf = ({ describe, pid, lines, exited, ...calls }: ProgramParts): Program => {
+export const wrapProgram = ({ describe, pid, lines, exited, ...calls }: ProgramParts): Program => {
   let exit: ProgramExit | null = null;
   void exited.then((ended) => {
     exit = ended;

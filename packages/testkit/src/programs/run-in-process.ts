@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { OutputLines } from './output-lines.ts';
-import { type Program, type ProgramExit, programOf } from './program.ts';
+import { type Program, type ProgramExit, wrapProgram } from './program.ts';
 
 /** The streams and signals of a program that has no process of its own. */
 export interface InProcessStreams {
@@ -64,7 +64,7 @@ export const runInProcess = ({ describe, main, endNow, kill, freeze }: InProcess
       streams.signals.emit(name, name);
     }
   };
-  return programOf({
+  return wrapProgram({
     describe,
     lines,
     exited,

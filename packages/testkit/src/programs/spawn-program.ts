@@ -1,7 +1,7 @@
 // Runs a program for a test: its lines are kept, its exit can be awaited, and close() leaves no process of it behind.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { OutputLines } from './output-lines.ts';
-import { type Program, type ProgramExit, programOf } from './program.ts';
+import { type Program, type ProgramExit, wrapProgram } from './program.ts';
 
 export interface ProgramOptions {
   readonly command: string;
@@ -36,7 +36,7 @@ export const spawnProgram = async (options: ProgramOptions): Promise<Program> =>
   void exited.then(() => running.delete(pid));
   const describe = `${options.command} ${(options.args ?? []).join(' ')}`;
 
-  return programOf({
+  return wrapProgram({
     describe,
     pid,
     lines,

@@ -1,5 +1,5 @@
 // What the script tries of the product, bundled for it.
-export { NoiseHandshake, pskOf } from '../../../../packages/peer/src/sealed/noise.ts';
+export { derivePsk, NoiseHandshake } from '../../../../packages/peer/src/sealed/noise.ts';
 export {
   LENGTH_BYTES,
   RECORD_OVERHEAD_BYTES,

@@ -18,4 +18,4 @@ const HOOKS: readonly MakeHook[] = [
   browser,
 ];
 
-export const hooksOf = (plan: TunnelRun, io: Io): RunHook[] => HOOKS.flatMap((make) => make(plan, io) ?? []);
+export const createHooks = (plan: TunnelRun, io: Io): RunHook[] => HOOKS.flatMap((make) => make(plan, io) ?? []);

@@ -5,11 +5,11 @@ import type { Tone } from '../../ui/badge.tsx';
 import { classNames } from '../../ui/class-names.ts';
 import { useNow } from '../../ui/hooks.ts';
 import { Icon } from '../../ui/icon.tsx';
-import { type Hop, hopsOf } from './own-domain-texts.ts';
+import { domainHops, type Hop } from './own-domain-texts.ts';
 
 export const DomainPath = ({ domain }: { readonly domain: OwnDomainView }) => {
   // Of the time only what is shown of it: the end of a certificate.
-  const text = useNow((now) => JSON.stringify(hopsOf(domain, now)));
+  const text = useNow((now) => JSON.stringify(domainHops(domain, now)));
   const hops = JSON.parse(text) as readonly Hop[];
   return (
     <ol aria-label="Path of a visitor's request" className="flex flex-col sm:flex-row sm:items-center">

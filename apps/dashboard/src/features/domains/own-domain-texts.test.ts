@@ -4,9 +4,9 @@ import {
   adviceOf,
   certificateOf,
   certificateText,
+  domainHops,
   errorText,
   foundText,
-  hopsOf,
   purposeText,
   recordHint,
   stateOf,
@@ -118,7 +118,8 @@ it('what a record is for, and what only some need to know', () => {
 });
 
 describe('the way of a visitor', () => {
-  const shorts = (domain: Parameters<typeof hopsOf>[0]) => hopsOf(domain, NOW).map(({ tone, short }) => [tone, short]);
+  const shorts = (domain: Parameters<typeof domainHops>[0]) =>
+    domainHops(domain, NOW).map(({ tone, short }) => [tone, short]);
 
   it('is open to a service that is there', () => {
     expect(shorts(makeDomain({ active_tunnels: 2 }))).toEqual([

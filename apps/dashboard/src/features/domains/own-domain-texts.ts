@@ -177,7 +177,7 @@ export interface Hop extends Said {
 }
 
 /** The way of a visitor, as the drawing shows it. */
-export const hopsOf = (domain: OwnDomainView, now: number): readonly Hop[] => [
+export const domainHops = (domain: OwnDomainView, now: number): readonly Hop[] => [
   { key: 'dns', title: 'Your DNS', ...dnsHop(domain) },
   { key: 'edge', title: 'Our edge', ...edgeHop(domain, now) },
   { key: 'service', title: 'Your service', ...serviceHop(domain) },

@@ -1,7 +1,7 @@
 // Keys that work on every page: Ctrl-K (Cmd-K on a Mac) opens the search, `?` the list of keys. Both dialogs are loaded when they are first asked for.
 import { type ComponentType, useEffect, useState } from 'react';
 import { Icon } from '../../ui/icon.tsx';
-import { isTaken, modifierName, shortcutOf } from '../../ui/keyboard.ts';
+import { isTaken, modifierName, shortcutForKey } from '../../ui/keyboard.ts';
 
 export interface ShortcutDialogProps {
   readonly onClose: () => void;
@@ -27,7 +27,7 @@ export const Shortcuts = () => {
   };
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent): void => {
-      const which = event.defaultPrevented ? null : shortcutOf(event, isTaken(event.target));
+      const which = event.defaultPrevented ? null : shortcutForKey(event, isTaken(event.target));
       if (which === null) return;
       // Otherwise the browser opens its own search.
       event.preventDefault();

@@ -5,7 +5,7 @@ import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { describedBy, FieldFrame, type FieldText, TextField } from '../../ui/field.tsx';
 import { MaybeProblem } from '../../ui/problem.tsx';
-import { type DraftResult, draftOf, editOf, type RequestDraft } from './request-edit.ts';
+import { type DraftResult, draftFromRequest, type RequestDraft, readDraft } from './request-edit.ts';
 
 export interface EditReplayDialogProps {
   readonly request: CapturedRequest;
@@ -18,7 +18,7 @@ export interface EditReplayDialogProps {
 export const EditReplayDialog = ({ request, isPending, error, onSend, onClose }: EditReplayDialogProps) => {
   const form = useId();
   const fields = useRef<HTMLFormElement>(null);
-  const [initial] = useState<RequestDraft>(() => draftOf(request));
+  const [initial] = useState<RequestDraft>(() => draftFromRequest(request));
   const [draft, setDraft] = useState(initial);
   const [result, setResult] = useState<DraftResult | null>(null);
   const change = (some: Partial<RequestDraft>): void => {
@@ -27,7 +27,7 @@ export const EditReplayDialog = ({ request, isPending, error, onSend, onClose }:
   };
   const send = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    const made = editOf(request, draft);
+    const made = readDraft(request, draft);
     setResult(made);
     if (made.kind === 'edit' && !isPending) onSend(made.edit);
   };

@@ -1,6 +1,6 @@
 import type { CapturedRequest } from '@tunnel/contract';
 import { expect, it } from 'vitest';
-import { draftOf, editOf, type RequestDraft } from './request-edit.ts';
+import { draftFromRequest, type RequestDraft, readDraft } from './request-edit.ts';
 
 const request: CapturedRequest = {
   id: 'req_1',
@@ -27,20 +27,20 @@ const request: CapturedRequest = {
 };
 
 const edit = (change: Partial<RequestDraft>, of: CapturedRequest = request) =>
-  editOf(of, { ...draftOf(of), ...change });
+  readDraft(of, { ...draftFromRequest(of), ...change });
 
 it('is laid out for editing, without what is set for each request', () => {
-  expect(draftOf(request)).toEqual({
+  expect(draftFromRequest(request)).toEqual({
     method: 'POST',
     path: '/hook?token=[redacted]',
     headers: 'host: web.test\ncontent-type: application/json\ncookie: [redacted]',
     body: '{\n  "a": 1\n}',
   });
   for (const body of ['{"id":12345678901234567890}', '{"a":1,"a":2}', '{ "a": 1 }', 'a=1']) {
-    expect(draftOf({ ...request, request_body: body }).body).toBe(body);
+    expect(draftFromRequest({ ...request, request_body: body }).body).toBe(body);
   }
-  expect(draftOf({ ...request, request_body: null }).body).toBeNull();
-  expect(draftOf({ ...request, request_size: 0, request_body: null }).body).toBe('');
+  expect(draftFromRequest({ ...request, request_body: null }).body).toBeNull();
+  expect(draftFromRequest({ ...request, request_size: 0, request_body: null }).body).toBe('');
 });
 
 it('only what was changed is sent', () => {

@@ -16,7 +16,7 @@ const SET_FOR_YOU: ReadonlySet<string> = new Set([
   ...['content-length', 'connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'expect'],
 ]);
 
-export const draftOf = (request: CapturedRequest): RequestDraft => {
+export const draftFromRequest = (request: CapturedRequest): RequestDraft => {
   const { method, path, request_headers, request_body, request_size } = request;
   const shown = Object.entries(request_headers).filter(([name]) => !SET_FOR_YOU.has(name));
   const body = request_size === 0 ? '' : request_body;
@@ -38,8 +38,8 @@ export type DraftResult =
   | { readonly kind: 'problem'; readonly field: 'method' | 'path' | 'headers'; readonly text: string };
 
 /** An empty edit: nothing was changed. */
-export const editOf = (request: CapturedRequest, draft: RequestDraft): DraftResult => {
-  const before = draftOf(request);
+export const readDraft = (request: CapturedRequest, draft: RequestDraft): DraftResult => {
+  const before = draftFromRequest(request);
   const method = draft.method.trim().toUpperCase();
   const path = encoded(draft.path.trim());
   if (!/^[!#$%&'*+\-.^_`|~\w]+$/.test(method)) return problem('method', 'Enter a method such as POST.');

@@ -61,7 +61,7 @@ export interface BatchBounds {
   readonly bytes: number;
 }
 
-export const lastOf = ({ first, records }: Batch): number => first + records.length - 1;
+export const lastRecordNumber = ({ first, records }: Batch): number => first + records.length - 1;
 
 export const numberRecords = (
   journalId: string,

@@ -10,7 +10,7 @@ import { acknowledgedLine, endsOfLastRun, linesOf } from './journal-format.ts';
 import {
   type Batch,
   type BatchBounds,
-  lastOf,
+  lastRecordNumber,
   numberRecords,
   PendingRecords,
   withoutStored,
@@ -172,7 +172,7 @@ export class Journal {
     const batches = numberRecords(this.#journalId, this.#next, this.#pending.take(), this.#options.batch);
     this.#batches.push(...batches);
     const last = batches.at(-1);
-    if (last !== undefined) this.#next = lastOf(last) + 1;
+    if (last !== undefined) this.#next = lastRecordNumber(last) + 1;
   }
 
   #inTurn(work: () => Promise<void>): Promise<void> {

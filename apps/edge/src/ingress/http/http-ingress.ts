@@ -5,7 +5,7 @@ import type { TLSSocket } from 'node:tls';
 import type { Fault } from '@tunnel/errors';
 import { type AcceptedConnection, type ConnectionGate, RETRY_AFTER_SECS } from '@tunnel/http-shell';
 import { type ChunkedForm, type EdgeResponse, type RequestHead } from '@tunnel/http1';
-import { type AcceptedSocket, endOf, type ReportInternalError } from '@tunnel/mux';
+import { type AcceptedSocket, adoptAccepted, type ReportInternalError } from '@tunnel/mux';
 import { LinkedSet } from '@tunnel/rules/collections';
 import { type Clock, randomId, type Timer } from '@tunnel/runtime';
 import { EDGE_LIMITS } from '../../limits.ts';
@@ -141,7 +141,7 @@ export class HttpIngress implements VisitorOwner {
       return;
     }
     const info = this.#options.router.visitorOf(remoteAddress, scheme);
-    this.#take(accepted, (owner) => new Http1Visitor(endOf(socket), info, owner, accepted));
+    this.#take(accepted, (owner) => new Http1Visitor(adoptAccepted(socket), info, owner, accepted));
   }
 
   /** Takes over a socket after a TLS handshake that negotiated HTTP/2. */

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import * as net from 'node:net';
 import * as tls from 'node:tls';
-import { allowStaticReads, endOf, splice } from '@tunnel/mux';
+import { adoptAccepted, allowStaticReads, splice } from '@tunnel/mux';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -49,9 +49,9 @@ const straightTo = (target: tls.Server): Passthrough => ({
   accept: (visitor, _accepted, _route, first) => {
     const { port } = target.address() as net.AddressInfo;
     const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true }).pause();
-    const away = endOf(socket);
+    const away = adoptAccepted(socket);
     away.write(first, 0, first.length, true);
-    splice(endOf(visitor), away, {
+    splice(adoptAccepted(visitor), away, {
       onBytes: () => {},
       onDone: () => {},
       abandon: (error) => expect.fail(String(error)),

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import * as net from 'node:net';
 import { Duplex } from 'node:stream';
-import { type AcceptedSocket, acceptingServer, allowStaticReads, type ByteReader, endOf } from '@tunnel/mux';
+import { type AcceptedSocket, acceptingServer, adoptAccepted, allowStaticReads, type ByteReader } from '@tunnel/mux';
 import { eventually, FakeClock, rethrow } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openGate } from '../gate.fixture.ts';
@@ -26,7 +26,7 @@ const open = async (
   received = '';
   const own = ends;
   const take = (accepted: AcceptedSocket): void => {
-    const end = endOf(accepted);
+    const end = adoptAccepted(accepted);
     const reader: ByteReader = {
       onData(bytes, start, to) {
         if (received === '') end.write(SWITCHED, 0, SWITCHED.length, true);

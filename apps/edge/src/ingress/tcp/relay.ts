@@ -3,7 +3,7 @@
 
 import { Fault } from '@tunnel/errors';
 import type { AcceptedConnection } from '@tunnel/http-shell';
-import { type AcceptedSocket, type ByteDuplex, endOf, type ReportInternalError } from '@tunnel/mux';
+import { type AcceptedSocket, adoptAccepted, type ByteDuplex, type ReportInternalError } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 import { LinkedSet } from '@tunnel/rules/collections';
 import { hostPort, plainAddress } from '@tunnel/rules/net';
@@ -96,7 +96,7 @@ export class Relay {
       publicAddress: publicAddressOf(socket, member),
       first,
     };
-    const connection = new RelayConnection(endOf(socket), given, this);
+    const connection = new RelayConnection(adoptAccepted(socket), given, this);
     accepted.served = connection;
     connection.amongLive = this.#live.add(connection);
     connection.start();
@@ -112,7 +112,7 @@ export class Relay {
     const fields = { ...fieldsOf(route), visitor: address, ...fault.values };
     if (reason !== 'no-healthy') return this.#turnAway(socket, reason, fields, fault);
     this.#note(reason, { code: fault.code, ...fields }, `visitor rejected: ${fault.message}`);
-    this.#answer(endOf(socket), route, fault);
+    this.#answer(adoptAccepted(socket), route, fault);
   }
 
   /** Rejects a connection to a port of a tunnel that has just closed. */

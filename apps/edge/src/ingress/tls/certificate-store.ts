@@ -5,7 +5,7 @@ import { createSecureContext, type SecureContext, type SecureContextOptions } fr
 import type { CertificatePair, TlsTerms } from '@tunnel/http-shell';
 import { Cache, type Clock } from '@tunnel/runtime';
 import { ContextCache, type ContextSource, type ContextWaiter } from './context-cache.ts';
-import { problemOf } from './pair-check.ts';
+import { findPairProblem } from './pair-check.ts';
 
 /**
  * Maximum contexts (certificates prepared for handshakes) in memory, about 30 KB each. The least recently used context is evicted, and
@@ -126,7 +126,7 @@ export class CertificateStore {
    * certificate and key are known to match.
    */
   set(names: readonly string[], pair: CertificatePair, isTried = false): string | null {
-    const problem = isTried ? null : problemOf(pair);
+    const problem = isTried ? null : findPairProblem(pair);
     if (problem !== null) return problem;
     const stored = new StoredCertificate(pair, this.terms);
     for (const name of names) {

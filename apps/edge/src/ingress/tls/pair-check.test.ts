@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { makeCertificate, makeShortKey } from './made-certificate.fixture.ts';
-import { problemOf } from './pair-check.ts';
+import { findPairProblem } from './pair-check.ts';
 
 const one = makeCertificate('one.example');
 const two = makeCertificate('two.example');
@@ -14,33 +14,33 @@ const damaged = (pem: Buffer, at: number): Buffer => {
 };
 
 it('takes the usual pair, with a chain behind its leaf and whatever stands between', () => {
-  expect(problemOf(one)).toBeNull();
-  expect(problemOf({ ...one, cert: Buffer.concat([one.cert, Buffer.from('\n'), two.cert]) })).toBeNull();
-  expect(problemOf({ ...one, cert: Buffer.concat([Buffer.from('# of one\r\n'), one.cert]) })).toBeNull();
+  expect(findPairProblem(one)).toBeNull();
+  expect(findPairProblem({ ...one, cert: Buffer.concat([one.cert, Buffer.from('\n'), two.cert]) })).toBeNull();
+  expect(findPairProblem({ ...one, cert: Buffer.concat([Buffer.from('# of one\r\n'), one.cert]) })).toBeNull();
 });
 
 it('takes keys of every other kind that fit', () => {
-  expect(problemOf(makeShortKey())).toBeNull();
+  expect(findPairProblem(makeShortKey())).toBeNull();
 });
 
 it('refuses the key of another, also where the other is the second of the chain', () => {
   const text = 'the private key does not match the certificate';
-  expect(problemOf({ cert: one.cert, key: two.key })).toBe(text);
-  expect(problemOf({ cert: Buffer.concat([one.cert, two.cert]), key: two.key })).toBe(text);
+  expect(findPairProblem({ cert: one.cert, key: two.key })).toBe(text);
+  expect(findPairProblem({ cert: Buffer.concat([one.cert, two.cert]), key: two.key })).toBe(text);
   const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 });
   const key = Buffer.from(rsa.privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  expect(problemOf({ cert: one.cert, key })).toBe(text);
+  expect(findPairProblem({ cert: one.cert, key })).toBe(text);
 });
 
 it('refuses what is neither, or cut off', () => {
   for (const nothing of ['', 'no PEM', '-----BEGIN CERTIFICATE-----\n', '-----BEGIN PRIVATE KEY-----\nAAAA\n']) {
-    expect(problemOf({ ...one, cert: Buffer.from(nothing) })).not.toBeNull();
-    expect(problemOf({ ...one, key: Buffer.from(nothing) })).not.toBeNull();
+    expect(findPairProblem({ ...one, cert: Buffer.from(nothing) })).not.toBeNull();
+    expect(findPairProblem({ ...one, key: Buffer.from(nothing) })).not.toBeNull();
   }
   for (let length = 0; length < one.cert.length - 30; length += 7)
-    expect(problemOf({ ...one, cert: one.cert.subarray(0, length) })).not.toBeNull();
+    expect(findPairProblem({ ...one, cert: one.cert.subarray(0, length) })).not.toBeNull();
   for (let length = 0; length < one.key.length - 30; length += 7)
-    expect(problemOf({ ...one, key: one.key.subarray(0, length) })).not.toBeNull();
+    expect(findPairProblem({ ...one, key: one.key.subarray(0, length) })).not.toBeNull();
 });
 
 it('refuses a certificate that ends before its public key, or whose key reaches beyond its fields', () => {
@@ -53,16 +53,16 @@ it('refuses a certificate that ends before its public key, or whose key reaches 
     Buffer.from(`-----BEGIN CERTIFICATE-----\n${der.toString('base64')}\n-----END CERTIFICATE-----\n`);
   const cut = element(0x30, element(0x30, ...fields));
   const beyond = element(0x30, element(0x30, ...fields, Buffer.of(0x30, 2)), Buffer.of(0, 0));
-  for (const der of [cut, beyond]) expect(problemOf({ ...one, cert: pem(der) })).not.toBeNull();
+  for (const der of [cut, beyond]) expect(findPairProblem({ ...one, cert: pem(der) })).not.toBeNull();
 });
 
 it('throws at nothing, whichever byte is another', () => {
   const certificate = one.cert.length;
   const key = one.key.length;
-  for (let at = 0; at < certificate; at += 3) problemOf({ ...one, cert: damaged(one.cert, at) });
+  for (let at = 0; at < certificate; at += 3) findPairProblem({ ...one, cert: damaged(one.cert, at) });
   const numbers = { from: 28 + Math.ceil(36 / 3) * 4, to: 28 + Math.floor((36 + 32) / 3) * 4 };
   for (let at = 0; at < key; at += 3) {
-    const problem = problemOf({ ...one, key: damaged(one.key, at) });
+    const problem = findPairProblem({ ...one, key: damaged(one.key, at) });
     if (at >= numbers.from && at < numbers.to && one.key[at] !== 10) expect(problem).not.toBeNull();
   }
 });

@@ -4,7 +4,7 @@ import { createECDH, createPrivateKey, X509Certificate } from 'node:crypto';
 import type { CertificatePair } from '@tunnel/http-shell';
 
 /** Returns the problem, or null if certificate and key match. Creating a SecureContext instead would take ten times longer. */
-export const problemOf = (pair: CertificatePair): string | null => {
+export const findPairProblem = (pair: CertificatePair): string | null => {
   try {
     return (isUsualPair(pair) ?? isPairOfAnyKind(pair)) ? null : 'the private key does not match the certificate';
   } catch (error) {

@@ -5,9 +5,9 @@ import {
   type BodyScanner,
   type BodySink,
   ChunkedBody,
+  createBodyScanner,
   parseResponseHead,
   type ResponseHead,
-  scannerOf,
 } from '@tunnel/http1';
 import type { ChunkWriter, ResponseHandler } from '../response-handler.ts';
 import { InterimHeads, type ServiceRequest } from '../upstream-request.ts';
@@ -74,7 +74,7 @@ export class ResponseReader extends HeadReader implements BodySink {
     this.#chunks = head.framing.kind === 'chunked' ? this.#handler.passChunks() : null;
     const bodyForm = this.#chunks === null ? 'data' : 'chunks';
     this.#request.recorder?.onResponseHead(head, bodyForm);
-    this.#body = scannerOf(head.framing, bodyForm);
+    this.#body = createBodyScanner(head.framing, bodyForm);
     this.phase = this.#body === null ? 'complete' : 'body';
     return reading.next;
   }

@@ -17,7 +17,7 @@ import { FORGOT_ANSWER, RESEND_ANSWER } from '../../services/accounts/accounts.t
 import { looksLikeApiKey } from '../../services/keys/api-key.rules.ts';
 import { type HeaderPairs, headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';
-import { type RequestSourceOptions, requestSourceOf } from '../shared/trusted-edge-header.ts';
+import { createRequestSource, type RequestSourceOptions } from '../shared/trusted-edge-header.ts';
 import { type ApiCaller, CallQueue, type Outgoing } from './call-queue.ts';
 import { Pipelines } from './pipelines.ts';
 
@@ -88,7 +88,7 @@ export class ApiAdmission {
   readonly #options: ApiAdmissionOptions;
   readonly #queue: CallQueue;
   readonly #pipelines = new Pipelines();
-  readonly #sourceOf: ReturnType<typeof requestSourceOf>;
+  readonly #sourceOf: ReturnType<typeof createRequestSource>;
   readonly #headersOf: ReturnType<typeof headersOfEveryAnswer>;
   readonly #proxies: TrustedProxies;
   readonly #log: LogLimiter;
@@ -109,7 +109,7 @@ export class ApiAdmission {
         network: { atOnce: limits.network_calls_at_once, perSecond: limits.network_calls_per_second },
       },
     );
-    this.#sourceOf = requestSourceOf(options);
+    this.#sourceOf = createRequestSource(options);
     this.#headersOf = headersOfEveryAnswer({ publicUrl, edgeSecret: options.edgeSecret });
     this.#proxies = new TrustedProxies(trusted_proxies);
     this.#log = new LogLimiter(logger, () => clock.monotonic());

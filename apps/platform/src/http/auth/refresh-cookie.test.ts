@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { isFromBrowser, ownOriginOf } from './refresh-cookie.ts';
+import { createOwnOriginCheck, isFromBrowser } from './refresh-cookie.ts';
 
 it('takes the published origin, and requests that name none', () => {
-  const isOurs = ownOriginOf({ host: '0.0.0.0', public_url: 'https://tunnel.example/base' }, () => 8080);
+  const isOurs = createOwnOriginCheck({ host: '0.0.0.0', public_url: 'https://tunnel.example/base' }, () => 8080);
   expect([isOurs(undefined), isOurs('https://tunnel.example')]).toEqual([true, true]);
   const others = ['https://evil.tunnel.example', 'http://tunnel.example', 'https://tunnel.example:8443', 'null', ''];
   expect(others.map(isOurs)).toEqual(others.map(() => false));
@@ -10,7 +10,7 @@ it('takes the published origin, and requests that name none', () => {
 });
 
 it.each(['127.0.0.1', 'localhost', '::1', '127.1.2.3'])('takes both names of this machine while host is %s', (host) => {
-  const isOurs = ownOriginOf({ host, public_url: 'http://localhost:8080' }, () => 18_080);
+  const isOurs = createOwnOriginCheck({ host, public_url: 'http://localhost:8080' }, () => 18_080);
   expect(['http://localhost:18080', 'http://127.0.0.1:18080', 'http://localhost:8080'].map(isOurs)).toEqual([
     true,
     true,
@@ -26,7 +26,7 @@ it.each(['127.0.0.1', 'localhost', '::1', '127.1.2.3'])('takes both names of thi
 });
 
 it('writes port 80 as browsers do', () => {
-  const isOurs = ownOriginOf({ host: '127.0.0.1', public_url: 'https://tunnel.example' }, () => 80);
+  const isOurs = createOwnOriginCheck({ host: '127.0.0.1', public_url: 'https://tunnel.example' }, () => 80);
   expect(isOurs('http://localhost')).toBe(true);
 });
 

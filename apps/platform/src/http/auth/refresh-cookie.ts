@@ -100,7 +100,10 @@ type Settings = Pick<ServerConfig['platform'], 'host' | 'public_url'>;
  * alone is enough, because tunnels may live on the same site as we do and SameSite does not keep them out. `port`: the one
  * that is listened on.
  */
-export const ownOriginOf = (settings: Settings, port: () => number): ((origin: string | undefined) => boolean) => {
+export const createOwnOriginCheck = (
+  settings: Settings,
+  port: () => number,
+): ((origin: string | undefined) => boolean) => {
   const published = new URL(settings.public_url).origin;
   const local = isLoopbackHost(settings.host);
   return (origin) => {

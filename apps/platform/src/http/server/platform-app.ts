@@ -23,7 +23,7 @@ import { isDashboardPath } from '../routes/pages/dashboard-routes.ts';
 import { headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';
 import type { PlatformApp, PlatformEnv } from '../shared/platform-env.ts';
-import { type RequestSource, requestSourceOf } from '../shared/trusted-edge-header.ts';
+import { createRequestSource, type RequestSource } from '../shared/trusted-edge-header.ts';
 import { ownAuthority } from './own-authorities.rules.ts';
 import { keepBytes, problemOfJson, refuseUnreadable } from './read-request.ts';
 
@@ -64,7 +64,7 @@ const guard = (app: PlatformApp, deps: PlatformAppOptions): MiddlewareHandler<Pl
   const unrouted = createUnroutedFault(app, { headAfter: 'all' });
   const { databaseReady = () => true } = deps;
   const refuseOtherHosts = hostCheck(deps.settings);
-  const sourceOf = requestSourceOf(deps);
+  const sourceOf = createRequestSource(deps);
   return (context, next) => {
     const source = sourceOf(socketOf(context).incoming);
     stamp(context, source);

@@ -8,7 +8,7 @@ import { type Clock, type Logger, randomToken, Secret, SingleFlight, type Timer 
 import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { CHALLENGES, type KeptCertificates } from '../../services/certificates/edge-certificates.ts';
-import { bestFor, issuedOf, operatorsIssued } from '../../services/certificates/own-certificate.ts';
+import { bestFor, loadIssued, operatorsIssued } from '../../services/certificates/own-certificate.ts';
 
 /** How often the platform looks whether its own certificate has been renewed, where it speaks TLS. */
 const OWN_CERTIFICATE_LOOK_MS = 2000;
@@ -112,7 +112,7 @@ export class PlatformTls {
     const best = bestFor(await operatorsIssued(db), this.#host);
     const version = best === null ? '' : `${best.id} ${best.serial}`;
     if (best === null || version === this.#seen) return;
-    const stored = await issuedOf(db, best.id);
+    const stored = await loadIssued(db, best.id);
     if (stored === null) return;
     const pair = { cert: Buffer.from(stored.chain), key: Buffer.from(await kept.keys.open(stored.key)) };
     this.#seen = version;

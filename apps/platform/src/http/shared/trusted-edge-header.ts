@@ -1,7 +1,7 @@
 // The edge that answers for the platform's host: what it says of a visitor is believed for a secret of this run, never for the address it calls from.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type ServerConfig } from '@tunnel/config/server';
-import { callerAddressOf } from '@tunnel/rules/net';
+import { createCallerAddress } from '@tunnel/rules/net';
 import { equalInConstantTime, type Secret } from '@tunnel/runtime';
 
 /** Who asks, as that edge says. */
@@ -45,8 +45,8 @@ export interface RequestSourceOptions {
 }
 
 /** `incoming` absent: a call within the process. */
-export const requestSourceOf = ({ settings, edgeSecret }: RequestSourceOptions) => {
-  const addressOf = callerAddressOf(settings.trusted_proxies);
+export const createRequestSource = ({ settings, edgeSecret }: RequestSourceOptions) => {
+  const addressOf = createCallerAddress(settings.trusted_proxies);
   const front = edgeSecret === undefined ? null : new TrustedEdgeHeader(edgeSecret);
   return (incoming: Pick<IncomingMessage, 'headers' | 'socket'> | undefined): RequestSource => {
     const headers = incoming?.headers ?? {};

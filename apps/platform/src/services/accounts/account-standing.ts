@@ -66,7 +66,7 @@ export const suspend = async (
   email: string,
 ): Promise<{ changed: boolean }> =>
   db.transaction().execute(async (trx) => {
-    const account = await lockAccountOf(trx, email);
+    const account = await lockAccountByEmail(trx, email);
     if (account.status === 'suspended') return { changed: false };
     await trx
       .updateTable('users')
@@ -92,7 +92,7 @@ export const restore = async (
   email: string,
 ): Promise<{ changed: boolean }> =>
   db.transaction().execute(async (trx) => {
-    const account = await lockAccountOf(trx, email);
+    const account = await lockAccountByEmail(trx, email);
     if (account.status === 'active') return { changed: false };
     await trx.updateTable('users').set({ status: 'active' }).where('id', '=', account.id).execute();
     await writeAudit(trx, { actor: actorName(actor), action: 'user.restored', userId: account.id });
@@ -109,7 +109,7 @@ export const setPlan = async (
   { email, plan }: { readonly email: string; readonly plan: string },
 ): Promise<{ changed: boolean }> =>
   db.transaction().execute(async (trx) => {
-    const account = await lockAccountOf(trx, email);
+    const account = await lockAccountByEmail(trx, email);
     const { price } = await findPlan(trx, plan);
     if (account.plan === plan) return { changed: false };
     await trx.updateTable('users').set({ plan }).where('id', '=', account.id).execute();
@@ -148,7 +148,7 @@ export interface FoundAccount {
 }
 
 /** The account an operator means, locked until the deed is done. */
-export const lockAccountOf = async (trx: Transaction<Schema>, email: string): Promise<FoundAccount> => {
+export const lockAccountByEmail = async (trx: Transaction<Schema>, email: string): Promise<FoundAccount> => {
   const address = normalizeAddress(email);
   const account = await trx
     .selectFrom('users')

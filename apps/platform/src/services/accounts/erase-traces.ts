@@ -4,7 +4,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { LIMITS } from '../../limits.ts';
 import { removeAllDomainsOf } from '../domains/edge-domains.ts';
-import { releaseAllOf } from '../names/reservations.ts';
+import { releaseAllNames } from '../names/reservations.ts';
 
 /** Rows of the log are locked in the order of tunnel ids and keys in that of ids, as everywhere: nobody waits in a circle. */
 export const eraseTraces = async (db: Db, userId: string, now: number): Promise<void> => {
@@ -43,7 +43,7 @@ export const eraseTraces = async (db: Db, userId: string, now: number): Promise<
   ];
   for (const statement of statements) await statement.execute(db);
   // For the usual time nobody else gets what visitors know as this account's; then the rows go.
-  await db.transaction().execute((trx) => releaseAllOf(trx, userId, now));
+  await db.transaction().execute((trx) => releaseAllNames(trx, userId, now));
   // Whoever holds the domain may prove it for another account at once.
   await removeAllDomainsOf(db, userId, now);
   await eraseLog(db, userId, { open: false });

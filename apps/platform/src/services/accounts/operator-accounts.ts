@@ -9,7 +9,7 @@ import { queueMail } from '../mail/mail-template.ts';
 import { invitationLink, invitationMail, resetLink, resetMail, welcomeMail } from '../mail/mails.ts';
 import { actorName, writeAudit } from '../shared/audit.ts';
 import type { OperatorActor, OperatorContext } from '../shared/service-context.ts';
-import { lockAccountOf } from './account-standing.ts';
+import { lockAccountByEmail } from './account-standing.ts';
 import { deleteAccount } from './delete-account.ts';
 import { giveInvite, INVITE_MS } from './invites.ts';
 import { giveMailToken, RESET_TOKEN_MS } from './mail-tokens.ts';
@@ -87,7 +87,7 @@ export const sendPasswordReset = async (
 ): Promise<MailedLink> => {
   const now = clock.now();
   return db.transaction().execute(async (trx) => {
-    const { id: userId, email } = await lockAccountOf(trx, typed);
+    const { id: userId, email } = await lockAccountByEmail(trx, typed);
     await refuseExternal(trx, userId);
     const token = await giveMailToken(trx, { kind: 'reset', userId, now });
     await queueMail(trx, resetMail(publicUrl, email, token), { userId, now });
@@ -107,6 +107,6 @@ const refuseExternal = async (trx: Transaction<Schema>, userId: string): Promise
 
 /** As its owner would, without the password. Throws USER_UNKNOWN, also when it was deleted before. */
 export const deleteUser = async (context: OperatorContext, actor: OperatorActor, email: string): Promise<void> => {
-  const { id: userId } = await context.db.transaction().execute((trx) => lockAccountOf(trx, email));
+  const { id: userId } = await context.db.transaction().execute((trx) => lockAccountByEmail(trx, email));
   await deleteAccount(context, { userId, actor });
 };

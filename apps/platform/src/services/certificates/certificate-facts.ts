@@ -60,7 +60,7 @@ export const readReserved = async (db: Db, wildcardsAlone: boolean): Promise<rea
 };
 
 /** Where the record for a wildcard's challenge leads, by the token of the account that has proven it; null: nobody has. */
-export const challengeTargetOf = async (db: Db, host: string, domain: string): Promise<string | null> => {
+export const findChallengeTarget = async (db: Db, host: string, domain: string): Promise<string | null> => {
   const row = await db
     .selectFrom('own_domains')
     .select('token')

@@ -1,7 +1,7 @@
 // How certificates stand, for metrics.
 import { type CertificateState, certificateState } from '@tunnel/certificates/life';
 import type { Db } from '../../db/database.ts';
-import { lifeOf } from './certificate-rows.ts';
+import { certificateLife } from './certificate-rows.ts';
 
 const STATES: readonly CertificateState[] = ['none', 'ordering', 'valid', 'renewing', 'failing'];
 
@@ -20,7 +20,7 @@ export const certificateFigures = async (db: Db, now: number): Promise<Certifica
   const states = new Map(STATES.map((state) => [state, 0]));
   let dueSecs = 0;
   for (const row of rows) {
-    const state = certificateState(lifeOf(row), now);
+    const state = certificateState(certificateLife(row), now);
     states.set(state, (states.get(state) ?? 0) + 1);
     // A new one is due since the beginning of time.
     const since = Math.max(row.due_at.getTime(), row.created_at.getTime());

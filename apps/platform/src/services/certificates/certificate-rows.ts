@@ -14,23 +14,23 @@ export const KEPT_COLUMNS = ['id', 'names', 'life', 'order_key', 'certificate', 
 
 export type KeptRow = Pick<Selectable<CertificatesTable>, (typeof KEPT_COLUMNS)[number]>;
 
-export const keptOf = (row: KeptRow): KeptCertificate => ({
-  ...recordOf(row),
+export const keptCertificate = (row: KeptRow): KeptCertificate => ({
+  ...certificateRecord(row),
   isSuspended: row.suspended,
 });
 
-export const recordOf = (row: KeptRow): CertificateRecord => ({
+export const certificateRecord = (row: KeptRow): CertificateRecord => ({
   id: row.id,
   names: row.names.split(' '),
   accountId: row.user_id,
-  life: lifeOf(row),
+  life: certificateLife(row),
   orderKey: row.order_key,
   certificate: row.certificate as StoredCertificate | null,
 });
 
-export const lifeOf = ({ life }: { readonly life: Record<string, unknown> }): CertificateLife =>
+export const certificateLife = ({ life }: { readonly life: Record<string, unknown> }): CertificateLife =>
   life as unknown as CertificateLife;
 
 /** What edges and people are shown of it: when that is another, edges are told. */
-export const shownOf = ({ issued, order, failures, lastError, renewAt }: CertificateLife): string =>
+export const visibleState = ({ issued, order, failures, lastError, renewAt }: CertificateLife): string =>
   JSON.stringify([issued, order !== null, failures > 0, lastError, renewAt]);

@@ -1,7 +1,7 @@
 import { NEW_CERTIFICATE } from '@tunnel/certificates/life';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../db/test-database.fixture.ts';
-import { certificateViewsOf } from './certificate-views.ts';
+import { loadCertificateViews } from './certificate-views.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const DIRECTORY = 'https://ca.example/directory';
@@ -35,7 +35,7 @@ const insert = async (names: string, directory: string, issued: boolean): Promis
 it('a name has the certificate of the authority that is in use', async () => {
   await insert('shop.example', DIRECTORY, true);
   await insert('shop.example', 'https://staging.example/directory', false);
-  const views = await certificateViewsOf(database.db, ['shop.example', 'new.example'], NOW);
+  const views = await loadCertificateViews(database.db, ['shop.example', 'new.example'], NOW);
   expect([...views]).toEqual([
     [
       'shop.example',
@@ -56,5 +56,5 @@ it('a name has the certificate of the authority that is in use', async () => {
 });
 
 it('of no names there is nothing to look up', async () => {
-  expect((await certificateViewsOf(database.db, [], NOW)).size).toBe(0);
+  expect((await loadCertificateViews(database.db, [], NOW)).size).toBe(0);
 });

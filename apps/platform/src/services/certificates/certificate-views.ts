@@ -14,7 +14,7 @@ const NONE: DomainCertificate = {
 };
 
 /** Of each name one: where nothing is ordered yet, its state is `none`. */
-export const certificateViewsOf = async (
+export const loadCertificateViews = async (
   db: Db,
   names: readonly string[],
   now: number,

@@ -35,7 +35,7 @@ export const bestFor = (issued: readonly IssuedFor[], host: string): IssuedFor |
 };
 
 /** Its key still sealed; null: it is gone. */
-export const issuedOf = async (db: Db, id: string): Promise<StoredCertificate | null> => {
+export const loadIssued = async (db: Db, id: string): Promise<StoredCertificate | null> => {
   const { rows } = await sql<{ certificate: StoredCertificate | null }>`
     select certificate from certificates where id = ${id}
   `.execute(db);

@@ -13,7 +13,7 @@ import type { Db } from '../../db/database.ts';
 import { DatabaseAway } from '../../db/database-away.ts';
 import { DatabaseClock } from '../../db/database-clock.ts';
 import { changeRange } from '../shared/edge-changes.ts';
-import { challengeTargetOf, isPassedThrough, operatorsFacts } from './certificate-facts.ts';
+import { findChallengeTarget, isPassedThrough, operatorsFacts } from './certificate-facts.ts';
 import { noteCertificate } from './certificate-notices.ts';
 import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 import { reconcileCertificates } from './reconcile-certificates.ts';
@@ -149,7 +149,7 @@ export class PlatformCertificates {
       logger,
       clock: this.#clock,
       random: Math.random,
-      challengeTargetOf: (name) => challengeTargetOf(db, name, domain),
+      challengeTargetOf: (name) => findChallengeTarget(db, name, domain),
       isPassedThrough: (name) => isPassedThrough(db, name),
       listener: {
         onIssued: () => this.wanted(),

@@ -26,13 +26,13 @@ import type { Db } from '../../db/database.ts';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { announceChange } from '../shared/edge-changes.ts';
 import {
+  certificateLife,
+  certificateRecord,
   KEPT_COLUMNS,
   type KeptCertificate,
   type KeptRow,
-  keptOf,
-  lifeOf,
-  recordOf,
-  shownOf,
+  keptCertificate,
+  visibleState,
 } from './certificate-rows.ts';
 
 export interface PostgresCertificateStoreOptions {
@@ -71,7 +71,7 @@ export class PostgresCertificateStore implements CertificateStore {
       .onConflict((conflict) => conflict.columns(['directory', 'names']).doNothing())
       .execute();
     const row = await this.#rows().where('names', '=', key).executeTakeFirstOrThrow();
-    return recordOf(row);
+    return certificateRecord(row);
   }
 
   /** With its key: nothing of it is kept. */
@@ -88,7 +88,7 @@ export class PostgresCertificateStore implements CertificateStore {
   }
 
   async list(): Promise<readonly CertificateRecord[]> {
-    return (await this.#rows().orderBy('created_at').execute()).map(recordOf);
+    return (await this.#rows().orderBy('created_at').execute()).map(certificateRecord);
   }
 
   async get(id: string): Promise<CertificateRecord | null> {
@@ -101,13 +101,13 @@ export class PostgresCertificateStore implements CertificateStore {
   async kept(id: string): Promise<KeptCertificate | null> {
     if (!isUuid(id)) return null;
     const row = await this.#rows().where('id', '=', id).executeTakeFirst();
-    return row === undefined ? null : keptOf(row);
+    return row === undefined ? null : keptCertificate(row);
   }
 
   /** By their ids; `after` null: the first ones. */
   async page(after: string | null, limit: number): Promise<readonly KeptCertificate[]> {
     const rows = this.#rows().orderBy('id').limit(limit);
-    return (await (after === null ? rows : rows.where('id', '>', after)).execute()).map(keptOf);
+    return (await (after === null ? rows : rows.where('id', '>', after)).execute()).map(keptCertificate);
   }
 
   async claim(owner: string, now: number, leaseMs: number, takes?: ClaimRules): Promise<Claim | null> {
@@ -126,7 +126,7 @@ export class PostgresCertificateStore implements CertificateStore {
       returning id, names, life, order_key, certificate, user_id, suspended, epoch
     `.execute(this.#db);
     const [row] = rows;
-    return row === undefined ? null : { record: recordOf(row), epoch: row.epoch };
+    return row === undefined ? null : { record: certificateRecord(row), epoch: row.epoch };
   }
 
   async extend({ record, epoch }: Claim, now: number, leaseMs: number): Promise<boolean> {
@@ -156,7 +156,7 @@ export class PostgresCertificateStore implements CertificateStore {
     if (!isUuid(id)) return false;
     return this.#change(id, (row) => {
       const isLeased = row.locked_until !== null && row.locked_until.getTime() > now;
-      return isLeased ? null : { life: change(lifeOf(row)) };
+      return isLeased ? null : { life: change(certificateLife(row)) };
     });
   }
 
@@ -295,7 +295,7 @@ export class PostgresCertificateStore implements CertificateStore {
         .executeTakeFirst();
       const changes = row === undefined ? null : decide(row);
       if (row === undefined || changes === null) return false;
-      const before = keptOf(row);
+      const before = keptCertificate(row);
       const after = { ...before, ...changes };
       await trx
         .updateTable('certificates')
@@ -308,7 +308,7 @@ export class PostgresCertificateStore implements CertificateStore {
         .where('id', '=', id)
         .execute();
       await this.#onSaved?.(trx, before, after);
-      const isShown = changes.certificate !== undefined || shownOf(before.life) !== shownOf(after.life);
+      const isShown = changes.certificate !== undefined || visibleState(before.life) !== visibleState(after.life);
       if (isShown) await announceChange(trx, { kind: 'certificate-changed', certificateId: id });
       return true;
     });

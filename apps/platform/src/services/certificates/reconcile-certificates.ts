@@ -6,7 +6,7 @@ import { subdomainOf } from '@tunnel/rules/names';
 import type { Logger } from '@tunnel/runtime';
 import type { Db } from '../../db/database.ts';
 import { readDomains, readReserved } from './certificate-facts.ts';
-import { lifeOf } from './certificate-rows.ts';
+import { certificateLife } from './certificate-rows.ts';
 import type { PostgresCertificateStore } from './postgres-certificate-store.ts';
 
 /**
@@ -124,7 +124,7 @@ const knownRows = async ({ db, directory, now }: ReconcileOptions): Promise<read
     .where('directory', '=', directory)
     .execute();
   return rows.map((row) => {
-    const life = lifeOf(row);
+    const life = certificateLife(row);
     return {
       id: row.id,
       names: row.names,

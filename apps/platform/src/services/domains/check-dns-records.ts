@@ -4,7 +4,7 @@ import type { DnsLookups } from '@tunnel/certificates/dns';
 import {
   type DnsAnswer,
   type DomainName,
-  findingsOf,
+  extractTokens,
   isOwnTarget,
   type ProofAnswers,
   type ProofFindings,
@@ -43,7 +43,7 @@ export const checkDnsRecords = async (
   const problem = [chain, texts].flatMap((answer) => (answer.kind === 'no-answer' ? [answer.reason] : []))[0] ?? null;
   const isUnknown = chain.kind === 'no-answer' || zone.kind === 'no-answer';
   const isApex = isUnknown ? null : zone.kind === 'found';
-  return { answers, findings: findingsOf(answers, serverDomain), isApex, problem };
+  return { answers, findings: extractTokens(answers, serverDomain), isApex, problem };
 };
 
 const NOT_ASKED: DnsAnswer = { kind: 'absent' };

@@ -3,7 +3,7 @@
 import { cnameTarget, recordsOf } from '@tunnel/certificates/domains';
 import type { OwnDomainView } from '@tunnel/contract';
 import { type RawBuilder, sql } from 'kysely';
-import { certificateViewsOf } from '../certificates/certificate-views.ts';
+import { loadCertificateViews } from '../certificates/certificate-views.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
 import { type DomainRow, domainNameOf, endpointOfDomain, storedCheck } from './domain-rows.ts';
 import type { DomainSettings } from './domain-settings.ts';
@@ -31,7 +31,7 @@ export const readViews = async (context: ViewContext, which: RawBuilder<unknown>
   `.execute(db);
   if (rows.length === 0) return [];
   const wanted = rows.flatMap((row) => (wantsCertificate(row, domains) ? [row.name] : []));
-  const certificates = await certificateViewsOf(db, wanted, clock.now());
+  const certificates = await loadCertificateViews(db, wanted, clock.now());
   const edgeAddresses = await domainVerifier.edgeAddresses();
   return rows.map((row) => ({
     ...viewOf(row, { domains, edgeAddresses }),

@@ -3,7 +3,7 @@ import {
   cnameTarget,
   type DnsAnswer,
   type DomainName,
-  findingsOf,
+  extractTokens,
   type ProofAnswers,
 } from '@tunnel/certificates/domains';
 import { loadServerConfig } from '@tunnel/config/server';
@@ -77,7 +77,12 @@ export class ScriptedDns implements DomainDns {
     this.#held.delete(name);
     await held;
     const problem = answers.chain.kind === 'no-answer' ? answers.chain.reason : null;
-    return { answers, findings: findingsOf(answers, SERVER_DOMAIN), isApex: problem === null ? false : null, problem };
+    return {
+      answers,
+      findings: extractTokens(answers, SERVER_DOMAIN),
+      isApex: problem === null ? false : null,
+      problem,
+    };
   }
 
   async addresses(): Promise<DnsAnswer> {

@@ -6,7 +6,7 @@ import type { Db } from '../../db/database.ts';
 import { changeRange } from '../shared/edge-changes.ts';
 import { ChangeListener } from './change-listener.ts';
 import { ChangeStream } from './change-stream.ts';
-import { regionsOf, revokedAmong } from './credentials.ts';
+import { loadEdgeRegions, revokedAmong } from './credentials.ts';
 import { readChanges } from './read-changes.ts';
 
 /** Streams of changes at once. */
@@ -103,7 +103,7 @@ export class ChangeFeed {
   async #checkNew(): Promise<void> {
     const fresh = [...this.#streams].filter((stream) => !stream.checked);
     if (fresh.length === 0) return;
-    const regions = await regionsOf(
+    const regions = await loadEdgeRegions(
       this.#options.db,
       fresh.map(({ edgeId }) => edgeId),
     );

@@ -135,7 +135,7 @@ export const revokedAmong = async (db: Db, edgeIds: readonly string[]): Promise<
 };
 
 /** Where these edges said they are; one that was never heard is missing. */
-export const regionsOf = async (db: Db, edgeIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+export const loadEdgeRegions = async (db: Db, edgeIds: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   const rows = await db
     .selectFrom('edges')
     .select(['id', 'region_id'])

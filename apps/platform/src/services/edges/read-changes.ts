@@ -4,7 +4,7 @@ import { monthOf } from '../../billing/rules/rating.rules.ts';
 import type { Db } from '../../db/database.ts';
 import { type EntitlementRow, entitlementOf, refusalOf } from '../plans/account-entitlement.ts';
 import type { ReservedKind } from '../shared/edge-changes.ts';
-import { rightsOf } from '../shared/link-answers.ts';
+import { toAccountRights } from '../shared/link-answers.ts';
 
 export interface ChangePage {
   readonly changes: readonly ToldChange[];
@@ -106,7 +106,7 @@ const changeOf = (row: ChangeRow, now: number): EdgeChange | null => {
   if (row.kind === 'tunnels-closed') return tunnelsChangeOf(row, account_id);
   if (row.plan === null) return null;
   const { plan, tunnel_limit } = row;
-  const account = rightsOf({
+  const account = toAccountRights({
     user_id: account_id,
     plan,
     tunnel_limit,

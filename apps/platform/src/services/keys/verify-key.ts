@@ -4,7 +4,7 @@ import { type Clock, type Logger, SerialRuns, sha256Hex, type Timer } from '@tun
 import { sql } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import { linkTo } from '../mail/mail-template.ts';
-import { refusal, rightsOf } from '../shared/link-answers.ts';
+import { refusal, toAccountRights } from '../shared/link-answers.ts';
 import { RecentLookups } from '../shared/recent-lookups.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
 
@@ -37,7 +37,7 @@ export const verifyKey = async ({ db, settings, keyUses }: VerifyKeyContext, tok
   if (row.account_status !== 'active') return refusal('ACCOUNT_SUSPENDED');
   keyUses.note(row.key_id);
   const profile = { email: row.email, dashboard_url: linkTo(settings.public_url, '/app') };
-  return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: rightsOf(row), profile };
+  return { ok: true, key_id: row.key_id, unlimited: row.unlimited, account: toAccountRights(row), profile };
 };
 
 /** The keys of the requests of the last two seconds: a key that is revoked is refused within them. */

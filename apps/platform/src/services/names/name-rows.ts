@@ -111,7 +111,7 @@ export const lockNames = async (trx: Trx, ids: readonly string[], keys: readonly
 };
 
 /** Tunnels that serve it now. Asked after the row is locked: who waited for the lock must not count what was before. */
-export const openTunnelsOf = async (db: Db | Trx, nameId: string): Promise<number> => {
+export const countOpenTunnels = async (db: Db | Trx, nameId: string): Promise<number> => {
   const { open } = await db
     .selectFrom('tunnel_log')
     .select((rows) => rows.fn.countAll<number>().as('open'))
@@ -148,7 +148,7 @@ export const readOwnership = async (
   if (row === undefined) return FREE_NAME;
   const idle = ownershipOf(row, 0);
   if (row.state === 'reserved' || (nameAt(idle, now, rules) === idle && idle !== FREE_NAME)) return idle;
-  return nameAt(ownershipOf(row, await openTunnelsOf(db, row.id)), now, rules);
+  return nameAt(ownershipOf(row, await countOpenTunnels(db, row.id)), now, rules);
 };
 
 const dateOf = (ms: number | null): Date | null => (ms === null ? null : new Date(ms));

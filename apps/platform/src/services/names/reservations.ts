@@ -9,13 +9,13 @@ import { type AnnouncedChange, announceChanges, type NameKey, type ReservedKind 
 import type { UserActor } from '../shared/service-context.ts';
 import { capReleasedNames } from './cap-released-names.ts';
 import {
+  countOpenTunnels,
   deleteName,
   lockName,
   NAME_ORDER,
   type NameRow,
   type NameSettings,
   type NamesContext,
-  openTunnelsOf,
   ownershipOf,
   rulesFor,
   updateName,
@@ -126,7 +126,7 @@ interface Released {
 /** null: it is over, and was nobody's any more. */
 const releaseRow = async (trx: Trx, row: NameRow, names: NameSettings, now: number): Promise<Released | null> => {
   const rules = rulesFor(row.kind, names);
-  const before = nameAt(ownershipOf(row, await openTunnelsOf(trx, row.id)), now, rules);
+  const before = nameAt(ownershipOf(row, await countOpenTunnels(trx, row.id)), now, rules);
   if (before.kind === 'free') return null;
   const [after, effects] = transitionName(before, { kind: 'release', by: row.user_id }, now, rules);
   if (after.kind === 'free') await deleteName(trx, row);
@@ -136,7 +136,7 @@ const releaseRow = async (trx: Trx, row: NameRow, names: NameSettings, now: numb
 };
 
 /** Of an account that is deleted: all at once, for the usual time; the job takes the rows away after it. */
-export const releaseAllOf = async (trx: Trx, userId: string, now: number): Promise<void> => {
+export const releaseAllNames = async (trx: Trx, userId: string, now: number): Promise<void> => {
   const rows = await trx
     .selectFrom('names')
     .selectAll()

@@ -19,12 +19,12 @@ import { announceChange, type NameKey } from '../shared/edge-changes.ts';
 import type { UserActor } from '../shared/service-context.ts';
 import { decidingKey } from './name-key.ts';
 import {
+  countOpenTunnels,
   inNameOrder,
   insertName,
   lockName,
   lockNameKey,
   type NameRow,
-  openTunnelsOf,
   ownershipOf,
   type ReserveContext,
   readOwnership,
@@ -56,8 +56,8 @@ export const reserve = async (
     const account = await lockAccount(trx, userId);
     const reservation = new Reserving({ trx, userId, context, regions, limit: account.reserved_limit });
     const { row, isNew } = await takeWanted(reservation, wanted, regions, account);
-    const name = ownershipOf(row, await openTunnelsOf(trx, row.id));
-    if (name.kind === 'free') throw new Error('a newly reserved name is missing');
+    const name = ownershipOf(row, await countOpenTunnels(trx, row.id));
+    if (name.kind === 'free') throw new Error('a name that was just reserved is free');
     if (isNew) {
       await countCreation(trx, context, userId);
       await tellOf(trx, row, userId);

@@ -81,7 +81,7 @@ const rowOf = (change: AnnouncedChange) => ({
 });
 
 /** As many changes as it takes: a line of the stream is bounded. */
-export const closingOf = (change: Extract<AnnouncedChange, { kind: 'tunnels-closed' }>): AnnouncedChange[] => {
+export const splitClosedTunnels = (change: Extract<AnnouncedChange, { kind: 'tunnels-closed' }>): AnnouncedChange[] => {
   const { tunnelIds } = change;
   const most = CLOSED_TUNNELS_PER_CHANGE;
   return Array.from({ length: Math.ceil(tunnelIds.length / most) }, (_, index) => ({

@@ -16,7 +16,7 @@ export interface RightsRow {
   readonly allow_custom_subdomains: boolean;
 }
 
-export const rightsOf = (row: RightsRow): AccountRights => ({
+export const toAccountRights = (row: RightsRow): AccountRights => ({
   account_id: row.user_id,
   plan: row.plan,
   tunnel_limit: row.tunnel_limit,

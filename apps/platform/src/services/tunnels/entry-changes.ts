@@ -80,7 +80,7 @@ export const applyRecords = (
     if (record.kind === 'opened') applyOpened(entry, record, currentRun);
     else if (record.kind === 'closed') applyClosed(entry, record);
     else {
-      const at = timeOf(record.at);
+      const at = cappedDate(record.at);
       applyUsage(entry, at, record);
       sums.use(entry.userId, dayOf(at), record);
       if (record.bytes > 0) used.push({ userId: entry.userId, at, bytes: record.bytes });
@@ -101,7 +101,7 @@ const applyOpened = (entry: LogEntry, record: Opened, currentRun: string | null)
   entry.publicUrl = record.public_url ?? null;
   entry.sessionId = record.session_id;
   entry.runId = record.run_id;
-  const at = timeOf(record.at);
+  const at = cappedDate(record.at);
   if (currentRun !== null && record.run_id !== currentRun) {
     // Its run is over: only a later record can tell when it ended.
     entry.presumedClosed ||= entry.unregisteredAt === null;
@@ -125,7 +125,7 @@ const applyClosed = (entry: LogEntry, record: Closed): void => {
     entry.abandoned = true;
     return;
   }
-  const told = timeOf(record.at);
+  const told = cappedDate(record.at);
   const at = told < entry.registeredAt ? entry.registeredAt : told;
   if (entry.unregisteredAt === null || entry.presumedClosed || at < entry.unregisteredAt) entry.unregisteredAt = at;
   entry.presumedClosed = false;
@@ -167,7 +167,7 @@ class Sums {
 const LAST_MS = 253_402_300_799_999;
 
 /** Times of edges, which are milliseconds since the epoch, as the tables keep them. */
-export const timeOf = (ms: number): Date => new Date(Math.min(ms, LAST_MS));
+export const cappedDate = (ms: number): Date => new Date(Math.min(ms, LAST_MS));
 
 /** In UTC, YYYY-MM-DD. */
 export const dayOf = (at: Date): string => at.toISOString().slice(0, 10);

@@ -3,7 +3,7 @@ import type { JournalRecord } from '@tunnel/contract';
 import { sql, type Transaction } from 'kysely';
 import { isUuid, type Schema } from '../../db/schema.ts';
 import { type NameUse, noteLastUse } from '../names/name-rows.ts';
-import { type DaySum, type EntryChanges, type LogEntry, timeOf } from './entry-changes.ts';
+import { cappedDate, type DaySum, type EntryChanges, type LogEntry } from './entry-changes.ts';
 
 type Trx = Transaction<Schema>;
 type Opened = Extract<JournalRecord, { kind: 'opened' }>;
@@ -35,7 +35,7 @@ export const insertOpened = async (
       ${column((record) => record.name)}::text[],
       ${column((record) => record.client_name ?? null)}::text[],
       ${column((record) => record.protocol)}::text[],
-      ${column((record) => timeOf(record.at).toISOString())}::timestamptz[]
+      ${column((record) => cappedDate(record.at).toISOString())}::timestamptz[]
     ) as told (account_id, key_id, tunnel_id, run_id, session_id, name, client_name, protocol, at)
     join users on users.id = told.account_id and users.deleted_at is null
     join edges on edges.id = ${edgeId}
@@ -108,7 +108,7 @@ export const writeEntries = async (trx: Trx, changes: EntryChanges, uses: readon
 };
 
 /** Names whose tunnels have ended. By our clock: that of an edge which is months behind would give them to others at once, one that is ahead would keep them. */
-export const usesOf = ({ changed }: EntryChanges, now: number): NameUse[] =>
+export const endedNameUses = ({ changed }: EntryChanges, now: number): NameUse[] =>
   changed.flatMap(({ nameId, unregisteredAt }) =>
     nameId === null || unregisteredAt === null ? [] : [{ nameId, at: new Date(now) }],
   );

@@ -12,7 +12,7 @@ import { readEntitlement, refusalOf } from '../plans/account-entitlement.ts';
 import { type AnnouncedChange, announceChanges } from '../shared/edge-changes.ts';
 import { refusal } from '../shared/link-answers.ts';
 import type { EdgeActor } from '../shared/service-context.ts';
-import { dayOf, timeOf } from './entry-changes.ts';
+import { cappedDate, dayOf } from './entry-changes.ts';
 
 export const openTunnel = async (
   context: NamesContext,
@@ -180,7 +180,7 @@ const openEntries = async (trx: Trx, accountId: string): Promise<number> => {
 
 /** The key before the day, as where records are stored: nobody waits in a circle. */
 const insertEntry = async (trx: Trx, edgeId: string, question: TunnelQuestion, claim: EdgeClaim): Promise<void> => {
-  const at = timeOf(question.at);
+  const at = cappedDate(question.at);
   const { numAffectedRows } = await sql`
     insert into tunnel_log
       (user_id, key_id, edge_id, run_id, region_id, tunnel_id, session_id, name, client_name, protocol, registered_at, endpoint)

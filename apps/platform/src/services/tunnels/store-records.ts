@@ -8,7 +8,7 @@ import type { NameSettings, NamesContext } from '../names/name-rows.ts';
 import { announceChanges } from '../shared/edge-changes.ts';
 import type { EdgeActor, ServiceContext } from '../shared/service-context.ts';
 import { applyRecords, type UsedBytes } from './entry-changes.ts';
-import { checkLimits, insertOpened, lockEntries, usesOf, writeEntries, writeSums } from './log-entries.ts';
+import { checkLimits, endedNameUses, insertOpened, lockEntries, writeEntries, writeSums } from './log-entries.ts';
 import { lockNamesOf, nameEntries } from './name-entries.ts';
 
 /** Use that is told so long after the end of its month is still billed in it. Shorter than the processor keeps a month open. */
@@ -77,7 +77,7 @@ const store = async (
     ({ fresh: isFresh, unregisteredAt }) => isFresh || unregisteredAt !== null,
   );
   const changes = applyRecords(entries, records, await currentRun(trx, edgeId));
-  const uses = usesOf(changes, now);
+  const uses = endedNameUses(changes, now);
   await lockNamesOf(trx, { entries, records }, uses);
   await writeEntries(trx, changes, uses);
   const news = await nameEntries(trx, { entries, records, now, settings });

@@ -1,7 +1,7 @@
 // A single call to an authority over a trusted connection, with limits for time and size. Responses are JSON or PEM.
 import type { IncomingHttpHeaders } from 'node:http';
 import { Fault } from '@tunnel/errors';
-import { type Clock, reasonOf, requestOnce, trustOf } from '@tunnel/runtime';
+import { type Clock, lazySecureContext, reasonOf, requestOnce } from '@tunnel/runtime';
 import type { z } from 'zod';
 import { readProblem } from './acme-problem.ts';
 
@@ -32,7 +32,7 @@ export type AcmeHttp = (url: string, body: string | null, bounds: CallBounds) =>
 
 /** Returns a response of any status. Throws a fault if there is no response. */
 export const createAcmeHttp = ({ clock, ca }: AcmeHttpOptions): AcmeHttp => {
-  const secureContext = trustOf(ca);
+  const secureContext = lazySecureContext(ca);
   return async (url, body, { signal, maxBytes = ANSWER_MAX_BYTES }) => {
     const ended = new AbortController();
     const end = (): void => ended.abort();

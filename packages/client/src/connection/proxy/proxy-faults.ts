@@ -21,14 +21,14 @@ export const proxyAuthFault = (proxy: Proxy, schemes: readonly string[]): Fault 
     proxy.credentials === null
       ? 'the proxy requires a user name and password'
       : 'the proxy rejected the user name and password';
-  const foreign = `the proxy requires ${wordsOf(schemes.join(', '))}, but this client supports only Basic`;
+  const foreign = `the proxy requires ${printableWords(schemes.join(', '))}, but this client supports only Basic`;
   return new Fault('CLIENT_PROXY_AUTH', { proxy: proxy.text, reason: offersBasic ? wanted : foreign });
 };
 
 export const proxyRefused = (proxy: Proxy, target: ServerAddress, words: string): Fault =>
-  new Fault('CLIENT_PROXY_REFUSED', { proxy: proxy.text, server: target.text, reason: wordsOf(words) });
+  new Fault('CLIENT_PROXY_REFUSED', { proxy: proxy.text, server: target.text, reason: printableWords(words) });
 
-export const wordsOf = (text: string): string =>
+export const printableWords = (text: string): string =>
   text
     .replace(/[^\x21-\x7e]+/g, ' ')
     .trim()

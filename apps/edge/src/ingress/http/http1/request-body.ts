@@ -7,10 +7,10 @@ import {
   type BodySink,
   ChunkedBody,
   type ChunkedForm,
+  createBodyScanner,
   type Framing,
   type HeaderField,
   NO_BODY,
-  scannerOf,
 } from '@tunnel/http1';
 import type { HeldBody } from '../../../policy/held-bodies.ts';
 import { hasBodyOf } from '../../../upstream/upstream-request.ts';
@@ -77,7 +77,7 @@ export class IncomingBody {
   }
 
   #scanned(form: ChunkedForm, maxBytes: number | null): RequestBody | null {
-    const scanner = scannerOf(this.#framing, form);
+    const scanner = createBodyScanner(this.#framing, form);
     return scanner === null ? null : new RequestBody(scanner, form, maxBytes);
   }
 }

@@ -12,7 +12,7 @@ import type { SigningKeys } from '../../../services/auth/signing-keys.ts';
 import { showMe, updateMe } from '../../../services/auth/users.ts';
 import { type ApiAdmission, isApiLimit } from '../../admission/api-admission.ts';
 import type { AttemptLimits } from '../../auth/attempt-limits.ts';
-import { BINDING_COOKIE, ownOriginOf, REFRESH_COOKIE, type RefreshCookie } from '../../auth/refresh-cookie.ts';
+import { BINDING_COOKIE, createOwnOriginCheck, REFRESH_COOKIE, type RefreshCookie } from '../../auth/refresh-cookie.ts';
 import type { PlatformApp, PlatformEnv, UserRoutes } from '../../shared/platform-env.ts';
 import {
   badBody,
@@ -148,7 +148,7 @@ interface SessionParts {
 }
 
 export const addSessionRoutes = (app: PlatformApp, deps: AuthRouteDeps, { cookie, limits }: SessionParts): void => {
-  const isOurs = ownOriginOf(deps.settings, deps.port);
+  const isOurs = createOwnOriginCheck(deps.settings, deps.port);
   app.openapi(loginRoute, async (context) => {
     const input = context.req.valid('json');
     const caller = callerOf(context);

@@ -4,12 +4,12 @@ import { Fault } from '@tunnel/errors';
 import { headerOf, socketOf } from '@tunnel/http-shell';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import { callerOf, type McpDoorDeps, showsBearer } from '../../../mcp/mcp-caller.ts';
+import { authenticateCaller, type McpDoorDeps, showsBearer } from '../../../mcp/mcp-caller.ts';
 import type { McpEndpoint } from '../../../mcp/mcp-endpoint.ts';
 import { readMessage } from '../../../mcp/mcp-message.ts';
 import { oauthAddresses } from '../../../services/oauth/oauth-addresses.ts';
 import type { ApiAdmission } from '../../admission/api-admission.ts';
-import { ownOriginOf } from '../../auth/refresh-cookie.ts';
+import { createOwnOriginCheck } from '../../auth/refresh-cookie.ts';
 import { MCP_PATH } from '../../shared/paths.ts';
 import type { PlatformApp, PlatformEnv, RouteContext } from '../../shared/platform-env.ts';
 
@@ -23,14 +23,14 @@ export interface McpRouteDeps extends McpDoorDeps, Pick<RouteContext, 'settings'
 
 /** Not a call of the REST API: its messages, and so its description, are the protocol's. */
 export const addMcpRoutes = (app: PlatformApp, deps: McpRouteDeps): void => {
-  const isOurs = ownOriginOf(deps.settings, deps.port);
+  const isOurs = createOwnOriginCheck(deps.settings, deps.port);
   const { resourceMetadata } = oauthAddresses(deps.settings.public_url);
   app.post(MCP_PATH, async (context) => {
     const authorization = headerOf(context, 'authorization');
     try {
       // A page of somebody else in the browser of somebody who runs this at home.
       if (!isOurs(headerOf(context, 'origin'))) throw new Fault('ORIGIN_REFUSED');
-      const caller = await callerOf(
+      const caller = await authenticateCaller(
         { ...deps, lookUp: (account, work) => lookUp(deps, context, account, work) },
         authorization,
       );
