@@ -1,5 +1,5 @@
-// The tunnel client: as its user holds it, the door to it, and what is behind: one connection, the tunnels on it, the visitors in
-// them, and what a restart needs.
+// The tunnel client: the public interface, connect(), and the implementation with one connection, its tunnels and visitors, and the state
+// saved for a restart.
 import { Fault } from '@tunnel/errors';
 import type { ControlMessage, StreamReason } from '@tunnel/protocol';
 import { sha256Hex, type Timer } from '@tunnel/runtime';
@@ -25,18 +25,18 @@ import { TunnelRegistry } from './tunnels/tunnel-registry.ts';
 import { acceptTunnel, type ClientSpec, type TunnelOptions } from './tunnels/tunnel-spec.ts';
 
 /**
- * at the first start the client gives up after this (exit code 5), unless --wait
+ * Time limit of the first connection. Afterwards the client gives up with exit code 5, unless --wait is set.
  * @limit tunnels: First connection of `tunnel`, time to connect | `CLIENT_SERVER_UNREACHABLE` and exit code 5, unless `--wait` is given
  */
 const FIRST_CONNECT_TIMEOUT_MS = 30_000;
 
 export interface CloseOptions {
-  /** How long visitors that are being served may take; 0, the default, cuts them off. */
+  /** Time for current visitors to finish. Default: 0, which cuts them off. */
   readonly drainMs?: number;
 }
 
 export interface OpenOptions {
-  /** A tunnel that is closed: the public port or name that the edge chose for it is asked for again. */
+  /** A closed tunnel. The public port or name assigned to it by the edge is requested again. */
   readonly endpointOf?: Tunnel | undefined;
 }
 
@@ -44,32 +44,40 @@ export type ClientState = 'connecting' | 'connected' | 'reconnecting' | 'closing
 
 export interface Client {
   readonly state: ClientState;
-  /** null while there is none. */
+  /** Null while disconnected. */
   readonly session: SessionFacts | null;
   readonly tunnels: readonly Tunnel[];
-  /** Visitors being served now. */
+  /** Number of visitors being served. */
   readonly openConnections: number;
-  /** Settles with the edge's answer; rejects with its fault when it refuses. */
+  /** Resolves with the edge's response. Rejects with the edge's fault if the tunnel is refused. */
   open(tunnel: TunnelOptions | ClientSpec, options?: OpenOptions): Promise<Tunnel>;
-  /** The one of this name; the first, when there are several. */
+  /** Returns the first tunnel with the name. */
   find(name: string): Tunnel | undefined;
-  /** Connections to what other clients publish. */
+  /** Connections to tunnels published by other clients. */
   readonly peerConnections: readonly PeerConnection[];
-  /** To what another client publishes. Settles when it is proven over the relay; rejects with why it will not be. */
+  /**
+   * Connects to a tunnel published by another client. Resolves when the relay connection is proven; rejects with the reason of a failure.
+   */
   connectPeer(options: ConnectPeerOptions): Promise<PeerConnection>;
-  /** Returns what ends the listening. */
+  /** Subscribes to status events. Returns a function that ends the subscription. */
   onStatus(listener: StatusListener): () => void;
-  /** Requests of http tunnels as they pass, on connections that begin from now on; looking costs a little. Returns what ends it. */
+  /**
+   * Subscribes to requests of http tunnels, on connections opened from now on. Observing costs some performance. Returns a function that
+   * ends the subscription.
+   */
   onRequest(listener: RequestListener): () => void;
-  /** A page on 127.0.0.1 with the last requests, to look at and to send again. null: no port of its range is free, or it could not be loaded. The options of the first call count. */
+  /**
+   * Opens a page on 127.0.0.1 with the latest requests, to view and replay them. Resolves with null if no port of the range is free, or if
+   * the inspector cannot be loaded. Only the first call's options count.
+   */
   openInspector(options?: InspectorOptions): Promise<Inspector | null>;
-  /** Ends on purpose: no new visitors from now on; those that are there have `drainMs`. Calling it again only shortens that. */
+  /** Closes the client to new visitors. Current visitors have `drainMs` to finish. Another call can only shorten the time. */
   close(options?: CloseOptions): Promise<void>;
-  /** Settles when the client is over; with a fault when it did not end by itself. */
+  /** Resolves when the client has closed; with a fault if your program did not close it. */
   readonly closed: Promise<Fault | undefined>;
 }
 
-/** Settles when the edge has accepted the key and the first carrier is open; rejects with a Fault. */
+/** Resolves when the edge has accepted the key and the first carrier is open. Rejects with a Fault. */
 export const connect = async (options: ConnectOptions): Promise<Client> => {
   const settings = checkOptions(options);
   const status = new StatusEmitter();
@@ -87,7 +95,7 @@ export const connect = async (options: ConnectOptions): Promise<Client> => {
 };
 
 const TOUCH_EVERY_TICKS = 60;
-/** Enough to tell the keys of one user apart. */
+/** Length of a key hash, enough to tell the keys of one user apart. */
 const KEY_HASH_CHARS = 16;
 const STOPPING: StreamReason = { code: 'shutting-down', text: 'the client is stopping' };
 
@@ -101,10 +109,10 @@ class TunnelClient implements Client {
   readonly #requests: RequestReporter;
   #inspector: Promise<Inspector | null> | null = null;
   #inspectorPort: number | null = null;
-  /** Of the last session, also while there is none. */
+  /** Ports of the last session's edge, kept while disconnected. */
   #edgePorts: readonly number[] = [];
   readonly #endpoints: AssignedEndpoints | null;
-  /** Of the last session; where the edge names no account, the key stands for it. */
+  /** Account of the last session. If the edge names no account, a hash of the key. */
   #account: string;
   readonly #connection: Connection;
   readonly #store: ResumeStore | null;
@@ -113,7 +121,7 @@ class TunnelClient implements Client {
   #resume: { readonly sessionId: string; readonly secret: string } | null;
   #ticks = 0;
   #lastFault: Fault | null = null;
-  /** Set from a reconnection until every tunnel has its answer. */
+  /** Set from a reconnect until every tunnel was answered. */
   #announce: { readonly resumed: boolean } | null = null;
   #cutDrain: () => void = () => {};
   #resolveClosed: (fault: Fault | undefined) => void = () => {};
@@ -135,7 +143,7 @@ class TunnelClient implements Client {
     this.#peers = this.#makePeers();
     this.#connection = this.#makeConnection();
     this.#store = settings.state === null ? null : takeSlot({ ...settings.state, logger: settings.logger });
-    // A session of before would bring its names with it.
+    // With new names, the saved session is ignored, because it would restore the old names.
     const saved = settings.newNames ? null : (this.#store?.load() ?? null);
     this.#resume = saved;
     this.#registry.restore(saved?.tunnels ?? []);
@@ -170,13 +178,16 @@ class TunnelClient implements Client {
     return this.#requests.on(listener);
   }
 
-  /** One per client: its requests are kept once. */
+  /** Opens the inspector. A client has at most one inspector, so that requests are captured once. */
   openInspector(options: InspectorOptions = {}): Promise<Inspector | null> {
     this.#inspector ??= this.#startInspector(options);
     return this.#inspector;
   }
 
-  /** Loaded now: most clients run without it. Its file may be gone after an update of the program, which costs no tunnel. */
+  /**
+   * Loads the inspector on demand, because most clients run without it. If an update of the program removed its files, only the inspector
+   * fails.
+   */
   async #startInspector(options: InspectorOptions): Promise<Inspector | null> {
     const { clock, logger } = this.#settings;
     try {
@@ -191,7 +202,7 @@ class TunnelClient implements Client {
     }
   }
 
-  /** Settles with the first session; rejects with what made it impossible. */
+  /** Resolves with the first session. Rejects with the fault that prevented a session. */
   async start(): Promise<void> {
     const { clock, wait, endpoint } = this.#settings;
     const server = endpoint.address.text;
@@ -225,7 +236,7 @@ class TunnelClient implements Client {
     if (checking !== null) await this.#awaitCheck(checking, tunnel);
     if (tunnel.protocol === 'p2p' || wanted.policy !== undefined) {
       await (tunnel.protocol === 'p2p' ? this.#peers.publish(tunnel) : tunnel.makePolicy());
-      // The end may have come while its parts were loaded, or its passwords hashed.
+      // The client may have started to close while modules were loaded or passwords hashed.
       if (this.#isEnding) tunnel.ended();
       this.#refuseWhenEnding();
     }
@@ -240,7 +251,10 @@ class TunnelClient implements Client {
     return connection.ready;
   }
 
-  /** A refusal is reported as one by the edge is, so that a run with no other tunnel ends. Rejects with it. */
+  /**
+   * Waits for the target check. A refusal is reported like a refusal by the edge, so that a run without other tunnels ends. Rejects with
+   * the refusal.
+   */
   async #awaitCheck(checking: Promise<void>, tunnel: TunnelEntry): Promise<void> {
     try {
       await checking;
@@ -276,7 +290,7 @@ class TunnelClient implements Client {
     const session = this.#connection.stop();
     session?.leaveDatagramPath();
     const goodbye = { type: 'ShuttingDown', reason: STOPPING.text, drain_secs: Math.ceil(drainMs / 1000) } as const;
-    // With it permission ends for peers, and so does what they have running.
+    // The goodbye ends the peers' permission and their running connections, so with peers it is sent after the drain.
     const hasPeers = this.#peers.isUsed;
     if (!hasPeers) session?.link.send(goodbye);
     await this.#drained(drainMs);

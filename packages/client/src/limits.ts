@@ -1,28 +1,31 @@
-// Bounds shared by several files of this package, or with other packages.
+// Limits shared by several files of this package or with other packages.
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const CLIENT_LIMITS = {
-  /** attempts of the first start come at least this often, so that its 30 s hold several */
+  /** Maximum pause between attempts of the first start, so that several attempts fit into its 30 s. */
   FIRST_CONNECT_RETRY_MAX_MS: 5000,
-  /** how long the answer to a registration is awaited while the edge answers no other one */
+  /** Timeout of a registration while the edge answers no other registration. */
   REGISTER_TIMEOUT_MS: 15_000,
-  /** a proxy: connect, TLS if it speaks it, and its answer, before anything is said to the server */
+  /** Timeout of a proxy: connect, TLS if used, and the proxy's response, before the server is contacted. */
   PROXY_DIAL_TIMEOUT_MS: 15_000,
-  /** a slot whose owner cannot be looked up is free after this */
+  /** Age after which a slot is free if its owner cannot be looked up. */
   FOREIGN_SLOT_STALE_AFTER_MS: 180_000,
-  /** how often the client looks after its connections; silence is judged as of the next look */
+  /** Interval of the client's connection checks. Silence is judged as of the next check. */
   CLIENT_TICK_MS: 1000,
   /**
-   * udp: flows of one client at once, a socket each
+   * Maximum number of concurrent UDP flows of one client, with one socket per flow.
    * @limit tunnels: UDP flows per client | `CLIENT_FLOW_LIMIT`; new visitors are rejected
    */
   FLOWS_MAX: 10_000,
-  /** datagrams of one flow that the kernel has not taken yet; over it they are dropped */
+  /** Maximum bytes of a flow's datagrams not yet accepted by the kernel. Further datagrams are dropped. */
   FLOW_BACKLOG_MAX_BYTES: 256 * KiB,
-  /** asked of the system for what a local service sends to one flow; it may give less. 400 ms at 20 Mbit/s, for a client that is busy for a moment */
+  /**
+   * Receive buffer requested for datagrams from a local service to one flow; the system may grant less. Holds 400 ms at 20 Mbit/s, for
+   * moments when the client is busy.
+   */
   FLOW_RECEIVE_BUFFER_BYTES: 1 * MiB,
-  /** the beginning of a body that is kept for a look; a longer request cannot be replayed */
+  /** Captured bytes of a body, from its start. A longer request cannot be replayed. */
   INSPECTOR_BODY_MAX_BYTES: 16 * KiB,
 } as const;

@@ -1,4 +1,4 @@
-// What connect() takes, and what becomes of it: checked once, defaults filled in.
+// Options of connect(): checked once, with defaults filled in.
 import { hostname } from 'node:os';
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
@@ -11,35 +11,38 @@ import { decideSecurity, parseServerAddress, type SecurityOptions } from './netw
 import type { StatusListener } from './status.ts';
 
 export interface ConnectOptions extends SecurityOptions {
-  /** host:port of the edge's control port; 4040 when the port is left out. */
+  /** host:port of the edge's control port. Default port: 4040. */
   readonly server: string;
   readonly token: string | Secret;
-  /** What leads out of this network: a URL (`http://`, `https://`, `socks5://`, `socks5h://`) or one that chooseProxy() gave. Left out, null or `none`: direct. */
+  /**
+   * Proxy out of this network: a URL (`http://`, `https://`, `socks5://`, `socks5h://`) or the result of chooseProxy(). Direct if
+   * undefined, null or `none`.
+   */
   readonly proxy?: string | Proxy | null | undefined;
-  /** Keeps trying for ever to reach a server at the start; else it gives up after 30 s. */
+  /** If true, the client retries the first connection without limit. Otherwise the client gives up after 30 s. */
   readonly wait?: boolean | undefined;
   /**
-   * A folder (0700) for the resume secret, so that a restart after a kill takes up the session, and for the names and ports that edges chose, so that
-   * the next start asks for them again. Left out: nothing is written.
+   * Folder (mode 0700) for the resume secret, so that a client restarted after a kill resumes its session, and for names and ports assigned
+   * by edges, so that the next start requests them again. If undefined, nothing is written.
    */
   readonly stateDir?: string | undefined;
-  /** Tells clients that share `stateDir` apart: what this one opens. */
+  /** Tells clients with the same `stateDir` apart, by the tunnels they open. */
   readonly stateKey?: string | undefined;
-  /** true: names and ports that an edge chose in earlier runs are forgotten instead of asked for again. */
+  /** If true, names and ports assigned in earlier runs are forgotten instead of requested again. */
   readonly newNames?: boolean | undefined;
-  /** Told from the first moment on, before connect() returns. */
+  /** Called for all events, even before connect() returns. */
   readonly onStatus?: StatusListener | undefined;
-  /** Names the program at the edge. */
+  /** Name of the program, sent to the edge. */
   readonly agent?: string | undefined;
-  /** What this computer is called in lists of tunnels: 1 to 64 printable characters. Left out: its host name. */
+  /** Name of this computer in lists of tunnels: 1 to 64 printable characters. Default: the host name. */
   readonly clientName?: string | undefined;
-  /** What the program around the client knows of this user's other clients: their inspectors and sockets are never published. */
+  /** Other clients of this user. Their inspectors and sockets are never published. */
   readonly ownClients?: OwnClients | undefined;
   readonly logger?: Logger | undefined;
   readonly clock?: Clock | undefined;
-  /** In [0, 1): the jitter of retries. */
+  /** Random number in [0, 1) for the jitter of retries. */
   readonly random?: (() => number) | undefined;
-  /** Ends an attempt to connect. */
+  /** Aborts the attempt to connect. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -51,13 +54,13 @@ export interface ClientSettings extends ConnectionSettings {
 
 const DEFAULT_AGENT = `tunnel-client/0.1.0 node/${process.versions.node}`;
 
-/** Throws a Fault for what cannot work. */
+/** Throws a Fault for invalid options. */
 export const checkOptions = (options: ConnectOptions): ClientSettings => {
   const address = parseServerAddress(options.server);
   const given: string | Secret | undefined = options.token;
   const token = typeof given === 'object' ? given : new Secret(given ?? '');
   if (token.reveal().trim() === '') throw new Fault('CLIENT_KEY_MISSING');
-  // A file that is no key, as a rule. The edge could not even read the frame, and would not say why.
+  // Such a long token is usually a wrong file. The edge could not parse the frame, and would not report why.
   if (token.reveal().length > WIRE_LIMITS.CONTROL_TOKEN_MAX_CHARS) throw new Fault('AUTH_TOKEN_INVALID');
   const { stateDir, stateKey = '', clock = systemClock } = options;
   const logger = options.logger ?? createLogger({ level: 'silent', format: 'json' });
@@ -82,7 +85,7 @@ const proxyOf = (given: ConnectOptions['proxy']): Proxy | null => {
   return given === '' || given === 'none' ? null : parseProxy(given, { source: 'proxy' });
 };
 
-/** A name that was chosen is sent or refused; that of the host is made to fit. */
+/** Returns the computer's name. An invalid chosen name is rejected; the host name is adapted instead. */
 const clientNameOf = (chosen: string | undefined): string | undefined => {
   if (chosen === undefined) return shownText(hostname(), WIRE_LIMITS.CLIENT_NAME_MAX_CHARS) || undefined;
   const reason = problemOfText(chosen, WIRE_LIMITS.CLIENT_NAME_MAX_CHARS);
@@ -90,5 +93,5 @@ const clientNameOf = (chosen: string | undefined): string | undefined => {
   return chosen;
 };
 
-/** It goes into a header: nothing but printable ASCII, and not much of it. */
+/** Makes a text fit for a header: printable ASCII, at most 200 characters. */
 const printable = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?').slice(0, 200);

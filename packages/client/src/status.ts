@@ -1,4 +1,4 @@
-// What a client tells about itself while it runs: a closed list of events, and the one place that hands them out.
+// Status events of a client, and their emitter.
 import type { Fault } from '@tunnel/errors';
 import type { PeerEvent } from './peers/peer-types.ts';
 import type { TunnelEvent } from './tunnels/tunnel-event.ts';
@@ -6,7 +6,7 @@ import type { TunnelEvent } from './tunnels/tunnel-event.ts';
 export type StatusEvent =
   | { readonly type: 'connecting'; readonly server: string }
   | { readonly type: 'connected'; readonly sessionId: string; readonly resumed: boolean }
-  /** The connection failed or was lost; the next try is in `delayMs`. `planned`: the edge said so beforehand. */
+  /** The connection failed or was lost. The next attempt follows in `delayMs`. `planned` means that the edge announced its shutdown. */
   | {
       readonly type: 'reconnecting';
       readonly attempt: number;
@@ -14,12 +14,12 @@ export type StatusEvent =
       readonly reason: string;
       readonly planned: boolean;
     }
-  /** The session is back and every tunnel has its answer. `resumed`: with the same tunnel ids and ports. */
+  /** The session is back and every tunnel was answered. `resumed` means that tunnel ids and ports are unchanged. */
   | { readonly type: 'reconnected'; readonly resumed: boolean }
   | TunnelEvent
   | PeerEvent
   | { readonly type: 'closing' }
-  /** The last event. With a fault: the client did not end by itself. */
+  /** The last event. Has a fault if your program did not close the client. */
   | { readonly type: 'closed'; readonly fault?: Fault };
 
 export type StatusListener = (event: StatusEvent) => void;
@@ -27,7 +27,7 @@ export type StatusListener = (event: StatusEvent) => void;
 export class StatusEmitter {
   readonly #listeners = new Set<StatusListener>();
 
-  /** Returns what ends the listening. */
+  /** Subscribes to events. Returns a function that ends the subscription. */
   on(listener: StatusListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -38,7 +38,7 @@ export class StatusEmitter {
       try {
         listener(event);
       } catch (error) {
-        // A listener's mistake belongs to the program, not to the tunnel.
+        // A throwing listener must not break the tunnel, so the error is rethrown outside.
         queueMicrotask(() => {
           throw error;
         });

@@ -1,4 +1,4 @@
-// The first exchange on a control connection: who we are, which session we want back, and the edge's answer.
+// The first exchange on a control connection: the client's credentials, the session to resume, and the edge's response.
 import { Fault } from '@tunnel/errors';
 import {
   CAPABILITIES,
@@ -14,12 +14,12 @@ import type { ControlLink } from './control-link.ts';
 export interface Credentials {
   readonly token: Secret;
   readonly agent: string;
-  /** Left out: the computer has no name that could be told. */
+  /** Name of the computer. Undefined if the computer has no name. */
   readonly clientName?: string | undefined;
   readonly resume: { readonly sessionId: string; readonly secret: string } | null;
 }
 
-/** A connection that did not come about. `final`: the same attempt would fail the same way. */
+/** A failed connection attempt. `final` means that a retry would fail in the same way. */
 export class AttemptFailed extends Error {
   readonly fault: Fault;
   readonly final: boolean;
@@ -33,7 +33,7 @@ export class AttemptFailed extends Error {
   }
 }
 
-/** Rejects with AttemptFailed. The link is closed then. */
+/** Sends Auth and waits for AuthOk. Rejects with AttemptFailed and closes the link on failure. */
 export const authenticate = (link: ControlLink, who: Credentials, clock: Clock): Promise<MessageOf<'AuthOk'>> =>
   new Promise((resolve, reject) => {
     const seconds = WIRE_LIMITS.CONTROL_AUTH_TIMEOUT_MS / 1000;
@@ -50,7 +50,7 @@ export const authenticate = (link: ControlLink, who: Credentials, clock: Clock):
       onMessage: (message) => {
         if (message.type === 'AuthOk') {
           timer.cancel();
-          // What follows it at once is for the session, which listens a turn later.
+          // Messages directly after AuthOk are for the session, so the link queues them until the session listens.
           link.unlisten();
           resolve(message);
         } else if (message.type === 'AuthError') fail(refusal(message));
@@ -58,13 +58,13 @@ export const authenticate = (link: ControlLink, who: Credentials, clock: Clock):
           fail(new AttemptFailed(Fault.fromWire(message.code, message.message), { final: !message.retryable }));
         }
       },
-      // This close code stands for an AuthError that did not arrive.
+      // The close code authRefused stands for an AuthError lost on the way.
       onEnd: ({ closeCode, fault }) => fail(new AttemptFailed(fault, { final: closeCode === CLOSE_CODES.authRefused })),
     });
     link.send(authMessage(who));
   });
 
-/** What is empty is left out: without anything new to offer the bytes are those of version 1. */
+/** Builds the Auth message. Empty fields are left out, so a client without capabilities sends the same bytes as protocol version 1. */
 export const authMessage = (
   { token, agent, clientName, resume }: Credentials,
   capabilities: readonly string[] = CAPABILITIES,

@@ -1,4 +1,4 @@
-// Opens one carrier: a connection of its own to the control port, upgraded with a single-use token.
+// Opens one carrier: a separate connection to the control port, upgraded with a single-use token.
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { Fault } from '@tunnel/errors';
@@ -9,7 +9,7 @@ import { reasonOf, unreachable } from '../network/dial-faults.ts';
 import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 import { readUpgradeHead } from './upgrade-head.ts';
 
-/** connect, TLS and upgrade of one carrier together */
+/** Timeout for connecting, the TLS handshake and the upgrade of one carrier together. */
 const CARRIER_DIAL_TIMEOUT_MS = 10_000;
 
 export interface CarrierDialOptions {
@@ -48,8 +48,8 @@ export const dialCarrier = async (endpoint: Endpoint, options: CarrierDialOption
 };
 
 /**
- * An edge speaks TLS 1.3 with carriers. Where the name of ours was not taken somebody else answers for it, a front or a company's proxy, and as on the control
- * connection the older version will do.
+ * Rejects carriers below TLS 1.3 if the edge itself terminates TLS (the ALPN name was accepted). Behind a front or a company proxy an older
+ * version is accepted, as on the control connection.
  */
 const refuseOldTls = (socket: Socket): void => {
   if (!(socket instanceof TLSSocket) || socket.alpnProtocol !== ALPN_TUNNEL) return;

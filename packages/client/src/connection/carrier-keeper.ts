@@ -1,13 +1,13 @@
-// Keeps the number of carriers that the edge asked for: one that is lost is dialled again, with a fresh token and a growing pause.
-// The session knows nothing of it: its other carriers go on.
+// Keeps the number of carriers requested by the edge. A lost carrier is dialed again with a fresh token and a growing pause, while the
+// session keeps using the remaining carriers.
 import type { Carrier } from '@tunnel/mux';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import { Backoff } from '../network/backoff.ts';
 import { reasonOf } from '../network/dial-faults.ts';
 
-/** the edge answers on the control connection, so its tunnels are not without carriers for long */
+/** Maximum pause between carrier dials. Short, because the control connection shows that the edge is reachable. */
 const CARRIER_RETRY_MAX_MS = 5000;
-/** RequestCarriers is repeated when no tokens have come by then */
+/** Wait before RequestCarriers is repeated if no tokens have arrived. */
 const CARRIER_TOKEN_WAIT_MS = 10_000;
 
 export interface CarrierKeeperOptions {
@@ -16,10 +16,10 @@ export interface CarrierKeeperOptions {
   readonly random: () => number;
   readonly logger: Logger;
   readonly dial: (token: string, signal: AbortSignal) => Promise<Carrier>;
-  /** Gives the carrier to the session; the id comes back through onCarrierLost. */
+  /** Gives the carrier to the session and returns the carrier's id, used later in onCarrierLost. */
   readonly adopt: (carrier: Carrier, token: string) => number;
   readonly requestTokens: (count: number) => void;
-  /** A dial failed; the keeper tries again by itself. */
+  /** Called after a failed dial. The keeper retries automatically. */
   readonly onDialFailed?: (error: unknown) => void;
 }
 
@@ -29,7 +29,7 @@ type SlotState =
   | { readonly kind: 'dialing' }
   | { readonly kind: 'live'; readonly carrierId: number };
 
-/** One of the `count` carriers, whichever connection fills it. */
+/** A place for one of the `count` carriers, filled by successive connections. */
 interface CarrierSlot {
   state: SlotState;
   readonly pace: Backoff;
@@ -44,7 +44,7 @@ export class CarrierKeeper {
     this.#options = options;
   }
 
-  /** With the tokens of AuthOk; slots without one ask for theirs. */
+  /** Dials with the tokens from AuthOk. Slots without a token request one. */
   start(tokens: readonly string[]): void {
     for (let index = 0; index < this.#options.count; index += 1) {
       const slot: CarrierSlot = {
@@ -73,7 +73,7 @@ export class CarrierKeeper {
     if (slot !== undefined) this.#wait(slot);
   }
 
-  /** No dial goes on and none follows; carriers that live belong to the session. */
+  /** Aborts running dials and starts no more. Live carriers belong to the session and stay open. */
   stop(): void {
     this.#stopped.abort(new Error('the session has ended'));
     for (const slot of this.#slots) cancelTimer(slot);
@@ -86,7 +86,7 @@ export class CarrierKeeper {
   }
 
   #ask(slot: CarrierSlot): void {
-    // An edge that never answers must not stop the slot for good.
+    // Retries if the edge never sends a token, so that the slot cannot hang forever.
     const timer = this.#options.clock.setTimeout(() => this.#wait(slot), CARRIER_TOKEN_WAIT_MS);
     slot.state = { kind: 'asking', timer };
     this.#options.requestTokens(1);

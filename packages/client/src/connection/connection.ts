@@ -1,4 +1,4 @@
-// Keeps one session with the edge: connects, notices the loss, waits, connects again. Holds no tunnel and no rule about one.
+// Keeps one session with the edge: connects, detects a lost connection, waits and reconnects. Knows nothing about tunnels.
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream, DatagramWay, MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { ControlMessage, StreamHead, StreamReason } from '@tunnel/protocol';
@@ -11,9 +11,9 @@ import { ControlLink } from './control-link.ts';
 import type { Endpoint } from './dial-socket.ts';
 import { Session, type SessionEnd } from './session.ts';
 
-/** a password that a proxy took before and does not take any more is shown to it again, but not often */
+/** Pause before the client offers a rejected proxy password again. */
 const PROXY_AUTH_RETRY_MS = 60_000;
-/** earlier sessions whose streams still finish after a reconnect */
+/** Maximum number of earlier sessions kept open after a reconnect until their streams have finished. */
 const RETIRED_SESSIONS_MAX = 8;
 
 export interface ConnectionSettings {
@@ -21,10 +21,10 @@ export interface ConnectionSettings {
   readonly token: Secret;
   readonly wait: boolean;
   readonly agent: string;
-  /** undefined: the computer has no name. */
+  /** Name of the computer. Undefined if the computer has no name. */
   readonly clientName: string | undefined;
   readonly logger: Logger;
-  /** Of mistakes of ours, each at the cost of one visitor or carrier. */
+  /** Reports internal errors of the client. An internal error ends only the affected visitor connection or carrier. */
   readonly report: ReportInternalError;
   readonly clock: Clock;
   readonly random: () => number;
@@ -34,24 +34,24 @@ export interface Wait {
   readonly attempt: number;
   readonly delayMs: number;
   readonly fault: Fault;
-  /** The edge said beforehand that it would go. */
+  /** True if the edge announced the shutdown in advance. */
   readonly planned: boolean;
 }
 
 export interface ConnectionHandlers {
-  /** The session to ask for. */
+  /** Returns the session to resume. */
   resume(): Credentials['resume'];
-  /** The edge knows us; carriers are still to come. */
+  /** Called once the edge has accepted the credentials, before any carrier is open. */
   onAuthenticated(session: { readonly id: string; readonly secret: string; readonly resumed: boolean }): void;
   onUp(session: Session): void;
-  /** The session that was up is gone, or about to go. */
+  /** Called when the current session has ended or is about to end. */
   onDown(): void;
   onWaiting(wait: Wait): void;
   onMessage(message: ControlMessage): void;
   onStream(stream: MuxStream, head: StreamHead): void;
   onDatagramStream(stream: DatagramStream, head: StreamHead): void;
   onDatagramWay(way: DatagramWay): void;
-  /** Trying again cannot help. Nothing follows. */
+  /** Called on an error that a retry cannot fix. The last event of the connection. */
   onFatal(fault: Fault): void;
 }
 
@@ -77,7 +77,7 @@ export class Connection {
     this.#backoff = new Backoff(settings.clock, settings.random);
   }
 
-  /** The one that is up. */
+  /** The current session. Null unless the connection is up. */
   get session(): Session | null {
     return this.#phase.kind === 'up' ? this.#phase.session : null;
   }
@@ -95,19 +95,19 @@ export class Connection {
     this.#retired.tick(now);
   }
 
-  /** No attempt goes on and none follows. Returns the session that was up; it is the caller's to end. */
+  /** Aborts the current attempt and starts no more. Returns the session that was up; the caller must end it. */
   stop(): Session | null {
     const phase = this.#phase;
     this.#phase = { kind: 'stopped' };
     if (phase.kind === 'waiting') phase.timer.cancel();
     if (phase.kind === 'connecting') phase.abort.abort(new Fault('CLIENT_CLOSED'));
     if (phase.kind !== 'up') return null;
-    // From now on it is ticked as a retired one, until its last stream has ended.
+    // From now on the session is ticked as a retired session, until the last stream has ended.
     this.#retired.add(phase.session, 'the client is stopping');
     return phase.session;
   }
 
-  /** After stop(): cuts off what still runs on earlier sessions. */
+  /** Cuts off streams still running on earlier sessions. Called after stop(). */
   closeRetired(reason: StreamReason): void {
     this.#retired.closeAll(reason);
   }
@@ -169,11 +169,14 @@ export class Connection {
     }
   }
 
-  /** Before the first success a dial that cannot work is final; later it is the network's or the edge's mood. */
+  /**
+   * Converts an error into AttemptFailed. Before the first success a non-retryable dial error is final; later the cause may be temporary,
+   * so the client retries.
+   */
   #asFailure(error: unknown): AttemptFailed {
     if (error instanceof AttemptFailed) return error;
     const fault = Fault.from(error);
-    // A proxy that is shown a password too often, which was changed meanwhile, may lock its user out.
+    // A slow retry, because a proxy may lock out a user after too many attempts with an outdated password.
     const retryAfterMs = fault.code === 'CLIENT_PROXY_AUTH' ? PROXY_AUTH_RETRY_MS : 0;
     return new AttemptFailed(fault, { final: !this.#everUp && !fault.retryable, retryAfterMs });
   }
@@ -182,7 +185,7 @@ export class Connection {
     return this.#phase.kind === 'up' && this.#phase.session === session;
   }
 
-  /** By identity: the late end of an earlier session changes nothing. */
+  /** Handles the end of a session. Compares sessions by identity, so that the late end of an earlier session changes nothing. */
   #onEnd(session: Session, end: SessionEnd, planned: boolean): void {
     if (!this.#isCurrent(session)) return;
     this.#retired.add(session, end.fault.message);
@@ -194,7 +197,7 @@ export class Connection {
 
   #wait(fault: Fault, { planned, atLeastMs }: { planned: boolean; atLeastMs: number }): void {
     const backoffMs = this.#backoff.nextDelayMs();
-    // A start that gives up after a while must not sleep through its end.
+    // If the first connect has a deadline, the pause is capped so that the client does not sleep past the deadline.
     const hasDeadline = !this.#everUp && !this.#settings.wait;
     const delayMs = Math.max(
       hasDeadline ? Math.min(backoffMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : backoffMs,
@@ -211,14 +214,14 @@ export class Connection {
   }
 }
 
-/** Sessions that were replaced: they take nothing new and are closed when their last stream has ended. */
+/** Sessions replaced by a newer session. They accept no new streams and are closed when their last stream has ended. */
 class RetiredSessions {
   readonly #sessions = new Set<Session>();
 
   add(session: Session, reason: string): void {
     session.retire(reason);
     this.#sessions.add(session);
-    // A client that flaps must not gather connections without end: the oldest gives way.
+    // Closes the oldest session, so that a flapping client cannot accumulate connections.
     const [oldest] = this.#sessions;
     if (this.#sessions.size > RETIRED_SESSIONS_MAX && oldest !== undefined) {
       this.#close(oldest, { code: 'limit', text: 'too many lost connections with open streams' });

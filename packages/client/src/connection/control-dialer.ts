@@ -1,4 +1,4 @@
-// Opens the control WebSocket: dial, upgrade, and a clear word about what went wrong. The key is not sent here.
+// Opens the control WebSocket: dials, upgrades, and explains failures. The API key is not sent here.
 
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
@@ -20,18 +20,21 @@ import { type ServerAddress } from '../network/endpoint.ts';
 import { withinTime } from '../network/within-time.ts';
 import { dialSocket, dialTimeoutMs, type Endpoint } from './dial-socket.ts';
 
-/** after a failed handshake: how long the client looks whether the server speaks TLS or not */
+/** Timeout for the check, after a failed handshake, whether the server speaks TLS. */
 export const KIND_PROBE_TIMEOUT_MS = 3000;
 
 export interface ControlDialOptions<T> {
   readonly clock: Clock;
   readonly agent: string;
   readonly signal: AbortSignal;
-  /** Called in the turn in which the socket opens, so that no message can come before its listener. `remoteAddress`: what the name led to; empty behind a proxy. */
+  /**
+   * Called in the same turn in which the socket opens, so that no message arrives before its listener. `remoteAddress` is the server's
+   * resolved address, empty behind a proxy.
+   */
   readonly wrap: (socket: WebSocket, remoteAddress: string) => T;
 }
 
-/** Rejects with a Fault: CLIENT_SERVER_UNREACHABLE when trying again can help, another CLIENT_ code when it cannot. */
+/** Rejects with a Fault: CLIENT_SERVER_UNREACHABLE if a retry can help, otherwise another CLIENT_ code. */
 export const dialControl = async <T>(endpoint: Endpoint, options: ControlDialOptions<T>): Promise<T> => {
   const late = new AbortController();
   const withinMs = dialTimeoutMs(endpoint, WIRE_LIMITS.CONTROL_HANDSHAKE_TIMEOUT_MS);
@@ -53,7 +56,7 @@ export const dialControl = async <T>(endpoint: Endpoint, options: ControlDialOpt
 const upgrade = <T>(endpoint: Endpoint, socket: Socket, options: ControlDialOptions<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     const { address } = endpoint;
-    // ws:// also over TLS: the socket below is ready, and the scheme would only choose how to dial.
+    // The URL says ws:// even over TLS: the socket is already connected, and the scheme would only choose how to dial.
     const webSocket = new WebSocket(`ws://${address.text}/_control`, {
       createConnection: () => socket,
       perMessageDeflate: false,
@@ -79,7 +82,8 @@ const upgrade = <T>(endpoint: Endpoint, socket: Socket, options: ControlDialOpti
   });
 
 /**
- * Where datagrams would go. A proxy takes none, so behind one there is no such place; unless the server is this machine, where the proxy is in nobody's way.
+ * Returns the address for datagrams. Empty behind a proxy, because proxies do not forward datagrams, except for a server on this machine,
+ * which is reachable without the proxy.
  */
 const datagramAddress = ({ address, proxy }: Endpoint, socket: Socket): string => {
   if (proxy === null) return socket.remoteAddress ?? '';
@@ -90,11 +94,11 @@ const datagramAddress = ({ address, proxy }: Endpoint, socket: Socket): string =
 const answerFault = (server: string, response: IncomingMessage): Fault => {
   const status = response.statusCode ?? 0;
   const reason = `the response was HTTP ${status}`;
-  // A proxy in front of an edge that restarts says 5xx; an edge never does.
+  // A proxy in front of a restarting edge sends a 5xx; an edge never does.
   return status >= 500 || status === 429 || status === 408 ? unreachable(server, reason) : notAnEdge(server, reason);
 };
 
-/** What a person can act on, of an error on the way to the control plane. */
+/** Converts an error on the way to the control plane into a Fault with advice for the user. */
 export const explain = async (endpoint: Endpoint, clock: Clock, error: unknown): Promise<Fault> => {
   if (error instanceof Fault) return error;
   const server = endpoint.address.text;
@@ -109,7 +113,7 @@ export const explain = async (endpoint: Endpoint, clock: Clock, error: unknown):
   const secure = endpoint.security.kind === 'tls';
   if (kind === 'tls' && !secure) return new Fault('CLIENT_SERVER_SPEAKS_TLS', { server });
   if (kind === 'http' && secure) return new Fault('CLIENT_SERVER_SPEAKS_PLAIN', { server });
-  // A reset alone is what a dying edge looks like too.
+  // A connection reset is not enough evidence: a crashing edge looks the same.
   const garbled = /^(HPE_|EPROTO|ERR_SSL_)/.test(codeOf(error));
   if (!garbled) return unreachable(server, reasonOf(error), error);
   return notAnEdge(server, kind === 'other' ? 'the port speaks neither HTTP nor TLS' : reasonOf(error));
@@ -117,7 +121,9 @@ export const explain = async (endpoint: Endpoint, clock: Clock, error: unknown):
 
 type PortKind = 'tls' | 'http' | 'other';
 
-/** Asks a port which language it speaks after a handshake failed, so that the error names the setting to change. No key is sent. */
+/**
+ * Finds out after a failed handshake whether a port speaks TLS or HTTP, so that the error can name the setting to change. No key is sent.
+ */
 const probeKind = async (endpoint: Endpoint, clock: Clock): Promise<PortKind> => {
   if (await speaksTls(endpoint, clock)) return 'tls';
   return (await speaksHttp(endpoint, clock)) ? 'http' : 'other';
@@ -130,7 +136,7 @@ const probe = (endpoint: Endpoint, clock: Clock): Promise<Socket> =>
 
 const speaksTls = async (endpoint: Endpoint, clock: Clock): Promise<boolean> => {
   try {
-    // The certificate does not matter here: nothing is sent on this connection.
+    // The certificate is not verified, because nothing is sent on this connection.
     const security = { kind: 'tls', ca: undefined, verify: false } as const;
     (await probe({ ...endpoint, security }, clock)).destroy();
     return true;

@@ -1,4 +1,4 @@
-// One open control connection: typed messages both ways, pings, and one answer to how it ended.
+// An open control connection: typed messages in both directions, pings, and a single end event.
 
 import { Fault } from '@tunnel/errors';
 import {
@@ -14,12 +14,12 @@ import type { Clock, Logger, Timer } from '@tunnel/runtime';
 import type { RawData, WebSocket } from 'ws';
 import { CLIENT_LIMITS } from '../limits.ts';
 
-/** how long a client that ends waits for the edge to take note */
+/** Maximum wait for the edge to confirm the close when the client ends. */
 const CLIENT_CLOSE_TIMEOUT_MS = 2000;
 
-/** Why a control connection is over. */
+/** The reason for the end of a control connection. */
 export interface LinkEnd {
-  /** The WebSocket close code; 1006 when there was none. */
+  /** The WebSocket close code, or 1006 if the peer sent no close frame. */
   readonly closeCode: number;
   readonly fault: Fault;
 }
@@ -40,13 +40,13 @@ const DEFAULT_PACE: LinkPace = {
 };
 
 export class ControlLink {
-  /** The edge's, as it was dialled. */
+  /** The edge's address, as dialed. */
   readonly remoteAddress: string;
   readonly #socket: WebSocket;
   readonly #clock: Clock;
   readonly #logger: Logger;
   #handlers: LinkHandlers | null = null;
-  /** What came while nobody listened: an edge says nothing before Auth, and little before the session takes over. */
+  /** Messages received while no handlers are set: none before Auth, and few until the session takes over. */
   #inbox: ControlMessage[] = [];
   #end: LinkEnd | null = null;
   #closing: Timer | null = null;
@@ -55,7 +55,7 @@ export class ControlLink {
   #lastPingAt: number;
   #pingId = 0;
   #roundTripMs: number | null = null;
-  /** Who waits for the answer to the last ping. */
+  /** Called with the round trip time of the latest ping. */
   #onRoundTrip: (ms: number) => void = () => {};
 
   constructor(socket: WebSocket, options: { clock: Clock; logger: Logger; remoteAddress?: string }) {
@@ -73,12 +73,12 @@ export class ControlLink {
     return this.#end === null;
   }
 
-  /** Of the last ping that was answered. */
+  /** Round trip time of the last answered ping. Null until a ping was answered. */
   get roundTripMs(): number | null {
     return this.#roundTripMs;
   }
 
-  /** Exchanges the listener; each message goes to exactly one. */
+  /** Replaces the handlers. Every message is delivered to exactly one listener. */
   listen(handlers: LinkHandlers): void {
     this.#handlers = handlers;
     const waiting = this.#inbox;
@@ -87,12 +87,12 @@ export class ControlLink {
     if (this.#end !== null) handlers.onEnd(this.#end);
   }
 
-  /** What comes from now on waits for the next listener. */
+  /** Removes the handlers. Messages are queued for the next listener. */
   unlisten(): void {
     this.#handlers = null;
   }
 
-  /** The pace the edge asked for. */
+  /** Sets the ping interval and timeout requested by the edge. */
   setPace(pace: LinkPace): void {
     this.#pace = pace;
   }
@@ -103,7 +103,9 @@ export class ControlLink {
     if (this.#socket.bufferedAmount > WIRE_LIMITS.CONTROL_SEND_QUEUE_MAX_BYTES) this.drop(new Fault('CONTROL_SLOW'));
   }
 
-  /** How long one ping takes, one at a time. Settles with the answer, and never without one. */
+  /**
+   * Sends a ping and resolves with the round trip time in milliseconds. Never settles if the ping is not answered. Only one call at a time.
+   */
   roundTrip(): Promise<number> {
     return new Promise((resolve) => {
       this.#onRoundTrip = resolve;
@@ -111,25 +113,25 @@ export class ControlLink {
     });
   }
 
-  /** Every CLIENT_TICK_MS, by the owner of the timer. */
+  /** Called every CLIENT_TICK_MS by the owner of the timer. */
   tick(now: number): void {
     if (this.#end !== null) return;
     const facts = { lastHeardAt: this.#lastHeardAt, lastPingAt: this.#lastPingAt };
-    // Judged as of the end of this tick: the bound holds although nobody looks in between.
+    // Judges liveness as of the end of the tick interval, because the next check comes only then.
     const verdict = judgeLiveness(facts, now + CLIENT_LIMITS.CLIENT_TICK_MS - 1, this.#pace);
     if (verdict === 'dead') {
       this.drop(new Fault('CONTROL_DEAD', { seconds: Math.round(this.#pace.deadAfterMs / 1000) }));
     } else if (verdict === 'ping-due') this.#ping(now);
   }
 
-  /** Ends in good order; what was sent before goes out first. A peer that does not answer is not waited for. */
+  /** Closes the connection after pending messages were sent. Terminates if the peer does not answer in time. */
   close(code: number, reason: string): void {
     if (this.#end !== null || this.#closing !== null) return;
     this.#closing = this.#clock.setTimeout(() => this.#socket.terminate(), CLIENT_CLOSE_TIMEOUT_MS);
     this.#socket.close(code, reason);
   }
 
-  /** Ends at once and says why to the listener: a peer that does not answer will not answer a close either. */
+  /** Ends the connection immediately and reports the fault to the listener. No close frame is sent, because the peer is assumed dead. */
   drop(fault: Fault): void {
     this.#socket.terminate();
     this.#finish({ closeCode: 1006, fault });
@@ -162,7 +164,7 @@ export class ControlLink {
   }
 
   #onPong(id: number): void {
-    // An answer to an earlier one came too late to say how long this one took.
+    // A late pong for an earlier ping cannot measure the current ping.
     if (id !== this.#pingId) return;
     this.#roundTripMs = this.#clock.monotonic() - this.#lastPingAt;
     this.#onRoundTrip(this.#roundTripMs);
@@ -179,7 +181,7 @@ export class ControlLink {
 const textOf = (data: RawData): string =>
   Array.isArray(data) ? Buffer.concat(data).toString('utf8') : Buffer.from(data as Buffer).toString('utf8');
 
-/** The close codes of docs/protocol.md, as the faults they stand for. */
+/** Maps the close codes of docs/protocol.md to faults. */
 const faultOfClose = (code: number): Fault => {
   if (code === 1000 || code === 1001) return new Fault('EDGE_SHUTTING_DOWN');
   if (code === CLOSE_CODES.authRefused) return new Fault('AUTH_TOKEN_INVALID');
@@ -190,7 +192,10 @@ const faultOfClose = (code: number): Fault => {
   return new Fault('CARRIER_LOST');
 };
 
-/** The edge must have read that we end on purpose, or it would hold our ports and names; but not for long. */
+/**
+ * Waits until the edge has seen the intentional end, at most CLIENT_CLOSE_TIMEOUT_MS. Otherwise the edge would hold the client's ports and
+ * names.
+ */
 export const awaitClose = async (link: ControlLink, clock: Clock): Promise<void> => {
   if (!link.isOpen) return;
   await new Promise<void>((resolve) => {

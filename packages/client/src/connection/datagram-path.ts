@@ -1,5 +1,5 @@
-// The client's end of the UDP path of its datagrams: nothing until the first udp tunnel, then a socket to where the control connection leads, and
-// another one for each new try. Never more than a faster way: without it datagrams go on carriers.
+// The client's end of the UDP path for datagrams. Nothing is opened until the first udp tunnel; then a socket to the address of the control
+// connection, and a new socket for every retry. The path is an optimization: without UDP, datagrams travel on carriers.
 import { networkInterfaces } from 'node:os';
 import {
   DATAGRAMS_OFF,
@@ -16,20 +16,20 @@ import type { EdgeUdp } from '@tunnel/peer';
 import type { MessageOf, SealedPath } from '@tunnel/protocol';
 import type { Clock, Timer } from '@tunnel/runtime';
 
-/** how often a client with udp tunnels or peers looks whether its own addresses have changed */
+/** Interval at which a client with udp tunnels or peers checks for changed local addresses. */
 export const OWN_ADDRESSES_EVERY_MS = 10_000;
 
 type Offer = MessageOf<'DatagramPath'>;
 
 export interface DatagramPathOptions {
   readonly mux: MuxSession;
-  /** Where the control connection leads: the edge's UDP ports are at the same address. */
+  /** Remote address of the control connection. The edge's UDP ports are at the same address. */
   readonly address: string;
   readonly clock: Clock;
   readonly report: ReportInternalError;
-  /** Once udp tunnels are there: at the beginning, and at each change. */
+  /** Called once udp tunnels exist: at the beginning, and at every change. */
   readonly onWay: (way: DatagramWay) => void;
-  /** The machine's own addresses, as one text; those of its interfaces unless said otherwise. */
+  /** Returns the machine's addresses as one string. Default: the addresses of the network interfaces. */
   readonly ownAddresses?: () => string;
 }
 
@@ -49,26 +49,26 @@ export class DatagramPath {
     this.#ownAddresses = options.ownAddresses ?? interfaceAddresses;
   }
 
-  /** null: the edge does not offer it. */
+  /** Null if the edge does not offer address observation. */
   get observer(): EdgeUdp | null {
     return this.#observer;
   }
 
-  /** Ids and keys, also in place of those before. */
+  /** Accepts new ids and keys from the edge, which replace earlier keys. */
   offered(offer: Offer): void {
     this.#offer = offer;
     this.#observer = createEdgeUdp(offer, this.#options.address);
     if (this.#state === 'wanted') this.#begin();
   }
 
-  /** There is a udp tunnel. Any number of times. */
+  /** Starts the path for the first udp tunnel. Safe to call again. */
   want(): void {
     if (this.#state !== 'not-wanted') return;
     this.#state = 'wanted';
     this.#begin();
   }
 
-  /** The session is over: so are its keys. */
+  /** Ends the path together with the session, because the keys expire with the session. */
   stop(): void {
     this.#state = 'over';
     this.#end();
@@ -86,7 +86,7 @@ export class DatagramPath {
       report,
       onDatagram: (flow, bytes, start, end) => mux.deliverDatagram(flow, bytes, start, end),
       onChange: () => path === this.#path && onWay(path.way),
-      // A NAT that lost its way keeps losing it for the same port.
+      // A NAT that lost the mapping of a port keeps losing it, so a retry uses a new socket.
       onRetry: () => void this.#openSocket(path),
     });
     this.#path = path;
@@ -107,7 +107,7 @@ export class DatagramPath {
     this.#socket = null;
   }
 
-  /** Takes the place of the one before as soon as it works. */
+  /** Opens a new socket, which replaces the current socket as soon as it works. */
   async #openSocket(path: UdpPath): Promise<void> {
     const { address, report } = this.#options;
     const port = this.#offer?.ports[0] ?? 0;
@@ -119,14 +119,14 @@ export class DatagramPath {
     try {
       await socket.connect({ address, port });
     } catch {
-      // No way there now. The path is not proven, and the next try opens another one.
+      // No route to the edge right now. The path stays unproven, and the next retry opens another socket.
       return socket.close();
     }
     if (path !== this.#path) return socket.close();
     this.#socket?.close();
     this.#socket = socket;
     path.route = { socket };
-    // It is asked at once, whether it is new to a path that is tried or to one that is in use.
+    // Probes the new socket immediately, whether the path is still being tried or already in use.
     path.addressesChanged();
   }
 
@@ -134,12 +134,12 @@ export class DatagramPath {
     const addresses = this.#ownAddresses();
     if (addresses === this.#addresses || this.#path === null) return;
     this.#addresses = addresses;
-    // The old one is bound to an address that may be gone.
+    // The old socket may be bound to an address that no longer exists.
     void this.#openSocket(this.#path);
   }
 }
 
-/** null: the edge does not offer it. */
+/** Returns the edge's observation endpoint, or null if the edge does not offer observation. */
 export const createEdgeUdp = ({ observe, ports }: Offer, address: string): EdgeUdp | null => {
   if (observe === null) return null;
   const { id, sealing, opening } = keysOf(observe);

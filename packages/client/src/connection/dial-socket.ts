@@ -1,4 +1,4 @@
-// One connection to a server, plain or TLS, direct or through a proxy, up to the point where bytes may be sent. Says nothing of HTTP.
+// Opens a connection to a server, plain or TLS, direct or through a proxy, ready to send bytes. Knows nothing about HTTP.
 
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
@@ -12,33 +12,33 @@ import { dialThrough } from './proxy/dial-through.ts';
 import type { Proxy } from './proxy/proxy-address.ts';
 import { preferredCiphers } from './tls-ciphers.ts';
 
-/** A server: where it is, how it is spoken to, and the way there. */
+/** A server: address, transport security, and the proxy on the way. */
 export interface Endpoint {
   readonly address: ServerAddress;
   readonly security: TransportSecurity;
-  /** null: direct. */
+  /** Null for a direct connection. */
   readonly proxy: Proxy | null;
 }
 
 export interface DialOptions {
   readonly clock: Clock;
   readonly minTlsVersion: 'TLSv1.2' | 'TLSv1.3';
-  /** Aborting ends the dial, at whatever point it is, with the signal's reason. */
+  /** Aborting ends the dial at any point, with the signal's reason. */
   readonly signal: AbortSignal;
-  /** What is offered in TLS; the names of the control port unless told. */
+  /** ALPN names offered in TLS. Default: the names of the control port. */
   readonly alpn?: readonly string[];
-  /** What is said when clear text would have gone `where`. */
+  /** Builds the fault for a connection that would have gone unencrypted to `where`. */
   readonly refuseClearText?: (where: string) => Fault;
 }
 
-/** Rejects with node's own error, or with a Fault where the proxy failed or the rule of clear text was about to be broken. */
+/** Rejects with Node's error, or with a Fault if the proxy failed or the connection would have been unencrypted against the rules. */
 export const dialSocket = async (endpoint: Endpoint, options: DialOptions): Promise<Socket> => {
   const { address, security, proxy } = endpoint;
   const way = proxy === null ? null : await dialThrough(proxy, address, { ...options, security });
   return secured(endpoint, way, options);
 };
 
-/** A proxy on the way has a time of its own, before that of the server begins. */
+/** Returns the dial timeout. A proxy adds its own timeout, which elapses before the server's timeout starts. */
 export const dialTimeoutMs = ({ proxy }: Endpoint, serverMs: number): number =>
   proxy === null ? serverMs : serverMs + CLIENT_LIMITS.PROXY_DIAL_TIMEOUT_MS;
 
@@ -53,7 +53,7 @@ const secured = (endpoint: Endpoint, way: Socket | null, options: DialOptions): 
     };
     const onError = (error: Error): void => {
       settle();
-      // destroy() may report once more; nobody is left to care.
+      // destroy() may emit another error, which must not become an uncaught exception.
       socket.on('error', () => {});
       socket.destroy();
       reject(error);
@@ -82,7 +82,7 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
     minVersion: options.minTlsVersion,
     ...preferredCiphers(),
     rejectUnauthorized: security.verify,
-    // Over a socket of its own node knows the host by nothing else, and checks the certificate against it.
+    // For a given socket Node has no other way to know the host name, which is needed to verify the certificate.
     ...(isIP(host) === 0 ? { servername: host } : { host }),
     ...(security.ca === undefined ? {} : { ca: security.ca }),
   });
@@ -91,8 +91,8 @@ const startDial = ({ address, security }: Endpoint, way: Socket | null, options:
 };
 
 /**
- * A name such as localhost may lead anywhere; without `tls: false` clear text stays on this machine. Through a proxy the connection leads to that one: then
- * both have to be here, the target by what it is called and the proxy by what was reached.
+ * Returns a fault if unencrypted traffic would leave this machine without `tls: false`, since a name such as localhost can resolve to any
+ * address. Behind a proxy both must be local: the target by its name, and the proxy by the connected address.
  */
 const clearTextRefusal = (
   { address, security, proxy }: Endpoint,

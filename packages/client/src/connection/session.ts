@@ -1,5 +1,5 @@
-// One authenticated connection to an edge: the control link, the multiplexer and its carriers. It is never reused:
-// after a loss its streams may finish on the carriers that still live, and a new session takes over.
+// An authenticated connection to an edge: the control link, the multiplexer and its carriers. A session is never reused: after a lost
+// connection a new session takes over, while old streams finish on carriers still open.
 
 import { Fault } from '@tunnel/errors';
 import {
@@ -34,27 +34,27 @@ import type { ControlLink } from './control-link.ts';
 import { DatagramPath } from './datagram-path.ts';
 import type { Endpoint } from './dial-socket.ts';
 
-/** a session without any carrier by then is given up and dialled anew */
+/** Timeout for the first carrier. A session without a carrier by then is closed and dialed again. */
 const FIRST_CARRIER_TIMEOUT_MS = 15_000;
 
 export interface SessionEnd {
   readonly fault: Fault;
-  /** Coming back would end the same way. */
+  /** True if a reconnect would end in the same way. */
   readonly final: boolean;
 }
 
-/** What a program around the client may know of it. */
+/** Facts about the session, for programs that embed the client. */
 export interface SessionFacts {
   readonly id: string;
-  /** Where the edge is, in its own words. */
+  /** The edge's region id, as reported by the edge. */
   readonly regionId: string;
-  /** What the edge's platform calls the region, whose key it is, with which plan, and its pages; null: there is no platform. */
+  /** Region name, account, plan and dashboard URL, as known to the edge's platform. Null without a platform. */
   readonly regionName: string | null;
   readonly account: string | null;
   readonly plan: string | null;
   readonly dashboardUrl: string | null;
   readonly carriers: number;
-  /** Of the last ping on the control connection; null until one was answered. */
+  /** Round trip time of the last ping on the control connection. Null until a ping was answered. */
   readonly latencyMs: number | null;
 }
 
@@ -62,11 +62,11 @@ export interface SessionHandlers {
   onMessage(message: ControlMessage): void;
   onStream(stream: MuxStream, head: StreamHead): void;
   onDatagramStream(stream: DatagramStream, head: StreamHead): void;
-  /** How datagrams go from now on, once there are udp tunnels. */
+  /** Called with the current transport of datagrams, once udp tunnels exist. */
   onDatagramWay(way: DatagramWay): void;
-  /** The edge will go away; what runs may finish. */
+  /** Called when the edge announces its shutdown. Running streams may finish. */
   onShuttingDown(reason: string): void;
-  /** The control connection is over. Once. */
+  /** Called once, when the control connection has ended. */
   onEnd(end: SessionEnd): void;
 }
 
@@ -102,7 +102,7 @@ export class Session {
     this.resumed = hello.resumed;
     this.link = options.link;
     this.#options = options;
-    // Nothing that we did not offer, whatever the answer says.
+    // Ignores capabilities in the response that the client did not offer.
     this.capabilities = agreeOn(hello.capabilities ?? [], CAPABILITIES);
     this.#mux = new MuxSession({
       role: 'client',
@@ -126,7 +126,7 @@ export class Session {
     });
   }
 
-  /** Starts the carriers; settles with the first, because a tunnel without one would turn its visitors away. */
+  /** Starts the carriers and resolves with the first open carrier, because a tunnel without a carrier would reject its visitors. */
   async start(): Promise<void> {
     const { hello, clock, endpoint } = this.#options;
     this.link.setPace({ pingEveryMs: hello.ping_interval_secs * 1000, deadAfterMs: hello.dead_after_secs * 1000 });
@@ -139,7 +139,7 @@ export class Session {
         this.#started = { resolve, reject };
         this.link.listen({
           onMessage: (message) => this.#onMessage(message),
-          // Another connection took this session; coming back would only take it away again.
+          // Another connection took over the session. Reconnecting would only take the session away again.
           onEnd: ({ closeCode, fault }) => this.#finish({ fault, final: closeCode === CLOSE_CODES.replaced }),
         });
         this.#keeper.start(hello.carriers.tokens);
@@ -167,7 +167,7 @@ export class Session {
     return this.#mux.liveStreams;
   }
 
-  /** Nothing more can happen on it. */
+  /** True if no more streams can run on this session. */
   get isSpent(): boolean {
     return this.#mux.liveStreams === 0 || this.#mux.openCarriers === 0;
   }
@@ -180,27 +180,33 @@ export class Session {
     this.link.drop(fault);
   }
 
-  /** How any socket of this client can learn how it looks from outside; null: the edge does not offer it. */
+  /** Endpoint at the edge that tells any socket of this client its public address. Null if the edge does not offer observation. */
   get observer(): EdgeUdp | null {
     return this.#datagramPath.observer;
   }
 
-  /** REST and metrics ports of an edge on this machine. An edge elsewhere has no say in what is published here. */
+  /**
+   * REST and metrics ports of an edge on this machine. Ports reported by a remote edge are ignored, because they must not affect what is
+   * published here.
+   */
   get edgePorts(): readonly number[] {
     return reachesOwnMachine(this.edgeAddress) ? (this.#options.hello.local_ports ?? []) : [];
   }
 
-  /** Where the control connection leads; empty behind a proxy. */
+  /** Remote address of the control connection. Empty behind a proxy. */
   get edgeAddress(): string {
     return this.link.remoteAddress;
   }
 
-  /** As MuxSession.open: a stream of ours to the edge. */
+  /** Opens a stream to the edge, as MuxSession.open does. */
   openStream(head: StreamHead, answer: OpenAnswer): PendingStream | null {
     return this.#mux.open(head, answer);
   }
 
-  /** The edge will hear that we end, and then knows these keys no more: what still runs goes on carriers. */
+  /**
+   * Stops the datagram path before the client says goodbye, because the edge then forgets the keys. Running datagram streams continue on
+   * carriers.
+   */
   leaveDatagramPath(): void {
     this.#datagramPath.stop();
   }
@@ -210,14 +216,14 @@ export class Session {
     this.#datagramPath.want();
   }
 
-  /** Another session takes over; streams that run may finish here. */
+  /** Stops accepting streams because another session takes over. Running streams may finish. */
   retire(reason: string): void {
     this.#keeper.stop();
     this.#mux.drain(reason);
   }
 
   tick(now: number): void {
-    // The first one by the pace is far off, and people want to know; at once it would measure a start that is busy.
+    // Measures the latency on the first tick. The first regular ping is far away, and a ping at the start would measure a busy process.
     if (!this.#isMeasured) void this.link.roundTrip();
     this.#isMeasured = true;
     this.link.tick(now);
@@ -264,7 +270,7 @@ export class Session {
       case 'CarrierTokens':
         return this.#keeper.onTokens(message.tokens);
       case 'DatagramPath':
-        // Behind a proxy there is no address to send datagrams to: they go on carriers, and peers over the relay.
+        // Behind a proxy there is no address for datagrams: they travel on carriers, and peer traffic on the relay.
         if (this.edgeAddress === '') return;
         return this.#datagramPath.offered(message);
       case 'ShuttingDown':
@@ -285,7 +291,7 @@ export class Session {
     if (this.#end !== null) return;
     this.#end = end;
     this.#keeper.stop();
-    // Its keys are dead with the connection. While an edge that goes away still holds that, datagrams go on as they did.
+    // The path's keys expire with the connection. While a draining edge keeps the connection open, datagrams still use the path.
     this.#datagramPath.stop();
     this.#started?.reject(new AttemptFailed(end.fault, { final: end.final }));
     this.#options.handlers.onEnd(end);

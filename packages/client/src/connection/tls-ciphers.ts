@@ -1,10 +1,11 @@
-// Which ciphers a client likes best: an edge asks for AES unless its client names ChaCha20 first, as those do whose processor has no instructions for AES.
+// Cipher preference of the client. An edge chooses AES unless the client lists ChaCha20 first, so machines without AES instructions put
+// ChaCha20 first.
 import { readFileSync } from 'node:fs';
 import { DEFAULT_CIPHERS } from 'node:tls';
 
 let preferred: { readonly ciphers?: string } | undefined;
 
-/** For every connection of this process alike; looked up once. */
+/** Returns the cipher option for all connections of this process. Detected once. */
 export const preferredCiphers = (): { readonly ciphers?: string } => {
   preferred ??= hasAesInstructions(process.platform === 'linux' ? cpuInfo() : null)
     ? {}
@@ -12,13 +13,16 @@ export const preferredCiphers = (): { readonly ciphers?: string } => {
   return preferred;
 };
 
-/** `cpuInfo`: what Linux says of its processors; null: nobody says, and what has no such file (macOS, Windows) runs on processors that have them. */
+/**
+ * Tells whether the processor has AES instructions. `cpuInfo` is the content of /proc/cpuinfo, or null on systems without the file (macOS,
+ * Windows), where processors have AES.
+ */
 export const hasAesInstructions = (cpuInfo: string | null): boolean => {
   const features = cpuInfo === null ? null : /^(?:flags|Features)\s*:(.*)$/m.exec(cpuInfo)?.[1];
   return features === null || features === undefined || /\baes\b/.test(features);
 };
 
-/** The same ciphers; those of one kind stay in their order. */
+/** Moves the ChaCha20 ciphers to the front. Otherwise the order stays. */
 export const chachaFirst = (ciphers: string): string => {
   const all = ciphers.split(':');
   const isChacha = (name: string): boolean => name.includes('CHACHA20');

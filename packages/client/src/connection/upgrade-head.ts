@@ -1,14 +1,14 @@
-// Reads the answer to an upgrade request off a socket: bounded, strict, and not one byte too many.
+// Reads the response to an upgrade request from a socket: bounded, strict, and without consuming bytes after the head.
 import type { Socket } from 'node:net';
 
-/** the head of the answer to a carrier upgrade */
+/** Maximum size of the response head of a carrier upgrade. */
 const CARRIER_UPGRADE_HEAD_MAX_BYTES = 8 * 1024;
 
 export interface UpgradeHead {
   readonly status: number;
-  /** Names in lower case. */
+  /** Header names are in lower case. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Bytes that followed the head; they belong to the upgraded protocol. */
+  /** Bytes after the head. They belong to the upgraded protocol. */
   readonly rest: Buffer;
 }
 
@@ -16,7 +16,9 @@ const END = Buffer.from('\r\n\r\n', 'latin1');
 const STATUS_LINE = /^HTTP\/1\.1 (\d{3})(?: [\x20-\x7e]*)?$/;
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\t]*?)[ \t]*$/;
 
-/** Rejects when the socket ends first, when the head is over its bound, or when it is not HTTP. The socket is left paused. */
+/**
+ * Reads the response head and leaves the socket paused. Rejects if the socket ends early, the head is too long, or the data is not HTTP.
+ */
 export const readUpgradeHead = (socket: Socket, signal: AbortSignal): Promise<UpgradeHead> =>
   new Promise((resolve, reject) => {
     let seen: Buffer = Buffer.alloc(0);

@@ -1,12 +1,12 @@
-// What the doctor looks at: the checks in the order in which they are shown, what each stands on, and what one can find.
+// The doctor's checks in display order, with the dependencies and possible results of every check.
 
 export type CheckStatus = 'ok' | 'warn' | 'fail' | 'skip';
 
 export interface Finding {
   readonly status: CheckStatus;
-  /** What was seen. */
+  /** Observed facts, for display. */
   readonly detail: string;
-  /** What to do about it; empty where there is nothing to do. */
+  /** Advice for the user. Empty if no action is needed. */
   readonly hint: string;
 }
 
@@ -16,22 +16,22 @@ export interface Check extends Finding {
   readonly ms: number;
 }
 
-/** Where on the way from the local service to the visitor a check belongs; a mark on each hop is drawn of them. */
+/** A section of the path from the local service to the visitor. The drawing shows a mark for every hop. */
 export type Hop = 'service' | 'machine' | 'proxy' | 'network' | 'edge';
 
 interface CheckRow {
   readonly id: string;
   readonly title: string;
   readonly hop: Hop;
-  /** One of them failing leaves nothing to look at here. */
+  /** Checks required before this check. If a required check failed, this check is skipped. */
   readonly needs: readonly string[];
 }
 
 const CONNECTED = ['config', 'key_file', 'proxy', 'dns', 'tcp', 'tls', 'edge', 'key'] as const;
 
 /**
- * In the order in which they are shown. The clock comes early because a wrong one explains what follows, though it is
- * the edge's answer that tells it.
+ * Checks in display order. The clock comes early because a wrong clock explains later failures, although the time comes from the edge's
+ * response.
  */
 const CHECKS = [
   { id: 'config', title: 'config file', hop: 'machine', needs: [] },
@@ -60,7 +60,7 @@ const rowOf = (id: CheckId): CheckRow => CHECKS.find((row) => row.id === id) as 
 
 export const titleOf = (id: CheckId): string => rowOf(id).title;
 
-/** The first check that leaves nothing to look at for this one, given what was found so far. */
+/** Returns the first failed check required by this check, or null. */
 export const inTheWay = (id: CheckId, found: ReadonlyMap<CheckId, Finding>): CheckId | null => {
   const { needs } = rowOf(id);
   return CHECK_IDS.find((other) => needs.includes(other) && found.get(other)?.status === 'fail') ?? null;
@@ -70,7 +70,10 @@ export const skipped = (detail: string): Finding => ({ status: 'skip', detail, h
 
 export const skippedFor = (cause: CheckId): Finding => skipped(`skipped: fix ${titleOf(cause)} first`);
 
-/** Nothing came before the time of all was over. Without an answer to these no tunnel works; of the others nothing is known. */
+/**
+ * Result of a check without a response within the total time. Fails for checks on the path required by every tunnel; otherwise the result
+ * is unknown, so the check is skipped.
+ */
 export const outOfTime = (id: CheckId): Finding => {
   const isOfTheWay = id === 'carriers' || CONNECTED.some((other) => other === id);
   if (!isOfTheWay) return skipped('skipped: no time left');
@@ -84,14 +87,14 @@ export const outOfTime = (id: CheckId): Finding => {
 export interface Diagnosis {
   readonly ok: boolean;
   readonly checks: readonly Check[];
-  /** What to do something about before anything else; null: nothing. */
+  /** The check to fix first. Null if no action is needed. */
   readonly first: Check | null;
 }
 
-/** Servers, certificates and proxies are quoted: none of them moves the cursor of whoever reads it. */
+/** Removes control characters from quoted text of servers, certificates and proxies, so that the text cannot control the terminal. */
 const quoted = (text: string): string => text.replace(/\p{Cc}+/gu, ' ');
 
-/** What was found, in its order. A failure comes before every warning. */
+/** Sorts the results into display order. `first` prefers failures over warnings. */
 export const diagnose = (found: readonly Check[]): Diagnosis => {
   const checks = found
     .map((check) => ({ ...check, detail: quoted(check.detail), hint: quoted(check.hint) }))
@@ -102,7 +105,7 @@ export const diagnose = (found: readonly Check[]): Diagnosis => {
 
 const RANK: readonly CheckStatus[] = ['fail', 'warn', 'ok', 'skip'];
 
-/** The worst that was found on one hop. */
+/** Returns the worst result on a hop. */
 export const statusOfHop = (hop: Hop, checks: readonly Check[]): CheckStatus => {
   const seen = checks.filter(({ id }) => rowOf(id).hop === hop).map(({ status }) => status);
   return RANK.find((status) => seen.includes(status)) ?? 'skip';

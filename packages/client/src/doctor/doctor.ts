@@ -1,4 +1,4 @@
-// The doctor: every check with its probe, in the order in which they run. What cannot be asked of the edge (files, an account) is handed in.
+// The doctor: all checks with their probes in execution order. Facts about files and the account are passed in by the caller.
 import { stat } from 'node:fs/promises';
 import { type Clock, systemClock } from '@tunnel/runtime';
 import { localTargetOf, localText } from '../local/local-target.ts';
@@ -23,26 +23,26 @@ import {
 import { type Probes, runChecks } from './run-checks.ts';
 import { ServerChecks } from './server-checks.ts';
 
-/** all checks of the doctor together */
+/** Timeout for all checks together. */
 export const DOCTOR_WITHIN_MS = 20_000;
-/** for a local service, all of which are asked at once */
+/** Timeout for local services, which are probed in parallel. */
 const DOCTOR_TARGET_WITHIN_MS = 3000;
 
 export interface DoctorOptions {
   readonly config: ConfigFacts;
   readonly keyFile: KeyFileFacts;
-  /** null: with a config file that cannot be read nobody knows where to. Without a key (an empty one) all is looked at that needs none. */
+  /** Null if the config file cannot be read, because the server is unknown then. With an empty key, only checks without a key run. */
   readonly connect: ConnectOptions | null;
   readonly tunnels: readonly ClientSpec[];
   readonly platform: (signal: AbortSignal) => Promise<PlatformFacts>;
-  /** false: nothing large is sent. */
+  /** False skips the bandwidth check, which sends large amounts of data. */
   readonly bandwidth: boolean;
   readonly onBegin?: ((id: CheckId, done: number, total: number) => void) | undefined;
-  /** Ends it; what was not looked at by then says so. */
+  /** Aborts the run. The remaining checks report that they were not run. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Stands for a key that is not there: nothing that needs one is asked then. */
+/** Placeholder for a missing key. Checks that need a key are skipped, so the placeholder is never sent. */
 const NO_KEY = 'no-key';
 
 export const examine = async (options: DoctorOptions): Promise<Diagnosis> => {
@@ -67,7 +67,7 @@ export const examine = async (options: DoctorOptions): Promise<Diagnosis> => {
 const localProbes = ({ config, keyFile }: DoctorOptions): Probes => [
   ['config', async () => judgeConfig(config)],
   ['key_file', async () => judgeKeyFile(keyFile)],
-  // They stand on the config file, and say so.
+  // Without a config file these checks are skipped, and name the config file as the reason.
   ...NEED_CONFIG.map((id) => [id, async (): Promise<Finding> => skipped('')] as const),
 ];
 
@@ -76,7 +76,7 @@ const NEED_CONFIG: readonly CheckId[] = [
   ...(['bandwidth', 'udp', 'nat', 'targets', 'platform'] as const),
 ];
 
-/** In this order: what comes later uses what was opened before. */
+/** Probes in execution order. Later probes use connections opened by earlier probes. */
 const allProbes = (options: DoctorOptions, way: ServerChecks): Probes => [
   ['config', async () => judgeConfig(options.config)],
   ['key_file', async () => judgeKeyFile(options.keyFile)],
@@ -102,7 +102,7 @@ const allProbes = (options: DoctorOptions, way: ServerChecks): Probes => [
   ['platform', async (signal) => judgePlatform(await options.platform(signal))],
 ];
 
-/** Whether what the tunnels lead to is there: a connection to each service, a look at each folder. What speaks UDP cannot be asked. */
+/** Checks the targets of the tunnels: connects to every service and looks at every folder. UDP services cannot be probed. */
 const lookAtTargets = (tunnels: readonly ClientSpec[], clock: Clock, signal: AbortSignal): Promise<TargetFacts[]> =>
   Promise.all(
     tunnels.filter(canBeAsked).map(async (spec) => ({

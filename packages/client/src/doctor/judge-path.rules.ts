@@ -1,10 +1,10 @@
-// What the doctor says of the way to the edge: the proxy, the name, the connection, the certificate, the edge behind it, and the key.
+// Judges the path to the edge: proxy, name resolution, connection, certificate, edge and API key.
 import { type Finding, skipped } from './check.rules.ts';
 
-/** renewals happen a month before the end; two weeks before it one has failed */
+/** Certificates are renewed a month before expiry, so two weeks before expiry a renewal must have failed. */
 const DOCTOR_CERTIFICATE_WARN_DAYS = 14;
 
-/** What the catalogue of errors says of a failure; it never holds a secret. */
+/** Message and hint of an error from the catalogue, without secrets. */
 export interface Problem {
   readonly message: string;
   readonly hint: string;
@@ -16,7 +16,7 @@ const good = (detail: string): Finding => ({ status: 'ok', detail, hint: '' });
 
 export type ProxyFacts =
   | { readonly state: 'none'; readonly why: string }
-  /** `shown`: its URL without what is secret. */
+  /** `shown` is the proxy URL without credentials. */
   | { readonly state: 'connected'; readonly shown: string; readonly ms: number }
   | { readonly state: 'failed'; readonly problem: Problem };
 
@@ -73,12 +73,14 @@ export type TlsFacts =
   | {
       readonly state: 'secured';
       readonly version: string;
-      /** What both agreed on; empty: the other side agreed on nothing. */
+      /** Negotiated ALPN protocol. Empty if none was negotiated. */
       readonly alpn: string;
       readonly issuer: string;
       readonly daysLeft: number;
       readonly verified: boolean;
-      /** Of the certificate that the edge itself shows, as it says inside; null: it does not say. */
+      /**
+       * Issuer of the certificate shown by the edge itself, as reported inside the connection. Null if the edge does not report an issuer.
+       */
       readonly edgeIssuer: string | null;
     };
 
@@ -139,7 +141,7 @@ export const judgeKey = (facts: KeyFacts): Finding => {
 export interface CarrierFacts {
   readonly wanted: number;
   readonly opened: number;
-  /** Why the last one did not open; empty: all did. */
+  /** Reason for the last carrier failure. Empty if all carriers opened. */
   readonly problem: string;
 }
 

@@ -1,12 +1,12 @@
-// What the doctor says of how good the way is: its delay, its bandwidth, and what it lets pass besides TCP.
+// Judges the quality of the path: latency, bandwidth, and support for UDP.
 import { type Finding, skipped } from './check.rules.ts';
 
-/** people notice a quarter of a second */
+/** People notice a delay of a quarter of a second. */
 const DOCTOR_LATENCY_WARN_MS = 250;
-/** a page of a megabyte takes eight seconds then */
+/** At this rate a page of one megabyte takes eight seconds. */
 const DOCTOR_BANDWIDTH_WARN_MBITS = 1;
 
-/** Round trips in milliseconds, in any order. */
+/** Round trip times in milliseconds, in any order. */
 export interface LatencyFacts {
   readonly control: readonly number[];
   readonly carrier: readonly number[];
@@ -101,9 +101,9 @@ export const judgeUdp = (facts: UdpFacts): Finding => {
 };
 
 export interface NatFacts {
-  /** How one socket looks at each of the edge's two ports; null: no answer. */
+  /** Public address of a socket as seen by the edge's two UDP ports. Null for a port that did not respond. */
   readonly seen: readonly [string | null, string | null];
-  /** Whether one of them is an address of this machine. */
+  /** True if a seen address belongs to this machine (no NAT). */
   readonly isOwn: boolean;
 }
 

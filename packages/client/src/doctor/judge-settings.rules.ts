@@ -1,9 +1,9 @@
-// What the doctor says of this machine: its config file, its key, its clock, the services behind its tunnels, its account.
+// Judges the local settings: config file, API key, clock, local services and account.
 import { type Finding, skipped } from './check.rules.ts';
 
-/** certificates and sessions forgive this much */
+/** Certificates and sessions tolerate a clock error up to this value. */
 const DOCTOR_CLOCK_WARN_MS = 60_000;
-/** beyond it sign-ins and certificates fail for no other reason */
+/** Above this clock error, sign-ins and certificate checks fail. */
 const DOCTOR_CLOCK_FAIL_MS = 5 * 60_000;
 
 export type ConfigFacts =
@@ -31,12 +31,12 @@ export const judgeConfig = (facts: ConfigFacts): Finding => {
 };
 
 export type KeyFileFacts =
-  /** `source`: a flag, a variable, a file; never the key. */
+  /** `source` names the flag, variable or file, never the key. */
   | { readonly state: 'found'; readonly source: string; readonly file: string | null; readonly mode: number | null }
   | { readonly state: 'missing' }
   | { readonly state: 'unreadable'; readonly problem: string };
 
-/** Others of the machine may read what has one of these bits. */
+/** Mode bits that let other users of the machine read a file. */
 const OTHERS_MAY_READ = 0o044;
 
 export const judgeKeyFile = (facts: KeyFileFacts): Finding => {
@@ -65,7 +65,7 @@ export const judgeKeyFile = (facts: KeyFileFacts): Finding => {
   return { status: 'ok', detail: source, hint: '' };
 };
 
-/** `aheadMs`: how far our clock is before the server's; null: the server did not say what time it is. */
+/** `aheadMs` is the offset of the local clock from the server's clock. Null if the server did not send its time. */
 export interface ClockFacts {
   readonly aheadMs: number | null;
 }
@@ -88,9 +88,9 @@ const seconds = (ms: number): string => {
 
 export interface TargetFacts {
   readonly name: string;
-  /** As people read it. */
+  /** Target for display. */
   readonly target: string;
-  /** null: it answers. */
+  /** Null if the target responds. */
   readonly problem: string | null;
 }
 
@@ -113,7 +113,7 @@ export type PlatformFacts =
   | { readonly state: 'session-over'; readonly url: string }
   | { readonly state: 'away'; readonly url: string; readonly problem: string };
 
-/** Nothing of a tunnel waits for the platform: its absence is no failure. */
+/** Judges the platform connection. An unreachable platform is no failure, because tunnels work without the platform. */
 export const judgePlatform = (facts: PlatformFacts): Finding => {
   switch (facts.state) {
     case 'no-login':

@@ -1,5 +1,5 @@
-// Round trips as the doctor takes them, one ping after the other: on the control connection, on a bare carrier, and in sealed datagrams to both
-// UDP ports of the edge, which also say how the socket looks from outside.
+// Measures round trips with sequential pings: on the control connection, on an idle carrier, and in sealed datagrams to both UDP ports of
+// the edge. The UDP responses also report the socket's public address.
 import { randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import {
@@ -15,16 +15,16 @@ import { encodePing, FRAME, FrameParser, PING_PAYLOAD_BYTES } from '@tunnel/prot
 import type { Clock, Timer } from '@tunnel/runtime';
 import type { ControlLink } from '../connection/control-link.ts';
 
-/** round trips that the doctor takes, on the control connection and on a carrier */
+/** Pings sent on the control connection and on a carrier. */
 const DOCTOR_PINGS = 10;
-/** datagrams that the doctor sends to each UDP port of the edge */
+/** Datagrams sent to every UDP port of the edge. */
 const DOCTOR_UDP_PINGS = 5;
-/** the edge answers fifty a second */
+/** Interval between datagrams. The edge answers at most fifty per second. */
 const DOCTOR_UDP_PING_EVERY_MS = 100;
-/** from the first of them to the last answer */
+/** Timeout from the first datagram to the last response. */
 const DOCTOR_UDP_WITHIN_MS = 2000;
 
-/** As many as came back before the signal ended it. */
+/** Returns the measured times, fewer than DOCTOR_PINGS if the signal aborts. */
 const collect = async (once: () => Promise<number>, signal: AbortSignal): Promise<number[]> => {
   const times: number[] = [];
   const late = whenAborted(signal);
@@ -45,7 +45,7 @@ const whenAborted = (signal: AbortSignal): Promise<null> =>
 export const pingControl = (link: ControlLink, signal: AbortSignal): Promise<number[]> =>
   collect(() => link.roundTrip(), signal);
 
-/** A carrier that nothing else uses. */
+/** Pings on a carrier used for nothing else. */
 export const pingCarrier = (carrier: Carrier, clock: Clock, signal: AbortSignal): Promise<number[]> => {
   let answered: () => void = () => {};
   const parser = new FrameParser({
@@ -75,14 +75,14 @@ export const pingCarrier = (carrier: Carrier, clock: Clock, signal: AbortSignal)
 export interface UdpAnswers {
   readonly sent: number;
   readonly answered: number;
-  /** How the socket looks at each of the two ports; null: no answer from there. */
+  /** Public address of the socket as seen by the edge's two ports. Null for a port that did not respond. */
   readonly seen: readonly [string | null, string | null];
 }
 
-/** A few datagrams to each port, some time apart. Ends with the last answer, or a little after the last question. */
+/** Sends a few spaced datagrams to every port. Resolves with the last response, or shortly after the last datagram. */
 export const pingUdp = async (edge: EdgeUdp, clock: Clock, signal: AbortSignal): Promise<UdpAnswers> => {
   const socket = createSocket(edge.host.includes(':') ? 'udp6' : 'udp4');
-  // What the network says of a packet (ICMP) changes nothing: silence is what counts.
+  // ICMP errors are ignored: only missing responses count.
   socket.on('error', () => {});
   const asked = new Map<string, number>();
   const seen = new Map<number, string>();

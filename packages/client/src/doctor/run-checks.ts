@@ -1,4 +1,4 @@
-// Runs the doctor's checks: each as soon as what it stands on was found well, all of them within one time.
+// Runs the doctor's checks one after the other within a total timeout, and skips checks after a failed requirement.
 import { setMaxListeners } from 'node:events';
 import { type Clock, unlessAborted } from '@tunnel/runtime';
 import {
@@ -15,20 +15,20 @@ import {
   titleOf,
 } from './check.rules.ts';
 
-/** What one check looks at. A probe that cannot tell throws; it ends when `signal` does. */
+/** Performs one check. Throws if no result is possible, and ends when `signal` aborts. */
 export type Probe = (signal: AbortSignal) => Promise<Finding>;
 
-/** In the order in which they run: a later one may use what an earlier one opened. */
+/** Probes in execution order: a later probe may use connections opened by an earlier probe. */
 export type Probes = readonly (readonly [id: CheckId, probe: Probe])[];
 
 export interface CheckRun {
   readonly clock: Clock;
-  /** Of all of them. */
+  /** Timeout for all probes together. */
   readonly withinMs: number;
-  /** Aborted: what is left is not looked at. */
+  /** If aborted, the remaining checks are skipped. */
   readonly stop: AbortSignal;
   readonly onBegin: (id: CheckId, done: number, total: number) => void;
-  /** What an unexpected error of a probe says, without secrets. */
+  /** Describes an unexpected error of a probe, without secrets. */
   readonly wordsOf: (error: unknown) => string;
 }
 
@@ -36,7 +36,7 @@ export const runChecks = async (probes: Probes, run: CheckRun): Promise<Diagnosi
   const late = new AbortController();
   const timer = run.clock.setTimeout(() => late.abort(new Error('timed out')), run.withinMs);
   const signal = AbortSignal.any([late.signal, run.stop]);
-  // Each probe listens to it, and all of them are over with the run.
+  // Every probe adds listeners to the signal, so the limit on listeners is lifted. The signal ends with the run.
   setMaxListeners(0, signal);
   const found = new Map<CheckId, Finding>();
   const checks: Check[] = [];

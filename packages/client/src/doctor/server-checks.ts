@@ -1,5 +1,5 @@
-// The way to the edge, walked step by step as the client walks it at once: name, connection, certificate, control, key, carriers, datagrams.
-// Each step says what it saw; none judges it. Only a verified connection, or one to this machine, gets the key.
+// Connects to the edge step by step: name resolution, connection, certificate, control, key, carriers, datagrams. Every step returns facts
+// without judging them. The key is sent only on a verified connection or to this machine.
 
 import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
@@ -39,21 +39,21 @@ import type { ClockFacts } from './judge-settings.rules.ts';
 import { pingCarrier, pingControl, pingUdp, type UdpAnswers } from './pings.ts';
 import { measureBandwidth } from './speed.ts';
 
-/** how long it pings one connection at most */
+/** Maximum time for pings on one connection. */
 export const DOCTOR_PINGS_WITHIN_MS = 3000;
-/** for one look at the name, the connection or the certificate: what takes longer is found by its silence */
+/** Timeout for one name lookup, connection or TLS handshake. Slower steps are reported as not responding. */
 export const DOCTOR_STEP_WITHIN_MS = 5000;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export const toProblem = (error: unknown): Problem => {
   const fault = error instanceof AttemptFailed ? error.fault : Fault.from(error);
-  // What nobody foresaw has no hint of its own, and words that help nobody.
+  // Unexpected errors have no useful catalogue message, so the original reason is shown.
   if (fault.code === 'INTERNAL') return { message: reasonOf(fault.cause ?? error), hint: 'Run the doctor again.' };
   return { message: fault.message, hint: HINTS[fault.code] ?? fault.next };
 };
 
-/** Where the catalogue speaks to somebody who runs a tunnel. */
+/** Hints that replace catalogue hints written for `tunnel` commands. */
 const HINTS: Partial<Record<ErrorCode, string>> = {
   CLIENT_SERVER_UNREACHABLE: 'Check --server and the network.',
 };
@@ -68,13 +68,13 @@ export class ServerChecks {
 
   readonly #hasKey: boolean;
 
-  /** Without a key its settings hold something in its place, which is not to be sent. */
+  /** Without a key, the settings hold a placeholder that must not be sent. */
   constructor(settings: ClientSettings, hasKey: boolean) {
     this.#settings = settings;
     this.#hasKey = hasKey;
   }
 
-  /** A proxy that connects has shown that the server's port is open, too. */
+  /** Connects through the proxy. A successful connection also proves that the server's port is open. */
   async throughProxy(signal: AbortSignal): Promise<ProxyFacts> {
     const { clock, endpoint } = this.#settings;
     const { proxy } = endpoint;
@@ -84,7 +84,7 @@ export class ServerChecks {
       (await this.#dialTcp(signal)).destroy();
       return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
     } catch (error) {
-      // A name that is looked up here is the business of the next check.
+      // A failed local name lookup is reported by the next check.
       if (isOfLookup(error)) return { state: 'connected', shown: proxy.text, ms: clock.monotonic() - since };
       return { state: 'failed', problem: toProblem(error) };
     }
@@ -116,7 +116,7 @@ export class ServerChecks {
     }
   }
 
-  /** Sends nothing but a handshake, unless the certificate is good: then the edge is asked for the name of its own. */
+  /** Performs a TLS handshake. Only with a valid certificate is the edge then asked for the issuer of its certificate. */
   async secure(signal: AbortSignal): Promise<TlsFacts> {
     const { endpoint } = this.#settings;
     const { security, address } = endpoint;
@@ -142,12 +142,12 @@ export class ServerChecks {
     }
   }
 
-  /** By the `Date` of an answer that nobody has to be trusted for. */
+  /** Reads the time from the `Date` header of a response, for which no trusted connection is needed. */
   async askTime(signal: AbortSignal): Promise<ClockFacts> {
     try {
       return { aheadMs: await this.#clockAhead(signal) };
     } catch {
-      // Why it does not answer is what the next checks are about.
+      // The following checks report why the server does not respond.
       return { aheadMs: null };
     }
   }
@@ -160,7 +160,7 @@ export class ServerChecks {
     const { date } = await this.#ask(socket, '/', {}, signal);
     const told = date === undefined ? Number.NaN : Date.parse(date);
     if (Number.isNaN(told)) return null;
-    // It was written between our question and its answer, and tells whole seconds.
+    // The server wrote the date between request and response, in whole seconds: hence the midpoint and half a second.
     return (since + clock.now()) / 2 - (told + 500);
   }
 
@@ -241,7 +241,7 @@ export class ServerChecks {
     return { state: 'asked', sent: this.#udp.sent, answered: this.#udp.answered };
   }
 
-  /** null: nothing was asked by UDP. */
+  /** Null if no UDP pings were sent. */
   get nat(): NatFacts | null {
     if (this.#udp === null) return null;
     const { seen } = this.#udp;
@@ -250,12 +250,12 @@ export class ServerChecks {
 
   close(): void {
     for (const carrier of this.#carriers) carrier.destroy('the doctor has finished');
-    // A goodbye, so that the edge keeps nothing for us.
+    // Says goodbye, so that the edge releases the session immediately.
     this.#link?.send({ type: 'ShuttingDown', reason: 'the doctor has finished', drain_secs: 0 });
     this.#link?.close(1000, '');
   }
 
-  /** Bytes go to the server from here on, through the proxy if there is one. Settles with a paused socket. */
+  /** Opens a TCP connection to the server, through the proxy if configured. Resolves with a paused socket. */
   async #dialTcp(signal: AbortSignal): Promise<Socket> {
     const { clock, endpoint } = this.#settings;
     const { address, security, proxy } = endpoint;
@@ -277,7 +277,7 @@ export class ServerChecks {
     return this.#hello.carriers;
   }
 
-  /** Accepts any certificate: what it is worth is for the caller to say. */
+  /** Accepts any certificate. The caller judges the certificate. */
   #handshake(raw: Socket, signal: AbortSignal): Promise<TLSSocket> {
     const { endpoint, clock } = this.#settings;
     const { address, security } = endpoint;
@@ -305,13 +305,13 @@ export class ServerChecks {
 
   #certificateProblem(socket: TLSSocket): Problem {
     const error = socket.authorizationError as unknown;
-    // A word of OpenSSL's, or an error with one.
+    // An OpenSSL error code, or an error with such a code.
     const code = typeof error === 'string' ? error : ((error as NodeJS.ErrnoException | null)?.code ?? 'CERT_REJECTED');
     const cause = Object.assign(error instanceof Error ? error : new Error(words(code)), { code });
     return toProblem(certificateFault(this.#settings.endpoint.address.text, cause) ?? cause);
   }
 
-  /** null: it does not say, as older edges and strangers. */
+  /** Asks the edge for its certificate issuer. Returns null if the server does not report an issuer, as older edges and unknown servers. */
   async #askIssuer(socket: TLSSocket, signal: AbortSignal): Promise<string | null> {
     const authorization = `Bearer ${this.#settings.token.reveal()}`;
     try {
@@ -322,7 +322,7 @@ export class ServerChecks {
     }
   }
 
-  /** The head of what is answered. The connection is of no more use then. */
+  /** Sends a request and returns the response headers. The connection cannot be reused afterwards. */
   #ask(
     socket: Socket,
     path: string,
@@ -347,7 +347,7 @@ export class ServerChecks {
 
 const isOfLookup = (error: unknown): boolean => (error as NodeJS.ErrnoException | null)?.syscall === 'getaddrinfo';
 
-/** As an edge writes it into a header, to be compared with it. */
+/** Formats an issuer as the edge writes it into a header, for comparison. */
 const issuerOf = ({ issuer }: PeerCertificate): string =>
   String(issuer?.CN ?? issuer?.O ?? 'an unnamed CA').replace(/[^\x20-\x7e]/g, '?');
 
@@ -356,26 +356,26 @@ const daysLeftOf = (certificate: PeerCertificate, now: number): number =>
 
 const words = (code: string): string => code.toLowerCase().replaceAll('_', ' ');
 
-/** `address`: with a port, IPv6 in brackets. */
+/** Tells whether `address` (with a port, IPv6 in brackets) belongs to this machine. */
 const isOfThisMachine = (address: string): boolean => {
   const host = address.slice(0, address.lastIndexOf(':')).replace(/^\[|\]$/g, '');
   return Object.values(networkInterfaces()).some((addresses) => addresses?.some((own) => own.address === host));
 };
 
-// ---- one step: it has a time of its own, so that one that is never answered leaves some for those behind it ----
+// ---- one step with a separate timeout, so that a silent server leaves time for the following steps ----
 
-/** Its time was over. */
+/** The timeout of a step was reached. */
 class NoAnswer extends Error {
   constructor() {
     super(`no response within ${DOCTOR_STEP_WITHIN_MS / 1000} s`);
   }
 }
 
-/** `take` is to end with the signal that it is given: with NoAnswer, or with the reason of `signal`. */
+/** Runs a step with a timeout. `take` must end when its signal aborts, with NoAnswer or with the reason of `signal`. */
 const withinStep = <T>(clock: Clock, signal: AbortSignal, take: (signal: AbortSignal) => Promise<T>): Promise<T> =>
   withinTime(clock, DOCTOR_STEP_WITHIN_MS, new NoAnswer(), (late) => take(AbortSignal.any([signal, late])));
 
-/** Ends a socket that is being opened with its signal. Returns what is to be called once it is open. */
+/** Destroys a connecting socket when the signal aborts. Returns a function to call once the socket is open. */
 const endWith = (socket: Socket, signal: AbortSignal): (() => void) => {
   const stop = (): void => void socket.destroy(signal.reason as Error);
   if (signal.aborted) stop();
@@ -391,7 +391,7 @@ const connectTcp = ({ host, port }: ServerAddress, signal: AbortSignal): Promise
     socket.once('connect', () => {
       opened();
       socket.off('error', reject);
-      // From here on whoever has it listens; what comes in between is told by the next write.
+      // Between two owners the socket needs an error listener. The error resurfaces with the next write.
       socket.on('error', () => {});
       resolve(socket);
     });

@@ -1,27 +1,27 @@
-// How fast bytes pass between this machine and the edge, each way: /_speed of the control port, for so many bytes or so long.
+// Measures the bandwidth between this machine and the edge in both directions with /_speed of the control port, limited in bytes and time.
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Secret } from '@tunnel/runtime';
 import { reasonOf } from '../network/dial-faults.ts';
 import type { BandwidthFacts, Transfer } from './judge-quality.rules.ts';
 
-/** what the doctor sends and fetches to tell the bandwidth, each way */
+/** Bytes sent and received, per direction. */
 const DOCTOR_TRANSFER_BYTES = 8 * 1024 * 1024;
-/** a slow line is known well before that much has passed */
+/** Maximum time per direction. Enough to measure a slow connection without the full transfer. */
 const DOCTOR_TRANSFER_WITHIN_MS = 3000;
 
 export interface SpeedOptions {
-  /** host:port, for the Host of the request. */
+  /** host:port for the Host header. */
   readonly server: string;
   readonly token: Secret;
   readonly clock: Clock;
-  /** A connection of its own for each way. */
+  /** Opens a separate connection for every direction. */
   readonly dial: (signal: AbortSignal) => Promise<Duplex>;
 }
 
 const CHUNK = Buffer.alloc(64 * 1024);
 
-/** The edge does not measure, or not now: no fault of the way. */
+/** Responses of an edge without a speed test or with the limit reached. They do not mean a bad path. */
 const NOT_OFFERED: Readonly<Record<number, string>> = {
   404: 'this edge has no speed test',
   426: 'this edge has no speed test',
@@ -44,7 +44,7 @@ export const measureBandwidth = async (options: SpeedOptions, signal: AbortSigna
 type Way = (begin: Begin, count: (bytes: number) => void) => Promise<void>;
 type Begin = (method: 'GET' | 'POST', path: string) => ClientRequest;
 
-/** Ends with the last byte, or when its time is over: what passed until then tells as much. */
+/** Transfers until the last byte or the timeout. A partial transfer is enough for a measurement. */
 const transfer = async (options: SpeedOptions, signal: AbortSignal, way: Way): Promise<Transfer> => {
   const { server, token, clock, dial } = options;
   const socket = await dial(signal);
@@ -84,7 +84,7 @@ const sendBytes: Way = async (begin, count) => {
   const asked = begin('POST', '/_speed');
   asked.setHeader('content-length', DOCTOR_TRANSFER_BYTES);
   const answer = answerOf(asked);
-  // Whoever refuses may do so before it has read all.
+  // The server may reject the request before reading the whole body.
   answer.catch(() => {});
   for (let left = DOCTOR_TRANSFER_BYTES; left > 0; left -= CHUNK.length) {
     const taken = await Promise.race([written(asked, CHUNK.subarray(0, Math.min(left, CHUNK.length))), answer]);

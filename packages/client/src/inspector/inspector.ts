@@ -1,4 +1,4 @@
-// The inspector: a page on this machine alone that shows the last requests and sends them again; and who may talk to it.
+// The inspector: a page on this machine that shows and replays the latest requests, with its access control.
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,9 +10,9 @@ import { RequestStore } from '../requests/request-store.ts';
 import type { Tunnel } from '../tunnels/tunnel.ts';
 import { answerTo, json, LiveEvents, type RouteDeps } from './routes.ts';
 
-/** what its page sends to have a request edited before it is replayed: a head, a body, and JSON around them */
+/** Maximum size of an edited request sent by the page: head and body in JSON. */
 const INSPECTOR_EDIT_MAX_BYTES = 64 * 1024;
-/** connections to the inspector page at once */
+/** Maximum number of concurrent connections to the inspector. */
 const INSPECTOR_CONNECTIONS_MAX = 64;
 
 export interface Inspector {
@@ -20,14 +20,17 @@ export interface Inspector {
   close(): Promise<void>;
 }
 
-/** A request that the edge keeps and this client never saw. */
+/** A request captured by the edge and never seen by this client. */
 export interface RequestAtEdge {
   readonly tunnelId: string;
   readonly requestId: string;
 }
 
 export interface InspectorOptions {
-  /** Has the edge send a request again. Settles with the id of the new request; rejects with a Fault. Left out: the page says that it cannot. */
+  /**
+   * Asks the edge to replay a request. Resolves with the id of the new request, or rejects with a Fault. If undefined, the page says that
+   * such requests cannot be replayed.
+   */
   readonly replayAtEdge?: ((request: RequestAtEdge) => Promise<string>) | undefined;
 }
 
@@ -36,7 +39,7 @@ export interface InspectorDeps extends InspectorOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly tunnels: () => readonly Tunnel[];
-  /** Tried in their order; 4300 to 4399 when left out. */
+  /** Ports to try in order. Default: 4300 to 4399. */
   readonly ports?: readonly number[];
 }
 
@@ -52,7 +55,7 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/** null: none of the ports is free. */
+/** Starts the inspector. Resolves with null if no port is free. */
 export const startInspector = async (deps: InspectorDeps): Promise<Inspector | null> => {
   const { requests, clock, logger } = deps;
   const store = new RequestStore();
@@ -88,7 +91,7 @@ const closeAll = async (server: Server, live: LiveEvents, forget: () => void): P
 const listenOnFirstFree = async (server: Server, ports: readonly number[]): Promise<number | null> => {
   for (const port of ports) {
     const isFree = await new Promise<boolean>((resolve) => {
-      // Neither listener may outlive its try: there may be a hundred of them.
+      // Removes both listeners after every attempt, because up to a hundred ports are tried.
       const settle = (isListening: boolean): void => {
         server.off('error', onError);
         server.off('listening', onListening);
@@ -133,14 +136,17 @@ const respond = async (request: IncomingMessage, response: ServerResponse, insid
     refusal === null
       ? await answerTo(method, path, inside.routes, () => bodyText(request))
       : json(refusal.status, { error: refusal.reason });
-  // Whatever nobody asked for.
+  // Discards an unused request body.
   request.resume();
   if (answer.kind === 'events') return inside.live.add(response);
   response.writeHead(answer.status, { 'content-type': answer.type });
   response.end(method === 'HEAD' ? undefined : answer.text);
 };
 
-/** null: it is too long. The rest is read and dropped: a page that still sends would not read its answer. */
+/**
+ * Reads the request body. Resolves with null if it is too long; the rest is then read and dropped, because a page that is still sending
+ * would not read the response.
+ */
 const bodyText = async (request: IncomingMessage): Promise<string | null> => {
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -155,13 +161,13 @@ const single = (value: string | string[] | undefined): string | undefined => (Ar
 
 export interface GateRequest {
   readonly method: string;
-  /** The names of all header fields, in lower case. */
+  /** Names of all header fields, in lower case. */
   readonly fieldNames: readonly string[];
   readonly host: string | undefined;
   readonly origin: string | undefined;
-  /** As browsers send it: who made this request. */
+  /** Sec-Fetch-Site header of browsers: the origin of the request. */
   readonly fetchSite: string | undefined;
-  /** Of the page that asks. */
+  /** Token of the requesting page. */
   readonly token: string | undefined;
 }
 
@@ -172,13 +178,13 @@ export interface Refusal {
 
 const READING = new Set(['GET', 'HEAD']);
 
-/** Fields that a proxy or a tunnel adds to a request that it passes on. Browsers and programs on this machine send none of them. */
+/** Tells whether a header field comes from a proxy or a tunnel. Local browsers and programs send no such fields. */
 const isForwardingField = (name: string): boolean =>
   name.startsWith('x-forwarded-') || name === 'forwarded' || name === 'via' || name === 'x-real-ip';
 
 /**
- * Who may talk to the inspector. It shows what visitors sent, and can send it again: neither is for another site's page,
- * nor for a name of somebody else's that was made to point at 127.0.0.1. null: it may go on.
+ * Returns a refusal, or null if the request is allowed. The inspector shows visitors' requests and replays them, so pages of other sites
+ * and foreign names that resolve to 127.0.0.1 are rejected.
  */
 export const checkInspectorRequest = (
   request: GateRequest,
@@ -192,7 +198,7 @@ export const checkInspectorRequest = (
   if (host === undefined || !hosts.includes(host)) {
     return { status: 421, reason: 'the inspector is available only at 127.0.0.1 and localhost' };
   }
-  // Top-level visits and older browsers send `none` or nothing.
+  // Top-level visits send `none`, older browsers send nothing.
   if (request.fetchSite !== undefined && !['same-origin', 'none'].includes(request.fetchSite)) {
     return { status: 403, reason: 'requests from other sites are rejected' };
   }

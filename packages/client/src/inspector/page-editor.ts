@@ -1,5 +1,5 @@
-// The inspector's editor: a request as a person changes it before it is sent again. Only what was changed is sent, so that the rest
-// stays to the byte. Plain script; page-script.ts puts it in one closure, after page-parts.ts.
+// The inspector's request editor. Only changed parts are sent, so that the rest stays identical to the byte. Plain script; page-script.ts
+// puts it into one closure after page-parts.ts.
 
 export const PAGE_EDITOR = String.raw`
   const editor = (() => {

@@ -1,4 +1,4 @@
-// Pieces of the inspector's script: elements, texts, times, and buttons that copy. Plain script; page-script.ts puts it in one closure.
+// Parts of the inspector's script: elements, texts, times and copy buttons. Plain script; page-script.ts puts it into one closure.
 
 export const PAGE_PARTS = String.raw`
   const byId = (id) => document.getElementById(id);

@@ -1,4 +1,4 @@
-// The inspector's behaviour in the browser: plain script, no framework, every text put in as text. Runs nowhere else.
+// The inspector's browser script: no framework, and all texts are inserted as text, never as HTML.
 import { PAGE_EDITOR } from './page-editor.ts';
 import { PAGE_PARTS } from './page-parts.ts';
 

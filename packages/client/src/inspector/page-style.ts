@@ -1,4 +1,4 @@
-// The inspector's looks: one sheet in the colours of the dashboard, light and dark, text contrast of at least 4.5 to 1 in both.
+// The inspector's style sheet in the dashboard's colors, light and dark, with a text contrast of at least 4.5 to 1.
 
 export const PAGE_STYLE = String.raw`
 :root {

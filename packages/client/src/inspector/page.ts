@@ -1,6 +1,6 @@
-// The inspector's page: its structure. page-style.ts has its looks, page-script.ts what it does; both are served beside it.
+// The inspector's HTML. page-style.ts holds the styles, page-script.ts the behavior; both are served separately.
 
-/** The token is of this run, and base64url: it needs no escaping. */
+/** Returns the page. The token belongs to this run and is base64url, so it needs no escaping. */
 export const pageHtml = (token: string): string => `<!doctype html>
 <html lang="en">
 <head>

@@ -1,4 +1,4 @@
-// How the inspector's page sees tunnels and requests: without secrets, with the curl command of each request.
+// Tunnels and requests as shown on the inspector's page: without secrets, and with a curl command per request.
 import {
   type CapturedBody,
   fieldValueOf,
@@ -35,11 +35,14 @@ export const presentSummary = (record: RequestRecord) => ({
   answered_by: answeredBy(record),
 });
 
-/** The edge, and why; null: the service answered. */
+/** Returns the edge's reason if the edge answered, or null if the service answered. */
 const answeredBy = ({ edgeAnswer }: RequestRecord) =>
   edgeAnswer === null ? null : { code: edgeAnswer.code, rule: edgeAnswer.rule, reason: edgeAnswerText(edgeAnswer) };
 
-/** Why it cannot be sent again; null: it can. `asksEdge`: this client can have the edge send what only the edge has. */
+/**
+ * Returns the reason why a request cannot be replayed, or null. `asksEdge` means that this client can ask the edge to replay requests
+ * captured only there.
+ */
 export const replayProblemOf = (record: RequestRecord, asksEdge: boolean): string | null =>
   record.replayProblem === null && record.isKeptAtEdge && !asksEdge
     ? `captured only on the edge; replay it with: tunnel replay ${record.id}`
@@ -49,7 +52,7 @@ export const presentDetail = async (record: RequestRecord, asksEdge = false) => 
   const { requestHead, responseHead } = record;
   const headers = headersOf(requestHead?.headers);
   const body = await bodyOf(requestHead?.headers, record.requestBody);
-  // With the mark that an edit may leave in its place.
+  // The redacted URL contains a placeholder, which an edit may leave in place.
   const path = requestHead === null ? record.shownPath : redactUrl(requestHead.path);
   return {
     ...presentSummary(record),
@@ -66,7 +69,7 @@ export const presentDetail = async (record: RequestRecord, asksEdge = false) => 
           },
     user: fieldValueOf(requestHead?.headers ?? [], 'x-tunnel-user'),
     replay_problem: replayProblemOf(record, asksEdge),
-    /** Its head and body are at the edge alone, so it cannot be edited here. */
+    /** True if head and body are only at the edge, so the request cannot be edited here. */
     is_at_edge: record.isKeptAtEdge,
     curl: curlCommand({ method: record.method, origin: record.tunnel.publicUrl, path, headers, body }),
   };
@@ -75,7 +78,7 @@ export const presentDetail = async (record: RequestRecord, asksEdge = false) => 
 const headersOf = (headers: readonly HeaderField[] = []): [string, string][] =>
   redactFields(headers.map(({ name, value }) => ({ name, value }))).map(({ name, value }) => [name, value]);
 
-/** `text` null: nothing came, or it is not text. */
+/** Formats a body. `text` is null if nothing arrived or the body is not text. */
 const bodyOf = async (headers: readonly HeaderField[] = [], body: CapturedBody) => ({
   bytes: body.bytes,
   text: await readableBody(
@@ -93,28 +96,28 @@ const rounded = (ms: number): number => Math.round(ms * 10) / 10;
 
 export interface CurlSource {
   readonly method: string;
-  /** Public URL of its tunnel. */
+  /** Public URL of the tunnel. */
   readonly origin: string;
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: { readonly bytes: number; readonly text: string | null; readonly is_whole: boolean };
 }
 
-/** Of a connection, made by curl itself, or added by the edge once more. */
+/** Headers of the connection, headers set by curl, and headers added by the edge again. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   ...['host', 'content-length', 'connection', 'keep-alive', 'transfer-encoding', 'te', 'trailer', 'upgrade', 'expect'],
   ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-port', 'x-forwarded-proto', 'x-real-ip'],
   ...['x-tunnel-user', 'x-tunnel-auth', 'x-tunnel-replay'],
 ]);
 
-/** It was not kept as text or not whole, or cannot be typed: it has to be a file. */
+/** File name in the curl command for a body that is not text, incomplete, or cannot be typed in a terminal. */
 const BODY_FILE = 'body.bin';
 
-/** For a POSIX shell. */
+/** Returns a curl command for a POSIX shell. */
 export const curlCommand = ({ method, origin, path, headers, body }: CurlSource): string => {
   const text = body.is_whole && isTypeable(body.text) ? body.text : null;
   const words = [`curl ${quoted(origin.replace(/\/+$/, '') + path)}`];
-  // Else curl would take brackets for a pattern of many URLs, and dots for a way up.
+  // Without these options curl would expand brackets as URL patterns and resolve dots in the path.
   if (/[[\]{}]/.test(path)) words.push('--globoff');
   if (/\/\.\.?(?:[/?]|$)/.test(path)) words.push('--path-as-is');
   if (method === 'HEAD') words.push('--head');
@@ -122,7 +125,7 @@ export const curlCommand = ({ method, origin, path, headers, body }: CurlSource)
   for (const [name, value] of headers) {
     const lower = name.toLowerCase();
     if (LEFT_OUT.has(lower) || (lower === 'content-encoding' && text !== null)) continue;
-    // A name with nothing behind its colon would tell curl to leave the field out.
+    // For a name with nothing after the colon curl would omit the field.
     const line = value === '' ? `${name};` : `${name}: ${value}`;
     words.push(lower === 'accept-encoding' ? '--compressed' : `-H ${quoted(line)}`);
   }
@@ -130,7 +133,7 @@ export const curlCommand = ({ method, origin, path, headers, body }: CurlSource)
   return words.join(' \\\n  ');
 };
 
-/** In a terminal other control characters are keys: one of them could end the paste, and what follows would be a command. */
+/** Rejects other control characters, which act as keys in a terminal: they could end a paste and turn the rest into a command. */
 const isTypeable = (text: string | null): boolean => text !== null && !/[^\P{Cc}\t\r\n]/u.test(text);
 
 const quoted = (text: string): string => (/^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

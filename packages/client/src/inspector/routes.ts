@@ -1,4 +1,4 @@
-// What the inspector's page can ask for, how records look to it, and how it is told what has changed. Who may ask was decided before.
+// The inspector's API: routes, the format of records, and live events. Access was checked before.
 import type { ServerResponse } from 'node:http';
 import { Fault } from '@tunnel/errors';
 import type { RequestEdit } from '@tunnel/http1';
@@ -14,7 +14,7 @@ import { PAGE_SCRIPT } from './page-script.ts';
 import { PAGE_STYLE } from './page-style.ts';
 import { presentDetail, presentSummary, presentTunnel, replayProblemOf } from './presented-request.ts';
 
-/** events that wait for one open page; a page that reads slower is told to load again */
+/** Maximum bytes of events queued for one open page. A slower page is disconnected and loads again. */
 const INSPECTOR_LAG_MAX_BYTES = 1024 * 1024;
 
 export interface RouteDeps {
@@ -22,7 +22,7 @@ export interface RouteDeps {
   readonly store: RequestStore;
   readonly tunnels: () => readonly Tunnel[];
   readonly replay: (record: RequestRecord, edit: RequestEdit) => Promise<string>;
-  /** Of a request that only the edge has; null: this client cannot ask it to. */
+  /** Replays a request captured only by the edge. Null if this client cannot ask the edge. */
   readonly replayAtEdge: ((request: RequestAtEdge) => Promise<string>) | null;
 }
 
@@ -46,7 +46,7 @@ export const json = (status: number, value: object): Answer => ({
 
 const NOT_FOUND = json(404, { error: 'Not found' });
 
-/** `bodyText` settles with null when there is more than an edit may have. */
+/** Answers a request. `bodyText` resolves with null if the body is longer than an edit may be. */
 export const answerTo = async (
   method: string,
   path: string,
@@ -99,7 +99,7 @@ const askEdge = ({ id: requestId, tunnel }: RequestRecord, { replayAtEdge }: Rou
 
 const EDITED = new Set(['method', 'path', 'headers', 'body']);
 
-/** null: not one. Nothing at all is no change. */
+/** Parses an edit. Returns null for invalid input. An empty body means no change. */
 const readEdit = (body: string): RequestEdit | null => {
   if (body === '') return {};
   try {
@@ -130,7 +130,7 @@ const recordAt = (path: string, tail: string, { store }: RouteDeps): RequestReco
 
 const EVERY_MS = 100;
 
-/** Tells open pages what has changed, a few times a second at most, and drops a page that does not read. */
+/** Sends changes to open pages, at most a few times per second, and disconnects a page that does not read. */
 export class LiveEvents {
   readonly #options: { readonly requests: RequestReporter; readonly store: RequestStore; readonly clock: Clock };
   readonly #pages = new Set<ServerResponse>();
@@ -176,7 +176,7 @@ export class LiveEvents {
 
   #flush(): void {
     this.#timer = null;
-    // What has left the store already is not worth telling.
+    // Requests already evicted from the store are not reported.
     const records = [...this.#changed].flatMap((id) => this.#options.store.get(id) ?? []);
     this.#changed.clear();
     if (records.length === 0) return;

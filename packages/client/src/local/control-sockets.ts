@@ -1,4 +1,4 @@
-// Control sockets of the system, such as docker's: a tunnel leads there only with --yes-publish-socket or `allow_control_socket: true`.
+// Control sockets of the system, such as Docker's. A tunnel can lead there only with --yes-publish-socket or `allow_control_socket: true`.
 import { readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
@@ -7,7 +7,7 @@ import { controlSocketService } from '@tunnel/rules/net';
 export const notAllowed = (target: string, reason: string): Fault =>
   new Fault('CLIENT_TARGET_NOT_ALLOWED', { target, reason });
 
-/** Throws a Fault for a control socket of the system, whether the path names it or a symbolic link to it. */
+/** Throws a Fault for a control socket of the system, or for a symbolic link to a control socket. */
 export const refuseControlSocket = (path: string): void => {
   const absolute = resolve(path);
   const service = controlSocketService(absolute) ?? controlSocketService(realPath(absolute));
@@ -16,10 +16,13 @@ export const refuseControlSocket = (path: string): void => {
   throw notAllowed(`unix:${path}`, reason);
 };
 
-/** As many symbolic links as Linux follows. */
+/** Maximum number of symbolic links followed, as on Linux. */
 const LINKS_MAX = 40;
 
-/** Without symbolic links. Where nothing is there yet, or it cannot be read, as far as links lead: the service may start later. */
+/**
+ * Resolves symbolic links in a path. If the path does not exist yet or cannot be read, the existing part is resolved, because the service
+ * may start later.
+ */
 export const realPath = (path: string, linksLeft = LINKS_MAX): string => {
   try {
     return realpathSync(path);

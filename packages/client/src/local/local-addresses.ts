@@ -1,9 +1,9 @@
-// Where the local service of a tunnel is, as addresses: a name is looked up once for many visitors, and when the service does not
-// listen on the first of its addresses, the next one has its turn (`localhost` is ::1 on one machine and 127.0.0.1 on another).
+// Addresses of a tunnel's local service. A name is looked up once for many visitors. If the service does not listen on the first address,
+// the next address is tried (`localhost` is ::1 on some machines and 127.0.0.1 on others).
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 
-/** how long the address of a local host is good, and how long a failure to find it counts */
+/** Time for which a lookup result is cached, failures included. */
 export const LOCAL_LOOKUP_VALID_MS = 5000;
 
 export interface LocalAddress {
@@ -11,7 +11,7 @@ export interface LocalAddress {
   readonly family: number;
 }
 
-/** Rejects when there is none. */
+/** Looks up a host. Rejects if the host has no address. */
 export type FindAddresses = (host: string) => Promise<readonly LocalAddress[]>;
 
 const findAddresses: FindAddresses = (host) => lookup(host, { all: true });
@@ -33,13 +33,13 @@ export class LocalAddresses {
     if (this.#isLiteral) this.#known = [{ address: host, family }];
   }
 
-  /** null: it has to be looked up first. */
+  /** Returns the address to use, or null if a lookup is needed first. */
   current(now: number): LocalAddress | null {
     const isFresh = this.#isLiteral || now - this.#lookedUpAt < LOCAL_LOOKUP_VALID_MS;
     return isFresh ? (this.#known[this.#turn % this.#known.length] ?? null) : null;
   }
 
-  /** One question at a time, however many visitors wait for the answer; a failure is an answer too. Rejects with it. */
+  /** Looks up the host, with one query for all waiting visitors. A failure is cached too. Rejects if the lookup failed. */
   async lookup(now: number): Promise<LocalAddress> {
     const isAsked = this.#lookup !== null && now - this.#lookedUpAt < LOCAL_LOOKUP_VALID_MS;
     if (!isAsked || this.#lookup === null) {
@@ -52,7 +52,9 @@ export class LocalAddresses {
     return found;
   }
 
-  /** The service does not listen there. true: it may at another one, which is current from now on. */
+  /**
+   * Reports that the service does not listen at the address. Returns true if there is another address, which becomes the current address.
+   */
   refused({ address }: LocalAddress): boolean {
     if (this.#known.length < 2) return false;
     if (this.#known[this.#turn % this.#known.length]?.address === address) this.#turn += 1;

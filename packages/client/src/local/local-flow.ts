@@ -1,5 +1,5 @@
-// One visitor of a udp tunnel: its stream of datagrams on one side, on the other a socket of its own that is connected to the local
-// service, so that each answer finds its visitor, and the kernel tells when nobody listens.
+// One visitor of a udp tunnel: the visitor's datagram stream on one side, and a separate socket connected to the local service on the
+// other. The separate socket assigns every response to its visitor, and the kernel reports a closed port.
 import { createSocket, type Socket } from 'node:dgram';
 import {
   askForReceiveBuffer,
@@ -22,36 +22,36 @@ export interface FlowOrder {
   readonly stream: DatagramStream;
   readonly address: LocalAddress;
   readonly port: number;
-  /** Stands before the payload of the first datagram; null: nothing does. */
+  /** Header before the payload of the first datagram. Null without a header. */
   readonly header: Uint8Array | null;
-  /** Shared by the flows of a client. */
+  /** Send buffer, shared by the flows of a client. */
   readonly memory: SendMemory;
 }
 
 export interface FlowHandlers {
-  /** `in`: from the visitor. */
+  /** Called for dropped datagrams. `in` means from the visitor to the service. */
   onDropped(direction: 'in' | 'out', reason: DropReason, datagrams: number): void;
-  /** The service is not there, or its machine did not take a datagram. The flow goes on. */
+  /** Called when the service is not reachable, or when the system rejects a datagram. The flow continues. */
   onLocalError(error: unknown): void;
-  /** Nobody has ever answered at this address. true: others are worth a try, by the next flow of this visitor. */
+  /** Called when the address has never responded. Returns true if the visitor's next flow can try another address. */
   mayBeElsewhere(address: LocalAddress): boolean;
-  /** The flow is over, however it ended. Exactly once. */
+  /** Called exactly once when the flow has ended for any reason. */
   onDone(flow: LocalFlow): void;
   readonly report: ReportInternalError;
 }
 
 const DATAGRAM_MAX_BYTES = WIRE_LIMITS.DATAGRAM_MAX_BYTES;
-/** What a machine says when it has no more sockets or ports to give. */
+/** Error codes of a system without free sockets or ports. */
 const OUT_OF_SOCKETS = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM|EADDRINUSE)$/;
-/** Of one that had been sent: the news come once for each. */
+/** Reports that an earlier datagram was refused. Sent once per datagram. */
 const REFUSED = 'ECONNREFUSED';
 
 export class LocalFlow implements DatagramReader {
   amongRunning: ListNode<Running> | null = null;
-  /** From the visitor to the service, and back: payloads that were passed. */
+  /** Forwarded payload bytes, from the visitor to the service and back. */
   bytesAToB = 0;
   bytesBToA = 0;
-  /** Looked at by whoever ends silent flows, once in a while: a clock is not asked for each datagram. */
+  /** Set by every datagram and cleared by silentFor(), so that no clock is read per datagram. */
   #isActive = true;
   #lastActiveAt: number;
   #state: 'connecting' | 'open' | 'closed' = 'connecting';
@@ -75,13 +75,13 @@ export class LocalFlow implements DatagramReader {
     this.#socket.on('error', (error) => this.#onError(error));
   }
 
-  /** Tells the edge as soon as the socket is connected; until then the stream keeps what comes. */
+  /** Connects the socket and then accepts the stream. Until then the stream buffers datagrams. */
   connect(): void {
     const { address, port } = this.#order;
     this.#socket.connect(port, address.address, ((error?: Error) => this.#onConnected(error)) as () => void);
   }
 
-  /** Milliseconds since the last datagram, as far as whoever asks every now and then can tell. */
+  /** Returns the milliseconds since the last datagram, with the precision of the interval between calls. */
   silentFor(now: number): number {
     if (this.#isActive) {
       this.#isActive = false;
@@ -90,7 +90,7 @@ export class LocalFlow implements DatagramReader {
     return now - this.#lastActiveAt;
   }
 
-  /** By our own decision; the edge is told. */
+  /** Ends the flow from this side and notifies the edge. */
   end(reason: StreamReason): void {
     if (this.#state === 'closed') return;
     this.#order.stream.reset(reason);
@@ -107,7 +107,7 @@ export class LocalFlow implements DatagramReader {
     const length = headerBytes + end - start;
     if (length > DATAGRAM_MAX_BYTES) return this.#handlers.onDropped('in', 'too-large', 1);
     if (this.#hasBacklog && !this.#takesMore()) return this.#handlers.onDropped('in', 'local', 1);
-    // Copies of a backlog are as long as the datagrams, so that it holds no more memory than it counts.
+    // Copies of queued datagrams have the exact length, so that the backlog uses no more memory than it counts.
     const copy = this.#hasBacklog ? Buffer.allocUnsafeSlow(length) : this.#order.memory.take();
     if (header !== null) {
       copy.set(header, 0);
@@ -121,7 +121,7 @@ export class LocalFlow implements DatagramReader {
     this.#hasBacklog = true;
   }
 
-  /** The kernel did not take all of what came before. Late is worse than lost: not much more is queued behind it. */
+  /** Checks whether the kernel can queue more. The backlog is kept short, because late datagrams are worse than lost datagrams. */
   #takesMore(): boolean {
     const queued = this.#socket.getSendQueueSize();
     this.#hasBacklog = queued > 0;
@@ -152,7 +152,7 @@ export class LocalFlow implements DatagramReader {
     }
   }
 
-  /** The machine did not take it: longer than it sends at once, or instead came the news of an earlier one that nobody wanted. */
+  /** Counts a datagram rejected by the system: too long for one packet, or replaced by the error of an earlier datagram. */
   #onNotSent(error: Error): void {
     if (this.#state !== 'open') return;
     this.#handlers.onDropped('in', codeOf(error) === 'EMSGSIZE' ? 'too-large' : 'local', 1);
@@ -164,7 +164,7 @@ export class LocalFlow implements DatagramReader {
     if (this.#state !== 'connecting') return;
     try {
       const { stream } = this.#order;
-      // The visitor was given up while the socket was made.
+      // The visitor's stream ended while the socket was being created.
       if (stream.state !== 'offered') return this.#close();
       this.#state = 'open';
       askForReceiveBuffer(this.#socket, CLIENT_LIMITS.FLOW_RECEIVE_BUFFER_BYTES);

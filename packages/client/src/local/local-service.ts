@@ -1,4 +1,4 @@
-// The local service of a tunnel: dialled, with plain words for what was in the way, and joined to a visitor's stream.
+// Dials the local service of a tunnel, explains failures, and joins the service with a visitor's stream.
 import { Fault } from '@tunnel/errors';
 import {
   type ByteDuplex,
@@ -16,12 +16,12 @@ import type { DialTarget, LocalTarget } from './local-target.ts';
 import type { Traffic } from './traffic.ts';
 
 /**
- * a local service that does not answer by then is down
+ * Timeout for connecting to a local service.
  * @limit tunnels: Connection to the local service, time to connect | HTTP visitors get 502 `LOCAL_UNREACHABLE`
  */
 export const LOCAL_DIAL_TIMEOUT_MS = 10_000;
 
-/** Why the service was not reached: for the owner, and for the edge. */
+/** A failed dial of the local service, with a fault for the owner and a stream reason for the edge. */
 export class DialFailed extends Error {
   readonly fault: Fault;
   readonly refusal: StreamReason;
@@ -35,7 +35,7 @@ export class DialFailed extends Error {
 
 export type DialLocal = (target: LocalTarget, clock: Clock) => Promise<ByteDuplex>;
 
-/** Rejects with DialFailed. */
+/** Dials the local service. Rejects with DialFailed. */
 export const dialLocal: DialLocal = async (target, clock) => {
   try {
     return await connectLocal(target, clock);
@@ -44,7 +44,7 @@ export const dialLocal: DialLocal = async (target, clock) => {
   }
 };
 
-/** Rejects with what Node says. */
+/** Dials the local service. Rejects with Node's error. */
 const connectLocal = (target: LocalTarget, clock: Clock): Promise<ByteDuplex> => {
   if (target.kind === 'files') return target.folder.dial();
   const address = dialAddressOf(target);
@@ -56,13 +56,13 @@ const connectLocal = (target: LocalTarget, clock: Clock): Promise<ByteDuplex> =>
 const dialFailed = (target: LocalTarget, error: unknown): DialFailed =>
   new DialFailed(localFault(target, error), codeOf(error) === 'ETIMEDOUT' ? 'dial-timeout' : 'dial-refused');
 
-/** As Node's sockets are told it. */
+/** Returns the target in the form of Node's socket options. */
 export const dialAddressOf = (
   target: DialTarget,
 ): { readonly host: string; readonly port: number } | { readonly path: string } =>
   target.kind === 'socket' ? { path: target.path } : { host: target.host, port: target.port };
 
-/** Why the service was not reached, in words. */
+/** Converts a dial error into a Fault. */
 export const localFault = (local: LocalTarget, error: unknown): Fault => {
   if (local.kind === 'files') {
     return new Fault('CLIENT_LOCAL_FILES', { dir: local.folder.dir, reason: reasonOf(error) }, { cause: error });
@@ -75,31 +75,34 @@ export const localFault = (local: LocalTarget, error: unknown): Fault => {
   return new Fault('CLIENT_LOCAL_DIAL', { target, reason: dialReason(error) }, { cause: error });
 };
 
-/** OpenSSL's words for a handshake with a server that answers in plain text help nobody. */
+/** Returns the reason of a dial error. OpenSSL's messages for a plain-text server are replaced, because they are misleading. */
 export const dialReason = (error: unknown): string =>
   /^(EPROTO|ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG)$/.test(codeOf(error))
     ? 'the service does not speak TLS'
     : reasonOf(error);
 
 export interface ForwardHandlers extends Guarded {
-  /** By which the local service has to answer. */
+  /** Clock for the dial timeout. */
   readonly clock: Clock;
-  /** The local service did not answer; the visitor was refused. */
+  /** Called when the local service did not answer and the visitor was refused. */
   onDialFailed(fault: Fault): void;
-  /** The visitor is gone, however it went. Called exactly once. */
+  /** Called exactly once when the visitor's connection has ended for any reason. */
   onDone(): void;
 }
 
 export interface ForwardOrder {
   readonly target: LocalTarget;
   readonly traffic: Traffic;
-  /** Written to the service before the visitor's first byte; null: nothing is. */
+  /** Written to the service before the visitor's first byte. Null if nothing is written. */
   readonly preface: Buffer | null;
-  /** What stands for the visitor's end in the joint: itself, or one that looks at what passes. Asked once both are there. */
+  /** Returns the visitor's end of the splice: the stream, or a wrapper that observes the traffic. Called once both ends are open. */
   readonly visitorEnd: (stream: MuxStream) => ByteDuplex;
 }
 
-/** One visitor: dial the local service, tell the edge how that went, then join the two. It runs for each connection: no promise but the dial's and its own. */
+/**
+ * Serves one visitor: dials the local service, reports the result to the edge, and joins both ends. Runs for every connection, so it
+ * creates only two promises.
+ */
 export const forwardBytes = async (
   stream: MuxStream,
   { target, traffic, preface, visitorEnd }: ForwardOrder,
@@ -123,14 +126,14 @@ export const forwardBytes = async (
     join(visitorEnd(stream), local, traffic, handlers);
     return;
   }
-  // The visitor left while we were dialling; the service must not wait for it.
+  // The visitor left during the dial, so the service's connection is closed.
   traffic.ended();
   local.reset({ code: 'cancelled', text: 'the visitor left' });
   handlers.onDone();
 };
 
 const join = (visitor: ByteDuplex, local: ByteDuplex, traffic: Traffic, handlers: ForwardHandlers): void => {
-  // Both ends may be over before splice() returns.
+  // Both ends may have ended before splice() returns.
   let joined: Splice | undefined;
   let done = false;
   const finish = (): void => {

@@ -1,24 +1,24 @@
-// What a tunnel leads to on this machine: an address, a Unix socket, or a folder that the client serves itself.
+// Local target of a tunnel: an address, a Unix socket, or a folder served by the client.
 import { basename } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import type { OptionValue } from '@tunnel/tunnel-spec';
 import { refuseControlSocket } from './control-sockets.ts';
 import { type FilesSpec, ServedFolder } from './files/served-folder.ts';
 
-/** what the address of a Unix socket has room for; the system cuts off what is longer */
+/** Maximum path length of a Unix socket address. The system truncates longer paths. */
 const LOCAL_SOCKET_PATH_MAX_BYTES = 107;
-/** of a socket or a folder, in the name of a tunnel that was given none */
+/** Maximum length of a socket or folder name within a default tunnel name. */
 const LOCAL_LABEL_MAX_CHARS = 40;
 
 type LocalKey = 'local_host' | 'local_port' | 'local_socket' | 'allow_control_socket' | 'files';
 
-/** The options for the place that a tunnel leads to: exactly one of `local_port`, `local_socket` and `files`. */
+/** Options for the local target: exactly one of `local_port`, `local_socket` and `files`. */
 export type LocalSpec = { readonly [K in LocalKey]?: OptionValue<K> | undefined };
 
-/** null: the service does not speak TLS. */
+/** TLS settings of the local service. Null without TLS. */
 export type LocalTls = { readonly verify: boolean } | null;
 
-/** What is dialled for a visitor, or probed. */
+/** A target that can be dialed for a visitor or probed. */
 export type DialTarget =
   | { readonly kind: 'address'; readonly host: string; readonly port: number; readonly tls: LocalTls }
   | { readonly kind: 'socket'; readonly path: string; readonly tls: LocalTls };
@@ -26,10 +26,10 @@ export type DialTarget =
 export type LocalTarget = DialTarget | { readonly kind: 'files'; readonly folder: ServedFolder };
 
 const DEFAULT_HOST = '127.0.0.1';
-/** The longest name of DNS. */
+/** Maximum length of a DNS name. */
 const HOST_MAX_CHARS = 253;
 
-/** Of a spec that was checked. A folder is looked up here, and once: what it is replaced by later is not served. */
+/** Returns the target of a checked spec. A folder's real path is resolved here once, so a later replacement of the folder is not served. */
 export const localTargetOf = (
   { local_host, local_port, local_socket, files }: LocalSpec,
   tls: LocalTls,
@@ -39,13 +39,13 @@ export const localTargetOf = (
   return { kind: 'address', host: local_host ?? DEFAULT_HOST, port: local_port ?? 0, tls };
 };
 
-/** As people read it: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
+/** Returns the target for display: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
 export const localText = ({ local_host = DEFAULT_HOST, local_port, local_socket, files }: LocalSpec): string => {
   if (files !== undefined) return `files:${files.dir}`;
   return local_socket === undefined ? `${inBrackets(local_host)}:${local_port}` : `unix:${local_socket}`;
 };
 
-/** As a Host header names it. What has no address is this machine, as for whoever asks a Unix socket with curl. */
+/** Returns the target as in a Host header. A Unix socket or folder is called `localhost`, as in curl. */
 export const localAuthority = (spec: LocalSpec, defaultPort: number | null): string => {
   const { local_host = DEFAULT_HOST, local_port } = spec;
   if (local_port === undefined) return 'localhost';
@@ -54,14 +54,14 @@ export const localAuthority = (spec: LocalSpec, defaultPort: number | null): str
 
 const inBrackets = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** What a tunnel without a name is called, after its protocol. */
+/** Returns the second part of a default tunnel name, after the protocol. */
 export const localLabel = ({ local_port, local_socket, files }: LocalSpec): string => {
   if (local_port !== undefined) return String(local_port);
   const last = basename(files?.dir ?? local_socket ?? '', '.sock');
   return last.replace(/[^\p{L}\p{N}._-]+/gu, '-').slice(0, LOCAL_LABEL_MAX_CHARS) || 'files';
 };
 
-/** Throws a Fault. Callers of the library may come without a type checker. */
+/** Throws a Fault for an invalid target. Types are checked too, because library users may lack a type checker. */
 export const checkLocalSpec = (spec: LocalSpec): void => {
   const { local_host, local_port, local_socket, files, allow_control_socket = false } = spec;
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
@@ -86,7 +86,7 @@ export const checkLocalSpec = (spec: LocalSpec): void => {
 
 export const isPort = (port: unknown): boolean => Number.isInteger(port) && Number(port) >= 1 && Number(port) <= 65_535;
 
-/** A longer one would be cut off by the system, and another socket be meant. */
+/** Rejects long paths, which the system would truncate to the path of another socket. */
 const checkSocketPath = (path: unknown): void => {
   const most = LOCAL_SOCKET_PATH_MAX_BYTES;
   if (typeof path === 'string' && path !== '' && !path.includes('\0') && Buffer.byteLength(path) <= most) return;

@@ -1,19 +1,19 @@
-// The flows of one client: how many there may be, and which are over because nothing passes. One look at all of them every few
-// seconds, and no timer for any.
+// The UDP flows of one client: limits their number and ends idle flows. All flows are checked together every few seconds, without timers
+// per flow.
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { descriptorLimit } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
-/** part of the descriptors of the process that they may take */
+/** Maximum share of the process's file descriptors for flows. */
 const FLOWS_DESCRIPTOR_SHARE = 0.75;
-/** the edge ends a silent flow; this much later the client does by itself */
+/** Extra idle time before the client ends a flow that the edge should have ended. */
 export const FLOW_IDLE_GRACE_MS = 30_000;
-/** how often silent flows are looked for */
+/** Interval of the check for idle flows. */
 export const FLOW_LOOK_EVERY_MS = 5000;
-/** a flow that is silent for this long is not waited for when the client ends */
+/** Silence after which a closing client no longer waits for a flow. */
 export const FLOW_DRAIN_SILENCE_MS = 2000;
 
-/** What the table needs to know of a flow. */
+/** A flow, as far as the idle check is concerned. */
 export interface SilentFlow {
   silentFor(now: number): number;
   end(reason: StreamReason): void;
@@ -22,8 +22,8 @@ export interface SilentFlow {
 const SILENT: StreamReason = { code: 'timeout', text: 'idle for too long' };
 
 /**
- * The memory from which the flows of a client send. The bytes of a stream are borrowed, and a socket whose kernel buffer is full keeps the memory that it
- * was given; nearly always the kernel takes a datagram at once, and the memory is free again.
+ * Send buffer shared by the flows of a client. A stream's bytes are only borrowed, and a socket with a full kernel buffer keeps the memory
+ * passed to it. Almost always the kernel takes a datagram immediately, and the buffer can be reused.
  */
 export class SendMemory {
   #free: Buffer | null = null;
@@ -33,7 +33,7 @@ export class SendMemory {
     return this.#free;
   }
 
-  /** A socket keeps the memory of the last take(). */
+  /** Gives up the buffer of the last take(), because a socket keeps it. */
   leave(): void {
     this.#free = null;
   }
@@ -41,7 +41,7 @@ export class SendMemory {
 
 export class OpenFlows {
   readonly memory = new SendMemory();
-  /** With how long each may be silent. */
+  /** Flows with their maximum idle time. */
   readonly #flows = new Map<SilentFlow, number>();
   readonly #descriptors: () => number;
   #limit: number | null = null;
@@ -56,14 +56,17 @@ export class OpenFlows {
     return this.#flows.size;
   }
 
-  /** Each has a descriptor, and the rest of the client needs some, too. Asked for with the first flow, not at every start. */
+  /**
+   * Maximum number of flows. Every flow needs a file descriptor, and the rest of the client needs some too. Determined with the first flow,
+   * not at every start.
+   */
   get limit(): number {
     const share = FLOWS_DESCRIPTOR_SHARE;
     this.#limit ??= Math.min(CLIENT_LIMITS.FLOWS_MAX, Math.floor(this.#descriptors() * share));
     return this.#limit;
   }
 
-  /** `idleMs`: what the edge goes by. It is the one who decides; here is only a net below it. */
+  /** Adds a flow. `idleMs` is the edge's idle timeout. The edge normally ends idle flows; the client's check is a fallback. */
   add(flow: SilentFlow, idleMs: number): void {
     this.#flows.set(flow, idleMs + FLOW_IDLE_GRACE_MS);
   }
@@ -72,12 +75,12 @@ export class OpenFlows {
     this.#flows.delete(flow);
   }
 
-  /** No new visitors come: whoever has said nothing for a moment is done. Datagrams have no end that could be waited for. */
+  /** Ends every flow after a short silence, because no new visitors arrive and datagrams have no end marker. */
   drain(): void {
     this.#isDraining = true;
   }
 
-  /** Every second, by the owner of the timer. */
+  /** Called every second by the owner of the timer. */
   tick(now: number): void {
     const every = this.#isDraining ? 0 : FLOW_LOOK_EVERY_MS;
     if (this.#flows.size === 0 || now - this.#lookedAt < every) return;

@@ -1,4 +1,4 @@
-// One look at a local service: a connection, one deadline over all of it, one verdict in words for people.
+// A single health check of a local service: one connection, one overall timeout, and a result with a readable reason.
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Clock } from '@tunnel/runtime';
@@ -6,24 +6,24 @@ import { isCertificateTrouble, reasonOf } from '../network/dial-faults.ts';
 import { dialAddressOf, dialReason } from './local-service.ts';
 import type { DialTarget } from './local-target.ts';
 
-/** a health check reads no more of an answer than its status line */
+/** Maximum bytes read of a response. Only the status line is needed. */
 const PROBE_STATUS_LINE_MAX_BYTES = 4 * 1024;
 
 export type ProbeResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
-/** Aborting ends it at once; what it then settles with means nothing. Never rejects. */
+/** Probes a service. Never rejects. Aborting ends the probe immediately; the result is meaningless then. */
 export type Probe = (signal: AbortSignal) => Promise<ProbeResult>;
 
 export interface ProbeOptions {
   readonly target: DialTarget;
-  /** For everything together: connecting, TLS, asking, the answer. */
+  /** Timeout for connecting, TLS, request and response together. */
   readonly timeoutMs: number;
   readonly clock: Clock;
 }
 
 interface Conversation extends ProbeOptions {
   readonly signal: AbortSignal;
-  /** The connection is open, with its TLS. `done` may be called as often as it likes; the first time counts. */
+  /** Called when the connection is open, including TLS. Only the first call of `done` counts. */
   readonly talk: (socket: Socket, done: (result: ProbeResult) => void) => void;
 }
 
@@ -34,7 +34,7 @@ const bad = (reason: string): ProbeResult => ({ ok: false, reason });
 const converse = (conversation: Conversation): Promise<ProbeResult> =>
   hold(conversation).catch((error: unknown) => bad(reasonOf(error)));
 
-/** Rejects for what node refuses to dial at all. Nothing is left of the connection when it settles. */
+/** Runs one conversation and destroys the connection afterwards. Rejects for targets that Node refuses to dial. */
 const hold = ({ target, timeoutMs, clock, signal, talk }: Conversation): Promise<ProbeResult> =>
   new Promise((resolve) => {
     const socket = open(target);
@@ -47,7 +47,7 @@ const hold = ({ target, timeoutMs, clock, signal, talk }: Conversation): Promise
     const onAbort = (): void => done(bad('stopped'));
     const timer = clock.setTimeout(() => done(bad(`no response within ${Math.round(timeoutMs) / 1000} s`)), timeoutMs);
     signal.addEventListener('abort', onAbort, { once: true });
-    // It stays: a socket that is being destroyed may complain once more.
+    // The listener stays attached, because a destroyed socket may emit another error.
     socket.on('error', (error) => done(bad(reasonOfError(error))));
     socket.once('close', () => done(bad('the connection was closed before a response')));
     socket.once(target.tls === null ? 'connect' : 'secureConnect', () => talk(socket, done));
@@ -60,7 +60,7 @@ const open = (target: DialTarget): Socket => {
   if (tls === null) return connectPlain({ ...address, noDelay: true });
   return connectTls({
     ...address,
-    // An address has no place in SNI (RFC 6066, section 3).
+    // SNI must not contain an IP address (RFC 6066, section 3).
     ...('host' in address && isIP(address.host) === 0 ? { servername: address.host } : {}),
     rejectUnauthorized: tls.verify,
     ALPNProtocols: ['http/1.1'],
@@ -70,7 +70,7 @@ const open = (target: DialTarget): Socket => {
 const reasonOfError = (error: Error): string =>
   isCertificateTrouble(error) ? `certificate not accepted: ${reasonOf(error)}` : dialReason(error);
 
-/** A connection that opens is enough. What the service would speak on it does not matter, TLS neither. */
+/** Succeeds if a connection opens. Protocol and TLS of the service do not matter. */
 export const tcpProbe =
   ({ target, ...options }: ProbeOptions): Probe =>
   (signal) =>
@@ -78,13 +78,13 @@ export const tcpProbe =
 
 export interface HttpProbeOptions extends ProbeOptions {
   readonly path: string;
-  /** Of the service, as a Host header names it. */
+  /** Address of the service for the Host header. */
   readonly localAddress: string;
-  /** false: any answer will do. */
+  /** False accepts any status. */
   readonly expect2xx: boolean;
 }
 
-/** One GET, of whose answer only the status line is read. */
+/** Sends a GET request and reads only the status line of the response. */
 export const httpProbe = (options: HttpProbeOptions): Probe => {
   const request = requestText(options);
   return (signal) =>
@@ -98,7 +98,7 @@ export const httpProbe = (options: HttpProbeOptions): Probe => {
     });
 };
 
-/** HTTP/1.0: no answer in chunks, no interim answers, and the service closes by itself. */
+/** Builds an HTTP/1.0 request, so that the response has no chunks and no interim responses, and the service closes the connection. */
 const requestText = ({ path, localAddress }: HttpProbeOptions): string =>
   [
     `GET ${inAscii(path)} HTTP/1.0`,
@@ -109,13 +109,13 @@ const requestText = ({ path, localAddress }: HttpProbeOptions): string =>
     '',
   ].join('\r\n');
 
-/** As a browser would send it. */
+/** Percent-encodes a path as browsers do. */
 const inAscii = (path: string): string =>
   Buffer.from(path, 'utf8')
     .toString('latin1')
     .replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** Tells the status as soon as its line is whole; null for what is no status line. */
+/** Calls `tell` with the status once the line is complete, or with null if the data is no status line. */
 const listen = (socket: Socket, tell: (status: number | null) => void): void => {
   let text = '';
   socket.on('data', (piece: Buffer) => {
@@ -135,8 +135,8 @@ const WHOLE = /^HTTP\/1\.[01] ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?\r$/;
 const BEGINNING = 'HTTP/1.';
 
 /**
- * The first line of an HTTP/1 answer, as strictly as the edge reads it: what a probe accepts, visitors get too.
- * `text`: what has come so far, one character per byte.
+ * Parses the first line of an HTTP/1 response as strictly as the edge, so that a service accepted by the probe also works for visitors.
+ * `text` is the data received so far, one character per byte.
  */
 export const readStatusLine = (text: string): StatusLine => {
   const end = text.indexOf('\n');
@@ -144,7 +144,7 @@ export const readStatusLine = (text: string): StatusLine => {
     const status = WHOLE.exec(text.slice(0, end))?.[1];
     return status === undefined ? 'not-http' : { status: Number(status) };
   }
-  // What cannot become a status line any more is not waited for.
+  // Fails early if the data cannot become a status line.
   const isPromising = BEGINNING.startsWith(text.slice(0, BEGINNING.length));
   return isPromising && text.length < PROBE_STATUS_LINE_MAX_BYTES ? 'unfinished' : 'not-http';
 };

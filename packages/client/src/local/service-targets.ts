@@ -1,10 +1,10 @@
-// The other local services of an http tunnel, by the names that its policy has for them: the client's own table, and all that an edge can choose from.
+// Additional local services of an http tunnel, by the names used in its policy. The edge can choose only from this table of the client.
 import { Fault } from '@tunnel/errors';
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import { problemOfServiceName } from '@tunnel/tunnel-spec';
 import { type DialTarget, isPort, type LocalTls, localText } from './local-target.ts';
 
-/** A port of this machine, or `host:port`. */
+/** Service names with a local port or `host:port`. */
 export type ServiceTable = Readonly<Record<string, number | string>>;
 
 interface ServiceAddress {
@@ -15,7 +15,7 @@ interface ServiceAddress {
 const HOST_AND_PORT = /^(?:(\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):)?(\d{1,5})$/i;
 const DEFAULT_HOST = '127.0.0.1';
 
-/** null: it is none. */
+/** Parses an address. Returns null for an invalid address. */
 const addressOf = (given: unknown): ServiceAddress | null => {
   if (typeof given === 'number') return isPort(given) ? { host: DEFAULT_HOST, port: given } : null;
   if (typeof given !== 'string') return null;
@@ -24,7 +24,7 @@ const addressOf = (given: unknown): ServiceAddress | null => {
   return isPort(port) ? { host: host.replace(/^\[|\]$/g, ''), port } : null;
 };
 
-/** Throws a Fault. Callers of the library may come without a type checker. */
+/** Throws a Fault for an invalid table. Types are checked too, because library users may lack a type checker. */
 export const checkServices = (services: ServiceTable): void => {
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   const entries = Object.entries(services);
@@ -38,7 +38,7 @@ export const checkServices = (services: ServiceTable): void => {
   }
 };
 
-/** Of a table that was checked. They speak as the tunnel's own service does. */
+/** Returns the targets of a checked table. Additional services use the TLS settings of the tunnel's main service. */
 export const serviceTargets = (services: ServiceTable, tls: LocalTls): ReadonlyMap<string, DialTarget> =>
   new Map(
     Object.entries(services).flatMap(([name, given]) => {
@@ -47,7 +47,7 @@ export const serviceTargets = (services: ServiceTable, tls: LocalTls): ReadonlyM
     }),
   );
 
-/** Two tables that lead to the same are equal, however they were written. */
+/** Returns the table in normalized form, so that two tables with the same targets are equal. */
 export const serviceTexts = (services: ServiceTable): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(services).flatMap(([name, given]) => {

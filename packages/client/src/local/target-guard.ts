@@ -11,17 +11,17 @@ import { type ServiceTable, serviceTargets } from './service-targets.ts';
 /** Ports of 127.0.0.1 that inspectors try in this order. Every client takes the first that is free. */
 export const INSPECTOR_PORTS: readonly number[] = Array.from({ length: 100 }, (_, index) => 4300 + index);
 
-/** What the program around the client knows of this user's other clients. */
+/** Facts about this user's other clients, provided by the program that embeds the client. */
 export interface OwnClients {
-  /** Ports of inspectors of other clients. Asked only when a tunnel is to lead to a port of the inspectors' range on this machine. */
+  /** Returns the inspector ports of other clients. Called only for tunnels to a port of the inspectors' range on this machine. */
   inspectorPorts(): Promise<readonly number[]>;
-  /** Whether a client of this user is controlled through this socket. The path is absolute and has no symbolic links. */
+  /** Tells whether a socket controls a client of this user. The path is absolute and has no symbolic links. */
   isAgentSocket(path: string): boolean;
 }
 
 export interface TargetGuardOptions {
   readonly clients: OwnClients | undefined;
-  /** Port of this client's inspector, or null while it has none. */
+  /** Port of this client's inspector. Null without an inspector. */
   readonly inspectorPort: () => number | null;
   /** REST and metrics ports of an edge on this machine. */
   readonly edgePorts: () => readonly number[];
@@ -35,7 +35,7 @@ type GuardedSpec = LocalSpec & {
   readonly services?: ServiceTable | undefined;
 };
 
-/** Visitors wait for a look at the inspectors of this machine at most once in this time. */
+/** Time for which a check of the inspectors on this machine is valid. Visitors wait at most once in this time. */
 const LOOK_VALID_MS = 1_000;
 
 interface Suspect {
@@ -43,12 +43,12 @@ interface Suspect {
   readonly port: number;
 }
 
-/** What is remembered of a tunnel's targets between two visitors. */
+/** Cached check of a tunnel's targets, shared by successive visitors. */
 interface Looked {
   readonly targets: readonly Suspect[];
   lookedAt: number;
   verdict: Promise<void>;
-  /** What the next look finds, while somebody waits for it. */
+  /** Result of the next scheduled check. Null if none is scheduled. */
   later: Promise<void> | null;
 }
 
@@ -60,7 +60,10 @@ export class TargetGuard {
     this.#options = options;
   }
 
-  /** Returns null where the target is allowed for certain, which most are: nothing is looked up then. Else settles, or rejects with a Fault. */
+  /**
+   * Checks a target. Returns null if the target is certainly allowed, as most are, without a lookup. Otherwise the promise rejects with a
+   * Fault for a forbidden target.
+   */
   check(spec: GuardedSpec): Promise<void> | null {
     if (spec.local_socket !== undefined && this.#options.clients?.isAgentSocket(realPath(spec.local_socket)) === true) {
       return Promise.reject(notAllowed(localText(spec), 'the socket controls a running tunnel client'));
@@ -70,8 +73,8 @@ export class TargetGuard {
   }
 
   /**
-   * As check(), for a visitor of a tunnel that is open: an inspector may have started at its target since, or a name may lead elsewhere. Visitors of the
-   * same second share one look.
+   * Checks the target for a visitor of an open tunnel, because an inspector may have started there, or a name may resolve differently.
+   * Visitors within a second share one check.
    */
   checkVisit(spec: GuardedSpec): Promise<void> | null {
     const known = this.#looked.get(spec) ?? this.#remember(spec);
@@ -81,7 +84,7 @@ export class TargetGuard {
     return this.#lookNow(known);
   }
 
-  /** As checkVisit(), by a look that begins after this call and within a second. */
+  /** Repeats checkVisit() with a check that starts after the call and within a second. */
   checkLater(spec: GuardedSpec): Promise<void> {
     const known = this.#looked.get(spec) ?? this.#remember(spec);
     known.later ??= this.#lookLater(known);
@@ -111,7 +114,7 @@ export class TargetGuard {
     return looked;
   }
 
-  /** Targets at a port where an inspector or an edge's management may listen. */
+  /** Returns the targets at ports possibly used by an inspector or an edge's management. */
   #suspectsOf(addresses: readonly Suspect[]): readonly Suspect[] {
     const edgePorts = this.#options.edgePorts();
     return addresses.filter(({ port }) => isInspectorPort(port) || edgePorts.includes(port));
@@ -120,7 +123,7 @@ export class TargetGuard {
   async #look(suspects: readonly Suspect[]): Promise<void> {
     const { find = findAddresses, clients, edgePorts, inspectorPort } = this.#options;
     for (const { host, port } of suspects) {
-      // A name without an address leads nowhere; visitors are told so.
+      // A name without an address is harmless. Visitors get an error for it later.
       const addresses = await find(host).catch(() => []);
       if (!addresses.some(({ address }) => reachesOwnMachine(address))) continue;
       const target = localText({ local_host: host, local_port: port });
@@ -133,7 +136,7 @@ export class TargetGuard {
   }
 }
 
-/** Where a tunnel leads, but for sockets and folders. Inspectors and the management of an edge speak TCP, so tunnels for UDP lead nowhere here. */
+/** Returns the TCP addresses of a tunnel's targets. Empty for UDP tunnels, because inspectors and an edge's management use TCP. */
 const addressesOf = (spec: GuardedSpec): readonly Suspect[] => {
   if (spec.proto === 'udp' || spec.p2p_service === 'udp') return [];
   const addresses: Suspect[] = [...serviceTargets(spec.services ?? {}, null).values()].flatMap((target) =>

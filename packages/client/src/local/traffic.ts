@@ -1,4 +1,4 @@
-// What one tunnel has carried, and carries now.
+// Traffic counts of a tunnel, total and current.
 
 import type { DatagramOutcome, Running } from '@tunnel/mux';
 import { LinkedSet } from '@tunnel/rules/collections';
@@ -7,20 +7,23 @@ export interface TrafficCounts {
   /** Visitors since the tunnel was opened. */
   readonly connections: number;
   readonly open: number;
-  /** HTTP requests, of those connections that somebody looked at (onRequest, the inspector). */
+  /** HTTP requests on observed connections (onRequest or the inspector). */
   readonly requests: number;
-  /** Requests that visitors got an answer of the edge's own to, and that are not among `requests`. */
+  /** Requests answered by the edge itself. Not included in `requests`. */
   readonly edgeAnswered: number;
-  /** From visitors to the local service. */
+  /** Bytes from visitors to the local service. */
   readonly bytesIn: number;
-  /** From the local service to visitors. */
+  /** Bytes from the local service to visitors. */
   readonly bytesOut: number;
 }
 
-/** Why a datagram was not passed on. `local`: the machine did not take it for the local service; the others are the stream's words. */
+/**
+ * Reason for a dropped datagram. `local` means that the system did not accept the datagram for the local service; the other values come
+ * from the stream.
+ */
 export type DropReason = Exclude<DatagramOutcome, 'sent'> | 'local';
 
-/** The live counts of one tunnel. Running connections are summed up when somebody asks, so that counting costs the flow nothing. */
+/** Live counts of one tunnel. Bytes of open connections are summed on demand, so that counting does not slow the traffic. */
 export class Traffic {
   #connections = 0;
   #open = 0;
@@ -28,7 +31,7 @@ export class Traffic {
   #edgeAnswered = 0;
   #bytesIn = 0;
   #bytesOut = 0;
-  /** Of each a visitor is `a`, the local service `b`. */
+  /** Open connections, with the visitor as `a` and the local service as `b`. */
   readonly #running = new LinkedSet<Running>();
   readonly #dropped: Partial<Record<DropReason, number>> = {};
 

@@ -1,14 +1,14 @@
-// What one udp tunnel dropped and the edge has not been told yet: it counts for both ends, where people look.
+// Datagrams dropped by a udp tunnel and not yet reported to the edge, which shows the counts of both ends.
 import { type DatagramDrop, WIRE_LIMITS } from '@tunnel/protocol';
 import type { DropReason } from './traffic.ts';
 
-/** visitors whose dropped datagrams wait by name to be told to the edge; those of others are told without */
+/** Maximum number of visitors with separate counts. Drops of further visitors are reported without an address. */
 export const UNREPORTED_VISITORS_MAX = 1000;
 
 type Counts = Partial<Record<DropReason, number>>;
 
 export class UnreportedDrops {
-  /** By visitor; the empty one stands for those beyond the bound. */
+  /** Counts by visitor. The empty key collects visitors above the limit. */
   readonly #rows = { in: new Map<string, Counts>(), out: new Map<string, Counts>() };
 
   add(visitor: string, direction: DatagramDrop['direction'], reason: DropReason, datagrams: number): void {
@@ -19,7 +19,7 @@ export class UnreportedDrops {
     rows.set(named, counts);
   }
 
-  /** As many rows as a message has, oldest first; they are the caller's now. Of a visitor all or none. */
+  /** Removes and returns the oldest rows, as many as fit into a message. All rows of a visitor stay together. */
   take(): DatagramDrop[] {
     const taken: DatagramDrop[] = [];
     for (const direction of ['in', 'out'] as const) {

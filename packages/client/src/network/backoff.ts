@@ -1,15 +1,18 @@
-// How long to wait before the next try: the shared rule of pauses, with its state, the clock and chance.
+// Pauses between retries: the shared backoff rules with state, clock and randomness.
 import { afterConnect, afterFailure, type BackoffRules, CALM } from '@tunnel/rules/rate';
 import type { Clock } from '@tunnel/runtime';
 
-/** the longest first pause, drawn from zero on; later pauses are up to twice as long, or a quarter of the time without a connection if that is longer */
+/**
+ * Upper bound of the first pause, drawn from zero up. Later pauses are up to twice as long, or a quarter of the time without a connection
+ * if longer.
+ */
 const RECONNECT_MIN_MS = 500;
 /**
- * the longest pause between two attempts
+ * Maximum pause between two attempts.
  * @limit tunnels: Reconnection, longest pause between attempts | the client retries
  */
 const RECONNECT_MAX_MS = 30_000;
-/** a connection that lasted this long resets the pause */
+/** Minimum duration of a connection that resets the pause. */
 const RECONNECT_STABLE_AFTER_MS = 5000;
 
 export class Backoff {
@@ -18,7 +21,7 @@ export class Backoff {
   readonly #rules: BackoffRules;
   #state = CALM;
 
-  /** `maxMs`: the longest wait. */
+  /** `maxMs` is the maximum pause. */
   constructor(clock: Clock, random: () => number, maxMs: number = RECONNECT_MAX_MS) {
     this.#clock = clock;
     this.#random = random;
@@ -29,7 +32,7 @@ export class Backoff {
     };
   }
 
-  /** Failures in a row so far. */
+  /** Number of consecutive failures. */
   get failures(): number {
     return this.#state.failures;
   }

@@ -1,4 +1,4 @@
-// Turns what node says about a failed dial into what a person can act on. Holds the words, does no I/O.
+// Converts Node's errors of a failed dial into messages for users. No I/O.
 import { Fault } from '@tunnel/errors';
 
 const WORDS: Readonly<Record<string, string>> = {
@@ -15,7 +15,7 @@ const WORDS: Readonly<Record<string, string>> = {
   ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'no common TLS version',
   ERR_SSL_UNSUPPORTED_PROTOCOL: 'no common TLS version',
   EMFILE: 'this process has too many open files',
-  // Of Unix sockets and folders.
+  // Errors of Unix sockets and folders.
   ENOENT: 'no such file',
   ENOTDIR: 'part of the path is not a folder',
   EPROTOTYPE: 'the socket takes datagrams, not connections',
@@ -30,7 +30,7 @@ export const reasonOf = (error: unknown): string => {
   );
 };
 
-/** Newer Node.js adds advice about its own flags, which whoever runs the client does not type. */
+/** Removes advice about Node.js flags from certificate errors, because users of the client cannot set these flags. */
 const plain = (message: string): string => message.replace(/; if the root CA is installed locally, .*$/s, '');
 
 export const codeOf = (error: unknown): string => {
@@ -43,10 +43,12 @@ export const unreachable = (server: string, reason: string, cause?: unknown): Fa
 
 export const notAnEdge = (server: string, reason: string): Fault => new Fault('CLIENT_NOT_AN_EDGE', { server, reason });
 
-/** OpenSSL and node name certificate troubles in several families; all of them carry one of these words. */
+/** Words in the codes of all certificate errors of OpenSSL and Node. */
 const CERTIFICATE_CODE = /CERT|ISSUER|SELF_SIGNED|LEAF_SIGNATURE|ALTNAME|HOSTNAME_MISMATCH|CRL/;
 
-/** An alert about *our* certificate (ERR_SSL_…) is the peer's opinion, not a finding about its own. */
+/**
+ * Tells whether the peer's certificate failed verification. ERR_SSL_… codes are excluded: they are the peer's alerts about our certificate.
+ */
 export const isCertificateTrouble = (error: unknown): boolean =>
   CERTIFICATE_CODE.test(codeOf(error)) && !codeOf(error).startsWith('ERR_SSL_');
 
@@ -55,10 +57,10 @@ export const certificateFault = (server: string, error: unknown): Fault | undefi
   return new Fault('CLIENT_CERTIFICATE', { server, reason: `${reasonOf(error)} (${codeOf(error)})` }, { cause: error });
 };
 
-/** An edge refuses every handshake until its first certificate has come; newer OpenSSL writes SSL/TLS where older writes SSLV3. */
+/** An edge rejects every handshake until its first certificate is issued. Newer OpenSSL writes SSL/TLS in the code, older OpenSSL SSLV3. */
 export const lacksCertificate = (error: unknown): boolean =>
   /_(ALERT_HANDSHAKE_FAILURE|UNRECOGNIZED_NAME)$/.test(codeOf(error));
 
-/** Errors that the wrong kind of connection can cause; whether it did is for a probe to say. */
+/** Errors possibly caused by TLS on a plain port or the reverse. A probe finds out. */
 export const mayBeWrongKind = (error: unknown): boolean =>
   /^(ECONNRESET|EPIPE|EPROTO|HPE_.*|ERR_SSL_.*)$/.test(codeOf(error));

@@ -1,4 +1,4 @@
-// Where the control port of an edge is, out of what a person wrote; whether it is spoken to in TLS, and with which trust.
+// Parses the address of an edge's control port, and decides on TLS and trust.
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { Fault } from '@tunnel/errors';
@@ -7,10 +7,10 @@ import { isLoopbackHost } from '@tunnel/rules/net';
 export const DEFAULT_CONTROL_PORT = 4040;
 
 export interface ServerAddress {
-  /** Without brackets. */
+  /** Host name or address, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** host:port as people read it, IPv6 in brackets. */
+  /** host:port for display, IPv6 in brackets. */
   readonly text: string;
 }
 
@@ -52,20 +52,20 @@ const refuse = (text: string, reason: string): Fault =>
   new Fault('CLIENT_USAGE', { reason: `server address \`${text}\` ${reason}` });
 
 export interface SecurityOptions {
-  /** true forces TLS, false forbids it; left out: TLS unless the host is loopback. */
+  /** True forces TLS, false forbids TLS. If undefined, TLS is used unless the host is loopback. */
   readonly tls?: boolean | undefined;
-  /** Accepts any certificate: for a test server only. */
+  /** Accepts any certificate. Only for test servers. */
   readonly insecure?: boolean | undefined;
-  /** PEM file of the authorities to trust instead of the system's. */
+  /** PEM file with the authorities to trust instead of the system's authorities. */
   readonly caFile?: string | undefined;
 }
 
 export type TransportSecurity =
-  /** `loopbackOnly`: nobody allowed clear text, so it may go to this machine and nowhere else. */
+  /** `loopbackOnly`: unencrypted traffic was not explicitly allowed, so it may only go to this machine. */
   | { readonly kind: 'plain'; readonly loopbackOnly: boolean }
   | { readonly kind: 'tls'; readonly ca: string | undefined; readonly verify: boolean };
 
-/** TLS, unless somebody said otherwise or the host is this machine. */
+/** Decides on TLS: on by default, unless turned off or the host is this machine. */
 export const decideSecurity = (host: string, options: SecurityOptions): TransportSecurity => {
   if (options.tls === false) return { kind: 'plain', loopbackOnly: false };
   if (options.tls === undefined && isLoopbackHost(host)) return { kind: 'plain', loopbackOnly: true };
@@ -82,7 +82,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: 'the path is a folder',
 };
 
-/** A file without a certificate would be taken in silence, and every server be refused for another reason. */
+/** Reads a PEM file. A file without a certificate is an error, since otherwise every server would be rejected for a misleading reason. */
 export const readAuthorities = (file: string): string => {
   let text: string;
   try {

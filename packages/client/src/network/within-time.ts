@@ -1,7 +1,7 @@
-// Time limits by a clock, as a signal for the work that they bound.
+// Time limits by a clock, as an abort signal for the limited work.
 import type { Clock } from '@tunnel/runtime';
 
-/** Calls `take` with a signal that is aborted after `ms` with `reason`. The timer ends with the work. */
+/** Calls `take` with a signal that aborts after `ms` with `reason`. The timer ends with the work. */
 export const withinTime = async <T>(
   clock: Clock,
   ms: number,

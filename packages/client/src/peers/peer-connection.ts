@@ -1,5 +1,5 @@
-// A connection to what another client publishes: asks the edge to be joined, brings relay streams to the peer session, and keeps at it. What
-// runs direct does not need the edge and outlives it.
+// A connection to a tunnel published by another client: asks the edge to join, passes relay streams to the peer session, and reconnects.
+// Direct paths do not need the edge and survive its loss.
 import type { Duplex } from 'node:stream';
 import { inspect } from 'node:util';
 import { Fault } from '@tunnel/errors';
@@ -19,9 +19,9 @@ import type { ListenAddress, PeerConnection, PeerConnectionState, PeerEvent } fr
 import { type ListenerOptions, openTcpListener, type PeerListener, type StreamOpener } from './tcp-listener.ts';
 import { openUdpListener } from './udp-listener.ts';
 
-/** p2p: a subscriber that is refused at its first start gives up after this (exit code 4), unless --wait */
+/** Time after which a subscriber gives up if its first join is refused (exit code 4), unless --wait is set. */
 const FIRST_JOIN_TIMEOUT_MS = 30_000;
-/** a peer that could not prove the secret is not asked again sooner */
+/** Minimum pause before the next attempt with a peer that could not prove the secret. */
 const PROOF_RETRY_MS = 30_000;
 
 export interface PeerConnectionOptions {
@@ -29,21 +29,21 @@ export interface PeerConnectionOptions {
   readonly identity: PeerIdentity;
   readonly secret: Secret;
   readonly listen: ListenAddress | null;
-  /** For ever at the start. */
+  /** If true, the first join is retried without limit. */
   readonly wait: boolean;
   readonly network: PeerNetwork;
   readonly clock: Clock;
   readonly random: () => number;
   readonly report: ReportInternalError;
   readonly emit: (event: PeerEvent) => void;
-  /** One more connection is served; returns what says that it is over. */
+  /** Counts a served connection. Returns a function that ends the count. */
   readonly beginServing: () => () => void;
   readonly newRequestId: () => string;
   readonly onClosed: (connection: PeerLink) => void;
 }
 
 type Phase =
-  /** No session with the edge, or a relay that was brought on an earlier one. */
+  /** No session with the edge, or a relay from an earlier session. */
   | { readonly kind: 'offline' }
   | { readonly kind: 'asking'; readonly requestId: string; readonly timer: Timer }
   | { readonly kind: 'opening'; readonly pending: PendingStream | null }
@@ -58,7 +58,7 @@ export class PeerLink implements PeerConnection {
   readonly p2pName: string;
   readonly service: 'tcp' | 'udp';
   readonly traffic = new Traffic();
-  /** Settles when the publisher is proven for the first time, or with why it will not be. */
+  /** Resolves when the publisher is proven for the first time. Rejects with the reason if that is impossible. */
   readonly ready: Promise<PeerConnection>;
   readonly #options: PeerConnectionOptions;
   readonly #subscriber: PeerSubscriber;
@@ -71,11 +71,11 @@ export class PeerLink implements PeerConnection {
   #hasBeenReady = false;
   #deadline: Timer | null = null;
   #served = 0;
-  /** Cuts off what has not finished by then. */
+  /** Timer that cuts off connections still running after the drain time. */
   #leaving: Timer | null = null;
-  /** After a failed proof: no reconnection may try it sooner. */
+  /** Earliest time of the next attempt after a failed proof. Applies to reconnects too. */
   #notBefore = 0;
-  /** What the edge or the peer said last; said again only when it is something else. */
+  /** The last fault from the edge or the peer. Repeated faults are not reported again. */
   #lastFault: Fault | null = null;
   #resolveReady: (connection: PeerConnection) => void = () => {};
   #rejectReady: (fault: Fault) => void = () => {};
@@ -134,7 +134,7 @@ export class PeerLink implements PeerConnection {
     return this.traffic.counts();
   }
 
-  /** What whoever prints it sees: plain, and nothing of the inside. */
+  /** Plain values for printing, without internals. */
   toJSON(): object {
     const { name, p2pName, service, state, peerId, path, reason, rttMs, listen, counts } = this;
     return { name, p2pName, service, state, peerId, path, reason, rttMs, listen, counts };
@@ -149,7 +149,7 @@ export class PeerLink implements PeerConnection {
     return () => void this.#pathListeners.delete(listener);
   }
 
-  /** Rejects with a Fault when the port is taken; nothing was asked of the edge then. */
+  /** Opens the local port and asks the edge to join. Rejects with a Fault if the port is taken; then the edge is not asked. */
   async start(currentSession: () => Session | null): Promise<void> {
     const { listen, clock, wait, report } = this.#options;
     if (listen !== null) {
@@ -159,7 +159,7 @@ export class PeerLink implements PeerConnection {
     }
     if (this.#phase.kind === 'over') return this.#listener?.close();
     if (!wait) this.#deadline = clock.setTimeout(() => this.#giveUp(), FIRST_JOIN_TIMEOUT_MS);
-    // It may have come while the port was opened.
+    // The session may have started while the port was being opened.
     const session = currentSession();
     if (session !== null && this.#session !== session) this.sessionUp(session);
   }
@@ -197,17 +197,17 @@ export class PeerLink implements PeerConnection {
     return Promise.resolve();
   }
 
-  /** Closed by its owner: it finishes what runs, and is none of the client's connections any more. */
+  /** True after close() while running connections finish. The connection is no longer listed by the client. */
   get isLeaving(): boolean {
     return this.#leaving !== null;
   }
 
-  /** No new connections; those that are there may finish. */
+  /** Accepts no new connections. Current connections may finish. */
   drain(): void {
     this.#listener?.close();
   }
 
-  /** One more connection is served; returns what says that it is over. */
+  /** Counts a served connection. Returns a function that ends the count. */
   #beginServing(): () => void {
     const isOver = this.#options.beginServing();
     let isServed = true;
@@ -231,13 +231,13 @@ export class PeerLink implements PeerConnection {
     else this.#ask();
   }
 
-  /** A relay that lives on a carrier of the lost session goes on, and so does what runs direct. */
+  /** Handles the loss of the session. A relay on a carrier of the lost session continues, as do direct paths. */
   sessionDown(): void {
     this.#session = null;
     if (this.#phase.kind !== 'over') this.#enter({ kind: 'offline' });
   }
 
-  /** false: it is about somebody else. */
+  /** Handles a message of the edge. Returns false if the message concerns another connection. */
   onMessage(message: MessageOf<'PeerConnected'> | MessageOf<'PeerError'>): boolean {
     const isAnswer = this.#phase.kind === 'asking' && this.#phase.requestId === message.request_id;
     if (message.type === 'PeerConnected') {
@@ -246,7 +246,7 @@ export class PeerLink implements PeerConnection {
     }
     const fault = Fault.fromWire(message.code, message.message);
     if (isAnswer) {
-      // The edge still holds this peer for a publisher that is away for a moment. A question without the id would make a second peer.
+      // The edge still holds this peer for a publisher that is briefly away. A request without the peer id would create a second peer.
       if (!message.retryable) this.#peerId = '';
       this.#refused(fault, { isLasting: !message.retryable });
       return true;
@@ -303,7 +303,7 @@ export class PeerLink implements PeerConnection {
     else this.#phase = { kind: 'opening', pending };
   }
 
-  /** By the edge: permission has ended, unless it is the publisher that is away for a moment. */
+  /** Handles the end of the join by the edge. The permission has ended, unless the publisher is only briefly away. */
   #onJoinEnded(fault: Fault): void {
     this.#peerId = '';
     this.#refused(fault, { isLasting: false });
@@ -324,7 +324,7 @@ export class PeerLink implements PeerConnection {
   }
 
   #onPath(path: PeerPath): void {
-    // The first is told with the news that it is ready.
+    // The first path is reported together with the ready event.
     if (!this.#hasBeenReady) return;
     this.#options.emit({ type: 'path', name: this.name, peerId: this.#peerId, ...path });
     for (const listener of this.#pathListeners) listener(path);
@@ -357,7 +357,7 @@ export class PeerLink implements PeerConnection {
   #wait(atLeastMs: number): void {
     const { clock, wait } = this.#options;
     const backoffMs = this.#backoff.nextDelayMs();
-    // A start that gives up after a while must not sleep through its end.
+    // If the first join has a deadline, the pause is capped so that the client does not sleep past the deadline.
     const isShort = !this.#hasBeenReady && !wait;
     const delayMs = isShort ? Math.min(backoffMs, CLIENT_LIMITS.FIRST_CONNECT_RETRY_MAX_MS) : backoffMs;
     const timer = clock.setTimeout(
@@ -378,7 +378,7 @@ export class PeerLink implements PeerConnection {
     return new Fault('P2P_AWAY', { name: this.p2pName });
   }
 
-  /** With a fault: it did not end by itself. */
+  /** Ends the connection. Has a fault if the owner did not close it. */
   end(fault?: Fault): void {
     if (this.#phase.kind === 'over') return;
     this.#enter({ kind: 'over' });
@@ -402,7 +402,7 @@ export class PeerLink implements PeerConnection {
   }
 }
 
-/** Rejects with a Fault that names a port which cannot be had. */
+/** Opens the local listener. Rejects with a Fault that names an unavailable port. */
 const openListener = async (
   at: ListenAddress,
   service: 'tcp' | 'udp',

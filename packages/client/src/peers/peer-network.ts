@@ -1,5 +1,5 @@
-// What peers need of this machine: packages/peer, loaded with the first p2p tunnel or connection and never before, and the network as the
-// session of the moment shows it.
+// The environment of peers: packages/peer, loaded only with the first p2p tunnel or connection, and the network as seen by the current
+// session.
 import type * as peerPackage from '@tunnel/peer';
 import type { PeerNetwork, PeerService } from '@tunnel/peer';
 import { isLoopbackHost } from '@tunnel/rules/net';
@@ -10,12 +10,12 @@ export type PeerPackage = typeof peerPackage;
 
 export const loadPeerPackage = (): Promise<PeerPackage> => import('@tunnel/peer');
 
-/** What of a session with the edge peers go by. */
+/** The part of a session used by peers. */
 export type EdgeView = Pick<Session, 'edgeAddress' | 'observer'>;
 
-/** What both roles are made of. */
+/** Settings shared by publisher and subscriber. */
 export interface PeerIdentity {
-  /** In lower case. */
+  /** Name in lower case. */
   readonly p2pName: string;
   readonly service: PeerService;
   readonly direct: boolean;
@@ -24,7 +24,7 @@ export interface PeerIdentity {
 export class ClientPeerNetwork implements PeerNetwork {
   readonly #package: PeerPackage;
   readonly #clock: Clock;
-  /** The newest there was: a direct path that is renewed while the edge is lost asks in vain, and that is what is said. */
+  /** The latest session. May be lost: a direct path renewed without the edge then fails to learn its public address, and reports so. */
   readonly #edge: () => EdgeView | null;
 
   constructor(loaded: PeerPackage, clock: Clock, edge: () => EdgeView | null) {

@@ -1,4 +1,4 @@
-// One end of a byte pipe as a stream of Node, for programs that dial a peer without a local port.
+// One end of a byte pipe as a Node stream, for programs that dial a peer without a local port.
 import { Duplex } from 'node:stream';
 import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -7,10 +7,10 @@ export class PeerStream extends Duplex implements ByteReader {
   readonly #end: ByteDuplex;
   readonly #onOver: () => void;
   #isOver = false;
-  /** Of a write that did not leave at once. */
+  /** Callback of a write that could not be sent immediately. */
   #onDrained: (() => void) | null = null;
 
-  /** `onOver`: both directions are done, however they ended. Exactly once. */
+  /** `onOver` is called exactly once when both directions have ended. */
   constructor(end: ByteDuplex, onOver: () => void) {
     super({ allowHalfOpen: true });
     this.#end = end;
@@ -51,7 +51,7 @@ export class PeerStream extends Duplex implements ByteReader {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    // The memory is the program's: what does not leave at once is copied.
+    // The memory belongs to the program, so unsent bytes are copied.
     if (this.#end.write(chunk, 0, chunk.length, false)) done();
     else this.#onDrained = done;
   }

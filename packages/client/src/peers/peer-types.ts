@@ -1,4 +1,4 @@
-// Peers as a program around the client sees them: what it asks for, what it is given, and what it is told while they are there.
+// Public types of peers, for programs that embed the client: options, connections and events.
 import type { Duplex } from 'node:stream';
 import type { Fault } from '@tunnel/errors';
 import type { PeerPath } from '@tunnel/peer';
@@ -8,69 +8,69 @@ import type { Tunnel } from '../tunnels/tunnel.ts';
 
 export interface ListenAddress {
   readonly host: string;
-  /** 0: any free one. */
+  /** 0 chooses any free port. */
   readonly port: number;
 }
 
-/** What somebody else publishes, and where local programs find it. */
+/** Options of a connection to a tunnel published by another client. */
 export interface ConnectPeerOptions {
   readonly p2pName: string;
-  /** The publisher's. Only its SHA-256 leaves the process. */
+  /** The publisher's secret. Only its SHA-256 hash leaves the process. */
   readonly secret: Secret | string;
-  /** For people; `p2pName` when left out. */
+  /** Display name. Default: `p2pName`. */
   readonly name?: string;
-  /** What is published there; `tcp` when left out. */
+  /** Protocol of the published service. Default: `tcp`. */
   readonly service?: 'tcp' | 'udp';
-  /** 127.0.0.1 when left out. */
+  /** Default: 127.0.0.1. */
   readonly listenHost?: string;
-  /** 0: any free one. Left out: nothing listens, connections are dialled with dial(). */
+  /** Local port; 0 chooses any free port. If undefined, no port is opened, and connections are opened with dial(). */
   readonly listenPort?: number;
-  /** false: through the relay alone. */
+  /** False allows only the relay. */
   readonly direct?: boolean;
-  /** Keeps trying for ever at the start; else a refusal counts after 30 s. */
+  /** If true, the first join is retried without limit. Otherwise a refusal is final after 30 s. */
   readonly wait?: boolean;
 }
 
-/** connecting: the publisher has never been proven · connected: there is a way to it · away: none right now · closed: over. */
+/** connecting: the publisher was never proven yet · connected: a path to the publisher exists · away: no path right now · closed: ended. */
 export type PeerConnectionState = 'connecting' | 'connected' | 'away' | 'closed';
 
-/** As whoever connects sees it: where new connections go now, and why. */
+/** A connection to a peer as seen by the subscriber, with the current path of new connections and its reason. */
 export interface PeerConnection extends PeerPath {
   readonly state: PeerConnectionState;
-  /** For people. */
+  /** Display name. */
   readonly name: string;
   readonly p2pName: string;
   readonly service: 'tcp' | 'udp';
-  /** The edge's name for this join; empty while there is none. */
+  /** The edge's id for this join. Empty while not joined. */
   readonly peerId: string;
-  /** null: nothing listens; connections are dialled. */
+  /** Null if no local port is open, and connections use dial(). */
   readonly listen: ListenAddress | null;
   readonly counts: TrafficCounts;
-  /** tcp: a stream to the service without a local port. Rejects with a Fault when the peer does not take it. */
+  /** tcp: opens a stream to the service without a local port. Rejects with a Fault if the peer refuses. */
   dial(): Promise<Duplex>;
-  /** At each change. Returns what ends the listening. */
+  /** Calls the listener at every change of the path. Returns a function that ends the subscription. */
   onPath(listener: (path: PeerPath) => void): () => void;
-  /** Nothing new from now on; what runs may take `drainMs`, and is cut off without it. Settles at once. */
+  /** Accepts no new connections. Running connections have `drainMs` to finish; by default they are cut off. Resolves immediately. */
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
-/** What a client tells of peers, at either end. */
+/** Events of peers, at both ends. */
 export type PeerEvent =
-  /** p2p, at the publisher: a subscriber has proven the secret, or is gone. */
+  /** p2p, at the publisher: a subscriber has proven the secret, or has left. */
   | {
       readonly type: 'peer';
       readonly tunnel: Tunnel;
       readonly peerId: string;
       readonly state: 'joined' | 'gone';
       readonly clientAddr: string;
-      /** Of `gone`: `left`, `lost`, `dismissed`, `revoked`, or why the tunnel ended. */
+      /** Reason of `gone`: `left`, `lost`, `dismissed`, `revoked`, or the reason why the tunnel ended. */
       readonly reason: string;
     }
-  /** p2p, at either end: new connections go another way than before, or for another reason. `name`: of the tunnel or the connection. */
+  /** p2p, at both ends: the path of new connections, or its reason, has changed. `name` is the name of the tunnel or the connection. */
   | ({ readonly type: 'path'; readonly name: string; readonly peerId: string } & PeerPath)
-  /** The publisher is proven for the first time. */
+  /** The publisher was proven for the first time. */
   | { readonly type: 'peer-ready'; readonly connection: PeerConnection }
-  /** `final`: the connection is over; else it is tried again by itself. */
+  /** The connection failed. `final` means that the connection has ended; otherwise the client retries. */
   | {
       readonly type: 'peer-error';
       readonly connection: PeerConnection;

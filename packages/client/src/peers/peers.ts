@@ -1,5 +1,5 @@
-// The peers of one client: those of the p2p tunnels that it publishes, and its connections to what others publish. Brings them the session of
-// the moment and what the edge says of them.
+// The peers of one client: subscribers of its published p2p tunnels, and its connections to other publishers. Passes the current session
+// and the edge's messages to both.
 
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream, MuxStream } from '@tunnel/mux';
@@ -15,7 +15,7 @@ import { ClientPeerNetwork, type EdgeView, loadPeerPackage, type PeerIdentity } 
 import type { ConnectPeerOptions, PeerEvent } from './peer-types.ts';
 import { PublishedPeers } from './published-peers.ts';
 
-/** Throws a Fault for what cannot work, before anything is asked of the edge. */
+/** Throws a Fault for invalid options, before the edge is asked. */
 export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenHost }: ConnectPeerOptions): void => {
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
   checkP2pName(p2pName);
@@ -28,7 +28,7 @@ export const checkPeerOptions = ({ p2pName, secret, service, listenPort, listenH
   }
 };
 
-/** What a connection to a peer asks for, as tunnelFields() has it of a tunnel. */
+/** Returns the fields of a peer connection for comparison, like tunnelFields() for tunnels. */
 export const peerFields = (options: ConnectPeerOptions): EntryFields => ({
   p2p_connect: options.p2pName.toLowerCase(),
   p2p_secret: p2pSecretHash(resolveP2pSecret(options.secret)),
@@ -52,7 +52,7 @@ export class Peers {
   readonly #published = new Map<TunnelEntry, PublishedPeers>();
   readonly #connections = new Set<PeerLink>();
   #session: Session | null = null;
-  /** The newest there was. */
+  /** The latest session, possibly lost. */
   #edge: EdgeView | null = null;
   #lastRequest = 0;
   #isDraining = false;
@@ -82,7 +82,7 @@ export class Peers {
     for (const connection of this.#connections) connection.sessionDown();
   }
 
-  /** false: it is about no peer. */
+  /** Handles a message of the edge. Returns false if the message does not concern peers. */
   onMessage(message: ControlMessage): boolean {
     switch (message.type) {
       case 'PeerJoined':
@@ -91,7 +91,7 @@ export class Peers {
         return true;
       case 'PeerConnected': {
         const isTaken = [...this.#connections].some((connection) => connection.onMessage(message));
-        // Closed while the request was on its way.
+        // The connection was closed while the request was on its way.
         if (!isTaken) this.#session?.send({ type: 'DisconnectPeer', peer_id: message.peer_id });
         return true;
       }
@@ -103,14 +103,14 @@ export class Peers {
     }
   }
 
-  /** Every CLIENT_TICK_MS, by the owner of the timer. */
+  /** Called every CLIENT_TICK_MS by the owner of the timer. */
   tick(now: number): void {
     for (const published of this.#published.values()) published.tick(now);
   }
 
   // ---- publishing ----
 
-  /** Before the edge is asked for the tunnel: a subscriber may be there at once. */
+  /** Prepares a p2p tunnel before its registration, because a subscriber may arrive immediately afterwards. */
   async publish(tunnel: TunnelEntry): Promise<void> {
     const loaded = await loadPeerPackage();
     const { settings, emit, serve, serveFlow } = this.#options;
@@ -180,7 +180,7 @@ export class Peers {
 
   // ---- the end ----
 
-  /** Nobody new; those that are there may finish. */
+  /** Accepts no new connections. Current connections may finish. */
   drain(): void {
     this.#isDraining = true;
     for (const connection of this.#connections) connection.drain();

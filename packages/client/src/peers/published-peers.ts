@@ -1,5 +1,5 @@
-// The peers of one p2p tunnel, at its publisher: relay streams of the edge go in, streams of subscribers come out, and the edge is told by
-// which way they go.
+// The peers of one p2p tunnel at its publisher: takes relay streams from the edge, serves subscribers' streams, and reports their paths to
+// the edge.
 import { type DatagramStream, type MuxStream, processBudget, type ReportInternalError } from '@tunnel/mux';
 import type { DirectOutcome, Peer, PeerNetwork, PeerPath, PeerPublisher } from '@tunnel/peer';
 import type { ControlMessageInput, MessageOf, StreamHead, StreamReason } from '@tunnel/protocol';
@@ -9,7 +9,7 @@ import type { TunnelEvent } from '../tunnels/tunnel-event.ts';
 import type { PeerIdentity, PeerPackage } from './peer-network.ts';
 import type { PeerEvent } from './peer-types.ts';
 
-/** how often a publisher tells the edge what passes direct, while something does */
+/** Interval of reports of direct traffic to the edge. */
 export const PEER_REPORT_EVERY_MS = 5000;
 
 export interface PublishedPeersOptions {
@@ -20,7 +20,7 @@ export interface PublishedPeersOptions {
   readonly clock: Clock;
   readonly report: ReportInternalError;
   readonly emit: (event: PeerEvent | TunnelEvent) => void;
-  /** To the edge, while it knows the tunnel. */
+  /** Sends a message to the edge while the edge knows the tunnel. */
   readonly tell: (message: ControlMessageInput) => void;
   readonly serve: (stream: MuxStream) => void;
   readonly serveFlow: (stream: DatagramStream, head: StreamHead) => void;
@@ -29,11 +29,11 @@ export interface PublishedPeersOptions {
 export class PublishedPeers implements TunnelPeers {
   readonly #options: PublishedPeersOptions;
   readonly #publisher: PeerPublisher;
-  /** By peer id: where the edge sees those who joined. They may come before or after their proof. */
+  /** Addresses of joined peers by peer id, as seen by the edge. They can arrive before or after the peer's proof. */
   readonly #addresses = new Map<string, string>();
-  /** Proven, and not told of yet, because nobody knows where they are. */
+  /** Proven peers not yet reported, because their address is unknown. */
   readonly #untold = new Set<Peer>();
-  /** Direct bytes of the last report. */
+  /** Direct bytes in the last report. */
   readonly #reported = new WeakMap<Peer, number>();
   #reportedAt: number;
 
@@ -78,7 +78,7 @@ export class PublishedPeers implements TunnelPeers {
       for (const peer of this.#untold) if (peer.peerId === peerId) this.#tellJoined(peer, message.client_addr);
       return;
     }
-    // Merely lost by the edge: what runs direct goes on, and it may come back.
+    // A peer lost only by the edge keeps its direct path and may return.
     if (message.reason !== 'lost') this.#publisher.dismiss(peerId, message.reason);
     this.#addresses.delete(peerId);
   }
@@ -87,7 +87,7 @@ export class PublishedPeers implements TunnelPeers {
     for (const peer of this.#publisher.peers) this.#report(peer);
   }
 
-  /** Every CLIENT_TICK_MS, by the owner of the timer. */
+  /** Called every CLIENT_TICK_MS by the owner of the timer. */
   tick(now: number): void {
     if (now - this.#reportedAt < PEER_REPORT_EVERY_MS) return;
     this.#reportedAt = now;
@@ -125,7 +125,7 @@ export class PublishedPeers implements TunnelPeers {
     const { tunnel, emit } = this.#options;
     const clientAddr = this.#addresses.get(peer.peerId) ?? '';
     this.#addresses.delete(peer.peerId);
-    // Of one that nobody has heard of there is nothing to say.
+    // A peer never reported as joined is not reported as gone.
     if (this.#untold.delete(peer)) return;
     emit({ type: 'peer', tunnel, peerId: peer.peerId, state: 'gone', clientAddr, reason });
   }

@@ -1,4 +1,4 @@
-// A local TCP port where programs reach what a peer publishes: its connections become streams of the peer session.
+// A local TCP port for programs to reach a peer's service. Connections become streams of the peer session.
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { adoptSocket, guard, type OpenAnswer, type ReportInternalError, type Splice, splice } from '@tunnel/mux';
@@ -9,9 +9,9 @@ import type { Traffic } from '../local/traffic.ts';
 import type { ListenAddress } from './peer-types.ts';
 
 export interface PeerListener {
-  /** With the port that it has. */
+  /** Local address with the assigned port. */
   readonly address: ListenAddress;
-  /** No new connections; those that are there go on. */
+  /** Accepts no new connections. Current connections continue. */
   close(): void;
 }
 
@@ -19,14 +19,14 @@ export interface ListenerOptions {
   readonly clock: Clock;
   readonly report: ReportInternalError;
   readonly traffic: Traffic;
-  /** One more connection is served; returns what says that it is over. */
+  /** Counts a served connection. Returns a function that ends the count. */
   readonly beginServing: () => () => void;
 }
 
-/** What of the peer session a listener needs. */
+/** The part of the peer session used by a listener. */
 export type StreamOpener = Pick<PeerSubscriber, 'open' | 'openDatagrams'>;
 
-// Paused until the peer has answered: what a program says first stays in the kernel, and needs no memory here.
+// Sockets stay paused until the peer has answered, so that early data stays in the kernel instead of the process's memory.
 const SERVER_OPTIONS = { allowHalfOpen: true, noDelay: true, pauseOnConnect: true } as const;
 
 export const openTcpListener = async (
@@ -39,7 +39,7 @@ export const openTcpListener = async (
   const listening = once(server, 'listening');
   server.listen({ host, port });
   await listening;
-  // Out of descriptors: whoever came is lost, the listener is not.
+  // Without free descriptors a new connection is lost, but the listener continues.
   server.on('error', (error) => deps.report(error, 'peer.listener'));
   const bound = server.address();
   const address = { host, port: typeof bound === 'object' && bound !== null ? bound.port : port };
@@ -50,7 +50,7 @@ const carry = (socket: Socket, opener: StreamOpener, deps: ListenerOptions): voi
   const { traffic, report } = deps;
   const isOver = deps.beginServing();
   traffic.started();
-  // One that leaves while the peer is asked is seen when it is joined.
+  // A program that leaves before the peer answers is noticed at the splice.
   socket.on('error', () => {});
   const refuse = (): void => {
     traffic.ended();
@@ -71,7 +71,7 @@ const carry = (socket: Socket, opener: StreamOpener, deps: ListenerOptions): voi
         traffic.ended(joined);
         isOver();
       };
-      // Both ends may be over before splice() returns.
+      // Both ends may have ended before splice() returns.
       joined = splice(adoptSocket(socket), stream, { onDone: finish, abandon: report });
       if (isDone) finish();
       else traffic.joined(joined);

@@ -1,4 +1,5 @@
-// A local UDP port whose senders are flows: each has a stream of datagrams to the peer, and gets its answers from this port.
+// A local UDP port for programs to reach a peer's service. Every sender is a flow with a datagram stream to the peer, and gets responses
+// from this port.
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import {
@@ -22,18 +23,18 @@ import type { DropReason, Traffic } from '../local/traffic.ts';
 import type { ListenAddress } from './peer-types.ts';
 import type { ListenerOptions, PeerListener, StreamOpener } from './tcp-listener.ts';
 
-/** a sender of datagrams to a peer is forgotten after so long a silence */
+/** Idle time after which a sender is forgotten. */
 export const PEER_FLOW_IDLE_MS = 60_000;
-/** likewise one that asked once and was answered */
+/** Idle time after which a sender with one datagram and a response is forgotten. */
 const PEER_FLOW_ANSWERED_IDLE_MS = 10_000;
-/** to a sender from elsewhere that has not spoken again: its address may be forged */
+/** Maximum response bytes to a remote sender with only one datagram, because its address may be forged. */
 const PEER_FLOW_UNCONFIRMED_BYTES = 8 * 1024;
 
 const OVER: StreamReason = { code: 'cancelled', text: 'the flow has ended' };
-/** Nobody here plays with itself: the table is not that of an edge. */
+/** No loop detection: unlike an edge, a client's listener cannot be its own visitor. */
 const NO_LOOPS: LoopFacts = { ownAddresses: new Set(), range: { from: 1, to: 0 }, pathPorts: [] };
 
-/** The rules of flows as an edge has them by default. Addresses of this machine cannot be forged from elsewhere. */
+/** Returns the flow limits, with an edge's defaults. Loopback addresses cannot be forged from other machines. */
 const rulesFor = (host: string): FlowRules => ({
   flowsPerTunnel: CLIENT_LIMITS.FLOWS_MAX,
   idleMs: PEER_FLOW_IDLE_MS,
@@ -69,7 +70,7 @@ class UdpListener implements PeerListener, Guarded {
   readonly #flows: FlowTable<PeerFlow>;
   readonly #look: { cancel(): void };
   #isOpen = true;
-  /** What the socket is given to send; one that was kept in its queue is the socket's. */
+  /** Send buffer. Given up if the socket keeps it in its queue. */
   #scratch: Buffer | null = null;
   #hasBacklog = false;
 
@@ -88,11 +89,11 @@ class UdpListener implements PeerListener, Guarded {
     this.#flows = new FlowTable(options, clock.monotonic());
     this.#look = clock.setInterval(() => this.#flows.expire(clock.monotonic()), CLIENT_LIMITS.CLIENT_TICK_MS);
     guard.listen(socket, 'message', this, 'peer.udp', (bytes: Buffer, from: RemoteInfo) => this.#receive(bytes, from));
-    // A sender that is gone says so; the next one is served all the same.
+    // An error of a departed sender must not end the listener.
     guard.listen(socket, 'error', this, 'peer.udp', () => {});
   }
 
-  /** Datagrams have no end that could be waited for. */
+  /** Closes the port and all flows immediately, because datagrams have no end marker. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -105,7 +106,7 @@ class UdpListener implements PeerListener, Guarded {
     this.#options.report(error, where);
   }
 
-  /** The memory is borrowed for the call. */
+  /** Sends a response. The memory is borrowed for the call. */
   reply(flow: Flow<PeerFlow>, bytes: Buffer, start: number, end: number): boolean {
     const length = end - start;
     if (!this.#isOpen || !this.#flows.mayReply(flow, length, this.#options.clock.monotonic())) return false;
@@ -128,7 +129,7 @@ class UdpListener implements PeerListener, Guarded {
   }
 }
 
-/** One local sender. It outlives its streams: one that is lost with its path is followed by another with the next datagram. */
+/** One local sender. A flow outlives its streams: after a lost path the next datagram opens a new stream. */
 class PeerFlow implements DatagramAnswer, DatagramReader {
   amongRunning: ListNode<Running> | null = null;
   bytesAToB = 0;
@@ -152,7 +153,7 @@ class PeerFlow implements DatagramAnswer, DatagramReader {
   }
 
   send(bytes: Buffer): void {
-    // The carrier of its stream only finishes what it has: another path has come.
+    // The stream's carrier is being replaced by another path, so a new stream is opened.
     if (this.#stream?.isRetiring === true) this.#letGo()?.reset(OVER);
     const stream = this.#stream ?? this.#open();
     const outcome = stream === null ? 'away' : stream.send(bytes, 0, bytes.length);
@@ -191,7 +192,7 @@ class PeerFlow implements DatagramAnswer, DatagramReader {
   #open(): DatagramStream | null {
     const visitor = hostPort(plainAddress(this.#flow.address), this.#flow.port);
     const stream = this.#opener.openDatagrams({ tunnelId: 'peer', visitor }, this);
-    // A carrier that breaks under this very stream answers within the call.
+    // A carrier that breaks while opening this stream reports it within the call.
     if (stream === null || stream.state === 'closed') return null;
     this.#stream = stream;
     stream.read(this);

@@ -1,4 +1,4 @@
-// The mathematics that the rules of a policy are handed, by Node.
+// Cryptographic functions for policy rules, implemented with Node.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { PolicyDigests } from '@tunnel/policy';
 import { sha256Hex } from '@tunnel/runtime';

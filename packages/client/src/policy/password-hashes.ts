@@ -1,5 +1,6 @@
-// Passwords as they leave the client: scrypt, never plain. In a group the salt comes from the group's key and the user, so that members with one
-// password have one line; alone it is chance, and a password keeps its line for as long as the process lives.
+// Hashes passwords with scrypt before they leave the client. In a group the salt is derived from the group key and the user, so that
+// members with the same password send the same hash. Without a group the salt is random, and a password keeps its hash for the life of the
+// process.
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { Cache, type Secret, SerialQueue } from '@tunnel/runtime';
 
@@ -10,7 +11,7 @@ const HASH_BYTES = 32;
 /** Base64 without padding: 16 and 32 bytes. */
 const LINE = /^\$scrypt\$ln=14,r=8,p=1\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/;
 
-/** As long as every line, and of no password: stands for one until it is made. */
+/** Placeholder with the length of a real hash, matching no password. Used until the password is hashed. */
 export const UNMADE_LINE = `${PREFIX}${'A'.repeat(22)}$${'A'.repeat(43)}`;
 
 const text64 = (bytes: Buffer): string => bytes.toString('base64').replace(/=+$/, '');
@@ -22,7 +23,7 @@ const derive = (password: string, salt: Buffer): Promise<Buffer> =>
     ),
   );
 
-/** `$scrypt$…` for `users` of a policy. */
+/** Returns `$scrypt$…` for `users` of a policy. */
 export const hashPassword = async (password: string, salt: Buffer = randomBytes(SALT_BYTES)): Promise<string> =>
   `${PREFIX}${text64(salt)}$${text64(await derive(password, salt))}`;
 
@@ -36,21 +37,21 @@ export const isPasswordRight = async (line: string, password: string): Promise<b
 const groupSalt = (groupKey: string, user: string): Buffer =>
   createHmac('sha256', groupKey).update(`basic-auth\0${user}`, 'utf8').digest().subarray(0, SALT_BYTES);
 
-/** Hashes that are kept, so that a reload does not make them again. */
+/** Maximum number of cached hashes, kept for reloads. */
 const LINES_MAX = 1000;
 
-/** The hashes of one client. */
+/** Cached password hashes of one client. */
 export class PasswordLines {
-  /** Keys of the cache say nothing about the passwords, even in a memory dump. */
+  /** Secret for the cache keys, so that they reveal nothing about passwords, even in a memory dump. */
   readonly #secret = randomBytes(32);
   readonly #lines = new Cache<string, string>({ max: LINES_MAX });
-  /** One hash at a time, because the threads that hash also look up names. A policy has fewer users than can wait. */
+  /** Hashes one password at a time, because Node's thread pool also resolves names. A policy has fewer users than the queue holds. */
   readonly #turns = new SerialQueue({
     maxWaiting: 100_000,
     full: () => new Error('too many passwords are waiting to be hashed'),
   });
 
-  /** Settles with the line that is sent. Each password, user and group is hashed once. */
+  /** Resolves with the hash to send. Every combination of password, user and group is hashed once. */
   lineOf(user: string, password: Secret, groupKey: Secret | null): Promise<string> {
     const plain = password.reveal();
     const key = this.#keyOf([user, plain, groupKey?.reveal() ?? '', groupKey === null ? 'alone' : 'group']);

@@ -1,5 +1,5 @@
-// One request decided by a policy, offline, with the edge's own rules: what it would be answered, by which rule, and why. Passwords, tokens and
-// webhook signatures of the request are really checked; a finished login and a valid JWT are taken on trust, where a user is named.
+// Evaluates a policy for one request offline, with the edge's rules: the response, the deciding rule, and the reason. Passwords, tokens and
+// webhook signatures of the request are verified; a named user is assumed to have signed in or to send a valid JWT.
 
 import { Fault } from '@tunnel/errors';
 import { parseRequestHead, type RequestHead } from '@tunnel/http1';
@@ -25,20 +25,20 @@ export interface PolicyTestRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** The visitor's. */
+  /** Address of the visitor. */
   readonly address: string;
-  /** Somebody who has logged in, or sends a valid JWT. */
+  /** A user assumed to have signed in, or to send a valid JWT. */
   readonly user?: string | undefined;
   readonly body?: Uint8Array | undefined;
 }
 
 export interface TracedRule {
-  /** From 1. */
+  /** Position of the rule, starting at 1. */
   readonly index: number;
   readonly name: string | null;
   readonly action: string;
   readonly matched: boolean;
-  /** What did not match, or what the rule did. */
+  /** The reason for a mismatch, or the effect of the rule. */
   readonly note: string;
 }
 
@@ -46,12 +46,12 @@ export interface PolicyVerdict {
   readonly outcome: 'pass' | 'answer';
   readonly status: number | null;
   readonly code: string | null;
-  /** null: no rule, or the edge's own paths of a login. */
+  /** Null without a deciding rule, and for the edge's sign-in paths. */
   readonly rule: Pick<TracedRule, 'index' | 'name' | 'action'> | null;
   readonly location: string | null;
-  /** One of `services`; null: the tunnel's own. */
+  /** One of `services`, or null for the tunnel's main service. */
   readonly service: string | null;
-  /** What the service gets; null: nothing. */
+  /** The request as sent to the service. Null if nothing is sent. */
   readonly request: {
     readonly method: string;
     readonly path: string;
@@ -60,7 +60,7 @@ export interface PolicyVerdict {
   readonly trace: readonly TracedRule[];
 }
 
-/** Throws a Fault for a policy that is not good, and for a request that is none. */
+/** Throws a Fault for an invalid policy or an invalid request. */
 export const testPolicy = async (
   policy: TunnelPolicy,
   about: PolicyAbout,
@@ -78,21 +78,21 @@ export const testPolicy = async (
   return verdictOf(step, tested, traceOf(sent, compiled, seen));
 };
 
-/** The one that asks, and what was put into it for a user who is taken on trust. */
+/** The tested request, with credentials added for the assumed user. */
 interface TestedRequest {
   readonly head: RequestHead;
   readonly request: PolicyRequest;
   readonly user: string | null;
-  /** Of that user's login. */
+  /** Claims of the assumed user. */
   readonly claims: Readonly<Record<string, readonly string[]>>;
   readonly body: Uint8Array;
-  /** Of a header that the visitor did not send; lower case. */
+  /** Name of a header added for the assumed user, in lower case. Null if none was added. */
   readonly madeUp: string | null;
 }
 
 const SCHEME = 'https';
 const HOST = 'tunnel.example';
-/** Looks like a JWT; nobody reads it. */
+/** Has the form of a JWT. The content is never read. */
 const ANY_JWT = 'e30.e30.e30';
 
 const testedRequest = (policy: Policy, asked: PolicyTestRequest): TestedRequest => {
@@ -126,7 +126,7 @@ const testedRequest = (policy: Policy, asked: PolicyTestRequest): TestedRequest 
   return { head, request, user, claims: claimsOf(policy), body, madeUp: credential?.[0].toLowerCase() ?? null };
 };
 
-/** What a rule asks for that knows people by their claims alone: an address says nothing of them, so whoever is named has them, as with a JWT. */
+/** Returns the claims required by rules that identify users only by claims. The assumed user has all of them, as with a JWT. */
 const claimsOf = ({ rules }: Policy): TestedRequest['claims'] => {
   const claims = new Map<string, readonly string[]>();
   for (const rule of rules) {
@@ -138,7 +138,7 @@ const claimsOf = ({ rules }: Policy): TestedRequest['claims'] => {
   return Object.fromEntries(claims);
 };
 
-/** What a browser after a login would send, or a program with a JWT: by it the rules ask who it is. */
+/** Returns the header that a browser would send after sign-in, or a program with a JWT. The rules use the header to ask for the user. */
 const credentialFor = (policy: Policy, hasAuthorization: boolean): readonly [string, string] | null => {
   if (policy.login !== null) return ['Cookie', loginCookie(SCHEME, 'tested', 60).split(';')[0] ?? ''];
   const takesJwt = policy.rules.some((rule) => 'auth' in rule && rule.auth.jwt !== undefined);
@@ -158,7 +158,7 @@ const decide = async (
   return step;
 };
 
-/** Each need without a network. */
+/** Performs an effect without network access. */
 const perform = async (effect: PolicyEffect, tested: TestedRequest, nowMs: number): Promise<PolicyEvent> => {
   const { user, claims, body } = tested;
   switch (effect.kind) {
@@ -185,16 +185,16 @@ const perform = async (effect: PolicyEffect, tested: TestedRequest, nowMs: numbe
     case 'hold-body':
       return body.length > effect.maxBytes ? { kind: 'body-too-large' } : { kind: 'body-held', body };
     case 'take-token':
-      // The first request of its kind: a limit lets at least one through.
+      // Assumes the first request, which every rate limit allows.
       return { kind: 'token-taken', retryAfterSecs: null };
   }
 };
 
-/** Where exactly is known to whoever asks the provider. */
+/** Names the provider. The exact sign-in URL is unknown without asking the provider. */
 const providerOf = (login: NonNullable<Policy['login']>): string =>
   'issuer' in login ? login.issuer : `login provider ${login.provider}`;
 
-// ---- what came of it ----
+// ---- the verdict ----
 
 const verdictOf = (
   step: Exclude<PolicyStep, { kind: 'effect' }>,
@@ -242,7 +242,7 @@ const passedRequest = ({ method, path, headers }: RequestHead, { madeUp }: Teste
   return { method, path, headers: shown };
 };
 
-/** One entry a rule, in their order, those that were not looked at too. */
+/** Returns one entry per rule, in order, including rules not reached. */
 const traceOf = (policy: Policy, compiled: CompiledPolicy, seen: readonly TracedRule[]): TracedRule[] => {
   const byIndex = new Map(seen.map((traced) => [traced.index, traced]));
   return policy.rules.map((rule, at) => {

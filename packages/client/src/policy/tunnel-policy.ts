@@ -1,5 +1,5 @@
-// The policy of one tunnel, read and resolved: what of it can be refused here is refused here, at its line. Held closed: nothing of it is shown but
-// what guards the tunnel, in a few words.
+// The policy of one tunnel, read and resolved. Problems are reported with their line in the file where possible. The content is private:
+// only a short description of the protection is shown.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { homedir } from 'node:os';
@@ -32,21 +32,21 @@ import { PasswordLines, UNMADE_LINE } from './password-hashes.ts';
 
 type Path = PolicyPath;
 
-/** What a policy is judged with: the tunnel that it is for. */
+/** Facts about the tunnel, needed to check its policy. */
 export interface PolicyAbout {
   readonly protocol: TunnelProtocol;
-  /** Names that `route` may have. */
+  /** Names allowed in `route`. */
   readonly services: readonly string[];
 }
 
-/** As the edge is sent it. */
+/** A policy as sent to the edge. */
 export interface SentPolicy {
   readonly policy: Policy;
-  /** What the edge has to answer with. */
+  /** Hash that the edge must return. */
   readonly hash: string;
 }
 
-/** What was written, and which of the policy's rules it gave. */
+/** A source of rules, and the range of rules that came from it. */
 interface Part {
   readonly source: PolicySource;
   readonly hasLogin: boolean;
@@ -55,7 +55,7 @@ interface Part {
   readonly to: number;
 }
 
-/** Of a policy what hashes go into. */
+/** The part of a policy that contains password hashes. */
 interface Hashable {
   readonly rules: readonly { readonly auth?: { readonly basic?: { readonly users: Record<string, string> } } }[];
 }
@@ -64,7 +64,7 @@ const FINGERPRINT_KEY = randomBytes(32);
 
 export class TunnelPolicy {
   readonly #parts: readonly Part[];
-  /** Its passwords are not hashed so far: a line that opens nothing stands for each. */
+  /** The policy with placeholders instead of password hashes. */
   readonly #policy: Policy;
   readonly #passwords: readonly PlainPassword[];
   readonly #isPartial: boolean;
@@ -76,7 +76,7 @@ export class TunnelPolicy {
     this.#isPartial = passwords.length > 0;
   }
 
-  /** All of their rules in this order; one of them may bring the login. Throws a Fault. */
+  /** Combines the rules of all sources in order. Only one source may contain a login. Throws a Fault. */
   static of(sources: readonly PolicySource[]): TunnelPolicy {
     return readParts(sources, (...made) => new TunnelPolicy(...made));
   }
@@ -85,7 +85,7 @@ export class TunnelPolicy {
     return this.#policy.rules.length;
   }
 
-  /** In a few words: `login company, 2 paths open`. */
+  /** Short description of the protection: `login company, 2 paths open`. */
   get guard(): string {
     return guardWords(this.#policy);
   }
@@ -94,20 +94,20 @@ export class TunnelPolicy {
     return this.#policy.login !== null;
   }
 
-  /** Throws a Fault for what cannot work on that tunnel. */
+  /** Throws a Fault if the policy cannot work on the tunnel. */
   check(about: PolicyAbout): void {
     const [problem] = problemsOfPolicy(this.#policy, judgedWith(about));
     if (problem !== undefined) throw this.#refusal(problem);
   }
 
   warnings(about: PolicyAbout): readonly string[] {
-    // By the number of the rule: where it is only told, nobody has the file at hand.
+    // Warnings name the rule by number, because readers of the output may not have the file at hand.
     return warningsOfPolicy(this.#policy, judgedWith(about)).map((warning) =>
       warning.rule === null ? warning.message : problemText(warning).replace(/^policy /, ''),
     );
   }
 
-  /** Two that would be sent as the same are equal in it; says nothing of what is in them. */
+  /** Keyed hash, equal for two policies that would be sent identically. Reveals nothing about their content. */
   get fingerprint(): string {
     const passwords = this.#passwords.map(({ rule, user, password }) => [rule, user, password.reveal()]);
     return createHmac('sha256', FINGERPRINT_KEY)
@@ -115,13 +115,13 @@ export class TunnelPolicy {
       .digest('hex');
   }
 
-  /** With its passwords hashed. `lines` has the hashes of the last time, also of a file that was read again since. */
+  /** Returns the policy with hashed passwords. `lines` caches hashes, even across a reload of the file. */
   async sent(groupKey: Secret | null, services: readonly string[], lines = new PasswordLines()): Promise<SentPolicy> {
     const policy = this.#isPartial ? await this.#hashed(groupKey, lines) : this.#policy;
     return { policy, hash: policyHash(policy, services, sha256Hex) };
   }
 
-  /** As it can be written into a file again; passwords as hashes, whatever else is secret as it is. */
+  /** Returns a copy with hashed passwords. Other secrets stay as they are. */
   async #hashed(groupKey: Secret | null, lines: PasswordLines): Promise<Policy> {
     const policy = structuredClone(this.#policy) as unknown as Hashable;
     for (const { rule, user, password } of this.#passwords) {
@@ -131,7 +131,7 @@ export class TunnelPolicy {
     return policy as unknown as Policy;
   }
 
-  /** At the line of the file; where there is none, by the number of the rule. */
+  /** Reports a problem with the line in the file, or with the rule's number if there is no file. */
   #refusal(problem: PolicyProblem): Fault {
     const { source, inner } = this.#sourceOf(problem.path);
     const position = source.positionOf(inner);
@@ -139,7 +139,7 @@ export class TunnelPolicy {
     return new Fault('CONFIG_SYNTAX', { ...position, reason: problem.message });
   }
 
-  /** Which of the parts a path of the policy is in, and its path there. */
+  /** Finds the source of a path in the policy, and the path within the source. */
   #sourceOf([head, index, ...rest]: Path): { readonly source: PolicySource; readonly inner: Path } {
     const [first] = this.#parts;
     if (first === undefined) throw new Error('a policy has a part');
@@ -206,7 +206,7 @@ const readForm = (source: PolicySource): Written => {
   return { isList: Array.isArray(source.value), login, rules };
 };
 
-/** Filled with its defaults. What is refused here was good as it was written, and is not with what it names. */
+/** Fills in defaults. An error here means that the policy was valid as written, but not with the values of its files and variables. */
 const wirePolicyOf = (policy: unknown, parts: readonly Part[]): Policy => {
   const parsed = wirePolicySchema.safeParse(policy);
   if (parsed.success) return parsed.data;
@@ -218,7 +218,7 @@ const wirePolicyOf = (policy: unknown, parts: readonly Part[]): Policy => {
   throw part.source.refuse(own, issue.message);
 };
 
-/** What rules are asked about on it. */
+/** Protocol by which the rules are judged. */
 const JUDGED_AS = { http: 'http', https: 'http', tcp: 'tcp', tls: 'tcp', udp: 'udp' } as const;
 
 const judgedWith = ({ protocol, services }: PolicyAbout) => {
@@ -226,12 +226,12 @@ const judgedWith = ({ protocol, services }: PolicyAbout) => {
   return { protocol: JUDGED_AS[protocol], services };
 };
 
-// ---- as whoever opens a tunnel brings it ----
+// ---- reading a policy ----
 
-/** A file of rules (seen from the current folder), the rules themselves, or `{ login, rules }`; or what `readPolicyFile` gave. */
+/** A file of rules (relative to the current folder), a list of rules, `{ login, rules }`, or the result of `readPolicyFile`. */
 export type PolicyInput = TunnelPolicy | FilePolicy | string;
 
-/** Throws a Fault. */
+/** Throws a Fault for an invalid policy. */
 export const policyFrom = (given: PolicyInput): TunnelPolicy => {
   if (given instanceof TunnelPolicy) return given;
   if (typeof given === 'string') return readPolicyFile(given);
@@ -256,7 +256,7 @@ const policyValue = (value: unknown): PolicySource =>
     home: homedir(),
   });
 
-/** Throws a Fault. */
+/** Throws a Fault for an unreadable or invalid file. */
 export const readPolicyFile = (
   file: string,
   {

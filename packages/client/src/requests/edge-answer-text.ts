@@ -1,7 +1,7 @@
-// Why the edge answered a request itself, in the few words that fit a line of a terminal: `service not running`, `rule office`.
+// Short reasons why the edge answered a request itself, for one line in a terminal: `service not running`, `rule office`.
 import type { EdgeAnswer } from './request-record.ts';
 
-/** By the code of the answer. */
+/** Reasons by the error code of the response. */
 export const REASONS: Readonly<Record<string, string>> = {
   LOCAL_UNREACHABLE: 'service not running',
   LOCAL_CLOSED: 'service closed the connection',
@@ -23,6 +23,6 @@ export const REASONS: Readonly<Record<string, string>> = {
 export const edgeAnswerText = ({ code, rule }: Pick<EdgeAnswer, 'code' | 'rule'>): string => {
   if (rule !== null) return `rule ${rule}`;
   if (code === null) return 'answered by the edge';
-  // A code of a newer edge says at least where to look it up.
+  // For an unknown code of a newer edge, the code itself is shown.
   return REASONS[code] ?? code;
 };

@@ -1,5 +1,5 @@
-// Reads the HTTP/1.1 messages of one connection as they pass, requests and responses together. It changes and holds nothing:
-// whatever it cannot read only ends its own looking.
+// Observes the HTTP/1.1 messages of one connection, requests and responses. The tap changes and delays nothing; unreadable data only ends
+// the observation.
 import { NOT_PLAIN } from '@tunnel/http1';
 import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -12,35 +12,35 @@ import {
   SniffedResponseHead,
 } from './sniffed-head.ts';
 
-/** One request and its response, as they are seen. Nothing is called after onEnd. */
+/** Observes one request and its response. Nothing is called after onEnd. */
 export interface SeenRequest {
   onRequestBody(bytes: Buffer, start: number, end: number): void;
   onRequestEnd(): void;
-  /** Interim responses (100, 103) are left out. */
+  /** Called with the final response. Interim responses (100, 103) are skipped. */
   onResponseHead(head: AnsweringHead): void;
   onResponseBody(bytes: Buffer, start: number, end: number): void;
-  /** `aborted`: the connection ended first, or the rest could not be read. */
+  /** `aborted`: the connection ended early, or the rest could not be parsed. */
   onEnd(how: 'complete' | 'aborted'): void;
 }
 
-/** null: nobody is interested (any more), and the tap lets go of the connection. */
+/** Called at the head of a request. Returns null if nothing observes requests any more; then the tap stops. */
 export type RequestOpener = (head: OpeningHead) => SeenRequest | null;
 
-/** A request that waits for its answer, or for the end of it. */
+/** A request without a complete response. */
 interface Pending extends Asked {
   readonly seen: SeenRequest;
 }
 
-/** Requests that wait for their answers; a visitor's ingress sends one at a time. */
+/** Maximum number of unanswered requests. The edge sends one request at a time. */
 const PENDING_MAX = 64;
 
 export class HttpTap {
   readonly #open: RequestOpener;
-  /** In the order in which they will be answered. */
+  /** Unanswered requests, in the order of their responses. */
   readonly #pending: Pending[] = [];
-  /** The request whose body is passing. */
+  /** The request with the body currently passing. */
   #current: Pending | null = null;
-  /** The response that is passing answers the first of `#pending`; an interim one does not. */
+  /** True while an interim response passes, which does not answer the first of `#pending`. */
   #isInterim = false;
   readonly #requests: MessageReader;
   readonly #responses: MessageReader;
@@ -51,7 +51,7 @@ export class HttpTap {
     this.#responses = new MessageReader(this.#responseHandlers());
   }
 
-  /** From the visitor. */
+  /** Observes bytes from the visitor. */
   request(bytes: Buffer, start: number, end: number): void {
     if (this.#requests.isStopped) return;
     try {
@@ -61,19 +61,19 @@ export class HttpTap {
     }
   }
 
-  /** From the local service. */
+  /** Observes bytes from the local service. */
   response(bytes: Buffer, start: number, end: number): void {
     if (this.#responses.isStopped) return;
     try {
       this.#responses.push(bytes, start, end);
-      // What cannot be read is followed by nothing that can.
+      // After unreadable data nothing further can be parsed.
       if (this.#responses.isStopped) this.#abortAll();
     } catch {
       this.#giveUp();
     }
   }
 
-  /** The local service has finished sending. */
+  /** Called when the local service has finished sending. */
   responseEnded(): void {
     try {
       this.#responses.close();
@@ -83,7 +83,7 @@ export class HttpTap {
     }
   }
 
-  /** Both directions are gone. */
+  /** Called when both directions have ended. */
   over(): void {
     try {
       this.#abortAll();
@@ -152,7 +152,7 @@ export class HttpTap {
     this.#isInterim = head.isInterim;
     if (head.isInterim) return this.#responses.expectBody(0);
     this.#pending[0]?.seen.onResponseHead(head);
-    // From a 101 on the bytes are another protocol's.
+    // After a 101 the bytes belong to another protocol.
     if (head.status === 101) this.#finishFirst();
     else this.#responses.expectBody(head.body);
   }
@@ -170,7 +170,7 @@ export class HttpTap {
     for (const { seen } of this.#pending.splice(0)) seen.onEnd('aborted');
   }
 
-  /** A mistake here must cost a line in a list, never a visitor. */
+  /** Stops observing after an internal error, which must never affect the visitor. */
   #giveUp(): void {
     this.#requests.stop();
     this.#responses.stop();
@@ -180,8 +180,8 @@ export class HttpTap {
 }
 
 /**
- * The visitor's end with somebody looking on: bytes pass first and are looked at after, in the memory they came in.
- * What is read from `visitor` are requests, what is written to it are responses.
+ * A visitor's end with a tap. Bytes are forwarded first and observed afterwards, without a copy. Data read from `visitor` are requests;
+ * data written to it are responses.
  */
 export class TappedDuplex implements ByteDuplex {
   readonly #visitor: ByteDuplex;

@@ -1,4 +1,4 @@
-// Follows one direction of a connection from message to message, in bytes that belong to somebody else and come in any pieces.
+// Splits one direction of a connection into HTTP messages, from borrowed bytes in pieces of any size.
 import {
   BODY_BAD,
   BODY_INCOMPLETE,
@@ -16,11 +16,14 @@ import {
 import { IN_CHUNKS, UNTIL_CLOSE } from './sniffed-head.ts';
 
 export interface MessageHandlers {
-  /** A message begins here: the index after its head, when that is plain and whole; else NOT_PLAIN, and `onHead` follows. */
+  /**
+   * Called at the start of a message. Returns the index after the head if the head is plain and complete; otherwise NOT_PLAIN, and `onHead`
+   * follows.
+   */
   onPlainHead(bytes: Buffer, start: number, end: number): number;
-  /** A whole head, one character a byte. */
+  /** Called with a complete head, one character per byte. */
   onHead(text: string): void;
-  /** Content, without the framing of chunks. Valid during the call only. */
+  /** Called with body content, without chunk framing. Valid only during the call. */
   onBody(bytes: Buffer, start: number, end: number): void;
   onMessageEnd(): void;
 }
@@ -30,7 +33,7 @@ type Phase =
   | 'length'
   | 'chunks'
   | 'until-close'
-  /** Unreadable, or of no interest: nothing is looked at any more. */
+  /** Unreadable or no longer needed: nothing is parsed any more. */
   | 'stopped';
 
 const NOTHING = Buffer.alloc(0);
@@ -39,11 +42,11 @@ export class MessageReader implements BodySink {
   readonly #handlers: MessageHandlers;
   readonly #search: HeadSearch = newHeadSearch();
   #phase: Phase = 'head';
-  /** Of a body with a length. */
+  /** Remaining bytes of a body with a known length. */
   #remaining = 0;
   #chunks: BodyScanner | null = null;
   #kept: Buffer[] | null = null;
-  /** What is being pushed, for `forward`. */
+  /** The piece being pushed, for `forward`. */
   #piece: Buffer = NOTHING;
 
   constructor(handlers: MessageHandlers) {
@@ -61,7 +64,7 @@ export class MessageReader implements BodySink {
     }
   }
 
-  /** For who was shown a head, before it returns: what follows it (`SniffedRequestHead.body`). Without this nothing is followed any further. */
+  /** Sets the body of the current message (`SniffedRequestHead.body`). Must be called by the head handler, otherwise the reader stops. */
   expectBody(body: number): void {
     if (body === IN_CHUNKS) {
       this.#chunks = new ChunkedBody('data');
@@ -73,7 +76,7 @@ export class MessageReader implements BodySink {
     }
   }
 
-  /** The direction has ended. Returns whether that is how its last message ends. */
+  /** Ends the direction. Returns true if the end of the connection completes the last message. */
   close(): boolean {
     const isEnd = this.#phase === 'until-close';
     this.stop();
@@ -87,7 +90,7 @@ export class MessageReader implements BodySink {
     this.#chunks = null;
   }
 
-  /** BodySink: these bytes are content. */
+  /** BodySink: reports body content. */
   forward(start: number, end: number): void {
     this.#handlers.onBody(this.#piece, start, end);
   }
@@ -110,7 +113,7 @@ export class MessageReader implements BodySink {
   }
 
   #afterHead(next: number): number {
-    // Nobody said what follows.
+    // The handler did not call expectBody().
     if (this.#phase === 'head') this.stop();
     else if (this.#phase === 'length' && this.#remaining === 0) this.#endMessage();
     return next;

@@ -1,4 +1,4 @@
-// Sends a recorded request to the local service once more, as it was or edited, over the same dial as a visitor's, and watches it like one.
+// Replays a captured request to the local service, unchanged or edited, with the same dial as for visitors, and records the replay.
 
 import { Fault } from '@tunnel/errors';
 import { CHUNK_END, chunkLine, editRequest, lastChunk, type RequestEdit, type RequestHead } from '@tunnel/http1';
@@ -12,7 +12,7 @@ import { HttpTap } from './http-tap.ts';
 import type { RequestRecord } from './request-record.ts';
 import type { RequestReporter } from './request-reporter.ts';
 
-/** a replay whose response does not end by then is cut off */
+/** Timeout for the response of a replay. */
 const INSPECTOR_REPLAY_TIMEOUT_MS = 30_000;
 
 const DONE: StreamReason = { code: 'cancelled', text: 'the replay has ended' };
@@ -23,13 +23,13 @@ export interface ReplayOptions {
   readonly dial?: DialLocal;
 }
 
-/** What people see of a body, and what they may write in its place. */
+/** Limits of bodies for display and editing. */
 export const BODY_BOUNDS = {
   shownBytes: CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
   unpackedBytes: 8 * CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES,
 };
 
-/** Settles with the new request's id as soon as it is on its way; rejects with a Fault. */
+/** Resolves with the new request's id once the request is sent. Rejects with a Fault. */
 export const replay = async (
   record: RequestRecord,
   edit: RequestEdit,
@@ -46,7 +46,7 @@ export const replay = async (
   return send(local, record, message, { requests, clock });
 };
 
-/** To the service that had it first. */
+/** Returns the target of the original request. */
 const targetOf = ({ tunnel, service }: RequestRecord): LocalTarget => {
   const target = service === undefined ? tunnel.target : tunnel.serviceTarget(service);
   if (target !== undefined) return target;
@@ -62,7 +62,7 @@ const send = (
   let id = '';
   const onEnd = (): void => {
     timer.cancel();
-    // Not within the read that brought the last byte.
+    // Deferred, so that the reset does not happen within the read of the last byte.
     queueMicrotask(() => local.reset(DONE));
   };
   const tap = new HttpTap((sent) => {
@@ -70,7 +70,7 @@ const send = (
     id = seen?.id ?? '';
     return seen;
   });
-  // A stream without end is no answer to wait for.
+  // Ends a replay with an endless response.
   const timer = clock.setTimeout(() => tap.over(), INSPECTOR_REPLAY_TIMEOUT_MS);
   tap.request(bytes, 0, bytes.length);
   local.read({
@@ -81,7 +81,7 @@ const send = (
     onDrain: () => {},
     onEnd: () => tap.responseEnded(),
     onReset: () => tap.over(),
-    // The tap keeps its mistakes to itself: what is left is ours, and costs the replay.
+    // The tap handles its own errors; an error here ends only the replay.
     abandon: () => {
       tap.over();
       local.reset(BROKEN);
@@ -103,7 +103,7 @@ const messageOf = async ({ requestBody }: RequestRecord, head: RequestHead, edit
   return { bytes: bytesOf(edited.head, edited.body), isEdited: true };
 };
 
-/** The head as it was; a body that came in chunks goes out as one. */
+/** Returns the request's bytes with the original head. A chunked body is sent as one chunk. */
 const bytesOf = (head: RequestHead, body: Buffer): Buffer => {
   const text = Buffer.from(head.text, 'latin1');
   if (head.framing.kind !== 'chunked') return Buffer.concat([text, body]);

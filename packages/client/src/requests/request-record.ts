@@ -1,4 +1,4 @@
-// One request and its response as they are being seen, and what is told of them: counted always, kept when somebody wants to look.
+// A request and its response while being observed, and its events. Always counted; captured only for the inspector.
 import {
   CapturedBody,
   isTextual,
@@ -20,40 +20,40 @@ interface RequestFacts {
   readonly id: string;
   readonly tunnel: Tunnel;
   readonly method: string;
-  /** With its query; values of fields named like a secret are shown as `…`. */
+  /** Path with query. Values of secret-looking parameters are shown as `…`. */
   readonly path: string;
-  /** When its head had come: milliseconds since the epoch. */
+  /** Time of the request's head, in epoch milliseconds. */
   readonly at: number;
-  /** The id of the request that was sent again, from the inspector, the dashboard or by `tunnel replay`; null for a visitor's own. */
+  /** Id of the original if the request is a replay, from the inspector, the dashboard or `tunnel replay`. Null for a visitor's request. */
   readonly replayOf: string | null;
 }
 
-/** What a client tells about the requests that pass through its http tunnels. */
+/** Events of requests through a client's http tunnels. */
 export type RequestEvent =
   | (RequestFacts & { readonly type: 'request-started' })
   | (RequestFacts & {
       readonly type: 'request-finished';
-      /** null: no response came. */
+      /** Null without a response. */
       readonly status: number | null;
-      /** From the request's head to the last byte of the response. */
+      /** Time from the request's head to the last byte of the response. */
       readonly durationMs: number;
-      /** Of the bodies alone. */
+      /** Size of the bodies without heads. */
       readonly requestBytes: number;
       readonly responseBytes: number;
-      /** The connection ended before the response did. */
+      /** True if the connection ended before the response. */
       readonly aborted: boolean;
     })
-  /** The visitor got an answer of the edge's own: the service did not answer, or a rule did. At most 20 a second and tunnel. */
+  /** The edge answered the visitor, because the service did not answer or a rule responded. At most 20 events per second and tunnel. */
   | (RequestFacts & EdgeAnswer & { readonly type: 'edge-answered' })
-  /** So many more requests of the tunnel were answered by the edge, and are not told one by one. */
+  /** Number of further requests answered by the edge, without separate events. */
   | { readonly type: 'edge-answered-more'; readonly tunnel: Tunnel; readonly count: number };
 
-/** What the edge answered a visitor itself. */
+/** A response by the edge itself. */
 export interface EdgeAnswer {
   readonly status: number;
-  /** Of the catalogue of errors; null: the answer is no error, such as a redirect by a rule. */
+  /** Error code of the catalogue. Null if the response is no error, such as a redirect by a rule. */
   readonly code: string | null;
-  /** The name of the rule that answered, its number when it has no name, or `of the operator`; null: no rule answered. */
+  /** Name of the rule that responded, its number if it has no name, or `of the operator`. Null if no rule responded. */
   readonly rule: string | null;
   readonly durationMs: number;
 }
@@ -62,46 +62,46 @@ export type RequestListener = (event: RequestEvent) => void;
 
 export type RecordState = 'running' | 'complete' | 'aborted';
 
-/** What makes a request one that was sent again. */
+/** Marks a record as a replay. */
 export interface Replay {
   readonly of: string;
   readonly isEdited: boolean;
   onEnd(): void;
 }
 
-/** Who began a record, and hears of its end. */
+/** Creator of a record, notified of its end. */
 type Owner = Pick<RequestReporter, 'monotonic' | 'onEnd'>;
 
-/** Who keeps records for a look, and counts what they hold. */
+/** Keeps captured records and counts their memory. */
 type Keeper = Pick<RequestStore, 'grow'>;
 
 interface RecordFacts {
   readonly id: string;
   readonly tunnel: TunnelEntry;
-  /** Of the tunnel's `services`, where a policy sent it; undefined: its own. */
+  /** Name of the service chosen by a policy. Undefined for the tunnel's main service. */
   readonly service: string | undefined;
   readonly at: number;
   readonly replay: Replay | null;
-  /** null: it is counted only, and nothing of its heads and bodies is kept. */
+  /** Null if the request is only counted and neither heads nor bodies are captured. */
   readonly keeper: Keeper | null;
 }
 
-/** Never taken from: of a message that has no body. */
+/** Shared empty body for messages without a body. */
 const NO_BODY = new CapturedBody({ maxBytes: 0 });
 
-/** Heads are kept as text and read when somebody looks: of most requests nobody ever does. */
+/** A request and its response. Heads are kept as text and parsed on demand, because most requests are never viewed. */
 export class RequestRecord implements SeenRequest {
   readonly id: string;
   readonly tunnel: TunnelEntry;
   readonly service: string | undefined;
   readonly method: string;
-  /** For people: without secrets. */
+  /** Path for display, without secrets. */
   readonly shownPath: string;
   readonly at: number;
   readonly replay: Replay | null;
-  /** As its keeper counts; -1: it is not kept, or no longer. */
+  /** Bytes counted by the keeper. -1 if the record is not or no longer kept. */
   heldBytes = -1;
-  /** Whole, secrets included: for a replay. */
+  /** Whole request head including secrets, for a replay. Null if not captured. */
   readonly requestText: string | null;
   readonly #owner: Owner;
   readonly #keeper: Keeper | null;
@@ -130,12 +130,12 @@ export class RequestRecord implements SeenRequest {
     this.#startedAt = owner.monotonic();
   }
 
-  /** The id of the request that was sent again, or null for a visitor's own. */
+  /** Id of the original request of a replay. Null for a visitor's request. */
   get replayOf(): string | null {
     return this.replay === null ? null : this.replay.of;
   }
 
-  /** It differs from that one. */
+  /** True if the replay differs from the original. */
   get isEdited(): boolean {
     return this.replay?.isEdited ?? false;
   }
@@ -144,17 +144,17 @@ export class RequestRecord implements SeenRequest {
     return this.#state;
   }
 
-  /** What the visitor got: from the service, or in its place from the edge. */
+  /** Status seen by the visitor, from the service or from the edge. */
   get status(): number | null {
     return this.#edgeAnswer?.status ?? this.#status;
   }
 
-  /** null: the service answered, or nobody has. */
+  /** The edge's response. Null if the service answered, or without a response. */
   get edgeAnswer(): EdgeAnswer | null {
     return this.#edgeAnswer;
   }
 
-  /** The edge has answered in the place of the service. A request that the service never saw is complete with that. */
+  /** Records that the edge answered instead of the service. A request that never reached the service is then complete. */
   answeredByEdge(answer: EdgeAnswer): void {
     this.#edgeAnswer = answer;
     if (this.requestText !== null || this.#state !== 'running') return;
@@ -184,19 +184,19 @@ export class RequestRecord implements SeenRequest {
     return this.#responseBody ?? NO_BODY;
   }
 
-  /** So far, or in all. */
+  /** Duration in milliseconds, so far or in total. */
   get durationMs(): number {
     return this.#state === 'running' ? this.#owner.monotonic() - this.#startedAt : this.#durationMs;
   }
 
-  /** Only the edge has it whole, and can send it again. */
+  /** True if only the edge has the whole request and can replay it. */
   get isKeptAtEdge(): boolean {
     const { code = null, rule = null } = this.#edgeAnswer ?? {};
     const isOfService = code !== null && KEPT_CODES.test(code);
     return this.requestText === null && rule === null && isOfService && this.tunnel.asked.capture !== false;
   }
 
-  /** Why it cannot be sent again; null: it can. */
+  /** Reason why the request cannot be replayed. Null if it can. */
   get replayProblem(): string | null {
     if ((this.#edgeAnswer?.rule ?? null) !== null) return 'a rule responded, so the request never reached your service';
     if (this.isKeptAtEdge) return null;
@@ -240,11 +240,11 @@ export class RequestRecord implements SeenRequest {
   }
 }
 
-/** Answers of the edge to requests that it had for the service, and keeps. */
+/** Error codes of requests that the edge captured because the service did not answer. */
 const KEPT_CODES = /^(?:LOCAL_|TUNNEL_AWAY$)/;
 
 const bodyOf = (isKept: boolean): CapturedBody =>
   new CapturedBody({ maxBytes: isKept ? CLIENT_LIMITS.INSPECTOR_BODY_MAX_BYTES : 0 });
 
-/** Most paths have no query, and so nothing to hide. What the edge tells is redacted already. */
+/** Returns the path without secrets. A path without a query contains none. Paths from the edge are already redacted. */
 const shownPathOf = (path: string): string => (path.includes('?') ? redactUrl(path).replaceAll(REDACTED, '…') : path);

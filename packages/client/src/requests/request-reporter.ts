@@ -1,4 +1,4 @@
-// Tells what is seen of the requests, and looks only while somebody listens or keeps them.
+// Reports observed requests. Observes only while there are listeners or a store.
 import type { ByteDuplex } from '@tunnel/mux';
 import { type MessageOf, type RequestStream, requestIdOf } from '@tunnel/protocol';
 import { type Clock, randomId } from '@tunnel/runtime';
@@ -23,13 +23,13 @@ export class RequestReporter {
     this.#clock = clock;
   }
 
-  /** Returns what ends the listening. */
+  /** Subscribes to events. Returns a function that ends the subscription. */
   on(listener: RequestListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** From now on requests are kept in `store`; null ends that. */
+  /** Captures requests in `store` from now on. Null stops capturing. */
   keepIn(store: RequestStore | null): void {
     this.#store = store;
   }
@@ -38,10 +38,10 @@ export class RequestReporter {
     return this.#listeners.size > 0 || this.#store !== null;
   }
 
-  /** The visitor's end of a stream with somebody looking on; itself when nobody wants to know. */
+  /** Wraps the visitor's end of a stream for observation. Returns the stream unchanged if nothing observes requests. */
   tap(visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream, service?: string): ByteDuplex {
     if (!this.isHeard) return visitor;
-    // Looked at from its first byte on, or not at all: the edge counts the same.
+    // A stream is observed from its first byte or not at all, so that request numbers match the edge's.
     let ordinal = 0;
     const begin = (head: OpeningHead): RequestRecord | null => {
       ordinal += 1;
@@ -52,7 +52,10 @@ export class RequestReporter {
     return new TappedDuplex(visitor, new HttpTap(begin));
   }
 
-  /** One that is sent again from here: the edge knows nothing of it, so that its name is ours to choose. null: nobody listens any more. */
+  /**
+   * Starts the record of a local replay, with a random id, since the edge does not know the request. Returns null if nothing observes
+   * requests any more.
+   */
   beginReplay(
     { tunnel, service }: Pick<RequestRecord, 'tunnel' | 'service'>,
     head: OpeningHead,
@@ -61,7 +64,7 @@ export class RequestReporter {
     return this.#begin({ tunnel, service, id: randomId('req'), replay }, head);
   }
 
-  /** A visitor got an answer of the edge's own. Where the request came by here first, the list shows the answer with that request. */
+  /** Records a response by the edge. If the client saw the request before, the response is added to its record. */
   edgeAnswered(tunnel: TunnelEntry, { request_id: id, ...message }: MessageOf<'EdgeAnswered'>): void {
     if (!this.isHeard) return;
     const { method, path, status, code, rule, duration_ms: durationMs } = message;
@@ -86,7 +89,7 @@ export class RequestReporter {
     return this.#clock.monotonic();
   }
 
-  /** Of a record that it began. */
+  /** Called at the end of a record started here. */
   onEnd(record: RequestRecord): void {
     if (this.#listeners.size > 0) this.#emit(finishedEvent(record));
     record.replay?.onEnd();
@@ -110,7 +113,7 @@ export class RequestReporter {
       try {
         listener(event);
       } catch (error) {
-        // A listener's mistake belongs to the program, not to the visitor.
+        // A throwing listener must not affect the visitor, so the error is rethrown outside.
         queueMicrotask(() => {
           throw error;
         });
@@ -119,7 +122,7 @@ export class RequestReporter {
   }
 }
 
-// Written out: copying fields from one object to the next costs a busy client more than all else here.
+// Fields are written out, because object spread would dominate the cost on a busy client.
 const startedEvent = (record: RequestRecord): RequestEvent => ({
   type: 'request-started',
   id: record.id,

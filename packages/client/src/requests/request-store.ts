@@ -1,20 +1,20 @@
-// The last requests of a client, for the inspector: bounded in number and in bytes, the oldest give way.
+// The latest requests of a client for the inspector, limited in number and bytes. The oldest are evicted.
 import type { RequestRecord } from './request-record.ts';
 
 /**
- * requests that the inspector of one client can show; the oldest give way
+ * Maximum number of requests in the inspector of one client.
  * @limit dashboard: Inspector: requests per client | the oldest request is dropped
  */
 export const INSPECTOR_REQUESTS_MAX = 200;
-/** what they may hold together, heads and bodies */
+/** Maximum bytes of all captured requests, heads and bodies. */
 export const INSPECTOR_REQUESTS_BYTES = 8 * 1024 * 1024;
 
-/** What a record costs beside its texts. */
+/** Estimated size of a record without its texts. */
 const RECORD_BYTES = 512;
 const RECORDS_MAX = INSPECTOR_REQUESTS_MAX;
 
 export class RequestStore {
-  /** A ring: `#count` of them from `#first` on, in the order in which they came. */
+  /** Ring buffer: `#count` records from `#first` on, oldest first. */
   readonly #ring: (RequestRecord | null)[] = Array.from({ length: RECORDS_MAX }, () => null);
   #first = 0;
   #count = 0;
@@ -24,7 +24,7 @@ export class RequestStore {
     return this.#bytes;
   }
 
-  /** Newest first. */
+  /** Returns the requests, newest first. */
   list(): RequestRecord[] {
     const records: RequestRecord[] = [];
     for (let at = this.#count - 1; at >= 0; at -= 1) {
@@ -34,7 +34,7 @@ export class RequestStore {
     return records;
   }
 
-  /** Asked by people, of a few: a table by id would cost every request. */
+  /** Finds a request by linear search. Lookups are rare, and an index would cost every request. */
   get(id: string): RequestRecord | undefined {
     return this.list().find((record) => record.id === id);
   }
@@ -47,7 +47,7 @@ export class RequestStore {
     this.grow(record, RECORD_BYTES + (record.requestText?.length ?? 0));
   }
 
-  /** A record that has given way already costs nothing here: it ends with its connection. */
+  /** Counts more bytes of a record, and evicts the oldest records above the limit. An already evicted record costs nothing here. */
   grow(record: RequestRecord, bytes: number): void {
     if (record.heldBytes < 0) return;
     record.heldBytes += bytes;

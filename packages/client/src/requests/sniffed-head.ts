@@ -1,4 +1,4 @@
-// A head as it passes, in memory that belongs to the connection: what it says is read from there when it is asked for, and nothing is kept.
+// A message head read on demand from the connection's memory, without a copy.
 import {
   fieldValueOf,
   NOT_PLAIN,
@@ -11,42 +11,42 @@ import {
   scanResponseHead,
 } from '@tunnel/http1';
 
-/** A request as whoever looks on is told of it. Valid during that call. */
+/** A request head. Valid only during the call. */
 export interface OpeningHead {
   readonly method: string;
   readonly path: string;
-  /** The whole of it, one character a byte, as a copy. */
+  /** A copy of the whole head, one character per byte. */
   readonly text: string;
-  /** The id of the request that the edge sends again with this one; null, or left out: it is a visitor's own. */
+  /** Id of the replayed request. Null or undefined for a visitor's request. */
   readonly replayOf?: string | null;
 }
 
-/** The edge writes it as the last line of the head, and lets none of a visitor pass. */
+/** Header written by the edge as the last line of the head. The edge removes the header from visitors' requests. */
 const REPLAY_LINE = /\r\nX-Tunnel-Replay: ([\w.-]{1,64})\r\n\r\n$/;
-/** As many characters as that line can have, at the end of a head. */
+/** Maximum length of the replay header at the end of a head. */
 const REPLAY_LINE_MAX = 96;
 
-/** A final response. Valid during the call. */
+/** Head of a final response. Valid only during the call. */
 export interface AnsweringHead {
   readonly status: number;
   readonly contentType: string | null;
   readonly text: string;
 }
 
-/** How its body ends: so many bytes, or one of these. */
+/** Special values of `body`: chunked, or until the end of the connection. Other values are a length in bytes. */
 export const IN_CHUNKS = -1;
 export const UNTIL_CLOSE = -2;
 
 const NOTHING: Buffer = Buffer.alloc(0);
 
-/** The offsets of the head that was scanned last: numbers, and nothing of its text. */
+/** Offsets of the last scanned head, without its text. Shared to avoid allocations. */
 const plain = newPlainHead();
 
 const LETTER_G = 0x47;
 const LETTER_E = 0x45;
 const LETTER_T = 0x54;
 
-/** The head of a request that is passing, plain or read in full. It points into memory that the connection writes over after the call. */
+/** Head of a passing request, plain or fully parsed. Points into memory that the connection overwrites after the call. */
 export class SniffedRequestHead implements OpeningHead {
   method = '';
   upgrade: string | null = null;
@@ -56,10 +56,10 @@ export class SniffedRequestHead implements OpeningHead {
   #end = 0;
   #pathFrom = 0;
   #pathTo = 0;
-  /** Of one that was read in full. */
+  /** The head if fully parsed. Null for a plain head. */
   #whole: RequestHead | null = null;
 
-  /** The index after a plain head, or NOT_PLAIN. */
+  /** Returns the index after a plain head, or NOT_PLAIN. */
   scan(bytes: Buffer, start: number, end: number): number {
     const next = scanRequestHead(bytes, start, end, plain);
     if (next === NOT_PLAIN) return NOT_PLAIN;
@@ -75,7 +75,7 @@ export class SniffedRequestHead implements OpeningHead {
     return next;
   }
 
-  /** false: it is none. */
+  /** Parses a head in full. Returns false for an invalid head. */
   read(text: string): boolean {
     const head = parseRequestHead(text);
     if (head.kind === 'problem') return false;
@@ -99,7 +99,7 @@ export class SniffedRequestHead implements OpeningHead {
       this.#whole === null
         ? this.#bytes.toString('latin1', Math.max(this.#start, this.#end - REPLAY_LINE_MAX), this.#end)
         : this.#whole.text.slice(-REPLAY_LINE_MAX);
-    // Most requests are none: a plain search costs them less than the pattern does.
+    // A substring search is cheaper than the pattern, and most requests are no replays.
     return end.includes('X-Tunnel-Replay') ? (REPLAY_LINE.exec(end)?.[1] ?? null) : null;
   }
 }
@@ -109,7 +109,7 @@ export interface Asked {
   readonly upgrade: string | null;
 }
 
-/** The same of responses. */
+/** Head of a passing response, like SniffedRequestHead. */
 export class SniffedResponseHead implements AnsweringHead {
   status = 0;
   isInterim = false;

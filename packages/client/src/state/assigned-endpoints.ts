@@ -1,5 +1,5 @@
-// The names and ports that edges chose for the tunnels of this user, so that the next start asks for the same ones. All clients of the user share one
-// file: each reads it when it opens a tunnel, and writes its changes under a lock, so that none loses what another wrote.
+// Names and ports assigned by edges to this user's tunnels, so that the next start requests the same ones. All clients of the user share
+// one file. Every client reads the file when it opens a tunnel, and writes its changes under a lock, so that no change is lost.
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -13,38 +13,41 @@ import {
 } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
-/** names and ports chosen by edges that the clients of a user remember, to ask for them again; the longest unused are dropped */
+/** Maximum number of remembered names and ports per user. The longest unused are dropped. */
 export const ASSIGNED_ENDPOINTS_MAX = 200;
-/** changes of that file wait this long for others, and what was read of it counts as long */
+/** Delay before changes are written to the file, to collect further changes. Content read from the file is valid for the same time. */
 export const ASSIGNED_WRITE_MS = 200;
-/** how often a client that ends tries to write that file while another client writes it */
+/** Maximum number of write attempts by a closing client while another client holds the lock. */
 const ASSIGNED_LOCK_TRIES = 20;
-/** the pause between two of these tries */
+/** Pause between these attempts. */
 const ASSIGNED_LOCK_PAUSE_MS = 5;
 
-/** One name or port that an edge chose. */
+/** A name or port assigned by an edge. */
 export interface RememberedEndpoint {
-  /** Server, account, protocol, and the target (of a name) or the tunnel's name (of a port). */
+  /** Server, account and protocol, plus the target (for a name) or the tunnel's name (for a port). */
   readonly key: string;
   /** The subdomain, or the port as text. */
   readonly value: string;
-  /** Of the tunnel: two tunnels to one target do not swap their addresses. */
+  /** Name of the tunnel, so that two tunnels to the same target do not swap their addresses. */
   readonly name: string;
-  /** Epoch milliseconds. */
+  /** Time of the last use in epoch milliseconds. */
   readonly usedAt: number;
-  /** The client that uses it now, or was killed while it did; null: its last client has ended. */
+  /** The client that uses the endpoint, or was killed while using it. Null if the last client closed normally. */
   readonly holder: Holder | null;
 }
 
 interface Holder {
   readonly pid: number;
-  /** Tells two clients of one process apart, and a process from a later one with the same number. */
+  /** Tells apart two clients of one process, and two processes with the same pid. */
   readonly run: string;
 }
 
 // ---- rules ----
 
-/** The endpoint that was used last for this key and that no other living client uses, of the same tunnel name if there is one; null: there is none. */
+/**
+ * Returns the last used endpoint for the key that is not in use by another running client. Prefers the same tunnel name. Returns null if
+ * there is none.
+ */
 export const chooseRemembered = (
   all: readonly RememberedEndpoint[],
   { key, name }: Pick<RememberedEndpoint, 'key' | 'name'>,
@@ -57,7 +60,7 @@ export const chooseRemembered = (
   return best ?? null;
 };
 
-/** `changes`: null removes an endpoint. The longest unused are dropped beyond the limit. */
+/** Applies changes; null removes an endpoint. Above the limit the longest unused endpoints are dropped. */
 export const mergeRemembered = (
   all: readonly RememberedEndpoint[],
   changes: ReadonlyMap<string, RememberedEndpoint | null>,
@@ -81,23 +84,23 @@ export interface AssignedEndpointsOptions {
   readonly dir: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** true: every key that is asked for is forgotten first. */
+  /** If true, remembered endpoints of a key are forgotten when the key is first requested. */
   readonly isForgetful: boolean;
 }
 
 const FILE = 'assigned.json';
 
-/** Clients of this process that have not ended. */
+/** Running clients of this process. */
 const runsHere = new Set<string>();
 
 export class AssignedEndpoints {
   readonly #options: AssignedEndpointsOptions;
   readonly #path: string;
   readonly #run = randomToken(12);
-  /** In use by this client. */
+  /** Endpoints in use by this client. */
   readonly #used = new Set<string>();
   readonly #forgotten = new Set<string>();
-  /** What is not written yet. */
+  /** Changes not yet written. */
   readonly #changes = new Map<string, RememberedEndpoint | null>();
   #read: { readonly at: number; readonly all: readonly RememberedEndpoint[] } | null = null;
   #waiting: Timer | null = null;
@@ -108,7 +111,7 @@ export class AssignedEndpoints {
     runsHere.add(this.#run);
   }
 
-  /** What to ask the edge for; null: nothing is remembered, or other clients use all of it. */
+  /** Returns the endpoint to request from the edge. Null if none is remembered, or if all are in use. */
   take(key: string, name: string): string | null {
     if (this.#isFull) return null;
     if (this.#options.isForgetful && !this.#forgotten.has(key)) this.#forget(key);
@@ -118,7 +121,7 @@ export class AssignedEndpoints {
     return found.value;
   }
 
-  /** The edge gave this one. `asked`: what take() said for the same tunnel. */
+  /** Remembers the endpoint assigned by the edge. `asked` is the result of take() for the same tunnel. */
   given(used: Used, asked: string | null): void {
     const id = idOf(used);
     if (asked !== null && asked !== used.value) this.#dropIfOurs({ ...used, value: asked });
@@ -127,12 +130,12 @@ export class AssignedEndpoints {
     this.#change(used, { pid: process.pid, run: this.#run });
   }
 
-  /** Its tunnel has ended: the next one for this key may have it. */
+  /** Releases an endpoint when its tunnel has ended, so that the next tunnel with the key can use it. */
   released(used: Used): void {
     if (this.#used.delete(idOf(used))) this.#change(used, null);
   }
 
-  /** The client has ended. Writes at once: the process may end right after this. */
+  /** Releases all endpoints and writes immediately, because the process may exit next. */
   close(): void {
     for (const endpoint of this.#current()) this.released(endpoint);
     runsHere.delete(this.#run);
@@ -142,7 +145,7 @@ export class AssignedEndpoints {
     this.#waiting?.cancel();
   }
 
-  /** More would push out endpoints of this very client. */
+  /** True if further endpoints would evict endpoints of this client. */
   get #isFull(): boolean {
     return this.#used.size >= ASSIGNED_ENDPOINTS_MAX;
   }
@@ -152,7 +155,10 @@ export class AssignedEndpoints {
     for (const endpoint of this.#current()) if (endpoint.key === key) this.#dropIfOurs(endpoint);
   }
 
-  /** The edge refused it, so it is in use elsewhere or another account has it. Where another living client uses it, it stays. */
+  /**
+   * Forgets an endpoint that the edge did not assign, because it is in use or belongs to another account. Kept if another running client
+   * uses it.
+   */
   #dropIfOurs(endpoint: Used): void {
     const id = idOf(endpoint);
     this.#used.delete(id);
@@ -173,7 +179,7 @@ export class AssignedEndpoints {
     this.#writeSoon();
   }
 
-  /** Read again after a moment only: a client may open thousands of tunnels at once. */
+  /** Returns the endpoints, reading the file at most once per ASSIGNED_WRITE_MS, because a client may open thousands of tunnels at once. */
   #current(): readonly RememberedEndpoint[] {
     const now = this.#options.clock.monotonic();
     if (this.#read === null || now - this.#read.at > ASSIGNED_WRITE_MS) {
@@ -190,7 +196,7 @@ export class AssignedEndpoints {
     this.#waiting.unref?.();
   }
 
-  /** false: another client is writing just now. */
+  /** Writes the changes. Returns false if another client holds the lock. */
   #write(): boolean {
     if (this.#changes.size === 0) return true;
     const { dir, logger } = this.#options;
@@ -206,7 +212,7 @@ export class AssignedEndpoints {
       }
       this.#read = null;
     } catch (error) {
-      // A full disk must not end a tunnel.
+      // A write error, such as a full disk, must not end a tunnel.
       logger.warn({ file: this.#path, reason: String(error) }, 'cannot save assigned names and ports');
     }
     this.#changes.clear();
@@ -214,7 +220,7 @@ export class AssignedEndpoints {
   }
 }
 
-/** A missing or torn file, or one of another version, is as good as none. */
+/** Reads the file. A missing, damaged or incompatible file counts as empty. */
 const readFile = (path: string): readonly RememberedEndpoint[] => {
   try {
     const { version, endpoints } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;

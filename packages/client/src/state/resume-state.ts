@@ -1,23 +1,23 @@
-// What lets a restarted client take up its session again: the resume secret and the tunnels it had, in a slot that one process holds.
-// Files are small and written rarely, so the calls are synchronous: a kill -9 finds either the old state or the new one.
+// State for resuming a session after a restart: the resume secret and the tunnels, in a slot held by one process. Files are small and
+// rarely written, so all calls are synchronous: after a kill -9 either the old or the new state exists.
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type FileLock, type Logger, lockHolder, sha256Hex, takeLock, writeAtomicSync } from '@tunnel/runtime';
 import { CLIENT_LIMITS } from '../limits.ts';
 
-/** clients of one configuration file that can each resume after a restart */
+/** Maximum number of clients per configuration file that can resume after a restart. */
 const RESUME_SLOTS_MAX = 16;
 
-/** What the edge gave an earlier run or connection, to be asked for again. */
+/** Values assigned by the edge in an earlier run or connection, to be requested again. */
 export interface Assignment {
-  /** Left out once the session that knew it is gone. */
+  /** Undefined once the session with this id is lost. */
   readonly tunnelId?: string;
   readonly assignedPort?: number;
   readonly assignedSubdomain?: string;
 }
 
 export interface SavedTunnel extends Assignment {
-  /** Protocol, name and local address: what makes it the same tunnel after a restart. */
+  /** Protocol, name and local address, which identify a tunnel across restarts. */
   readonly key: string;
 }
 
@@ -29,19 +29,19 @@ export interface SavedSession {
 
 export interface SlotOptions {
   readonly dir: string;
-  /** Server and what is opened: clients that differ in it never share a slot. */
+  /** Server and opened tunnels. Clients with different keys never share a slot. */
   readonly key: string;
   readonly logger: Logger;
 }
 
-/** null when no slot can be had: the client then resumes while it runs, and not after a restart. */
+/** Takes a slot. Returns null if no slot is free: then the client can resume while running, but not after a restart. */
 export const takeSlot = ({ dir, key, logger }: SlotOptions): ResumeStore | null => {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    // It may have been there with other rights; secrets lie in it.
+    // The folder may have existed with other permissions, and holds secrets.
     chmodSync(dir, 0o700);
     const slots = slotPaths(dir, key);
-    // A slot with a state and no living holder was left by a kill: that one first.
+    // Prefers slots with a saved state and no running holder, left by a killed client.
     const left = slots.filter((path) => existsSync(`${path}.json`) && !isHeld(path));
     for (const path of [...left, ...slots]) {
       const lock = takeLock(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS);
@@ -68,7 +68,7 @@ const slotPaths = (dir: string, key: string): string[] => {
 const isHeld = (path: string): boolean =>
   lockHolder(`${path}.lock`, CLIENT_LIMITS.FOREIGN_SLOT_STALE_AFTER_MS) !== null;
 
-/** Where a client keeps what it needs to come back as itself. */
+/** Saves the state needed to resume a session. */
 export class ResumeStore {
   readonly #path: string;
   readonly #lock: FileLock;
@@ -84,7 +84,7 @@ export class ResumeStore {
     try {
       return parseSession(JSON.parse(readFileSync(this.#path, 'utf8')));
     } catch {
-      // Missing, torn or from another version: as good as none.
+      // A missing, damaged or incompatible file counts as empty.
       return null;
     }
   }
@@ -95,12 +95,12 @@ export class ResumeStore {
     });
   }
 
-  /** Every now and then, by the owner of the timer. */
+  /** Called periodically by the owner of the timer. */
   touch(): void {
     this.#attempt('resume lock not refreshed', () => this.#lock.touch());
   }
 
-  /** `forget`: the client ended on purpose, and nothing is left to come back to. */
+  /** Releases the slot. `forget` deletes the state after an intentional end. */
   release({ forget }: { readonly forget: boolean }): void {
     this.#attempt('resume state not removed', () => {
       if (forget) rmSync(this.#path, { force: true });
@@ -108,7 +108,7 @@ export class ResumeStore {
     });
   }
 
-  /** A full disk must not end a tunnel. */
+  /** Logs write errors, because a full disk must not end a tunnel. */
   #attempt(failure: string, action: () => void): void {
     try {
       action();

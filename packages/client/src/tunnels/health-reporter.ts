@@ -1,4 +1,4 @@
-// The health of one client's tunnels: each service probed again and again, what has changed told to whoever must know.
+// Health checks of one client's tunnels: probes every local service periodically and reports changes to the edge and to status listeners.
 
 import type { ControlMessageInput, HealthCheckSpec } from '@tunnel/protocol';
 import { type HealthReport, ProbeStreak } from '@tunnel/rules/tunnels';
@@ -12,11 +12,11 @@ export interface HealthReporterOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly emit: (event: TunnelEvent) => void;
-  /** To the edge, when it knows the tunnel now; else it is told with the next registration. */
+  /** Sends a report to the edge if the edge knows the tunnel; otherwise the report follows with the next registration. */
   readonly tell: (tunnel: TunnelEntry, message: ControlMessageInput) => void;
 }
 
-/** Begins with a tunnel's first registration, and ends with the tunnel. */
+/** Probes local services, from the first registration of a tunnel until its end. */
 export class HealthReporter {
   readonly #options: HealthReporterOptions;
   readonly #probers = new Map<TunnelEntry, Prober>();
@@ -25,14 +25,17 @@ export class HealthReporter {
     this.#options = options;
   }
 
-  /** The edge has answered: for the first time, or after a loss and without knowing what it was told before. */
+  /**
+   * Called when the edge has registered the tunnel. After a reconnect the edge has forgotten earlier reports, so the known health is sent
+   * again.
+   */
   registered(tunnel: TunnelEntry): void {
     const known = this.#probers.get(tunnel)?.known;
     if (known === undefined) this.#begin(tunnel);
     else if (known !== null) this.#tell(tunnel, known);
   }
 
-  /** It leads to another service, or is probed by other rules: what was known counts no more. */
+  /** Restarts the probes after a change of the target or of the check's settings. Earlier results are discarded. */
   retargeted(tunnel: TunnelEntry): void {
     if (!this.#probers.has(tunnel)) return;
     this.ended(tunnel);
@@ -61,7 +64,7 @@ export class HealthReporter {
     prober.start();
   }
 
-  /** null: a folder, which the client serves itself. */
+  /** Returns the probe, or null for a folder of files, which the client serves without a local service. */
   #probeOf({ target, asked }: TunnelEntry, rules: HealthCheckSpec): Probe | null {
     if (target.kind === 'files') return null;
     const options = { target, timeoutMs: rules.timeout_secs * 1000, clock: this.#options.clock };
@@ -95,15 +98,15 @@ export interface ProberOptions {
   readonly intervalMs: number;
   readonly maxFailed: number;
   readonly clock: Clock;
-  /** In [0, 1). */
+  /** Random number in [0, 1). */
   readonly random: () => number;
   readonly onChange: (report: HealthReport) => void;
 }
 
-/** Of the interval, to either side: clients that began together must not go on together. */
+/** Jitter as a share of the interval, in both directions, so that clients started together do not probe in lockstep. */
 const JITTER = 0.1;
 
-/** Probes one service again and again, never twice at once, and says when its health has changed. */
+/** Probes one service periodically, with at most one probe at a time, and reports changes of its health. */
 export class Prober {
   readonly #options: ProberOptions;
   readonly #streak: ProbeStreak;
@@ -116,12 +119,12 @@ export class Prober {
     this.#streak = new ProbeStreak(options);
   }
 
-  /** What is known so far, for an edge that has not heard it; null: nothing yet. */
+  /** The known health, to be sent to an edge without earlier reports. Null before the first result. */
   get known(): HealthReport | null {
     return this.#streak.toldAnew();
   }
 
-  /** The first probe begins at once. */
+  /** Starts the probes. The first probe runs immediately. */
   start(): void {
     if (this.#hasBegun) return;
     this.#hasBegun = true;
@@ -140,7 +143,7 @@ export class Prober {
     const result = await probe(signal);
     if (signal.aborted) return;
     const report = result.ok ? this.#streak.succeeded() : this.#streak.failed(result.reason);
-    // Counted from the beginning of the last one; one that took longer is followed at once.
+    // The interval counts from the start of the last probe. After a probe longer than the interval the next probe starts immediately.
     this.#timer = clock.setTimeout(() => void this.#look(), Math.max(0, nextAt - clock.monotonic()));
     if (report !== null) onChange(report);
   }

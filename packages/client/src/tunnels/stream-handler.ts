@@ -1,4 +1,4 @@
-// Where visitors' streams arrive, of bytes and of datagrams: each is given to the tunnel it names. Knows how many are being served.
+// Receives visitors' byte and datagram streams, hands every stream to its tunnel, and counts the visitors being served.
 import { Fault } from '@tunnel/errors';
 import { BROKEN, type ByteDuplex, type DatagramStream, type MuxStream, type ReportInternalError } from '@tunnel/mux';
 import type { RequestStream, StreamHead, StreamReason } from '@tunnel/protocol';
@@ -11,31 +11,34 @@ import type { TunnelEntry } from './tunnel.ts';
 import type { TunnelEvent } from './tunnel-event.ts';
 import type { ClientSpec } from './tunnel-spec.ts';
 
-/** visitors that were quicker than the answer to the registration */
+/** Maximum number of streams that wait for the response to a tunnel's registration. */
 const PARKED_STREAMS_MAX = 1024;
-/** a local service that is down is reported once in this time, not for every visitor */
+/** Minimum interval between reports of an unreachable local service. */
 export const LOCAL_DIAL_NOTICE_EVERY_MS = 5000;
 
 export interface StreamHandlerOptions {
   readonly clock: Clock;
   readonly find: (tunnelId: string) => TunnelEntry | undefined;
-  /** Whether the edge still owes an answer to a registration. */
+  /** True while the edge has not answered all registrations. */
   readonly expectsTunnels: () => boolean;
-  /** Settles before a visitor is led to the tunnel's target, or rejects with a Fault; null, as for most targets, where nothing has to be looked up. */
+  /**
+   * Checks a tunnel's target before a visitor is forwarded. Rejects with a Fault for a forbidden target. Null for most targets, which need
+   * no check.
+   */
   readonly checkTarget: (spec: ClientSpec) => Promise<void> | null;
-  /** The same once more, by a look within the next second. */
+  /** Repeats the target check within the next second. */
   readonly checkLater: (spec: ClientSpec) => Promise<void>;
   readonly emit: (event: TunnelEvent) => void;
-  /** Of what cost one visitor, and no other. */
+  /** Reports an internal error that affected only one visitor. */
   readonly report: ReportInternalError;
-  /** The visitor's end with somebody looking at the requests that pass; itself when nobody wants to know. */
+  /** Wraps the visitor's end so that passing requests can be observed. Returns the visitor's end unchanged if there are no observers. */
   readonly tap: (visitor: ByteDuplex, tunnel: TunnelEntry, stream: RequestStream, service?: string) => ByteDuplex;
-  /** Instead of the one of the tunnel's kind. */
+  /** Replaces the forwarder of the tunnel's kind. */
   readonly forward?: Forwarder;
   readonly flows?: OpenFlows;
 }
 
-/** What can be said to an offered stream of either kind. */
+/** Responses to an offered stream of either kind. */
 interface Offered {
   refuse(reason: StreamReason): void;
   reset(reason: StreamReason): void;
@@ -50,7 +53,7 @@ interface Parked {
 export class StreamHandler {
   readonly #options: StreamHandlerOptions;
   readonly #flows: OpenFlows;
-  /** A visitor may be quicker on a carrier than TunnelRegistered on the control connection. */
+  /** Streams that arrived on a carrier before TunnelRegistered arrived on the control connection. */
   #parked: Parked[] = [];
   #served = 0;
   readonly #idleWaiters = new Set<() => void>();
@@ -69,13 +72,13 @@ export class StreamHandler {
     const serve = (tunnel: TunnelEntry): void => {
       if (tunnel.published === null) this.#serve(stream, head, tunnel);
       else if (peerId === undefined) refuseUnknown(stream);
-      // No visitor: what comes of it is served when it comes.
+      // A relay stream of a peer is not counted as a visitor. Streams inside it are counted when they arrive.
       else tunnel.published.accept(stream, peerId);
     };
     this.#dispatch({ stream, tunnelId, serve });
   }
 
-  /** Of a peer: taken to the local service as a visitor of a tcp tunnel is. */
+  /** Serves a peer's stream: forwards it to the local service like a visitor of a tcp tunnel. */
   servePeer(stream: MuxStream, tunnel: TunnelEntry): void {
     this.#serve(stream, { tunnelId: tunnel.tunnelId, visitor: '' }, tunnel, kindOf('tcp').forward);
   }
@@ -98,19 +101,19 @@ export class StreamHandler {
     this.#parked.push(offered);
   }
 
-  /** An answer came, or none will come: look again at who waits. */
+  /** Dispatches the parked streams again, after a registration was answered or can no longer be answered. */
   recheck(): void {
     const waiting = this.#parked;
     this.#parked = [];
     for (const offered of waiting) this.#dispatch(offered);
   }
 
-  /** Every CLIENT_TICK_MS, by the owner of the timer. */
+  /** Called every CLIENT_TICK_MS by the owner of the timer. */
   tick(now: number): void {
     this.#flows.tick(now);
   }
 
-  /** Resolves when nobody is being served. No new visitors come: silent flows are not waited for. */
+  /** Resolves when no visitor is being served. Called after the last new visitor; silent flows are not waited for. */
   async whenIdle(): Promise<void> {
     this.#flows.drain();
     if (this.#served === 0) return;
@@ -146,8 +149,9 @@ export class StreamHandler {
   }
 
   /**
-   * A look before a visitor is served can miss an inspector that is just starting, and an edge keeps a connection for further requests as long as they
-   * come. So the looks go on, one a second for all visitors of the tunnel, until the visitor has gone or is cut off. A look that fails cuts nobody off.
+   * Repeats the target check once per second until the visitor leaves or is cut off. The check before the visit can miss an inspector that
+   * is just starting, and the edge reuses a connection for many requests. A failed check does not cut off the visitor; only a forbidden
+   * target does.
    */
   async #lookOn(stream: MuxStream, spec: ClientSpec): Promise<void> {
     while (stream.state === 'open') {
@@ -186,7 +190,7 @@ export class StreamHandler {
     onDone();
   }
 
-  /** Returns what says that the visitor has gone; only the first time counts. */
+  /** Counts a visitor. Returns a function that ends the count; further calls have no effect. */
   beginServing(): () => void {
     this.#served += 1;
     let isServed = true;
@@ -203,7 +207,7 @@ export class StreamHandler {
     this.#idleWaiters.clear();
   }
 
-  /** A service that is down is missed by every datagram: the words are made only when they are said. */
+  /** Reports an unreachable service. `fault` is a function because a failing service is noticed for every datagram, but reported rarely. */
   #notice(tunnel: TunnelEntry, fault: () => Fault): void {
     const now = this.#options.clock.monotonic();
     if (now - tunnel.lastLocalNoticeAt < LOCAL_DIAL_NOTICE_EVERY_MS) return;

@@ -1,16 +1,16 @@
-// What a client tells of its tunnels while it runs.
+// Events of a client's tunnels.
 import type { Fault } from '@tunnel/errors';
 import type { DatagramWay, Tunnel } from './tunnel.ts';
 
 export type TunnelEvent =
   | { readonly type: 'tunnel-opened'; readonly tunnel: Tunnel }
-  /** It came back too late for its old address. */
+  /** The tunnel has a new address, because the client reconnected too late to get the old address. */
   | { readonly type: 'tunnel-moved'; readonly tunnel: Tunnel; readonly previousUrl: string }
-  /** `final`: the tunnel is over; else it is asked for again by itself. */
+  /** The edge refused the tunnel. `final` means that the tunnel has ended; otherwise the client retries. */
   | { readonly type: 'tunnel-error'; readonly tunnel: Tunnel; readonly fault: Fault; readonly final: boolean }
-  /** A visitor came and the local service did not answer. At most one every few seconds for each tunnel. */
+  /** The local service did not answer a visitor. At most one event every few seconds per tunnel. */
   | { readonly type: 'local-error'; readonly tunnel: Tunnel; readonly fault: Fault }
-  /** The health check of the local service has another outcome than before; the edge is told the same. `reason` is empty when it is healthy. */
+  /** The result of the local service's health check has changed. The edge is notified too. `reason` is empty if the service is healthy. */
   | {
       readonly type: 'health';
       readonly tunnel: Tunnel;
@@ -18,5 +18,5 @@ export type TunnelEvent =
       readonly reason: string;
       readonly consecutiveFailures: number;
     }
-  /** Datagrams of a udp tunnel go another way between client and edge than before; told first when the tunnel opens. */
+  /** The transport of a udp tunnel's datagrams between client and edge has changed. Also emitted when the tunnel opens. */
   | ({ readonly type: 'datagrams'; readonly tunnel: Tunnel } & DatagramWay);

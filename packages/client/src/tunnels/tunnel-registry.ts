@@ -1,4 +1,4 @@
-// The tunnels of one client: asks the edge for them, keeps their answers, and asks again after every reconnection.
+// The tunnels of one client: registers them at the edge, keeps the responses, and registers them again after every reconnect.
 import { Fault, type FaultValues } from '@tunnel/errors';
 import { CAPABILITY, type ControlMessage, type ControlMessageInput, type MessageOf } from '@tunnel/protocol';
 import type { Clock, Logger, Timer } from '@tunnel/runtime';
@@ -13,52 +13,52 @@ import type { DatagramWay, NextTerms, TunnelEntry } from './tunnel.ts';
 import type { TunnelEvent } from './tunnel-event.ts';
 import { type ClientSpec, localAddress, registrationFields, rememberedKey } from './tunnel-spec.ts';
 
-/** registrations that were sent and are not answered: an edge reads twice as many ahead, so that pings never wait behind them */
+/** Maximum number of unanswered registrations. The edge reads twice as many ahead, so pings never wait behind registrations. */
 const REGISTRATIONS_UNDER_WAY = 256;
-/** the same by their characters; a policy can have 64 Ki of them */
+/** Maximum size of unanswered registrations in characters. A single policy can have 64 Ki characters. */
 const REGISTRATIONS_UNDER_WAY_CHARS = 128 * 1024;
 
-/** The connection on which to ask. */
+/** The connection used for registrations. */
 export interface RegistryLink {
-  /** What client and edge have agreed on. */
+  /** Capabilities supported by both client and edge. */
   readonly capabilities: readonly string[];
-  /** The edge knew the session, and has its tunnels. */
+  /** True if the edge knew the session and kept its tunnels. */
   readonly resumed: boolean;
   send(message: ControlMessageInput): void;
-  /** The edge does not answer: the connection is worth nothing. */
+  /** Closes a connection on which the edge does not respond. */
   drop(fault: Fault): void;
-  /** A tunnel of datagrams is there: bytes are not to stand in front of them. Any number of times. */
+  /** Reserves capacity for datagrams, so that byte streams do not delay datagrams. Safe to call again. */
   reserveForDatagrams(): void;
 }
 
 export interface TunnelRegistryOptions {
   readonly settings: { readonly clock: Clock; readonly random: () => number; readonly logger: Logger };
   readonly guard: TargetGuard;
-  /** Of earlier runs; null: nothing is remembered. */
+  /** Endpoints assigned in earlier runs. Null if none are remembered. */
   readonly endpoints: AssignedEndpoints | null;
-  /** Whose tunnels these are, and where: what endpoints are remembered by. */
+  /** Server and account, the key under which endpoints are remembered. */
   readonly remembers: () => { readonly server: string; readonly account: string };
   readonly emit: (event: TunnelEvent) => void;
-  /** Ids, ports or names changed: worth saving. */
+  /** Called when ids, ports or names have changed and should be saved. */
   readonly onChanged: () => void;
-  /** A pending request was answered; streams that waited for it may find their tunnel now. */
+  /** Called when a registration was answered, because parked streams may now find their tunnel. */
   readonly onAnswer: () => void;
 }
 
 interface AskedRequest {
   readonly tunnel: TunnelEntry;
   readonly kind: 'register' | 'unregister';
-  /** Of a tunnel that lives: what it becomes when the edge takes it. A refusal then leaves it as it is. */
+  /** New terms of an open tunnel, applied once the edge accepts them. If the edge refuses, the tunnel keeps the old terms. */
   readonly next?: NextTerms;
   readonly onAnswer?: (fault?: Fault) => void;
 }
 
 interface PendingRequest extends AskedRequest {
-  /** null: it is not sent yet. */
+  /** Null until the request is sent. */
   timer: Timer | null;
-  /** What it takes of the room for registrations that are under way. */
+  /** The request's share of the limit on unanswered registrations. */
   readonly size: number;
-  /** Settles with the answer, or when there will be none. */
+  /** Resolves with the response, or when no response can arrive any more. */
   readonly over: Promise<void>;
   readonly settle: () => void;
 }
@@ -70,26 +70,26 @@ interface UnsentRegistration {
 }
 
 export class TunnelRegistry {
-  /** Hashed once, so that a reconnect or a reload sends the same policy. */
+  /** Hashes every password once, so that a reconnect or a reload sends the same policy. */
   readonly passwords = new PasswordLines();
   readonly #options: TunnelRegistryOptions;
   readonly #tunnels = new Set<TunnelEntry>();
   readonly #byId = new Map<string, TunnelEntry>();
   readonly #pending = new Map<string, PendingRequest>();
-  /** Registrations that wait for the answers to others. */
+  /** Registrations queued behind unanswered registrations. */
   readonly #unsent: UnsentRegistration[] = [];
-  /** Registrations that were sent and are not answered, and their sizes. */
+  /** Number and total size of unanswered registrations. */
   #underWay = 0;
   #underWaySize = 0;
   readonly #retries = new Map<TunnelEntry, Timer>();
-  /** Of tunnels whose endpoint the edge chooses: what it is remembered by, and which one was asked for. */
+  /** For tunnels with an endpoint chosen by the edge: the key under which the endpoint is remembered, and the requested endpoint. */
   readonly #remembered = new Map<TunnelEntry, { readonly key: string; readonly asked: string | null }>();
-  /** When the edge last answered a request. */
+  /** Time of the edge's last response to a request. */
   #answeredAt = Number.NEGATIVE_INFINITY;
-  /** Of tunnels whose terms changed while nobody could be asked: those that the edge has taken. */
+  /** For tunnels changed while disconnected: the previous terms, which the edge had accepted. */
   readonly #taken = new Map<TunnelEntry, NextTerms>();
   readonly #health: HealthReporter;
-  /** Of an earlier run, and not opened in this one so far. */
+  /** Saved tunnels of an earlier run, not opened in this run so far. */
   #unclaimed: SavedTunnel[] = [];
   #link: RegistryLink | null = null;
   #datagrams: DatagramWay = { path: 'carrier', reason: 'off' };
@@ -116,16 +116,16 @@ export class TunnelRegistry {
     return this.#byId.get(tunnelId);
   }
 
-  /** What an earlier run had. */
+  /** Restores the tunnels saved by an earlier run. */
   restore(saved: readonly SavedTunnel[]): void {
     this.#unclaimed = [...saved];
   }
 
-  /** What the next run may ask for, also of tunnels that this one has not opened yet. */
+  /** Returns the state for the next run, including restored tunnels not opened yet. */
   saved(): SavedTunnel[] {
     const own = [...this.#tunnels].map((tunnel) => ({ key: tunnel.key, ...tunnel.assignment }));
     return [
-      // The key alone is nothing to come back to.
+      // A key without an assignment holds nothing to restore.
       ...own.filter((tunnel) => Object.keys(tunnel).length > 1),
       ...this.#unclaimed,
     ];
@@ -135,17 +135,17 @@ export class TunnelRegistry {
     return this.#options.guard.check(spec);
   }
 
-  /** As TargetGuard.checkVisit. */
+  /** See TargetGuard.checkVisit. */
   checkVisit(spec: ClientSpec): Promise<void> | null {
     return this.#options.guard.checkVisit(spec);
   }
 
-  /** As TargetGuard.checkLater. */
+  /** See TargetGuard.checkLater. */
   checkLater(spec: ClientSpec): Promise<void> {
     return this.#options.guard.checkLater(spec);
   }
 
-  /** Refused by this client before the edge was asked. */
+  /** Ends a tunnel refused by the client itself, before the edge was asked. */
   refuse(tunnel: TunnelEntry, fault: Fault): void {
     tunnel.ended(fault);
     this.#options.emit({ type: 'tunnel-error', tunnel, fault, final: true });
@@ -160,7 +160,10 @@ export class TunnelRegistry {
     this.#register(tunnel);
   }
 
-  /** A client that was killed, and a tunnel that takes another's place, know their endpoint already. */
+  /**
+   * Requests the endpoint remembered from an earlier run, unless the tunnel already has an endpoint from the saved session or from its
+   * predecessor.
+   */
   #askAsBefore(tunnel: TunnelEntry): void {
     const { endpoints, remembers } = this.#options;
     const key = rememberedKey(tunnel.asked, { ...remembers(), name: tunnel.name });
@@ -185,14 +188,14 @@ export class TunnelRegistry {
     if (key !== undefined && asked != null) this.#options.endpoints?.released({ key, value: asked, name: tunnel.name });
   }
 
-  /** The session is a new one: the edge knows nothing of ours, ids are void, ports and names only preferred. */
+  /** Discards tunnel ids after a new session started. Ports and names are only preferences then. */
   forgetIds(): void {
     this.#byId.clear();
     this.#unclaimed = this.#unclaimed.map(({ tunnelId: _, ...saved }) => saved);
     for (const tunnel of this.#tunnels) tunnel.forgetId();
   }
 
-  /** A session is up: everything is asked for again. */
+  /** Registers all tunnels on a new session. */
   sessionUp(link: RegistryLink): void {
     this.#link = link;
     for (const tunnel of this.#tunnels) this.#register(tunnel);
@@ -214,7 +217,7 @@ export class TunnelRegistry {
     for (const tunnel of this.#tunnels) tunnel.lost();
   }
 
-  /** Of the session as a whole; every tunnel of datagrams tells it. */
+  /** Reports the session's datagram transport on every tunnel with datagrams. */
   datagramsGo(way: DatagramWay): void {
     this.#datagrams = way;
     for (const tunnel of this.#tunnels) if (tunnel.state === 'open') this.#tellDatagrams(tunnel);
@@ -224,7 +227,7 @@ export class TunnelRegistry {
     if (tunnel.datagramsGo(this.#datagrams)) this.#options.emit({ type: 'datagrams', tunnel, ...this.#datagrams });
   }
 
-  /** What udp tunnels dropped here, for whoever looks at the edge. Every CLIENT_TICK_MS, and before the end. */
+  /** Reports datagrams dropped by udp tunnels to the edge, every CLIENT_TICK_MS and before the end. */
   reportDrops(): void {
     if (this.#link?.capabilities.includes(CAPABILITY.DATAGRAM_DROPS) !== true) return;
     for (const { protocol, state, tunnelId, unreported } of this.#tunnels) {
@@ -248,7 +251,7 @@ export class TunnelRegistry {
     }
   }
 
-  /** Settles when the edge has confirmed it, or has no reason to. */
+  /** Closes a tunnel. Resolves when the edge has confirmed, or immediately if the edge does not know the tunnel. */
   async close(tunnel: TunnelEntry): Promise<void> {
     if (!this.#tunnels.has(tunnel)) return;
     const { tunnelId } = tunnel;
@@ -260,23 +263,23 @@ export class TunnelRegistry {
   }
 
   /**
-   * Requests go on over connections to the old service that the edge has kept: it lets go of them when it is asked for the tunnel again. Other
-   * kinds have a stream for each visitor, and the edge is told nothing.
+   * Called after a tunnel's target has changed. For http tunnels the tunnel is registered again, so that the edge drops kept connections to
+   * the old service. Other kinds use one stream per visitor, so the edge need not know.
    */
   async retargeted(tunnel: TunnelEntry): Promise<void> {
     this.#health.retargeted(tunnel);
-    // With those of before it would lead to the old service again.
+    // The previous terms would lead to the old service again.
     this.#taken.delete(tunnel);
     this.#options.onChanged();
     if (!kindOf(tunnel.protocol).carriesRequests) return;
-    // One that is on its way may have said the old things.
+    // A registration already on its way may describe the old target.
     await this.#whenAnswered(tunnel);
     if (tunnel.state === 'open') await new Promise<void>((resolve) => this.#register(tunnel, () => resolve()));
   }
 
-  /** One that the edge does not have just now brings the new terms when it is back. */
+  /** Changes the terms of a tunnel. A tunnel that is not open applies the new terms with its next registration. */
   async updated(tunnel: TunnelEntry, next: NextTerms): Promise<void> {
-    // What is on its way brings the terms of before, and is answered with their hash.
+    // A registration already on its way carries the old terms, and is answered with the hash of the old policy.
     await this.#whenAnswered(tunnel);
     if (!this.#tunnels.has(tunnel)) throw new Fault('TUNNEL_CLOSED');
     if (tunnel.state !== 'open') {
@@ -286,7 +289,8 @@ export class TunnelRegistry {
     await new Promise<void>((resolve, reject) => {
       const onAnswer = (fault?: Fault): void => {
         if (fault !== undefined && !isLost(fault)) return reject(fault);
-        // The edge may have taken them before it was lost: with those of before, an older policy would be in force again.
+        // The edge may have accepted the new terms before the connection was lost. Keeping the old terms would put an older policy in force
+        // again.
         if (fault !== undefined) this.#becomeUnasked(tunnel, next);
         resolve();
       };
@@ -294,7 +298,7 @@ export class TunnelRegistry {
     });
   }
 
-  /** No registration of it is on its way, and its first one was answered. */
+  /** Resolves when the tunnel's first registration was answered and no further registration is pending. */
   async #whenAnswered(tunnel: TunnelEntry): Promise<void> {
     await tunnel.opened.catch(() => {});
     const onItsWay = (): PendingRequest | undefined =>
@@ -302,12 +306,15 @@ export class TunnelRegistry {
     for (let request = onItsWay(); request !== undefined; request = onItsWay()) await request.over;
   }
 
-  /** The whole client ends; nobody waits for answers any more. */
+  /** Ends all tunnels together with the client, without waiting for responses. */
   closeAll(fault?: Fault): void {
     this.#closeThose([...this.#tunnels], fault);
   }
 
-  /** Before the others: no new visitors. With its tunnel a peer loses its permission, so those of p2p stay until their peers are done. */
+  /**
+   * Closes the tunnels with visitors first. A p2p tunnel stays until its peers have finished, because peers lose their permission with the
+   * tunnel.
+   */
   closeVisited(): void {
     this.#closeThose([...this.#tunnels].filter(({ published }) => published === null));
   }
@@ -373,7 +380,10 @@ export class TunnelRegistry {
     link.send(asked);
   }
 
-  /** Only so many registrations are under way: pings and health reports would else wait behind thousands of them in the socket. */
+  /**
+   * Sends queued registrations up to the limit. Otherwise pings and health reports would wait behind thousands of registrations in the
+   * socket.
+   */
   #sendMore(): void {
     while (this.#link !== null && this.#hasRoom) {
       const next = this.#unsent.shift();
@@ -398,7 +408,10 @@ export class TunnelRegistry {
     return this.#underWay === 0 || (this.#underWay < count && this.#underWaySize < size);
   }
 
-  /** An edge that answers other requests is alive and takes them in turn: a client of thousands of tunnels waits longer for the last answer. */
+  /**
+   * Starts the timeout of a request. The timeout is extended while the edge answers other requests, because a client with thousands of
+   * tunnels waits longer for the last response.
+   */
   #awaitAnswer(requestId: string, link: RegistryLink, ms: number): Timer {
     const { clock } = this.#options.settings;
     return clock.setTimeout(() => {
@@ -427,7 +440,7 @@ export class TunnelRegistry {
     const { tunnel, next, onAnswer } = this.#answered(message.request_id) ?? {};
     if (tunnel === undefined) return;
     if (!this.#tunnels.has(tunnel)) {
-      // Closed while the request was on its way.
+      // The tunnel was closed while the registration was on its way.
       void this.#unregister(tunnel, message.tunnel_id);
       return onAnswer?.();
     }
@@ -435,7 +448,7 @@ export class TunnelRegistry {
     const isBack = next === undefined && this.#link?.resumed === true;
     const unguarded = refusalOfHash(tunnel, sent?.hash, message.policy_hash, isBack);
     if (unguarded !== null) {
-      // Rather no tunnel than one with other rules, or none.
+      // A tunnel with the wrong rules, or without rules, must not be published.
       void this.#unregister(tunnel, message.tunnel_id);
       this.#refused(tunnel, unguarded, true);
       onAnswer?.(unguarded);
@@ -447,13 +460,13 @@ export class TunnelRegistry {
     this.#byId.delete(tunnel.tunnelId);
     const change = tunnel.registered(message);
     this.#byId.set(message.tunnel_id, tunnel);
-    // Before anybody hears of it and closes it.
+    // Starts health checks before listeners are notified, because a listener may close the tunnel.
     this.#health.registered(tunnel);
     this.#rememberEndpoint(tunnel);
     this.#options.onChanged();
     if (change === 'opened') this.#options.emit({ type: 'tunnel-opened', tunnel });
     if (change === 'moved') this.#options.emit({ type: 'tunnel-moved', tunnel, previousUrl });
-    // It may have something to say of the way they go, and of a tunnel that people have heard of.
+    // The session may report the datagram transport of the tunnel, so listeners must know the tunnel first.
     if (kindOf(tunnel.protocol).forwardFlow !== null) this.#link?.reserveForDatagrams();
     this.#tellDatagrams(tunnel);
     tunnel.published?.reportAll();
@@ -472,7 +485,10 @@ export class TunnelRegistry {
     this.#become(tunnel, next);
   }
 
-  /** As when it is refused at once: the policy of before stays. Where there was none, that would open what its owner takes for guarded. */
+  /**
+   * Restores the previous policy after the edge refused the new policy, as for an immediate refusal. Returns false if there was no previous
+   * policy, because the tunnel would then be open to everyone against its owner's intent.
+   */
   #goBack(tunnel: TunnelEntry, { code }: Fault): boolean {
     const before = this.#taken.get(tunnel);
     this.#taken.delete(tunnel);
@@ -486,17 +502,19 @@ export class TunnelRegistry {
     const tunnel = request?.tunnel ?? this.#byId.get(message.tunnel_id ?? '');
     const fault = Fault.fromWire(message.code, message.message, holderOf(message));
     request?.onAnswer?.(fault);
-    // An unregistration that fails has nothing left to end; other terms that are refused leave a tunnel as it was.
+    // A failed unregistration needs no action. Refused new terms leave the tunnel unchanged.
     if (tunnel !== undefined && request?.kind !== 'unregister' && request?.next === undefined) {
       this.#refused(tunnel, fault, request === undefined || !message.retryable);
     }
     this.#options.onAnswer();
   }
 
-  /** At the first start a refusal is final; a tunnel that lived already waits for what may become free again. */
+  /**
+   * Handles a refusal by the edge. Final at the first registration; later the tunnel waits and retries, because the conflict may resolve.
+   */
   #refused(tunnel: TunnelEntry, fault: Fault, isLasting: boolean): void {
     if (!this.#tunnels.has(tunnel)) return;
-    // An edge that goes away refuses nothing of ours: its successor is asked.
+    // A refusal by an edge that shuts down is not final: the client asks the next edge.
     const leaving = fault.code === 'EDGE_SHUTTING_DOWN';
     const final = (isLasting && !this.#goBack(tunnel, fault)) || (tunnel.state === 'opening' && !leaving);
     if (final) {
@@ -522,13 +540,16 @@ export class TunnelRegistry {
   }
 }
 
-/** Values of a refusal: which tunnel of the same account has the name, and on which computer, where the edge says so. */
+/**
+ * Values for the error message: the name of the tunnel in the same account that holds the requested name, and its computer, if the edge
+ * sends them.
+ */
 const holderOf = ({ held_by: holder }: MessageOf<'TunnelError'>): FaultValues =>
   holder === undefined
     ? {}
     : { held_by: holder.name, ...(holder.client_name === undefined ? {} : { held_by_client: holder.client_name }) };
 
-/** In characters, about: a policy can be many times as long as the rest. */
+/** Estimates the size of a message in characters. A policy can be many times longer than the rest. */
 const sizeOf = (message: ControlMessageInput): number =>
   USUAL_CHARS +
   (message.type === 'RegisterTunnel' && message.policy !== undefined ? JSON.stringify(message.policy).length : 0);
@@ -538,16 +559,16 @@ const USUAL_CHARS = 256;
 const LOST = (): Fault => new Fault('CARRIER_LOST');
 const isLost = ({ code }: Fault): boolean => code === LOST().code;
 
-// ---- registrations that are not sent, and answers that are not accepted ----
-// A tunnel that has rules is published with them or not at all.
+// ---- refused registrations and responses ----
+// A tunnel with a policy is published with exactly this policy or not at all.
 
-/** An older edge would read the registration as one of a kind that it knows, and publish without its rules what has rules. */
+/** Refuses registrations that an older edge would misread: unknown kinds, or a policy that would be ignored. */
 const refusalOfAge = (tunnel: TunnelEntry, hasPolicy: boolean, capabilities: readonly string[]): Fault | null => {
   const { capability } = kindOf(tunnel.protocol);
   if (capability !== null && !capabilities.includes(capability)) {
     return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: tunnel.protocol });
   }
-  // It would leave the domain out, and give the tunnel a name of its own choice.
+  // An older edge would ignore the domain and assign a random name.
   if (tunnel.asked.domain !== undefined && !capabilities.includes(CAPABILITY.TLS)) {
     return new Fault('CLIENT_EDGE_TOO_OLD', { protocol: 'own-domain' });
   }
@@ -558,8 +579,8 @@ const refusalOfAge = (tunnel: TunnelEntry, hasPolicy: boolean, capabilities: rea
 const HASH_SHOWN_CHARS = 8;
 
 /**
- * Whether what is in force is what was sent. A member of a group that comes back with its session is let in under the group's policy, which may be a
- * newer one: there any will do, but none.
+ * Checks that the policy in force is the policy sent. A group member that returns with its session gets the group's policy, which may be
+ * newer; then any policy is accepted, but not none.
  */
 const refusalOfHash = (
   { name, group, tunnelId }: TunnelEntry,

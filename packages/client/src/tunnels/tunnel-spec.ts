@@ -1,4 +1,4 @@
-// What a tunnel is asked to be: the options that its owner gives, which of them can work, and what the edge is told.
+// Tunnel options: the owner's settings, their validation, and the registration sent to the edge.
 import { resolve } from 'node:path';
 import { Fault } from '@tunnel/errors';
 import { isHostHeader } from '@tunnel/http1';
@@ -35,38 +35,41 @@ import { asciiDomain } from './kinds/own-domain.ts';
 import { checkP2pName, p2pSecretHash, resolveP2pSecret } from './kinds/p2p-secret.ts';
 
 interface ClientKeys {
-  /** For people; `<protocol>-<port>`, or after the socket or the folder, when left out. */
+  /** Display name. Default: `<protocol>-<port>`, or a name derived from the socket or the folder. */
   readonly name?: string | undefined;
-  /** A file, the rules, or `{ login, rules }`: docs/policy.md. Passwords leave the process as scrypt, tokens as SHA-256. */
+  /**
+   * A policy file, a list of rules, or `{ login, rules }` (docs/policy.md). Passwords are sent to the edge as scrypt hashes, tokens as
+   * SHA-256 hashes.
+   */
   readonly policy?: PolicyInput | undefined;
 }
 
-/** A tunnel by the keys of config.yml. */
+/** Tunnel options with the keys of config.yml. */
 export type ClientSpec = TunnelSpec & ClientKeys;
 
-/** A tunnel by the library's names. */
+/** Tunnel options with the library's names. */
 export type TunnelOptions = Omit<LibraryTunnel, 'policy'> & ClientKeys;
 
 export type HealthCheck = NonNullable<TunnelOptions['healthCheck']>;
 
-/** A tunnel by the keys of config.yml. Its values are not checked. */
+/** Converts tunnel options to the keys of config.yml. Values are not checked. */
 export const specOfTunnel = (given: TunnelOptions | ClientSpec): ClientSpec =>
   'proto' in given ? given : (specOfLibrary(given as LibraryTunnel) as ClientSpec);
 
-/** A tunnel in either spelling as the client holds it. Throws a Fault for a tunnel that cannot work. */
+/** Converts and checks tunnel options in either spelling, and conceals secrets. Throws a Fault for invalid options. */
 export const acceptTunnel = (given: TunnelOptions | ClientSpec): ClientSpec => {
   const spec = concealSecrets(specOfTunnel(given));
   checkTunnelSpec(spec, 'proto' in given ? undefined : libraryNameOf);
   return spec;
 };
 
-/** What the frame has room for; within it the edge says what it takes. */
+/** Maximum length of a name in a frame. The edge may have a lower limit. */
 const NAME_FRAME_UNITS = 200;
 
 type Registration = Extract<ControlMessageInput, { type: 'RegisterTunnel' }>;
 type RegistrationFields = Omit<Registration, 'type' | 'request_id' | 'name' | 'protocol' | 'local_addr'>;
 
-/** Throws a Fault. A control frame with one of these would be refused as a whole, and nobody would know which tunnel was meant. */
+/** Throws a Fault for invalid options. The edge would reject a control frame with such options as a whole, without naming the tunnel. */
 export const checkTunnelSpec = (spec: ClientSpec, nameOf: (key: SpecKey) => string = (key) => key): void => {
   const { host_header: hostHeader, subdomain, proto, local_protocol: localProtocol } = spec;
   checkAddresses(spec);
@@ -93,24 +96,24 @@ export const checkTunnelSpec = (spec: ClientSpec, nameOf: (key: SpecKey) => stri
   checkFrame(spec);
 };
 
-/** The edge would refuse the same, and not as soon. */
+/** Checks the requested host. The edge applies the same rules, but reports errors later. */
 const checkHost = ({ proto, subdomain, domain, group }: ClientSpec): void => {
   if (subdomain !== undefined && domain !== undefined) {
     throw new Fault('CLIENT_USAGE', { reason: 'a tunnel has a domain or a subdomain, not both' });
   }
-  // A group's name is its subdomain where it says none.
+  // A group without a subdomain uses its name as the subdomain.
   if (proto === 'tls' && subdomain === undefined && domain === undefined && group === undefined) {
     throw new Fault('CLIENT_USAGE', { reason: 'a tls tunnel needs a domain or a subdomain' });
   }
 };
 
-/** What a policy is judged with. */
+/** Returns the facts needed to check a policy. */
 export const policyAbout = ({ proto, services = {} }: ClientSpec): PolicyAbout => ({
   protocol: proto,
   services: serviceNames(services),
 });
 
-/** In one order, however they were written: they are part of what the edge answers with. */
+/** Returns the service names sorted, because they are part of the hash returned by the edge. */
 const serviceNames = (services: OptionValue<'services'>): string[] => Object.keys(services).sort();
 
 const checkGuard = (spec: ClientSpec): void => {
@@ -122,7 +125,7 @@ const checkGuard = (spec: ClientSpec): void => {
   if (policy !== undefined) policyFrom(policy).check(policyAbout(spec));
 };
 
-/** Of a spec that was concealed: read once. */
+/** Returns the policy of a spec with concealed secrets, or null. The policy's files are read only once. */
 export const policyOf = ({ policy }: ClientSpec): TunnelPolicy | null =>
   policy === undefined ? null : policyFrom(policy);
 
@@ -132,20 +135,20 @@ export const groupKeyOf = ({ group, group_key }: ClientSpec): Secret | null =>
 const concealed = (text: OptionValue<'group_key'>): Secret =>
   text instanceof Secret ? text : new Secret(textOf(text));
 
-/** The client serves the folder itself: there is nothing to probe, and nobody who speaks HTTP/2. */
+/** Rejects options that need a local service. The client serves a folder itself, so there is nothing to probe and no HTTP/2. */
 const checkFilesSpec = ({ files, health_check: healthCheck, local_protocol: localProtocol }: ClientSpec): void => {
   if (files === undefined) return;
   if (healthCheck !== undefined) throw new Fault('CLIENT_USAGE', { reason: 'a folder of files takes no health check' });
   if (localProtocol === 'h2c') throw new Fault('CLIENT_USAGE', { reason: 'h2c needs a local service, not files' });
 };
 
-/** Options that are refused with words of their own for a protocol without them, or that the client ignores there. */
+/** Options that have their own error messages for unsupported protocols, or that the client ignores there. */
 const JUDGED_ELSEWHERE: readonly SpecKey[] = [
   ...(['group', 'group_key', 'health_check', 'policy', 'policy_revision'] as const),
   'allow_control_socket',
 ];
 
-/** An option that says nothing about this protocol was meant for another tunnel. */
+/** Rejects options that do not apply to the tunnel's protocol, since they were probably meant for another tunnel. */
 const checkKeys = (spec: ClientSpec, nameOf: (key: SpecKey) => string): void => {
   const { proto, idle_secs: idleSecs, proxy_protocol: proxyProtocol } = spec;
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
@@ -162,7 +165,10 @@ const checkKeys = (spec: ClientSpec, nameOf: (key: SpecKey) => string): void => 
   if (proto === 'udp' && proxyProtocol === 'v1') throw refuse('udp tunnels support only PROXY protocol v2');
 };
 
-/** Whatever else has no words of its own above: better here than as a frame that nobody answers. */
+/**
+ * Encodes and decodes a registration, to reject values without a specific check above. Otherwise the edge would drop the frame without a
+ * response.
+ */
 const checkFrame = (spec: ClientSpec): void => {
   const { proto: protocol, name = '' } = spec;
   const read = decodeControl(
@@ -171,7 +177,7 @@ const checkFrame = (spec: ClientSpec): void => {
   if (!read.ok) throw new Fault('CLIENT_USAGE', { reason: read.fault.message });
 };
 
-/** Callers of the library may come without a type checker. */
+/** Checks protocol, name and addresses, because library users may lack a type checker. */
 const checkAddresses = (spec: ClientSpec): void => {
   const { proto, name = '', remote_port: remotePort } = spec;
   const refuse = (reason: string): Fault => new Fault('CLIENT_USAGE', { reason });
@@ -186,7 +192,7 @@ const checkAddresses = (spec: ClientSpec): void => {
   }
 };
 
-/** Options that the edge is sent as they are, with their defaults. A udp client writes the PROXY header without the edge. */
+/** Options sent to the edge unchanged, with their defaults. A udp client writes the PROXY header without the edge. */
 const SENT: readonly SpecKey[] = [
   ...(['remote_port', 'idle_secs', 'proxy_protocol', 'subdomain', 'host_header', 'local_protocol', 'capture'] as const),
   ...(['group', 'health_check', 'policy_revision', 'p2p_service', 'p2p_allow'] as const),
@@ -196,9 +202,9 @@ const isSent = (spec: ClientSpec, key: SpecKey): boolean =>
   hasOption(spec.proto, key) && !(spec.proto === 'udp' && key === 'proxy_protocol');
 
 /**
- * A tunnel as the edge is asked for it: hashes instead of secrets, and no policy, which takes time to make. An endpoint that its owner chose is asked
- * for exactly; one that the edge once chose is preferred. The preference of a group's member counts only where groups are off, or for the port of a
- * group that is gone, because the endpoint of a member is the group's.
+ * Returns the registration fields, with hashes instead of secrets. The policy is missing, because hashing takes time. An endpoint chosen by
+ * the owner is requested exactly; an endpoint once assigned by the edge is only preferred. A group member's preference applies only if
+ * groups are off, or for the port of a group that no longer exists.
  */
 export const registrationFields = (spec: ClientSpec, previous: Assignment): RegistrationFields => {
   const { domain, group_key, services, p2p_publish } = spec;
@@ -215,10 +221,10 @@ export const registrationFields = (spec: ClientSpec, previous: Assignment): Regi
   };
 };
 
-/** As a Host header would name it: `rewrite` sends exactly this. */
+/** Returns the local address as in a Host header. The `rewrite` setting sends exactly this value. */
 export const localAddress = (spec: ClientSpec): string => localAuthority(spec, kindOf(spec.proto).defaultPort);
 
-/** What the tunnel's name or port is remembered by; null: its owner chose the endpoint, or it has none. */
+/** Returns the key under which an assigned name or port is remembered. Null if the owner chose the endpoint, or if there is no endpoint. */
 export const rememberedKey = (
   spec: ClientSpec,
   { server, account, name }: { readonly server: string; readonly account: string; readonly name: string },
@@ -231,7 +237,7 @@ export const rememberedKey = (
   return keyOf(files === undefined ? localText(spec) : `files:${resolve(files.dir)}`);
 };
 
-/** The same, with keys, secrets and a policy that no log, error or inspection shows. Throws a Fault for a policy that is none. */
+/** Wraps keys, secrets and the policy so that no log, error or inspection shows them. Throws a Fault for an invalid policy. */
 export const concealSecrets = (spec: ClientSpec): ClientSpec =>
   ({
     ...spec,
@@ -240,7 +246,7 @@ export const concealSecrets = (spec: ClientSpec): ClientSpec =>
     ...(spec.policy === undefined ? {} : { policy: policyFrom(spec.policy) }),
   }) as ClientSpec;
 
-/** Throws a Fault. The edge would refuse the same, and not as soon. */
+/** Throws a Fault for invalid group options. The edge applies the same rules, but reports errors later. */
 const checkGroupSpec = (spec: ClientSpec): void => {
   const { group, group_key, health_check, proto } = spec;
   const fields = { group, group_key_hash: group_key === undefined ? undefined : hashOf(group_key), health_check };
@@ -257,15 +263,15 @@ const hashOf = (key: OptionValue<'group_key'>): string => sha256Hex(textOf(key))
 
 const textOf = (key: OptionValue<'group_key'>): string => (typeof key === 'string' ? key : key.reveal());
 
-/** The rules of a health check with its defaults, or null where nothing is probed. */
+/** Returns the settings of a health check with defaults, or null if nothing is probed. */
 export const probeRulesOf = (check: OptionValue<'health_check'> | undefined): HealthCheckSpec | null =>
   check?.type === undefined ? null : healthCheckSpec.parse(check);
 
-/** Throws a Fault for what no frame can carry, and for a URL that is none. */
+/** Throws a Fault for an invalid health check or webhook URL. */
 const checkHealthCheck = (check: OptionValue<'health_check'>): void => {
   const { alert_webhook: alertWebhook } = check;
   if (alertWebhook !== undefined && !(/^https?:\/\//i.test(alertWebhook) && URL.canParse(alertWebhook))) {
-    // Not repeated: whoever knows such a URL can write to it.
+    // The URL is not quoted, because anyone who knows the URL can send to it.
     throw new Fault('CLIENT_USAGE', { reason: 'the alert webhook must be an http or https URL' });
   }
   const parsed = healthCheckSpec.safeParse(check);
@@ -275,7 +281,7 @@ const checkHealthCheck = (check: OptionValue<'health_check'>): void => {
   throw new Fault('CLIENT_USAGE', { reason });
 };
 
-/** What a checked tunnel asks for, in the form in which two of them can be compared. Secrets are hashes; the name is no part of it. */
+/** Returns the fields of a checked tunnel for comparison with another tunnel. Secrets are hashed; the name is left out. */
 export const tunnelFields = (spec: ClientSpec): EntryFields =>
   entryFields(spec, {
     domain: asciiDomain,
@@ -283,7 +289,7 @@ export const tunnelFields = (spec: ClientSpec): EntryFields =>
     p2p_publish: (name: string) => name.toLowerCase(),
     p2p_secret: (secret: OptionValue<'p2p_secret'>) => p2pSecretHash(resolveP2pSecret(secret)),
     services: serviceTexts,
-    // As it would be sent: with what its files and variables say now.
+    // The policy as it would be sent, with the current content of its files and variables.
     policy: () => policyOf(spec)?.fingerprint,
     health_check: (check: OptionValue<'health_check'>) =>
       check.type === undefined && check.alert_webhook === undefined ? undefined : check,

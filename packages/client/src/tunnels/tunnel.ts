@@ -1,4 +1,4 @@
-// One tunnel as its owner sees it, and as the client holds it across connections, with its live counts.
+// A tunnel: the interface for its owner, and the client's state across connections, with traffic counts.
 import { inspect } from 'node:util';
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
@@ -30,24 +30,24 @@ import {
 } from './tunnel-spec.ts';
 
 /**
- * opening: asked for, never answered yet · open: visitors are served · away: the connection is lost, or the edge
- * did not give it back yet; it is asked for again by itself · closed: over, on purpose or by the edge's word.
+ * opening: requested, not answered yet · open: visitors are served · away: the connection is lost, or the edge has not restored the tunnel
+ * yet; the client retries · closed: ended by its owner or by the edge.
  */
 export type TunnelState = 'opening' | 'open' | 'away' | 'closed';
 
-/** `none`: nothing is probed. `unknown`: neither a success nor enough failures in a row so far. */
+/** `none`: no health check. `unknown`: no success yet, and not enough consecutive failures. */
 export type TunnelHealth = ProbedHealth | 'none';
 
-/** How datagrams go between client and edge. `reason` says why they are on carriers; it is empty on the faster way. */
+/** Transport of datagrams between client and edge. `reason` says why datagrams use carriers; empty for `udp`. */
 export interface DatagramWay {
   readonly path: 'udp' | 'carrier';
   readonly reason: string;
 }
 
-/** What guards it, and what requests may be sent to besides: as in a spec. What is left out is left out of the tunnel, too. */
+/** Policy and additional services of a tunnel. An update replaces all of them: an omitted option is removed from the tunnel. */
 export type TunnelGuard = Pick<TunnelOptions, 'policy' | 'policyRevision' | 'services'>;
 
-/** Where visitors are taken to: as in a spec. What is left out of the rest of it stays as it was. */
+/** Local target of a tunnel. An update keeps all other options. */
 export type TunnelTarget = Pick<
   TunnelOptions,
   | 'localHost'
@@ -60,89 +60,89 @@ export type TunnelTarget = Pick<
   | 'healthCheck'
 >;
 
-/** A subscriber, as the owner of the tunnel sees it. */
+/** A subscriber of a p2p tunnel, as seen by the tunnel's owner. */
 export interface PublishedPeer extends PeerPath {
   readonly peerId: string;
-  /** As the edge sees it; empty until it has said so. */
+  /** Public address reported by the edge. Empty until reported. */
   readonly clientAddr: string;
-  /** Both ways, sealed as they were. */
+  /** Sealed bytes in both directions. */
   readonly relayBytes: number;
   readonly directBytes: number;
 }
 
-/** The peers of one p2p tunnel, as the tunnel holds them. */
+/** The peers of one p2p tunnel. */
 export interface TunnelPeers {
   readonly list: readonly PublishedPeer[];
-  /** A relay stream that the edge has opened. */
+  /** Accepts a relay stream opened by the edge. */
   accept(stream: MuxStream, peerId: string): void;
   onMessage(message: MessageOf<'PeerJoined'> | MessageOf<'PeerGone'>): void;
-  /** The edge has answered anew: what it was told before may be gone. */
+  /** Sends all reports again after a new registration, because the edge may have lost them. */
   reportAll(): void;
   close(reason: StreamReason): void;
 }
 
 export interface Tunnel {
   readonly state: TunnelState;
-  /** What it was asked to be, with its target of now; secrets are concealed. */
+  /** The tunnel's options with the current target. Secrets are concealed. */
   readonly spec: TunnelOptions;
   readonly name: string;
   readonly protocol: TunnelProtocol;
-  /** Where visitors are taken to, for people: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
+  /** Local target for display: `127.0.0.1:3000`, `unix:/run/app.sock`, `files:./dist`. */
   readonly local: string;
-  /** null where it is a socket or a folder, the port too. */
+  /** Null for a Unix socket or a folder, as is localPort. */
   readonly localHost: string | null;
   readonly localPort: number | null;
-  /** Empty until the edge has answered; may change when a client returns late. */
+  /** Empty until the edge has answered. Can change if the client reconnects late. */
   readonly tunnelId: string;
   readonly publicUrl: string;
-  /** null for a tunnel that has a name instead. */
+  /** Null for a tunnel with a name instead of a port. */
   readonly assignedPort: number | null;
-  /** The public port, subdomain or own domain. */
+  /** The public port, the subdomain or the custom domain. */
   readonly label: string;
   readonly warnings: readonly string[];
-  /** What guards it, in a few words; null: it has no policy, and is open to everyone. */
+  /** Short description of the policy. Null without a policy: the tunnel is open to everyone. */
   readonly guard: string | null;
-  /** The group that it asks to join; null: it stands alone. */
+  /** The group to join. Null without a group. */
   readonly group: string | null;
-  /** Of the local service, by its health check. */
+  /** Health of the local service, from the health check. */
   readonly health: TunnelHealth;
   readonly counts: TrafficCounts;
-  /** udp: datagrams that were not passed on, by reason. */
+  /** udp: dropped datagrams by reason. */
   readonly dropped: Readonly<Partial<Record<DropReason, number>>>;
-  /** null until the edge has answered, and for a tunnel that carries no datagrams. */
+  /** Null until the edge has answered, and for tunnels without datagrams. */
   readonly datagrams: DatagramWay | null;
-  /** p2p: what the local service speaks; null for every other kind. */
+  /** p2p: protocol of the local service. Null for other kinds. */
   readonly service: 'tcp' | 'udp' | null;
-  /** p2p: the subscribers that are there. */
+  /** p2p: the connected subscribers. */
   readonly peers: readonly PublishedPeer[];
   /**
-   * From now on visitors are taken to another service; those that are there stay where they are. Throws a Fault for what cannot be swapped in
-   * place. Settles when the edge will send no request to the old service any more.
+   * Forwards new visitors to another service. Current visitors stay with the old service. Throws a Fault for a change that needs a new
+   * tunnel. Resolves when the edge no longer sends requests to the old service.
    */
   retarget(target: TunnelTarget | ClientSpec): Promise<void>;
   /**
-   * Another policy, other services, and the target along with them: asked for again under its id, in force from the next request on. Connections
-   * stay. Rejects with the edge's reason when it refuses: then all is as it was.
+   * Replaces policy, services and optionally the target. The tunnel keeps its id and its connections; the change applies from the next
+   * request on. Rejects with the edge's reason if the edge refuses; then the tunnel stays unchanged.
    */
   update(guard: TunnelGuard, target?: TunnelTarget): Promise<void>;
-  /** The same with policy, services and target of another spec. */
+  /** Replaces policy, services and target with those of another spec. */
   update(spec: ClientSpec): Promise<void>;
-  /** No new visitors; those that are there may finish. */
+  /** Closes the tunnel to new visitors. Current visitors may finish. */
   close(): Promise<void>;
 }
 
-/** What a tunnel is to be from some moment on. */
+/** New settings of a tunnel. */
 export interface NextTerms {
   readonly spec: ClientSpec;
-  /** null: without a policy. */
+  /** Null without a policy. */
   readonly sent: SentPolicy | null;
-  /** Visitors are taken to another service, too. */
+  /** True if the target changes too. */
   readonly isElsewhere: boolean;
 }
 
 type Answer = MessageOf<'TunnelRegistered'>;
 
-/** Who asks the edge for it, and for its changes. */
+/** Registers the tunnel and its changes at the edge. */
 type Owner = Pick<TunnelRegistry, 'checkTarget' | 'close' | 'passwords' | 'retargeted' | 'updated'>;
 
 export class TunnelEntry implements Tunnel {
@@ -152,15 +152,17 @@ export class TunnelEntry implements Tunnel {
   readonly traffic = new Traffic();
   readonly unreported = new UnreportedDrops();
   readonly backoff: Backoff;
-  /** Settles with the edge's first answer. */
+  /** Resolves with the edge's first response. */
   readonly opened: Promise<Tunnel>;
   lastLocalNoticeAt = Number.NEGATIVE_INFINITY;
   #spec: ClientSpec;
-  /** Made once for all visitors until the next change. */
+  /** Local target, shared by all visitors until the next change. */
   #target: LocalTarget;
   #addresses: LocalAddresses;
   #services: ReadonlyMap<string, LocalTarget>;
-  /** Of terms that the edge is being asked for: a visitor may be quicker on a carrier than the answer on the control connection. */
+  /**
+   * Services of terms not yet confirmed, because a visitor on a carrier can arrive before the edge's response on the control connection.
+   */
   #nextServices: ReadonlyMap<string, LocalTarget> = new Map();
   #sent: SentPolicy | null = null;
   #published: TunnelPeers | null = null;
@@ -193,7 +195,7 @@ export class TunnelEntry implements Tunnel {
       this.#resolveOpened = resolve;
       this.#rejectOpened = reject;
     });
-    // open() hands the promise on; an end before that must not count as unhandled.
+    // open() returns the promise later; an earlier rejection must not count as unhandled.
     this.opened.catch(() => {});
   }
 
@@ -205,7 +207,7 @@ export class TunnelEntry implements Tunnel {
     return libraryTunnelOf(this.#spec) as TunnelOptions;
   }
 
-  /** `spec` by the keys of config.yml. */
+  /** Options with the keys of config.yml. */
   get asked(): ClientSpec {
     return this.#spec;
   }
@@ -218,13 +220,13 @@ export class TunnelEntry implements Tunnel {
     return this.#health;
   }
 
-  /** The same tunnel in an earlier run has the same key. What it had in another group is not to be asked for in this one. */
+  /** Identifies the tunnel across runs. Contains the group, because an endpoint from one group must not be requested in another. */
   get key(): string {
     const own = `${this.protocol}|${this.name}|${this.local}`;
     return this.group === null ? own : `${own}|${this.group}`;
   }
 
-  /** Where visitors are taken to. */
+  /** The current local target. */
   get target(): LocalTarget {
     return this.#target;
   }
@@ -245,7 +247,7 @@ export class TunnelEntry implements Tunnel {
     return this.#assignment;
   }
 
-  /** What a successor asks for: the id is its own. */
+  /** Endpoint for a successor, without the tunnel id. */
   get endpoint(): Assignment {
     const { tunnelId: _, ...endpoint } = this.#assignment;
     return endpoint;
@@ -275,7 +277,7 @@ export class TunnelEntry implements Tunnel {
     return policyOf(this.#spec)?.guard ?? null;
   }
 
-  /** As the edge was sent it; null: it has none. */
+  /** The policy as sent to the edge. Null without a policy. */
   get sentPolicy(): SentPolicy | null {
     return this.#sent;
   }
@@ -314,7 +316,7 @@ export class TunnelEntry implements Tunnel {
     return this.#published?.list ?? [];
   }
 
-  /** What whoever prints it sees: plain, and nothing of the inside. */
+  /** Plain values for printing, without internals. */
   toJSON(): object {
     const { name, protocol, state, publicUrl, local, tunnelId, label, assignedPort, group, health } = this;
     const { warnings, counts } = this;
@@ -337,14 +339,16 @@ export class TunnelEntry implements Tunnel {
       throw this.#mustReopen();
     }
     this.#target = targetOf(spec);
-    // They speak as the tunnel's own service does, and are trusted as it is.
+    // Additional services use the TLS settings of the tunnel's main service.
     this.#services = servicesOf(spec);
     this.#spec = spec;
     this.#addresses = new LocalAddresses(this.localHost ?? '');
     await this.#owner.retargeted(this);
   }
 
-  /** The spec with another guard or target by the library's names. A target or guard replaces all of its options. Throws a Fault. */
+  /**
+   * Returns the spec with another guard or target in the library's names. A given guard or target replaces all its options. Throws a Fault.
+   */
   #changed(guard: TunnelGuard | null, target: TunnelTarget | undefined): ClientSpec {
     const replaced = [...(guard === null ? [] : GUARD_KEYS), ...(target === undefined ? [] : LOCAL_KEYS)];
     const kept = Object.entries(this.#spec).filter(([key]) => !replaced.includes(key));
@@ -372,7 +376,7 @@ export class TunnelEntry implements Tunnel {
     });
   }
 
-  /** Before it is asked for: its policy as it is sent. */
+  /** Prepares the policy for sending, before the registration. */
   async makePolicy(): Promise<void> {
     this.#sent = await sentOf(this.#spec, this.#owner.passwords);
   }
@@ -386,7 +390,7 @@ export class TunnelEntry implements Tunnel {
     this.#addresses = new LocalAddresses(this.localHost ?? '');
   }
 
-  /** p2p, before it is asked for: who takes its relay streams. */
+  /** p2p: sets the receiver of relay streams, before the registration. */
   publishes(published: TunnelPeers, onUnpublished: () => void): void {
     this.#published = published;
     this.#onUnpublished = onUnpublished;
@@ -396,24 +400,24 @@ export class TunnelEntry implements Tunnel {
     this.#assignment = assignment;
   }
 
-  /** A name or a port that the edge chose in an earlier run, to be asked for unless it is known from elsewhere. */
+  /** Prefers a name or port assigned by the edge in an earlier run. */
   prefer(value: string): void {
     const isPort = this.protocol === 'tcp' || this.protocol === 'udp';
     this.#assignment = isPort ? { assignedPort: Number(value) } : { assignedSubdomain: value };
   }
 
-  /** As prefer() takes it. */
+  /** The assigned endpoint as a string for prefer(). Null without an endpoint. */
   get endpointText(): string | null {
     const { assignedPort, assignedSubdomain } = this.#assignment;
     return assignedPort === undefined ? (assignedSubdomain ?? null) : String(assignedPort);
   }
 
-  /** The session that knew the id is gone for good; the port or the name may still be asked for. */
+  /** Discards the tunnel id after the session was lost. The port or the name can still be requested. */
   forgetId(): void {
     this.#assignment = this.endpoint;
   }
 
-  /** Returns how the answer differs from the one before. */
+  /** Stores the edge's response. Returns the difference from the previous response. */
   registered(answer: Answer): 'opened' | 'back' | 'moved' {
     const before = this.#answer;
     this.#answer = answer;
@@ -429,7 +433,7 @@ export class TunnelEntry implements Tunnel {
     this.#health = healthy ? 'healthy' : 'unhealthy';
   }
 
-  /** false: they go there already, or this tunnel carries none. */
+  /** Returns false if the transport has not changed, or if the tunnel has no datagrams. */
   datagramsGo(way: DatagramWay): boolean {
     const { path, reason } = this.#datagrams ?? {};
     if (kindOf(this.protocol).forwardFlow === null || (path === way.path && reason === way.reason)) return false;
@@ -443,7 +447,7 @@ export class TunnelEntry implements Tunnel {
 
   ended(fault?: Fault): void {
     this.#state = 'closed';
-    // With the tunnel permission ends, also for what runs direct.
+    // Peers lose their permission with the tunnel, so direct connections end too.
     this.#published?.close({ code: 'cancelled', text: fault?.message ?? 'the tunnel was closed' });
     this.#onUnpublished();
     this.#rejectOpened(fault ?? new Fault('TUNNEL_CLOSED'));
@@ -452,7 +456,7 @@ export class TunnelEntry implements Tunnel {
 
 const GUARD_KEYS: readonly string[] = ['policy', 'policy_revision', 'services'];
 
-/** Permission to publish a control socket goes with the socket that it was given for. */
+/** Includes the permission to publish a control socket, because it applies only to the old socket. */
 const LOCAL_KEYS: readonly string[] = ['local_host', 'local_port', 'local_socket', 'allow_control_socket', 'files'];
 
 const targetOf = (spec: ClientSpec): LocalTarget => localTargetOf(spec, kindOf(spec.proto).localTls(spec));
@@ -460,7 +464,7 @@ const targetOf = (spec: ClientSpec): LocalTarget => localTargetOf(spec, kindOf(s
 const servicesOf = (spec: ClientSpec): ReadonlyMap<string, LocalTarget> =>
   serviceTargets(spec.services ?? {}, kindOf(spec.proto).localTls(spec));
 
-/** Of any spec, checked or not: its policy as the edge would be sent it. */
+/** Returns the policy of any spec, checked or not, as it would be sent to the edge. Null without a policy. */
 export const policyToSend = async (spec: ClientSpec): Promise<SentPolicy['policy'] | null> =>
   (await sentOf(concealSecrets(spec)))?.policy ?? null;
 

@@ -1,15 +1,15 @@
-// A way through an HTTP proxy: CONNECT, its answer, and nothing read past the head that would be the server's.
+// Tunnels a connection through an HTTP proxy with CONNECT. No bytes after the response head are consumed, since they come from the server.
 import type { Socket } from 'node:net';
 import type { ServerAddress } from '../../network/endpoint.ts';
 import type { Proxy, ProxyCredentials } from './proxy-address.ts';
 import { PROXY_WORDS_MAX_CHARS, proxyAuthFault, proxyRefused } from './proxy-faults.ts';
 
-/** the head of a proxy’s answer to CONNECT */
+/** Maximum size of a proxy's response head to CONNECT. */
 const PROXY_HEAD_MAX_BYTES = 16 * 1024;
 
 /**
- * On a socket that leads to the proxy; from then on it leads to `target`. Bytes behind the head are put back: they are the first of what the server says.
- * Rejects with a Fault for an answer, with an Error where there is none. The socket is the caller's to destroy.
+ * Sends CONNECT on a socket to the proxy; afterwards the socket leads to `target`. Bytes after the head are pushed back, because they come
+ * from the server. Rejects with a Fault for an error response, or with an Error without a response. The caller must destroy the socket.
  */
 export const connectThrough = async (socket: Socket, proxy: Proxy, target: ServerAddress): Promise<void> => {
   const answer = readHead(socket);
@@ -44,11 +44,14 @@ interface ProxyAnswer {
 }
 
 const END = Buffer.from('\r\n\r\n', 'latin1');
-/** Also of version 1.0, which old proxies say. */
+/** Accepts HTTP/1.0 too, as used by old proxies. */
 const STATUS_LINE = /^HTTP\/1\.[01] (\d{3})(?: (.*))?$/;
 const BEGIN = 'HTTP/1.';
 
-/** By `readable` and not by `data`: a socket that was paused once would wait for a resume() that its next reader has no reason to call. */
+/**
+ * Reads with `readable` events instead of `data`: a socket that was paused once would wait for a resume() that its next reader does not
+ * call.
+ */
 const readHead = (socket: Socket): Promise<ProxyAnswer> =>
   new Promise((resolve, reject) => {
     let seen: Buffer = Buffer.alloc(0);
@@ -66,7 +69,7 @@ const readHead = (socket: Socket): Promise<ProxyAnswer> =>
       let searchFrom = Math.max(0, seen.length - END.length + 1);
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       for (;;) {
-        // What is no HTTP may never end its head.
+        // Fails early, because a peer that does not speak HTTP may never end the head.
         if (!BEGIN.startsWith(seen.toString('latin1', 0, BEGIN.length))) {
           return fail(new Error('the proxy does not speak HTTP'));
         }
@@ -88,10 +91,10 @@ const readHead = (socket: Socket): Promise<ProxyAnswer> =>
     socket.on('readable', onReadable).on('error', fail).on('close', onClose).on('end', onClose);
   });
 
-/** Another answer comes behind it; 101 would be the last one. */
+/** Interim responses are followed by another response. 101 is final. */
 const isInterim = (status: number): boolean => status >= 100 && status < 200 && status !== 101;
 
-/** Only the status decides; a header that is odd is the proxy's own business. */
+/** Parses the status line and the headers. Malformed headers are tolerated, because only the status matters. */
 const parseHead = (text: string): Omit<ProxyAnswer, 'rest'> | null => {
   const [statusLine = '', ...lines] = text.split('\r\n');
   const [, status, words = ''] = STATUS_LINE.exec(statusLine) ?? [];
@@ -103,7 +106,10 @@ const parseHead = (text: string): Omit<ProxyAnswer, 'rest'> | null => {
   return { status: Number(status), words, headers };
 };
 
-/** A line may hold several challenges, and each of them parameters: a scheme is the word that no `=` follows. Commas within quotes divide nothing. */
+/**
+ * Returns the authentication schemes of a proxy. A header line can hold several challenges with parameters: a scheme is a word not followed
+ * by `=`. Commas within quotes do not separate.
+ */
 const schemesOf = (headers: ProxyAnswer['headers']): string[] =>
   headers
     .filter(([name]) => name === 'proxy-authenticate')

@@ -1,4 +1,5 @@
-// One connection to a proxy, and through it to a server, up to the point where bytes go to the server and come from it. Says nothing of what they are.
+// Opens a connection to a proxy and through the proxy to a server, ready to exchange bytes with the server. Knows nothing about the
+// protocol on top.
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls, rootCertificates } from 'node:tls';
 import { Fault } from '@tunnel/errors';
@@ -12,15 +13,15 @@ import { proxyUnreachable } from './proxy-faults.ts';
 
 export interface DialThroughOptions {
   readonly clock: Clock;
-  /** Aborting ends the dial, at whatever point it is, with the signal's reason. */
+  /** Aborting ends the dial at any point, with the signal's reason. */
   readonly signal: AbortSignal;
-  /** How the server is trusted: an https:// proxy is trusted the same way, and by the system's authorities too. */
+  /** Trust settings for the server. An https:// proxy is verified with the same settings, plus the system's certificate authorities. */
   readonly security: TransportSecurity;
 }
 
 /**
- * Settles with a socket that nobody has read from, as net.connect() gives it. Rejects with a Fault of the proxy (CLIENT_PROXY_…, CLIENT_CERTIFICATE), or with node's error for a name that cannot be
- * resolved here (socks5://).
+ * Resolves with an unread socket, as from net.connect(). Rejects with a Fault of the proxy (CLIENT_PROXY_…, CLIENT_CERTIFICATE), or with
+ * Node's error if a name cannot be resolved locally (socks5://).
  */
 export const dialThrough = async (
   proxy: Proxy,
@@ -29,7 +30,7 @@ export const dialThrough = async (
 ): Promise<Socket> => {
   signal.throwIfAborted();
   const socket = startDial(proxy, security);
-  // Whoever waits hears of an error by the steps below; afterwards the socket has an owner who listens.
+  // Errors during the dial are handled by the steps below; afterwards the caller listens to the socket.
   socket.on('error', () => {});
   let ended: Error | undefined;
   const end = (reason: Error): void => {
@@ -57,7 +58,7 @@ export const dialThrough = async (
   }
 };
 
-/** With the package behind it, which nobody else needs. */
+/** Loads the `socks` package only if a SOCKS proxy is used. */
 const socksThrough: typeof connectThrough = async (...given) => {
   const loaded = await import('./socks-proxy.ts');
   return loaded.socksThrough(...given);
@@ -80,7 +81,7 @@ const startDial = ({ kind, host, port }: Proxy, security: TransportSecurity): So
     minVersion: 'TLSv1.2',
     rejectUnauthorized: security.kind === 'plain' || security.verify,
     ...(isIP(host) === 0 ? { servername: host } : {}),
-    // `ca_file` may be the edge's own authority, while the proxy has a certificate like any other server.
+    // `ca_file` may hold the edge's private authority, while the proxy has a publicly trusted certificate.
     ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
   });
   socket.setNoDelay(true);
@@ -97,7 +98,7 @@ const untilConnected = (socket: Socket, kind: ProxyKind): Promise<void> =>
     });
   });
 
-/** A name that is not known here (socks5://) is the server's, not the proxy's. */
+/** Converts an error into a fault of the proxy. A failed local lookup (socks5://) concerns the server's name, so Node's error is kept. */
 const faultOf = (error: unknown, proxy: Proxy, target: ServerAddress): Error => {
   if (error instanceof Fault) return error;
   const { syscall, hostname } = error as { syscall?: string; hostname?: string };

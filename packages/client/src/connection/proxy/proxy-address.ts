@@ -1,4 +1,4 @@
-// A proxy, out of the URL that a person wrote: how it is spoken to, where it is, and who we are to it. Its password is in no text that it gives.
+// Parses a proxy URL: protocol, host, port and credentials. The password appears in no text.
 import { isIP } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { Secret } from '@tunnel/runtime';
@@ -6,12 +6,12 @@ import { Secret } from '@tunnel/runtime';
 export type ProxyKind = 'http' | 'https' | 'socks5' | 'socks5h';
 
 export interface Proxy {
-  /** `socks5` has names resolved here, `socks5h` there; `http` and `https` (TLS up to the proxy) there too. */
+  /** `socks5` resolves names locally. `socks5h`, `http` and `https` (TLS to the proxy) let the proxy resolve names. */
   readonly kind: ProxyKind;
-  /** Without brackets. */
+  /** Host name or address, without brackets. */
   readonly host: string;
   readonly port: number;
-  /** As people may read it: without a name and a password. */
+  /** URL for display, without user name and password. */
   readonly text: string;
   readonly credentials: ProxyCredentials | null;
 }
@@ -21,24 +21,24 @@ export interface ProxyCredentials {
   readonly password: Secret;
 }
 
-/** Where none is written: those of the schemes, and the one of SOCKS (RFC 1928). */
+/** Default ports of the URL schemes, and of SOCKS (RFC 1928). */
 const DEFAULT_PORTS: Readonly<Record<ProxyKind, number>> = { http: 80, https: 443, socks5: 1080, socks5h: 1080 };
 
 const EXPECTED = 'must be http://host:port, https://, socks5:// or socks5h://, or none';
 
-/** RFC 1929 has a byte for the length of each; longer ones are no passwords anywhere. */
+/** Maximum length of a user name or password: RFC 1929 encodes the length in one byte. */
 const CREDENTIAL_MAX_BYTES = 255;
 
 export interface ProxyParseOptions {
-  /** Who gave it, for the refusal: `--proxy`, `HTTPS_PROXY`. */
+  /** Origin of the URL, for error messages: `--proxy`, `HTTPS_PROXY`. */
   readonly source: string;
-  /** user:password, for a URL that has none. */
+  /** `user:password` for a URL without credentials. */
   readonly auth?: Secret | undefined;
-  /** `host:port` alone means http://, as in the variables of most programs. */
+  /** Accepts `host:port` as http://host:port, as most programs do for environment variables. */
   readonly schemeOptional?: boolean;
 }
 
-/** Throws a Fault that says what is wrong, never what was written: it may hold a password. */
+/** Throws a Fault that describes the problem without quoting the URL, because the URL may contain a password. */
 export const parseProxy = (text: string, options: ProxyParseOptions): Proxy => {
   const refuse = (why: string): Fault => new Fault('CLIENT_USAGE', { reason: `${options.source} ${why}` });
   const trimmed = text.trim();
@@ -47,7 +47,7 @@ export const parseProxy = (text: string, options: ProxyParseOptions): Proxy => {
   const [, scheme = '', rest = ''] = /^([a-z0-9+.-]+):\/\/(.*)$/is.exec(whole) ?? [];
   const kind = kindOf(scheme.toLowerCase());
   if (kind === null) throw refuse(EXPECTED);
-  // The URL parser knows authority, userinfo and brackets of http alone: the others are read as if they were one.
+  // The URL parser understands credentials and brackets only for http, so other schemes are parsed as http.
   const parsed = URL.canParse(`http://${rest}`) ? new URL(`http://${rest}`) : null;
   if (parsed === null || parsed.hostname === '') throw refuse(EXPECTED);
   if (parsed.pathname !== '/' || parsed.search !== '' || parsed.hash !== '') {
@@ -65,7 +65,7 @@ export const parseProxy = (text: string, options: ProxyParseOptions): Proxy => {
 const kindOf = (scheme: string): ProxyKind | null =>
   Object.hasOwn(DEFAULT_PORTS, scheme) ? (scheme as ProxyKind) : null;
 
-/** The URL parser leaves out :80, which is the default of http alone. */
+/** Returns the port. The URL parser drops :80, which is the default only for http. */
 const portOf = (rest: string, { port }: URL, kind: ProxyKind): number => {
   if (port !== '') return Number(port);
   const authority = rest.slice(rest.lastIndexOf('@') + 1);
@@ -91,7 +91,7 @@ const credentialsOfFile = (auth: Secret | undefined, refuse: Refuse): ProxyCrede
 };
 
 const checked = (user: string, password: string, refuse: Refuse): ProxyCredentials => {
-  // A line break would begin another header; a colon in the name would end it (RFC 7617).
+  // A line break would start another header, and a colon would end the user name (RFC 7617).
   const isBad = /\p{Cc}/u.test(user + password) || user.includes(':') || user === '';
   if (isBad) throw refuse('has an invalid user name or password');
   if ([user, password].some((part) => Buffer.byteLength(part) > CREDENTIAL_MAX_BYTES)) {

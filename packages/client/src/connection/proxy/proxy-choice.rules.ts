@@ -1,30 +1,30 @@
-// Whether a connection goes through a proxy, and through which: what was set explicitly, then the variables of the environment, and whom NO_PROXY
-// leaves out. Values in, a decision out; nothing is parsed of the proxy's address itself.
+// Decides whether a connection uses a proxy, and which: the explicit setting first, then the environment variables, minus the exceptions in
+// NO_PROXY. Pure decision; the proxy's URL is not parsed here.
 
 import { isLoopbackHost, plainAddress } from '@tunnel/rules/net';
 import ipaddr from 'ipaddr.js';
 
 export interface ProxyTarget {
-  /** A name or an address, without brackets. */
+  /** Host name or address, without brackets. */
   readonly host: string;
   readonly port: number;
 }
 
 export interface ProxySources {
-  /** By flag or by file: a URL, or `none`. Empty: nobody has said anything. */
+  /** Value of the flag or the config file: a URL or `none`. Empty if not set. */
   readonly explicit: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 export type ProxyChoice =
   | { readonly kind: 'direct'; readonly because: 'not-set' | 'none' | 'loopback' | 'no-proxy' }
-  /** `source`: `proxy`, or the name of the variable. */
+  /** `source` is `proxy` or the name of the variable. */
   | { readonly kind: 'proxy'; readonly url: string; readonly source: string };
 
-/** In this order; a variable that is empty is not set. */
+/** Environment variables by precedence. An empty variable counts as not set. */
 const VARIABLES = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'] as const;
 
-/** What is set explicitly holds for every target: also for this machine, and whatever NO_PROXY says. */
+/** Chooses the proxy for a target. An explicit proxy applies to every target, even on this machine, and ignores NO_PROXY. */
 export const chooseProxy = ({ env, ...given }: ProxySources, target: ProxyTarget): ProxyChoice => {
   const explicit = given.explicit.trim();
   if (explicit.toLowerCase() === 'none') return { kind: 'direct', because: 'none' };
@@ -40,8 +40,9 @@ const firstSet = (...values: readonly (string | undefined)[]): string =>
   values.find((value) => (value ?? '').trim() !== '') ?? '';
 
 /**
- * Names (and what is below them), `.suffix`, `*.suffix`, addresses, networks, each of them with `:port` or without, and `*` for everything; divided by commas
- * or spaces. What is none of these matches nobody: a slip in one entry must not take the others with it.
+ * Matches a target against NO_PROXY, a list separated by commas or spaces. Entries are names (including subdomains), `.suffix`, `*.suffix`,
+ * addresses and networks, optionally with `:port`, or `*` for everything. An invalid entry matches no target, so that a typo does not
+ * disable the remaining entries.
  */
 export const bypassesProxy = (noProxy: string, target: ProxyTarget): boolean => {
   const host = plainAddress(withoutDot(target.host.toLowerCase()));
@@ -53,7 +54,7 @@ export const bypassesProxy = (noProxy: string, target: ProxyTarget): boolean => 
 
 interface KnownTarget {
   readonly host: string;
-  /** null: it is a name. */
+  /** Null if the target is a name. */
   readonly address: ipaddr.IPv4 | ipaddr.IPv6 | null;
   readonly port: number;
 }
@@ -67,11 +68,11 @@ const matches = (entry: string, target: KnownTarget): boolean => {
   if (ipaddr.isValid(pattern) && isUsualAddress(pattern)) {
     return target.address !== null && ipaddr.parse(plainAddress(pattern)).toString() === target.address.toString();
   }
-  // An address has no names above it.
+  // Name patterns never match an IP address.
   return target.address === null && isNameOrBelow(withoutDot(pattern), target.host);
 };
 
-/** `host:port`, `[::1]:port`; a bare IPv6 address has colons and no port. */
+/** Splits `host:port` and `[::1]:port`. A bare IPv6 address has colons but no port. */
 const splitEntry = (entry: string): { readonly pattern: string; readonly port: number | null } => {
   const [, bracketed, behind = ''] = /^\[([^\]]*)\](.*)$/.exec(entry) ?? [];
   const colons = entry.split(':').length - 1;
@@ -79,7 +80,7 @@ const splitEntry = (entry: string): { readonly pattern: string; readonly port: n
   const colon = entry.indexOf(':');
   const pattern = bracketed ?? entry.slice(0, colon);
   const portText = bracketed === undefined ? entry.slice(colon + 1) : behind.replace(/^:/, '');
-  // `[fd00::]/8` is written by some for a network.
+  // `[fd00::]/8` is a common spelling of a network.
   if (bracketed !== undefined && behind.startsWith('/')) return { pattern: pattern + behind, port: null };
   if (portText === '') return { pattern, port: null };
   return { pattern, port: /^\d{1,5}$/.test(portText) ? Number(portText) : Number.NaN };
@@ -91,13 +92,13 @@ const isInNetwork = (pattern: string, address: KnownTarget['address']): boolean 
   return network.kind() === address.kind() && address.match([network, bits] as never);
 };
 
-/** Both `example.com` and `.example.com` stand for the name and all below it, as curl and most others have it. */
+/** `example.com` and `.example.com` both match the name and its subdomains, as in curl. */
 const isNameOrBelow = (pattern: string, host: string): boolean => {
   const name = pattern.replace(/^\*?\./, '');
   return name !== '' && (host === name || host.endsWith(`.${name}`));
 };
 
-/** ipaddr.js also reads `10` and `0x7f.1`; who writes a name of digits means a name. */
+/** ipaddr.js parses `10` and `0x7f.1` as addresses too, but in NO_PROXY an entry of digits means a name. */
 const isUsualAddress = (text: string): boolean => text.includes(':') || ipaddr.IPv4.isValidFourPartDecimal(text);
 
 const withoutDot = (name: string): string => name.replace(/\.$/, '');

@@ -1,20 +1,20 @@
-// What can go wrong at a proxy, in the words of the catalogue. What a proxy says is a stranger's text: printable, and not much of it.
+// Faults of a proxy, from the error catalogue. Text sent by a proxy is untrusted, so it is made printable and shortened.
 import { Fault } from '@tunnel/errors';
 import { reasonOf } from '../../network/dial-faults.ts';
 import type { ServerAddress } from '../../network/endpoint.ts';
 import type { Proxy } from './proxy-address.ts';
 
-/** what is repeated of the words of a proxy that refuses */
+/** Maximum length of a proxy's error text quoted in a fault. */
 export const PROXY_WORDS_MAX_CHARS = 200;
 
-/** Trying again can help. */
+/** Fault for an unreachable proxy. A retry can help. */
 export const proxyUnreachable = (proxy: Proxy, error: unknown): Fault => {
   if (error instanceof Fault) return error;
   const reason = typeof error === 'string' ? error : reasonOf(error);
   return new Fault('CLIENT_PROXY_UNREACHABLE', { proxy: proxy.text, reason });
 };
 
-/** `schemes`: what it offers instead, as of Proxy-Authenticate; empty when it does not say. */
+/** Fault for rejected or missing credentials. `schemes` are the schemes from Proxy-Authenticate, empty if the proxy sent none. */
 export const proxyAuthFault = (proxy: Proxy, schemes: readonly string[]): Fault => {
   const offersBasic = schemes.length === 0 || schemes.some((scheme) => scheme.toLowerCase() === 'basic');
   const wanted =

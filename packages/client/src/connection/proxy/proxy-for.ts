@@ -1,16 +1,16 @@
-// Which proxy each server is reached by: the rule of proxy-choice, with the proxy's address read and its password put in.
+// Finds the proxy for a server: applies the proxy-choice rules, parses the proxy URL, and adds the password.
 
 import type { Secret } from '@tunnel/runtime';
 import { type Proxy, parseProxy } from './proxy-address.ts';
 import { chooseProxy, type ProxySources, type ProxyTarget } from './proxy-choice.rules.ts';
 
-/** null: direct. Throws a Fault for a proxy that is none. */
+/** Returns the proxy, or null for a direct connection. Throws a Fault for an invalid proxy URL. */
 export type ProxyFor = (target: ProxyTarget) => Proxy | null;
 
 export interface ProxySettings extends ProxySources {
-  /** Who set `explicit`, for refusals: `--proxy`, or `proxy` of config.yml. */
+  /** Origin of `explicit`, for error messages: `--proxy`, or `proxy` in config.yml. */
   readonly explicitSource: string;
-  /** user:password, for a proxy whose URL has none. Read when a proxy is used. */
+  /** Returns `user:password` for a proxy URL without credentials. Called when a proxy is used. */
   readonly auth: () => Secret | undefined;
 }
 
@@ -23,7 +23,7 @@ export const proxyFor =
     return parseProxy(choice.url, {
       source: isExplicit ? settings.explicitSource : choice.source,
       auth: settings.auth(),
-      // In the variables of an environment that is usual; who writes it for this program reads its docs.
+      // Environment variables often omit the scheme. The explicit setting requires a scheme.
       schemeOptional: !isExplicit,
     });
   };

@@ -1,4 +1,5 @@
-// A way through a SOCKS5 proxy: the handshake is the `socks` package's; here are names, errors and the bytes behind it.
+// Tunnels a connection through a SOCKS5 proxy. The `socks` package does the handshake; name resolution, errors and early bytes are handled
+// here.
 import { lookup } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
 import { SocksClient } from 'socks';
@@ -8,8 +9,8 @@ import type { Proxy } from './proxy-address.ts';
 import { proxyAuthFault, proxyRefused } from './proxy-faults.ts';
 
 /**
- * On a socket that leads to the proxy; from then on it leads to `target`. Rejects with a Fault for an answer, with node's error when the name is not known here,
- * with an Error where there is no answer. The socket is the caller's to destroy.
+ * Performs the SOCKS handshake on a socket to the proxy; afterwards the socket leads to `target`. Rejects with a Fault for an error reply,
+ * with Node's error if the name cannot be resolved locally, or with an Error without a reply. The caller must destroy the socket.
  */
 export const socksThrough = async (socket: Socket, proxy: Proxy, target: ServerAddress): Promise<void> => {
   const { credentials } = proxy;
@@ -22,7 +23,7 @@ export const socksThrough = async (socket: Socket, proxy: Proxy, target: ServerA
       type: 5,
       ...(credentials === null ? {} : { userId: credentials.user.reveal(), password: credentials.password.reveal() }),
     },
-    // Ours ends it first; theirs would be 30 s, by a clock of its own.
+    // Longer than our dial timeout, so that our timeout fires first. The package's default of 30 s would use its own timer.
     timeout: CLIENT_LIMITS.PROXY_DIAL_TIMEOUT_MS * 2,
   });
   await new Promise<void>((resolve, reject) => {
@@ -32,7 +33,7 @@ export const socksThrough = async (socket: Socket, proxy: Proxy, target: ServerA
   });
 };
 
-/** IPv4 first: that is what networks behind a proxy have. */
+/** Prefers IPv4, because networks behind a proxy mostly use IPv4. */
 const hostFor = async ({ kind }: Proxy, { host }: ServerAddress): Promise<string> => {
   if (kind === 'socks5h' || isIP(host) !== 0) return host;
   const found = await lookup(host, { all: true });
@@ -40,8 +41,8 @@ const hostFor = async ({ kind }: Proxy, { host }: ServerAddress): Promise<string
 };
 
 /**
- * The package emits what came behind the answer once more as `data`, a turn later, and lets the socket flow: nobody listens by then but us, so it is
- * caught and put back for whoever reads next.
+ * Catches bytes that arrived with the SOCKS reply and pushes them back for the next reader. The `socks` package emits these bytes as `data`
+ * one turn later and resumes the socket, with no other listener attached.
  */
 const keepWhatFollows = (socket: Socket): Promise<void> =>
   new Promise((resolve) => {
@@ -49,11 +50,11 @@ const keepWhatFollows = (socket: Socket): Promise<void> =>
     const keep = (chunk: Buffer): void => void early.push(chunk);
     socket.on('data', keep);
     socket.pause();
-    // Its own comes first: it was set when the handshake was over.
+    // Runs after the package's setImmediate, which was scheduled when the handshake ended.
     setImmediate(() => {
       socket.off('data', keep).pause();
       if (early.length > 0) socket.unshift(Buffer.concat(early));
-      // Takes the pause back without letting anything flow: the next reader has no reason to call resume().
+      // Undoes the pause without starting the flow, because the next reader does not call resume().
       socket.on('readable', ignore).off('readable', ignore);
       resolve();
     });
@@ -61,7 +62,10 @@ const keepWhatFollows = (socket: Socket): Promise<void> =>
 
 const ignore = (): void => {};
 
-/** By the package's words: it has no codes. Its error holds the options with the password, so it goes no further than here. */
+/**
+ * Recognizes errors by the package's messages, since the package has no error codes. The original error is dropped, because its options
+ * contain the password.
+ */
 const failureOf = (message: string, proxy: Proxy, target: ServerAddress): Error => {
   if (/authentication failed|no accepted authentication type|unknown authentication type/i.test(message)) {
     return proxyAuthFault(proxy, []);

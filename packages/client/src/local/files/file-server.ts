@@ -1,5 +1,5 @@
-// The HTTP server of one folder: which file, page or refusal answers a request. `send` has the ranges and the conditions; it is handed what was
-// opened and looked at before, and opens nothing itself.
+// The HTTP server of a folder: chooses the file, page or error for a request. The `send` package handles ranges and conditional requests;
+// it gets an opened and verified file and opens nothing itself.
 import type { ReadStream } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -11,9 +11,9 @@ import { acceptsHtml, folderTarget, type RequestPath, readRequestPath } from './
 import { type Opened, type OpenedFile, type OpenedFolder, openBelow } from './safe-open.ts';
 import { ServerConnection } from './server-connection.ts';
 
-/** files: the head of a request, with what the edge has added to one of HTTP/2 */
+/** Maximum size of a request head, including fields added by the edge for HTTP/2. */
 export const FILES_HEAD_MAX_BYTES = 128 * 1024;
-/** files: what is read at once; a visitor that does not read holds about three of these */
+/** Size of a file read. A visitor who does not read holds about three reads in memory. */
 const FILES_READ_BYTES = 256 * 1024;
 
 export interface FolderOptions {
@@ -28,11 +28,11 @@ export class FileServer {
   readonly #options: FolderOptions;
   readonly #server: Server;
 
-  /** `root`: without links. */
+  /** `root` is a path without symbolic links. */
   constructor(root: string, options: FolderOptions) {
     this.#root = root;
     this.#options = options;
-    // It listens nowhere. How long a request or a pause may take is for the edge to say, which read the one and keeps the other open.
+    // The server never listens. The edge already enforces timeouts for requests and idle connections, so Node's timeouts are off.
     this.#server = createServer({
       maxHeaderSize: FILES_HEAD_MAX_BYTES,
       keepAliveTimeout: 0,
@@ -48,20 +48,20 @@ export class FileServer {
     );
   }
 
-  /** A new connection: the end of it that is joined with a visitor. */
+  /** Opens a connection and returns the end to join with a visitor. */
   connect(): ByteDuplex {
     const connection = new ServerConnection();
     this.#server.emit('connection', connection);
     return connection.visitorEnd;
   }
 
-  /** Settles when the response is closed, whole or not; never rejects. */
+  /** Answers a request. Resolves when the response is closed, complete or not. Never rejects. */
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const closed = new Promise<void>((resolve) => response.once('close', resolve));
     try {
       await this.#choose(request, response);
     } catch {
-      // No descriptors left, a broken disk: not for ever, and nothing that visitors are told more of.
+      // No free descriptors or a broken disk: a temporary error without details for visitors.
       if (response.headersSent) response.destroy();
       else answerShortly(response, 503, { 'Retry-After': '5' });
     }
@@ -81,7 +81,7 @@ export class FileServer {
     return this.#showApp(request, response, headers.accept);
   }
 
-  /** The file itself, the index of a folder, the folder when it is to be listed. */
+  /** Opens the file, the index of a folder, or the folder itself if listings are on. */
   async #open(path: RequestPath): Promise<Found> {
     const opened = await this.#below(path.names);
     if (opened.kind === 'file' && path.isFolder) return leave(opened, NOTHING);
@@ -92,7 +92,7 @@ export class FileServer {
     });
     if (index.kind === 'file') {
       await opened.handle.close();
-      // Relative links of the page count from the folder.
+      // Redirects to the path with a slash, because relative links on the page are resolved against the folder.
       return path.isFolder ? index : leave(index, REDIRECT);
     }
     if ('handle' in index) await index.handle.close();
@@ -120,7 +120,7 @@ export class FileServer {
     }
   }
 
-  /** An address within the program that runs in the browser: it finds its way by itself. */
+  /** Sends index.html for a path that the single-page app routes in the browser. */
   async #showApp(request: IncomingMessage, response: ServerResponse, accept = ''): Promise<void> {
     response.setHeader('Vary', 'Accept');
     const index = acceptsHtml(accept) ? await this.#below([INDEX]) : NOTHING;
@@ -141,18 +141,18 @@ const leave = async ({ handle }: { readonly handle: FileHandle }, found: Found):
   return found;
 };
 
-/** What `send` sets itself: the response to write to. Its types leave it out. */
+/** The response of `send`. Missing in its type declarations. */
 type SendTo = ReturnType<typeof send> & { res: ServerResponse };
 
 const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, response: ServerResponse): void => {
-  // The visitor left while it was opened: nobody would close it later.
+  // The visitor left while the file was being opened, so the file is closed here.
   if (response.destroyed) return void handle.close();
-  // The one place where it is closed. A read that is under way is waited for, so its number is nobody else's before.
+  // The only place that closes the file. Closing waits for a read in progress, so the descriptor number is not reused too early.
   response.once('close', () => void handle.close());
-  // `fd` goes on to the stream that `send` reads from, which then opens no path.
+  // `send` passes `fd` to its read stream, so no path is opened.
   const options: object = { fd: handle, highWaterMark: FILES_READ_BYTES };
   const { range = '' } = request.headers;
-  // A range that ends with the file may begin before it; `send` would find no byte of it.
+  // A suffix range longer than the file means the whole file. `send` would reject it.
   if (Number(/^bytes=\s*-(\d+)\s*$/.exec(range)?.[1]) > stat.size && stat.size > 0) request.headers.range = 'bytes=0-';
   const sending = send(request, name, options) as SendTo;
   sending.res = response;
@@ -164,10 +164,12 @@ const sendFile = ({ handle, stat, name }: OpenedFile, request: IncomingMessage, 
   sending.send(name, stat);
 };
 
-/** A file may shrink or grow while it is read; a response keeps to the length that it began with, or is cut off. */
+/**
+ * Keeps a response at its announced length although the file may change while being read. A file that became shorter cuts off the response.
+ */
 const watchLength = (bytes: ReadStream, response: ServerResponse): void => {
   const length = Number(response.getHeader('content-length'));
-  // `send` would read one byte, which an empty file may have by now.
+  // For an empty file `send` would read one byte, which may exist by now.
   if (length === 0) {
     bytes.destroy();
     response.end();
@@ -178,7 +180,7 @@ const watchLength = (bytes: ReadStream, response: ServerResponse): void => {
   });
 };
 
-/** Of everything that is no file: a line for people. */
+/** Sends a one-line text response, for everything except files. */
 const answerShortly = (response: ServerResponse, status: number, headers: Headers = {}): void => {
   for (const name of response.getHeaderNames()) response.removeHeader(name);
   const text = shortText(status);
@@ -197,11 +199,13 @@ const shortHeaders = (text: string): Headers => ({
   'Cache-Control': 'no-cache',
 });
 
-/** What Node's parser gives up on, a method that it does not know too. The connection ends with the answer, in order: cut off, it would not arrive. */
+/**
+ * Responds to data that Node's parser rejects, such as an unknown method, and closes the connection in order, so that the response arrives.
+ */
 const refuseBytes = (connection: ServerConnection, code: string): void => {
-  // What came behind it, in pieces of its own.
+  // Further invalid data arrived after the response.
   if (connection.writableEnded) return;
-  // An answer that is under way would be mixed up with this one.
+  // A response already in progress would be mixed up with the error.
   if (!connection.writable || connection.isAnswering) return void connection.destroy();
   const status = UNREADABLE[code] ?? 400;
   const text = shortText(status);

@@ -1,11 +1,11 @@
-// What a folder shows of itself to visitors: its entries, and the page that lists them. Without a script, and with no name left unescaped.
+// Folder listings: the entries of a folder and the page that shows them, without scripts and with all names escaped.
 import { lstat, opendir } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { isServedName } from './request-path.ts';
 import { type OpenedFolder, openBelow } from './safe-open.ts';
 
 /**
- * files: entries of a folder that its page shows, each looked at on the disk
+ * Maximum number of entries on a folder's page. Every entry costs a file system call.
  * @limit tunnels: `tunnel files`, entries shown per folder | further entries are not shown
  */
 export const FILES_LISTED_MAX = 1000;
@@ -18,15 +18,15 @@ export interface ListedEntry {
 }
 
 export interface Listing {
-  /** Of the folder, below the root. */
+  /** Names from the root down to the folder. */
   readonly names: readonly string[];
-  /** Folders first, each by name. */
+  /** Folders first, then by name. */
   readonly entries: readonly ListedEntry[];
-  /** There is more than is shown. */
+  /** True if the folder has more entries than shown. */
   readonly isCut: boolean;
 }
 
-/** Nothing hidden, no link that leads out, no pipe and no device: what is listed can be asked for. */
+/** Lists a folder without hidden entries, links out of the root, pipes and devices. Every listed entry can be requested. */
 export const listFolder = async (root: string, names: readonly string[], folder: OpenedFolder): Promise<Listing> => {
   const { found, isCut } = await readNames(folder.path);
   const entries = await Promise.all(found.map((name) => entryOf(root, names, name, folder.path)));
@@ -34,11 +34,11 @@ export const listFolder = async (root: string, names: readonly string[], folder:
   return { names, entries: shown.sort(byKindAndName), isCut };
 };
 
-/** A folder may hold millions: no more are read than are shown. */
+/** Reads at most as many names as are shown, because a folder can hold millions of entries. */
 const readNames = async (path: string): Promise<{ found: string[]; isCut: boolean }> => {
   const found: string[] = [];
   const folder = await opendir(path);
-  // Ends with the folder closed, however it ends.
+  // The loop closes the folder in all cases.
   for await (const { name } of folder) {
     if (!isServedName(name, sep)) continue;
     if (found.length === FILES_LISTED_MAX) return { found, isCut: true };
@@ -47,7 +47,7 @@ const readNames = async (path: string): Promise<{ found: string[]; isCut: boolea
   return { found, isCut: false };
 };
 
-/** null: visitors would not get it. */
+/** Returns the entry, or null if visitors could not get the file. */
 const entryOf = async (
   root: string,
   names: readonly string[],
@@ -89,7 +89,7 @@ a { color: var(--link); text-decoration: none }
 a:hover, a:focus { text-decoration: underline }
 @media (max-width: 30rem) { th:last-child, td:last-child { display: none } }`;
 
-/** The page needs its style and nothing else, whatever a name contains. */
+/** Content security policy of the listing: only inline styles are allowed, whatever a file name contains. */
 export const LISTING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 export const listingPage = ({ names, entries, isCut }: Listing): string => {
@@ -136,7 +136,7 @@ const sizeText = (bytes: number): string => {
   return `${step === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[step]}`;
 };
 
-/** As text and in attributes. A control character is shown as the sign that stands for it. */
+/** Escapes text for HTML content and attributes. Control characters are shown as Unicode symbols. */
 const shown = (text: string): string =>
   text
     .replace(/[\0-\x1f]/g, (sign) => String.fromCharCode(0x2400 + sign.charCodeAt(0)))

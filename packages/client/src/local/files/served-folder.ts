@@ -1,25 +1,27 @@
-// A folder that a tunnel publishes: where it is, for good, and the server in this process that answers for it.
+// A folder published by a tunnel: its fixed location, and the server in this process.
 import { realpathSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { ByteDuplex } from '@tunnel/mux';
 import type { FileServer } from './file-server.ts';
 
-/** A folder to publish. */
+/** Settings of a published folder. */
 export interface FilesSpec {
-  /** Seen from the working directory. Where it leads when the tunnel is opened is what is served, also when it is a link. */
+  /** Path relative to the working directory. A link is resolved when the tunnel is opened; later changes of the link have no effect. */
   readonly dir: string;
-  /** true: a page that is not there is answered with `index.html`, for programs that route in the browser. */
+  /** If true, a missing page is answered with `index.html`, for apps that route in the browser. */
   readonly spa?: boolean | undefined;
-  /** true: a folder without an `index.html` shows what is in it. */
+  /** If true, a folder without an `index.html` shows a listing. */
   readonly listing?: boolean | undefined;
 }
 
 export class ServedFolder {
-  /** As its owner named it, from the root of the file system on. */
+  /** Absolute path of the folder as given by the owner, with links. */
   readonly dir: string;
   readonly #options: { readonly spa: boolean; readonly listing: boolean };
-  /** Without links. Whatever takes the place of the folder later, what is not below this path is not served. */
+  /**
+   * Path without links. Only files below this path are served, even if the folder is replaced later. Null while the folder does not exist.
+   */
   #root: string | null;
   #server: Promise<FileServer> | null = null;
 
@@ -29,7 +31,7 @@ export class ServedFolder {
     this.#root = realPathNow(this.dir);
   }
 
-  /** A connection to the server, with no socket below it. Rejects while there is no such folder. */
+  /** Opens an in-process connection to the server. Rejects while the folder does not exist. */
   async dial(): Promise<ByteDuplex> {
     this.#root ??= await realpath(this.dir);
     this.#server ??= startServer(this.#root, this.#options);
@@ -37,7 +39,7 @@ export class ServedFolder {
   }
 }
 
-/** null: it is not there yet. Whoever builds it may be slower than we are. */
+/** Returns the path without links, or null if the folder does not exist yet, for example because a build creates it later. */
 const realPathNow = (dir: string): string | null => {
   try {
     return realpathSync.native(dir);
@@ -46,7 +48,7 @@ const realPathNow = (dir: string): string | null => {
   }
 };
 
-/** Loaded with the first visitor of the first folder: other clients need none of it. */
+/** Loads the server with the first visitor, because most clients serve no files. */
 const startServer = async (root: string, options: ConstructorParameters<typeof FileServer>[1]): Promise<FileServer> => {
   const { FileServer: Server } = await import('./file-server.ts');
   return new Server(root, options);

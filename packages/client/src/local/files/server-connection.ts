@@ -1,10 +1,10 @@
-// A connection to a server of Node in this process, with no socket: one end is what a visitor's stream is joined with, the other what the server
-// takes for its socket. One request at a time is before the server, so what it opens for one connection is bounded.
+// An in-process connection to a Node server, without a socket: one end is joined with a visitor's stream, the server uses the other end as
+// its socket. The server gets one request at a time, which limits the resources per connection.
 import { Duplex } from 'node:stream';
 import type { ByteDuplex, ByteReader } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
 
-/** The server's end. Bytes go through without a copy; what the server reads are requests, which are small. */
+/** The server's end. Responses pass without a copy; requests are copied, since they are small. */
 export class ServerConnection extends Duplex {
   /** The visitor's end. */
   readonly visitorEnd: ByteDuplex = {
@@ -15,18 +15,18 @@ export class ServerConnection extends Duplex {
     reset: () => this.#cut(),
   };
   #reader: ByteReader | null = null;
-  /** Of a write that the visitor's end has not finished with. */
+  /** Callback of a write not yet consumed by the visitor's end. */
   #written: (() => void) | null = null;
-  /** Requests that were begun and are not answered. */
+  /** Requests started and not yet answered. */
   #turns: Promise<void> = Promise.resolve();
   #waiting = 0;
-  /** The visitor's end was told to stop. */
+  /** True if the visitor's end was asked to pause. */
   #isStopped = false;
   #endCame = false;
   #isCut = false;
 
   constructor() {
-    // Whole messages pass in and out; an end of one direction is no end of the other.
+    // The two directions end independently.
     super({ allowHalfOpen: true, decodeStrings: true });
   }
 
@@ -34,12 +34,12 @@ export class ServerConnection extends Duplex {
     return this.#waiting > 0;
   }
 
-  /** Answers one request after the other, also those that came in one piece. `answer` settles when its response is closed. */
+  /** Answers requests one after the other, even if several arrived together. `answer` resolves when its response is closed. */
   inTurn(answer: () => Promise<void>): void {
     this.#waiting += 1;
     this.#turns = this.#turns
       .then(async () => {
-        // Whoever has gone needs no answer, and nothing is to be opened for it.
+        // A visitor who left needs no response, so no file is opened.
         if (!this.destroyed) await answer();
         this.#waiting -= 1;
         if (this.#waiting === 0) this.#goOn();
@@ -54,7 +54,7 @@ export class ServerConnection extends Duplex {
   }
 
   #take(bytes: Buffer, start: number, end: number): boolean {
-    // The server has said its last word.
+    // The server has already ended its response.
     if (this.destroyed || this.writableEnded) return true;
     const more = this.push(Buffer.from(bytes.subarray(start, end)));
     this.#isStopped = !more || this.#waiting > 0;
@@ -67,15 +67,18 @@ export class ServerConnection extends Duplex {
     onFlushed?.();
   }
 
-  /** A server that hears of the end before it has answered ends, too: it is told when all it was sent is read and answered. */
+  /**
+   * Passes the visitor's end to the server once all requests were read and answered, because a server that sees the end earlier closes
+   * before answering.
+   */
   readonly #passEnd = (): void => {
     if (this.destroyed || this.#waiting > 0) return;
     if (this.readableLength === 0) this.push(null);
-    // It reads in a later turn, and what it reads may begin a request.
+    // The server reads in a later turn, and the data may start another request.
     else setImmediate(this.#passEnd);
   };
 
-  /** The server is ready for more. */
+  /** Continues once the server is ready for more data. */
   #goOn(): void {
     if (this.destroyed) return;
     if (this.#endCame) this.#passEnd();
@@ -98,7 +101,7 @@ export class ServerConnection extends Duplex {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     try {
-      // The chunk stays untouched until the visitor's end goes on.
+      // The chunk stays unchanged until the visitor's end resumes.
       if (this.#reader?.onData(chunk, 0, chunk.length, true) ?? true) done();
       else this.#written = done;
     } catch (error) {
@@ -128,11 +131,11 @@ export class ServerConnection extends Duplex {
     } catch (thrown) {
       this.#abandon(thrown, 'files.reset');
     }
-    // Whoever left is no trouble of the server.
+    // A visitor who left is no error of the server.
     done(this.#isCut ? null : error);
   }
 
-  /** What threw costs this visitor: its reader ends both ends. */
+  /** Ends the visitor's connection after an internal error. */
   #abandon(error: unknown, where: string): void {
     if (this.#reader === null) this.destroy();
     else this.#reader.abandon(error, where);

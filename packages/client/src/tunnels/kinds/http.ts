@@ -1,5 +1,5 @@
-// Tunnels of kind http and https: a public name, and requests that can be looked at as they pass. The edge has read them strictly
-// and puts them on the stream as the service is to get them, so what is forwarded are bytes here too.
+// Tunnels of kind http and https: a public name, and requests that can be observed. The edge has parsed every request strictly and sends
+// the bytes meant for the service, so the client forwards bytes.
 import { Fault } from '@tunnel/errors';
 import type { MuxStream } from '@tunnel/mux';
 import { forwardBytes } from '../../local/local-service.ts';
@@ -19,17 +19,17 @@ export const httpKind: TunnelKind = {
       ? {}
       : { preferred_subdomain: assignedSubdomain },
 
-  // An own domain is asked for anyway, and is no subdomain for a tunnel that has none.
+  // A custom domain is always requested explicitly, and must not be remembered as a subdomain.
   remember: ({ label }, { domain }) => (domain === undefined ? { assignedSubdomain: label } : {}),
 
   forward: (stream, tunnel, context) => {
     const { traffic, asked } = tunnel;
     const { service } = context.head;
-    // From the owner's own table and nothing else: the edge names, it does not choose where to.
+    // Looks up the service only in the owner's table: the edge sends a name, not an address.
     const target = service === undefined ? tunnel.target : tunnel.serviceTarget(service);
     if (target === undefined) return refuseService(stream, service ?? '', context);
     const visitorEnd = (visitor: typeof stream) =>
-      // Frames of HTTP/2 are nothing that the tap could read.
+      // HTTP/2 frames cannot be parsed by the tap.
       asked.local_protocol === 'h2c' ? visitor : context.tap(visitor);
     return forwardBytes(stream, { target, traffic, preface: null, visitorEnd }, context);
   },
@@ -43,7 +43,7 @@ const refuseService = async (stream: MuxStream, service: string, context: Forwar
   context.onDone();
 };
 
-/** The local service speaks TLS; visitors see no difference. */
+/** Tunnels to a local service with TLS. Visitors see no difference. */
 export const httpsKind: TunnelKind = {
   ...httpKind,
   localScheme: 'https://',

@@ -1,4 +1,4 @@
-// The kinds of tunnels, by protocol. A new protocol is a file beside this one, and a line in the table.
+// Tunnel kinds by protocol. A new protocol needs a file in this folder and a line in the table.
 import type { TunnelProtocol } from '@tunnel/protocol';
 import { httpKind, httpsKind } from './http.ts';
 import { p2pKind } from './p2p.ts';

@@ -1,11 +1,11 @@
-// A host of one's own, as people type it and as names are compared everywhere else: in lower case, without a dot at its end, umlauts in their xn-- form.
+// Normalizes a custom domain: lower case, no trailing dot, international names in xn-- form.
 import { domainToASCII } from 'node:url';
 
 const ASCII = /^[\x20-\x7e]*$/;
-/** The longest that a frame has room for; mapping takes time by the length. */
+/** Maximum length accepted by a frame. Longer names are not mapped, because mapping takes time. */
 const MAPPED_MAX_UNITS = 300;
 
-/** What is no host name stays as it is: whoever judges it has the words for it. */
+/** Returns the normalized domain. An invalid host name is returned unchanged, because a later check reports it. */
 export const asciiDomain = (typed: string): string => {
   const trimmed = typed.replace(/\.$/, '');
   if (ASCII.test(trimmed)) return trimmed.toLowerCase();

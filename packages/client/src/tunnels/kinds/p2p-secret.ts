@@ -1,10 +1,10 @@
-// The secret of a p2p tunnel, as it is given and as it is kept: never sent, printed or logged. The edge knows its SHA-256 alone.
+// The secret of a p2p tunnel, which is never sent, printed or logged. The edge knows only its SHA-256 hash.
 
 import { Fault } from '@tunnel/errors';
 import { Secret, sha256Hex } from '@tunnel/runtime';
 import { type OptionValue, parseP2pName, refuseP2pSecret } from '@tunnel/tunnel-spec';
 
-/** Files and variables end with a line break that is no part of it. Throws a Fault. */
+/** Returns the secret without a trailing line break, as left by files and variables. Throws a Fault for an invalid secret. */
 export const resolveP2pSecret = (given: OptionValue<'p2p_secret'> | undefined): Secret => {
   const text = (typeof given === 'object' ? given.reveal() : (given ?? '')).replace(/\r?\n$/, '');
   if (text === '') throw new Fault('CLIENT_P2P_SECRET_MISSING');
@@ -13,10 +13,10 @@ export const resolveP2pSecret = (given: OptionValue<'p2p_secret'> | undefined): 
   return new Secret(text);
 };
 
-/** What the edge is told of it. */
+/** Returns the hash sent to the edge. */
 export const p2pSecretHash = (secret: Secret): string => sha256Hex(secret.reveal());
 
-/** In lower case. Throws a Fault; what the edge would say of it later is wrong usage here. */
+/** Returns the name in lower case. Throws a usage Fault for a name that the edge would reject. */
 export const checkP2pName = (given: string | undefined): string => {
   const name = parseP2pName(given ?? '');
   if (name instanceof Fault) throw new Fault('CLIENT_USAGE', { reason: name.message });

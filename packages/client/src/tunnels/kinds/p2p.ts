@@ -1,5 +1,5 @@
-// Tunnels of kind p2p: a name that other clients join. Its relay streams go to the peers of the tunnel, and what comes of them to the local
-// service as visitors of tcp and udp tunnels do.
+// Tunnels of kind p2p: a name for other clients to join. Relay streams go to the tunnel's peers. Streams from peers reach the local service
+// like visitors of tcp and udp tunnels.
 import { CAPABILITY } from '@tunnel/protocol';
 import { tcpKind } from './tcp.ts';
 import type { TunnelKind } from './tunnel-kind.ts';
@@ -9,7 +9,7 @@ export const p2pKind: TunnelKind = {
   capability: CAPABILITY.P2P,
   forward: null,
 
-  /** The name is its owner's choice. */
+  /** The owner chooses the name, so no endpoint is preferred. */
   preferredEndpoint: () => ({}),
   remember: () => ({}),
 };

@@ -1,4 +1,4 @@
-// Tunnels of kind tcp: a public port, and bytes as they come; before them, where it was asked for, a PROXY protocol header.
+// Tunnels of kind tcp: a public port and unmodified bytes, optionally after a PROXY protocol header.
 
 import type { StreamHead } from '@tunnel/protocol';
 import { proxyHeader, proxyLine, readHostPort, type SocketAddress } from '@tunnel/rules/net';
@@ -38,6 +38,6 @@ const prefaceFor = (
     : Buffer.from(proxyHeader(from, reached, 'tcp'));
 };
 
-/** As the edge knows itself: by its domain, which may be a name. */
+/** Returns the edge's public address, which may be a name. */
 export const reachedAt = (publicUrl: string): SocketAddress =>
   readHostPort(publicUrl.slice(publicUrl.indexOf('://') + 3)) ?? { host: '', port: 0 };

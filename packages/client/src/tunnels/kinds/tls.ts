@@ -1,4 +1,5 @@
-// Tunnels of kind tls: a public name on the edge's https port. Visitors shake hands with the local service itself; what passes are bytes, as of tcp.
+// Tunnels of kind tls: a public name on the edge's https port. Visitors perform the TLS handshake with the local service, so the client
+// forwards bytes as for tcp.
 import { CAPABILITY } from '@tunnel/protocol';
 import { tcpKind } from './tcp.ts';
 import type { TunnelKind } from './tunnel-kind.ts';
@@ -6,7 +7,7 @@ import type { TunnelKind } from './tunnel-kind.ts';
 export const tlsKind: TunnelKind = {
   ...tcpKind,
   capability: CAPABILITY.TLS,
-  /** The owner chooses the host, so nothing has to be remembered. */
+  /** The owner chooses the host, so no endpoint is remembered. */
   preferredEndpoint: () => ({}),
   remember: () => ({}),
 };

@@ -1,4 +1,4 @@
-// What makes a kind of tunnel: what a registration of one says, what takes its streams to the local service, what is shown of it.
+// The interface of a tunnel kind: registration fields, forwarding to the local service, and display.
 import type { ByteDuplex, DatagramStream, MuxStream, ReportInternalError } from '@tunnel/mux';
 import type { ControlMessageInput, MessageOf, StreamHead } from '@tunnel/protocol';
 import type { Clock } from '@tunnel/runtime';
@@ -11,11 +11,11 @@ import type { Traffic } from '../../local/traffic.ts';
 import type { UnreportedDrops } from '../../local/unreported-drops.ts';
 import type { Assignment } from '../../state/resume-state.ts';
 
-/** What a program around the client needs to know of a protocol to show its tunnels. */
+/** Traits of a protocol, for programs that display tunnels. */
 export interface ProtocolTraits {
-  /** HTTP requests pass: they can be told of, kept and sent again. */
+  /** True if HTTP requests pass, which can be reported, captured and replayed. */
   readonly carriesRequests: boolean;
-  /** Before the address of the local service; empty where there is nothing to say. */
+  /** Prefix of the local service's address in displays. Empty without a prefix. */
   readonly localScheme: '' | 'https://';
 }
 
@@ -25,22 +25,22 @@ type PreferredEndpoint = Pick<
 >;
 
 export interface ForwardContext extends ForwardHandlers {
-  /** What the edge says of the visitor. */
+  /** The edge's description of the visitor. */
   readonly head: StreamHead;
-  /** The visitor's end with somebody looking at the requests that pass; itself when nobody wants to know. */
+  /** Wraps the visitor's end so that passing requests can be observed. Returns the visitor's end unchanged if there are no observers. */
   readonly tap: (visitor: ByteDuplex) => ByteDuplex;
 }
 
-/** A tunnel, as whoever takes a stream to its local service sees it. */
+/** A tunnel, as needed to forward a stream to its local service. */
 export interface ForwardedTunnel {
   readonly target: LocalTarget;
-  /** Of its `services`; undefined: it has none of that name. */
+  /** Returns the target of a named service. Undefined for an unknown name. */
   readonly serviceTarget: (name: string) => LocalTarget | undefined;
   readonly traffic: Traffic;
-  /** Datagrams that the edge is to hear of. */
+  /** Dropped datagrams, not yet reported to the edge. */
   readonly unreported: UnreportedDrops;
   readonly asked: TunnelSpec;
-  /** Of the local host. */
+  /** Resolved addresses of the local host. */
   readonly addresses: LocalAddresses;
   readonly publicUrl: string;
 }
@@ -48,17 +48,17 @@ export interface ForwardedTunnel {
 export interface FlowContext {
   readonly flows: OpenFlows;
   readonly clock: Clock;
-  /** The local service is not there. Told for every datagram; whoever listens says it less often. */
+  /** Called for every datagram that the local service did not accept. The listener limits the rate of reports. */
   readonly onLocalError: (error: unknown) => void;
-  /** The flow is over, however it ended. Called exactly once. */
+  /** Called exactly once when the flow has ended for any reason. */
   readonly onDone: () => void;
   readonly report: ReportInternalError;
 }
 
-/** Takes one visitor's stream to the local service. */
+/** Forwards one visitor's stream to the local service. */
 export type Forwarder = (stream: MuxStream, tunnel: ForwardedTunnel, context: ForwardContext) => Promise<void>;
 
-/** Takes one visitor's datagrams to the local service. */
+/** Forwards one visitor's datagrams to the local service. */
 export type FlowForwarder = (
   stream: DatagramStream,
   head: StreamHead,
@@ -67,20 +67,20 @@ export type FlowForwarder = (
 ) => Promise<void>;
 
 export interface TunnelKind extends ProtocolTraits {
-  /** null: its visitors send no streams of bytes. */
+  /** Null if visitors send no byte streams. */
   readonly forward: Forwarder | null;
-  /** null: its visitors send no datagrams. */
+  /** Null if visitors send no datagrams. */
   readonly forwardFlow: FlowForwarder | null;
-  /** What client and edge have to agree on before one is asked for; null: every edge has it. */
+  /** Capability that the edge must support. Null if every edge supports the kind. */
   readonly capability: string | null;
-  /** The port that a Host header leaves out; null: it always names one. */
+  /** Port omitted in a Host header. Null if the header always contains the port. */
   readonly defaultPort: number | null;
-  /** Whether the local service may speak HTTP/2 without TLS. */
+  /** True if the local service may speak HTTP/2 without TLS. */
   readonly takesH2c: boolean;
-  /** null: the local service does not speak TLS. */
+  /** TLS settings of the local service. Null without TLS. */
   localTls(spec: TunnelSpec): LocalTls;
-  /** The endpoint that the edge once chose, where the owner chooses none. */
+  /** Returns the endpoint assigned earlier by the edge, for tunnels without a chosen endpoint. */
   preferredEndpoint(spec: TunnelSpec, previous: Assignment): PreferredEndpoint;
-  /** What of the edge's choice is asked for again after a loss. */
+  /** Returns the part of the edge's assignment to request again after a reconnect. */
   remember(answer: MessageOf<'TunnelRegistered'>, spec: TunnelSpec): Assignment;
 }

@@ -1,4 +1,4 @@
-// Tunnels of kind udp: a public port, and datagrams as they come, each whole and once. A visitor's address and port is a flow.
+// Tunnels of kind udp: a public port, and datagrams forwarded whole and once. A visitor's address and port identify a flow.
 
 import { Fault } from '@tunnel/errors';
 import type { DatagramStream } from '@tunnel/mux';
@@ -9,7 +9,7 @@ import { LocalFlow } from '../../local/local-flow.ts';
 import { reachedAt, tcpKind } from './tcp.ts';
 import type { FlowContext, ForwardedTunnel, TunnelKind } from './tunnel-kind.ts';
 
-/** the longest idle time that an edge can have: what the client goes by when its tunnel names none */
+/** Maximum idle time of an edge. Used by the client if the tunnel sets no idle time. */
 const FLOW_IDLE_MAX_SECS = 3600;
 
 export const udpKind: TunnelKind = {
@@ -55,7 +55,7 @@ const startFlow = (
 ): void => {
   const header = asked.proxy_protocol === undefined ? null : proxyHeader(readHostPort(visitor), reachedAt(publicUrl));
   const flow: LocalFlow = new LocalFlow(
-    // Its owner was refused any other target.
+    // The port is 0 only for other targets, which were rejected earlier.
     { stream, address, port: target.kind === 'address' ? target.port : 0, header, memory: flows.memory },
     {
       onDropped: (direction, reason, datagrams) => {
