@@ -1,8 +1,8 @@
 // How plainly the texts of the product are written: `node scripts/text-style.mjs [PATH ...] [--worst N] [--habits] [--sample N --seed S]`.
-// Without options: both figures of each page and workspace. A PATH is the beginning of a file's name.
+// Without options: both figures of each page and workspace, and every complaint; exits with 1 if there is one. A PATH is the beginning of a file's name.
 import { parseArgs } from 'node:util';
 import { ROOT } from './lib/paths.mjs';
-import { figuresByArea, habitsOf, TEXT_BOUNDS, textsOf, worstTexts } from './lib/text-style.mjs';
+import { figuresByArea, habitsOf, textComplaints, textsOf, worstTexts } from './lib/text-style.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -28,11 +28,13 @@ else if (values.sample !== undefined)
   sample(Number(values.sample), Number(values.seed)).forEach((text) => console.log(text));
 else {
   for (const [area, { count, pronouns, banned }] of figuresByArea(texts)) {
-    const over = pronouns > TEXT_BOUNDS.pronouns || banned > TEXT_BOUNDS.banned ? '  over' : '';
     console.log(
-      `${area.padEnd(36)} ${String(count).padStart(5)} texts  pronouns ${pronouns.toFixed(1).padStart(5)} %  banned ${banned.toFixed(1).padStart(5)} %${over}`,
+      `${area.padEnd(36)} ${String(count).padStart(5)} texts  pronouns ${pronouns.toFixed(1).padStart(5)} %  banned ${banned.toFixed(1).padStart(5)} %`,
     );
   }
+  const complaints = textComplaints(texts);
+  complaints.forEach((complaint) => console.log(complaint));
+  if (complaints.length > 0) process.exitCode = 1;
 }
 
 /** Sentences drawn at random: the same seed draws the same of the same texts. */

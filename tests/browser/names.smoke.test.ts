@@ -52,7 +52,7 @@ it('a name is reserved with the command that uses it, and given up only by whoev
   await kept.getByText(/until \d+ \w+ \d{4}/).waitFor();
   expect(await stateOf(account, name)).toBe('released');
   await kept.getByRole('button', { name: `Take back ${name}` }).click();
-  await page.getByRole('status').getByText(`${name} is reserved.`).waitFor();
+  await page.getByRole('status').getByText(`${name} is reserved for your account`).waitFor();
   await row.getByText('Reserved').waitFor();
   expect(await stateOf(account, name)).toBe('reserved');
 });

@@ -36,5 +36,5 @@ it('one is added by name or by a pasted address, and what is wrong with it is sa
   await page.getByRole('heading', { name: 'shop.example.com', level: 1 }).waitFor();
   expect(api.list).toMatchObject([{ name: 'shop.example.com', certificate: NO_CERTIFICATE_YET }]);
   await cardOf(page, 'DNS records').getByText('Not checked yet.').waitFor();
-  expect(await commandIn(cardOf(page, 'Use it'))).toContain('tunnel http 3000 --domain shop.example.com');
+  expect(await commandIn(cardOf(page, 'Use this domain'))).toContain('tunnel http 3000 --domain shop.example.com');
 });

@@ -128,7 +128,7 @@ it('a name of 253 characters is whole on a phone, on both pages and in the quest
   expect(await overhang(page)).toBe(0);
   await page.getByRole('link', { name, exact: true }).click();
   await page.getByRole('heading', { name, level: 1 }).waitFor();
-  await cardOf(page, 'Use it').waitFor();
+  await cardOf(page, 'Use this domain').waitFor();
   expect(await overhang(page)).toBe(0);
   await page.getByRole('button', { name: 'Remove' }).click();
   const question = page.getByRole('dialog');

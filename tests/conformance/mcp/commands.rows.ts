@@ -125,6 +125,6 @@ export const commandRows = (harness: McpHarness): void => {
       `revoked: Acme IDE (${clientId}), 0 grants ended`,
     ]);
     const refused = await ask();
-    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('nor registered here')]);
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining('nor a registered client')]);
   });
 };

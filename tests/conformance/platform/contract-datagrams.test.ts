@@ -88,7 +88,7 @@ describe('Contract', () => {
     expect(refusalOf(await harness.get(path, bob.token))).toEqual([404, 'TUNNEL_UNKNOWN']);
     const ended = once(stream, 'error') as Promise<[Error]>;
     expect((await harness.ask('DELETE', `${path}/${joined?.peer_id}`, { token: ann.token })).status).toBe(204);
-    expect((await ended)[0].message).toContain('dismissed');
+    expect((await ended)[0].message).toContain('disconnected from');
     expect((await harness.get(path, ann.token)).body).toEqual({ peers: [], total: 0 });
     const again = await harness.ask('DELETE', `${path}/${joined?.peer_id}`, { token: ann.token });
     expect(refusalOf(again)).toEqual([404, 'P2P_PEER_UNKNOWN']);

@@ -121,7 +121,7 @@ describe.concurrent('a subdomain', () => {
     expect(await second.exitCode()).toBe(4);
     expect(second.stderr[0]).toBe("tunnel: second: subdomain 'taken' is already in use");
     expect(second.stderr[1]).toMatch(
-      /^ {2}Your tunnel 'http-\d+' on \S+ has it\. To end that one: `tunnel close taken`\./,
+      /^ {2}Your tunnel 'http-\d+' on \S+ uses it\. To close that tunnel: `tunnel close taken`\./,
     );
     expect(second.events('error')).toMatchObject([{ code: 'TUNNEL_SUBDOMAIN_IN_USE', fatal: false }]);
     expect((await askHttp(endpoint)).status).toBe(200);

@@ -189,7 +189,7 @@ describe('warnings', () => {
 
   it('tell of `cors` behind an `auth` that the same requests meet', () => {
     const text =
-      'policy rule 2: `cors` comes after the `auth` of rule 1: browser preflights carry no credentials; move \`cors\` above';
+      'policy rule 2: `cors` comes after the `auth` of rule 1: browser preflights carry no credentials; move `cors` above';
     expect(warningsFor(policyOf(AUTH, CORS))).toEqual([text]);
     expect(warningsFor(policyOf({ ...path('/api/**'), ...AUTH }, { ...path('/api/**'), ...CORS }))).toEqual([text]);
     expect(warningsFor(policyOf({ ...path('/admin/**'), ...AUTH }, { ...path('/api/**'), ...CORS }))).toEqual([]);
