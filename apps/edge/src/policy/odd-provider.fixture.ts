@@ -2,7 +2,15 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import {
+  type CryptoKey,
+  exportJWK,
+  type GenerateKeyPairResult,
+  generateKeyPair,
+  importJWK,
+  type JWK,
+  SignJWT,
+} from 'jose';
 
 type Endpoint = 'metadata' | 'keys' | 'token' | 'userinfo';
 
@@ -189,9 +197,27 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 const newKey = async (alg: string): Promise<SigningKey> => {
-  const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+  const { publicKey, privateKey } = await (/^[RP]S/.test(alg) ? rsaKeyPair(alg) : newKeyPair(alg));
   const kid = randomBytes(4).toString('hex');
   return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+};
+
+const newKeyPair = (alg: string) => generateKeyPair(alg, { extractable: true });
+
+/** All RSA algorithms share a key: generating an RSA key takes up to two seconds. */
+let rsaKey: Promise<{ readonly secret: JWK; readonly open: JWK }> | undefined;
+
+const rsaKeyPair = async (alg: string): Promise<GenerateKeyPairResult> => {
+  rsaKey ??= newKeyPair('RS256').then(async ({ publicKey, privateKey }) => ({
+    secret: await exportJWK(privateKey),
+    open: await exportJWK(publicKey),
+  }));
+  const { secret, open } = await rsaKey;
+  const [privateKey, publicKey] = await Promise.all([
+    importJWK({ ...secret, alg, ext: true }, alg),
+    importJWK({ ...open, alg, ext: true }, alg),
+  ]);
+  return { privateKey: privateKey as CryptoKey, publicKey: publicKey as CryptoKey };
 };
 
 const textOf = async (request: IncomingMessage): Promise<string> => {

@@ -111,7 +111,7 @@ describe('the name of an own domain', () => {
         expect(reading.domain.host).toMatch(/^(?:[a-z0-9-]{1,63}\.)+[a-z0-9-]{1,63}$/);
         expect(readDomainName(reading.domain.name, FACTS)).toEqual(reading);
       }),
-      { numRuns: 500 },
+      { numRuns: 200 },
     );
   });
 });
