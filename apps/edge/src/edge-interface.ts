@@ -62,7 +62,7 @@ export interface Edge {
   readonly addresses: {
     readonly control: EdgeAddress;
     readonly http: EdgeAddress;
-    /** Address of the HTTPS port. Null without a certificate. */
+    /** Address of the HTTPS port. Null if the edge has no TLS port. */
     readonly https: EdgeAddress | null;
     readonly api: EdgeAddress & { readonly tls: boolean };
     readonly metrics: EdgeAddress;

@@ -87,7 +87,7 @@ class ComposedEdge implements Edge {
     this.#options = options;
     this.#version = options.version ?? DEVELOPMENT;
     this.#internalErrors = new InternalErrors(options.logger, () => clock.monotonic());
-    // Admission of connections to the process.
+    // Admission control: limits on the connections to the process.
     this.#connections = createProcessGate(config.limits, {
       ...options,
       takes: 'visitors, clients and callers',
@@ -99,8 +99,8 @@ class ComposedEdge implements Edge {
     this.#backend = options.backend ?? this.#chooseBackend();
     this.#backend.certificates?.follow(this.#tls);
     this.#failures = new AuthFailures({ clock, perMinute: limits.auth_failures_per_minute });
-    // Tunnels and names. The registry notifies the capture store and the policy store when tunnels open and close, so that captures and
-    // policies end with their tunnel.
+    // Tunnels and names. The registry notifies the capture store and the policy store when tunnels open and close, because captures and
+    // policies belong to a tunnel.
     const runId = randomInt(36 ** 5).toString(36);
     this.#captures = new CaptureStore({ ...config.capture, accountShare: limits.account_share, clock, runId });
     const edgeHost = `edge.${config.server.domain}`;
@@ -108,20 +108,20 @@ class ComposedEdge implements Edge {
     this.#policies = new EdgePolicies(config, { ...options, edgeUrl });
     this.#tunnels = new Registry([this.#captures, this.#policies.store]);
     this.#names = new NameRegistry({ clock, random: options.random ?? secureRandom });
-    // Ports for visitors.
+    // Ports at which visitors connect.
     this.#ingress = this.#makeIngress();
     // Observers of groups: event feed, metrics and alerts.
     this.#feed = new GroupFeed({ regionId: region.id, clock });
     this.#backend.onRevoked((revocation) => this.#feed.revoked(revocation));
     this.#groupMetrics = new GroupMetrics(clock);
     this.#alerts = createAlertSender(config, { ...options, version: this.#version, rates: options.alertRates });
-    // Control plane for new and returning clients.
+    // Control plane, to which new and returning clients connect.
     this.#endpoints = this.#makeEndpoints();
     this.#recovery = this.#makeRecovery();
     const { report } = this.#internalErrors;
     this.#datagramPorts = new DatagramPorts(config, { ...options, endpoints: this.#endpoints, report });
     this.#control = this.#makeControl();
-    // Metrics and REST, which read from all other parts.
+    // Metrics server and REST server, which read from all other parts.
     const admin = this.#adminParts();
     this.#metricsServer = makeMetricsServer(admin);
     this.#rest = makeRest(admin);
@@ -159,7 +159,7 @@ class ComposedEdge implements Edge {
 
   async stop({ drainMs }: { readonly drainMs: number }): Promise<void> {
     this.#drainMs = drainMs;
-    // The feed is closed first, because event streams never end on their own.
+    // The feed of group events is closed first, because event streams never end on their own.
     this.#feed.close();
     await this.#life.stop({ deadlineMs: drainMs + STOP_GRACE_MS });
   }

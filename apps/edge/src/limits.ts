@@ -53,7 +53,7 @@ export const EDGE_LIMITS = {
   CAPTURE_BODY_MAX_BYTES: 16 * KiB,
   /** Timeout of an alert, from the DNS lookup to the response head. Alerts are not retried. */
   ALERT_TIMEOUT_MS: 5000,
-  /** Maximum size of a platform response. */
+  /** Maximum size of a response from the platform to a request of the edge. */
   PLATFORM_ANSWER_MAX_BYTES: 256 * KiB,
   /** Maximum accepted keys in the cache, enough for a key per session. The oldest keys are evicted first. */
   KNOWN_KEYS_MAX: 20_000,

@@ -48,7 +48,7 @@ function* partsOf({ groups, viewer, regionId, lastAlertOf }: GroupListing): Gene
   let part = '[';
   let separator = '';
   for (const group of [...groups]) {
-    // The group may have ended after the list was started.
+    // The group may have ended since the edge started to generate the list.
     if (group.memberCount === 0 || !group.isVisibleTo(viewer)) continue;
     part += separator;
     separator = ',';
@@ -66,7 +66,7 @@ function* partsOf({ groups, viewer, regionId, lastAlertOf }: GroupListing): Gene
 /** Returns the result of a group's last alert to the URL of a member. Null if no result exists. */
 type AlertTo = (member: Tunnel) => LastAlert | null;
 
-/** Generates the text of a group, one member per part. */
+/** Generates the JSON text of a group, one member per part. */
 function* groupTexts({ head, members, healthy }: GroupSnapshot, alertTo: AlertTo): Generator<string, void> {
   yield `${JSON.stringify(head).slice(0, -1)},"members":[`;
   for (const [at, member] of members.entries()) {

@@ -37,7 +37,7 @@ interface Series<G> {
   /** Group that updates the series. Null if the group has ended. */
   group: G | null;
   removedAt: number;
-  /** Dispatches counted under the label before the current group began. */
+  /** Number of dispatched connections counted under the label before the current group began. */
   dispatchesBefore: number;
   dispatches: number;
   readonly failures: Map<SeriesKind, number>;

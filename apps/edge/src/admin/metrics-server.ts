@@ -64,7 +64,7 @@ const respond = (response: ServerResponse, status: number, text: string, content
 export interface EdgeFigures {
   readonly regionId: string;
   readonly tunnels: { values(): Iterable<Pick<Tunnel, 'protocol'>> };
-  /** Figures of tunnels with a dedicated port. */
+  /** Figures of TCP and UDP tunnels, which have a dedicated public port. */
   readonly ports: {
     readonly tcp: { readonly totals: PortTotals; readonly connections: number };
     readonly udp: Pick<UdpListeners, 'totals' | 'connections' | 'dropped'>;
@@ -110,7 +110,7 @@ export interface EdgeFigures {
   } | null;
 }
 
-/** Alert counts, by destination and outcome. */
+/** Number of alerts, by destination and outcome. */
 export type AlertFigures = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 export class EdgeMetrics {

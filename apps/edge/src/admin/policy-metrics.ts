@@ -2,7 +2,7 @@
 // bodies.
 import type { Metrics } from '@tunnel/runtime';
 
-/** Number of responses with the same action and status. */
+/** Number of responses that policy rules sent with the same action and status. */
 export interface PolicyAnswers {
   readonly action: string;
   readonly status: number;

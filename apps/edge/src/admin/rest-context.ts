@@ -58,7 +58,7 @@ export interface RestDependencies {
   readonly now: () => number;
   readonly status: () => Omit<EdgeStatus, 'ok' | 'version' | 'region_id'>;
   readonly region: Omit<EdgeRegion, 'current'>;
-  /** Domain of the edge. */
+  /** Domain of the edge, under which http tunnels get their names. */
   readonly domain: string;
   readonly version: string;
   readonly authFailures: Pick<AuthFailures, 'blockedForSecs' | 'failed'>;
@@ -126,7 +126,7 @@ export const findTunnel = ({ tunnels }: RestDependencies, context: Context<RestE
   return tunnel;
 };
 
-/** Rejects callers other than the operator. */
+/** Rejects callers of a route other than the operator. */
 export const requireOperator = (context: Context<RestEnv>): void => {
   if (context.get('caller').kind !== 'operator') throw new Fault('API_OPERATOR_ONLY');
 };

@@ -148,7 +148,7 @@ const refuseUnreadable: Hook<unknown, RestEnv, string, unknown> = (result) => {
 const addPublicRoutes = (app: OpenAPIHono<RestEnv>, { region, version, status }: RestDependencies): void => {
   app.openapi(statusRoute, (context) => context.json({ ok: true, version, region_id: region.id, ...status() }, 200));
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
-  // The document is generated per request: such requests are rare, and all routes exist by then.
+  // The OpenAPI document is generated per request: such requests are rare, and all routes exist by then.
   app.get(OPENAPI_PATH, (context) => context.json(edgeDocument(app, version), 200));
 };
 

@@ -26,8 +26,8 @@ export class AlertLimiter {
   readonly #hosts = new InFlight({ perKey: SLOTS.perHost });
 
   /**
-   * Whether an account can start an alert. When most slots are taken, only accounts below an even share can. The even share includes an
-   * account that has no alert yet.
+   * Whether an account can start an alert. When most slots are taken, only accounts below an even share can. The even share is computed
+   * with room for an additional account.
    */
   hasRoomFor(account: string): boolean {
     if (!this.#tenants.hasRoom(account)) return false;
@@ -35,7 +35,7 @@ export class AlertLimiter {
     return this.#tenants.total < SLOTS.crowded || this.#tenants.of(account) < evenShare;
   }
 
-  /** Takes a slot. Returns a function that frees the slot, to be called once, or null if no slot is free. */
+  /** Takes a slot for sending an alert. Returns a function that frees the slot, to be called once, or null if no slot is free. */
   acquire(destination: AlertDestination, account: string, host: string): (() => void) | null {
     if (destination === 'operator') return this.#operator.begin() ? () => this.#operator.end() : null;
     const hostOfAccount = `${account} ${host}`;

@@ -104,7 +104,7 @@ export interface Backend {
   /** Bytes waiting to be written to the edge's disk, and how often the limit was exceeded. Undefined if the backend keeps no journal. */
   readonly journalQueue?: { readonly bytes: number; readonly timesFull: number };
   start(): Promise<void>;
-  /** Called when the edge's ports are open. */
+  /** Called when the edge's ports are open for clients and visitors. */
   ready(): void;
   stop(): Promise<void>;
 }

@@ -10,8 +10,7 @@ import type { KeptKey } from './key-copies.ts';
 
 /**
  * Time for which an accepted key is not checked again.
- * @limit operator: Accepted API key, time before the edge checks the key again | a revoked key is rejected after this time at the latest,
- * even if the edge missed the change
+ * @limit operator: Accepted API key, time before the edge checks the key again | a revoked key is rejected after this time at the latest, even if the edge missed the change
  */
 export const KEY_FRESH_MS = 60_000;
 /**
@@ -34,7 +33,7 @@ export interface CachedKey {
   readonly unlimited: boolean;
   account: AccountRights;
   readonly profile: AccountProfile | undefined;
-  /** Time of the last check on the monotonic clock. */
+  /** Time of the last key check, on the monotonic clock. */
   askedAt: number;
   /** True if the key comes from the disk copy of an earlier run. The key may have been revoked since then. */
   readonly isRestored: boolean;
@@ -44,7 +43,7 @@ export interface KeyCacheOptions {
   readonly clock: Clock;
   /** Asks the platform about a key. Rejects if the platform is unreachable. */
   readonly ask: (tokenHash: string) => Promise<KeyAnswer>;
-  /** Called when the result of kept() has changed. */
+  /** Called when the accepted keys have changed, so that the copy on disk can be updated. */
   readonly onChanged?: () => void;
 }
 

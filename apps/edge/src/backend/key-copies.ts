@@ -11,7 +11,7 @@ const KEY_COPIES_MAX = 5000;
 export const KEY_COPIES_WAIT_MS = 2000;
 /** Interval at which the copy is written without a change, to update the time of the platform's last response. */
 const KEY_COPIES_EVERY_MS = 5 * 60_000;
-/** Maximum size of the copy. A larger file is not read. */
+/** Maximum size of the disk copy of accepted keys. A larger file is not read. */
 const KEY_COPIES_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Schema of a stored key. The owner's mail address is sent to clients but never stored. */
@@ -65,7 +65,7 @@ export class KeyCopies {
     }
   }
 
-  /** Schedules a write after a short delay, because many clients can connect at once. */
+  /** Schedules a write of the accepted keys after a short delay, because many clients can connect at once. */
   changed(): void {
     this.#soon ??= this.#options.clock.setTimeout(() => {
       this.#soon = undefined;

@@ -45,7 +45,7 @@ export interface PlatformBackendOptions {
   readonly certificates: { readonly copies: string | null } | null;
   /** Location of the disk copy of known keys, for a start without the platform. */
   readonly keyCopies: Pick<KeyCopiesOptions, 'file' | 'isOfOneRun'>;
-  /** Random id of the current run. */
+  /** Random id of the current run of the edge. */
   readonly runId: string;
   /** Returns the content of a heartbeat, except for the run id and the number of tunnels. */
   readonly describe: () => Pick<Heartbeat, 'region' | 'api_url' | 'api_secret' | 'version' | 'reach' | 'port_ranges'>;
@@ -145,7 +145,7 @@ export class PlatformBackend implements Backend {
         account_id: accountId,
         key_id: asked.keyId,
         name: asked.name,
-        // JSON omits the field if the client has reported no name.
+        // JSON omits `client_name` if the client has reported no name.
         client_name: asked.clientName,
         protocol: showProtocol(asked.protocol),
         custom_subdomain: asked.customSubdomain,

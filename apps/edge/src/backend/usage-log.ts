@@ -15,9 +15,9 @@ export const JOURNAL_WRITE_MS = 100;
 export const JOURNAL_STREAM_END_MS = 5;
 /** Interval at which usage is delivered to the platform. Openings and ends of tunnels are delivered at once. */
 export const JOURNAL_DELIVER_MS = 5000;
-/** Maximum records in a batch for the platform. */
+/** Maximum usage records in a batch for the platform. */
 const JOURNAL_BATCH_RECORDS = 1000;
-/** Maximum size of a batch for the platform. */
+/** Maximum size in bytes of a batch of usage records for the platform. */
 const JOURNAL_BATCH_BYTES = 1024 * 1024;
 /**
  * Maximum bytes appended to the journal file since the last compaction. Further bytes start a compaction, which sums up the usage per
@@ -152,7 +152,7 @@ export class UsageLog {
     if (end !== undefined && (await this.#delivery.deliver())) this.#told(accountId, end);
   }
 
-  /** Delivers all records when the platform is reachable again. */
+  /** Delivers all usage records when the platform is reachable again. */
   deliver(): void {
     void this.#delivery.deliver();
   }

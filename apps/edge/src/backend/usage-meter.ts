@@ -12,7 +12,7 @@ export interface UsageMeterOptions {
 interface Metered {
   readonly tunnelId: string;
   readonly counters: TunnelCounters;
-  /** Counter values included in the records so far. */
+  /** Counter values that were already included in usage records. */
   requests: number;
   bytes: number;
   readonly onChange: () => void;
@@ -30,7 +30,7 @@ export class UsageMeter {
     this.#options = options;
   }
 
-  /** Number of tunnels that the next read covers. */
+  /** Number of tunnels with changed counters, which the next read covers. */
   get changed(): number {
     return this.#changed.size;
   }
@@ -52,7 +52,7 @@ export class UsageMeter {
     }
   }
 
-  /** Returns the usage since the last call. */
+  /** Returns usage records for all traffic since the last call. */
   read(): UsageRecord[] {
     const at = this.#options.clock.now();
     const records: UsageRecord[] = [];

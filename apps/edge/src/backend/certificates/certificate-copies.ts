@@ -90,7 +90,7 @@ export class CertificateCopies {
     }
   }
 
-  /** Waits a limited time for the remaining writes, then stops. */
+  /** Waits a limited time until the remaining certificate copies are written or deleted, then stops. */
   async close(): Promise<void> {
     const { clock } = this.#options;
     let give: (() => void) | undefined;
@@ -171,7 +171,7 @@ export class CertificateCopies {
     }
   }
 
-  /** Logs the first failed write. Further failures are not logged until a write succeeds. */
+  /** Logs the first failed write of a copy. Further failures are not logged until a write succeeds. */
   #failed(error: unknown): void {
     if (this.#hasFailed) return;
     this.#hasFailed = true;

@@ -21,7 +21,7 @@ export const CHALLENGE_ORDER_PAUSE_MS = 500;
 const CHALLENGE_ANSWER_KEPT_MS = 60_000;
 /** Time until a name without a challenge is looked up again, because a challenge may have been created since. */
 const CHALLENGE_NONE_KEPT_MS = 1000;
-/** Maximum cached responses. The oldest response is evicted first. */
+/** Maximum cached responses to challenge lookups. The oldest response is evicted first. */
 const CHALLENGE_ANSWERS_MAX = 1000;
 
 export interface ChallengeLookupOptions {
@@ -77,7 +77,7 @@ export class ChallengeLookup {
     for (const name of names) for (const id of [tlsIdOf(name), nameIdOf(name)]) this.#kept.delete(id);
   }
 
-  /** Resolves all waiting requests with null and cancels the pauses. */
+  /** Stops all lookups: waiting requests get null, and pauses are canceled. */
   stop(): void {
     for (const { pause, next } of this.#turns.values()) {
       pause?.cancel();

@@ -101,7 +101,7 @@ export class PlatformCertificates implements EdgeCertificates {
 
   // ---- how they come ----
 
-  /** Loads the copies from the last run. Never rejects. */
+  /** Loads the certificates that the last run copied to disk. Never rejects. */
   async start(): Promise<void> {
     const slice = new TurnSlice();
     await this.#copies?.load(async (certificate) => {
@@ -134,7 +134,7 @@ export class PlatformCertificates implements EdgeCertificates {
     this.#challengeLookup.forget(this.#rows.get(id)?.known.names ?? []);
     this.#changed.add(id);
     if (this.#changed.size > CERTIFICATE_FETCHES_MAX) {
-      // A snapshot provides the same certificates in fewer requests.
+      // A snapshot provides all changed certificates with a single request.
       this.#changed.clear();
       this.#takeAnew();
     } else this.#fetchOn();
@@ -195,7 +195,7 @@ export class PlatformCertificates implements EdgeCertificates {
       } catch (error) {
         if (this.#ending.signal.aborted) return;
         if (this.#isToldInClear(error)) return;
-        // An older platform rejects the request, because it provides no certificates.
+        // An older platform rejects the request for certificates, because it provides none.
         this.#isRefused = error instanceof LinkFailure && error.kind === 'refused';
         this.#isSettled = this.#isRefused;
         const reason = error instanceof Error ? error.message : String(error);
@@ -313,7 +313,7 @@ export class PlatformCertificates implements EdgeCertificates {
     for (const name of names) this.#names.set(name, id);
   }
 
-  /** Returns the content of the copy on disk. Null if there is no usable certificate. */
+  /** Returns the content of a certificate's copy on disk. Null if there is no usable certificate. */
   #copyOf(id: string): EdgeCertificate | null {
     const row = this.#rows.get(id);
     if (row === undefined || row.pair === null) return null;

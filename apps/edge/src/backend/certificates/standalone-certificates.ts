@@ -98,7 +98,7 @@ export class StandaloneCertificates implements EdgeCertificates {
       host: server.host,
       dataDir,
       store,
-      // Without a platform, accounts have no tokens, so the label is derived from the name.
+      // Without a platform, accounts have no challenge tokens, so the label in the challenge's DNS name is derived from the domain.
       challengeTargetOf: async (name) => challengeTarget(sha256Hex(name).slice(0, TARGET_CHARS), server.domain),
       isPassedThrough,
       clock,

@@ -21,7 +21,7 @@ export interface FoundFile {
 export interface Recovery {
   /** Recovered content of the newest readable file. Null if no such file exists. */
   readonly journal: RecoveredJournal | null;
-  /** Files to delete once the next file is published. */
+  /** Earlier journal files, to be deleted once the next file is published. */
   readonly files: readonly FoundFile[];
   /** Highest sequence number of a file in the folder. The next file gets a higher number, so that no file is overwritten. */
   readonly sequence: number;

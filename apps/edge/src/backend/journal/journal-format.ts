@@ -6,7 +6,7 @@ import { type Batch, PendingRecords, withoutStored } from './journal-records.ts'
 
 export interface JournalState {
   readonly journalId: string;
-  /** Number for the next record that is numbered. */
+  /** Number that the next numbered record gets. */
   readonly next: number;
   readonly batches: readonly Batch[];
   readonly pending: Iterable<JournalRecord>;
@@ -14,7 +14,7 @@ export interface JournalState {
 
 export interface RecoveredJournal extends JournalState {
   readonly pending: PendingRecords;
-  /** Number of unreadable lines. An incomplete last line is not counted. */
+  /** Number of unreadable lines in the journal file. An incomplete last line is not counted. */
   readonly unreadable: number;
 }
 

@@ -40,7 +40,7 @@ export class PendingRecords {
     return this.#records.values();
   }
 
-  /** Removes and returns all records. */
+  /** Removes and returns all records without a number. */
   take(): JournalRecord[] {
     const records = this.#records;
     this.#records = [];

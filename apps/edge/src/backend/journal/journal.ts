@@ -29,7 +29,7 @@ export interface JournalOptions {
   readonly queueBytes: number;
 }
 
-/** Maximum waiting operations on the whole file. Only compaction and delivery start such operations, so a longer queue is a bug. */
+/** Maximum waiting operations on the whole journal file. Only compaction and delivery start such operations, so a longer queue is a bug. */
 const TURNS_MAX = 8;
 
 export class Journal {
@@ -135,7 +135,7 @@ export class Journal {
     if (this.#file === null) await this.#inTurn(() => this.#compact());
   }
 
-  /** Next batch to send. Null if no numbered records are waiting. */
+  /** Next batch of records to send to the platform. Null if no numbered records are waiting. */
   get batch(): Batch | null {
     return this.#batches[0] ?? null;
   }
@@ -242,7 +242,7 @@ export class Journal {
       this.#meanwhile = null;
       this.#isCompactionDue = false;
       this.#goOn();
-      // Records that arrived during the compaction may exceed the limit again, and the next record may not arrive for hours.
+      // Records that arrived during the compaction may exceed the compaction limit again, and the next record may not arrive for hours.
       this.#compactIfDue();
     }
   }

@@ -7,16 +7,16 @@ import { PendingRecords } from './journal-records.ts';
 export interface WriteQueueOptions {
   /** Size in bytes above which the queue is full. Callers should then add no records. */
   readonly maxBytes: number;
-  /** Writes everything that is queued. Never rejects. */
+  /** Writes all queued lines to the journal file. Never rejects. */
   readonly write: (text: string, records: readonly JournalRecord[]) => Promise<void>;
-  /** Called each time the queue becomes full. */
+  /** Called each time the write queue becomes full. */
   readonly onFull: (bytes: number) => void;
 }
 
 export class WriteQueue {
   readonly #options: WriteQueueOptions;
   readonly #records = new PendingRecords();
-  /** Queued lines other than records. */
+  /** Queued lines other than records, such as notes about acknowledged records. */
   #notes = '';
   /** Bytes in the queue, and (`#writtenBytes`) bytes in the current write. A sum of usage counts with the length of its first record. */
   #waitingBytes = 0;
@@ -51,7 +51,7 @@ export class WriteQueue {
     for (const record of records) {
       const before = this.#records.size;
       this.#records.add(record);
-      // Usage added to an existing sum takes no space.
+      // Usage added to an existing sum takes no additional space in the queue.
       if (this.#records.size > before) this.#waitingBytes += lineOf(record).length;
     }
     this.#added += 1;

@@ -1,4 +1,4 @@
-// Limits shared by several files of this folder.
+// Limits shared by several files of the edge that store names.
 
 /** Maximum names read from a snapshot or file within a turn of the event loop. */
 export const NAMES_ROWS_PER_TURN = 200;

@@ -16,7 +16,7 @@ const NAMES_JSON_WRITE_MS = 100;
  * file.
  */
 const NAMES_JSON_WRITE_PAUSE = 10;
-/** Delay before a failed write is retried. */
+/** Delay before a failed write of names.json is retried. */
 const NAMES_JSON_RETRY_MS = 5000;
 
 export interface NameRow {
@@ -29,7 +29,7 @@ export interface StandaloneNamesFileOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly dataDir: string;
-  /** Returns the current rows. */
+  /** Returns the current rows of names.json. */
   readonly rows: () => Iterable<NameRow>;
 }
 
@@ -84,7 +84,7 @@ export class StandaloneNamesFile {
     }
   }
 
-  /** Schedules a write after a short delay, which includes further changes. */
+  /** Schedules a write of names.json after a short delay, which includes further changes. */
   changed(): void {
     if (this.#isClosed) return;
     this.#isStale = true;

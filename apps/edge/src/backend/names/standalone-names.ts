@@ -209,7 +209,7 @@ export class StandaloneNames {
     return this.#options.clock.now();
   }
 
-  /** Returns the rows to write, and removes expired rows. */
+  /** Yields the rows for names.json, and removes expired rows. */
   *#current(): Generator<NameRow> {
     const now = this.#now();
     for (const row of [...this.#rows.values()]) {
@@ -227,7 +227,7 @@ export class StandaloneNames {
       reserved.map((entry) => ({ account, ...reservationOf(entry) })),
     );
     const keys = new Set(configured.map(keyOf));
-    // Releases names that only an earlier configuration reserved.
+    // Releases names that an earlier configuration reserved and the current configuration does not.
     for (const row of [...this.#rows.values()]) {
       const { ownership } = row;
       if (ownership.kind === 'reserved' && !keys.has(keyOf(row))) {

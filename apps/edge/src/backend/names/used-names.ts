@@ -6,7 +6,7 @@ import { type Owner, sameOwner } from '@tunnel/rules/tunnels';
 import { type Clock, LineLog, type Logger, lineOf } from '@tunnel/runtime';
 import { NAME_FILE_BOUNDS, nameLines, rowsIn } from './name-lines.ts';
 
-/** Maximum remembered names. The least recently used name is removed first. */
+/** Maximum recently used names in memory and on disk. The least recently used name is removed first. */
 export const USED_NAMES_MAX = 10_000;
 /** Maximum remembered names per account, which is the number of names that an account can hold. */
 export const USED_NAMES_PER_ACCOUNT_MAX = 100;
@@ -51,7 +51,7 @@ export class UsedNames {
     return this.#uses.size;
   }
 
-  /** Loads the names of the last run. Never rejects. */
+  /** Loads the recently used names of the last run from disk. Never rejects. */
   async start(): Promise<void> {
     const { path, logger } = this.#options;
     try {

@@ -8,7 +8,7 @@ import type { Owner } from '@tunnel/rules/tunnels';
 export type DomainKeepers = ReadonlyMap<string, string | null>;
 
 export class VerifiedDomains {
-  /** Account id by domain. 10,000 domains take about 2 MB. */
+  /** Owners of verified domains: account id by domain. 10,000 domains take about 2 MB. */
   readonly #accounts = new Map<string, string>();
 
   /** Last account id of domains without a current owner. Open tunnels on a lapsed domain stay open. */
@@ -56,7 +56,10 @@ export class VerifiedDomains {
     return isTheirs ? null : new Fault('TUNNEL_DOMAIN_UNVERIFIED', { domain });
   }
 
-  /** Returns the domains that have a new owner, or lost their owner. A lapsed domain is not included, because its tunnels stay open. */
+  /**
+   * Returns the domains that got a new owner, or lost their owner, since an earlier state. A lapsed domain is not included, because its
+   * tunnels stay open.
+   */
   changedSince(before: VerifiedDomains): DomainKeepers {
     const changed = new Map<string, string | null>();
     for (const [domain, accountId] of this.#accounts) {
