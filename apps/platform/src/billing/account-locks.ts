@@ -11,7 +11,7 @@ const ACCOUNT_LOCKS = 0x6261;
 const LOCK_NOT_AVAILABLE = '55P03';
 /** Maximum number of accounts locked at the same time, and of requests waiting for a lock. A locked account needs a database connection. */
 const ACCOUNTS = { atOnce: 6, maxWaiting: 1000 } as const;
-/** How long the processor can take to answer while an account is held. */
+/** Time limit for the payment processor's response while an account is locked. */
 const HELD_MS = 60_000;
 /**
  * Maximum time for which a request waits for an earlier request of the same account.
