@@ -30,7 +30,7 @@ export const LIMITS = {
    */
   ACCESS_TOKEN_SECS: 15 * 60,
   /**
-   * A session ends after this time without use.
+   * Time without use after which a session ends.
    * @limit accounts: Session, idle time | the session ends
    */
   REFRESH_TOKEN_SECS: 30 * 24 * 60 * 60,

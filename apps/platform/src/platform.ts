@@ -127,7 +127,7 @@ const EVERYWHERE: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '
 const LOOPBACK = '127.0.0.1';
 const LOOPBACKS = ['127.0.0.0/8', '::1'];
 
-/** Time limit for stopping all parts together. */
+/** Time limit for stopping the platform with all its parts. */
 const STOP_MS = 10_000;
 
 export const createPlatform = (config: ServerConfig, deps: PlatformDeps): Platform =>
@@ -345,7 +345,7 @@ class ComposedPlatform implements Platform {
     else logger.warn({}, 'the database is behind a pooler, and its role has no statement_timeout: docs/run.md');
   }
 
-  /** Starts the background work, which needs the tables and therefore waits for the database. */
+  /** Starts the background work, which needs the database tables and therefore waits for the database. */
   #startBackground(): void {
     this.#changes.start();
     this.#keyUses.start();

@@ -1,4 +1,4 @@
-// Column types, as used in queries.
+// TypeScript types of database columns, as used in queries.
 import type { ColumnType } from 'kysely';
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;

@@ -11,7 +11,7 @@ export interface DatabaseWatchOptions {
   readonly prepare: () => Promise<void>;
   /** Called once, when the preparation has succeeded. */
   readonly onPrepared?: () => void;
-  /** Rejects while the database does not respond. */
+  /** Checks whether the database responds. Rejects if the database does not respond. */
   readonly probe: () => Promise<void>;
   readonly clock: Clock;
   readonly logger: Logger;

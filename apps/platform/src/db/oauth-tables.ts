@@ -6,7 +6,7 @@ import type { GivenTimestamp, Timestamp } from './column-types.ts';
 export interface OauthClientsTable {
   id: string;
   name: string;
-  /** Redirect URIs, separated by spaces. */
+  /** Redirect URIs of the client, separated by spaces. */
   redirect_uris: string;
   created_at: GivenTimestamp;
   revoked_at: Timestamp | null;

@@ -129,7 +129,7 @@ export const RETENTION: Readonly<Record<keyof Schema, Retention>> = {
     text: `${CHANGES_KEPT_DAYS} days`,
     days: CHANGES_KEPT_DAYS,
     key: 'id',
-    // The newest row is kept whatever its age, so that the number of the latest change never decreases.
+    // The newest change is kept whatever its age, so that the number of the latest change never decreases.
     old: (before) => sql`at < ${before} and id < (select max(id) from edge_changes)`,
   },
   audit_log: {

@@ -38,7 +38,7 @@ export interface UsersTable {
   epoch: Generated<number>;
   created_at: GivenTimestamp;
   deleted_at: Timestamp | null;
-  /** Day (UTC) to which `created_count` applies. */
+  /** Day (UTC) of the creations counted in `created_count`. */
   created_on: string | null;
   created_count: Generated<number>;
 }
@@ -175,7 +175,7 @@ export interface TunnelLogTable {
   name: Generated<string>;
   protocol: string;
   label: Generated<string>;
-  /** Null if the edge or the client is too old to report the URL. */
+  /** Public URL of the tunnel. Null if the edge or the client is too old to report the URL. */
   public_url: string | null;
   client_name: string | null;
   registered_at: Timestamp;
@@ -228,7 +228,7 @@ export interface OwnDomainsTable {
 
 export interface UsageDailyTable {
   user_id: string;
-  /** YYYY-MM-DD, as text, because a Date would shift with the process's time zone. */
+  /** Day (UTC) as YYYY-MM-DD. Text, because a Date would shift with the process's time zone. */
   day: string;
   tunnels: BigCount;
   requests: BigCount;
@@ -264,7 +264,7 @@ export interface AuditLogTable {
 
 export interface SigningKeysTable {
   kid: string;
-  /** JWKs. The public key is published; the private key is encrypted with the master key. */
+  /** Signing key pair as JWKs. The public key is published; the private key is encrypted with the master key. */
   public_key: ColumnType<Record<string, unknown>, string, never>;
   private_key: string | null;
   created_at: GivenTimestamp;
@@ -303,7 +303,7 @@ export interface CapNoticesTable {
 
 export interface MeteredUsageTable {
   user_id: string;
-  /** Month as YYYY-MM. */
+  /** Month (UTC) of the usage, as YYYY-MM. */
   month: string;
   bytes: BigCount;
   cut_bytes: BigCount;

@@ -33,7 +33,7 @@ export interface EdgeRequest {
   /** Account in the name of which the edge is called. */
   readonly accountId: string;
   readonly timeoutMs: number;
-  /** Request body, sent as JSON. */
+  /** Body of the request to the edge, sent as JSON. */
   readonly body?: object;
   /** The caller's abort signal. Aborting ends the request at once with the signal's reason. */
   readonly signal?: AbortSignal;

@@ -32,7 +32,7 @@ import {
 
 /** Time limit for an edge to list its groups. Short, because a dashboard page waits for all edges. */
 const EDGE_GROUPS_TIMEOUT_MS = 2000;
-/** Time limit for all other calls to an edge; then the call fails with `EDGE_AWAY`. */
+/** Time limit for calls to an edge other than listing groups and replays; then the call fails with `EDGE_AWAY`. */
 const EDGE_CALL_TIMEOUT_MS = 5000;
 /** Time limit for a replay. Longer than the 30 s an edge gives the local service. */
 const EDGE_REPLAY_TIMEOUT_MS = 35_000;
@@ -46,9 +46,9 @@ export interface EdgeCallsOptions {
   readonly logger: Logger;
   /** Returns the master key. Only available once the database tables exist. */
   readonly masterKey: () => MasterKey;
-  /** The edge of the same stack. */
+  /** The edge of the same stack. Null or absent without such an edge. */
   readonly localEdge?: LocalEdge | null;
-  /** Replaces the global `fetch`. */
+  /** Function used instead of the global `fetch`. */
   readonly fetch?: typeof fetch;
 }
 

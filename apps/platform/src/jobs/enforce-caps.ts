@@ -1,4 +1,4 @@
-// Ends the tunnels of accounts over their spend cap on every edge, and mails accounts that reach or approach their cap.
+// Ends the tunnels of accounts over the spend cap on every edge, and sends a notice mail when an account reaches or approaches the cap.
 
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';

@@ -12,7 +12,7 @@ export const RESYNC_AFTER_MS = 60 * 60_000;
 const RESYNC_EVERY_MS = 60_000;
 /** Interval between reads of past due accounts on a test clock (the simulator's), which is moved by hand. */
 const TEST_CLOCKS_EVERY_MS = 10_000;
-/** Maximum number of accounts read in one run. */
+/** Maximum number of accounts read from the payment processor in one run. */
 const RESYNC_ROWS = 200;
 
 /**
@@ -70,7 +70,7 @@ const tryToSync = async (billing: BillingContext, userId: string, notReadSince: 
   } catch (error) {
     if (!(error instanceof Fault) || error instanceof DatabaseAway) throw error;
     billing.logger.warn({ user_id: userId, code: error.code }, 'cannot read an account from the payment processor');
-    // An account refused by the processor is marked as read and retried in an hour, so that it does not block other accounts.
+    // An account refused by the processor is marked as read and retried in an hour, so that the remaining accounts are not blocked.
     if (error.code === 'BILLING_PROCESSOR_REFUSED') await noteRead(billing, userId);
     return error.code !== 'BILLING_PROCESSOR_AWAY';
   }

@@ -27,7 +27,7 @@ export const MAIL_SENDS_MAX = 10;
 const MAIL_SEND_TIMEOUT_MS = 45_000;
 /** First pause before a failed mail is retried. */
 const MAIL_RETRY_MIN_MS = 5000;
-/** Maximum pause before a failed mail is retried. Pauses grow up to this limit. */
+/** Maximum pause before a failed mail is retried. Pauses grow up to the limit. */
 const MAIL_RETRY_MAX_MS = 60 * 60_000;
 /**
  * Time after which a failing mail is abandoned, with a line in the log.
@@ -175,7 +175,7 @@ class ClaimedMails {
     return this.#mails.size;
   }
 
-  /** Ids of the mails without an outcome. */
+  /** Ids of the mails still waiting or being sent. */
   get unfinished(): string[] {
     return [...this.#mails.values()].filter(({ state }) => typeof state === 'string').map(({ mail }) => mail.id);
   }

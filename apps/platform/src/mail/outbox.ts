@@ -14,7 +14,7 @@ export interface ClaimedMail extends WaitingMail {
   readonly attempts: number;
 }
 
-/** Outcome of a delivery attempt. */
+/** Outcome of an attempt to deliver a mail. */
 export type MailOutcome =
   | { readonly kind: 'sent' }
   | { readonly kind: 'retry'; readonly at: number }

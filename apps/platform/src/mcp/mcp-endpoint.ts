@@ -44,7 +44,7 @@ export interface McpEndpointOptions {
   readonly onCall: (tool: ToolFacts['name'], outcome: ToolOutcome['outcome']) => void;
 }
 
-/** One MCP call over HTTP. */
+/** An MCP call received over HTTP. */
 export interface McpHttpCall {
   readonly request: Request;
   readonly message: McpMessage;

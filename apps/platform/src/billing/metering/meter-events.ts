@@ -7,7 +7,7 @@ import { monthOf } from '../rules/rating.rules.ts';
 
 /** Maximum number of usage rows cut into events by one statement. */
 const METER_CUT_ROWS = 1000;
-/** Maximum number of events claimed at once. */
+/** Maximum number of meter events claimed at once. */
 const METER_BATCH = 20;
 /** Duration of a claim, during which no other process takes the event. Longer than the time limit of the call that reports the event. */
 const METER_CLAIM_MS = 6000;

@@ -23,13 +23,13 @@ import {
 
 /** Interval for cutting usage into meter events. An account gets at most one event per month and interval. */
 const METER_CUT_EVERY_MS = 60_000;
-/** Interval between searches for waiting events. */
+/** Interval between searches for meter events waiting to be reported. */
 const METER_POLL_MS = 5000;
-/** Time limit of a call that reports an event. */
+/** Time limit of a call that reports a meter event to the payment processor. */
 const METER_CALL_TIMEOUT_MS = 5000;
-/** First pause before an event is retried. */
+/** First pause before a failed report of a meter event is retried. */
 const METER_RETRY_MIN_MS = 5000;
-/** Maximum pause before an event is retried. Pauses grow up to this limit. */
+/** Maximum pause before a failed report of a meter event is retried. Pauses grow up to the limit. */
 const METER_RETRY_MAX_MS = 10 * 60_000;
 /**
  * Age of the first attempt from which the event is first searched for in the processor's sums. The processor forgets an identifier after
@@ -232,7 +232,7 @@ const wasCounted = async ({ db, processor }: SendContext, event: ClaimedEvent): 
   return total - (rows[0]?.bytes ?? 0) >= event.bytes;
 };
 
-/** Limits the time of a call, because the claim on the event must outlive the call. */
+/** Limits the time of a call to the payment processor, because the claim on the event must outlive the call. */
 const bounded = <T>(clock: Clock, call: Promise<T>): Promise<T> =>
   withTimeout(clock, call, METER_CALL_TIMEOUT_MS).catch((error: unknown) => {
     throw error instanceof TimeoutError ? new Fault('BILLING_PROCESSOR_AWAY', {}, { cause: error }) : error;

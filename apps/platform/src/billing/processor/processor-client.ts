@@ -4,7 +4,7 @@ import { type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
 import { TimeoutError, withTimeout } from '../../timeout.ts';
 
-/** Time for one call to the payment processor, including its retries. */
+/** Default time limit of a call to the payment processor, including retries. */
 const PROCESSOR_TIMEOUT_MS = 10_000;
 /** Maximum number of retries of a repeatable call to the payment processor. */
 const PROCESSOR_RETRIES = 2;

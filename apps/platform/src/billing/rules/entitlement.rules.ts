@@ -7,7 +7,7 @@ import { isGraceOver, PAST_DUE_GRACE_MS } from './subscription.rules.ts';
 export interface AccountFacts {
   readonly status: 'active' | 'suspended';
   readonly plan: {
-    /** Maximum number of tunnels. Null means no limit. */
+    /** Maximum number of open tunnels. Null means no limit. */
     readonly tunnelLimit: number | null;
     readonly allowCustomSubdomains: boolean;
     readonly priceCentsPerGb: number;
@@ -29,7 +29,7 @@ export interface ClosedReason {
 export interface Entitlement {
   /** Reason why the account is closed: new tunnels are refused, and live tunnels are ended. Null if the account is open. */
   readonly closed: ClosedReason | null;
-  /** Maximum number of tunnels. Null means no limit. */
+  /** Maximum number of open tunnels. Null means no limit. */
   readonly tunnelLimit: number | null;
   readonly allowCustomSubdomains: boolean;
 }

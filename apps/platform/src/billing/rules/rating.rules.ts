@@ -2,12 +2,12 @@
 
 // Billing months run from midnight (UTC) on the first day to midnight on the first day of the next month, written YYYY-MM.
 
-/** Returns the month of a time in milliseconds since the epoch. */
+/** Returns the UTC month (YYYY-MM) of a time in milliseconds since the epoch. */
 export const monthOf = (at: number): string => new Date(at).toISOString().slice(0, 7);
 
 export const monthStart = (month: string): number => Date.parse(`${month}-01T00:00:00.000Z`);
 
-/** Returns the first millisecond after the month. */
+/** Returns the end of a month: the first millisecond of the next month. */
 export const monthEnd = (month: string): number => {
   const start = new Date(monthStart(month));
   return Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, 1);
@@ -28,7 +28,7 @@ export const billingMonth = (at: number, now: number, lateMs: number): string =>
 
 const DAY_MS = 86_400_000;
 
-/** Returns the day of a time in milliseconds since the epoch. */
+/** Returns the UTC day (YYYY-MM-DD) of a time in milliseconds since the epoch. */
 export const utcDay = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
 /** Returns today and the days before today, `count` days in total, oldest first. */
@@ -76,7 +76,7 @@ export const freeBytes = (minimumCents: number, priceCentsPerGb: number): number
 };
 
 interface DayOfUse {
-  /** Day in UTC, as YYYY-MM-DD. */
+  /** Day of the usage (UTC), as YYYY-MM-DD. */
   readonly day: string;
   readonly bytes: number;
 }

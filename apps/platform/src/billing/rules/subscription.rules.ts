@@ -21,7 +21,7 @@ export interface SubscriptionFacts {
 /** The stored state of an account's subscription. */
 export interface SubscriptionState {
   readonly id: string | null;
-  /** Status shown to the account. */
+  /** Status of the subscription as shown to the account's owner. */
   readonly status: 'active' | 'past_due' | 'canceled' | null;
   readonly cancelsAtPeriodEnd: boolean;
   readonly periodEnd: number | null;

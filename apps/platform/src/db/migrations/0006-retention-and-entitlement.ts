@@ -48,7 +48,7 @@ const mails = async (db: Kysely<unknown>): Promise<void> => {
 
 /** Adds the network of a session, to recognize networks from which an account has signed in before, even in sessions that have ended. */
 const logins = async (db: Kysely<unknown>): Promise<void> => {
-  // An IPv4 address, or the /64 of an IPv6 address. Empty for IPv6 sessions created before this migration.
+  // Network of the session: an IPv4 address, or the /64 of an IPv6 address. Empty for IPv6 sessions created before this migration.
   await sql`alter table refresh_families add column network text not null default ''`.execute(db);
   await sql`update refresh_families set network = address where position(':' in address) = 0`.execute(db);
   await sql`create index refresh_families_by_network on refresh_families (user_id, network)`.execute(db);

@@ -2,6 +2,6 @@
 import { type Kysely, sql } from 'kysely';
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
-  // Null if the edge or the client is too old to report the value.
+  // The columns are null if the edge or the client is too old to report the values.
   await sql`alter table tunnel_log add column public_url text, add column client_name text`.execute(db);
 };

@@ -5,7 +5,7 @@ import { Fault } from '@tunnel/errors';
 import type { Clock, Timer } from '@tunnel/runtime';
 import { type CallerKind, type CallTurn, CallTurns, type CallTurnsOptions } from './call-turns.rules.ts';
 
-/** Interval for checking the waiting calls. */
+/** Interval for checking whether waiting calls can begin or have waited too long. */
 export const API_CALLS_LOOK_MS = 10;
 
 /** The account or network that a call counts for. */

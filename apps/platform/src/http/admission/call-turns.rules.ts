@@ -44,7 +44,7 @@ export interface CallBounds {
 }
 
 export interface CallTurnsOptions {
-  /** Total number of places. */
+  /** Number of places, which is the number of calls that can run at the same time. */
   readonly atOnce: number;
   /**
    * Places that a single caller can use while no other caller wants a place. Default: every place. A lower number keeps resources that
@@ -66,7 +66,7 @@ export interface CallOutcome {
   refuse(retryAfterMs: number): void;
 }
 
-/** Rules that apply to all callers of a kind. */
+/** Share and rate of every caller of a kind (accounts, networks or unbounded callers). */
 interface KindRules {
   readonly share: number;
   /** Rates of the callers. Null if the kind has no rate. */
@@ -91,7 +91,7 @@ class Caller {
   }
 }
 
-/** A call, from its arrival to its end. */
+/** An API call, from arrival to end. */
 export class CallTurn implements Turn {
   readonly owner: string;
   readonly kind: CallerKind;
@@ -133,11 +133,11 @@ export class CallTurns {
   readonly #waitMs: number;
   readonly #rules: Readonly<Record<CallerKind, KindRules>>;
   readonly #turns: FairTurns;
-  /** Callers with a running call. */
+  /** Callers with a running call, by kind and id. */
   readonly #callers = new Map<string, Caller>();
-  /** Waiting calls, oldest first. */
+  /** Calls waiting for their turn, oldest first. */
   readonly #waiting = new LinkedSet<CallTurn>();
-  /** Calls that hold a place, oldest first. */
+  /** Running calls with a place (slow calls have given their place back), oldest first. */
   readonly #placed = new LinkedSet<CallTurn>();
   /** Number of places held by callers within their shares. */
   #within = 0;
@@ -238,7 +238,7 @@ export class CallTurns {
     this.#turns.beginNext();
   }
 
-  /** Begins a call. Only called by a CallTurn. */
+  /** Records that a call begins. Only called by a CallTurn. */
   began(turn: CallTurn): void {
     this.#leaveQueue(turn);
     turn.state = 'running';

@@ -15,7 +15,7 @@ import type { ApiAdmission } from './api-admission.ts';
 import { type ApiCaller, CallQueue } from './call-queue.ts';
 
 export interface LinkAdmissionDeps {
-  /** Database connections reserved for edges. */
+  /** Database connections reserved for calls of edges. */
   readonly db: Db;
   readonly clock: Clock;
   /** Admission and database connections for callers with an unknown credential. Absent if credentials are checked without a turn. */

@@ -29,7 +29,7 @@ export class Pipelines {
   }
 }
 
-/** The requests of a connection. */
+/** The queue of requests of a connection, of which one is served at a time. */
 class Pipeline {
   readonly #connection: Connection;
   #isServing = false;

@@ -44,9 +44,9 @@ export interface PlatformRouteDeps
     Omit<EdgeLinkDeps, 'strangers'>,
     DomainsContext,
     AccountTokens {
-  /** Database connections reserved for edges. */
+  /** Database connections reserved for calls of edges. */
   readonly linkDb: Db;
-  /** Admission of API calls. */
+  /** Admission of API calls, which limits calls per account and network. */
   readonly admission: ApiAdmission;
   /** Label of the platform's host below the server's domain, which no account can reserve. */
   readonly platformLabel?: string | null;

@@ -42,7 +42,7 @@ const notUtf8 = (): Fault => new Fault('API_BAD_REQUEST', { reason: 'the body is
 interface Spot {
   readonly value: unknown;
   readonly key: string;
-  /** The enclosing value. Null for the whole body. */
+  /** The object or array that contains the value. Null for the whole body. */
   readonly within: Spot | null;
 }
 

@@ -109,7 +109,7 @@ export const addOauthConsentRoutes = (app: PlatformApp, deps: OauthConsentDeps):
   });
 };
 
-/** Errors shown to the user as a page. */
+/** Errors of an authorization request shown to the user as a page, without a redirect. */
 const ON_A_PAGE: ReadonlySet<ErrorCode> = new Set([
   'OAUTH_CLIENT_REFUSED',
   'OAUTH_CLIENTS_BUSY',

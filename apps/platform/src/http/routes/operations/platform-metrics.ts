@@ -14,7 +14,7 @@ export interface ApiFigures {
 }
 
 export interface MetricsContext extends Pick<ServiceContext, 'db' | 'clock'> {
-  /** Figures of the admission of API calls. */
+  /** Numbers of refused, running and waiting API calls. */
   readonly admission: ApiFigures;
   /** The certificate orders of this platform. Null if `[acme]` is off. */
   readonly ordering: Pick<PlatformCertificates, 'results' | 'now'> | null;

@@ -122,7 +122,7 @@ const completeAnswers = (operation: Operation, schemas: Record<string, Schema>):
     for (const media of Object.values(answer.content ?? {})) {
       media.example ??= code === undefined ? exampleOf(media.schema ?? {}, schemas) : errorExample(code);
     }
-    // Error responses for browsers are also available as a page.
+    // The HTML variant of a response gets a page as its example.
     const page = answer.content?.['text/html'];
     if (page !== undefined) page.example = PAGE_EXAMPLE;
   }

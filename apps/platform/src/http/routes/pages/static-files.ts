@@ -33,7 +33,7 @@ interface StaticFile {
   readonly packed: ReadonlyMap<Packing, Uint8Array<ArrayBuffer>>;
 }
 
-/** Files by path below their folder, with slashes. */
+/** Static files by path below their folder. The paths contain slashes on every operating system. */
 export type StaticFiles = ReadonlyMap<string, StaticFile>;
 
 const KEEP_FOR_EVER = 'public, max-age=31536000, immutable';
