@@ -116,6 +116,6 @@ it('the help for a new tunnel has every kind, each with its commands', async ({ 
   }
   await page.keyboard.press('Escape');
   await page.getByRole('radio', { name: 'P2P' }).click();
-  await page.getByText('No P2P tunnel yet.').waitFor();
+  await page.getByText('No P2P tunnels yet.').waitFor();
   await page.getByText('p2p connect office-db --listen 15432').waitFor();
 });

@@ -94,7 +94,7 @@ it('what a tunnel uses is held: in use, then kept until a day, on both pages; on
   await page.getByRole('link', { name: 'Reserve', exact: true }).click();
   await page.getByRole('heading', { name: 'Names', level: 1 }).waitFor();
   await page.getByRole('button', { name: `Reserve ${name}` }).click();
-  await page.getByRole('status').getByText(`${name} is reserved.`).waitFor();
+  await page.getByRole('status').getByText(`${name} is reserved for your account`).waitFor();
   await cardOf(page, 'Reserved').getByRole('row', { name }).waitFor();
   expect(await stateOf(account, name)).toBe('reserved');
   expect(await walkByTab(page)).toEqual({ missed: [], unseen: [] });

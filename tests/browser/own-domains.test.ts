@@ -68,7 +68,7 @@ it('records are copied one by one, and followed until the domain and its certifi
     .getByText('Found')
     .waitFor();
   api.change('example-org', { state: 'verified', certificate: { ...NO_CERTIFICATE_YET, state: 'ordering' } });
-  await page.getByText('Certificate: being ordered').waitFor();
+  await page.getByText('Certificate: being issued').waitFor();
   api.change('example-org', { certificate: certificate() });
   await page.getByText('Certificate valid').waitFor();
   await page.getByRole('link', { name: 'Open' }).waitFor();

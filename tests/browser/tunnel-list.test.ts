@@ -68,9 +68,9 @@ it('an address is one row that opens its history; search and protocol are in the
   await eventually(() => expect(query()).toBe('?q=WEBSITE bobs'));
   expect(await search.inputValue()).toBe('WEBSITE bobs');
   await search.fill('nothing like this');
-  await page.getByText('No tunnel matches “nothing like this”.').waitFor();
+  await page.getByText('No tunnels match “nothing like this”.').waitFor();
   await page.reload();
-  await page.getByText('No tunnel matches “nothing like this”.').waitFor();
+  await page.getByText('No tunnels match “nothing like this”.').waitFor();
   await page.getByRole('link', { name: 'Show all tunnels' }).click();
   await countRows(3);
   expect(await search.inputValue()).toBe('');
@@ -97,7 +97,7 @@ it('Stop asks, and ends the tunnel of another computer by keyboard, from the lis
   const dialog = page.getByRole('dialog');
   const stop = page.getByRole('button', { name: `Stop ${url}` });
   await stop.press('Enter');
-  await dialog.getByText("The client on anns-laptop doesn't reopen it.").waitFor();
+  await dialog.getByText("The client on anns-laptop won't reopen the tunnel.").waitFor();
   expect(await seriousFindings(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await stop.and(page.locator(':focus')).waitFor();

@@ -66,7 +66,7 @@ it(
   240_000 + ROOM_MS,
 );
 
-const EXPECTED = ['Verify your Hatchway email address', 'Spend limit of $0.10 reached'];
+const EXPECTED = ['Spend limit of $0.10 reached', 'Verify your Hatchway email address'];
 
 const processorAt = ({ dataDir, run }: Stack): string => {
   const secrets = JSON.parse(readFileSync(join(dataDir, 'simulator', 'secrets.json'), 'utf8')) as {

@@ -70,9 +70,9 @@ const FAILING = [
   [
     'fails and prints a secret',
     'echo "token $PROVIDER_TOKEN"; head -c 5000 /dev/zero | tr "\\0" x; exit 3',
-    /ended with code 3: token \[secret\] x+/,
+    /exit code 3: token \[secret\] x+/,
   ],
-  ['is no program at all', 'exec /nowhere/at/all', /ended with code 12[67]/],
+  ['is no program at all', 'exec /nowhere/at/all', /exit code 12[67]/],
 ] as const;
 
 for (const [what, text, said] of FAILING) {

@@ -386,7 +386,7 @@ describe('asking the edge of a tunnel', () => {
     const tunnelId = await openAt(await startEdge('eu', flood));
     await expect(calls().requests('eu', tunnelId, account.accountId, { limit: 1 })).rejects.toMatchObject({
       code: 'EDGE_AWAY',
-      internal: expect.stringContaining('over'),
+      internal: expect.stringContaining('larger than'),
     });
   });
 });
