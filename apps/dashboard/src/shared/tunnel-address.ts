@@ -27,7 +27,8 @@ export const originText = ({ name, client_name }: Pick<TunnelLogEntry, 'name' | 
   [name, client_name].filter((part) => part !== undefined && part !== '').join(' on ');
 
 /**
- * Protocol of a tunnel as its owner knows it. In the API, a TLS tunnel, whose encrypted traffic the edge passes through, is a TCP tunnel.
+ * Protocol of a tunnel as its owner knows it. In the API, a TLS tunnel is a TCP tunnel, because the edge passes the encrypted
+ * traffic through.
  */
 export type TunnelKind = ShownProtocol | 'tls';
 

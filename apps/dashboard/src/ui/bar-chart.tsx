@@ -5,7 +5,7 @@ import { classNames } from './class-names.ts';
 import { utcDayText } from './format.ts';
 
 export interface ChartPoint {
-  /** UTC day, such as "2030-01-31". */
+  /** UTC day of the bar, such as "2030-01-31". */
   readonly date: string;
   readonly value: number;
 }

@@ -1,6 +1,6 @@
 // Axes of a chart of days: round values for the grid lines, and the days to label. Pure functions.
 
-/** Maximum grid lines above zero. */
+/** Maximum number of a chart's grid lines above zero. */
 const LINES_MAX = 4;
 
 /**

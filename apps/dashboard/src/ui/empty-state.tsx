@@ -56,7 +56,7 @@ export const CommandLine = ({ command, label = 'Copy the command', onCopied }: C
 interface CodeBlockProps {
   /** Text to copy. Null while data for the text is loading. */
   readonly text: string | null;
-  /** Label of the copy button. */
+  /** Label of the code block's copy button. */
   readonly label: string;
 }
 

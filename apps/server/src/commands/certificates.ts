@@ -96,7 +96,7 @@ const overRest = (config: ServerConfig, dataDir: string, url: string): Certifica
   return {
     list: async () => {
       const { status, text } = await call('GET', '/api/certificates');
-      // Older edges have no such endpoint.
+      // Older edges have no REST endpoint for certificates.
       if (status === 404) return [];
       if (status !== 200) throw refusalOf(url, text);
       return JSON.parse(text) as readonly ShownCertificate[];

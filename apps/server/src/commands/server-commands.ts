@@ -85,7 +85,7 @@ export const simulator = (finish: (code: number) => void): Command =>
 interface CheckFlags extends JsonFlags {
   /** Part to check the configuration for. If absent, derived from the config file. */
   readonly for?: ConfiguredParts;
-  /** Treats warnings as errors. */
+  /** Treats warnings about the configuration as errors. */
   readonly strict?: boolean;
   /** Keys of the config file with accepted warnings, even with `strict`. */
   readonly allow?: readonly string[];

@@ -17,7 +17,7 @@ export interface ReadyFacts {
   readonly firstAccount: string | null;
   readonly tcpPortRange: readonly [number, number];
   readonly tls: boolean;
-  /** Value of [server] control_on_public. */
+  /** Whether clients can also connect on the visitors' ports: [server] control_on_public. */
   readonly controlOnPublic: boolean;
   readonly workingDir: string;
   /** Whether the server was started in a checkout, where the client is run with npx. */

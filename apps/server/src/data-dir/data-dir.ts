@@ -22,7 +22,7 @@ const PROBE_MS = 5000;
 
 interface OpenOptions {
   readonly clock?: Clock;
-  /** Accesses the directory, successfully or not. */
+  /** Accesses the data directory, and resolves whether or not the access succeeds. */
   readonly probe?: (dir: string) => Promise<void>;
 }
 

@@ -57,7 +57,7 @@ export const passwordClause = (password: Secret): string => {
 };
 
 export const markPassword = (mark: string, { user }: Programs, password: Secret): void => {
-  // The file is removed first, so that the write never follows a symbolic link created by the user of the database server.
+  // The file with the hash is removed first, so that the write never follows a symbolic link created by the user of the database server.
   rmSync(mark, { force: true });
   writeFileSync(mark, `${sha256Hex(password.reveal())}\n`, { mode: 0o600, flag: 'wx' });
   if (process.getuid?.() === 0) chownSync(mark, user.uid, user.gid);

@@ -31,7 +31,7 @@ export interface Installation {
   /** Command-line arguments of the database server. */
   readonly args: readonly string[];
   readonly socketFolder: string;
-  /** Password of the role in `url`. */
+  /** Password of the database role in `url`. */
   readonly password: Secret;
   readonly url: Secret;
 }
@@ -44,8 +44,8 @@ export const openInstallation = async (options: InstallationOptions): Promise<In
   mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   const dataDir = realpathSync(options.dataDir);
   const files = postgresFiles(dataDir);
-  // The folder is readable by all users, because the user of the database server loads libraries from it. Private files in the folder
-  // have a stricter mode.
+  // The support folder is readable by all users, because the user of the database server loads libraries from it. Private files in the
+  // folder have a stricter mode.
   mkdirSync(files.support, { recursive: true, mode: 0o755 });
   const lock = lockDatabase(files);
   try {
@@ -101,7 +101,7 @@ const SETTINGS: PostgresSettings = {
   shared_buffers: '64MB',
   fsync: 'on',
   synchronous_commit: 'on',
-  // Compiling a query would take longer than any query of the platform runs.
+  // JIT compilation of a query would take longer than running any query of the platform.
   jit: 'off',
   // Replication is not used, so its processes are turned off.
   max_wal_senders: '0',

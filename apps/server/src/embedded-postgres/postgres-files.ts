@@ -5,7 +5,7 @@ export interface PostgresFiles {
   readonly dataDir: string;
   /** Folder of the cluster: tables, write-ahead log and settings. The only folder that belongs to the user of the database server. */
   readonly cluster: string;
-  /** Folder of the Unix socket, unless its path is too long for a socket. */
+  /** Folder of the Unix socket, unless the path is too long for a socket. */
   readonly run: string;
   /** Folder with our own files: the lock, the connection file, the password, the access rules, and links to libraries. */
   readonly support: string;
@@ -53,10 +53,10 @@ export const POSTGRES_BOUNDS = {
   /** Pause before the first restart after a crash. The pause doubles with each failed start, up to RESTART_LONGEST_MS. */
   RESTART_FIRST_MS: 100,
   RESTART_LONGEST_MS: 5000,
-  /** How long a first start waits for worker processes of a killed server, which hold its memory for a moment. */
+  /** How long a first start waits for worker processes of a killed server, which hold shared memory for a moment. */
   LEFTOVERS_MS: 15_000,
   POLL_MS: 20,
-  /** How long to wait for the last output of a server that has ended, which contains the reason. */
+  /** How long to wait for the last output of an ended server, because the output contains the reason. */
   LAST_LINES_MS: 1000,
   /**
    * Maximum length of a socket path in bytes, by the strictest supported system: 104 with the terminating zero byte on macOS, 108 on

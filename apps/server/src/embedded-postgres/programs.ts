@@ -45,7 +45,7 @@ export const openBinaries = (packageDir: string, linkFolder: string): Binaries =
 interface LibraryLink {
   /** Path at which the package expects the link. */
   readonly at: string;
-  /** Path of the library itself. */
+  /** Path of the library that the link points to. */
   readonly to: string;
 }
 

@@ -16,9 +16,9 @@ import { loadCodeOf, ServerParts } from './server-parts.ts';
 const IGNORED_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 const PART_BOUNDS = {
-  /** Interval at which a part reports its load to the parent. */
+  /** Interval of load reports from a part to the parent. */
   COUNTERS_EVERY_MS: 5000,
-  /** How long a part of a killed stack can take to end. Normally such a part ends within moments. If the part hangs, it is killed. */
+  /** How long a part of a killed stack can take to end, normally a few moments. A part that hangs is killed. */
   PREDECESSOR_MS: 3000,
   /** How long the end of a killed part can take, in case the disk does not respond. */
   PREDECESSOR_KILLED_MS: 10_000,
@@ -30,7 +30,7 @@ const PART_BOUNDS = {
 export const runPart = async (part: PartName, host: ServerHost): Promise<number> => {
   for (const signal of IGNORED_SIGNALS) host.signals.on(signal, () => {});
   const parent = new ParentChannel(host);
-  // Log lines are JSON, because only the parent reads them and formats them for the terminal.
+  // Log lines are JSON, because only the parent reads the lines and formats them for the terminal.
   const logger = createLogger({ format: 'json', stream: host.stderr });
   await loadCodeOf(part);
   parent.say({ kind: 'loaded' });

@@ -14,7 +14,7 @@ import type { EmbeddedPostgres } from '../embedded-postgres/embedded-postgres.ts
 /** Kind of a server process. `simulator` runs only the payment simulator. */
 export type ServerKind = 'edge' | 'platform' | 'simulator';
 
-/** Addresses and secrets that connect the parts of a stack. */
+/** Addresses and secrets for the connections between the parts of a stack. */
 export interface StackLinks {
   readonly databaseUrl: Secret;
   readonly edgeCredential: Secret;
@@ -38,7 +38,7 @@ export interface PartsOptions {
   readonly onMakingDatabase: () => void;
   /** Webhook URL for a simulator that runs without a platform. If absent, the simulator queues webhooks. */
   readonly webhookUrl?: string;
-  /** Links to the other parts of a stack. If absent, the process runs outside a stack and uses only its configuration. */
+  /** Links between the parts of a stack. If absent, the process runs outside a stack and uses only the configuration. */
   readonly stack?: StackLinks;
 }
 
@@ -95,7 +95,7 @@ export class ServerParts {
     }
   }
 
-  /** Starts the parts. Rejects with a single fault, after closing all parts that have started. */
+  /** Starts the parts. Rejects with a single fault, after stopping every part that has started. */
   async start(): Promise<void> {
     try {
       const databaseUrl = this.#kind === 'platform' ? await this.#findDatabase() : null;
@@ -115,7 +115,7 @@ export class ServerParts {
     await this.#postgres?.stop();
   }
 
-  /** Stops all parts without a drain. The database receives the stop request and continues in the background until it has stopped. */
+  /** Stops the parts without a drain. The database receives a stop request and shuts down in the background. */
   stopNow(): void {
     this.#edge?.stopNow();
     void this.#platform?.stop();
@@ -135,7 +135,7 @@ export class ServerParts {
     return (await postgres.start()).url;
   }
 
-  /** Starts the payment simulator. The simulator starts before the platform, which calls the simulator and receives its webhooks. */
+  /** Starts the payment simulator, before the platform, because the platform calls the simulator and receives webhooks from it. */
   async #startSimulator(): Promise<void> {
     const { processor, simulator_port: port } = this.#config.platform.billing;
     const isAlone = this.#kind === 'simulator';

@@ -17,7 +17,7 @@ export interface WantedRecord {
 
 export interface RecordFacts {
   readonly domain: string;
-  /** Host name of the platform. */
+  /** Host name of the platform's URL. */
   readonly host: string;
   /** Whether the server runs its own DNS responder: `[acme] dns = "builtin"`. */
   readonly hasResponder: boolean;

@@ -42,7 +42,7 @@ export type ToPart =
   | { readonly kind: 'stop'; readonly drainMs: number }
   /** To the platform: URL of the edge's REST API. Null if the edge is not running. */
   | { readonly kind: 'edge-at'; readonly url: string | null }
-  /** To the edge: number of restarts of each part, for its metrics. */
+  /** To the edge: number of restarts per part, for the edge's metrics. */
   | { readonly kind: 'restarts'; readonly restarts: Readonly<Record<string, number>> };
 
 /** Addresses of a running part. A value is null if the part has no such address. */
@@ -67,7 +67,7 @@ export interface PartReady {
 }
 
 export type FromPart =
-  /** The part has loaded its code and is ready for the start message. */
+  /** The part has loaded the code and is ready for the start message. */
   | { readonly kind: 'loaded' }
   | PartReady
   /** The part could not start, and exits. */
@@ -76,7 +76,7 @@ export type FromPart =
       readonly fault: { readonly code: string; readonly message: string; readonly values: FaultValues } | null;
       readonly error: CrashError;
     }
-  /** Load figures of the part, sent periodically, because a killed part cannot report them. */
+  /** Load figures of the part, sent periodically, because a killed part can no longer report. */
   | { readonly kind: 'counters'; readonly counters: Readonly<Record<string, number>> }
   | { readonly kind: 'crashed'; readonly error: CrashError };
 

@@ -106,6 +106,6 @@ const passLinesOn = (source: Readable, onLines: (text: string) => void): void =>
   source.on('end', () => {
     if (rest !== '') onLines(`${rest}\n`);
   });
-  // The part ended during a read.
+  // A read fails if the part ends during the read. The error is ignored, because the end of the part is noticed elsewhere.
   source.on('error', () => {});
 };

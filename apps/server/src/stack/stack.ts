@@ -64,7 +64,7 @@ export class Stack {
     return { platform: api, edge: this.#edgeAt, simulatorUrl, dns };
   }
 
-  /** Starts the stack. Rejects with a single fault, after stopping all parts that have started. */
+  /** Starts the stack. Rejects with a single fault, after stopping every part that has started. */
   async start(): Promise<void> {
     try {
       // The parts load while the database starts, because loading Node.js and their code takes about as long.
@@ -89,7 +89,7 @@ export class Stack {
     await this.#postgres?.stop();
   }
 
-  /** Stops the stack without a drain. The database receives the stop request and continues in the background until it has stopped. */
+  /** Stops the stack without a drain. The database receives a stop request and shuts down in the background. */
   stopNow(): void {
     this.#edge.kill();
     this.#platform.kill();
@@ -149,7 +149,7 @@ export class Stack {
     else this.#tellRestarts();
   }
 
-  /** Records a crash of the database, which restarts automatically. */
+  /** Records a crash of the database. The database restarts automatically. */
   #databaseDied(): void {
     const { dataDir, version, clock } = this.#options;
     const uptimeMs = clock.monotonic() - this.#databaseSince;

@@ -129,7 +129,7 @@ export class SupervisedPart {
     late.cancel();
   }
 
-  /** Kills the part immediately. */
+  /** Kills the part's process immediately. */
   kill(): void {
     this.#state = 'stopping';
     this.#restart?.cancel();

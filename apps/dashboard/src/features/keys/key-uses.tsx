@@ -100,7 +100,7 @@ interface UseProps<T extends string> {
   /** Options to switch between variants of the example. Undefined if the example has a single variant. */
   readonly choice: ChoiceProps<T> | undefined;
   readonly note: ReactNode;
-  /** Text of the example, to copy. */
+  /** Code of the example, with a copy button. */
   readonly children: ReactNode;
 }
 

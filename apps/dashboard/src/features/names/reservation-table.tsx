@@ -134,7 +134,7 @@ const columnsFor = (actions: ReservationActions): readonly Column<Reservation>[]
   { key: 'action', header: 'Action', align: 'end', cell: (one) => <Actions one={one} {...actions} /> },
 ];
 
-/** A name, with the public address below. */
+/** Table cell with a name and the public address below it. */
 const Name = ({ one }: { readonly one: Reservation }) => (
   <span className="inline-block min-w-0 sm:min-w-56">
     <span className="wrap-anywhere block">{one.label}</span>

@@ -137,8 +137,8 @@ const isAtOrBelow = (host: string, name: string): boolean => host === name || ho
 const hostOf = (address: string): string => address.replace(/^[a-z]+:\/\//, '').replace(/[:/].*$/, '');
 
 /**
- * Returns the server for a command's `--server` flag. Undefined with a single region. Needed for a port if there are several regions,
- * because `tunnel login` stores the server of one region only.
+ * Returns the server for a command's `--server` flag if the platform has several regions, because `tunnel login` stores the server of one
+ * region only. Undefined with a single region.
  */
 export const serverOf = (
   { region_id: region }: Pick<Reservation, 'region_id'>,

@@ -5,7 +5,7 @@ const BROWSERS = [
   ['Opera', /\bOPR\/(\d+)/],
   ['Samsung Internet', /\bSamsungBrowser\/(\d+)/],
   ['Firefox', /\b(?:Firefox|FxiOS)\/(\d+)/],
-  // Chrome must come after Edge, Opera and Samsung Internet, because their headers also contain "Chrome".
+  // In this list, Chrome must come after Edge, Opera and Samsung Internet, because their headers also contain "Chrome".
   ['Chrome', /\b(?:Chrome|CriOS|HeadlessChrome)\/(\d+)/],
   ['Safari', /\bVersion\/(\d+)[^)]*\bSafari\//],
   ['curl', /^curl\/(\d+)/],

@@ -12,7 +12,7 @@ export interface PaletteEntry {
   readonly label: string;
   /** Text to the right of the label, as in "Page" or "Tunnel on laptop". */
   readonly detail: string;
-  /** Additional words that match the entry. */
+  /** Additional words that match the search entry. */
   readonly words: readonly string[];
   readonly target: PaletteTarget;
 }

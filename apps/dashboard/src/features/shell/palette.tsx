@@ -108,7 +108,7 @@ interface FoundProps {
   /** Element ID of the list of results. */
   readonly list: string;
   readonly found: readonly PaletteEntry[];
-  /** Index of the selected entry. */
+  /** Index of the selected search result. */
   readonly index: number;
   readonly onOpen: (entry: PaletteEntry) => void;
 }

@@ -129,7 +129,7 @@ const useDeparted = (protocol: ShownProtocol | undefined, live: readonly TunnelL
     const gone = last !== null && last.protocol === protocol ? departed(last.live, live) : [];
     before.current = { protocol, live };
     for (const id of gone) {
-      // If the lookup fails, the next refresh of the log finds recent tunnels. Older tunnels appear after a page reload.
+      // If the lookup of an ended tunnel fails, the next refresh of the log finds recent tunnels. Older tunnels appear after a page reload.
       api.tunnel(id).then(
         (entry) => changeEnded(queries, protocol, (log) => withEntry(log, entry)),
         () => {},
