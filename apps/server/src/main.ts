@@ -1,4 +1,5 @@
-// The executable tunnel-server. What a server is made of is loaded when a command gets to it: a part of a stack holds its own code alone.
+// The executable tunnel-server. Each command loads only the code that it needs, so that a part of a stack does not hold the code of other
+// parts in memory.
 import { checkConfig, edge, platform, simulator } from './commands/server-commands.ts';
 import { stack } from './commands/stack-command.ts';
 import { type MakeCommand, runProgram } from './program.ts';
@@ -10,7 +11,7 @@ const inGroup =
   (finish) =>
     make(finish).helpGroup(heading);
 
-/** In the order in which the help names them. */
+/** All commands of tunnel-server, in the order of the help text. */
 const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { admin } = await import('./commands/admin.ts');
   const { edgeCredential, migrate } = await import('./commands/database-commands.ts');

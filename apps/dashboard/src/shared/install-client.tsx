@@ -1,4 +1,4 @@
-// How a computer gets the client, beside commands that need it.
+// Instructions to install the client, shown next to commands that require the client.
 import { CommandLine } from '../ui/empty-state.tsx';
 import { INSTALL_COMMAND } from './client-commands.ts';
 
