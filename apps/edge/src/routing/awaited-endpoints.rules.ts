@@ -106,7 +106,7 @@ export class AwaitedEndpoints {
     return this.#takeIf(endpoint, isTheirs, now);
   }
 
-  /** Removes and returns all claims if their time has expired, otherwise returns no claims. */
+  /** Removes and returns the remaining claims if the time for returning has expired, otherwise returns no claims. */
   expire(now: number): readonly EndpointClaim[] {
     if (now < this.until) return [];
     const late = [...this.#claims.values()].flat();

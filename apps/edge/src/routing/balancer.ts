@@ -143,7 +143,7 @@ export class Balancer {
     const { member } = lease;
     if (member === null) return false;
     if (isGroup(route)) {
-      // Wait for a client that dials new carriers only if there is no other member.
+      // Wait for a client with pending carriers only if the group has no other healthy member.
       return route.isHealthy(member) && (route.healthyCount === 1 || member.upstream.isConnected);
     }
     if (member.tunnelId !== route.tunnelId) return false;

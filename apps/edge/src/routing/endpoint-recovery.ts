@@ -26,7 +26,7 @@ export interface EndpointRecoveryOptions {
 
 const FILE = 'edge-endpoints.jsonl';
 
-/** Owner of endpoints that wait for a client of the previous run. Ids contain no spaces, so no other owner has this key. */
+/** Owner of endpoints that wait for a client of the previous run. Ids contain no spaces, so no id equals this key. */
 const LAST_RUN = 'the last run';
 
 const NOBODY = { claims: [], end: 'crashed' } as const;
@@ -58,7 +58,7 @@ export class EndpointRecovery {
       this.#awaited = new AwaitedEndpoints(lastRun, until);
       for (const { endpoint, owner } of this.#awaited.endpoints())
         this.#options.endpoints.reserve(endpoint, LAST_RUN, until, owner);
-      // Copy the claims, so that they survive if this run ends within the window as well.
+      // Copy the claims to the new file, in case this run ends within the window as well.
       for (const claim of lastRun.claims) this.#file.opened(claim);
       if (this.#awaited.size > 0) {
         const fields = { endpoints: this.#awaited.size, last_run: lastRun.end };
@@ -69,7 +69,7 @@ export class EndpointRecovery {
     this.#file.alive();
   }
 
-  /** Stops recording. Called before the edge disconnects its clients, so that the file keeps the endpoints for their return. */
+  /** Stops recording. Called before the edge disconnects its clients, so that the file keeps the endpoints of returning clients. */
   freeze(): void {
     this.#isFrozen = true;
   }
@@ -95,7 +95,7 @@ export class EndpointRecovery {
     this.#handedOver.delete(endpointKey(endpoint));
   }
 
-  /** Records that the tunnel no longer has this endpoint. */
+  /** Records that the tunnel has lost the endpoint. */
   closed(tunnelId: string, endpoint: LeasedEndpoint): void {
     const claim = this.#file.get(tunnelId);
     if (!this.#isFrozen && claim !== undefined && sameEndpoint(claim.endpoint, endpoint)) this.#file.closed(tunnelId);
@@ -108,7 +108,7 @@ export class EndpointRecovery {
     return this.#awaited.isClaimant(owner, secretHash, this.#now());
   }
 
-  /** Transfers the endpoint held for this client to its new tunnel, where it stays held until opened. */
+  /** Transfers the endpoint held for a client to the client's new tunnel. The endpoint stays held until the tunnel opens it. */
   claim(tunnelId: string, lease: WantedLease, owner: Owner, secretHash: string): void {
     const endpoint = endpointOfLease(lease, owner);
     if (endpoint === null) return;

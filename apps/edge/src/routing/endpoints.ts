@@ -17,10 +17,10 @@ import type { ReservedNames } from '../backend/names/reserved-names.ts';
 import { NameLeases, type WantedName } from './name-leases.rules.ts';
 import { type WantedLease } from './registration.rules.ts';
 
-/** Retry interval for a port of the range that another program uses. */
+/** Retry interval for a port used by another program. */
 const PORT_TAKEN_RETRY_MS = 10_000;
 
-/** The reservations that port leases have to respect. */
+/** The reservations respected by port leases. */
 type ReservedPorts = Pick<ReservedNames, 'isOthersPort' | 'isReservedPort' | 'reservedPorts'>;
 
 export interface PortRange {
@@ -140,12 +140,12 @@ export class EndpointRegistry {
     return this.names.reserve(endpoint, owner, until);
   }
 
-  /** Excludes a port that the edge itself uses from the ports for tunnels. */
+  /** Excludes a port used by the edge from the ports for tunnels. */
   withhold(transport: Transport, port: number): boolean {
     return this.#ports[transport].withhold(port);
   }
 
-  /** Transfers an endpoint from one owner to another. */
+  /** Transfers an endpoint to a different owner. */
   reassign(endpoint: LeasedEndpoint, owner: string, next: string): void {
     if (endpoint.kind === 'port') this.#ports[endpoint.transport].reassign(endpoint.port, owner, next);
     else if (endpoint.kind === 'peer-name') this.peerNames.reassign(endpoint, owner, next);
@@ -184,7 +184,7 @@ const OPERATOR = ownerKey({ kind: 'operator' });
 
 const boundedBy = (account: string): string | null => (account === OPERATOR ? null : account);
 
-/** Owner of ports that no tunnel can have. Ids contain no spaces, so no other owner has this key. */
+/** Owner of ports excluded from tunnels. Ids contain no spaces, so no id equals this key. */
 const EDGE_ITSELF = 'the edge itself';
 
 /**

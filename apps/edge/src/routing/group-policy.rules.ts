@@ -3,7 +3,7 @@ import { Fault } from '@tunnel/errors';
 
 /** Revision and hash of a group's policy, or of the policy that a member brings. */
 export interface PolicyStamp {
-  /** Revision number. Must be increased with every policy change that all members should follow. */
+  /** Revision number. Must be increased with every policy change meant for the whole group. */
   readonly revision: number;
   /** Hash of the policy and its services, 64 hex digits. Null if there is no policy. */
   readonly hash: string | null;

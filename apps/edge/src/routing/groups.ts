@@ -104,7 +104,10 @@ export interface Joined {
 export class Groups {
   readonly #options: GroupsOptions;
   readonly #log: LogLimiter;
-  /** Groups that are opening their port, by transport and name. Other registrations with the same name wait, and are decided afterwards. */
+  /**
+   * Groups with a port that is being opened, by transport and name. Further registrations with the same name wait, and are decided
+   * afterwards.
+   */
   readonly #opening = new Map<string, Promise<unknown>>();
   #alerts: ZeroHealthy[] = [];
   #isShuttingDown = false;

@@ -36,7 +36,7 @@ export interface VisitorInfo {
 export type EdgeReply =
   /** Error page. `requestId` is the id under which captures and clients list the request; absent if the request is not listed. */
   | { readonly fault: Fault; readonly retryAfterSecs?: number; readonly requestId?: string | undefined }
-  /** Any other response, such as a redirect to https. */
+  /** A complete response other than an error page, such as a redirect to https. */
   | { readonly response: EdgeResponse };
 
 export const isEdgeReply = (value: object): value is EdgeReply => 'fault' in value || 'response' in value;

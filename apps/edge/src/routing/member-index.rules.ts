@@ -1,4 +1,4 @@
-// Indexes that a group keeps about its members to avoid loops over all members: the healthy members, and the alert webhooks.
+// Indexes of a group's members, to avoid loops over thousands of members: the healthy members, and the alert webhooks.
 
 // The healthy members of a group in a dense array: adding, removing and picking take constant time for any number of members.
 
@@ -76,7 +76,7 @@ export class AlertUrls {
     else this.#counts.delete(url);
   }
 
-  /** Returns the distinct URLs, including the URL of a member that has just left, if it had one. */
+  /** Returns the distinct URLs, including the given URL of a member that has just left. */
   with(url: string | null): readonly string[] {
     const urls = [...(this.#counts?.keys() ?? [])];
     return url === null || this.#counts?.has(url) === true ? urls : [...urls, url];

@@ -3,9 +3,9 @@
 
 export type WantedName =
   | { readonly kind: 'any' }
-  /** Request for this name if it is free, otherwise for any name. */
+  /** Request for the given name if free, otherwise for any name. */
   | { readonly kind: 'preferred'; readonly name: string }
-  /** Request for exactly this name. */
+  /** Request for exactly the given name. */
   | { readonly kind: 'exact'; readonly name: string };
 
 type NameUse = 'free' | 'leased' | 'held';
@@ -14,13 +14,13 @@ interface Lease {
   readonly owner: string;
   /** Time until which the name is held for its offline owner; null while the name is in use. */
   readonly heldUntil: number | null;
-  /** True if the name is held for a service that ends TLS itself. */
+  /** True if the name is held for a tls tunnel, where only the service ends TLS. */
   readonly passesTls: boolean;
 }
 
 export class NameLeases {
   readonly #leases = new Map<string, Lease>();
-  /** No hold expires before this time. */
+  /** Time before which no hold expires. */
   #earliestEnd = Number.POSITIVE_INFINITY;
 
   get size(): number {

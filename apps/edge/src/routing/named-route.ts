@@ -1,4 +1,4 @@
-// Finds the route of a host: the tunnel or group with exactly this name or custom domain, otherwise the wildcard that covers it. As in
+// Finds the route of a host: the tunnel or group with exactly this name or custom domain, otherwise the covering wildcard. As in
 // certificates, a wildcard covers one label.
 
 import { wildcardOver } from '@tunnel/rules/names';

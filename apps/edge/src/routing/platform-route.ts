@@ -10,7 +10,7 @@ import { createLocalDial, LocalUpstream } from '../upstream/local-upstream.ts';
 import { OUTSIDE_POLICIES } from './route-policy.ts';
 import type { Tunnel } from './tunnel.ts';
 
-/** Address of the platform, as passed to the edge by the server that runs both. */
+/** Address of the platform, passed to the edge when one server runs edge and platform. */
 export interface PlatformAddress {
   readonly host: string;
   readonly port: number;

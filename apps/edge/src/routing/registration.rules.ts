@@ -34,17 +34,17 @@ import { refuseHostless, wantedDomain } from './own-domain.rules.ts';
  */
 const TUNNEL_NAME_MAX_CHARS = 100;
 
-/** The fields of a registration that decide about its admission, as sent on the wire. */
+/** The fields of a registration that decide about the admission, as sent on the wire. */
 export interface TunnelRequest extends GroupFields, P2pOfferFields {
   readonly name: string;
   readonly protocol: string;
   /** Required port: the registration fails if the port is not available. */
   readonly remote_port?: number | undefined;
-  /** Preferred port, used if it is free. */
+  /** Preferred port, used if free. */
   readonly preferred_port?: number | undefined;
   /** Required subdomain: the registration fails if the subdomain is not available. */
   readonly subdomain?: string | undefined;
-  /** Preferred subdomain, used if it is free. */
+  /** Preferred subdomain, used if free. */
   readonly preferred_subdomain?: string | undefined;
   /** Custom domain of the owner, instead of a subdomain. */
   readonly domain?: string | undefined;
@@ -105,7 +105,7 @@ export interface RegistrationFacts {
   readonly platformLabel?: string | null;
   /** True if the edge has an https port, on which visitors of tls tunnels connect. */
   readonly hasHttpsPort: boolean;
-  /** Protocols that the operator has switched off. */
+  /** Protocols switched off by the operator. */
   readonly switchedOff: readonly TunnelProtocol[];
 }
 

@@ -10,7 +10,7 @@ export type Route = Tunnel | TunnelGroup<Tunnel>;
 
 export const isGroup = (route: Route): route is TunnelGroup<Tunnel> => route instanceof TunnelGroup;
 
-/** Returns the id of a route. A tunnel keeps its id when its client reconnects, and a group keeps its id when its members change. */
+/** Returns the id of a route. The id of a tunnel survives a reconnect of the client, and the id of a group survives changes of members. */
 export const routeKeyOf = (route: Route): string => (isGroup(route) ? route.groupId : route.tunnelId);
 
 const OPERATOR = { kind: 'operator' } as const;

@@ -22,7 +22,7 @@ export interface RoutePolicy {
   readonly revision: number;
   /** Hash of the policy and its services, 64 hex digits. */
   readonly hash: string;
-  /** Services that the action `route` can name. */
+  /** Names of services allowed as the target of the action `route`. */
   readonly services: readonly string[];
   readonly counts: RuleCounts;
 }

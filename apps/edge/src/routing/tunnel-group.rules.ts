@@ -31,7 +31,7 @@ interface GroupFacts<M extends GroupMember> {
   readonly endpoint: LeasedEndpoint;
   /** Short name for users: the subdomain, the port or the host. */
   readonly label: string;
-  /** Policy holder shared by the group and all members, so that a change applies to all of them in one step. */
+  /** Policy holder shared by the group and its members. A change therefore applies to every member at the same time. */
   readonly policy: M['policy'];
   /** Revision and hash of the policy. Absent if there is no policy. */
   readonly policyStamp?: PolicyStamp | undefined;
