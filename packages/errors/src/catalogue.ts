@@ -1,6 +1,6 @@
-// The one catalogue of everything that can go wrong in front of a person.
-// `text` is public: {name} is filled from the fault's values. `next` says what to do about the error, and is empty where the text is enough.
-// `status` is the HTTP status where the error meets HTTP; `retryable` says whether trying the same thing later can help.
+// Catalogue of every error that a user can see.
+// `text` is the public message; {name} is filled in from the fault's values. `next` tells the user what to do, and is empty if the text is enough.
+// `status` is the HTTP status of the error in HTTP responses. `retryable` is true if the same request may succeed later.
 
 export interface CatalogueEntry {
   readonly status: number;
