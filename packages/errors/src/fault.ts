@@ -52,7 +52,7 @@ export class Fault extends Error {
     return this.entry.retryable;
   }
 
-  /** Returns only the public properties. */
+  /** Returns the public properties of the fault, without details for logs. */
   toJSON(): object {
     const { code, message, next, retryable } = this;
     return { code, message, next, retryable };

@@ -49,7 +49,7 @@ class UntilCloseBody implements BodyScanner {
   }
 }
 
-// ---- the lines around chunks, for a body that came without them (HTTP/2, a replay) ----
+// ---- chunk lines for a body that arrived without chunks (from HTTP/2, or in a replay) ----
 
 /**
  * Returns the line before a chunk of `bytes` bytes; `CHUNK_END` follows the data. Must not be used for empty data, because a chunk of

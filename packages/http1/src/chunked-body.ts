@@ -205,7 +205,7 @@ type ExtensionState =
   | 'quoted'
   | 'quoted-pair'
   | 'after-quoted'
-  /** The extensions ended with a CR. */
+  /** The CR that ends the extensions of a chunk line was read. */
   | 'end'
   | 'bad';
 

@@ -183,7 +183,7 @@ const pageOf = (words: ErrorWords): string => {
   });
 };
 
-/** Form that consists only of a button. */
+/** Button on an error page: a form without input fields. */
 export interface PageButton {
   readonly action: string;
   readonly label: string;

@@ -68,7 +68,7 @@ export class PartField implements HeaderField {
   readonly role: FieldRole;
   readonly name: string;
   readonly value: string;
-  /** Field value with surrounding blanks. */
+  /** Field value as given, with surrounding blanks. */
   readonly given: string;
 
   constructor(name: string, given: string, role: FieldRole) {
@@ -140,7 +140,7 @@ export const onlyValueOf = (fields: readonly HeaderField[], lower: string): stri
 
 /** Role of a field name for a proxy. This is the only list of roles; the parser, the rewriting of heads and the trailers use it. */
 export type FieldRole =
-  /** Passed on unchanged. */
+  /** A field that a proxy passes on unchanged. */
   | 'ordinary'
   | 'host'
   | 'length'

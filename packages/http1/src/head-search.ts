@@ -16,7 +16,7 @@ export interface HeadSearch {
   seenBytes: number;
   /** Size of the empty lines before the request line, and thus the offset of the head. */
   leadBytes: number;
-  /** Bytes of the incomplete last line. */
+  /** Number of bytes of the last line, which is still incomplete. */
   lineBytes: number;
   endsInCr: boolean;
 }

@@ -42,7 +42,7 @@ export const isSecretName = (name: string): boolean => {
 export const redactFields = (fields: Iterable<ShownField>, others: readonly string[] = []): ShownField[] =>
   Array.from(fields, ({ name, value }) => {
     const lower = name.toLowerCase();
-    // Some services and senders treat `_` like `-`.
+    // Treat `_` like `-`, as some services and senders do.
     const plain = lower.replaceAll('_', '-');
     const isSame = (other: string): boolean => other.replaceAll('_', '-') === plain;
     const isSecret = SECRET_FIELDS.has(plain) || (isSecretName(plain) && !OPEN_FIELDS.has(plain));

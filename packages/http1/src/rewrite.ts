@@ -7,7 +7,7 @@ import { type Framing, UNTIL_CLOSE } from './framing.ts';
 import type { HttpVersion, RequestHead } from './request-head.ts';
 import type { ResponseHead } from './response-head.ts';
 
-// ---- for the service: the visitor's request, without what concerns only the visitor's connection, with what only we know ----
+// ---- request for the service: the visitor's request without connection-specific fields, plus the fields written by the edge ----
 
 export interface ServiceRequestOptions {
   readonly visitorAddress: string;
@@ -16,7 +16,7 @@ export interface ServiceRequestOptions {
    * header.
    */
   readonly forwardedFor?: string | undefined;
-  /** Scheme by which the visitor reached the edge. */
+  /** Scheme (http or https) by which the visitor reached the edge. */
   readonly proto: 'http' | 'https';
   /** Host header for the service. With `keep`, the service sees the public host name. */
   readonly hostHeader: 'keep' | { readonly rewrite: string };
@@ -135,7 +135,7 @@ const connectionLines = (head: RequestHead): string => {
 const printable = (value: string): string =>
   isFieldValue(value) ? value : [...value].filter((character) => isFieldValue(character)).join('');
 
-// ---- for the visitor: the service's response, with the framing and the connection that suit this visitor ----
+// ---- response for the visitor: the service's response with framing and connection fields for the visitor's HTTP version ----
 
 interface VisitorResponseOptions {
   readonly visitorVersion: HttpVersion;
@@ -204,7 +204,7 @@ const responseConnectionLines = (head: ResponseHead, keepAlive: boolean, isOld: 
   return isOld ? 'Connection: keep-alive\r\n' : '';
 };
 
-// ---- what passes on unchanged ----
+// ---- fields that pass unchanged ----
 
 interface ReadHead {
   readonly headers: readonly HeaderField[];
@@ -250,7 +250,7 @@ const keptFields = (head: ReadHead, isKept: (role: FieldRole) => boolean): Heade
 const isNamed = (field: HeaderField, names: readonly string[] | null): boolean =>
   names !== null && field.role === 'ordinary' && names.includes(field.lower);
 
-// ---- what the fields of a request say about who asks, and how: claims, until it is known whose they are ----
+// ---- fields of a request that describe the visitor; not trustworthy unless a trusted proxy has written them ----
 
 interface Fields {
   readonly headers: readonly HeaderField[];

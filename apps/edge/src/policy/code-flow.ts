@@ -158,7 +158,7 @@ export class CodeFlow {
         url: string,
         { headers, body }: { headers: Record<string, string>; body?: URLSearchParams | null | undefined },
       ) => {
-        // For a GET, `body` is null.
+        // The OAuth library passes null as the body of a GET.
         const sent = body ? Buffer.from(body.toString(), 'utf8') : undefined;
         const answer = await calls.send(ref, { url, headers, body: sent });
         // Redirects and responses without a body are not valid here, and redirects are not followed.

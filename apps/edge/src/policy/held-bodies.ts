@@ -108,7 +108,7 @@ export class HeldBody {
     return !this.#isSettled;
   }
 
-  /** Called after the last byte of the body. */
+  /** Completes the body after its last byte, and resolves `done`. */
   end(trailers: readonly HeaderField[]): void {
     if (this.#isSettled) return;
     this.#isSettled = true;

@@ -17,7 +17,7 @@ export interface TokenSubject {
   /** Object that stands for the route with the current revision of its policy. Key for the tables of the route's own rules. */
   readonly served: object;
   readonly routeKey: string;
-  /** Tenant charged for the keys in the table. */
+  /** Tenant charged for the keys that rate limiters store for the request. */
   readonly tenant: string;
 }
 

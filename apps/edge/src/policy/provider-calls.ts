@@ -104,7 +104,7 @@ export class ProviderCalls {
   readonly #running: Readonly<Record<ProviderTrust, FairShare>> = { tenant: callShares(), operator: callShares() };
 
   constructor({ clock, allowPrivate, lookup, ca }: ProviderCallsOptions) {
-    // Every call adds a listener to the signal.
+    // Raise the warning limit for event listeners, because every call adds a listener to the signal.
     setMaxListeners(2 * CALLS_TO_ALL.limit, this.#closed.signal);
     this.#clock = clock;
     this.#allowPrivate = allowPrivate;

@@ -17,7 +17,7 @@ export const SWEPT = { perLook: 5000, perTake: 16 };
 export interface LimiterRates {
   readonly requests: number;
   readonly perSecs: number;
-  /** Maximum number of requests at once. */
+  /** Burst size: maximum number of requests that can arrive at the same moment. */
   readonly burst: number;
 }
 
@@ -34,7 +34,7 @@ export class LimiterBudget {
     this.#keys = new FairShare({ limit: keysMax, perHolder: perTenant, unlimited: isOperatorsTenant });
   }
 
-  /** Number of keys in use. */
+  /** Number of keys stored by the limiters of the edge. */
   get size(): number {
     return this.#keys.taken;
   }
@@ -87,14 +87,14 @@ export class LimiterBudget {
  */
 export class RequestLimiter {
   readonly #budget: LimiterBudget;
-  /** Tenant charged for the keys. */
+  /** Tenant charged for the keys of the rate limiter. */
   readonly #tenant: string;
   readonly #keysMax: number;
   /** For each key, the time at which its bucket is full again. */
   readonly #times = new Map<string, number>();
   /** Time at which the bucket shared by keys without an entry is full again. */
   #sharedTime = 0;
-  /** Position at which the last sweep stopped. */
+  /** Position in the table of keys at which the last sweep stopped. */
   #hand: Iterator<[string, number]> | null = null;
   /** Time of the first call. Times are relative to it, because smaller numbers stay exact at higher request rates. */
   #epochMs: number | null = null;

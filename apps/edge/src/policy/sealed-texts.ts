@@ -69,8 +69,8 @@ export class SealedTexts {
   }
 
   #keysOf({ purpose, parts, tenant = '' }: SealBinding): readonly Buffer[] {
-    // JSON, so that different lists of parts never become the same text. The text is hashed, because HKDF accepts at most 1,024 bytes of
-    // info.
+    // Encode the parts as JSON, so that different lists of parts never become the same text. Hash the text, because HKDF accepts at most
+    // 1,024 bytes of info.
     const bound = JSON.stringify([purpose, ...parts]);
     const known = this.#keys.get(bound, 0);
     if (known !== undefined) return known;

@@ -29,7 +29,7 @@ export class Lease {
 /** Members that failed for a connection or request. Further attempts are limited by the number of failed members and by time. */
 export class FailedMembers {
   readonly members: Tunnel[] = [];
-  /** Time of the first failure. */
+  /** Time at which the first member failed. */
   readonly sinceMs: number;
 
   constructor(nowMs: number) {
@@ -104,7 +104,7 @@ export class Balancer {
     return isElsewhere ? member : this.#move(lease, group, failed.members, fits);
   }
 
-  // ---- connections that no member has ----
+  // ---- connections without a member ----
 
   /**
    * Counts a connection for the route although no member serves it. Returns false if the limit is reached; otherwise call
@@ -118,7 +118,7 @@ export class Balancer {
     this.#counts.end(routeId(route));
   }
 
-  // ---- choosing ----
+  // ---- choosing a member ----
 
   /**
    * Chooses a member that was not tried yet. Returns null if there is no healthy member left, or if the maximum number of attempts is

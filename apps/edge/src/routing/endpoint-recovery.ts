@@ -80,7 +80,7 @@ export class EndpointRecovery {
     await this.#file.stopped();
   }
 
-  // ---- what is written down ----
+  // ---- recording endpoints ----
 
   opened(tunnel: Pick<Tunnel, 'tunnelId' | 'owner' | 'endpoint' | 'group'>, secretHash: string): void {
     if (this.#isFrozen) return;
@@ -101,7 +101,7 @@ export class EndpointRecovery {
     if (!this.#isFrozen && claim !== undefined && sameEndpoint(claim.endpoint, endpoint)) this.#file.closed(tunnelId);
   }
 
-  // ---- those who come back ----
+  // ---- returning clients ----
 
   /** Returns true if the client had an endpoint in the previous run. Its new session then keeps the secret. */
   isClaimant(owner: Owner, secretHash: string): boolean {

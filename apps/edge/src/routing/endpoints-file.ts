@@ -88,7 +88,7 @@ export class EndpointsFile {
   }
 }
 
-// ---- its lines ----
+// ---- lines of the file ----
 
 const HEAD = { kind: 'endpoints', version: 1 } as const;
 
@@ -96,7 +96,7 @@ const openLine = ({ tunnelId, owner, secretHash, endpoint: at, group }: Endpoint
   lineOf({
     kind: 'open',
     tunnel_id: tunnelId,
-    // Null stands for the operator.
+    // An account id of null stands for the operator.
     account_id: owner.kind === 'operator' ? null : owner.accountId,
     secret_hash: secretHash,
     endpoint: fieldsOfEndpoint(at),

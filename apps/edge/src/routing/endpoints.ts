@@ -20,7 +20,7 @@ import { type WantedLease } from './registration.rules.ts';
 /** Retry interval for a port used by another program. */
 const PORT_TAKEN_RETRY_MS = 10_000;
 
-/** The reservations respected by port leases. */
+/** The part of the reserved names that concerns ports, as needed for leasing a port. */
 type ReservedPorts = Pick<ReservedNames, 'isOthersPort' | 'isReservedPort' | 'reservedPorts'>;
 
 export interface PortRange {
@@ -164,7 +164,7 @@ export interface PortListeners {
   listen(port: number, account: string): Promise<'listening' | 'taken'>;
   /** Stops accepting visitors. Resolves when the port is free, unless the port is kept for the owner's return. */
   close(port: number): Promise<void>;
-  /** Closes a port that was kept for an owner that will not return. */
+  /** Closes the listener of a port that was kept for an owner, once the owner is no longer expected to return. */
   free?(port: number): void;
 }
 

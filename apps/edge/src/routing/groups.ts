@@ -36,10 +36,10 @@ export interface HealthChange {
   readonly at: number;
 }
 
-/** The last healthy member became unhealthy or left. */
+/** Event: the last healthy member of a group became unhealthy or left. */
 export interface ZeroHealthy {
   readonly group: Group;
-  /** Owner of the last healthy member. */
+  /** Owner of the member that was the last healthy one. */
   readonly owner: Owner;
   /** Distinct alert webhooks of the members, including a member that has just left. */
   readonly urls: readonly string[];
@@ -60,7 +60,7 @@ export interface GroupWatcher {
 }
 
 export interface GroupsOptions {
-  /** Domain of the edge. */
+  /** Domain of the edge, such as `example.com`, for the labels of groups. */
   readonly domain: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -195,7 +195,7 @@ export class Groups {
     return this.#options.tunnels.groups.decide({ ...wanted, policy: stampFor(request) }, owner);
   }
 
-  // ---- the beginning ----
+  // ---- creating a group ----
 
   #beginAt(request: JoinRequest, endpoint: HostEndpoint): Group {
     const { endpoints, recovery, policies } = this.#options;
@@ -290,7 +290,7 @@ export class Groups {
     return { tunnel, isFirst };
   }
 
-  // ---- what comes of it ----
+  // ---- effects of a transition ----
 
   /** Performs the effects of a transition. `cause` is the member that joined, left or reported. */
   #perform(

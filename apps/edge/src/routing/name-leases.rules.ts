@@ -5,7 +5,7 @@ export type WantedName =
   | { readonly kind: 'any' }
   /** Request for the given name if free, otherwise for any name. */
   | { readonly kind: 'preferred'; readonly name: string }
-  /** Request for exactly the given name. */
+  /** Request for exactly the given name. Fails if the name is taken. */
   | { readonly kind: 'exact'; readonly name: string };
 
 type NameUse = 'free' | 'leased' | 'held';
@@ -20,7 +20,7 @@ interface Lease {
 
 export class NameLeases {
   readonly #leases = new Map<string, Lease>();
-  /** Time before which no hold expires. */
+  /** Time of the earliest possible expiry of a hold, so that the names need not be checked before. */
   #earliestEnd = Number.POSITIVE_INFINITY;
 
   get size(): number {

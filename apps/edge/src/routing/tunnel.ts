@@ -28,7 +28,7 @@ export interface Tunnel extends GroupMember, Service {
   /** Name of the computer as reported by the client, if any. */
   readonly clientName?: string | undefined;
   readonly owner: Owner;
-  /** Connection time in milliseconds since the epoch. */
+  /** Time of the first registration in milliseconds since the epoch. A reconnect keeps the time. */
   readonly connectedSince: number;
   /** Health as reported by the client. Affects only members of a group: a tunnel without a group gets visitors regardless of its health. */
   readonly health: MemberHealth;

@@ -38,7 +38,10 @@ interface GatedSocket extends SocketEnds {
   readonly destroyed: boolean;
   destroy(): unknown;
   resetAndDestroy(): unknown;
-  /** Sets the holder to notify. Absent in a net.Socket, which emits an event instead. */
+  /**
+   * Sets the object that is notified when the connection closes or becomes a Node socket. Absent in a net.Socket, which emits events
+   * instead.
+   */
   heldBy?(holder: { onClosed(): void; onBecame(socket: Socket): void }): void;
 }
 
@@ -85,7 +88,7 @@ export class AcceptedConnection implements HeldConnection {
     this.#gate.became(this);
   }
 
-  /** Called after the file descriptor was closed. */
+  /** Returns the ticket of the connection. Called after the file descriptor was closed. */
   onClosed(): void {
     this.deadline?.cancel();
     this.#gate.left(this);
@@ -400,7 +403,7 @@ const faultOf = ({ reason, limit }: AdmissionRefusal): Fault => {
   return new Fault(reason === 'unauthenticated-limit' ? 'CONTROL_WAITING_LIMIT' : 'CONNECTIONS_FULL', { limit });
 };
 
-// ---- how late the event loop runs its timers ----
+// ---- delay of the event loop, measured with timers ----
 // The gate measures it only while handshakes begin: an idle process has no timer for it.
 
 const MEASURE_MS = 10;

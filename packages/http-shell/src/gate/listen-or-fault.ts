@@ -11,7 +11,7 @@ const BACKLOG = 4096;
 
 export interface ListenOn {
   readonly host: string;
-  /** Port number. 0 selects any free port. */
+  /** Port number to listen on. 0 selects any free port. */
   readonly port: number;
   /** Name of the config key for error messages, as written in the file: `[server] api_port`. */
   readonly key: string;

@@ -45,8 +45,8 @@ export interface HttpListenerOptions {
   /** True for a TLS server. The certificate is set by `renew` before the start. */
   readonly tls?: boolean;
   /**
-   * For TLS servers: distinguishes unencrypted requests and certificate validations by their first message. Without a door, both are
-   * closed.
+   * For TLS servers: distinguishes unencrypted requests and certificate validations by their first message. Without this option, the
+   * server closes both.
    */
   readonly door?: ListenerDoor;
   /** Descriptions of errors when opening the port; see listenOrFault. */
@@ -192,7 +192,7 @@ export class HttpListener {
   }
 }
 
-/** Responses that wait for earlier responses, by connection. */
+/** Pipelined responses that wait for earlier responses, by connection. */
 const waitingAnswers = new WeakMap<Socket, Set<ServerResponse>>();
 
 /**

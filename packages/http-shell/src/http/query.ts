@@ -13,7 +13,7 @@ export interface IntegerBounds {
 /** Maximum length of a value quoted in an error message. */
 const SHOWN_CHARACTERS = 40;
 
-/** Matches numbers with more digits than a number can represent exactly. */
+/** Matches integers of 16 or more digits, which a JavaScript number may not represent exactly. */
 const TOO_LONG = /^-?\d{16}/;
 
 /** Parses an integer given as text. Throws an API_BAD_REQUEST fault if the value is invalid. */

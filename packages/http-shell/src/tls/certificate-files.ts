@@ -98,7 +98,7 @@ const fileStateOf = async (path: string): Promise<string> => {
   }
 };
 
-// ---- its two files: read and tried as a pair, so that a mistake is one clear line and not a failing handshake ----
+// ---- certificate and key files: read and tested as a pair, so that a mistake causes a clear error instead of failing handshakes ----
 
 interface TlsPaths {
   readonly cert_path: string;

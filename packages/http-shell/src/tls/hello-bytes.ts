@@ -35,13 +35,13 @@ export class HelloBytes {
     return this.all;
   }
 
-  /** Discards the bytes. */
+  /** Discards the collected bytes when they are no longer needed. */
   drop(): void {
     this.#bytes = null;
     this.#length = 0;
   }
 
-  /** Appends to the copied bytes. */
+  /** Appends bytes of the connection to the bytes collected before. */
   append(bytes: Buffer, start: number, end: number): void {
     const length = this.#length + end - start;
     let kept = this.#bytes as Buffer;

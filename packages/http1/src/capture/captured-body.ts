@@ -12,7 +12,7 @@ export interface CapturedBodyOptions {
 }
 
 export class CapturedBody implements BodySink {
-  /** Size of the data, without chunk framing. */
+  /** Size of the body data received so far, without chunk framing. */
   bytes = 0;
   kept = '';
   readonly #maxBytes: number;

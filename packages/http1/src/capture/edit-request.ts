@@ -9,7 +9,7 @@ import { type BodyBounds, decodedBody, withoutSecrets } from './readable-body.ts
 
 export interface CapturedMessage {
   readonly head: RequestHead;
-  /** The whole body, one character per byte. */
+  /** The whole body of the captured request, one character per byte. */
   readonly body: string;
 }
 
@@ -37,9 +37,9 @@ export const editRequest = async (
 
 interface StoredText {
   readonly contentType: string | null;
-  /** The decoded body, or '' if the body is not text. */
+  /** The stored request body in decoded form, or '' if the body is not text. */
   readonly whole: string;
-  /** The decoded body with hidden secrets, as shown to users. */
+  /** The decoded request body with hidden secrets, as shown to users. */
   readonly shown: string;
 }
 

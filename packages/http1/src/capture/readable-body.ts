@@ -5,7 +5,7 @@ import { brotliDecompress, constants, gunzip, inflate } from 'node:zlib';
 import { isTextual, redactBody, redactJson } from '../redact.ts';
 
 export interface StoredBody {
-  /** The stored bytes, one character per byte. */
+  /** The stored part of the body, one character per byte. */
   readonly kept: string;
   readonly contentType: string | null;
   readonly contentEncoding: string | null;
