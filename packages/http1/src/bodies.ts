@@ -1,4 +1,4 @@
-// Body scanners for every framing, and the lines around the chunks of a body.
+// Creates the body scanner for a message's framing, and the lines around the chunks of a chunked body.
 import { isFieldValue, isToken } from './characters.ts';
 import { ChunkedBody, type ChunkedForm } from './chunked-body.ts';
 import type { FieldPairs } from './fields.ts';

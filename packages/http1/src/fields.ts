@@ -150,7 +150,7 @@ export type FieldRole =
   | 'expect'
   | 'te'
   | 'forwarded-for'
-  /** Always written by the edge; the visitor's value is dropped. */
+  /** A forwarded field that the edge always writes itself. The visitor's value is dropped. */
   | 'forwarded'
   /** Describes the visitor, but is never written by the edge. Passed on only if a trusted proxy sent the request. */
   | 'claim'

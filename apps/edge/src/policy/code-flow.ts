@@ -80,7 +80,7 @@ export class CodeFlow {
   ): Promise<IdClaims> {
     const client: oauth.Client = {
       client_id: provider.clientId,
-      // Use the edge's clock, because tests control the edge's clock.
+      // Validate times with the edge's clock, which tests can control.
       [oauth.clockSkew]: Math.round((this.#options.clock.now() - Date.now()) / 1000),
       [oauth.clockTolerance]: JWT_SKEW_SECS,
     };

@@ -35,8 +35,8 @@ export class HeldBodies {
   }
 
   /**
-   * Starts to hold a body. `owner` is the tenant of the requested route and is charged for the memory. Any visitor can send such a body,
-   * so a flood at a tunnel must only use up the share of the tunnel's owner.
+   * Starts to hold a body. `owner` is the tenant of the requested route and is charged for the memory. Any visitor can cause a body to be
+   * held, so a flood at a tunnel must only use up the share of the tunnel's owner.
    */
   hold(maxBytes: number, nowMs: number, owner: string): HeldBody {
     return new HeldBody(this, maxBytes, nowMs, owner);

@@ -137,7 +137,10 @@ const verifyBy = async (keys: KeySet, token: string, options: JWTVerifyOptions):
   }
 };
 
-/** Verifies a token that names no key although several keys are possible: tries the keys until the signature matches. */
+/**
+ * Verifies a token that does not name its key although several keys of the issuer are possible: tries the keys until the signature
+ * matches.
+ */
 const verifyByOne = async (
   candidates: errors.JWKSMultipleMatchingKeys,
   token: string,

@@ -26,7 +26,7 @@ export const boundedInteger = (field: string, given: string | undefined, bounds:
 /** Schema for an integer in the query of a route. */
 export const integerParameter = (field: string, bounds: IntegerBounds, description: string) =>
   z
-    // Accept any value, even a repeated parameter, so that the error message below is used.
+    // Accept any value here, even of a repeated parameter, so that an invalid value gets the error message of this schema.
     .unknown()
     .optional()
     .transform((given, context) => {

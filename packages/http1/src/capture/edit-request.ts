@@ -19,7 +19,7 @@ export interface EditedRequest {
   readonly body: Buffer;
 }
 
-/** Applies the changes. Returns null if there are no changes; the captured request is then sent as received. */
+/** Applies a user's changes to a captured request. Returns null if there are no changes; the captured request is then sent as received. */
 export const editRequest = async (
   stored: CapturedMessage,
   edit: RequestEdit,
