@@ -347,7 +347,7 @@ export class NameRegistry {
     this.#random = random;
   }
 
-  /** Generates a random name. Collisions are so unlikely that no check for an existing name is needed. */
+  /** Generates a random name. Availability is not checked: collisions are practically impossible, and registrations retry with a new name. */
   propose(): string {
     return generateName(this.#random);
   }
