@@ -1,34 +1,40 @@
-/** edges close the tunnels of a deleted account within seconds, entries of a silent edge are closed within a minute: the deletion does not wait longer for the last usage */
+/**
+ * How long the deletion of an account waits for the last usage of its open tunnels. Edges close the tunnels of a deleted account within
+ * seconds, and the log entries of a silent edge are closed within a minute.
+ */
 export const DELETION_TUNNELS_WAIT_MS = 2 * 60_000;
-/** how often an edge is looked at, and told again, that has not ended the tunnels of a deleted account */
+/** Interval at which a deletion checks whether an account's tunnels have ended, and notifies the edges again if not. */
 export const DELETION_LOOK_MS = 5000;
-/** requests that began before a deletion have ended by then: what they wrote is erased once more, and the deletion is over */
+/**
+ * Minimum duration of a deletion. Requests that began before the deletion have ended by then; their writes are erased in a second pass,
+ * and the deletion is done.
+ */
 export const DELETION_SETTLE_MS = 60_000;
-/** after a step of a deletion failed; twice as long after each failure */
+/** Delay before the retry after the first failure of a deletion. The delay doubles with every further failure. */
 const DELETION_RETRY_MIN_MS = 5000;
-/** also while the payment processor is away for days */
+/** Maximum delay before a retry of a deletion, even if the payment processor is down for days. */
 const DELETION_RETRY_MAX_MS = 10 * 60_000;
 
-// The deletion of an account, from the moment its owner asks until nothing is left to do. It is given what holds now and says what
-// comes next, so it goes on wherever a process died, in whichever process looks first.
+// Decides the next step of an account deletion, from the owner's request until nothing is left to erase. The decision depends only on the
+// current facts, so after a crash any process can continue the deletion.
 
 export interface DeletionFacts {
   readonly begunAt: number;
-  /** Entries of its log whose tunnel is open: their edge was told, and has not told of the end yet. */
+  /** Number of the account's log entries with an open tunnel. The edge was notified and has not reported the end yet. */
   readonly openTunnels: number;
-  /** Entries of its log that have ended. */
+  /** Number of the account's log entries for tunnels that have ended. */
   readonly endedTunnels: number;
-  /** At the payment processor; true too when there never was one. */
+  /** True if the subscription at the payment processor has ended, or if the account never had a subscription. */
   readonly subscriptionEnded: boolean;
 }
 
 export type DeletionStep =
-  /** Log entries that have ended, some at a time. */
+  /** Erase a batch of log entries of tunnels that have ended. */
   | { readonly kind: 'erase-log' }
-  /** The last usage is on its way, and belongs on the last invoice; or requests of before are still under way. */
+  /** Wait, either for the last usage, which belongs on the last invoice, or for requests that began before the deletion. */
   | { readonly kind: 'wait'; readonly ms: number }
   | { readonly kind: 'end-subscription' }
-  /** Log entries whose edge never told of their end. */
+  /** Erase log entries of tunnels for which the edge never reported the end. */
   | { readonly kind: 'erase-open' }
   | { readonly kind: 'done' };
 
@@ -44,6 +50,6 @@ export const nextDeletionStep = (facts: DeletionFacts, now: number): DeletionSte
   return restMs > 0 ? { kind: 'wait', ms: restMs } : { kind: 'done' };
 };
 
-/** After so many failures in a row. */
+/** Delay before the next retry of a deletion, after the given number of consecutive failures. */
 export const deletionRetryMs = (failures: number): number =>
   Math.min(DELETION_RETRY_MAX_MS, DELETION_RETRY_MIN_MS * 2 ** Math.min(Math.max(failures - 1, 0), 30));

@@ -1,4 +1,4 @@
-// What operators do with accounts: list them, suspend and restore them, give them a plan.
+// Account operations for operators: list accounts, suspend and restore an account, assign a plan.
 
 import { Fault } from '@tunnel/errors';
 import { normalizeAddress } from '@tunnel/rules/sign-in';
@@ -21,13 +21,13 @@ export interface ListedUser {
 
 export interface UserPage {
   readonly limit?: number;
-  /** The address of the last one of the page before. */
+  /** Address of the last account of the previous page. */
   readonly after?: string;
 }
 
 const PAGE = 1000;
 
-/** The accounts as an operator sees them, by their addresses, a page at a time. */
+/** Returns a page of the list of accounts for operators, ordered by address. */
 export const listUsers = async (
   { db }: Pick<OperatorContext, 'db'>,
   { limit = PAGE, after }: UserPage = {},
@@ -59,7 +59,10 @@ export const listUsers = async (
   }));
 };
 
-/** Closes an account: its sessions and tunnels end everywhere, and nobody signs in. false: it was suspended already. */
+/**
+ * Suspends an account: its sessions and tunnels end everywhere, and signing in is rejected. Returns `changed: false` if the account was
+ * suspended already.
+ */
 export const suspend = async (
   { db, clock }: OperatorContext,
   actor: OperatorActor,
@@ -85,7 +88,7 @@ export const suspend = async (
     return { changed: true };
   });
 
-/** Opens a suspended account again. Those who were signed in sign in anew. false: it was not suspended. */
+/** Restores a suspended account. Its users have to sign in again. Returns `changed: false` if the account was not suspended. */
 export const restore = async (
   { db }: Pick<OperatorContext, 'db'>,
   actor: OperatorActor,
@@ -101,7 +104,8 @@ export const restore = async (
   });
 
 /**
- * Gives an account another plan. Tunnels that are open stay, also those over the new limit. false: it had that plan already.
+ * Assigns another plan to an account. Open tunnels stay open, even above the new limit. Returns `changed: false` if the account had the
+ * plan already.
  */
 export const setPlan = async (
   { db, clock }: OperatorContext,
@@ -127,7 +131,9 @@ const findPlan = async (trx: Transaction<Schema>, name: string): Promise<{ reado
   throw new Fault('PLAN_UNKNOWN', { plan: name, plans: plans.map((plan) => plan.name).join(', ') });
 };
 
-/** The estimate and the spend cap hold from now on, also for an account without a subscription. */
+/**
+ * Starts metering an account on a pay-as-you-go plan: the cost estimate and the spend cap apply from now on, even without a subscription.
+ */
 const meterFrom = async (trx: Transaction<Schema>, userId: string, now: Date): Promise<void> => {
   await trx
     .insertInto('billing_accounts')
@@ -147,7 +153,7 @@ export interface FoundAccount {
   readonly plan: string;
 }
 
-/** The account an operator means, locked until the deed is done. */
+/** Finds the account with the address given by an operator, and locks its row until the transaction ends. Throws USER_UNKNOWN. */
 export const lockAccountByEmail = async (trx: Transaction<Schema>, email: string): Promise<FoundAccount> => {
   const address = normalizeAddress(email);
   const account = await trx

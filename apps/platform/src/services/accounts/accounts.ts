@@ -1,4 +1,4 @@
-// An account comes to be, proves its address, and gets a new password: what a person does before logging in.
+// Account functions that need no sign-in: sign up, verify the address, reset the password.
 import type { EmailOnly, MessageBody, PasswordReset, Registered, Registration } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
@@ -25,15 +25,15 @@ export interface NewAccount {
 }
 
 /**
- * Makes an account, and sends the mail that proves its address. Nobody can log in before that; an invitation for that address has
- * proven it already.
+ * Creates an account and queues the mail to verify its address. Signing in is possible only after the verification. An invitation for the
+ * address counts as verification.
  */
 export const register = async (context: RegisterContext, input: Registration): Promise<NewAccount> => {
   const { db, clock, passwords, wakeMailer } = context;
   const email = newAddress(input.email, 'email');
   checkNewPassword(input.password, 'password');
   await checkSignUp(context, { email, invite: input.invite });
-  // A glance before the work of a hash; the index decides.
+  // Early check, to save the cost of a password hash. The unique index decides.
   const taken = await db.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
   if (taken !== undefined) throw new Fault('ACCOUNT_EXISTS');
   const password_hash = await passwords.hash(input.password);
@@ -64,7 +64,7 @@ const sendVerification = async (
   trx: Transaction<Schema>,
   { userId, email, now }: { readonly userId: string; readonly email: string; readonly now: number },
 ): Promise<void> => {
-  // An address that got too many mails already has its account all the same, and may ask for the link later.
+  // If the address has received too many mails already, the account is created without the mail. The user can request the link later.
   if (!(await countStrangersMail(trx, email, now))) return;
   const token = await giveMailToken(trx, { kind: 'verify', userId, now });
   await queueMail(trx, verificationMail(settings.public_url, email, token), { userId, now });
@@ -73,14 +73,17 @@ const sendVerification = async (
 const OF_ADDRESSES: readonly MailTokenKind[] = ['verify', 'change'];
 
 export interface ProvenEmail extends MessageBody {
-  /** For the way on to the log-in. */
+  /** Verified address, which the sign-in page fills in. */
   readonly email: string;
   readonly userId: string;
-  /** It is another one than before. */
+  /** True if the verified address replaces the account's previous address. */
   readonly isChange: boolean;
 }
 
-/** Proves an address: whoever has the token has read the mail. Of an account that wants another address, it has that one now. */
+/**
+ * Verifies an address: a user with the token has read the mail sent there. If the token is for a change of address, the account gets the
+ * new address.
+ */
 export const verifyEmail = async (
   { db, clock, users, settings, wakeMailer }: Pick<AuthContext, 'db' | 'clock' | 'users' | 'settings' | 'wakeMailer'>,
   token: string,
@@ -110,15 +113,16 @@ export const verifyEmail = async (
 };
 
 /**
- * The payment processor shall write to the new address: the job that reads accounts there tells it. Apart from the change, which must
- * wait for nobody who stores records of edges; and never a failure, for an hour later it would be told anyway.
+ * Marks the account for the job that syncs accounts with the payment processor, so that the processor learns the new address soon. Runs
+ * outside the transaction of the address change, because the change must not wait for transactions that store records of edges. Errors
+ * are ignored: the next regular sync, at most an hour later, sends the address anyway.
  */
 const readBillingSoon = async (db: Db, userId: string): Promise<void> => {
   const accounts = db.updateTable('billing_accounts').set({ synced_at: null }).where('user_id', '=', userId);
   await accounts.execute().catch(() => {});
 };
 
-/** What a HEAD asks: programs look at links before people do, and must not use them up. */
+/** Handles HEAD requests for a verification link: checks the token without using it up. Mail scanners open links before people do. */
 export const canVerifyEmail = async (
   { db, clock }: Pick<AuthContext, 'db' | 'clock'>,
   token: string,
@@ -135,7 +139,10 @@ export const RESEND_ANSWER: MessageBody = {
   message: 'if the address belongs to an unverified account, we have sent a new link',
 };
 
-/** Sends the mail that proves an address once more, if there is an account that waits for it. The answer does not tell. */
+/**
+ * Sends the verification mail again if an unverified account has the address. The response does not reveal whether such an account
+ * exists.
+ */
 export const resendVerification = async (context: MailContext, { email }: EmailOnly): Promise<MessageBody> => {
   await requestMail(context, { typed: email, kind: 'verify' });
   return RESEND_ANSWER;
@@ -145,7 +152,7 @@ export const FORGOT_ANSWER: MessageBody = {
   message: 'if the address belongs to an account, we have sent a link to choose a new password',
 };
 
-/** Sends a link to choose a new password, if there is an account to send it to. The answer does not tell. */
+/** Sends a link to choose a new password if an account has the address. The response does not reveal whether such an account exists. */
 export const forgotPassword = async (context: MailContext, { email }: EmailOnly): Promise<MessageBody> => {
   await requestMail(context, { typed: email, kind: 'reset' });
   return FORGOT_ANSWER;
@@ -153,14 +160,17 @@ export const forgotPassword = async (context: MailContext, { email }: EmailOnly)
 
 type ResetContext = Pick<AuthContext, 'db' | 'clock' | 'passwords' | 'users'>;
 
-/** Sets a new password with the token of a mail. It ends all sessions and access tokens, and proves the address. */
+/**
+ * Sets a new password with the token of a password reset mail. All sessions and access tokens of the account end, and the address counts
+ * as verified.
+ */
 export const resetPassword = async (
   context: ResetContext,
   { token, password }: PasswordReset,
 ): Promise<MessageBody> => {
   const { db, clock, passwords, users } = context;
   checkNewPassword(password, 'password');
-  // A glance before the work of a hash; the transaction decides.
+  // Early check, to save the cost of a password hash. The transaction decides.
   const isGood = (await findMailToken(db, { token, kinds: ['reset'], now: clock.now() })) !== null;
   if (!isGood) throw new Fault('MAIL_TOKEN_INVALID');
   const password_hash = await passwords.hash(password);

@@ -1,5 +1,5 @@
-// Another address for an account: asked for with the password, made by the link that the new address gets. Neither the answer nor
-// its time tells whether somebody has that address already; nothing is sent to one that is taken.
+// Change of an account's address: requested with the password, and completed by the link in a mail to the new address. Neither the
+// response nor its timing reveals whether another account has the new address. If another account has the address, no mail is sent.
 import type { EmailChange, MessageBody } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
@@ -19,7 +19,10 @@ export const CHANGE_EMAIL_ANSWER: MessageBody = {
     'if the address is available, we have sent a confirmation link; your current address stays until you confirm',
 };
 
-/** Notes the wish, in the same way for every address; whether it is free is looked up later, when the mail is written. */
+/**
+ * Stores the request for a change of address, in the same way for every address. The availability of the address is checked later, when
+ * the mail is written.
+ */
 export const changeEmail = async (
   context: Pick<AuthContext, 'db' | 'clock' | 'passwords'>,
   actor: UserActor,
@@ -41,8 +44,9 @@ export interface ProvenAddress {
 const UNIQUE_VIOLATION = '23505';
 
 /**
- * Whoever opened the link has read the mail at the new address, so it is theirs, and may be told that another account has it by
- * now. Links that were mailed to the old address end; sessions and keys stay. The old address is told.
+ * Sets the account's address to the new address, verified by the link in the mail. The user who opened the link owns the new address, so
+ * an error may reveal that another account has taken the address meanwhile. Links mailed to the old address become invalid; sessions and
+ * keys stay valid. A notice goes to the old address.
  */
 export const setAddress = async (
   trx: Transaction<Schema>,
@@ -60,7 +64,7 @@ export const setAddress = async (
       .where('id', '=', userId)
       .execute();
   } catch (error) {
-    // It became taken between the mail and the click.
+    // Another account took the address between the mail and the click.
     throw (error as { code?: unknown }).code === UNIQUE_VIOLATION ? new Fault('ACCOUNT_EXISTS') : error;
   }
   await trx
@@ -69,7 +73,8 @@ export const setAddress = async (
     .where('user_id', '=', userId)
     .where('used_at', 'is', null)
     .execute();
-  // What it got before there was an account, as an invitation, is of this account too: it goes when that goes.
+  // Mails sent to the old address before the account existed, such as an invitation, are assigned to the account too, and are deleted
+  // together with the account.
   await trx
     .updateTable('mail_outbox')
     .set({ user_id: userId })

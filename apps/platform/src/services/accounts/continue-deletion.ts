@@ -1,5 +1,5 @@
-// What of a deletion takes longer than its request, from one step to the next. A process that dies leaves it to whoever looks after
-// the claim has run out; every step may be done twice.
+// Background part of an account deletion, step by step. If a process dies, another process continues after the claim has expired; every
+// step can be repeated safely.
 
 import { Fault } from '@tunnel/errors';
 import { sql } from 'kysely';
@@ -11,12 +11,15 @@ import { type DeletionFacts, deletionRetryMs, nextDeletionStep } from './account
 import { announceEnd } from './delete-account.ts';
 import { eraseLog, eraseTraces } from './erase-traces.ts';
 
-/** Accounts whose deletion goes on at once. */
+/** Maximum number of account deletions that a process works on at the same time. */
 export const DELETIONS_AT_ONCE = 5;
-/** What a process that died had is taken by another one after so long. Longer than the calls to the payment processor. */
+/**
+ * Lifetime of a claim on an account deletion. Another process takes over when the claim of a dead process has expired. Longer than the
+ * calls to the payment processor.
+ */
 export const DELETION_CLAIM_MS = 60_000;
 
-/** Those that are due, taken by this process for a while. */
+/** Claims account deletions that are due, so that no other process works on them until DELETION_CLAIM_MS have passed. */
 export const claimDeletions = async (db: Db, now: number): Promise<string[]> => {
   const { rows } = await sql<{ user_id: string }>`
     update account_deletions set next_try_at = ${new Date(now + DELETION_CLAIM_MS)}
@@ -29,7 +32,7 @@ export const claimDeletions = async (db: Db, now: number): Promise<string[]> => 
   return rows.map(({ user_id }) => user_id);
 };
 
-/** Never fails: what could not be done is noted, told of, and tried again. */
+/** Works on the deletion of an account. Never throws: a failure is logged, recorded in the row, and retried later. */
 export const continueDeletion = async (context: BillingContext, userId: string): Promise<void> => {
   const { db, clock, logger } = context;
   try {
@@ -45,7 +48,7 @@ export const continueDeletion = async (context: BillingContext, userId: string):
   }
 };
 
-/** As far as it goes now; then how long there is nothing to do. */
+/** Takes as many steps of the deletion as are possible now. Returns how many milliseconds to wait before the next step. */
 const takeSteps = async (context: BillingContext, userId: string): Promise<number> => {
   const { db, clock, logger } = context;
   for (;;) {
@@ -72,7 +75,7 @@ const takeSteps = async (context: BillingContext, userId: string): Promise<numbe
   }
 };
 
-/** null: it is over. Counts are told as one or none. */
+/** Returns null if the deletion is done. The counts of tunnels are only 0 or 1: at least one exists or not. */
 const readFacts = async (db: Db, userId: string): Promise<DeletionFacts | null> => {
   const { rows } = await sql<{ begun_at: Date; is_ended: boolean; has_open: boolean; has_ended: boolean }>`
     select begun_at, subscription_ended_at is not null as is_ended,

@@ -1,5 +1,5 @@
-// Deletes an account: in one transaction nobody can use it any more and its owner's data is gone from it. What takes longer, its
-// log, its tunnels and its subscription, goes on from the row that this leaves: continue-deletion.ts.
+// Starts the deletion of an account. A single transaction locks out every user and removes the owner's data from the row. The slower
+// parts (log, tunnels and subscription) are left to continue-deletion.ts, which works on a row created here.
 import { Fault } from '@tunnel/errors';
 import { sql, type Transaction } from 'kysely';
 import { DatabaseAway } from '../../db/database-away.ts';
@@ -11,7 +11,10 @@ import { announceChange } from '../shared/edge-changes.ts';
 import type { OperatorActor, OperatorContext, UserActor } from '../shared/service-context.ts';
 import { eraseTraces } from './erase-traces.ts';
 
-/** By its owner, who shows the password. Two at once: both are told that it is gone. */
+/**
+ * Deletes an account at the request of its owner, who has to give the password. Of two concurrent requests, both report that the account
+ * is deleted.
+ */
 export const deleteOwnAccount = async (
   context: Pick<AuthContext, 'db' | 'clock' | 'passwords' | 'users'>,
   actor: UserActor,
@@ -26,15 +29,16 @@ export const deleteOwnAccount = async (
 export interface Deletion {
   readonly userId: string;
   readonly actor: UserActor | OperatorActor;
-  /** Throws when it must not be after all; asked with the account locked. */
+  /** Throws if the account must not be deleted. Called while the account is locked. */
   readonly check?: (trx: Transaction<Schema>) => Promise<void>;
 }
 
-/** false: it was deleted before. */
+/** Deletes an account. Returns false if the account was deleted already. */
 export const deleteAccount = async ({ db, clock }: OperatorContext, deletion: Deletion): Promise<boolean> => {
   const begun = await db.transaction().execute((trx) => begin(trx, deletion, clock.now()));
   try {
-    // Here already, so that whoever is told that it is gone finds nothing of it. The job does the same, again and again.
+    // Erase the data before the response, so that the account's data is gone when the caller learns of the deletion. The job repeats the
+    // same statements later.
     await eraseTraces(db, deletion.userId, clock.now());
   } catch (error) {
     if (!(error instanceof DatabaseAway)) throw error;
@@ -43,8 +47,9 @@ export const deleteAccount = async ({ db, clock }: OperatorContext, deletion: De
 };
 
 /**
- * Locks nothing that a transaction of an edge's records holds: a change of an address waits for those who point at its row. So keys
- * and log are not touched here. Nobody comes in with a key of a suspended account, which it is from now on for all who look.
+ * First transaction of a deletion. The change of the address waits for transactions with a foreign key to the account's row, such as
+ * transactions that store records of edges. So this transaction must not hold locks needed by those transactions, and does not touch keys
+ * and log entries. Keys stop working anyway: the account counts as suspended from now on.
  */
 const begin = async (trx: Transaction<Schema>, { userId, actor, check }: Deletion, nowMs: number): Promise<boolean> => {
   const now = new Date(nowMs);
@@ -59,7 +64,7 @@ const begin = async (trx: Transaction<Schema>, { userId, actor, check }: Deletio
   await trx
     .updateTable('users')
     .set((row) => ({
-      // No address: nobody can type it, and none is compared with it.
+      // Placeholder that is not a valid address, so no user can enter it and no address equals it.
       email: `deleted:${userId}`,
       display_name: null,
       password_hash: null,
@@ -79,14 +84,17 @@ const begin = async (trx: Transaction<Schema>, { userId, actor, check }: Deletio
   return true;
 };
 
-/** Those that a job holds at this moment lead to nobody: it would wait for us. */
+/**
+ * Deletes pending mail requests for the address. Rows locked by a job are skipped, because waiting for the job could deadlock; the job
+ * finds no account for such a request and sends nothing.
+ */
 const forgetRequests = (trx: Transaction<Schema>, email: string): Promise<unknown> =>
   sql`
     delete from mail_requests where id in (
       select id from mail_requests where email = ${email} order by id for update skip locked
     )`.execute(trx);
 
-/** Every edge ends its sessions, and with them its tunnels. */
+/** Notifies every edge to end the account's sessions and, with the sessions, its tunnels. */
 export const announceEnd = async (trx: Transaction<Schema>, accountId: string): Promise<void> => {
   const { code, message } = new Fault('ACCOUNT_DELETED');
   await announceChange(trx, { kind: 'account-closed', accountId, code, message });

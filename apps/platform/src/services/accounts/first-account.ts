@@ -1,5 +1,5 @@
-// The invitation for the first account: where sign-up is by invitation and nobody can be invited yet, the server itself makes one for its operator. Its link is in a
-// file of the data directory: written when the database is ready, removed when there is an account.
+// Invitation for the first account. If sign-up is by invitation and no account exists yet, the server creates an invitation for its
+// operator. The link is in a file of the data directory, which is written when the database is ready and removed when an account exists.
 
 import { type ServerConfig } from '@tunnel/config/server';
 import { type Logger, removeFirstAccountLink, sha256Hex, writeFirstAccountLink } from '@tunnel/runtime';
@@ -16,20 +16,21 @@ interface Deps {
 }
 
 /**
- * The token of the invitation for the first account, or null if there is an account. One per database: servers that share it derive the same token from their
- * master key and the time of the row, so that a restart prints the same link and the table holds nothing that could be used.
+ * Returns the token of the invitation for the first account, or null if an account exists. There is one invitation per database: servers
+ * with the same database derive the same token from their master key and the time of the row. So a restart prints the same link, and the
+ * table contains no usable token.
  */
 export const firstAccountToken = async ({ db, masterKey, now }: Deps): Promise<string | null> => {
   const tokenOf = (created: Date): string =>
     masterKey.derive('first-account', created.toISOString()).toString('base64url');
   return db.transaction().execute(async (trx) => {
     const kept = trx.selectFrom('invites').select(['token_hash', 'created_at']).where('email', 'is', null);
-    // A sign-up that is using the invitation at this moment is waited for.
+    // Waits for a concurrent sign-up with the invitation.
     const before = await kept.forUpdate().executeTakeFirst();
     const { rows } = await sql<{ none: boolean }>`select ${NO_ACCOUNT_YET} as none`.execute(trx);
     const token = before === undefined ? null : tokenOf(before.created_at);
     if (rows[0]?.none === true && token !== null && sha256Hex(token) === before?.token_hash) return token;
-    // Void, or of another master key, which nobody has any more.
+    // The invitation is void, or was created with another master key, which no server has any more.
     await trx.deleteFrom('invites').where('email', 'is', null).execute();
     if (rows[0]?.none !== true) return null;
     const created_at = new Date(now);
@@ -38,7 +39,7 @@ export const firstAccountToken = async ({ db, masterKey, now }: Deps): Promise<s
       .values({ token_hash: sha256Hex(tokenOf(created_at)), email: null, created_at, expires_at: null })
       .onConflict((conflict) => conflict.doNothing())
       .execute();
-    // Another server may have been faster.
+    // Another server may have inserted the row first, so the time is read from the row.
     return tokenOf((await kept.executeTakeFirstOrThrow()).created_at);
   });
 };
@@ -56,7 +57,10 @@ export class FirstAccountLink {
     this.#options = options;
   }
 
-  /** Writes the link, or removes one that is void. A folder that cannot be written keeps nobody from starting. */
+  /**
+   * Writes the file with the link, or removes the file if the link is void. An unwritable folder is logged and does not prevent the
+   * start.
+   */
   async prepare(db: Db, masterKey: MasterKey, now: number): Promise<void> {
     const { dataDir, settings } = this.#options;
     const token = settings.sign_up === 'invite' ? await firstAccountToken({ db, masterKey, now }) : null;

@@ -1,5 +1,5 @@
-// Invitations to sign up: each for one address, good for one account and seven days. Stored as a hash; the row is deleted when it is used. The invitation for
-// the first account is one of them, without an address: see first-account.ts.
+// Invitations to sign up. An invitation is for one address and one account, and is valid for seven days. The token is stored as a hash,
+// and the row is deleted on use. The invitation for the first account has no address: see first-account.ts.
 import type { SignUpTerms } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { normalizeAddress } from '@tunnel/rules/sign-in';
@@ -10,12 +10,12 @@ import type { Schema } from '../../db/schema.ts';
 import type { AuthContext } from '../auth/auth-context.ts';
 
 /**
- * Lifetime of an invitation, and of the link to choose the first password of an account that an operator made.
+ * Lifetime of an invitation, and of the link to choose the first password of an account created by an operator.
  * @limit accounts: Invitation, lifetime | the link has expired
  */
 export const INVITE_MS = 7 * 24 * 60 * 60_000;
 
-/** The newest counts: a link that was sent before does not work any more. */
+/** Creates an invitation for an address and returns its token. Only the newest invitation is valid: links sent earlier stop working. */
 export const giveInvite = async (trx: Transaction<Schema>, email: string, now: number): Promise<string> => {
   const token = randomToken(32);
   await trx.deleteFrom('invites').where('email', '=', email).execute();
@@ -31,19 +31,22 @@ export const giveInvite = async (trx: Transaction<Schema>, email: string, now: n
   return token;
 };
 
-/** Rows of deleted accounts stay, without anything of their owner. */
+/** SQL condition: no account exists. Rows of deleted accounts do not count; they stay in the table without personal data. */
 export const NO_ACCOUNT_YET = sql<boolean>`not exists (select from users where deleted_at is null)`;
 
-/** An invitation for an address is valid until it expires; the one without an address as long as there is no account. */
+/**
+ * SQL condition for a valid invitation. An invitation with an address is valid until it expires; the invitation without an address, as
+ * long as no account exists.
+ */
 const isValid = (now: number): RawBuilder<boolean> =>
   sql<boolean>`(expires_at > ${new Date(now)} or (email is null and ${NO_ACCOUNT_YET}))`;
 
-/** An invitation that can be used. `email` null: for any address. */
+/** Invitation that can be used. If `email` is null, the invitation is for any address. */
 export interface ValidInvite {
   readonly email: string | null;
 }
 
-/** Returns null if the invitation is unknown, was used, or has expired. Uses nothing up. */
+/** Finds a valid invitation without using it up. Returns null if the invitation is unknown, was used, or has expired. */
 const findInvite = async (db: Db, token: string, now: number): Promise<ValidInvite | null> => {
   const row = await db
     .selectFrom('invites')
@@ -54,7 +57,10 @@ const findInvite = async (db: Db, token: string, now: number): Promise<ValidInvi
   return row ?? null;
 };
 
-/** Uses an invitation up. Returns null if it is not valid, or for another address. Of two at once the second waits here, and finds it used. */
+/**
+ * Uses up an invitation. Returns null if the invitation is invalid or for another address. Of two concurrent calls, the second waits for
+ * the first and finds the invitation used.
+ */
 export const takeInvite = async (
   trx: Transaction<Schema>,
   { token, email, now }: { readonly token: string; readonly email: string; readonly now: number },
@@ -69,7 +75,10 @@ export const takeInvite = async (
   return taken ?? null;
 };
 
-/** Who may sign up here, and whom an invitation is for: whoever has the link has read the mail. */
+/**
+ * Returns the sign-up mode of the server, and the address of the given invitation. Showing the address is safe: a person with the link
+ * has read the mail.
+ */
 export const showSignUpTerms = async (
   { db, clock, settings }: Pick<AuthContext, 'db' | 'clock' | 'settings'>,
   token: string | undefined,
@@ -80,8 +89,8 @@ export const showSignUpTerms = async (
 };
 
 /**
- * Throws when this address may not sign up here. A glance before the work of a hash; `takeInvite` decides. It comes before the
- * question whether the address is taken: whoever may not sign up learns nothing about others.
+ * Throws if the address is not allowed to sign up. This is an early check, to save the cost of a password hash; `takeInvite` decides.
+ * Must come before the check whether the address is taken, so that a person who cannot sign up learns nothing about other accounts.
  */
 export const checkSignUp = async (
   { db, clock, settings }: Pick<AuthContext, 'db' | 'clock' | 'settings'>,

@@ -1,5 +1,5 @@
-// Mails that somebody asks for by an address: noted at once, whoever's it is, and sent later. So neither the answer nor the time it
-// takes tells whether there is such an account.
+// Mails requested for an address without signing in. The request is stored immediately, whether or not an account has the address, and
+// the mail is sent later. So neither the response nor its timing reveals whether an account exists.
 import { isAddress, normalizeAddress } from '@tunnel/rules/sign-in';
 import { sql, type Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -10,21 +10,21 @@ import { countStrangersMail } from '../mail/recipient-quota.ts';
 import type { ServiceContext } from '../shared/service-context.ts';
 import { giveMailToken, type MailTokenKind } from './mail-tokens.ts';
 
-/** Requests for such mails that wait; more are answered and forgotten. */
+/** Maximum number of queued mail requests. Further requests get the same response and are dropped. */
 export const MAIL_REQUESTS_MAX = 10_000;
-/** Requests that one run of the job takes up. */
+/** Maximum number of mail requests processed in one run of the job. */
 export const MAIL_REQUESTS_BATCH = 100;
 
 export interface RequestedMail {
   readonly typed: string;
   readonly kind: MailTokenKind;
-  /** Of a change: whose address it shall become, and the epoch of the password that was shown for it. */
+  /** Only for a change of address: the account that wants the new address, and the account's epoch when the password was checked. */
   readonly change?: { readonly userId: string; readonly epoch: number };
 }
 
 /**
- * One statement, the same for every address. What is no address is nobody's. While too many wait, nothing is noted: the answer is
- * the same then too. false: it was not noted.
+ * Stores a mail request, with a single statement that is the same for every address. Returns false if the request was not stored, because
+ * the text is not an address or the queue is full. The caller's response must be the same in both cases.
  */
 export const requestMail = async (
   { db, clock }: Pick<ServiceContext, 'db' | 'clock'>,
@@ -53,20 +53,20 @@ interface RequestRow {
   readonly epoch: number | null;
 }
 
-/** Deals with those that wait longest. How many they were, and how many mails they became. */
+/** Processes the oldest mail requests. Returns the number of processed requests and of queued mails. */
 export const sendRequestedMails = (
   db: Db,
   settings: MailRequestSettings,
 ): Promise<{ readonly taken: number; readonly queued: number }> =>
   db.transaction().execute(async (trx) => {
-    // Another platform passes over those that this one holds.
+    // Rows locked by another platform process are skipped.
     const { rows } = await sql<RequestRow>`
       delete from mail_requests where id in (
         select id from mail_requests order by id limit ${MAIL_REQUESTS_BATCH} for update skip locked
       ) returning id, email, kind, user_id, epoch
     `.execute(trx);
     let queued = 0;
-    // Everybody counts recipients in this order, so that nobody waits in a circle.
+    // Recipients are counted in the same order everywhere, to avoid deadlocks.
     for (const request of rows.toSorted(byRecipient)) if (await queueLink(trx, request, settings)) queued += 1;
     return { taken: rows.length, queued };
   });
@@ -78,7 +78,10 @@ const byRecipient = (a: RequestRow, b: RequestRow): number => {
 
 const MAIL_OF = { verify: verificationMail, reset: resetMail, change: newAddressMail };
 
-/** To whom it belongs, within what an address may get of strangers. */
+/**
+ * Queues the mail with the link if an account matches the request and the address has not reached its limit of mails caused by strangers.
+ * Returns true if a mail was queued.
+ */
 const queueLink = async (
   trx: Transaction<Schema>,
   request: RequestRow,
@@ -97,7 +100,10 @@ const queueLink = async (
   return true;
 };
 
-/** Of an account with a password; the link that proves an address, only while it is not proven. */
+/**
+ * Returns the id of the account with the requested address and a password, or null. For a verification mail, the address must still be
+ * unverified.
+ */
 const ownerOf = async (trx: Transaction<Schema>, { email, kind }: RequestRow): Promise<string | null> => {
   const user = await trx
     .selectFrom('users')
@@ -109,7 +115,10 @@ const ownerOf = async (trx: Transaction<Schema>, { email, kind }: RequestRow): P
   return user?.id ?? null;
 };
 
-/** null: somebody has the address, the account that wants it is gone, or its password is another one by now. */
+/**
+ * Returns the id of the account that wants the new address. Returns null if an account has the address already, the requesting account is
+ * gone, or its password has changed since the request.
+ */
 const ownerToBe = async (trx: Transaction<Schema>, { email, user_id, epoch }: RequestRow): Promise<string | null> => {
   const user = await trx
     .selectFrom('users')

@@ -1,4 +1,4 @@
-// The tokens in the links of mails: 256 bits, stored as a hash, good for one use.
+// Tokens in the links of mails: 256 bits, stored as a hash, valid for one use.
 import { randomToken, sha256Hex } from '@tunnel/runtime';
 import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
@@ -6,12 +6,12 @@ import type { Schema } from '../../db/schema.ts';
 import { LIMITS } from '../../limits.ts';
 
 /**
- * How long the link that sets a new password works.
+ * Lifetime of the link to set a new password.
  * @limit accounts: Password reset link, lifetime | the link has expired
  */
 export const RESET_TOKEN_MS = 60 * 60_000;
 
-/** `change`: proves an address that an account shall have from now on. */
+/** Purpose of a mail token. A `change` token verifies an address and makes it the account's new address. */
 export type MailTokenKind = 'verify' | 'reset' | 'change';
 
 const LIFE_MS: Readonly<Record<MailTokenKind, number>> = {
@@ -24,9 +24,9 @@ export interface NewMailToken {
   readonly kind: MailTokenKind;
   readonly userId: string;
   readonly now: number;
-  /** Of a change: the address, and the account's epoch when its owner asked for it. */
+  /** Only for a `change` token: the new address, and the account's epoch at the time of the request. */
   readonly change?: { readonly newEmail: string; readonly epoch: number };
-  /** As long as those of its kind unless told. */
+  /** Lifetime in milliseconds. The default depends on the kind of the token. */
   readonly lifeMs?: number;
 }
 
@@ -52,7 +52,7 @@ export const giveMailToken = async (
 
 export interface ShownMailToken {
   readonly token: string;
-  /** What the link of this page may be for. */
+  /** Kinds of tokens accepted by the page that received the token. */
   readonly kinds: readonly MailTokenKind[];
   readonly now: number;
 }
@@ -60,13 +60,14 @@ export interface ShownMailToken {
 export interface GoodMailToken {
   readonly userId: string;
   readonly kind: MailTokenKind;
-  /** Of a change; else null. */
+  /** New address of a `change` token; null for other kinds. */
   readonly newEmail: string | null;
 }
 
 /**
- * What it would do now; null: nothing. Uses nothing up. A change that was asked for with a password of before does nothing: whoever
- * knew that one must not get the account by a link that outlives it. Nor does any link of an account that is deleted.
+ * Finds a valid mail token without using it up. Returns null if the token is invalid. A `change` token is invalid once the password has
+ * changed, so that a person who knew the old password cannot take over the account with an older link. Tokens of deleted accounts are
+ * invalid too.
  */
 export const findMailToken = async (
   db: Db | Transaction<Schema>,
@@ -87,8 +88,8 @@ export const findMailToken = async (
 };
 
 /**
- * Whose it is; null: it is not good (any more). Uses it up, and with it all others of its kind that the user was sent. The user
- * is locked first: two tokens of one user, used at once, must not wait for one another.
+ * Uses up a mail token and all other tokens of the same kind and user. Returns null if the token is invalid. The user row is locked
+ * first, to avoid a deadlock when two tokens of the same user are used at the same time.
  */
 export const takeMailToken = async (trx: Transaction<Schema>, shown: ShownMailToken): Promise<GoodMailToken | null> => {
   const owner = await trx
@@ -98,7 +99,7 @@ export const takeMailToken = async (trx: Transaction<Schema>, shown: ShownMailTo
     .where('token.token_hash', '=', sha256Hex(shown.token))
     .forUpdate('user')
     .executeTakeFirst();
-  // Asked after the lock: whoever had it before us may have used it.
+  // Checked after the lock, because an earlier holder of the lock may have used the token.
   const good = owner === undefined ? null : await findMailToken(trx, shown);
   if (good === null) return null;
   await trx

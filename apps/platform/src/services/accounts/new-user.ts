@@ -1,18 +1,18 @@
-// A new account: what its address must be, and its row.
+// Creation of an account: validation of the address, and the row in the database.
 
 import { Fault } from '@tunnel/errors';
 import { isAddress, normalizeAddress } from '@tunnel/rules/sign-in';
 import type { Insertable, Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 
-/** Refused with the name of the field and the rule. */
+/** Returns the normalized address. Throws API_BAD_REQUEST with the name of the field if the text is not an email address. */
 export const newAddress = (email: string, field: string): string => {
   const address = normalizeAddress(email);
   if (!isAddress(address)) throw new Fault('API_BAD_REQUEST', { reason: `${field}: must be an email address` });
   return address;
 };
 
-/** Of [platform.plans]; every account begins with it. */
+/** Plan of every new account, from [platform.plans]. */
 const FIRST_PLAN = 'free';
 
 type NewUser = Pick<
@@ -20,7 +20,10 @@ type NewUser = Pick<
   'email' | 'password_hash' | 'display_name' | 'created_at' | 'email_verified_at'
 >;
 
-/** Its id. Throws ACCOUNT_EXISTS: the index decides, whoever looked before. */
+/**
+ * Inserts a user and returns the new id. Throws ACCOUNT_EXISTS if an account has the address; the unique index decides, regardless of
+ * earlier checks.
+ */
 export const insertUser = async (trx: Transaction<Schema>, user: NewUser): Promise<string> => {
   const made = await trx
     .insertInto('users')

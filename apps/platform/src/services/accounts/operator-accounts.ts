@@ -1,5 +1,5 @@
-// How operators bring people in and let them go: invite, make an account, send a link for a password, delete. Mails wait in the outbox
-// for the platform; links are given back too, for whoever has no mail server yet.
+// Account operations for operators: invite, create an account, send a password link, delete an account. Mails wait in the outbox for the
+// platform to send them. Links are also returned, for operators without a mail server.
 import { Fault } from '@tunnel/errors';
 import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
@@ -15,17 +15,17 @@ import { giveInvite, INVITE_MS } from './invites.ts';
 import { giveMailToken, RESET_TOKEN_MS } from './mail-tokens.ts';
 import { insertUser, newAddress } from './new-user.ts';
 
-/** Somebody outside sees the platform there. */
+/** Operator context plus the platform's public URL, which is the base of the links in mails. */
 type Context = OperatorContext & { readonly publicUrl: string };
 
 export interface MailedLink {
-  /** As it is stored. */
+  /** Recipient's address, normalized as in the database. */
   readonly email: string;
   readonly link: string;
   readonly expiresAt: Date;
 }
 
-/** Invites an address to sign up, with a link of which the newest works. Throws ACCOUNT_EXISTS. */
+/** Invites an address to sign up. Only the newest link for the address works. Throws ACCOUNT_EXISTS. */
 export const invite = async (
   { db, clock, publicUrl }: Context,
   actor: OperatorActor,
@@ -47,11 +47,11 @@ export const invite = async (
 export interface CreatedUser {
   readonly id: string;
   readonly email: string;
-  /** To choose a password; null: it has one. */
+  /** Link to choose a password, or null if the account was created with a password. */
   readonly link: string | null;
 }
 
-/** Makes an account whose address counts as proven. Without a password its owner gets a link to choose one. */
+/** Creates an account with an address that counts as verified. Without a password, the owner gets a link to choose a password. */
 export const createUser = async (
   { db, clock, publicUrl, passwords }: Context & { readonly passwords: Pick<PasswordHasher, 'hash'> },
   actor: OperatorActor,
@@ -79,7 +79,7 @@ export const createUser = async (
   });
 };
 
-/** A link to choose a new password, as its owner could ask for. Until it is used everything stays as it is. */
+/** Sends a link to choose a new password, as the owner of the account could request. The old password works until the link is used. */
 export const sendPasswordReset = async (
   { db, clock, publicUrl }: Context,
   actor: OperatorActor,
@@ -105,7 +105,10 @@ const refuseExternal = async (trx: Transaction<Schema>, userId: string): Promise
   if (method !== 'password') throw new Fault('ACCOUNT_EXTERNAL', { method });
 };
 
-/** As its owner would, without the password. Throws USER_UNKNOWN, also when it was deleted before. */
+/**
+ * Deletes an account as its owner would, without the password. Throws USER_UNKNOWN if no account has the address, for example because the
+ * account was deleted already.
+ */
 export const deleteUser = async (context: OperatorContext, actor: OperatorActor, email: string): Promise<void> => {
   const { id: userId } = await context.db.transaction().execute((trx) => lockAccountByEmail(trx, email));
   await deleteAccount(context, { userId, actor });
