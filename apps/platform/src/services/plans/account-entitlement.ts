@@ -1,4 +1,5 @@
-// What an account may have now, read from the tables and judged by core; and how a reason against it is said.
+// Current entitlement of an account, read from the database and decided by entitlement.rules; and the error sent to edges if the account
+// is closed.
 import type { LinkRefusal } from '@tunnel/contract';
 import type { Transaction } from 'kysely';
 import {
