@@ -30,7 +30,7 @@ export const upsertPlans = async (db: Db, plans: ServerConfig['platform']['plans
     );
     await trx
       .insertInto('plans')
-      // In one order, so that two processes that start at once do not wait for each other.
+      // Sorted, so that two processes starting at the same time lock the rows in the same order and cannot deadlock.
       .values(rows.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
       .onConflict((conflict) =>
         conflict.column('name').doUpdateSet((told) => ({
@@ -76,8 +76,8 @@ const hasOtherRights = (now: Rights, before: Rights | undefined): boolean =>
   (before.tunnel_limit !== now.tunnel_limit || before.allow_custom_subdomains !== now.allow_custom_subdomains);
 
 /**
- * Returns the changes to announce for the accounts on the plans: one per account, or a single change that makes edges query every key
- * again.
+ * Returns the changes to announce for the accounts on the plans: one change per account, or a single change to make edges verify every
+ * key again.
  */
 const newsOf = async (trx: Trx, plans: readonly string[]): Promise<readonly AnnouncedChange[]> => {
   if (plans.length === 0) return [];
