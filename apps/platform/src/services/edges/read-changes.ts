@@ -9,7 +9,7 @@ import { toAccountRights } from '../shared/link-answers.ts';
 
 export interface ChangePage {
   readonly changes: readonly ToldChange[];
-  /** The number of the last one that was looked at; null: there is none after. */
+  /** Number of the last row read; null if no rows follow. */
   readonly last: number | null;
 }
 
