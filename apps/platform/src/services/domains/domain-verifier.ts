@@ -15,7 +15,7 @@ import { type DomainRow, domainNameOf, lockDomains, storedCheck } from './domain
 import type { DomainSettings } from './domain-settings.ts';
 import { EdgeAddresses } from './edge-addresses.ts';
 
-/** Own domains that one process looks at in DNS at once. */
+/** Maximum number of custom domains that a process checks in DNS at the same time. */
 export const DOMAIN_CHECKS_AT_ONCE = 50;
 /**
  * Maximum number of concurrent checks per account, separately for scheduled and requested checks. Names with DNS servers that never

@@ -75,7 +75,7 @@ export const addDomain = async (context: DomainsContext, actor: UserActor, wante
 interface Inserted {
   readonly id: string;
   readonly isNew: boolean;
-  /** Other certificates are wanted than before. */
+  /** True if the required certificates have changed. */
   readonly certificates: boolean;
 }
 
