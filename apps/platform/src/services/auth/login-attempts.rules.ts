@@ -14,7 +14,7 @@ export interface LoginAttempt {
 }
 
 export interface LoginRules {
-  /** Maximum failures per window of a network or device, and of all strangers together. */
+  /** Maximum number of failed sign-ins per window: of a network or device, and of all strangers together. */
   readonly perWindow: number;
   readonly windowMs: number;
   /** Maximum number of counts in memory. The oldest count is evicted first. */

@@ -55,7 +55,7 @@ export class PasswordHasher {
 
   /** Compares a password with a stored hash. If `stored` is null, returns false after the same time as for a wrong password. */
   async matches(stored: string | null, password: string): Promise<boolean> {
-    // Awaited even if a stored hash exists, so that the first call takes the same time in both cases.
+    // The hash of the random password is awaited even if a stored hash exists, so that the first call takes the same time in both cases.
     const nobodys = await this.#nobodys.run();
     const matches = await this.#inTurn(() => verify(stored ?? nobodys, password));
     return matches && stored !== null;

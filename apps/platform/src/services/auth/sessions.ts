@@ -41,7 +41,8 @@ export const logIn = async (context: AuthContext, input: Credentials, caller: Ca
   const passwordMatches = await passwords.matches(account?.password_hash ?? null, input.password);
   const verdict = judge(account, passwordMatches);
   if (verdict !== 'welcome' || account === undefined) {
-    // Audited even for an address without an account; otherwise the response time would reveal whether the account exists.
+    // The rejection is audited even for an address without an account; otherwise the response time would reveal whether the account
+    // exists.
     await auditRefusal(db, verdict, account?.id, email);
     throw refusalOf(verdict, account?.auth_method ?? '');
   }
@@ -111,7 +112,7 @@ export const describeAttempt = async (
       ) as is_known
   `.execute(db);
   const { device = null, is_known: isKnownNetwork = false } = rows[0] ?? {};
-  // Hashed, because the typed text can be anything, of any length.
+  // The address is hashed, because users can type anything, of any length.
   return { account: sha256Hex(email), network, device, isKnownNetwork };
 };
 

@@ -29,7 +29,7 @@ interface CurrentKey {
 }
 
 interface KnownKeys {
-  /** Sequence number of the database read that returned the keys. */
+  /** Sequence number of the database read that returned the signing keys. */
   readonly read: number;
   /** Keys that verify tokens: first the key that signs, then replaced keys. */
   readonly keys: readonly VerifyingKey[];
@@ -47,10 +47,10 @@ export class SigningKeys {
   readonly #options: SigningKeysOptions;
   #known: KnownKeys | undefined;
   #reads = 0;
-  /** Start of the last database read. */
+  /** Start of the last database read of the signing keys, on the monotonic clock. */
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<KnownKeys> | undefined;
-  /** Database read that has not started yet. */
+  /** Database read of the signing keys that has not started yet. */
   #planned: Promise<KnownKeys> | undefined;
   /** Ids without a key in the database. Ids of new keys cannot be guessed, so none of these ids can become valid later. */
   readonly #absent = new Cache<string, true>({ max: SIGNING_KEYS_ABSENT_MAX });

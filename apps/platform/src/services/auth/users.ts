@@ -35,7 +35,7 @@ export const presentUser = (row: ShownUserRow): UserPublic => ({
 /** Returns the caller's user. */
 export const showMe = async ({ users }: { readonly users: UserCache }, { userId }: UserActor): Promise<UserPublic> => {
   const known = await users.find(userId);
-  // The account was deleted after the check of the token.
+  // The account was deleted after the check of the access token.
   if (known === null) throw new Fault('ACCESS_TOKEN_INVALID');
   return known.user;
 };

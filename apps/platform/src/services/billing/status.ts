@@ -69,7 +69,7 @@ const billingModeOf = ({
   return { test_mode: isSimulated, hidden: isSimulated && !isLoopbackHost(new URL(public_url).hostname) };
 };
 
-/** Plan of an account after it subscribes. */
+/** Name of the plan of subscribed accounts. */
 const SUBSCRIBED_PLAN = 'payg';
 
 /** Returns the figures behind the month's estimated cost, read only from the database, like the status. */

@@ -81,7 +81,7 @@ export interface AppliedFacts {
   readonly account: BillingAccount;
   /** State of the customer at the payment processor. Null if the customer is unknown or was deleted. */
   readonly facts: CustomerFacts | null;
-  /** Actor named in audit entries. */
+  /** Actor named in the audit entries of the sync. */
   readonly actor: string;
 }
 

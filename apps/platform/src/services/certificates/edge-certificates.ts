@@ -77,7 +77,8 @@ export async function* certificateLines(
   { db, clock }: Pick<EdgeCertificatesContext, 'db' | 'clock'>,
   kept: KeptCertificates | null,
 ): AsyncGenerator<readonly CertificateSnapshotLine[], void> {
-  // Read before the rows: changes made while the rows are read have higher numbers, and are sent again by the change stream.
+  // The number of the latest change is read before the rows: changes made while the rows are read have higher numbers, and are sent again
+  // by the change stream.
   const { latest } = await changeRange(db);
   yield [{ at: latest }];
   for (let after: string | null = null; kept !== null; ) {

@@ -11,7 +11,7 @@ import { PostgresCertificateStore } from './postgres-certificate-store.ts';
 
 export interface ListedCertificate extends ReturnType<typeof certificateView> {
   readonly names: readonly string[];
-  /** The certificate was ordered by ACME. */
+  /** Source of the certificate: an order over ACME. */
   readonly source: 'acme';
 }
 
@@ -36,7 +36,7 @@ const rowsOf = async (db: Db): Promise<readonly Row[]> => {
   return rows;
 };
 
-/** Lists certificates: first the operator's, then those of accounts, by name. */
+/** Lists certificates: first the operator's certificates, then the certificates of accounts, ordered by name. */
 export const listCertificates = async ({ db, clock }: OperatorContext): Promise<readonly ListedCertificate[]> =>
   (await rowsOf(db)).map((row) => ({
     names: row.names.split(' '),

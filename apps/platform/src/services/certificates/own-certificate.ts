@@ -6,7 +6,7 @@ import type { Db } from '../../db/database.ts';
 export interface IssuedFor {
   readonly id: string;
   readonly names: readonly string[];
-  /** Serial number, which changes with every renewal. */
+  /** Serial number of the certificate, which changes with every renewal. */
   readonly serial: string;
   readonly notAfter: number;
 }

@@ -77,7 +77,7 @@ export class PlatformCertificates {
       directory: config.acme.directory,
       onSaved: async (trx, before, after) => {
         const settings = { publicUrl: config.platform.public_url, now: this.#clock.now() };
-        // Delayed until the transaction is committed; before, the mailer would not see the mail.
+        // The mailer is woken after the commit, because the mail is not visible earlier.
         if (await noteCertificate(trx, before, after, settings)) clock.setTimeout(wakeMailer, 0);
       },
     });
@@ -106,7 +106,7 @@ export class PlatformCertificates {
     return this.#results;
   }
 
-  /** Resolves when the start has succeeded or failed. */
+  /** Promise that resolves when the start of the certificate management has succeeded or failed. */
   get begun(): Promise<void> {
     return this.#starting ?? Promise.resolve();
   }
@@ -119,7 +119,7 @@ export class PlatformCertificates {
     if (this.#options.config.acme.enabled) this.#starting ??= this.#start().catch((error) => this.#failed(error));
   }
 
-  /** Called after the commit of a change that may affect the required certificates. */
+  /** Starts a check of the required certificates. Called after the commit of a change that may affect them. */
   wanted(): void {
     this.#isWanted = true;
     if (!this.#hasBegun || this.#isStopped) return;
@@ -149,7 +149,7 @@ export class PlatformCertificates {
       .values({ directory })
       .onConflict((conflict) => conflict.column('only_one').doUpdateSet({ directory }))
       .execute();
-    // Loaded only when certificates are ordered.
+    // The ACME module is loaded only on a platform with automatic certificates.
     const { ManagedCertificates: Managed } = await import('@tunnel/certificates/acme');
     const { domain, host } = config.server;
     const managed = new Managed({
@@ -234,7 +234,7 @@ export class PlatformCertificates {
         if (await reconcileCertificates(options)) this.#managed.wake();
         this.#seen = { change, at };
       } catch (error) {
-        // Not retried here: the timer starts the next pass.
+        // A failed pass is not retried here: the timer starts the next pass.
         if (error instanceof DatabaseAway) logger.debug({}, 'certificates are waiting for the database');
         else logger.error({ err: error }, 'cannot determine the required certificates');
       }

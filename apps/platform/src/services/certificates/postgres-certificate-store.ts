@@ -37,7 +37,7 @@ import {
 
 export interface PostgresCertificateStoreOptions {
   readonly db: Db;
-  /** Setting `[acme] directory`. The rows of different directories are separate. */
+  /** Certificate authority, as in the setting `[acme] directory`. The rows of different authorities are separate. */
   readonly directory: string;
   /** Called in the transaction that saves a certificate, before the change is announced to edges. */
   readonly onSaved?: (trx: Transaction<Schema>, before: KeptCertificate, after: KeptCertificate) => Promise<void>;

@@ -44,8 +44,8 @@ const BUDGET = 'names below the domain';
 /** Reconciles the stored certificates. Returns true if there is something new to order. */
 export const reconcileCertificates = async (options: ReconcileOptions): Promise<boolean> => {
   const { db, store, logger } = options;
-  // Read before the facts. A row is created only after its reason was committed, so the facts read later contain the reason for every row
-  // seen here, unless the reason has gone.
+  // Stored certificates are read before the facts. A row is created only after its reason was committed, so the facts read later contain
+  // the reason for every row seen here, unless the reason has gone.
   const known = await knownRows(options);
   const byName = new Map(known.map((row) => [row.names, row]));
   const own = byName.get(`*.${options.facts.domain}`);

@@ -36,7 +36,8 @@ export const checkDnsRecords = async (
     lookups.texts(questions.text),
     questions.challenge === null ? NOT_ASKED : lookups.chain(questions.challenge, isEnd),
   ]);
-  // Skipped for a name with a CNAME record: the lookups would return the target's addresses and zone instead.
+  // Addresses and zone are not looked up for a name with a CNAME record, because the lookups would return the target's addresses and
+  // zone.
   const isPlain = chain.kind === 'absent';
   const [addresses, zone] = await Promise.all([
     isPlain ? lookups.addresses(questions.route) : NOT_ASKED,

@@ -4,11 +4,11 @@ import { type ServerConfig } from '@tunnel/config/server';
 import { isLoopbackHost } from '@tunnel/rules/net';
 
 export interface DomainSettings {
-  /** Setting `[server] domain`. */
+  /** Domain of the edge: the setting `[server] domain`. */
   readonly serverDomain: string;
   /** Hosts of the operator. Accounts cannot add these hosts or names below them as custom domains. */
   readonly operatorsHosts: readonly string[];
-  /** Setting `[dns] resolvers`. */
+  /** DNS resolvers for domain checks: the setting `[dns] resolvers`. */
   readonly resolvers: readonly string[];
   /**
    * True if the server is reachable only from its own computer, so that no DNS record can point to it. False with configured resolvers,

@@ -30,7 +30,7 @@ export interface DomainVerifierOptions {
   readonly logger: Logger;
   readonly settings: DomainSettings;
   readonly openDns: () => Promise<DomainDns>;
-  /** Called after the commit of a changed domain. */
+  /** Called after the commit of a changed custom domain, with the work to start. */
   readonly onNews: (news: DomainNews) => void;
 }
 

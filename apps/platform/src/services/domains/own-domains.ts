@@ -28,7 +28,7 @@ type Trx = Transaction<Schema>;
 export interface DomainsContext extends Pick<ServiceContext, 'db'>, CreationContext {
   readonly domains: DomainSettings;
   readonly domainVerifier: Pick<DomainVerifier, 'verifyFor' | 'edgeAddresses'>;
-  /** Called after the commit of a changed domain. */
+  /** Called after the commit of a changed custom domain, with the work to start. */
   readonly onDomainNews: (news: DomainNews) => void;
   /** Returns the master key, which is available after the database tables were created. */
   readonly masterKey: () => MasterKey;
@@ -89,7 +89,7 @@ const insertDomain = async (
   const rows = await lockDomains(trx, domain.name);
   const own = rows.find((row) => row.user_id === userId);
   if (own !== undefined) {
-    // A request without the certificate setting keeps the previous setting.
+    // A request that leaves out the certificate setting keeps the previous value.
     const set = { wants_certificate: certificate ?? own.wants_certificate };
     const certificates = own.wants_certificate !== set.wants_certificate;
     if (certificates) await trx.updateTable('own_domains').set(set).where('id', '=', own.id).execute();

@@ -13,7 +13,7 @@ import { readChanges } from './read-changes.ts';
 const CHANGE_STREAMS_MAX = 2000;
 /** Interval of keep-alive lines on a change stream, by which both sides detect a dead connection. */
 const CHANGES_ALIVE_MS = 10_000;
-/** Maximum number of changes per query. */
+/** Maximum number of changes read from the database per query. */
 const CHANGES_PAGE = 500;
 
 export interface ChangeFeedOptions {

@@ -75,7 +75,7 @@ export class ChangeListener {
         return;
       }
       this.#client = client;
-      // Covers changes from before the connection was listening.
+      // The call covers changes made before the connection was listening.
       onCall();
     } catch (error) {
       client?.release(true);

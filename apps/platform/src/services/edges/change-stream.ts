@@ -15,7 +15,7 @@ const encoder = new TextEncoder();
 export class ChangeStream {
   readonly edgeId: string;
   readonly body: ReadableStream<Uint8Array>;
-  /** Number of the last change sent. */
+  /** Number of the last change sent to the edge. */
   cursor: number;
   /** True once the stream's start number was checked: the changes after the number are still stored, or the edge was reset. */
   checked = false;
@@ -43,7 +43,7 @@ export class ChangeStream {
     });
   }
 
-  /** True if the edge has read almost everything sent. */
+  /** True if the edge has read almost all data sent on the stream. */
   get isReady(): boolean {
     return (this.#controller?.desiredSize ?? 0) > 0;
   }
@@ -72,12 +72,12 @@ export class ChangeStream {
     if (this.#unread >= CHANGES_UNREAD_MAX) this.end();
   }
 
-  /** Closes the stream cleanly. */
+  /** Ends the stream, so that the edge sees a complete response. */
   end(): void {
     try {
       this.#controller?.close();
     } catch {
-      // The edge has closed the stream first.
+      // The edge has already closed the stream.
     }
     this.#leave();
   }

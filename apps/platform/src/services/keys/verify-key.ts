@@ -88,7 +88,7 @@ export class KeyUses {
     this.#options = options;
   }
 
-  /** Records a use of the key at the current time. */
+  /** Records that the API key is used now. */
   note(keyId: string): void {
     const now = this.#options.clock.now();
     const before = this.#written.get(keyId);

@@ -3,7 +3,7 @@ import type { Transaction } from 'kysely';
 import type { Schema } from '../../db/schema.ts';
 
 export interface Mail {
-  /** A single normalized email address. */
+  /** Recipient's address, normalized. A mail has only one recipient. */
   readonly recipient: string;
   readonly subject: string;
   /** Plain text in ASCII, so that no transfer encoding is needed and links stay on a single line. */
@@ -37,12 +37,12 @@ export const queueMail = async (
 export interface MailContent {
   readonly recipient: string;
   readonly subject: string;
-  /** Paragraph before the link. */
+  /** Paragraph of the mail before the link. */
   readonly opening: string;
-  /** Label of the button for the link. */
+  /** Label of the mail's button, which opens the link. */
   readonly action: string;
   readonly link: string;
-  /** Paragraphs after the link. */
+  /** Paragraphs of the mail after the link. */
   readonly closing: readonly string[];
 }
 

@@ -18,8 +18,8 @@ export const RELEASED_NAMES_PER_ACCOUNT_MAX = 1000;
 export const RELEASED_PORTS_PER_ACCOUNT_MAX = 100;
 
 /**
- * Frees the account's released names above the limit, those released first. A name that is locked or served by a tunnel is skipped until
- * the next call.
+ * Frees the account's released names above the limit, in the order of their release. A name that is locked or served by a tunnel is
+ * skipped until the next call.
  */
 export const capReleasedNames = async (
   trx: Transaction<Schema>,
@@ -42,7 +42,7 @@ export const capReleasedNames = async (
     for update skip locked
   `.execute(trx);
   if (rows.length === 0) return;
-  // Checked again in a second statement, because the first statement does not see a tunnel opened between its check and its lock.
+  // A second statement checks again for open tunnels, because the first does not see a tunnel opened between its check and its lock.
   await sql`
     delete from names where id = any(${rows.map(({ id }) => id)}::uuid[])
       and not exists (select from tunnel_log where name_id = names.id and unregistered_at is null)

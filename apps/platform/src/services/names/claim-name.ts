@@ -116,8 +116,8 @@ const inUse = (kind: WantedNameEndpoint['kind'], label: string): LinkRefusal => 
 };
 
 /**
- * Releases the account's held names above the limit. The account's row is locked, so no concurrent transaction counts the same names. A
- * name whose tunnel is ending at this moment is locked, and is skipped until the next time.
+ * Releases the account's held names above the limit. The account's row is locked, so no concurrent transaction counts the same names.
+ * While a tunnel is ending, its name is locked; such a name is skipped until the next call.
  */
 const crowdOut = async (trx: Trx, accountId: string, claimedId: string, now: number): Promise<void> => {
   const rows = await trx

@@ -48,7 +48,8 @@ export const nameSnapshot = (
 };
 
 async function* linesOf(db: Db, edgeId: string, domains: boolean): AsyncGenerator<NameSnapshotLine[], void> {
-  // Read before the rows: changes made while the rows are read have higher numbers, and are sent again by the change stream.
+  // The number of the latest change is read before the rows: changes made while the rows are read have higher numbers, and are sent again
+  // by the change stream.
   const { latest } = await changeRange(db);
   const regionId = await regionOf(db, edgeId);
   yield [{ at: latest }];

@@ -12,7 +12,7 @@ import { textOfKey } from './name-key.ts';
 type Trx = Transaction<Schema>;
 export type NameRow = Selectable<NamesTable>;
 
-/** Section [names] of server.toml. */
+/** Settings for held and released names: section [names] of server.toml. */
 export type NameSettings = ServerConfig['names'];
 
 export interface NamesContext extends Pick<ServiceContext, 'db' | 'clock'> {
@@ -189,7 +189,7 @@ export const insertName = async (
   return row ?? null;
 };
 
-/** Updates the row of a name. With `anew`, the name was free and the row becomes a new reservation with a new id. */
+/** Updates the row of a name. If `anew` is set, the name was free, and the row becomes another reservation with a new id. */
 export const updateName = (
   trx: Trx,
   row: NameRow,
@@ -224,7 +224,7 @@ export interface NameUse {
   readonly at: Date;
 }
 
-/** Updates the time of last use, for names whose tunnels have ended. */
+/** Updates the time of last use for names after the end of their tunnels. */
 export const noteLastUse = async (trx: Trx, uses: readonly NameUse[]): Promise<void> => {
   if (uses.length === 0) return;
   await sql`

@@ -113,7 +113,7 @@ export interface PortsTaken {
    * tunnels.
    */
   readonly held: number;
-  /** Number of ports in the range without an account. */
+  /** Number of free ports in the range: no account has reserved or released them, and no tunnel serves them. */
   readonly free: number;
   /** True if a tunnel of the account serves the requested port. */
   readonly hasIt: boolean;

@@ -14,7 +14,7 @@ export type QueryValues = (name: string) => readonly string[];
 export interface AuthorizationOffer<S extends string> {
   readonly resource: string;
   readonly scopes: readonly S[];
-  /** Scope of a request without a scope. */
+  /** Scope granted to a request without the scope parameter. */
   readonly defaultScope: S;
 }
 
@@ -25,7 +25,7 @@ export interface AuthorizeRequest<S extends string> {
   readonly state: string | null;
 }
 
-/** Error codes of RFC 6749 and RFC 8707. */
+/** Error codes of an invalid authorization request, from RFC 6749 and RFC 8707. */
 export type AuthorizeError = 'invalid_request' | 'unsupported_response_type' | 'invalid_scope' | 'invalid_target';
 
 export type AuthorizeVerdict<S extends string> =

@@ -23,7 +23,7 @@ export interface OauthClient {
   readonly id: string;
   /** Host of the client, which is the most reliable information about its identity. */
   readonly host: string;
-  /** Name that the client gives itself. */
+  /** Display name that the client gives itself. */
   readonly name: string;
   readonly redirectUris: readonly string[];
 }
@@ -154,7 +154,7 @@ export const documentLifeMs = (cacheControl: string | undefined): number => {
 };
 
 export interface ClientSurroundings {
-  /** Setting `[platform] host`. */
+  /** Address on which the platform listens: the setting `[platform] host`. */
   readonly host: string;
   /** Hostname of `[platform] public_url`. */
   readonly publicHost: string;

@@ -21,7 +21,7 @@ import { isClientInOrder } from './clients.ts';
 import { endGrant } from './grants.ts';
 import type { OauthAddresses } from './oauth-addresses.ts';
 
-/** Lifetime of an authorization code. Programs redeem a code at once, and a code found in a log later is worthless. */
+/** Lifetime of an authorization code. Apps redeem a code at once, and a code found in a log later is worthless. */
 export const OAUTH_CODE_MS = 60_000;
 /**
  * Maximum number of apps connected to an account. A further app disconnects the least recently used app.

@@ -23,9 +23,9 @@ export const isGrantAlive = ({ revoked, epoch, user }: GrantFacts): boolean =>
 
 export interface TokenRefusal {
   readonly kind: 'refuse';
-  /** Error code of RFC 6749 or RFC 8707. */
+  /** Error code of the rejection, from RFC 6749 or RFC 8707. */
   readonly error: 'invalid_grant' | 'invalid_scope' | 'invalid_target';
-  /** Explanation for users and developers. */
+  /** Explanation of the rejection for users and developers. */
   readonly reason: string;
 }
 
@@ -73,7 +73,7 @@ export const UNKNOWN_CODE = refuse('invalid_grant', 'the code is unknown');
  * invalidate it.
  */
 export const decideCode = (code: CodeFacts, shown: ShownCode, now: number): CodeDecision => {
-  // Checked first, regardless of client and time: a second use means that another party has read the code.
+  // Reuse is checked first, regardless of client and time: a second use means that another party has read the code.
   if (code.used) return { kind: 'reuse' };
   const { grant } = code;
   if (now >= code.expiresAt) return refuse('invalid_grant', 'the code has expired: codes are valid for a minute');
@@ -93,7 +93,7 @@ export interface GrantTokenFacts {
   readonly expiresAt: number;
   /** Time at which the token's first successor was issued; null for an unused token. */
   readonly rotatedAt: number | null;
-  /** Number of successors issued after the first. */
+  /** Number of successors issued for the token after the first. */
   readonly graceUses: number;
 }
 
@@ -123,7 +123,7 @@ export const decideGrantRefresh = (
   if (decision === 'reuse') return { kind: 'reuse' };
   if (decision === 'suspended' || decision === 'invalid') return endedGrant(grant);
   const { scopes } = shown;
-  // Checked before the token is used up, so that an app that requests too many scopes can try again.
+  // The scopes are checked before the token is used up, so that an app can try again after requesting too many scopes.
   if (scopes?.some((scope) => !grant.scopes.includes(scope))) {
     return refuse(
       'invalid_scope',

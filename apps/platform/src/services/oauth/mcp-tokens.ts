@@ -36,7 +36,7 @@ export interface SignedMcpTokensOptions {
   readonly clock: Clock;
   readonly addresses: OauthAddresses;
   readonly users: Pick<UserCache, 'find'>;
-  /** Checks whether a grant was revoked. */
+  /** Source of the state of grants. Returns true if the grant was not revoked. */
   readonly grants: { isAlive(grantId: string): Promise<boolean> | boolean };
 }
 
@@ -74,7 +74,7 @@ export class SignedMcpTokens implements McpTokens {
     const claims = await this.#signed.check(token);
     if (claims === null) return null;
     const known = await this.#options.users.find(claims.userId);
-    // Checked before the epoch: a suspension increments the epoch too, and the owner should learn the reason.
+    // The suspension is checked before the epoch: a suspension increments the epoch too, and the owner should learn the reason.
     if (known?.user.status === 'suspended') throw new Fault('ACCOUNT_SUSPENDED');
     return (await this.isAlive(claims)) ? claims : null;
   }

@@ -196,12 +196,12 @@ const giveRefreshToken = async (trx: Transaction<Schema>, grantId: string, now: 
 };
 
 /**
- * Revokes a token (RFC 7009). The whole grant of the refresh token or access token ends. A token that does not belong to the client ends
- * nothing, and the response does not reveal this.
+ * Revokes a token (RFC 7009). The whole grant of the refresh token or access token ends. An unknown token or
+ * a token of another client has no effect, and the response is the same. `clientId` is null if the request names no client.
  */
 export const revokeToken = async (
   { db, clock, grants, mcpTokens }: TokenContext,
-  { token, clientId }: { readonly token: string /** Client id of the request; null if not given. */; readonly clientId: string | null },
+  { token, clientId }: { readonly token: string; readonly clientId: string | null },
 ): Promise<void> => {
   const row = await db
     .selectFrom('oauth_refresh_tokens as token')

@@ -30,7 +30,7 @@ export const upsertPlans = async (db: Db, plans: ServerConfig['platform']['plans
     );
     await trx
       .insertInto('plans')
-      // Sorted, so that two processes starting at the same time lock the rows in the same order and cannot deadlock.
+      // Sorted by name, so that two processes starting at the same time lock the rows in the same order and cannot deadlock.
       .values(rows.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
       .onConflict((conflict) =>
         conflict.column('name').doUpdateSet((told) => ({

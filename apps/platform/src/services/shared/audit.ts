@@ -1,5 +1,5 @@
-// Audit log: which actor did what to which account. An entry is written in the transaction of the action, so that action and entry are
-// committed together.
+// Audit log: records the actor, the action and the affected account. An entry is written in the transaction of the action, so that action
+// and entry are committed together.
 import type { Transaction } from 'kysely';
 import type { Db } from '../../db/database.ts';
 import type { Schema } from '../../db/schema.ts';

@@ -100,7 +100,7 @@ export interface ChangeRange {
   readonly latest: number;
 }
 
-/** Returns the range of stored changes. */
+/** Returns the numbers of the oldest and the latest stored change. */
 export const changeRange = async (db: Db): Promise<ChangeRange> => {
   const row = await db
     .selectFrom('edge_changes')

@@ -43,7 +43,7 @@ export class RecentLookups<T> {
     return this.#lookups.get(id)?.settled;
   }
 
-  /** Returns the result of the last lookup, regardless of its age. */
+  /** Returns the result of the last lookup of a row, regardless of the lookup's age. */
   last(id: string): T | null | undefined {
     return this.#lookups.last(id)?.settled;
   }

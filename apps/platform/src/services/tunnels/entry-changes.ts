@@ -169,7 +169,7 @@ class Sums {
 /** End of the year 9999. Later dates have formats that not every program can parse. */
 const LAST_MS = 253_402_300_799_999;
 
-/** Converts an edge's time in milliseconds since the epoch to a date for the database. */
+/** Converts an edge's time in milliseconds since the epoch to a date for the database, at most LAST_MS. */
 export const cappedDate = (ms: number): Date => new Date(Math.min(ms, LAST_MS));
 
 /** UTC day of a date, as YYYY-MM-DD. */

@@ -108,8 +108,8 @@ export const writeEntries = async (trx: Trx, changes: EntryChanges, uses: readon
 };
 
 /**
- * Returns the uses of names whose tunnels have ended. The time is the platform's: with the time of an edge months behind, the names would
- * be free at once, and with the time of an edge ahead, they would stay blocked.
+ * Returns the last uses of the names of ended tunnels. The time comes from the platform's clock: if the clock of an edge is months
+ * behind, its times would free the names at once; if the clock is ahead, its times would block the names for too long.
  */
 export const endedNameUses = ({ changed }: EntryChanges, now: number): NameUse[] =>
   changed.flatMap(({ nameId, unregisteredAt }) =>
@@ -191,9 +191,9 @@ export interface LostEntries {
 }
 
 /**
- * Closes log entries whose edge can no longer report their end, with the edge's last heartbeat as the end. The entries are reopened if
- * the edge turns out to be running. Rows are locked in the order of tunnel ids, as everywhere else, to avoid deadlocks. Returns the
- * number of closed entries.
+ * Closes the open log entries of an edge that can no longer report the end of its tunnels, with the edge's last heartbeat as the end. The
+ * entries are reopened if the edge turns out to be running. Rows are locked in the order of tunnel ids, as everywhere else, to avoid
+ * deadlocks. Returns the number of closed entries.
  */
 export const closeEntries = async (
   trx: Transaction<Schema>,

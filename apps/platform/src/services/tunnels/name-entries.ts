@@ -24,7 +24,7 @@ export const nameEntries = async (
   trx: Trx,
   { entries, records, now, settings }: UnnamedEntries,
 ): Promise<readonly AnnouncedChange[]> => {
-  // Sorted, so that two edges with the same names in their batches cannot deadlock.
+  // Tunnels are sorted by name, so that two edges with the same names in their batches cannot deadlock.
   const asked = unnamedOf(records, entries).toSorted((a, b) => inNameOrder(a.key, b.key));
   const changes: AnnouncedChange[] = [];
   for (const { entry, record, key } of asked) {
@@ -44,7 +44,7 @@ export const nameEntries = async (
   return changes;
 };
 
-/** Locks all names that a batch claims or whose last use changes, before any of them is changed. */
+/** Locks the names claimed by a batch, and the names with a new time of last use, before any of the names is changed. */
 export const lockNamesOf = async (
   trx: Trx,
   unnamed: Omit<UnnamedEntries, 'now' | 'settings'>,

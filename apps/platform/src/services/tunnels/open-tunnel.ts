@@ -46,7 +46,7 @@ const admit = async (
   if (account === undefined || key === undefined || entitled === undefined) return refusal('AUTH_TOKEN_INVALID');
   if (key.status !== 'active') return refusal('AUTH_TOKEN_REVOKED');
   const regionId = await refuseOldRun(trx, edgeId, question.run_id);
-  // Applies to resumed tunnels too, because open tunnels of the account are closed for the same reason.
+  // The check applies to resumed tunnels too, because open tunnels of the account are closed for the same reason.
   if (entitled.closed !== null) return refusalOf(entitled.closed);
   const claim = { regionId, now: clock.now(), settings: names };
   if (await isResumed(trx, edgeId, question, claim)) return { ok: true };
@@ -124,7 +124,7 @@ const isResumed = async (trx: Trx, edgeId: string, question: TunnelQuestion, cla
     })
     .where('id', '=', entry.id)
     .execute();
-  // A resumed tunnel can have another name than before.
+  // A resumed tunnel may request a different name than before.
   await announceChanges(trx, await serveName(trx, question, claim, entry.name_id));
   return true;
 };

@@ -66,7 +66,7 @@ const lockJournal = async (trx: Trx, edgeId: string, journalId: string, now: Dat
   return last_record;
 };
 
-/** Stores records and returns the number of ignored records. */
+/** Stores the new records of a journal and returns the number of ignored records. */
 const store = async (
   trx: Trx,
   edgeId: string,

@@ -12,22 +12,22 @@ export interface AwaitRequestContext extends TunnelEdgeContext, Pick<ServiceCont
 export interface RequestFilter {
   /** HTTP method to wait for, case-insensitive. Without a value, every method matches. */
   readonly method?: string | undefined;
-  /** Text that the displayed path must contain. */
+  /** Text that must occur in the request's path, in the form shown to users. */
   readonly pathContains?: string | undefined;
 }
 
 export interface AwaitBounds {
   readonly withinMs: number;
-  /** Aborts the wait, which rejects immediately with the signal's reason. */
+  /** Aborts the wait for a request, which rejects immediately with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
-/** Parameters of a wait at an edge. */
+/** Parameters of a wait for a request at an edge. */
 interface Wait extends RequestFilter, AwaitBounds {
   readonly regionId: string;
   readonly tunnelId: string;
   readonly accountId: string;
-  /** End of the wait, on the monotonic clock. */
+  /** Deadline of the wait, on the monotonic clock. */
   readonly untilMs: number;
 }
 
