@@ -20,9 +20,9 @@ export interface ConnectionSettings {
   readonly proxy: Proxy | null;
   /** Beside config.yml, so that a restart finds its resume secret. */
   readonly stateDir: string;
-  /** --log-file, else `log_file`. */
+  /** Path of the log file, from --log-file or else from `log_file` of config.yml. */
   readonly logFile: string | undefined;
-  /** --client-name; left out: the client takes the host name. */
+  /** Display name of this computer, from --client-name. Default: the host name. */
   readonly clientName?: string;
 }
 
@@ -62,7 +62,7 @@ export const resolveServer = (
 
 const folderOf = (config: LoadedConfig | null, io: Io): string => dirname(config?.path ?? defaultConfigPath(io));
 
-/** --log-file, then `log_file` of the file. */
+/** Returns the path of the log file, from --log-file or else from `log_file` of config.yml. */
 export const findLogFile = (flag: string | undefined, config: LoadedConfig | null, io: Io): string | undefined => {
   if (flag !== undefined) return inFolder(io.cwd, flag, io);
   const { log_file: file } = config?.values ?? {};
@@ -75,7 +75,10 @@ export const chooseLogger = ({ env }: Pick<Io, 'env'>): Logger => {
   return createLogger({ level, format: 'human', stream: process.stderr });
 };
 
-/** --proxy, then `proxy` of the file, then the environment. The file's user and password go with whichever it is, when its URL has none. */
+/**
+ * Returns the function that chooses a proxy: --proxy, then `proxy` of config.yml, then the environment. The user and password of
+ * `proxy_auth_file` are used with any of these URLs that has no password.
+ */
 export const resolveProxy = (flag: string | undefined, config: LoadedConfig | null, io: Io): ProxyFor => {
   const fromFile = config?.values.proxy.reveal() ?? '';
   const authFile = config?.values.proxy_auth_file;
@@ -117,7 +120,7 @@ export interface FoundToken {
   readonly file: string | null;
 }
 
-/** --token and --token-file, then TUNNEL_API_KEY, then the file. */
+/** Returns the API key from --token or --token-file, then from TUNNEL_API_KEY, then from config.yml. */
 export const findToken = (flags: ServerFlags, config: LoadedConfig | null, io: Io): FoundToken => {
   if (flags.token !== undefined && flags.tokenFile !== undefined) {
     throw misuse('use --token or --token-file, not both.');
