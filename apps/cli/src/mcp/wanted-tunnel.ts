@@ -10,7 +10,7 @@ import { type AllowedTarget, isTargetAllowed, parseAllowedTarget, plainHost } fr
 
 export interface WantedTunnel {
   readonly spec: ClientSpec;
-  /** A name that was not given can be another. */
+  /** True if the model has named the tunnel. A default name can be replaced by another name. */
   readonly isNamed: boolean;
 }
 
