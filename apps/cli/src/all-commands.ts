@@ -1,4 +1,4 @@
-// The `tunnel` program with all of its commands. No code in this file ends the process.
+// The `tunnel` program with its commands. No code in this file ends the process.
 import type { Command } from 'commander';
 import { addTunnelCommand } from './commands/add.ts';
 import { billingCommand } from './commands/billing.ts';
@@ -51,7 +51,7 @@ const COMMAND_GROUPS: CommandGroups = [
 export const buildProgram = (io: Io, finish: (code: ExitCode) => void): Command =>
   makeProgram(io, finish, { groups: COMMAND_GROUPS, isBrief: false });
 
-/** Runs the program with the given arguments. Resolves with its exit code. */
+/** Runs the program with the given arguments. Resolves with the exit code. */
 export const run = async (args: readonly string[], io: Io): Promise<ExitCode> => {
   if (!isAlone(args, io)) return runProgram(args, io, COMMAND_GROUPS);
   try {

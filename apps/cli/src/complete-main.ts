@@ -1,8 +1,8 @@
-// The entry point of `tunnel __complete`, which prints words for a shell's completion. Loads nothing else of the program.
+// The entry point of `tunnel __complete`, which prints words for shell completion. Loads no other part of the program.
 import { homedir } from 'node:os';
 import { complete } from './completion/complete.ts';
 
-// A shell that stops reading early is not an error.
+// A shell may stop reading early, which is not an error.
 process.stdout.on('error', () => {});
 
 complete(process.argv.slice(3), { env: process.env, home: homedir(), cwd: process.cwd(), stdout: process.stdout });

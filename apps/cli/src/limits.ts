@@ -1,4 +1,4 @@
-// Limits shared by several files of this package, or with other packages.
+// Limits shared by several files of this package, or with another package.
 
 export const CLI_LIMITS = {
   /** Time limit for the head of a request to the agent, and for the whole request. A slower caller is disconnected. */

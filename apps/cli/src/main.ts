@@ -4,7 +4,7 @@ import { VERSION } from './io/io.ts';
 
 const IS_VERSION = /^(--version|-V)$/;
 
-// A reader that closes stdout ends the program quietly, without an error.
+// If the reader closes stdout, the program ends quietly and without an error.
 const stdoutClosed = new Promise<void>((resolve) => process.stdout.on('error', () => resolve()));
 process.stderr.on('error', () => {});
 

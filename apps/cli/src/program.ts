@@ -1,4 +1,4 @@
-// The `tunnel` program around its commands: their help, one run, and the exit code. No code in this file ends the process.
+// The `tunnel` program around its commands: help, a single run, and the exit code. No code in this file ends the process.
 import { nearestWord } from '@tunnel/errors';
 import { Command, CommanderError } from 'commander';
 import { EXIT, type ExitCode, exitCodeOfSignal } from './io/exit-codes.ts';
@@ -25,7 +25,7 @@ Environment:
   TUNNEL_DEBUG=1  Turn on debug logs`,
 };
 
-/** Commands listed by `tunnel -h`, few enough for one screen. */
+/** Commands listed by `tunnel -h`. The list must fit on a screen. */
 const COMMON_COMMANDS = ['http', 'files', 'tcp', 'p2p', 'start', 'list', 'requests', 'status', 'doctor', 'login'];
 
 type MakeCommand = (io: Io, finish: (code: ExitCode) => void) => Command;
@@ -35,7 +35,7 @@ export type CommandGroups = readonly (readonly [heading: string, commands: reado
 
 export interface ProgramOptions {
   readonly groups: CommandGroups;
-  /** True if the user typed `-h`, which prints the short help. */
+  /** True if the user typed `-h` for the short help. */
   readonly isBrief: boolean;
 }
 
@@ -99,11 +99,11 @@ const suggestionFor = (text: string, command: Command): string => {
 /** Minimum characters of a typed beginning for a suggestion. */
 const PREFIX_LEAST = 3;
 
-/** Returns the full command, such as `tunnel keys create`. */
+/** Returns the full command, for example `tunnel keys create`. */
 const pathOf = (command: Command): string =>
   command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 
-/** Runs the program with the given arguments. Resolves with its exit code. */
+/** Runs the program with the given arguments. Resolves with the exit code. */
 export const runProgram = async (args: readonly string[], io: Io, groups: CommandGroups): Promise<ExitCode> => {
   let exitCode: ExitCode = EXIT.endedAsAsked;
   let path = 'tunnel';

@@ -1,9 +1,9 @@
-// One run of the program in this process: creates the Io from the process and its environment, and returns the exit code.
+// A run of the program in this process: creates the Io from the process and its environment, and returns the exit code.
 import { homedir, hostname } from 'node:os';
 import { releaseStartMemory, systemClock } from '@tunnel/runtime';
 import type { Io } from './io/io.ts';
 
-/** Time that a finished command waits for a slow reader of its output. */
+/** Time that a finished command waits until a slow reader has read the output. */
 const STDOUT_LAST_MS = 1000;
 
 /** Runs the program. `stdoutClosed` resolves when the reader of stdout has closed the pipe. */

@@ -1,5 +1,5 @@
-// The words that can follow `tunnel`, collected from the tree of commands: commands, flags and the kinds of their values. All shells use
-// the same words.
+// The words that can follow `tunnel`, collected from the tree of commands: commands, flags and the kinds of values. Shared by the scripts
+// of all shells.
 import type { Argument, Command, Option } from 'commander';
 
 export interface Word {
@@ -19,7 +19,7 @@ export interface Flag extends Word {
 }
 
 export interface CommandWords {
-  /** Words of the command after `tunnel`, such as `keys create`. Empty for the program itself. */
+  /** Words of the command after `tunnel`, for example `keys create`. Empty for `tunnel` itself. */
   readonly path: string;
   readonly commands: readonly Word[];
   readonly flags: readonly Flag[];
@@ -37,7 +37,7 @@ const wordsBelow = (command: Command, path: readonly string[]): CommandWords[] =
     {
       path: path.join(' '),
       commands: commands.map((below) => ({ text: below.name(), description: help.subcommandDescription(below) })),
-      // Flags that `tunnel add` hides in its help are completed as well.
+      // Flags hidden in the help of `tunnel add` are completed as well.
       flags: [...command.options.filter(({ hidden }) => hidden), ...help.visibleOptions(command)].flatMap(flagsOf),
       firstArgument: argument === undefined ? 'anything' : valuesOfArgument(argument, path),
       isRepeated: argument?.variadic ?? false,
@@ -64,7 +64,7 @@ const VALUES: Readonly<Record<string, Values>> = {
 const valuesOfFlag = ({ argChoices, flags }: Option): Values =>
   argChoices ?? VALUES[/<([^>]+)>/.exec(flags)?.[1] ?? ''] ?? 'anything';
 
-/** Commands with an argument `name` that is a tunnel in config.yml. */
+/** Commands with a tunnel of config.yml as their argument `name`. */
 const TAKES_NAMES: ReadonlySet<string> = new Set(['start', 'remove']);
 
 const valuesOfArgument = (argument: Argument, path: readonly string[]): Values => {
@@ -73,12 +73,12 @@ const valuesOfArgument = (argument: Argument, path: readonly string[]): Values =
   return VALUES[argument.name()] ?? 'anything';
 };
 
-/** Returns `path|flag` for every flag that takes a value. */
+/** Returns `path|flag` for every flag with a value. */
 export const flagsWithValues = (all: readonly CommandWords[]): string[] =>
   all.flatMap(({ path, flags }) => flags.filter(({ values }) => values !== null).map(({ text }) => `${path}|${text}`));
 
 /**
- * Groups positions (`path|flag`, or `path|` for the first argument) by the kind of their values. A completion script has one branch for
+ * Groups positions (`path|flag`, or `path|` for the first argument) by the kind of their values. A completion script has a branch for
  * each kind.
  */
 export const positionsByValues = (

@@ -19,7 +19,7 @@ const WORDS: Readonly<Record<string, (io: CompleteIo, config: string) => readonl
       .map(({ pid }) => String(pid)),
 };
 
-/** Matches words that can be completed: without line breaks and control characters. */
+/** Matches words suitable for completion, without line breaks and control characters. */
 const OFFERED = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u;
 
 export const complete = ([kind = '', config = '']: readonly string[], io: CompleteIo): void => {

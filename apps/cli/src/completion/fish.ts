@@ -1,10 +1,10 @@
-// The completion script for fish: one function with the tree of commands as branches, and a description for each word.
+// The completion script for fish: a function with the tree of commands as branches, and descriptions of the words.
 import type { CommandWords, Values, Word } from './command-words.ts';
 import { type ShellSyntax, writeBranches } from './shell-branches.ts';
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-/** Formats words for printf, which prints `word<tab>description`, one per line. */
+/** Formats words as arguments of printf, which prints a line `word<tab>description` for every word. */
 const described = (words: readonly Word[]): string =>
   words.map(({ text, description }) => quoted(`${text}\t${description.replaceAll('\n', ' ')}`)).join(' ');
 

@@ -7,9 +7,9 @@ export interface ShellSyntax {
   readonly quoted: (text: string) => string;
   /** Separator between the alternatives of a pattern. */
   readonly or: string;
-  /** Formats the branch of a word that leads to a subcommand. */
+  /** Formats the branch for the name of a subcommand. */
   readonly step: (pattern: string, at: string) => string;
-  /** Formats the branch with the flags (below: the commands) that can come next. */
+  /** Formats the branch with the possible next flags (below: the possible next commands). */
   readonly flags: (pattern: string, words: readonly Word[]) => string;
   readonly commands: (pattern: string, words: readonly Word[]) => string;
   readonly values: (pattern: string, values: Values) => string;
@@ -21,9 +21,9 @@ export interface Branches {
   readonly flags: string;
   readonly commands: string;
   readonly values: string;
-  /** Pattern of all flags that take a value. */
+  /** Pattern of the flags with a value. */
   readonly takesValue: string;
-  /** Pattern of all commands with a repeatable argument. */
+  /** Pattern of the commands with a repeatable argument. */
   readonly repeated: string;
 }
 

@@ -1,4 +1,4 @@
-// The completion script for zsh: one function with the tree of commands as branches, and a description for each word.
+// The completion script for zsh: a function with the tree of commands as branches, and descriptions of the words.
 import type { CommandWords, Values, Word } from './command-words.ts';
 import { shellQuoted as quoted, type ShellSyntax, writeBranches } from './shell-branches.ts';
 

@@ -18,7 +18,10 @@ export type ConfigKey =
   | 'auth_token_file'
   | 'auth_token';
 
-/** Changes of top-level keys. The value undefined removes a key. A new `auth_token_file` replaces an `auth_token`, and the reverse. */
+/**
+ * Changes of top-level keys. The value undefined removes a key. A new `auth_token_file` replaces an `auth_token`, and a new `auth_token`
+ * replaces an `auth_token_file`.
+ */
 export type ConfigChanges = { readonly [key in ConfigKey]?: string | boolean | undefined };
 
 /** Returns the path of the config file to write. A symbolic link is resolved, so that the link itself stays. */
@@ -77,7 +80,7 @@ const lineIn = (key: string): RegExp =>
     'm',
   );
 
-/** Matches the two keys for the API key. The API key can come from either of the keys. */
+/** Matches `auth_token` and `auth_token_file`. The API key can come from either setting. */
 const KEY_WORDS = /^auth_token(?:_file)?$/;
 
 const lineOf = (key: string, value: string | boolean): string => `${key}: ${yamlScalar(value)}`;

@@ -1,7 +1,7 @@
 // The fallback of a tool call from the edge to the platform, or the reverse, and the choice of the error to report if both fail.
 import { Fault } from '@tunnel/errors';
 
-/** Creates the error for an edge that does not belong to a platform. */
+/** Creates the error for an edge without a platform. */
 export const noPlatform = (): Fault => new Fault('CLIENT_PLATFORM_UNREACHABLE', NO_PLATFORM);
 
 const NO_PLATFORM = { url: 'the platform', reason: 'the edge does not report one' };

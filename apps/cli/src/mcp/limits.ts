@@ -1,4 +1,4 @@
-// Limits shared by several files of this folder.
+// Limits shared by several files of the MCP folder.
 
 /**
  * Maximum tunnels that a model can have open at once. Low, so that a model soon notices its forgotten tunnels.

@@ -26,7 +26,7 @@ export type ModelClientFlags = Omit<ConnectionFlags, 'json' | 'wait' | 'drainSec
 export interface ModelClientOptions {
   readonly flags: ModelClientFlags;
   readonly io: Io;
-  /** Returns the targets that are currently allowed. */
+  /** Returns the currently allowed targets. */
   readonly allow: () => readonly string[];
   /** Outputs that show or log events. */
   readonly outputs: readonly Partial<Output>[];
@@ -65,7 +65,7 @@ export class ModelClient {
     return running.client?.session?.dashboardUrl?.replace(/\/app\/?$/, '') ?? null;
   }
 
-  /** Finds a tunnel by its id or its name. */
+  /** Finds a tunnel by id or by name. */
   find(tunnel: string): RunningTunnel | undefined {
     const own = this.running?.tunnels ?? [];
     return own.find((entry) => entry.tunnel?.tunnelId === tunnel) ?? own.find(({ name }) => name === tunnel);
@@ -108,8 +108,8 @@ export class ModelClient {
   }
 
   /**
-   * Waits for the edge's response to a tunnel. After a timeout or an aborted call, the tunnel is removed, so that it cannot open later
-   * without anyone waiting for it.
+   * Waits for the edge's response to a tunnel. After a timeout or an aborted call, the tunnel is removed, because a tunnel without a
+   * waiting caller must not open.
    */
   async #answeredInTime(
     opening: Promise<Tunnel>,
@@ -181,7 +181,7 @@ export class ModelClient {
       stop: onStop,
       watchRequests: watchRequests(output),
     });
-    // Without a state folder, because all tunnels end with the server and a later run resumes none.
+    // Connects without a state folder, because all tunnels end with the server, and a later run does not resume any tunnel.
     const { stateDir: _, ...where } = settings;
     const client = await io.connect({
       ...where,

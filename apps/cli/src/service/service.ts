@@ -13,7 +13,7 @@ import { misuse } from '../io/problem-report.ts';
 import { type ServiceKind, Systemd } from './systemd.ts';
 import { UNIT_MARK, unitText } from './unit.ts';
 
-/** Time that `tunnel service` waits for a client to become ready. A client that cannot reach its server has exited by then. */
+/** Time that `tunnel service` waits for a client to become ready. If the server is unreachable, the client has already exited by then. */
 const SERVICE_START_TIMEOUT_MS = 45_000;
 
 export type ServiceAction = 'install' | 'uninstall' | 'start' | 'stop' | 'status' | 'logs';
@@ -84,7 +84,7 @@ const install = async (service: Service, io: Io): Promise<ExitCode> => {
   if (kind === 'user' && !existsSync(join('/var/lib/systemd/linger', owner.name ?? ''))) {
     io.stdout.write('  The service stops when you log out. To keep it running: loginctl enable-linger\n');
   }
-  // Restarts a service that is already running, so that it uses the new unit.
+  // Restarts a running service, so that the new unit takes effect.
   return start(service, io, 'restart');
 };
 

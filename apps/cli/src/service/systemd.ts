@@ -1,4 +1,4 @@
-// systemd, controlled by its programs systemctl and journalctl, for the system or for this user.
+// systemd, controlled by the programs systemctl and journalctl, for the system or for this user.
 import { spawn } from 'node:child_process';
 import { Fault } from '@tunnel/errors';
 import type { Io } from '../io/io.ts';
@@ -44,7 +44,7 @@ export class Systemd {
     return code === 0 ? 'ready' : 'failed';
   }
 
-  /** Clears the failed state of a unit, if there is one. */
+  /** Clears a failed state of the unit. */
   async resetFailed(unit: string): Promise<void> {
     await this.#run('systemctl', ['reset-failed', unit]);
   }
@@ -94,7 +94,7 @@ export class Systemd {
   }
 }
 
-/** Exit code of a systemd program that was ended by its timeout. */
+/** Exit code of a systemd program ended by its timeout. */
 const LATE = -1;
 
 const refused = (reason: string): Fault => new Fault('CLIENT_SERVICE', { reason: oneLine(reason) });

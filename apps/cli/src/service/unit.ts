@@ -4,16 +4,13 @@ import { misuse } from '../io/problem-report.ts';
 export interface UnitFacts {
   readonly kind: 'user' | 'system';
   readonly unit: string;
-  /** The executable and its first arguments: Node.js and the program. */
+  /** Executable with the first arguments: Node.js and the program. */
   readonly program: readonly string[];
   /** Absolute path of the config file. */
   readonly config: string;
-  /**
-   * Name of the user that a system service runs as, with access to the user's files. Null for root, which runs without any of root's
-   * capabilities.
-   */
+  /** Name of the user for a system service, with access to the user's files. Null for root, but without root's capabilities. */
   readonly user: string | null;
-  /** Folders that a system service can write to. */
+  /** Folders writable for a system service. */
   readonly writable: readonly string[];
 }
 
@@ -66,7 +63,7 @@ const SERVICE_LINES: readonly string[] = [
 ];
 
 /**
- * Sandbox settings that work for the service manager of a user, too. Settings that need mounts are left out, because the user's manager
+ * Sandbox settings supported even by the service manager of a user. Settings that need mounts are left out, because the user's manager
  * cannot mount on every system.
  */
 const CONFINED: readonly string[] = [

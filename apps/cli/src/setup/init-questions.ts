@@ -56,7 +56,7 @@ export class InitQuestions {
     return this.#taken(answer).trim();
   }
 
-  /** Asks for tunnels one after another, until the user wants no more. */
+  /** Asks for more tunnels until the user declines. */
   async tunnels(check: (tunnel: WantedTunnel) => string | null): Promise<WantedTunnel[]> {
     const { confirm } = this.#prompts;
     const wanted: WantedTunnel[] = [];

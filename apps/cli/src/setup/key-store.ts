@@ -41,8 +41,8 @@ export const prepareKeyStore = (configFlag: string | undefined, io: Io, more: Co
 };
 
 /**
- * Returns the path of the key file, usually `key` beside the config file. If a config file with another name than config.yml finds a
- * `key` in use by another config file, its key file has the name of the config file, so that the other key stays in use.
+ * Returns the path of the key file, usually `key` beside the config file. A config file with another name than config.yml does not take
+ * over a `key` that it does not name. Its key file then has the name of the config file, so that the existing key stays in use.
  */
 const keyFileOf = (configFile: string, config: LoadedConfig | null, io: Io): string => {
   const folder = dirname(configFile);
@@ -69,7 +69,7 @@ const readOldKey = (file: string): string | null => {
   }
 };
 
-/** Removes a revoked key from config.yml and deletes its file. A key file in another folder is kept, because it was set up by the user. */
+/** Removes a revoked key from config.yml, and deletes the key file. A key file in another folder was set up by the user, and is kept. */
 export const forgetKey = (configFlag: string | undefined, io: Io): void => {
   const configFile = writtenConfigPath(configFlag, io);
   const config = loadConfig(configFile, io);

@@ -11,7 +11,7 @@ const REGION_TEXT_MAX_CHARS = 100;
 
 /**
  * Returns the regions reachable for a client on this computer, with an id that a person can type. An edge that listens only on its own
- * computer is left out, unless the platform runs on this computer, too.
+ * computer is left out, unless the platform runs on this computer.
  */
 export const reachableRegions = (regions: readonly UsageRegion[], isPlatformHere: boolean): UsageRegion[] =>
   regions
@@ -58,7 +58,7 @@ export const regionLines = (regions: readonly UsageRegion[]): string[] => {
 export interface ServerTrust {
   readonly tls: boolean | undefined;
   readonly insecure: boolean;
-  /** True if the user has passed --no-tls, which allows unencrypted connections. */
+  /** True if the user has passed --no-tls to allow unencrypted connections. */
   readonly clearTextAllowed: boolean;
   readonly caFile: string | undefined;
   readonly isInsecureAllowed: boolean;

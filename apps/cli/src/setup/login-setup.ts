@@ -33,7 +33,7 @@ export interface SetupFlags {
   readonly config?: string;
 }
 
-/** Sets up the missing parts, and prints a line for each change. */
+/** Adds the missing parts of the setup, and prints a line for each change. */
 export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io: Io): Promise<void> => {
   const say = (line: string): void => void io.stdout.write(`${line}\n`);
   const config = configOf(flags, io);
@@ -42,8 +42,8 @@ export const setUpComputer = async (login: PlatformLogin, flags: SetupFlags, io:
   const wanted = flags.region === undefined ? undefined : regionNamed(flags.region, regions);
   const key = await whoseKey(login, config, flags, io);
   const switches = key === 'other' && (flags.replace === true || (await asksToSwitch(config, login, io)));
-  // The key of another account that stays in use also keeps its server, even the default server that config.yml does not name. Otherwise
-  // the key would be sent to the new server.
+  // A kept key of another account also keeps its server, even the default server without an entry in config.yml. Otherwise the key would
+  // be sent to the new server.
   const isOpen = key !== 'other' || switches;
   if (!isOpen && wanted !== undefined) throw keptKey(wanted, config, io);
   // A server of another platform is replaced together with the key for the server.
@@ -200,7 +200,7 @@ const note = (text: string, io: Io): void => void io.stderr.write(`tunnel: note:
 interface RegionChoice {
   readonly regions: readonly UsageRegion[];
   readonly config: LoadedConfig | null;
-  /** True if a server of another platform must be replaced. */
+  /** True if the server of another platform must be replaced. */
   readonly startsOver: boolean;
 }
 

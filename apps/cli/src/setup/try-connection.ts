@@ -25,7 +25,7 @@ export const tryConnection = async (settings: ConnectionSettings, io: Io): Promi
       signal: giveUp.signal,
       onStatus: (event) => {
         if (event.type !== 'reconnecting') return;
-        // One attempt is enough here; a client with tunnels would keep retrying.
+        // A single attempt is enough here. A client with tunnels would keep retrying.
         reason = event.reason;
         giveUp.abort();
       },

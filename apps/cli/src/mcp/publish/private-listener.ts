@@ -38,7 +38,7 @@ export interface ListenerOptions {
   readonly onProblem: (reason: string) => void;
 }
 
-/** Starts a listener that only this user can reach. Rejects with a Fault. */
+/** Starts a listener reachable only for this user. Rejects with a Fault. */
 export const listenPrivately = async (
   { key, requestMs = MCP_PUBLISH_REQUEST_MS, ...deps }: ListenerOptions,
   io: Io,

@@ -103,7 +103,10 @@ const addTunnel = async ({ body, response }: AgentRequest, agent: AgentRoutes): 
   return ok({ event: 'ready', at, ...readyFields(tunnel, running.client?.session ?? null, running.inspectUrl) });
 };
 
-/** The error of an added tunnel after a timeout or a disconnected caller. The tunnel must not open later without anyone waiting for it. */
+/**
+ * The error of an added tunnel after a timeout or a disconnected caller. The tunnel must not open later, because no caller waits for the
+ * tunnel.
+ */
 class GivenUp extends Error {
   readonly fault: Fault;
 
