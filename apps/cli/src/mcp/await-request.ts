@@ -1,5 +1,5 @@
 // Waiting for a request of a tunnel for any length of time: successive long polls, each with the cursor of the previous response. An
-// older edge without long polls is asked for its list of captured requests instead.
+// older edge without long polls is polled for its list of captured requests instead.
 import { CAPTURE_LIST_LIMIT, type CapturedRequest, REQUEST_WAIT_SECS } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { type EdgeTunnels, isOfOldEdge } from '../api/edge-tunnels.ts';

@@ -6,7 +6,7 @@ import type { Io } from '../io/io.ts';
 /** Maximum size of a message on stdin. An argument of 1 MiB still reaches its tool, which rejects the argument with a clear message. */
 export const MCP_LINE_MAX_BYTES = 4 * 1024 * 1024;
 /**
- * Maximum bytes read from stdin while the MCP client does not read stdout. Reading goes on up to the limit, because the end of stdin may
+ * Maximum bytes read from stdin while the MCP client does not read stdout. Reading continues up to the limit, because the end of stdin may
  * follow.
  */
 export const MCP_HELD_MAX_BYTES = 1024 * 1024;
