@@ -1,10 +1,10 @@
-// The executable tunnel. Its version is there at once, before the client is loaded; all else is a run of the program, which ends the
-// process with its exit code.
+// The executable `tunnel`. Prints its version immediately, before the client is loaded. For all other arguments, runs the program and
+// ends the process with its exit code.
 import { VERSION } from './io/io.ts';
 
 const IS_VERSION = /^(--version|-V)$/;
 
-// A reader that goes away ends the program quietly; it is no error of ours.
+// If the reader closes stdout, the program ends quietly and without an error.
 const stdoutClosed = new Promise<void>((resolve) => process.stdout.on('error', () => resolve()));
 process.stderr.on('error', () => {});
 
@@ -14,6 +14,6 @@ if (args.length === 1 && IS_VERSION.test(args[0] ?? '')) process.stdout.write(`$
 else {
   const { runInProcess } = await import('./run-in-process.ts');
   const exitCode = await runInProcess(args, stdoutClosed);
-  // Everything was closed in order by now: a handle that someone forgot does not keep the process.
+  // The program has closed everything in order. A forgotten handle must not keep the process running.
   process.exit(exitCode);
 }
