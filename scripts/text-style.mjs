@@ -1,5 +1,5 @@
-// How plainly the texts of the product are written: `node scripts/text-style.mjs [PATH ...] [--worst N] [--habits] [--sample N --seed S]`.
-// Without options: both figures of each page and workspace. A PATH is the beginning of a file's name.
+// Measures how plainly the texts of the product are written: `node scripts/text-style.mjs [PATH ...] [--worst N] [--habits] [--sample N
+// --seed S]`. Without options, prints the two figures of each page and workspace. A PATH is the beginning of a file name.
 import { parseArgs } from 'node:util';
 import { ROOT } from './lib/paths.mjs';
 import { figuresByArea, habitsOf, TEXT_BOUNDS, textsOf, worstTexts } from './lib/text-style.mjs';
@@ -35,7 +35,7 @@ else {
   }
 }
 
-/** Sentences drawn at random: the same seed draws the same of the same texts. */
+/** Draws sentences at random. The same seed draws the same sentences from the same texts. */
 function sample(count, seed) {
   const sentences = texts.flatMap(({ file, line, text }) =>
     text

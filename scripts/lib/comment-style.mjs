@@ -1,6 +1,6 @@
-// How plainly the comments of the product are written, in two figures for each workspace, both in percent: the mean share of pronouns in a
-// comment, and the share of comments with a word or phrase of the banned list. comment-style.json has both lists and a bound for each
-// figure. A bound only goes down.
+// Measures how plainly the comments of the product are written. Each workspace has two figures in percent: the mean share of pronouns per
+// comment, and the share of comments with a banned word or phrase. comment-style.json contains the word lists and a bound for each
+// figure. Bounds are only ever lowered.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
@@ -10,17 +10,17 @@ import { filesBelow, workspaceDirs } from './paths.mjs';
 
 const DATA = 'scripts/lib/comment-style.json';
 
-/** The lists and bounds of the repository. A line of a list has several words or phrases. */
+/** Reads the word lists and bounds of the repository. A line of a list contains several words or phrases. */
 export function readStyle() {
   const { pronouns, banned, bounds } = JSON.parse(readFileSync(new URL('comment-style.json', import.meta.url), 'utf8'));
   const listed = (lines) => lines.flatMap((line) => line.split(', '));
   return { pronouns: new Set(listed(pronouns)), banned: listed(banned), bounds };
 }
 
-/** A heading inside a file (`---- reading ----`), or an instruction for a tool. */
+/** Comments that are not sentences: headings inside a file (`---- reading ----`), and instructions for tools. */
 const NO_SENTENCE = /^\W*(?:[-=]{2,}|biome-ignore\b|oxlint-|@ts-|@vitest-)/;
 
-/** The comments of a source file, as { line, text }. Lines that begin with `//`, one below the other, are one comment. */
+/** Returns the comments of a source file as { line, text }. Consecutive lines that begin with `//` count as one comment. */
 export function commentsOf(file, source) {
   const found = [];
   for (const { type, value, start, end } of parseSync(file, source).comments) {
@@ -36,13 +36,13 @@ export function commentsOf(file, source) {
     .map(({ start, text }) => ({ line: source.slice(0, start).split('\n').length, text }));
 }
 
-/** In lower case, without a possessive ending. Text between backticks is code. */
+/** Splits a text into lower-case words without possessive endings. Text in backticks is code and ignored. */
 function wordsOf(text) {
   const prose = text.replace(/`[^`]*`/g, ' ').toLowerCase();
   return (prose.match(/[a-z]+(?:['’][a-z]+)?/g) ?? []).map((word) => word.replace(/['’]s$/, ''));
 }
 
-/** The share of pronouns in a comment, 0 to 1, and the banned words and phrases in it. */
+/** Returns the share of pronouns in a comment, from 0 to 1, and the banned words and phrases in the comment. */
 export function judge(text, { pronouns, banned }) {
   const words = wordsOf(text);
   const spoken = ` ${words.join(' ')} `;
@@ -52,7 +52,7 @@ export function judge(text, { pronouns, banned }) {
   };
 }
 
-/** Both figures of some comments. */
+/** Computes the two figures of a list of comments. */
 export function figuresOf(comments, style) {
   const judged = comments.map(({ text }) => judge(text, style));
   const percent = (sum) => (comments.length === 0 ? 0 : (100 * sum) / comments.length);
@@ -62,7 +62,7 @@ export function figuresOf(comments, style) {
   };
 }
 
-/** The worst comments first: by the figure that is asked for, then by the other. */
+/** Sorts comments by the requested figure, worst first, then by the second figure. */
 export function worstFirst(comments, figure, style) {
   const weight = ({ text }) => {
     const { pronouns, banned } = judge(text, style);
@@ -71,10 +71,10 @@ export function worstFirst(comments, figure, style) {
   return [...comments].sort((a, b) => weight(b) - weight(a));
 }
 
-/** The bound for a figure: the next tenth of a percent above it. */
+/** Returns the bound for a figure: the figure rounded up to the next tenth of a percent. */
 export const boundFor = (figure) => Math.max(0, Math.ceil(figure * 10 - 1e-9)) / 10;
 
-/** How far a bound may be above its figure, in percent. Beyond that it has to be lowered. */
+/** Maximum distance of a bound above its figure, in percentage points. A bound with a larger distance must be lowered. */
 const SLACK = 0.5;
 
 /** @returns {'good' | 'worse' | 'better'} */
@@ -90,7 +90,7 @@ const NAMES = {
 
 const isProduct = (file) => /\.tsx?$/.test(file) && !FOR_TESTS.test(file);
 
-/** What is wrong with the comments of the checkout at `root`: one text for each figure that is over its bound, or too far below it. */
+/** Checks the comments of the checkout at `root`. Returns a text for each figure that is above its bound, or too far below its bound. */
 export function styleComplaints(root, style = readStyle()) {
   const { bounds } = style;
   const workspaces = workspaceDirs(root).filter((dir) => basename(dir) !== 'testkit');
@@ -138,7 +138,7 @@ function complaint(root, workspace, { figure, comments, now, bound }, style) {
   ];
 }
 
-/** Comments that did not exist when the bounds were set last; none where git does not know. */
+/** Returns comments added since the bounds were last set. Returns an empty list if git has no history. */
 function newComments(root, workspace, comments) {
   const git = (...args) => {
     try {

@@ -1,7 +1,7 @@
-// How plainly the texts of the product are written: pages, help, terminal output, log lines, errors, dashboard, mails. A text is a paragraph, a list
-// entry or a table cell of a page, or a string of a source file that has at least three words. Each area of the product has two figures, as the
-// comments have (comment-style.mjs): the mean share of pronouns, and the share of texts with a banned word or phrase. The worst habits have a pattern
-// each, and no text may match one.
+// Measures how plainly the texts of the product are written: pages, help, terminal output, log lines, errors, dashboard, mails. A text is
+// a paragraph, a list entry or a table cell of a page, or a string of at least three words in a source file. Each area of the product has
+// two figures, like the comments (see comment-style.mjs): the mean share of pronouns, and the share of texts with a banned word or
+// phrase. The worst habits have patterns, and no text may match a pattern.
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseSync } from 'oxc-parser';
@@ -10,10 +10,10 @@ import { FOR_TESTS } from './import-rules.mjs';
 import { filesBelow, workspaceDirs } from './paths.mjs';
 import { walkTree } from './syntax-tree.mjs';
 
-/** Highest figures of an area, in percent. */
+/** Maximum figures of an area, in percent. */
 export const TEXT_BOUNDS = { pronouns: 7, banned: 1 };
 
-/** The worst habits: what to search for, and what to write instead. */
+/** The worst habits: a pattern to search for, and advice on a better wording. */
 export const PATTERNS = [
   [/\bby (?:itself|themselves|ourselves|yourself)\b/i, 'automatically, or leave it out'],
   [
@@ -45,11 +45,11 @@ export const PATTERNS = [
 ];
 
 const LEAST_WORDS = 3;
-/** The number of words between spaces: names of fields, codes and paths are none. */
+/** Counts the words of a text. Field names, codes and paths do not count as words. */
 const words = (text) =>
   text.split(/\s+/).filter((part) => /^["'(“]?(?:[A-Za-z]?[a-z'’-]+|[A-Z]{1,6}|I)[.,;:!?)"'”]*$/.test(part)).length;
 
-/** The texts of a page, as { line, text }: code blocks, addresses of links, HTML and headings of tables are left out. */
+/** Returns the texts of a page as { line, text }, without code blocks, link addresses, HTML and table headings. */
 export function textsOfPage(source) {
   const texts = [];
   let fence = '';
@@ -91,13 +91,13 @@ const plain = (text) =>
   text
     .replace(/!\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    // Placeholders in code, such as `<data_dir>/run.json`, are no HTML.
+    // Placeholders in code, such as `<data_dir>/run.json`, are not HTML.
     .replace(/(`[^`]*`)|<[^>]+>/g, (_, code) => code ?? ' ')
     .replace(/(`[^`]*`)|\*\*|__/g, (_, code) => code ?? '')
     .replace(/\s+/g, ' ')
     .trim();
 
-/** SQL and lists of class names. */
+/** Strings that are not prose, such as SQL statements and lists of class names. */
 const NO_PROSE =
   /^\s*(?:select|insert into|update|delete from|create|alter|with|from|where|grant|revoke|drop|listen|lock table|truncate|left join|order by)\b[\s\S]*(?:\b\w+[._]\w+|=)|(?:^|\s)[a-z]+-[a-z0-9[]+(?:\s+[a-z:]+-[\w[\]./-]+)+(?:\s|$)/;
 
@@ -113,7 +113,7 @@ const CODE_ATTRIBUTES = new Set([
   'htmlFor',
 ]);
 
-/** The strings of a source file that are prose, as { line, text }. A value in a template stands as `{}`. */
+/** Returns the prose strings of a source file as { line, text }. A value in a template is shown as `{}`. */
 export function textsOfSource(file, source) {
   const texts = [];
   const lineAt = (start) => source.slice(0, start).split('\n').length;
@@ -144,7 +144,7 @@ function sumOf(node) {
   return node.type === 'Literal' && typeof node.value === 'string' ? node.value : '{}';
 }
 
-/** The words of an element and of the elements inside its sentences are one text. */
+/** Joins the words of an element and of the elements inside its sentences to one text. */
 function addElement(node, parents, add) {
   const parent = parents.at(-1);
   const inSentence =
@@ -167,10 +167,10 @@ const spokenOf = (node) =>
 
 const PAGES = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'packages/client/README.md'];
 
-/** Pages whose habit is to quote: the style page shows sentences as they should not be. */
+/** Pages that quote bad wording on purpose: the style page shows sentences to avoid. */
 const QUOTES = new Set(['docs/style.md']);
 
-/** Every text in the wanted files of the checkout at `root`, as { area, file, line, text }. An area is a page or a workspace. */
+/** Returns every text in the wanted files of the checkout at `root`, as { area, file, line, text }. An area is a page or a workspace. */
 export function textsOf(root, isWanted = () => true) {
   const pages = [...PAGES, ...filesBelow(join(root, 'docs')).map((path) => relative(root, path))].filter(
     (file) => file.endsWith('.md') && !QUOTES.has(file) && isWanted(file),
@@ -192,10 +192,10 @@ export function textsOf(root, isWanted = () => true) {
   ];
 }
 
-/** Messages that the specification fixes to the letter. */
+/** Messages fixed to the letter by the specification. */
 const FIXED_TEXTS = new Set(['load balancing is off on this edge: this tunnel is served alone']);
 
-/** The patterns that a text matches, as advice. Code between backticks is not read. */
+/** Returns the advice for every habit that a text matches. Code in backticks is ignored. */
 export const habitsOf = (text) => {
   if (FIXED_TEXTS.has(text)) return [];
   const prose = text.replace(/`[^`]*`/g, '`code`');
@@ -204,14 +204,14 @@ export const habitsOf = (text) => {
   );
 };
 
-/** Both figures of each area, as a Map. */
+/** Returns a map from areas to the two figures of an area. */
 export function figuresByArea(texts, style = readStyle()) {
   const areas = new Map();
   for (const text of texts) areas.set(text.area, [...(areas.get(text.area) ?? []), text]);
   return new Map([...areas].map(([area, all]) => [area, { count: all.length, ...figuresOf(all, style) }]));
 }
 
-/** What is wrong with the texts: a line for each habit, and one for each area over its bounds, with its worst texts. */
+/** Checks the texts. Returns a line for every habit, and a line for every area above its bounds, with the area's worst texts. */
 export function textComplaints(texts, style = readStyle()) {
   const habits = texts.flatMap(({ file, line, text }) => habitsOf(text).map((advice) => `${file}:${line}: ${advice}`));
   const areas = [...figuresByArea(texts, style)].flatMap(([area, figures]) =>
@@ -222,6 +222,6 @@ export function textComplaints(texts, style = readStyle()) {
   return [...habits, ...areas];
 }
 
-/** The texts of some files with the highest share of pronouns, worst first. */
+/** Sorts texts by the share of pronouns, worst first. */
 export const worstTexts = (texts, style = readStyle()) =>
   [...texts].sort((a, b) => judge(b.text, style).pronouns - judge(a.text, style).pronouns);
