@@ -65,7 +65,10 @@ function seedsOf(graph, { paths, before }) {
   return [...new Set([...paths, ...users])];
 }
 
-/** Finds the sources that contain the name of a file in quotes, or that read a folder in which both the source and the file are. */
+/**
+ * Finds the sources that depend on a file that is not a source: sources with the file's name in quotes, and sources that read all files
+ * of an enclosing folder.
+ */
 function usersOf(graph, path) {
   // For Markdown files, names in backticks do not count, because comments mention pages in backticks.
   const quotes = path.endsWith('.md') ? `['"]` : `['"\`]`;

@@ -90,7 +90,9 @@ const NAMES = {
 
 const isProduct = (file) => /\.tsx?$/.test(file) && !FOR_TESTS.test(file);
 
-/** Checks the comments of the checkout at `root`. Returns a text for each figure that is above its bound, or too far below its bound. */
+/**
+ * Checks the comments of the checkout at `root`. Returns a complaint for each figure that is above its bound, or too far below its bound.
+ */
 export function styleComplaints(root, style = readStyle()) {
   const { bounds } = style;
   const workspaces = workspaceDirs(root).filter((dir) => basename(dir) !== 'testkit');

@@ -15,7 +15,7 @@ function rowOf(rows, file) {
   return fitting.sort((a, b) => b.length - a.length)[0];
 }
 
-/** Whether an entry of a row includes a file. */
+/** Whether an entry of an import rule (a folder, a file, or `*.ts`) includes a file. */
 function covers(entry, file) {
   if (entry === '*.ts') return isOfSrcItself(file);
   if (entry.endsWith('/*.ts')) return posix.dirname(file) === entry.slice(0, -'/*.ts'.length);

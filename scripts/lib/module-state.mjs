@@ -165,7 +165,7 @@ function writtenState(body, declared) {
   return [...found, ...staticState(body)];
 }
 
-/** Returns static fields that can be assigned later, or that hold a collection, a buffer or an object. */
+/** Returns static class fields with state: fields that can be assigned later, or that hold a collection, a buffer or an object. */
 function staticState(body) {
   const classes = body
     .map((statement) => statement.declaration ?? statement)

@@ -105,7 +105,7 @@ export async function runSteps(groups, budgetSeconds) {
   }
   if (times.length > 1 || budgetSeconds !== undefined)
     times.push({ name: 'all', isSum: true, ...measuring.end(), budgetSeconds });
-  // A slow processor counts as a processor partly used by other programs.
+  // If the processor is slower than usual, the missing share of its speed counts like time used by other programs.
   const lost = Math.max(lostAtStart, lostSpeed());
   const judged = times.map((time) => ({ ...time, othersShare: withLost(time.othersShare, lost) }));
   const { text, code } = endOfRun({ times: judged, passed, failed });

@@ -37,7 +37,7 @@ const TARGETLESS_KEYS: readonly [key: string, beside: readonly string[]][] = [
   ['health_check', ['files']],
 ];
 
-/** Checks the target keys of a tunnel that is no p2p tunnel. `written` has the tunnel's keys as in the file, without defaults. */
+/** Checks the target keys of a tunnel other than a p2p tunnel. `written` has the tunnel's keys as in the file, without defaults. */
 export const localFindings = (path: readonly string[], written: Tree): Finding[] => {
   const [first, second] = TARGET_KEYS.filter((key) => written[key] !== undefined);
   if (first === undefined) {

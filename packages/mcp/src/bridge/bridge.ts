@@ -41,7 +41,7 @@ export interface Bridge {
   readonly openCalls: number;
   /** Waits until the calls in progress have ended, then closes the bridge. Does not wait for subscriptions to list changes. */
   finish(): Promise<void>;
-  /** Stops the server and ends all calls. */
+  /** Stops the stdio server behind the bridge, and ends all calls in progress. */
   close(): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ export const bridgeStdio = async (command: ServerCommand, options: BridgeOptions
     },
     finish: async () => {
       await calls.idle();
-      // Waits one turn of the event loop, because the last response is written in the turn in which its call ends.
+      // Waits one turn of the event loop after the last call has ended, because the response of the call is written within that turn.
       await nextTurn();
       await close();
     },

@@ -106,7 +106,7 @@ const forwardRequest = (
     const message = { ...progress, progressToken };
     progressBytes += JSON.stringify(message).length;
     if (progressBytes > PROGRESS_MAX_BYTES) return;
-    // The notification fails if the caller has disconnected; progress is then no longer needed.
+    // The notification fails if the caller has disconnected. The error is ignored, because the caller no longer needs progress reports.
     notify({ method: 'notifications/progress', params: message }).catch(() => {});
   };
   return calls.run(session, id, (cancelled) =>

@@ -48,7 +48,7 @@ const lineOf = (message: JSONRPCMessage): string =>
 
 /**
  * Transport to a server process. The SDK recognizes a stdio transport by the properties `pid` and `stderr`, and then takes silence after
- * its first request as a sign of an older server.
+ * the SDK's first request as a sign of an older server.
  */
 export class ChildProcess implements Transport {
   onclose?: () => void;
