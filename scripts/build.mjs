@@ -1,5 +1,5 @@
-// Bundles each executable and the client library, puts the viewer of the API reference beside the server, and builds
-// the dashboard. `--types` also makes the library's declarations.
+// Bundles each executable and the client library, copies the viewer of the API reference beside the server, and builds the dashboard.
+// `--types` also generates the library's type declarations.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -16,7 +16,7 @@ const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-// CommonJS packages inside an ES module bundle still ask for these names.
+// Global names of CommonJS, still used by CommonJS packages inside an ES module bundle.
 const COMMONJS_NAMES = [
   "import { createRequire as __createRequire } from 'node:module';",
   "import { fileURLToPath as __fileURLToPath } from 'node:url';",
@@ -25,14 +25,14 @@ const COMMONJS_NAMES = [
   "const __dirname = __fileURLToPath(new URL('.', import.meta.url));",
 ].join(' ');
 
-/** `isSplit`: what is imported only when it is needed goes into files of its own beside it. */
+/** Bundles an entry. With `isSplit`, modules that are imported on demand become separate files beside the bundle. */
 async function bundle({ entry, outfile, isSplit = false }) {
   const result = await build({
     absWorkingDir: ROOT,
     entryPoints: [{ in: entry, out: basename(outfile, '.js') }],
     outdir: dirname(outfile),
     splitting: isSplit,
-    // Not in a folder below: files find their neighbours by where they are themselves.
+    // Chunks are in the same folder as the bundle, because modules locate neighboring files relative to their own path.
     chunkNames: `${basename(outfile, '.js')}-[hash]`,
     bundle: true,
     write: false,
@@ -40,20 +40,21 @@ async function bundle({ entry, outfile, isSplit = false }) {
     platform: 'node',
     target: 'node20',
     conditions: ['source'],
-    // Native code stays where npm has put it; pg's is optional and not used, udx's optional and loaded when a peer goes direct.
+    // Native packages stay in node_modules. pg-native is optional and unused; udx-native is optional and loaded when a peer connects
+    // directly.
     external: ['@node-rs/argon2', 'pg-native', 'udx-native'],
     sourcemap: 'linked',
     sourcesContent: false,
     legalComments: 'none',
-    // V8 keeps the text of what it runs, and two bytes a character where one of them is not Latin-1, as in a comment. Names stay as they
-    // are, and lines stay short: a stack says where.
+    // V8 keeps the source of running code in memory, with two bytes per character if the source has any non-Latin-1 character, for
+    // example in a comment. Names are kept and lines stay short, so that stack traces remain useful.
     minifyWhitespace: true,
     lineLimit: 160,
     define: { __TUNNEL_VERSION__: JSON.stringify(version) },
     banner: { js: COMMONJS_NAMES },
     logLevel: 'warning',
   });
-  // The entry last: it names the others, and whoever starts meanwhile must find them.
+  // Writes the entry last, because the entry refers to the chunks: a program that starts during the build must find the chunks.
   for (const file of result.outputFiles.toSorted((a, b) => a.path.length - b.path.length).reverse()) {
     writeAtomically(file.path, file.contents);
   }
@@ -63,14 +64,14 @@ async function bundle({ entry, outfile, isSplit = false }) {
   process.stderr.write(`  ${basename(outfile)}  ${kib} KiB\n`);
 }
 
-/** Of the last build. Their names have a hash of what is in them. */
+/** Removes chunks of previous builds. Chunk names contain a hash of the contents. */
 function removeOldChunks(outfile, made) {
   const folder = join(ROOT, dirname(outfile));
   const chunk = new RegExp(`^${basename(outfile, '.js')}-[A-Z0-9]+\\.js(\\.map)?$`);
   for (const name of readdirSync(folder)) if (chunk.test(name) && !made.has(name)) rmSync(join(folder, name));
 }
 
-/** As it is, and packed for the wire. */
+/** Copies a file of the API reference viewer, plain and compressed with gzip. */
 async function copyViewer({ name, outfile }) {
   const contents = readFileSync(join(SWAGGER_UI, name));
   writeAtomically(outfile, contents);
@@ -85,7 +86,7 @@ async function main() {
     await Promise.all([...BUNDLES.map(bundle), ...API_REFERENCE.map(copyViewer), dashboard]);
     process.stderr.write(`  ${await dashboard}\n`);
   } catch (error) {
-    // esbuild has printed where and why; the dashboard has not.
+    // esbuild has already printed its error. An error of the dashboard build has not been printed yet.
     if (error.errors === undefined) process.stderr.write(`  ${error.message}\n`);
     return 1;
   }
