@@ -51,7 +51,7 @@ const COUNTS = [100, 120, 124, 125, 126, 127, 128, 129, 160, 200];
 const KINDS = Object.keys(SERVICES) as Kind[];
 
 describe.each(KINDS.flatMap((kind) => COUNTS.map((count) => [kind, count] as const)))(
-  'to %s a head of %i fields',
+  'to a service of type %s, a head of %i fields',
   (kind, count) => {
     it('over HTTP/1.1 is served or refused, and the next request is served', async () => {
       const stand = await setUp(kind);
@@ -81,9 +81,9 @@ describe.each(KINDS.flatMap((kind) => COUNTS.map((count) => [kind, count] as con
   },
 );
 
-describe.each(['http1', 'h2c'] as const)('to %s', (kind) => {
+describe.each(['http1', 'h2c'] as const)('to a service of type %s', (kind) => {
   it.each(['[::1', 'a/b', '@', 'a@b', 'a b', '', ':', 'x:y', '\u00fc', 'a#b', 'a?b', '%00'])(
-    'a Host of the tunnel that is %j ends no process',
+    'a request with %j as the Host setting of the tunnel gets 200 or 502',
     async (hostHeader) => {
       const stand = await setUp(kind, hostHeader);
       const answer = await talk(stand.port, 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n');

@@ -63,7 +63,7 @@ const start = async (port: number, options: Partial<ConnectOptions> = {}): Promi
 };
 
 describe('with a clock that runs 30 times as fast', () => {
-  it('the port of a client that is gone is held for 30 s, and then free', async () => {
+  it('the port of a lost client is held for 30 s and then free', async () => {
     const lost = await start(relay.port);
     const { assignedPort } = await lost.open({ protocol: 'tcp', localPort: echo.port });
     const other = await start(edge.addresses.control.port);
@@ -84,7 +84,7 @@ describe('with a clock that runs 30 times as fast', () => {
     expect(performance.now() - startedMs).toBeLessThan(REAL_MAX_MS);
   });
 
-  it('a link that went silent is noticed, and the client comes back over the next one', async () => {
+  it('a silent link is noticed, and the client reconnects over the next link', async () => {
     const told: StatusEvent[] = [];
     const client = await start(relay.port, { onStatus: (event) => told.push(event) });
     await client.open({ protocol: 'tcp', localPort: echo.port });

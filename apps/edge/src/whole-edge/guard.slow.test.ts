@@ -248,7 +248,7 @@ let before = 0;
 const soon = (check: () => unknown): Promise<unknown> => eventually(check as () => void, { timeoutMs: 5000 });
 
 describe('a fault at', () => {
-  it.each(GUARDED_CALLS)('%s costs one connection and nobody else', async (where, act, outcome) => {
+  it.each(GUARDED_CALLS)('%s costs one connection and no other', async (where, act, outcome) => {
     before = await stage.metric('tunnel_active_connections');
     const name = `tunnel_internal_errors_total{where="${where}"}`;
     const sessionsBefore = await stage.metric('tunnel_active_sessions');

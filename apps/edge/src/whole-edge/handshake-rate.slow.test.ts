@@ -56,7 +56,7 @@ const roundOf = (port: number): Promise<(number | null)[]> =>
   Promise.all(Array.from({ length: 12 }, () => answerToHello(port, hello)));
 
 it.each(['https', 'control'] as const)(
-  'resets what is over the rate at the %s port, only while it is late',
+  'an edge resets handshakes above the rate at the %s port only while its event loop is late',
   async (name) => {
     const port = edge.addresses[name]?.port as number;
     const inTime = (await Promise.all([roundOf(port), roundOf(port)])).flat();

@@ -45,7 +45,7 @@ const api = async (edge: Edge, path: string, method = 'GET'): Promise<unknown> =
   return response.status === 204 ? 204 : response.json();
 };
 
-it('shows its p2p tunnels, their peers and what was relayed; DELETE of one ends joins and relays at once', async () => {
+it('REST and metrics show p2p tunnels, peers and relayed bytes; DELETE ends joins and relays at once', async () => {
   const edge = await startEdge();
   const publisher = await enter(edge);
   const subscriber = await enter(edge);
@@ -80,7 +80,7 @@ it('shows its p2p tunnels, their peers and what was relayed; DELETE of one ends 
   expect(edge.counters['connections']).toBe(0);
 });
 
-it('ends without a word on joins; after its restart the publisher has its name, and the subscriber is listed again', async () => {
+it('an edge that stops says nothing about joins; after a restart the publisher and the subscriber are back', async () => {
   const first = await startEdge();
   const publisher = await enter(first);
   const subscriber = await enter(first);
@@ -100,7 +100,7 @@ it('ends without a word on joins; after its restart the publisher has its name, 
   expect(await api(second, `/api/tunnels/${tunnel_id}/peers`)).toMatchObject({ peers: [{ peer_id: anew }], total: 1 });
 });
 
-it('keeps a name that is open to everyone for its account, also when its publisher is gone and the edge was restarted', async () => {
+it('a name open to everyone stays with its account after the publisher leaves and the edge restarts', async () => {
   const anyone = { p2p_allow: 'anyone' };
   const first = await startEdge();
   const publisher = await enter(first, undefined, 'alice');

@@ -43,7 +43,7 @@ afterEach(async () => {
 
 const tcp = (remote_port: number) => ({ protocol: 'tcp', name: `t${remote_port}`, remote_port });
 
-it('an account that has reserved most of a range gets no more than three quarters of it, and another one its own at once', async () => {
+it('an account that has reserved most of a range gets at most three quarters; another account gets the rest', async () => {
   await startEdge(Array.from({ length: 14 }, (_, index) => `tcp/${from + index}`));
   const { client: greedy } = await RawClient.enter(edge.addresses.control.port, 'greedy');
   expect((await greedy.registered(tcp(from + 14))).assigned_port).toBe(from + 14);
@@ -60,7 +60,7 @@ it('an account that has reserved most of a range gets no more than three quarter
   }
 });
 
-it('ports that wait for their account after a restart count for it: it does not get the free ones as well', async () => {
+it('ports held for an account after a restart count for it, so that it gets no free ports in addition', async () => {
   await startEdge([]);
   const { client: before } = await RawClient.enter(edge.addresses.control.port, 'greedy');
   for (let port = from; port < from + 15; port += 1) await before.registered(tcp(port));

@@ -74,7 +74,7 @@ const settled = (count: number): Promise<{ atEdge: string[]; atClient: string[] 
     return { atEdge: rowsOf(kept), atClient: rowsOf(finished) };
   });
 
-it('is the same for every request of a connection that is kept, and of many at once', async () => {
+it('each request has the same id at edge and client, on a kept connection and in parallel', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   for (const path of ['/1', '/2', '/3']) expect(await visit(path, agent)).toBe(200);
   agent.destroy();
@@ -86,7 +86,7 @@ it('is the same for every request of a connection that is kept, and of many at o
   expect(atEdge.find((row) => row.startsWith('/2 '))).toMatch(/_2$/);
 });
 
-it('is the same for a request that is sent again from the edge, which names the first one', async () => {
+it('a replayed request has the same id at edge and client, and names the original', async () => {
   await visit('/again');
   await settled(1);
   const [original] = await captures();
@@ -98,7 +98,7 @@ it('is the same for a request that is sent again from the edge, which names the 
   expect(atEdge).toContain(`/again ${replayed.id}`);
 });
 
-it('is that of the try that was answered, when the local connection had been closed', async () => {
+it('a request retried after a closed local connection has the id of the answered try at edge and client', async () => {
   await visit('/first');
   await settled(1);
   // Its service hangs up on the connection that is kept for the next request.

@@ -95,13 +95,16 @@ describe.each([
   ['HTTP/2 to h2c', startH2c, overHttp2, '443'],
   ['a WebSocket', startHttp1, overWebSocket, '80'],
 ] as const)('%s', (_name, start, askOver, usualPort) => {
-  it.each(Object.keys(CLAIMS))('a visitor’s %s does not reach the service', async (name) => {
-    const stand = await start({ trustedProxies: ['10.0.0.0/8'] });
-    const claim = { [name]: CLAIMS[name] as string };
-    expect(await askOver(stand, claim)).toEqual({ 'x-real-ip': '127.0.0.1', 'x-forwarded-port': usualPort });
-  });
+  it.each(Object.keys(CLAIMS))(
+    'a visitor’s %s does not reach the service unless the visitor is trusted',
+    async (name) => {
+      const stand = await start({ trustedProxies: ['10.0.0.0/8'] });
+      const claim = { [name]: CLAIMS[name] as string };
+      expect(await askOver(stand, claim)).toEqual({ 'x-real-ip': '127.0.0.1', 'x-forwarded-port': usualPort });
+    },
+  );
 
-  it('what a trusted proxy says passes; address and port are ours, as it says', async () => {
+  it("a trusted proxy's fields reach the service, and the edge sets address and port accordingly", async () => {
     const stand = await start({ trustedProxies: ['127.0.0.0/8'] });
     const told = await askOver(stand, { ...CLAIMS, 'x-forwarded-for': '203.0.113.9' });
     expect(Object.keys(told).sort()).toEqual([...OURS, ...CLAIMED].sort());

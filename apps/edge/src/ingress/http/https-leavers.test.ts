@@ -67,14 +67,14 @@ afterEach(() => {
   service.close();
 });
 
-describe('in its handshake', () => {
+describe('a visitor in its TLS handshake', () => {
   /** A record that is announced and does not come, and nothing at all. */
   const STEPS = [
     ['silent', Buffer.alloc(0)],
     ['half a hello', Buffer.from('1603010100010000', 'hex')],
   ] as const;
 
-  it.each(STEPS)('is given up when its time is over: %s', async (_name, first) => {
+  it.each(STEPS)('is disconnected at the handshake time limit: %s', async (_name, first) => {
     const clock = new FakeClock();
     await open({}, { clock });
     const early = await dial();
@@ -96,7 +96,7 @@ describe('in its handshake', () => {
     await eventually(() => expect([stand.port.handshakes, stand.http.gate.admission.used.visitors]).toEqual([0, 0]));
   });
 
-  it.each(STEPS)('is counted no longer when the gate closes it: %s', async (_name, first) => {
+  it.each(STEPS)('is no longer counted when the gate closes its connection: %s', async (_name, first) => {
     const clock = new FakeClock();
     await open({ gate: openGate({ perNetwork: 1, clock }) });
     for (const visitor of [await dial(), await dial()]) visitor.write(first);
@@ -108,7 +108,7 @@ describe('in its handshake', () => {
   });
 });
 
-describe('behind its handshake', () => {
+describe('a visitor after its TLS handshake', () => {
   /** TLS over a connection of which the last bytes can be kept back. */
   class Wire extends Duplex {
     readonly socket: net.Socket;
@@ -144,7 +144,7 @@ describe('behind its handshake', () => {
     ['half a record', 5, true],
     ['whole bytes, without handles', 0, false],
     ['half a record, without handles', 5, false],
-  ])('cuts its service off when it is reset right behind %s', async (_name, keptBack, hasHandles) => {
+  ])('that is reset right after %s resets the connection to the service', async (_name, keptBack, hasHandles) => {
     allowStaticReads(hasHandles);
     await open();
     const { wire, visitor } = await upgraded();
@@ -155,7 +155,7 @@ describe('behind its handshake', () => {
     expect(ends).toEqual(['ECONNRESET']);
   });
 
-  it('ends what its service reads when it ends', async () => {
+  it('that ends its side also ends the input of the service', async () => {
     await open();
     const { wire, visitor } = await upgraded();
     visitor.write('whole');

@@ -165,63 +165,69 @@ it.each<[ServiceKind, number]>([
   ['http1', 1],
   ['http1', 2],
   ['h2c', 3],
-])('HTTP/1.1: pipelines to a service of %s, %i', async (kind, seed) => {
-  const { stand, maker } = await start(seed, kind);
-  for (let round = 0; round < PIPELINES; round += 1) {
-    stand.service.asked.length = 0;
-    const requests = maker.pipeline();
-    const last = requests.at(-1) as Sent;
-    const closing = { ...last, headers: { ...last.headers, connection: 'close' } };
-    const texts = [...requests.slice(0, -1), closing].map((one) => textOf(one, () => maker.below(4000)));
-    const text = texts.join('');
-    const cutAt = maker.below(4) === 0 ? maker.below(text.length) : null;
-    const heard = await talkInPieces(stand, text, maker, cutAt);
-    const statuses = [...heard.matchAll(/HTTP\/1\.1 (\d{3}) [^]*?\r\n\r\n/g)].map(([, status]) => Number(status));
-    const wanted = requests.map(({ status }) => status);
-    if (cutAt === null) {
-      expect(statuses, `${seed} ${round}`).toEqual(wanted);
-      expect(served(stand, requests)).toEqual(passing(requests));
-      expect(heard.match(/x-noted: yes/gi)).toHaveLength(wanted.length);
-    } else {
-      expect(wanted.slice(0, statuses.length)).toEqual(statuses);
-      await eventually(() => expect(stand.http.ingress.connections).toBe(0));
-      const reached = served(stand, requests);
-      expect(reached).toEqual(passing(requests).slice(0, reached.length));
+])(
+  'HTTP/1.1: random pipelines with rules are answered in order and free all held bodies: service %s, seed %i',
+  async (kind, seed) => {
+    const { stand, maker } = await start(seed, kind);
+    for (let round = 0; round < PIPELINES; round += 1) {
+      stand.service.asked.length = 0;
+      const requests = maker.pipeline();
+      const last = requests.at(-1) as Sent;
+      const closing = { ...last, headers: { ...last.headers, connection: 'close' } };
+      const texts = [...requests.slice(0, -1), closing].map((one) => textOf(one, () => maker.below(4000)));
+      const text = texts.join('');
+      const cutAt = maker.below(4) === 0 ? maker.below(text.length) : null;
+      const heard = await talkInPieces(stand, text, maker, cutAt);
+      const statuses = [...heard.matchAll(/HTTP\/1\.1 (\d{3}) [^]*?\r\n\r\n/g)].map(([, status]) => Number(status));
+      const wanted = requests.map(({ status }) => status);
+      if (cutAt === null) {
+        expect(statuses, `${seed} ${round}`).toEqual(wanted);
+        expect(served(stand, requests)).toEqual(passing(requests));
+        expect(heard.match(/x-noted: yes/gi)).toHaveLength(wanted.length);
+      } else {
+        expect(wanted.slice(0, statuses.length)).toEqual(statuses);
+        await eventually(() => expect(stand.http.ingress.connections).toBe(0));
+        const reached = served(stand, requests);
+        expect(reached).toEqual(passing(requests).slice(0, reached.length));
+      }
     }
-  }
-  await eventually(() => expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 0]));
-});
+    await eventually(() => expect([stand.heldBodies.bytes, stand.http.ingress.connections]).toEqual([0, 0]));
+  },
+);
 
-it.each<ServiceKind>(['http1', 'h2c'])('HTTP/2: side by side, to a service of %s', async (kind) => {
-  const { stand, maker } = await start(4, kind);
-  const session = visitHttp2(stand.https);
-  cleanups.push(() => session.destroy());
-  for (let round = 0; round < ROUNDS_OF_HTTP2; round += 1) {
-    stand.service.asked.length = 0;
-    const requests = Array.from({ length: 20 }, () => maker.next());
-    const leaving = Array.from({ length: 5 }, () => {
-      const { path, headers } = maker.next();
-      // Else node would mark the end of the body before the reset.
-      const options = { waitForTrailers: true };
-      const stream = session.request({ ':path': `${path}/left`, ':method': 'POST', ...headers }, options);
-      stream.on('error', () => {});
-      stream.write('x');
-      return stream;
-    });
-    const answers = requests.map(async (one) => {
-      const { path, body, headers, isChunked } = one;
-      const method = body === '' && !isChunked ? 'GET' : 'POST';
-      const visit = method === 'GET' ? { method, headers } : { method, headers, body, isChunked };
-      const answer = await askHttp2(session, path, visit);
-      expect([path, answer.status, answer.headers['x-noted']]).toEqual([path, one.status, 'yes']);
-    });
-    for (const stream of leaving) {
-      if (maker.below(2) === 0) await new Promise((resolve) => setImmediate(resolve));
-      stream.close(8);
+it.each<ServiceKind>(['http1', 'h2c'])(
+  'HTTP/2: random parallel requests with rules are answered correctly and free all held bodies: service %s',
+  async (kind) => {
+    const { stand, maker } = await start(4, kind);
+    const session = visitHttp2(stand.https);
+    cleanups.push(() => session.destroy());
+    for (let round = 0; round < ROUNDS_OF_HTTP2; round += 1) {
+      stand.service.asked.length = 0;
+      const requests = Array.from({ length: 20 }, () => maker.next());
+      const leaving = Array.from({ length: 5 }, () => {
+        const { path, headers } = maker.next();
+        // Else node would mark the end of the body before the reset.
+        const options = { waitForTrailers: true };
+        const stream = session.request({ ':path': `${path}/left`, ':method': 'POST', ...headers }, options);
+        stream.on('error', () => {});
+        stream.write('x');
+        return stream;
+      });
+      const answers = requests.map(async (one) => {
+        const { path, body, headers, isChunked } = one;
+        const method = body === '' && !isChunked ? 'GET' : 'POST';
+        const visit = method === 'GET' ? { method, headers } : { method, headers, body, isChunked };
+        const answer = await askHttp2(session, path, visit);
+        expect([path, answer.status, answer.headers['x-noted']]).toEqual([path, one.status, 'yes']);
+      });
+      for (const stream of leaving) {
+        if (maker.below(2) === 0) await new Promise((resolve) => setImmediate(resolve));
+        stream.close(8);
+      }
+      await Promise.all(answers);
+      expect(served(stand, requests).toSorted()).toEqual(passing(requests).toSorted());
+      expect(stand.service.asked.filter(({ url }) => url.endsWith('/left'))).toEqual([]);
     }
-    await Promise.all(answers);
-    expect(served(stand, requests).toSorted()).toEqual(passing(requests).toSorted());
-    expect(stand.service.asked.filter(({ url }) => url.endsWith('/left'))).toEqual([]);
-  }
-  await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
-});
+    await eventually(() => expect(stand.heldBodies.bytes).toBe(0));
+  },
+);

@@ -59,26 +59,29 @@ describe.each(['http', 'https'])('over %s', (scheme) => {
   it.each([
     ['HTTP/1.0', ''],
     ['HTTP/1.1', 'Connection: close\r\n'],
-  ])('an answer to %s %j is whole for one that begins to read when we have let go', async (version, fields) => {
-    const stand = await startStand();
-    const socket = await connect(stand, scheme);
-    cleanups.push(() => socket.destroy());
-    socket.pause();
-    socket.write(`GET / ${version}\r\nHost: web.edge.test\r\n${fields}\r\n`);
-    await eventually(() => expect(stand.dials).toBe(1));
-    // The kernel has taken all of it.
-    await eventually(() => expect([stand.pair.edge.liveStreams, stand.ingress.queuedBytes]).toEqual([0, 0]));
-    await eventually(async () => {
-      await stand.clock.advance(EDGE_LIMITS.HTTP_LINGER_MS);
-      expect(stand.ingress.connections).toBe(0);
-    });
-    const { bytes, how } = await readAll(socket);
-    expect(how).toBe('end');
-    expect(bytes).toBeGreaterThan(BODY.length);
-  });
+  ])(
+    'a response to %s %j arrives whole even if the visitor reads only after the edge has closed',
+    async (version, fields) => {
+      const stand = await startStand();
+      const socket = await connect(stand, scheme);
+      cleanups.push(() => socket.destroy());
+      socket.pause();
+      socket.write(`GET / ${version}\r\nHost: web.edge.test\r\n${fields}\r\n`);
+      await eventually(() => expect(stand.dials).toBe(1));
+      // The kernel has taken all of it.
+      await eventually(() => expect([stand.pair.edge.liveStreams, stand.ingress.queuedBytes]).toEqual([0, 0]));
+      await eventually(async () => {
+        await stand.clock.advance(EDGE_LIMITS.HTTP_LINGER_MS);
+        expect(stand.ingress.connections).toBe(0);
+      });
+      const { bytes, how } = await readAll(socket);
+      expect(how).toBe('end');
+      expect(bytes).toBeGreaterThan(BODY.length);
+    },
+  );
 });
 
-it('one that takes its time leaves the next one a connection to the service on which an answer can come', async () => {
+it('a slow reader leaves the next visitor a service connection with credit for a response', async () => {
   const credit = MUX_LIMITS.STREAM_WINDOW_INITIAL_BYTES;
   const headOf = (length: number): string => `HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`;
   // All of a stream's first credit, to the byte: until somebody gives more, there is none for the next answer.

@@ -56,14 +56,14 @@ const enter = (stand: HttpStand): StalledVisitor => {
 const GET = 'GET / HTTP/1.1\r\nHost: web.edge.test\r\n\r\n';
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-describe('bytes behind a request', () => {
-  it('are answered in turn while they are few', async () => {
+describe('bytes after a request', () => {
+  it('are answered in order while they are few', async () => {
     const stand = await start((socket) => setTimeout(() => socket.write(OK), 5));
     const answer = await talk(stand.port, GET.repeat(20) + GET.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(21);
   });
 
-  it('end the connection behind the answer when they are many, and the answer says so', async () => {
+  it('close the connection after the response when they are too many, announced by Connection: close', async () => {
     let answer = (): void => {};
     const stand = await start((socket) => {
       answer = () => void socket.write(OK);
@@ -80,7 +80,7 @@ describe('bytes behind a request', () => {
     expect(visitor.text).toMatch(/connection: close/i);
   });
 
-  it('refuse an upgrade when a part of them is lost', async () => {
+  it('cause 400 instead of an upgrade if some of them were dropped', async () => {
     let answer = (): void => {};
     const stand = await start((socket) => {
       answer = () =>
@@ -97,8 +97,8 @@ describe('bytes behind a request', () => {
   });
 });
 
-describe('a decision where a request goes', () => {
-  it('that does not come is answered 503, with HTTP/1.1 and HTTP/2, and one that comes late changes nothing', async () => {
+describe('a routing decision', () => {
+  it('that does not come gets 503 in HTTP/1.1 and HTTP/2, and a late decision has no effect', async () => {
     const decide: (() => void)[] = [];
     const stand: HttpStand = await start((socket) => socket.write(OK), {
       router: {
@@ -123,11 +123,11 @@ describe('a decision where a request goes', () => {
   });
 });
 
-describe('an answer that is cut off', () => {
+describe('a response that is cut off', () => {
   it.each([
     ['HTTP/1.0', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n', '3\r\nabc\r\nzz\r\n'],
     ['HTTP/1.1', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n', '3\r\nabc\r\nzz\r\n'],
-  ])('is always a reset to a visitor of %s', async (version, begin, rest) => {
+  ])('is always a reset for a visitor of %s', async (version, begin, rest) => {
     let cutOff = (): void => {};
     const stand = await start((socket) => {
       socket.write(begin);
@@ -158,7 +158,7 @@ describe('an answer that is cut off', () => {
 });
 
 describe('the queues of all visitors together', () => {
-  it('stay within their budget: the largest goes first, the others go on', async () => {
+  it('stay within their budget: the visitor with the largest queue is closed, the others continue', async () => {
     const piece = Buffer.alloc(64 * 1024, 'x');
     const stand = await start(
       (socket, text) => {

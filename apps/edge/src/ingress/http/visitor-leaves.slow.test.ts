@@ -166,7 +166,7 @@ describe.each<[string, Dial]>([
 ])('%s', (_kind, dial) => {
   describe.each(PHASES)('$name', (phase) => {
     it.each(BEHIND.flatMap(([what, bytes]) => (['FIN', 'RST'] as const).map((how) => [what, how, bytes] as const)))(
-      'with %s behind it, by %s',
+      'a visitor that then sends %s and leaves by %s is cleaned up within a second',
       async (_what, how, bytes) => {
         const [stand, service] = await start(phase);
         const [socket, below] = await dial(stand);
@@ -192,7 +192,7 @@ describe.each<[string, Dial]>([
   });
 });
 
-it('is heard by its reset also while its service takes nothing of its body', async () => {
+it('a reset by the visitor is noticed even while its service does not read the body', async () => {
   const [stand] = await start({ name: '', request: '', service: (socket) => socket.pause() });
   const socket = net.connect({ port: stand.port, host: '127.0.0.1' });
   socket.on('error', () => {});
@@ -216,7 +216,7 @@ it('is heard by its reset also while its service takes nothing of its body', asy
 
 describe('HTTP/2', () => {
   it.each(PHASES.filter(({ request }) => request === GET).map((phase) => [phase.name, phase] as const))(
-    '%s: a connection that ends is told to the service',
+    '%s: a visitor that leaves is cleaned up within a second, at the service too',
     async (_name, phase) => {
       for (const how of ['close', 'destroy', 'reset'] as const) {
         const [stand, service] = await start(phase);

@@ -45,7 +45,7 @@ interface Joined {
   readonly client: string;
 }
 
-it('agrees with plain lists of publishers and peers after each step', () => {
+it('the p2p registry agrees with a simple model after each random step', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 120, size: 'max' }), (moves) => {
       const registry = new P2pRegistry({ peersPerTunnel: PEERS_PER_TUNNEL, sameHash: (a, b) => a === b });

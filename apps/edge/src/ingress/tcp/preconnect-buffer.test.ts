@@ -60,7 +60,7 @@ const start = () => {
   return { socket, end, left, reader: new FakeReader() };
 };
 
-it('what came before the reader is given to it first, in order, with a half-close behind it', () => {
+it('a reader first gets the bytes that came before it, in order, and then the half-close', () => {
   const { socket, end, reader } = start();
   socket.say('one ');
   socket.say('two');
@@ -69,7 +69,7 @@ it('what came before the reader is given to it first, in order, with a half-clos
   expect(reader.heard).toEqual(['one two', 'end']);
 });
 
-it('stops the socket at its bound and starts it again for the reader', () => {
+it('the buffer pauses the socket at its limit and resumes it for the reader', () => {
   const { socket, end, reader } = start();
   expect(socket.say('x'.repeat(EDGE_LIMITS.PRECONNECT_BUFFER_BYTES - 1))).toBe(true);
   expect(socket.say('yy')).toBe(false);
@@ -79,7 +79,7 @@ it('stops the socket at its bound and starts it again for the reader', () => {
   expect(reader.heard.map((text) => text.length)).toEqual([EDGE_LIMITS.PRECONNECT_BUFFER_BYTES + 1, 1]);
 });
 
-it('a reader that is full gets nothing more before it says so, not even the end', () => {
+it('a reader that is full gets no data and no end until it resumes', () => {
   const { socket, end, reader } = start();
   socket.say('held');
   reader.takes = false;
@@ -92,7 +92,7 @@ it('a reader that is full gets nothing more before it says so, not even the end'
   expect(reader.heard).toEqual(['held', 'later', 'end']);
 });
 
-it('a reset is told to the owner before there is a reader, and to the reader after', () => {
+it('a reset is reported to the owner before there is a reader, and to the reader afterwards', () => {
   const early = start();
   early.socket.reader?.onReset({ code: 'peer-reset', text: '' });
   expect(early.left).toEqual(['left']);

@@ -98,7 +98,7 @@ class Crowd {
   }
 }
 
-it(`leaves nothing behind of ${VISITS} connections (seed ${SEED})`, { timeout: 60_000 }, async () => {
+it(`${VISITS} random connections leave nothing behind (seed ${SEED})`, { timeout: 60_000 }, async () => {
   const random = seededRandom(SEED);
   const group = newGroup();
   const members: Member[] = [];

@@ -51,7 +51,7 @@ const some = (visitors: Visitors, account: string, count: number): Flow<string>[
   Array.from({ length: count }, () => visitors.come(account)).filter((flow) => flow !== null);
 
 describe('a full edge', () => {
-  it('takes the oldest unconfirmed flow from the account with the most beyond its share', () => {
+  it('evicts the oldest unconfirmed flow of the account furthest beyond its share', () => {
     const visitors = new Visitors(8, 0.25);
     const [first, second] = some(visitors, 'greedy', 8) as [Flow<string>, Flow<string>];
     visitors.confirm(first);
@@ -60,7 +60,7 @@ describe('a full edge', () => {
     expect(['greedy', 'modest'].map((account) => visitors.accounts.of(account))).toEqual([7, 1]);
   });
 
-  it('takes the confirmed flow that has been idle longest from an account that has no other', () => {
+  it('evicts the longest idle confirmed flow if the account has no unconfirmed flow', () => {
     const visitors = new Visitors(8, 0.25);
     const flows = some(visitors, 'greedy', 8);
     for (const flow of flows) visitors.confirm(flow);
@@ -71,21 +71,21 @@ describe('a full edge', () => {
     expect(['greedy', 'modest'].map((account) => visitors.accounts.of(account))).toEqual([5, 3]);
   });
 
-  it('takes nothing from accounts within their share, nor from the operator: the newcomer is refused', () => {
+  it('evicts no flow of the operator or of accounts within their share, and refuses the new flow', () => {
     const visitors = new Visitors(4, 0.25);
     for (const account of ['a', 'operator tun_1', 'operator tun_1', 'b']) visitors.come(account);
     expect(visitors.come('c')).toBeNull();
     expect([visitors.takenBack, visitors.accounts.of('c'), visitors.accounts.size]).toEqual([[], 0, 4]);
   });
 
-  it('of a lone account makes room by its own flows', () => {
+  it('of a single account evicts the oldest flow of that account', () => {
     const visitors = new Visitors(4, 0.25);
     const [first] = some(visitors, 'alone', 4);
     expect(visitors.come('alone')).not.toBeNull();
     expect([visitors.takenBack, visitors.accounts.of('alone')]).toEqual([[first], 4]);
   });
 
-  it('looks at a bounded number of flows when all of them were active', () => {
+  it('examines a limited number of flows when all of them were active', () => {
     const limit = 3 * FLOWS_LOOKED_AT;
     const looks = FLOWS_LOOKED_AT;
     const visitors = new Visitors(limit, 0.25);
@@ -109,7 +109,7 @@ const move = fc.record({
   elapsedMs: fc.nat({ max: 3 }),
 });
 
-it('whatever comes and goes: only the account with the most beyond its share gives, in order, and nothing leaks', () => {
+it('in any order of events, only the account furthest beyond its share loses flows, and no flow leaks', () => {
   const LIMIT = 12;
   const LIMITED = ['a', 'b', 'c'];
   fc.assert(

@@ -87,21 +87,24 @@ if (await refusesSelfDependency()) {
   BROKEN.push(['a stream that depends on itself', (id) => frame(PRIORITY, 0, id, [0, 0, 0, id, 1])]);
 }
 
-it.each(BROKEN)('%s ends that connection alone', async (_what, broken) => {
-  const stand = await startRawH2c((id, connection) => (connection === 1 ? broken(id) : answerTo(id)));
-  let first = '';
-  void talk(stand.port, GET).then((answer) => {
-    first = answer;
-  });
-  await eventually(async () => {
-    await stand.clock.advance(1000);
-    expect(first).toMatch(/^HTTP\/1\.1 502 /);
-  });
-  expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
-  expect(stand.dials).toBe(2);
-});
+it.each(BROKEN)(
+  '%s ends only that connection: its visitor gets 502 and the next request is served',
+  async (_what, broken) => {
+    const stand = await startRawH2c((id, connection) => (connection === 1 ? broken(id) : answerTo(id)));
+    let first = '';
+    void talk(stand.port, GET).then((answer) => {
+      first = answer;
+    });
+    await eventually(async () => {
+      await stand.clock.advance(1000);
+      expect(first).toMatch(/^HTTP\/1\.1 502 /);
+    });
+    expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
+    expect(stand.dials).toBe(2);
+  },
+);
 
-it('a service that never hangs up keeps no connection that nobody needs', async () => {
+it('an idle connection is closed even if the service never hangs up', async () => {
   const stand = await startRawH2c((id) => answerTo(id));
   expect(await talk(stand.port, GET)).toMatch(/ok\r\n0\r\n\r\n$/);
   expect(stand.pair.edge.liveStreams).toBe(1);
@@ -119,7 +122,7 @@ const BOUNDLESS = Buffer.concat([
   frame(WINDOW_UPDATE, 0, 0, [0x7f, 0, 0, 0]),
 ]);
 
-it('a service that takes no byte any more keeps no connection that nobody needs', async () => {
+it('a connection to a service that stops reading is closed after the visitor has left', async () => {
   const stand = await startRawH2c((_id, _connection, socket) => {
     socket.pause();
     return Buffer.alloc(0);
@@ -150,7 +153,7 @@ it('a service that takes no byte any more keeps no connection that nobody needs'
   });
 });
 
-it('no call waits for a stream to where the client was before it went away', async () => {
+it('a request after the client went away gets 502, and the next request uses the new session', async () => {
   const service = await startRecordingH2c('svc');
   // Its network is gone: nothing is answered, and nothing is refused.
   const before = await sessionPair({ kind: 'plain', carriers: 1, client: { onStream: () => {} } });

@@ -24,7 +24,7 @@ const dataFrame = (streamId: number, payload: Buffer): Buffer => {
   return frame;
 };
 
-it('the carrier sends what was read, whatever the visitor sends behind it', async () => {
+it('a carrier sends an abandoned upload unchanged, whatever the visitor sends afterwards', async () => {
   const [accepted, client] = await socketPair('plain');
   const handlers = { onCarrierLost: () => {}, report: rethrow };
   const mux = new MuxSession({ role: 'edge', budget: new MemoryBudget(1 << 30), clock: systemClock, handlers });

@@ -27,9 +27,9 @@ afterAll(() => {
   service.close();
 });
 
-describe('a message that could be read in two ways', () => {
+describe('an ambiguous message', () => {
   it.each(SMUGGLING_CORPUS.map(({ name, bytes, status }) => [name, status, bytes] as const))(
-    '%s gets %i, a close, and reaches no service as a second request',
+    '%s gets %i and a close, and smuggles no second request to the service',
     async (_, status, bytes) => {
       seen = '';
       const answer = await talk(stand.port, bytes);
@@ -42,7 +42,7 @@ describe('a message that could be read in two ways', () => {
   );
 
   it.each(HIDDEN_REQUESTS.map(({ name, bytes, bodies }) => [name, bodies.length, bytes] as const))(
-    '%s is %i requests to the service',
+    '%s reaches the service as %i requests',
     async (_, count, bytes) => {
       seen = '';
       const before = stand.tunnel.counters.requests;

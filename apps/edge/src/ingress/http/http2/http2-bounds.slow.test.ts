@@ -124,7 +124,7 @@ if (await refusesSelfDependency()) {
 }
 
 describe('one HTTP/2 connection', () => {
-  it('stops the service when its visitor does not read, and others go on', async () => {
+  it('makes the service wait while the visitor does not read, and serves further requests', async () => {
     let written = 0;
     const stand = await start((request, response) => {
       if (request.url !== '/endless') return void response.end('quick');
@@ -153,7 +153,7 @@ describe('one HTTP/2 connection', () => {
     expect((await ask(session, { ':path': '/' })).body).toBe('quick');
   });
 
-  it('stops an upload that the service does not read, and goes on with it', async () => {
+  it('pauses an upload while the service does not read, and finishes the upload later', async () => {
     let request: http.IncomingMessage | undefined;
     const stand = await start((incoming, response) => {
       if (incoming.method === 'GET') return void response.end('quick');
@@ -191,7 +191,7 @@ describe('one HTTP/2 connection', () => {
     expect([headers[':status'], written]).toEqual([200, total]);
   });
 
-  it('lets requests over its bound wait, and answers all of them', async () => {
+  it('serves a limited number of requests at once, and answers 300', async () => {
     let atOnce = 0;
     let most = 0;
     const stand = await start((_request, response) => {
@@ -209,7 +209,7 @@ describe('one HTTP/2 connection', () => {
     expect(most).toBeLessThanOrEqual(HTTP2_STREAMS_PER_CONNECTION);
   });
 
-  it('is closed when it takes back request after request', async () => {
+  it('is closed when the visitor cancels request after request', async () => {
     const stand = await start(() => {});
     const raw = await RawHttp2.enter(stand);
     let id = 1;
@@ -225,7 +225,7 @@ describe('one HTTP/2 connection', () => {
     expect(stand.http.tunnel.counters.requests).toBeLessThan(2 * HTTP2_RESETS_MAX);
   });
 
-  it('is closed when it is a flood of pings', async () => {
+  it('is closed after a flood of pings', async () => {
     const stand = await start(() => {});
     const raw = await RawHttp2.enter(stand);
     const pings = Buffer.concat(Array.from({ length: 500 }, () => frame(PING, 0, 0, [1, 2, 3, 4, 5, 6, 7, 8])));
@@ -234,27 +234,24 @@ describe('one HTTP/2 connection', () => {
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
   });
 
-  it.each(BROKEN)(
-    'is closed after %s, and counts for nobody, also when its visitor stays',
-    async (_what, bad, code) => {
-      const stand = await start(() => {});
-      const raw = await RawHttp2.enter(stand);
-      raw.write(frame(HEADERS, END_STREAM | END_HEADERS, 1, GET));
-      await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(1));
-      raw.write(bad);
-      expect(await raw.goaway).toBe(code);
-      await eventually(async () => {
-        await stand.http.clock.advance(HTTP2_QUIET_MS);
-        expect(stand.http.ingress.connections).toBe(0);
-      });
-      expect(stand.http.tunnel.counters.openConnections).toBe(0);
-    },
-  );
+  it.each(BROKEN)('is closed after %s and no longer counts, even if its visitor stays', async (_what, bad, code) => {
+    const stand = await start(() => {});
+    const raw = await RawHttp2.enter(stand);
+    raw.write(frame(HEADERS, END_STREAM | END_HEADERS, 1, GET));
+    await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(1));
+    raw.write(bad);
+    expect(await raw.goaway).toBe(code);
+    await eventually(async () => {
+      await stand.http.clock.advance(HTTP2_QUIET_MS);
+      expect(stand.http.ingress.connections).toBe(0);
+    });
+    expect(stand.http.tunnel.counters.openConnections).toBe(0);
+  });
 
   it.each([
     ['answers of our own', NOWHERE],
     ['answers of a service', GET],
-  ])('holds little of %s for a visitor that does not read, and cuts it off in the end', async (_what, request) => {
+  ])('holds little of %s for a visitor that does not read, and is cut off in the end', async (_what, request) => {
     const stand = await start((_request, response) => {
       response.writeEarlyHints({ link: Array.from({ length: 50 }, () => `</${'x'.repeat(40)}>; rel=preload`) });
       response.end('y'.repeat(20_000));
@@ -284,7 +281,7 @@ describe('one HTTP/2 connection', () => {
     expect(stand.http.tunnel.counters.openConnections).toBe(0);
   });
 
-  it('is left alone when it is only quiet, or does not read, until it leaves', async () => {
+  it('stays open while its visitor is quiet or does not read, until the visitor leaves', async () => {
     let written = 0;
     const onRequest: http.RequestListener = (request, response) => {
       if (request.url !== '/endless') return;
@@ -327,7 +324,7 @@ describe('one HTTP/2 connection', () => {
     );
   });
 
-  it('counts once for each tunnel that it asks for', async () => {
+  it('counts once for a tunnel, however many requests it sends', async () => {
     const counts = new InFlight({ perKey: 1 });
     const stand = await start((_request, response) => response.end('fine'), { counts });
     const session = visit(stand);
@@ -341,7 +338,7 @@ describe('one HTTP/2 connection', () => {
 });
 
 describe('the end of an HTTP/2 connection', () => {
-  it('comes when it was idle for long, or never asked for anything', async () => {
+  it('comes after a long idle time, and sooner without any request', async () => {
     const stand = await start((_request, response) => response.end('fine'));
     const silent = visit(stand);
     const used = visit(stand);
@@ -357,7 +354,7 @@ describe('the end of an HTTP/2 connection', () => {
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
   });
 
-  it('comes when the visitor hangs up, be it by halves', async () => {
+  it('comes when the visitor closes its side', async () => {
     const stand = await start(() => {});
     const socket = dialTls(stand, { ALPNProtocols: ['h2'] });
     socket.on('error', () => {}).resume();
@@ -367,7 +364,7 @@ describe('the end of an HTTP/2 connection', () => {
     await eventually(() => expect(stand.http.ingress.connections).toBe(0));
   });
 
-  it('waits at a drain for the requests under way', async () => {
+  it('waits during a drain for requests under way', async () => {
     let finish: () => void = () => {};
     const stand = await start((_request, response) => {
       response.write('first');

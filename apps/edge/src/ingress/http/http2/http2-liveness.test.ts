@@ -14,10 +14,13 @@ it.each([
   { closed: true, requestsClosed: true, isOver: true },
   { closed: true, requestsClosed: false, isOver: false },
   { closed: false, requestsClosed: true, isOver: false },
-])('of a quiet session: closed $closed, its requests $requestsClosed', ({ closed, requestsClosed, isOver }) => {
-  const liveness = new Http2Liveness(sessionThatIs(closed), new Socket(), 0);
-  const look = (nowMs: number): boolean => liveness.isOver(nowMs, () => requestsClosed);
-  expect(look(QUIET_MS - 1)).toBe(false);
-  const looks = Array.from({ length: 100 }, (_, n) => look(QUIET_MS + n * 1000));
-  expect(looks.includes(true)).toBe(isOver);
-});
+])(
+  'a quiet session ends only if it and all its requests are closed: closed $closed, its requests $requestsClosed',
+  ({ closed, requestsClosed, isOver }) => {
+    const liveness = new Http2Liveness(sessionThatIs(closed), new Socket(), 0);
+    const look = (nowMs: number): boolean => liveness.isOver(nowMs, () => requestsClosed);
+    expect(look(QUIET_MS - 1)).toBe(false);
+    const looks = Array.from({ length: 100 }, (_, n) => look(QUIET_MS + n * 1000));
+    expect(looks.includes(true)).toBe(isOver);
+  },
+);
