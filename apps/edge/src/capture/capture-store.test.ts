@@ -24,7 +24,7 @@ const begin = (store: CaptureStore, tunnel = web, head = GET): CaptureRecorder =
   return recorder;
 };
 
-/** A request whose head is about that long. */
+/** Creates a request head of about the given length. */
 const large = (bytes: number) => requestHead('GET /', `X-Large: ${'x'.repeat(bytes)}`);
 
 const sizeOf = (store: CaptureStore, tunnelId: string): number => store.list(tunnelId, 1000).recorders.length;
@@ -40,7 +40,7 @@ describe('captures of a tunnel', () => {
     expect(store.find('tun_web', store.idOf(all[200] as CaptureRecorder))).toBe(all[200]);
   });
 
-  it('keep the order after 1000 requests, even if another tunnel finally serves the newest request', () => {
+  it('keep the order after 1000 requests, and lose the newest request if another tunnel serves it', () => {
     const { store } = captureStore();
     const all = Array.from({ length: 1000 }, () => begin(store));
     const moved = begin(store);
@@ -97,7 +97,7 @@ describe('captures of all tunnels together', () => {
     ...captureTunnel(tunnelId),
     owner: { kind: 'account', accountId },
   });
-  /** Enough tunnels to come near the bound. */
+  /** Fills the store with requests of the given number of tunnels, enough to come near the limit. */
   const fill = (store: CaptureStore, tunnels: number): void => {
     for (let n = 0; n < PER_TUNNEL * tunnels; n++) begin(store, captureTunnel(`tun_${n % tunnels}`), head);
   };
@@ -131,7 +131,7 @@ describe('captures of all tunnels together', () => {
     }
     expect(store.list('tun_other', 1000).recorders).toEqual([...other].reverse());
     expect(store.bytes).toBeGreaterThan(CAPTURE_BYTES_MAX * 0.99);
-    // What is left of the other account's room is used, by the latest of all.
+    // Room that the other account leaves free is used, by the newest captures of the restarting account.
     expect(sizeOf(store, 'tun_0_0')).toBe(0);
     expect(sizeOf(store, 'tun_3_59')).toBe(PER_TUNNEL);
   });
@@ -153,9 +153,9 @@ describe('captures of all tunnels together', () => {
       readonly does: 'write' | 'discard' | 'end';
       readonly account: string;
       readonly tunnel: number;
-      /** About the length of the head that is written. */
+      /** Approximate length of the written request head. */
       readonly bytes: number;
-      /** Which of the kept requests is discarded. */
+      /** Selects the kept request for a discard. */
       readonly pick: number;
     }
 
@@ -167,13 +167,19 @@ describe('captures of all tunnels together', () => {
 
     const bytesOf = (kept: readonly Kept[]): number => kept.reduce((sum, { recorder }) => sum + recorder.keptBytes, 0);
 
-    /** A tunnel gives its own oldest then, however much room the store has and whoever is beyond its share. */
+    /**
+     * Tells whether a tunnel exceeds its own limits. The tunnel then loses its oldest request, even if the store has room or an account
+     * is beyond its share.
+     */
     const isBeyondItsOwnBounds = (kept: readonly Kept[], tunnelId: string): boolean => {
       const own = kept.filter((one) => one.tunnelId === tunnelId);
       return bytesOf(own) > CAPTURE_BYTES_PER_TUNNEL || own.length > EDGE_LIMITS.CAPTURES_PER_TUNNEL;
     };
 
-    /** What is wrong with the choice of this giver, at the moment it gives; null: nothing. One write may need several givers, one after the other. */
+    /**
+     * Returns an error if evicting the request `giver` is wrong at this moment, or null if the choice is right. A single write can evict
+     * several requests in sequence.
+     */
     const faultOf = (kept: readonly Kept[], giver: Kept, writer: string, share: number): string | null => {
       if (giver.tunnelId === writer && isBeyondItsOwnBounds(kept, writer)) return null;
       if (bytesOf(kept) <= CAPTURE_BYTES_MAX) return `${giver.account} gave though there was room`;
@@ -185,7 +191,7 @@ describe('captures of all tunnels together', () => {
 
     afterEach(() => void vi.restoreAllMocks());
 
-    /** Checks each step; says which accounts gave, in order. */
+    /** Plays the moves and checks each step. Returns the accounts that lost a request, in order. */
     const play = (moves: Iterable<Move>, accountShare: number): string[] => {
       const { store } = captureStore({ accountShare });
       const letGo = vi.spyOn(CaptureRecorder.prototype, 'letGo');
@@ -224,7 +230,7 @@ describe('captures of all tunnels together', () => {
     const write = (account: string, tunnel: number, bytes = MB): Move => {
       return { does: 'write', account, tunnel, bytes, pick: 0 };
     };
-    /** Each in a tunnel of its own. */
+    /** Creates writes to `count` different tunnels of an account. */
     const writes = (account: string, count: number): Move[] =>
       Array.from({ length: count }, (_, n) => write(account, n));
 
@@ -342,7 +348,7 @@ describe('captures of requests that rules rejected', () => {
     expect(recorders.filter(({ policy }) => policy !== null)).toHaveLength(50);
     expect(recorders.slice(50)).toEqual([...served].reverse());
     expect(truncated).toBe(true);
-    // Those who come in push out whatever is oldest, and the room of strangers is counted on.
+    // Served requests evict the oldest requests of any kind, and the places of rejected requests are still counted.
     for (let n = 0; n < 200; n += 1) begin(store);
     expect(sizeOf(store, 'tun_web')).toBe(200);
     for (let n = 0; n < 60; n += 1) turnAway(store);

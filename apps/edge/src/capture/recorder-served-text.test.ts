@@ -1,4 +1,4 @@
-// What a capture shows where rules changed a request: what its service got, made anew from what came.
+// The request text of a capture after rules have changed the request: the text at the service, computed from the original request.
 
 import { type RequestHead, requestHeadFromParts } from '@tunnel/http1';
 import { applyRequestChanges, type RequestChanges } from '@tunnel/policy';

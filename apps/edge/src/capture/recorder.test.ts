@@ -14,7 +14,7 @@ const push = (take: (bytes: Buffer, start: number, end: number) => void, ...piec
   for (const piece of pieces) {
     const bytes = Buffer.from(`<${piece}>`, 'latin1');
     take(bytes, 1, bytes.length - 1);
-    // The memory is the socket's: it is overwritten as soon as we return.
+    // The memory belongs to the socket, which overwrites it after the call.
     bytes.fill(0);
   }
 };

@@ -1,4 +1,4 @@
-// Requests that rules changed, sent again: exactly as the service got them, to the service that got them, and without any rule.
+// Replays of requests that rules have changed. The same service gets exactly the same request again, and no rule runs.
 import type { StreamHead } from '@tunnel/protocol';
 import { afterEach, expect, it } from 'vitest';
 import { dialLocal } from '../ingress/http/http.fixture.ts';

@@ -48,7 +48,7 @@ afterEach(() => {
   service.close();
 });
 
-/** A visitor's request, captured. */
+/** Sends a request as a visitor and returns its capture. */
 const visit = async (...lines: string[]): Promise<CaptureRecorder> => {
   await talk(stand.port, [lines[0], 'Host: web.edge.test', 'Connection: close', ...lines.slice(1)].join('\r\n'));
   const [newest] = store.list('tun_1', 1).recorders;
@@ -243,7 +243,7 @@ it('a fault at the time limit of a replay rejects the replay and is reported as 
   await eventually(() => expect(original.durationMs).not.toBeNull());
   const ownReplays = new Replays({ store, clock: own.clock, http: own.ingress });
   const replaying = ownReplays.replay({ tunnel: own.tunnel, original, visitorAddress: '10.1.2.3' });
-  // Heard from the start: it is rejected while the clock moves.
+  // The handler is added before the clock advances, because the promise is rejected during the advance.
   const outcome = replaying.then(
     () => null,
     (error: unknown) => error,

@@ -1,4 +1,4 @@
-// Waiting for the next request: what counts, what does not, and that nothing is left behind.
+// Calls that wait for the next request: the requests that count, and the cleanup of every wait.
 
 import type { Owner } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';

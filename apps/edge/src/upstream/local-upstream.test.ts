@@ -8,7 +8,7 @@ import { createLocalDial, LocalUpstream, PLATFORM_STREAMS_MAX } from './local-up
 import { type OfferedStream, type UpstreamUnderTest, upstreamConformance } from './upstream.conformance.ts';
 import type { UpstreamStream } from './upstream.ts';
 
-/** What is dialled, as the service sees it: it answers, or refuses the connection. */
+/** A dial as seen by the service, which accepts or refuses the connection. */
 class OfferedDial implements OfferedStream {
   state: OfferedStream['state'] = 'offered';
   readonly dialled: Promise<ByteDuplex>;
@@ -122,7 +122,7 @@ describe('a service on this machine', () => {
       );
     });
 
-  /** Reads until it is told to stop; `read` again takes the stream over. */
+  /** Creates a reader that stops when `takes` returns false. A later call of `read` with a new reader takes the stream over. */
   const reader = (takes: () => boolean = () => true) => {
     const seen = { text: '', bytes: 0, ends: 0, drains: 0, reset: null as StreamReason | null };
     return {

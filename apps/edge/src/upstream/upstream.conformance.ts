@@ -1,11 +1,11 @@
-// What every upstream promises to whoever opens a stream. Used by tests only: each implementation runs it on its own set-up.
+// Guarantees of every upstream for callers. Used by tests only: an implementation runs the suite with a separate setup.
 import type { ByteDuplex, DatagramStream, PendingStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { eventually, RecordingDatagrams, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Upstream, UpstreamStream } from './upstream.ts';
 
-/** The other end of a stream, where it is decided about. */
+/** The service's end of a stream, where the stream is accepted or refused. */
 export interface OfferedStream extends ByteDuplex {
   readonly state: UpstreamStream['state'];
   accept(): void;
@@ -14,30 +14,30 @@ export interface OfferedStream extends ByteDuplex {
 
 export interface UpstreamUnderTest {
   readonly upstream: Upstream;
-  /** What the service does with the streams that it is offered; at first it takes none and refuses none. */
+  /** Handles the streams offered to the service. By default, a stream is neither accepted nor refused. */
   onStream: (stream: OfferedStream, head: StreamHead) => void;
-  /** So much time passes for what waits. */
+  /** Lets the given time pass for time limits of the upstream. */
   pass(ms: number): Promise<void>;
-  /** Streams of the edge that are not over. */
+  /** Number of streams of the edge that have not ended. */
   readonly liveStreams: number;
   cleanUp(): Promise<void>;
 }
 
-/** Its service is behind a client, with its carriers, its absences and its flows. */
+/** An upstream to a service behind a client, with the carriers, absences and flows of the client. */
 export interface ClientUpstreamUnderTest extends UpstreamUnderTest {
-  /** The same for flows. */
+  /** Handles the flows offered to the client. By default, a flow is neither accepted nor refused. */
   onFlow: (stream: DatagramStream, head: StreamHead) => void;
-  /** The client has no carrier any more, and its session lives. */
+  /** Cuts the carriers of the client. The session continues. */
   loseCarriers(): Promise<void>;
-  /** The client dials a carrier anew. */
+  /** Adds a new carrier of the client. */
   addCarrier(): Promise<void>;
-  /** The client is away: its session has no connection. Streams under way may finish. */
+  /** Ends the connection of the client's session. Streams in progress can finish. */
   goAway(): Promise<void>;
 }
 
 const HEAD: StreamHead = { tunnelId: 'tun_1', visitor: '203.0.113.7:4711' };
 const UNWANTED: StreamReason = { code: 'cancelled', text: 'not wanted any more' };
-/** More than any opening may wait. */
+/** Longer than the time limit of any opening. */
 const LONG_MS = 60_000;
 
 class Answer<T = UpstreamStream> {
@@ -83,7 +83,7 @@ const echoDatagrams = (stream: DatagramStream): void => {
   reader.onEach = send;
 };
 
-/** What is read of a stream, to its end. */
+/** Reads a stream to its end and returns the text. */
 const readAll = (stream: UpstreamStream): Promise<string> =>
   new Promise((resolve, reject) => {
     let text = '';
@@ -104,7 +104,7 @@ const openOn = (upstream: Upstream): { answer: Answer; pending: PendingStream | 
   return { answer, pending: upstream.open(HEAD, answer) };
 };
 
-/** Of every upstream. */
+/** Defines the tests for every upstream. */
 export const upstreamConformance = (name: string, create: () => Promise<UpstreamUnderTest>): void => {
   describe(`upstream ${name}`, () => {
     let set: UpstreamUnderTest;
@@ -163,7 +163,7 @@ export const upstreamConformance = (name: string, create: () => Promise<Upstream
   });
 };
 
-/** Of those behind which a client is, beside what holds for every one. */
+/** Defines the tests for upstreams with a client, in addition to the tests for every upstream. */
 export const clientUpstreamConformance = (name: string, create: () => Promise<ClientUpstreamUnderTest>): void => {
   upstreamConformance(name, create);
 

@@ -1,4 +1,5 @@
-// Requests that the edge answers itself, as their clients hear of them: a real edge and real clients over real sockets.
+// Requests that the edge answers without a service, and the reports about them to clients: a real edge and real clients over real
+// sockets.
 import { createServer, request, type Server } from 'node:http';
 import { type AddressInfo, connect as connectTcp } from 'node:net';
 import { type Client, connect, type RequestEvent, type Tunnel, type TunnelOptions } from '@tunnel/client';
@@ -43,7 +44,7 @@ const newClient = async (heard: (event: RequestEvent) => void = (event) => told.
   return made;
 };
 
-/** A port on which nothing listens. */
+/** Returns a port without a listening program. */
 const unusedPort = async (): Promise<number> => {
   const server = createServer();
   const port = await listen(server, 0);
@@ -194,7 +195,7 @@ it('a client without the capability for edge answers gets no such message', asyn
   raw.ws.close();
 });
 
-/** Many requests over one connection, without waiting for their answers. Settles when as many have come. */
+/** Sends many requests over one connection without waiting for responses. Resolves when all responses have arrived. */
 const flood = ({ publicUrl }: Tunnel, count: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const socket = connectTcp(edge.addresses.http.port, '127.0.0.1');
@@ -205,7 +206,7 @@ const flood = ({ publicUrl }: Tunnel, count: number): Promise<void> =>
     socket.on('data', (piece: string) => {
       const text = rest + piece;
       heads += text.split(start).length - 1;
-      // It may be cut in the middle of the next one, which is too short to be counted twice.
+      // A piece can end within the start of the next response. The text kept for the next piece is too short to be counted twice.
       rest = text.slice(1 - start.length);
       if (heads < count) return;
       socket.destroy();

@@ -1,4 +1,4 @@
-// An edge with a certificate: its public address, its ports, and the renewal on all of them.
+// An edge with a certificate: the public address, the ports, and certificate renewal on every port.
 
 import { writeFile } from 'node:fs/promises';
 import { get } from 'node:https';
@@ -107,7 +107,7 @@ it('new connections on every port get a renewed certificate', async () => {
   client.ws.terminate();
 });
 
-/** GET /api/status over TLS, with the certificate checked against this one. */
+/** Requests GET /api/status over TLS and verifies the certificate against `ca`. */
 const statusOf = (port: number, ca: string): Promise<number> =>
   new Promise((resolve, reject) => {
     const request = get({ host: '127.0.0.1', port, path: '/api/status', ca, agent: false }, (response) => {

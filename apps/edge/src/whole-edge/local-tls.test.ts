@@ -1,4 +1,5 @@
-// An edge with an authority of this machine: https for localhost names, each made when it is first asked for; clients come in clear as before.
+// An edge with a local certificate authority: https for localhost names, with a certificate issued at the first visit of each name.
+// Clients still connect unencrypted.
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -32,7 +33,7 @@ afterEach(async () => {
   await directory.close();
 });
 
-/** The certificate that a client which trusts the authority accepts for the name, or why it does not. */
+/** Returns the certificate for the name that a client accepts if it trusts the local authority, or the error code. */
 const shown = async (servername: string | null): Promise<X509Certificate | string> => {
   const ca = await readFile(join(directory.path, 'local-ca', 'ca.pem'), 'utf8');
   const named = servername === null ? {} : { servername };

@@ -1,4 +1,4 @@
-// What the ports that visitors and clients share do to those who mean ill, or are too many: neither kind takes the other's places.
+// Malicious or too many connections on ports that visitors and clients share: neither kind takes the places of the other.
 import { type EventEmitter, once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { Agent, request as secureRequest } from 'node:https';
@@ -24,14 +24,14 @@ const enter = async (options: ConstructorParameters<typeof RawClient>[1] = {}): 
   return client;
 };
 
-/** Connections of a share, as the metrics tell. */
+/** Returns the number of open connections of a share, from the metrics. */
 const held = async (share: 'visitors' | 'control'): Promise<number> => {
   const text = await (await fetch(`http://127.0.0.1:${stage.metrics}/metrics`)).text();
   const line = text.split('\n').find((one) => one.startsWith('tunnel_connections_open') && one.includes(`"${share}"`));
   return Number(line?.split(' ').at(-1) ?? Number.NaN);
 };
 
-/** However it ends. */
+/** Waits for the close of a connection, for any reason. */
 const closeOf = (one: EventEmitter): Promise<void> => new Promise((resolve) => one.once('close', () => resolve()));
 
 const answerOf = async (socket: Socket): Promise<string> => String((await once(socket, 'data'))[0]);
@@ -59,7 +59,7 @@ describe('strangers on the public ports', () => {
     for (let n = 0; n < 20; n += 1) (await stage.dialTls(stage.https, ALPN)).write('GET /_control HTTP/1.1\r\nHo');
     const client = await enter();
     await client.settle();
-    // Those of tunnel/1 wait among clients, the others among visitors, where nobody knows yet what they are.
+    // Connections with tunnel/1 count as clients. The others count as visitors, because the edge does not know their kind yet.
     await eventually(async () => expect([await held('visitors'), await held('control')]).toEqual([100, 21]));
   });
 
@@ -115,7 +115,7 @@ describe('connection limits on the public ports', () => {
     const clients = [await enter(), await enter({ alpn: ['http/1.1'] })];
     const plain = await RawClient.connect(stage.http);
     for (const client of [...clients, plain]) await (client === plain ? client.ws.close() : client.settle());
-    // And clients that are in do not count for the address.
+    // Signed-in clients do not count for the address.
     for (const socket of visitors) socket.destroy();
     await eventually(async () => expect([await held('visitors'), await held('control')]).toEqual([0, 2]));
     expect(await talk(stage.http, over, 'TUNNEL_NOT_FOUND')).toContain('404');
@@ -129,7 +129,7 @@ describe('connection limits on the public ports', () => {
     const other = await from('203.0.113.8');
     other.auth('admin');
     await other.next('AuthOk');
-    // What a stranger claims counts for nothing.
+    // Without a trusted proxy, the address that a client claims does not count.
     await stage.close();
     stage = await openOnePort({ server: { plain_http: 'proxy' } });
     await Promise.all(Array.from({ length: 256 }, (_, n) => from(`203.0.113.${n}`)));

@@ -1,4 +1,4 @@
-// Clients that come by the ports of visitors: which ways there are, that they are the control plane's own, and its end.
+// Clients on the ports of visitors: all ways to connect, the same control plane behind each, and the drain.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { allowStaticReads } from '@tunnel/mux';
@@ -21,7 +21,7 @@ afterEach(async () => {
   await stage.close();
 });
 
-/** A client with its carriers, and a tcp tunnel whose local service echoes; all by one port. */
+/** Connects a client with its carriers over a single port. The client publishes a TCP tunnel with an echoing local service. */
 const publishEcho = async (port: number, scheme: 'ws' | 'wss', alpn?: string) => {
   const client = await RawClient.connect(port, { scheme, ...(alpn === undefined ? {} : { alpn: [alpn] }) });
   client.auth('admin');
@@ -33,7 +33,7 @@ const publishEcho = async (port: number, scheme: 'ws' | 'wss', alpn?: string) =>
   return { client, mux, welcome, port: tunnel.assigned_port as number };
 };
 
-/** Sends it, ends, and reads what comes back. */
+/** Sends bytes, ends the sending side, and returns the hash of all bytes that come back. */
 const echoed = async (port: number, bytes: Buffer): Promise<string> => {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
   socket.end(bytes);
@@ -71,18 +71,18 @@ it("an edge without a certificate accepts clients on its http port, even after a
   const socket = await stage.dial(http);
   socket.write('GET / HTTP/1.1\r\nHost: nobody.edge.test\r\n\r\n');
   expect(String((await once(socket, 'data'))[0])).toContain('TUNNEL_NOT_FOUND');
-  // In two pieces, so that the head is gathered, and with the name of the domain.
+  // The request comes in two pieces, so that the edge must gather the head, and names the host of the domain.
   socket.write('GET /_carrier HTTP/1.1\r\nHost: EDGE.test');
   socket.write(`:${http}\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\nAuthorization: Bearer no\r\n\r\n`);
   expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1\.1 401 /);
   const { client } = await publishEcho(http, 'ws');
   client.ws.terminate();
-  // The form that is sent to proxies: the host is the one in it.
+  // The absolute form for proxies: the host comes from the target.
   const whole = answerTo(http, 'HTTP://Edge.test:80/_carrier?x HTTP/1.1\r\nHost: web.edge.test');
   expect(await whole).toMatch(/^HTTP\/1\.1 401 /);
 });
 
-/** Over a connection that stays open. */
+/** Sends a request over a connection that stays open, and returns the response head. */
 const answerTo = (port: number, request: string): Promise<string> =>
   talk(port, `GET ${request}\r\nConnection: Upgrade\r\nUpgrade: tunnel-carrier/1\r\n\r\n`, '\r\n\r\n');
 
@@ -96,7 +96,7 @@ describe('a visitor on the public ports', () => {
     for (const path of ['/_control', '/_carrier', '/_speed']) {
       expect(await answerTo(http, `${path} HTTP/1.1\r\nHost: x.edge.test`)).toContain('TUNNEL_NOT_FOUND');
     }
-    // Its client has no carrier to be asked by.
+    // The client of the tunnel has no carrier, so that the request cannot be served.
     const asked = answerTo(http, '/_control HTTP/1.1\r\nHost: web.edge.test');
     expect(await asked).toMatch(/x-tunnel-error: (TUNNEL_AWAY|LOCAL_|CLIENT_|UPSTREAM)/);
     client.ws.terminate();
@@ -158,7 +158,7 @@ it('a drain notifies clients on the public ports, closes idle connections and wa
   const stopped = stage.edge.stop({ drainMs: 5000 });
   await client.next('ShuttingDown');
   await once(idle, 'close');
-  // Its stream runs on, and its end is the end of the drain.
+  // The stream continues during the drain, and its end completes the drain.
   visitor.write('still');
   expect(String((await once(visitor, 'data'))[0])).toBe('still');
   visitor.end();

@@ -1,4 +1,4 @@
-// A whole edge with p2p tunnels: what REST and metrics say of them, the end of permission, and a restart that the two clients outlive.
+// A whole edge with p2p tunnels: REST and metrics, the end of a permission, and a restart that both clients survive.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
@@ -111,7 +111,7 @@ it('a name open to everyone stays with its account after the publisher leaves an
   await bob.told('PeerError');
   const inUse = { code: 'TUNNEL_P2P_NAME_IN_USE', retryable: true };
   expect(await bob.client.refused({ ...P2P_TUNNEL, ...anyone })).toMatchObject(inUse);
-  // What is open to the own account only has a name of its own.
+  // A name open only to its account is separate from the name open to everyone.
   expect((await bob.publish()).public_url).toBe('p2p://office-db');
   await first.stop({ drainMs: 0 });
   const second = await startEdge();

@@ -65,7 +65,7 @@ const start = async (server: object, more: object): Promise<Edge> => {
   return edge;
 };
 
-/** In clear, on a port that the address of the platform names. */
+/** Starts an unencrypted edge. The platform's address names its port. */
 const startPlain = async (host: string): Promise<number> => {
   const port = await freePort();
   const public_url = `http://${host}:${port}`;

@@ -66,7 +66,7 @@ const started = async (edge: Edge): Promise<Edge> => {
   return edge;
 };
 
-/** A client whose local service echoes. */
+/** Connects a client with a local service that echoes. */
 const publishEcho = async (edge: Edge, token: string) => {
   const { client, welcome } = await RawClient.enter(edge.addresses.control.port, token);
   const mux = echoMux();
@@ -149,7 +149,7 @@ describe.each([
     const before = performance.now();
     platform.revokeKey('tnl_alice');
     await client.closed;
-    // Two seconds on a quiet machine; who would ask again for himself does so after a minute.
+    // The session ends within 2 seconds on a quiet machine. An edge that checked keys only periodically would notice after a minute.
     expect(performance.now() - before).toBeLessThan(KEY_FRESH_MS / 4);
     await eventually(() => expect(platform.tunnels.get(tunnelId)?.isOpen).toBe(false));
     const again = await RawClient.connect(edge.addresses.control.port);

@@ -1,4 +1,4 @@
-// The ports of a range among accounts, at a whole edge: what one account leases and what it has reserved count together.
+// The share of each account in a port range, at a whole edge. Leased ports and reserved ports of an account count together.
 
 import { loadServerConfig } from '@tunnel/config/server';
 import { createLogger, Secret, sha256Hex, systemClock } from '@tunnel/runtime';
@@ -52,7 +52,7 @@ it('an account that has reserved most of a range gets at most three quarters; an
     message:
       'cannot open another port: this account has 15 ports of [limits] tcp_port_range, and the remaining free ports are kept for other accounts',
   });
-  // A port that it has reserved is its own already.
+  // A reserved port already belongs to its account.
   expect((await greedy.registered(tcp(from))).assigned_port).toBe(from);
   const { client: modest } = await RawClient.enter(edge.addresses.control.port, 'modest');
   for (let port = from + 15; port < from + SIZE; port += 1) {
@@ -68,7 +68,7 @@ it('ports held for an account after a restart count for it, so that it gets no f
   await startEdge([]);
   const { client: greedy } = await RawClient.enter(edge.addresses.control.port, 'greedy');
   expect(await greedy.refused({ protocol: 'tcp', name: 'one more' })).toMatchObject({ code: 'TUNNEL_PORT_LIMIT' });
-  // A port that waits for it is its own already.
+  // A port held after the restart already belongs to its account.
   expect((await greedy.registered(tcp(from))).assigned_port).toBe(from);
   const { client: modest } = await RawClient.enter(edge.addresses.control.port, 'modest');
   for (let port = from + 15; port < from + SIZE; port += 1) {

@@ -1,4 +1,4 @@
-// One request, one id: what the edge keeps and what its client tells, of a real edge and a real client.
+// Each request has the same id in the captures of the edge and in the events of the client. Tested with a real edge and a real client.
 import { Agent, createServer, request, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { type Client, connect, type RequestEvent, type Tunnel } from '@tunnel/client';
@@ -63,7 +63,7 @@ const captures = async (): Promise<readonly CapturedRequest[]> =>
 const rowsOf = (list: readonly { readonly id: string; readonly path: string }[]): string[] =>
   list.map(({ id, path }) => `${path} ${id}`).sort();
 
-/** Both sides, once so many have finished at both. */
+/** Returns the requests of both sides, once the given number has finished at the edge and at the client. */
 const settled = (count: number): Promise<{ atEdge: string[]; atClient: string[] }> =>
   eventually(async () => {
     const finished = told.filter(
@@ -82,7 +82,7 @@ it('each request has the same id at edge and client, on a kept connection and in
   const { atEdge, atClient } = await settled(15);
   expect(atEdge).toEqual(atClient);
   expect(new Set(atEdge.map((row) => row.split(' ')[1])).size).toBe(15);
-  // The second one took the local connection of the first.
+  // The second request used the local connection of the first.
   expect(atEdge.find((row) => row.startsWith('/2 '))).toMatch(/_2$/);
 });
 
@@ -101,7 +101,7 @@ it('a replayed request has the same id at edge and client, and names the origina
 it('a request retried after a closed local connection has the id of the answered try at edge and client', async () => {
   await visit('/first');
   await settled(1);
-  // Its service hangs up on the connection that is kept for the next request.
+  // The service closes the connection that is kept for the next request.
   for (const socket of connections) socket.resetAndDestroy();
   expect(await visit('/second')).toBe(200);
   const { atEdge, atClient } = await settled(2);

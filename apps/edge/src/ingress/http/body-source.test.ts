@@ -1,4 +1,4 @@
-// A held body on its way: only as fast as it is taken, each byte once, whoever takes the rest.
+// A held body on its way to a service: sent only as fast as it is taken, and each byte once, even if the member changes.
 import type { HeaderField } from '@tunnel/http1';
 import { expect, it } from 'vitest';
 import { HeldBodies } from '../../policy/held-bodies.ts';

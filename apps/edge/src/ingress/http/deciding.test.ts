@@ -1,4 +1,5 @@
-// Requests whose way must be asked for: route() answers later. Nothing is lost meanwhile, and a visitor that leaves is noticed.
+// Requests that wait for a routing decision, because route() answers later. No byte is lost during the wait, and the edge notices a
+// visitor that leaves.
 import type { ClientHttp2Session } from 'node:http2';
 import * as net from 'node:net';
 import { Fault } from '@tunnel/errors';
@@ -21,7 +22,7 @@ interface Asked {
   fail(error: unknown): void;
 }
 
-/** Every request waits in `asked` until the test decides. */
+/** Starts a stand in which every request waits in `asked` until the test decides. */
 const setUp = async (
   listener?: Parameters<typeof startRecordingService>[1],
   report: (error: unknown, where: string) => void = rethrow,
@@ -87,7 +88,7 @@ it('HTTP/1.1: a visitor that waits for a decision is not read, so that buffers s
   await eventually(() => expect(socket.writableLength).toBeGreaterThan(0));
   for (let n = 0; n < 64; n += 1) socket.write(piece);
   await new Promise((resolve) => setImmediate(resolve));
-  // The rest is in the visitor's own queue: the kernel's buffers hold some MiB at most.
+  // The remaining bytes wait in the visitor's own queue, because the kernel buffers hold only some MiB.
   expect(socket.writableLength).toBeGreaterThan(32 * 1024 * 1024);
 });
 
@@ -142,7 +143,7 @@ it('HTTP/2: requests with bodies wait for decisions independently, and canceled 
   ]);
 });
 
-/** Its request has come whole, as far as the edge lets it. */
+/** Waits until the edge has received the whole request, as far as it reads the request. */
 const sent = async (session: ClientHttp2Session): Promise<void> => {
   for (let n = 0; n < 3; n += 1) await new Promise((resolve) => session.ping(resolve));
 };
@@ -201,7 +202,7 @@ it.each(['HTTP/1.1', 'HTTP/2'])(
       return `${status} ${String(headers['x-tunnel-error'])}`;
     };
     const visiting = visit();
-    // No route at all: whoever takes it up throws.
+    // A decision without a route makes the edge throw.
     (await next(asked)).answer(undefined as unknown as RouteDecision);
     expect(await visiting).toMatch(/500 [\s\S]*INTERNAL/);
     expect(reports).toEqual(['visitor.decided']);

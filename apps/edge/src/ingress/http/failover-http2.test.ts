@@ -1,4 +1,4 @@
-// Trying another member, for visitors of HTTP/2, and for services that speak it.
+// Failover to the next member of a group, for HTTP/2 visitors and for services that speak HTTP/2.
 import { constants } from 'node:http2';
 import { deterministicBytes, eventually, hashOf } from '@tunnel/testkit';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ interface Stage {
   readonly visit: (authority?: string) => ReturnType<typeof visitHttp2>;
 }
 
-/** Members are chosen in their order. */
+/** Starts a group. The members are chosen in order. */
 const startStage = async (
   members: readonly (MemberOptions & { readonly service?: RecordingService })[],
   options: Partial<IngressOptions> = {},
@@ -59,7 +59,7 @@ describe('an HTTP/2 visitor', () => {
     expect(await ask(session, { ':path': '/' })).toMatchObject({ status: 200, body: 'two' });
     const sent = deterministicBytes(1_000_003, 6);
     for (const headers of [{}, { 'content-length': sent.length }]) {
-      // A connection of its own: the first one stays with who has served it.
+      // Every upload uses a new connection, because an existing connection stays with its member.
       expect((await ask(visit(), { ':method': 'POST', ...headers }, sent)).body).toBe('two');
     }
     expect(services[1]?.asked.map(({ bodyHash }) => bodyHash).slice(1)).toEqual([hashOf(sent), hashOf(sent)]);
@@ -168,7 +168,7 @@ describe('an HTTP/2 service', () => {
     ]);
     expect((await ask(visit(), { ':path': '/' })).body).toBe('two');
     expect(calls).toBe(2);
-    // DELETE is not safe, but nothing was done.
+    // DELETE is not safe to repeat, but a refused stream has had no effect.
     expect((await ask(visit(), { ':method': 'DELETE', ':path': '/' })).body).toBe('two');
     expect(calls).toBe(4);
     expect(service.asked.map(({ method }) => method)).toEqual(['GET', 'DELETE']);

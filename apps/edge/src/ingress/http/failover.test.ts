@@ -1,4 +1,4 @@
-// Trying another member, for visitors of HTTP/1.1.
+// Failover to the next member of a group, for HTTP/1.1 visitors.
 
 import * as http from 'node:http';
 import * as net from 'node:net';
@@ -23,7 +23,7 @@ let three: StandMember;
 
 beforeEach(async () => {
   services = await Promise.all(['one', 'two', 'three'].map((name) => startRecordingService(name)));
-  // Chosen in this order.
+  // Members are chosen in the order one, two, three.
   const random = (): number => 0;
   const members = services.map(({ port }, at) => ({ localPort: port, accountId: `of ${at + 1}` }));
   stand = await startGroupStand(members, { random });
@@ -125,9 +125,9 @@ describe('a request that no service has received', () => {
   });
 
   it('moves to another member, even as a POST, if its member dies before the request was sent', async () => {
-    // The client dials, and dies over it.
+    // The client starts to dial, and dies.
     one.onStream = () => one.die();
-    // Who leaves is replaced by the last one in the order of choice.
+    // The last member in the order of choice takes the place of a member that leaves.
     expect(await upload(Buffer.from('pay'), { 'content-length': 3 })).toEqual({ status: 200, body: 'three' });
     expect(dispatchesOf()).toEqual([0, 0, 1]);
   });
@@ -151,7 +151,7 @@ describe('a request that no service has received', () => {
     const answer = talk(stand.port, GET);
     for (let at = 0; at < 2; at += 1) {
       await eventually(() => expect(held).toHaveLength(at + 1));
-      // Not all at once: each try by itself is well within its time.
+      // The clock advances in steps, so that no single try exceeds the time limit.
       await stand.clock.advance(MEMBER_TRIES_MS / 2);
       held[at]?.refuse({ code: 'dial-timeout', text: 'ETIMEDOUT' });
     }
@@ -169,7 +169,7 @@ describe('a request that no service has received', () => {
 
   it('adds no dispatch if it moves later on a connection while the first member lives', async () => {
     const answer = talk(stand.port, head('GET /1') + GET);
-    // The idle stream of the first request ends with the second one, and then the client cannot dial.
+    // The idle stream of the first request ends when the second request comes, and then the client cannot dial.
     let isFirst = true;
     one.onStream = (stream) => {
       if (isFirst)
@@ -317,7 +317,7 @@ describe('a request that was sent', () => {
     socket.write(head('GET /1'));
     await eventually(() => expect(answer).toMatch(/yes$/));
     socket.write(head('GET /2'));
-    // takeStream says nothing to a second request on the same stream.
+    // takeStream does not answer a second request on the same stream.
     streams[0]?.();
     await eventually(() => expect(answer.match(/yes/g)).toHaveLength(2));
     expect(offeredTo()).toEqual([2, 0, 0]);

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Members are chosen in the order of their names. */
+/** Makes the balancer choose members in the order of their names. */
 const inOrder = (): number => 0;
 
 const startStand = async (names: readonly string[], options: Partial<IngressOptions> = {}): Promise<GroupStand> => {
@@ -28,7 +28,7 @@ const startStand = async (names: readonly string[], options: Partial<IngressOpti
   return stand;
 };
 
-/** A visitor that keeps its one connection. */
+/** Returns a function for sending requests over a single connection. */
 const keepVisiting = (stand: GroupStand): (() => Promise<{ status: number; body: string; error: unknown }>) => {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   cleanups.push(() => agent.destroy());

@@ -1,4 +1,4 @@
-// A visitor whom nobody serves: what it hears, as a real client would.
+// Visitors of TCP tunnels without an available service, and the answers that a real client gets.
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Fault } from '@tunnel/errors';
@@ -24,7 +24,7 @@ afterEach(() => stage.clear());
 
 type Path = RelayStand & { readonly members: readonly Member[] };
 
-/** A group whose only member is down. */
+/** Starts a group with a single, unhealthy member. */
 const startDown = async (): Promise<Path> => {
   const group = newGroup();
   const member = await stage.startMember(refusing, { group, healthy: false });
@@ -122,7 +122,7 @@ describe('a visitor that speaks HTTP to a TCP tunnel gets a 502', () => {
     const ended = endOf(visitor);
     visitor.write('GET / HTTP/1.0\r\n\r\n');
     expect(await ended).toBe('end');
-    // Its own half stays open.
+    // The visitor's half of the connection stays open.
     await path.clock.advance(EDGE_LIMITS.HTTP_LINGER_MS - 1);
     expect([path.relay.connections, visitor.destroyed]).toEqual([1, false]);
     await path.clock.advance(1);

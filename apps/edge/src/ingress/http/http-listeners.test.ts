@@ -1,4 +1,4 @@
-// The https port: versions, protocols, certificates, and what does not belong there.
+// The https port: TLS versions, protocols, certificates, and connections that are not TLS.
 
 import { once } from 'node:events';
 import * as http from 'node:http';
@@ -148,7 +148,7 @@ it('new connections get a renewed certificate, and existing connections continue
   expect((await ask(before, { ':path': '/1' })).status).toBe(200);
   const { cert, key } = renewedCertificate();
   stand.port.certificates.setForAll(pairOf({ cert, key }));
-  // Verified by node itself, wildcard and all.
+  // Node.js verifies the certificate, including the wildcard.
   const renewed = { ca: cert, servername: 'web.edge.test', checkServerIdentity };
   const after = await secured(dialTls(stand, { ...renewed, minVersion: 'TLSv1.2' }));
   expect(await read(after, GET)).toContain('/a over https');
@@ -182,7 +182,7 @@ it('visitors are redirected to https only for hosts that a certificate covers', 
     expect(toldOf(host)).toEqual([secure, { scheme: 'https', port: secure }]);
   }
   expect(toldOf('web.test')).toEqual([null, { scheme: 'http', port: plain }]);
-  // As the files of [tls] are: for all.
+  // The certificate is set for all names, like the files of [tls].
   certificates.setForAll(pairOf(testCertificate()));
   expect(toldOf('web.test')).toEqual([secure, { scheme: 'https', port: secure }]);
 });

@@ -1,4 +1,4 @@
-// What the https port and its visitors agree on in their handshakes: suites, and sessions that are resumed.
+// TLS handshakes of the https port: cipher suites and resumed sessions.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -10,7 +10,7 @@ import { dialTls, emptyStore, type HttpsStand, pairOf, startHttpsStand } from '.
 
 const service = createServer((_request, response) => response.end('from the service'));
 let stand: HttpsStand;
-/** Of tickets alone. */
+/** Clock for session tickets only. */
 const day = new FakeClock();
 
 beforeAll(async () => {
@@ -77,9 +77,9 @@ interface Visit {
   readonly session: Buffer | undefined;
 }
 
-/** Its answer is read to the end: behind it the ticket has come for sure. */
+/** Makes one visit and reads the response to its end, because the session ticket has certainly arrived by then. */
 const visit = async (options: ConnectionOptions): Promise<Visit> => {
-  // Renewals come in between: which certificate it is does not matter here.
+  // The certificate is renewed between visits and does not matter here, so that it is not verified.
   const socket = dialTls(stand, { ...options, rejectUnauthorized: false });
   let session: Buffer | undefined;
   let answer = '';

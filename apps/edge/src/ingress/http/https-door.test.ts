@@ -1,4 +1,5 @@
-// The https port with certificates by name and tunnels whose TLS is passed on: which way each visitor goes, however its first message comes.
+// The https port with certificates by name and with passthrough tunnels. A ClientHello reaches the right destination, however it is
+// split.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -40,10 +41,10 @@ const UNRECOGNIZED_NAME = '15030300020270';
 const cleanups: (() => unknown)[] = [];
 let stand: HttpsStand;
 let store: CertificateStore;
-/** Behind a tunnel that the edge cannot read: its TLS ends here. */
+/** Service behind a passthrough tunnel. TLS ends at this server, so that the edge cannot read the connection. */
 let service: tls.Server;
 
-/** What a tunnel of this kind does, without one: dials the service, and joins the two. */
+/** Acts like a passthrough tunnel without a client: dials the service and connects both sockets. */
 const straightTo = (target: tls.Server): Passthrough => ({
   routeFor: (host) => (host === 'secret.test' ? ({} as Route) : undefined),
   accept: (visitor, _accepted, _route, first) => {
@@ -98,12 +99,12 @@ const subjectFor = async (options: tls.ConnectionOptions): Promise<string> => {
   const socket = dial(options);
   await once(socket, 'secureConnect');
   const { subject } = socket.getPeerCertificate();
-  // Not destroyed: its last word of the handshake is to arrive.
+  // The socket is not destroyed, because its last handshake message must arrive.
   socket.end();
   return String(subject.CN);
 };
 
-/** All that comes back to these bytes, until the end. */
+/** Sends the pieces and returns all bytes that come back until the connection closes, in hexadecimal. */
 const answerTo = async (...pieces: readonly Uint8Array[]): Promise<string> => {
   const socket = net.connect({ port: stand.port.address.port, host: '127.0.0.1', noDelay: true });
   cleanups.push(() => socket.destroy());
@@ -121,10 +122,10 @@ const answerTo = async (...pieces: readonly Uint8Array[]): Promise<string> => {
 
 const GET = 'GET / HTTP/1.1\r\nHost: web.localhost\r\nConnection: close\r\n\r\n';
 
-describe.each([true, false])('the https port with handles of the edge: %s', (isStatic) => {
+describe.each([true, false])('the https port with socket handles of the edge: %s', (isStatic) => {
   beforeEach(async () => {
     if (isStatic) return;
-    // The listener is to be opened again without them.
+    // The listener must be opened again to use no handles of the edge.
     allowStaticReads(false);
     const { address } = stand.port;
     stand.port.stop();
@@ -225,7 +226,7 @@ describe.each([true, false])('the https port with handles of the edge: %s', (isS
   it.each(['shop.test', 'secret.test'])(
     'completes a handshake that arrives byte by byte, for %s',
     async (servername) => {
-      // Long enough for two segments, and in a name that nobody takes.
+      // Protocol names that no server accepts make the ClientHello long enough for two segments.
       const ALPNProtocols = ['http/1.1', ...Array.from({ length: 8 }, (_, n) => `${n}`.repeat(200))];
       const slow = net.createServer((near) => {
         const far = net.connect({ port: stand.port.address.port, host: '127.0.0.1', noDelay: true });
@@ -269,7 +270,7 @@ describe.each([true, false])('the https port with handles of the edge: %s', (isS
     for (const name of late) slow.set([name], shop);
     const made = (): number => late.filter((name) => slow.find(name)?.context !== null).length;
     const leaving = late.map((servername) => dial({ servername, port: port.address.port }).on('error', () => {}));
-    // One is made at once; no time passes for the others.
+    // The first certificate is prepared at once. Further visitors wait, because the clock stands still.
     await eventually(() => expect([port.totals.terminated, port.handshakes]).toEqual([1, late.length - 1]));
     await clock.advance(1000 / perSecond);
     expect(made()).toBe(2);
@@ -345,7 +346,7 @@ it('a fault with a certificate or a handshake ends only the connection concerned
   const report = (error: unknown, where: string): void => void told.push(`${where}: ${(error as Error).message}`);
   const broken = emptyStore({ contextsPerSecond: 20 });
   const ingress = Object.assign(Object.create(stand.http.ingress), { report }) as typeof stand.http.ingress;
-  // A pair that fits, and of which OpenSSL takes no context.
+  // A matching pair, but OpenSSL refuses to build a context for it.
   const short = makeShortKey();
   expect(broken.set(['short.test'], short)).toBeNull();
   expect(broken.set(['shop.test'], shop)).toBeNull();

@@ -1,4 +1,4 @@
-// Visitors of the https port that do not go on: in their handshake, and behind it.
+// Visitors leaving the https port during or after the handshake.
 
 import { once } from 'node:events';
 import * as net from 'node:net';
@@ -14,7 +14,7 @@ const SWITCHED = Buffer.from('HTTP/1.1 101 Switching Protocols\r\nConnection: Up
 
 let service: net.Server;
 let stand: HttpsStand;
-/** How the service's connections ended. */
+/** How the connections to the service ended. */
 let ends: string[];
 let received: string;
 
@@ -43,7 +43,7 @@ const open = async (
     };
     end.read(reader);
   };
-  // Sockets of Node's own would take a reset right behind bytes for an end.
+  // The service uses sockets of the edge, because sockets of Node.js report a reset right behind bytes as an end.
   service = acceptingServer({ keepAliveMs: 60_000, report: rethrow, where: 'service', take });
   await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
   stand = await startHttpsStand((service.address() as net.AddressInfo).port, options, secure);
@@ -68,7 +68,7 @@ afterEach(() => {
 });
 
 describe('a visitor in its TLS handshake', () => {
-  /** A record that is announced and does not come, and nothing at all. */
+  /** First bytes of an incomplete handshake: no bytes, or a record header without a record. */
   const STEPS = [
     ['silent', Buffer.alloc(0)],
     ['half a hello', Buffer.from('1603010100010000', 'hex')],
@@ -101,7 +101,7 @@ describe('a visitor in its TLS handshake', () => {
     await open({ gate: openGate({ perNetwork: 1, clock }) });
     for (const visitor of [await dial(), await dial()]) visitor.write(first);
     await eventually(() => expect(stand.port.handshakes).toBe(2));
-    // Whoever is over its limit has this long to read why.
+    // A visitor above its limit has 3 seconds to read the reason.
     await clock.advance(3000);
     expect(stand.http.gate.admission.used.visitors).toBe(1);
     await eventually(() => expect(stand.port.handshakes).toBe(1));
@@ -109,7 +109,7 @@ describe('a visitor in its TLS handshake', () => {
 });
 
 describe('a visitor after its TLS handshake', () => {
-  /** TLS over a connection of which the last bytes can be kept back. */
+  /** A connection below TLS that can hold back the last bytes of a write. */
   class Wire extends Duplex {
     readonly socket: net.Socket;
     keptBack = 0;
@@ -138,7 +138,7 @@ describe('a visitor after its TLS handshake', () => {
     return { wire, visitor };
   };
 
-  // In one turn: the edge finds the bytes and the reset behind them in one event.
+  // Bytes and reset are sent in the same turn, so that the edge finds both in a single event.
   it.each([
     ['whole bytes', 0, true],
     ['half a record', 5, true],

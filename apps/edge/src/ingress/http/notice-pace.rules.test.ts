@@ -4,7 +4,7 @@ import { NoticePace } from './notice-pace.rules.ts';
 const pace = (perSubject = 3, perHolder = 5) => new NoticePace<string>({ perSubject, perHolder });
 const times = (count: number, act: () => boolean): number => Array.from({ length: count }, act).filter(Boolean).length;
 
-/** The counts of a second, all of which could be sent. */
+/** Ends a second in which every count can be sent, and returns the counts. */
 const counts = (of: NoticePace<string>): [string, number][] => {
   const told: [string, number][] = [];
   of.nextSecond((subject, unsent) => {

@@ -1,5 +1,5 @@
-// Every action once over HTTP/1.1 and once over HTTP/2: what the visitor is told, what the service sees, and that whoever is turned away never
-// reached it and counts for nobody.
+// Every policy action over HTTP/1.1 and over HTTP/2: the answer to the visitor and the request at the service. A rejected request never
+// reaches the service and is not counted.
 import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Rule } from '@tunnel/policy';
@@ -26,7 +26,7 @@ const signed = (body: string, secret = SECRET): Record<string, string> => ({
   'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`,
 });
 
-/** What the service saw of the last request. */
+/** Headers of the last request at the service. */
 const seen: { headers: IncomingMessage['headers'] } = { headers: {} };
 
 const start = async (
@@ -124,7 +124,7 @@ describe.each(VERSIONS)('%s', (version) => {
     expect(stand.service.asked.map(({ url }) => url)).toEqual(['/open/x', '/v2/x?y=1']);
     expect(seen.headers).toMatchObject({ 'x-from': '127.0.0.1 /api/x' });
     expect(seen.headers).not.toHaveProperty('x-odd');
-    // Notes of earlier rules are done to answers of later ones, too.
+    // Response header changes of earlier rules also apply to answers of later rules.
     const denied = await stand.visit(version, '/no');
     expect([denied.status, denied.headers['x-frame-options']]).toEqual([403, 'DENY']);
   });
@@ -201,7 +201,7 @@ describe.each(VERSIONS)('%s', (version) => {
     expectUntouched(stand);
     const unknown = await stand.visit(version, '/', { method: 'POST', body: 'x'.repeat(100_000), isChunked: true });
     expect([unknown.status, unknown.headers['x-tunnel-error']]).toEqual([413, 'POLICY_BODY_TOO_LARGE']);
-    // The service never had a whole request; the rule is what answered, both times.
+    // The service never got a whole request: the max_body rule answered both times.
     expect(stand.service.asked).toEqual([]);
     expect([...stand.gate.answers.values()]).toEqual([{ action: 'max_body', status: 413, count: 2 }]);
     expect(answered() - before).toBe(2);

@@ -1,4 +1,4 @@
-// The client of a tunnel dies while a request for it is being decided: its visitor is told so, and nothing is left behind.
+// The client of a tunnel dies while rules decide about a request. The visitor gets an error, and no state remains.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
 import type { Rule } from '@tunnel/policy';

@@ -1,4 +1,5 @@
-// What visitors bring to be let in ends at the edge: in no field, no spelling and no trailer does a service see it, whichever way somebody came in.
+// Credentials of visitors end at the edge. The service never sees them, in any field, spelling or trailer, however the visitor was let
+// in.
 import { createHash, createHmac } from 'node:crypto';
 import * as http from 'node:http';
 import { connect } from 'node:net';
@@ -24,7 +25,7 @@ const tokens = (header: string): Rule => ({
   },
 });
 
-/** All that the service saw of each request, names and values as they came. */
+/** Starts a stand with a record of the names and values in the requests at the service, unchanged. */
 const start = async (rules: readonly Rule[]): Promise<PolicyStand & { readonly raw: string[][] }> => {
   const raw: string[][] = [];
   const stand = await startPolicyStand(rules, {

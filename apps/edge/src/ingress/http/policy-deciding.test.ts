@@ -1,4 +1,5 @@
-// Requests whose rules must wait for something: order is kept, what leaves is forgotten, what is held is freed, and a drain waits for the answer.
+// Requests with rules that must wait: the order is kept, requests of visitors that leave are dropped, held bodies are freed, and a drain
+// waits for the answer.
 
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -24,7 +25,7 @@ const SECRET = 'whsec of the sender';
 const github: Rule = { verify_webhook: { provider: 'github', secrets: [SECRET], max_bytes: 1024 * 1024 } };
 const signatureOf = (body: string): string => `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
 
-/** A body is held only for a signature that may be good. */
+/** A signature header that may be valid, because the edge holds a body only for such a signature. */
 const SIGNED = `X-Hub-Signature-256: ${signatureOf('whatever')}`;
 
 const start = async (
@@ -40,7 +41,7 @@ const start = async (
 const get = (path: string, ...fields: string[]): string =>
   [`GET ${path} HTTP/1.1`, 'Host: web.localhost', ...fields, '', ''].join('\r\n');
 const AUTHORIZED = `Authorization: ${basic('me', 'right')}`;
-/** Paths below /slow need a password; others nothing. */
+/** Paths below /slow need a password, other paths do not. */
 const slowPaths: Rule = { ...basicAuth, match: { path: ['/slow/**'] } };
 
 const dial = (stand: PolicyStand): net.Socket => {
@@ -322,7 +323,7 @@ it('HTTP/1.1: a body that exceeds max_body after the response has begun cuts the
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
 
-/** Says this at once, and takes nothing of what it is sent. */
+/** Creates a service that sends the answer at once and reads no data. */
 const deafService =
   (answer: string) =>
   (stream: MuxStream): void => {

@@ -1,4 +1,4 @@
-// Rules and what stands behind them: groups, services by name, upgrades, and addresses that are counted before anything else.
+// Rules in front of groups, named services and upgrades, and the counting of addresses before rules run.
 import { createHmac } from 'node:crypto';
 import * as net from 'node:net';
 import type { Rule } from '@tunnel/policy';

@@ -1,4 +1,4 @@
-// Connections over a limit: who can be told is told, over every way to speak, and is closed; what is idle gives way.
+// Connections above a limit: the visitor gets an error over every protocol and is disconnected, and idle connections make room.
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -30,7 +30,7 @@ const start = async (limits: Parameters<typeof openGate>[0]): Promise<HttpsStand
 
 const GET = 'GET / HTTP/1.1\r\nHost: web.localhost\r\n\r\n';
 
-/** Connected and silent. */
+/** Opens a connection and sends no data. */
 const occupy = async ({ http: { port, gate } }: HttpsStand, localAddress = '127.0.0.1'): Promise<net.Socket> => {
   const before = gate.admission.used.visitors;
   const socket = net.connect({ host: '127.0.0.1', port, localAddress }).on('error', () => {});

@@ -22,7 +22,7 @@ it('a stall watch restarts with every byte, and whenever no data waits', () => {
   expect(watch.isOver(290, true, 8)).toBe(true);
 });
 
-/** A model beside it: the looks since the last one that moved or did not wait. */
+/** The model is the time since the last look with progress or without waiting data. */
 it('a stall watch agrees with a simple model over 20,000 random steps', () => {
   let seed = 11;
   const random = (): number => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;

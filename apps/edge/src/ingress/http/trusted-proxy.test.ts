@@ -1,4 +1,4 @@
-// `[server] trusted_proxies`: whose word about a visitor counts, for what the service is told and for the limits.
+// `[server] trusted_proxies`: the proxies that may name the visitor, for the headers to the service and for limits.
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -15,7 +15,7 @@ afterEach(async () => {
 const TRUSTED = { trustedProxies: ['127.0.0.0/8', '10.0.0.2'] };
 const TOLD = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const;
 
-/** A service that says what it was told of the visitor; `/hold` waits to be let go. */
+/** Starts a service that responds with the forwarded headers of the request. Requests to `/hold` wait for letGo(). */
 const start = async (options: Partial<IngressOptions>): Promise<{ stand: HttpsStand; letGo: () => void }> => {
   const held: http.ServerResponse[] = [];
   const server = http.createServer((request, response) => {

@@ -1,5 +1,5 @@
-// What is kept for a visitor, and for how long: bytes behind its request, a decision that does not come, queues of all visitors together, and an
-// answer that is cut off.
+// Limits of the data kept for a visitor, and of its time: bytes behind a request, a missing decision, the queues of all visitors
+// together, and a response that is cut off.
 
 import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
@@ -46,7 +46,7 @@ const connect = (stand: HttpStand): net.Socket => {
   return socket;
 };
 
-/** One whose bytes come when the test says so, and that takes all. */
+/** Adds a visitor that reads everything. The test sends the visitor's bytes. */
 const enter = (stand: HttpStand): StalledVisitor => {
   const visitor = new StalledVisitor(false, Number.POSITIVE_INFINITY);
   new Http1Visitor(visitor, { address: '203.0.113.7', scheme: 'http', isProxy: false }, stand.ingress).start();
@@ -63,7 +63,7 @@ describe('bytes after a request', () => {
     expect(answer.match(/HTTP\/1\.1 200/g)).toHaveLength(21);
   });
 
-  it('close the connection after the response when they are too many, announced by Connection: close', async () => {
+  it('close the connection after the response, with Connection: close, if there are too many', async () => {
     let answer = (): void => {};
     const stand = await start((socket) => {
       answer = () => void socket.write(OK);
@@ -142,10 +142,10 @@ describe('a response that is cut off', () => {
         socket.on('error', () => resolve('reset'));
       });
       socket.write(`GET / ${version}\r\nHost: web.edge.test\r\n\r\n`);
-      // Sooner nothing might be out, and the answer would be a whole one: 502.
+      // Without this wait, no byte might be out, and the visitor would get a complete 502 response.
       await eventually(() => expect(text).toContain('ok'));
       cutOff();
-      // It has read what there is, as in the time that it is given: right behind bytes libuv takes a reset for an end.
+      // The visitor must first read all bytes, because libuv reports a reset right behind bytes as an end.
       if (version === 'HTTP/1.0') await eventually(() => expect(text).toContain('abc'));
       await eventually(async () => {
         await stand.clock.advance(EDGE_LIMITS.SESSION_TICK_MS);

@@ -9,7 +9,7 @@ const BOB = account('bob');
 const OPERATOR: Owner = { kind: 'operator' };
 const RIGHT = 'a'.repeat(64);
 const WRONG = 'b'.repeat(64);
-/** Alice's own. */
+/** Endpoint of Alice's tunnel. */
 const DB: PeerEndpoint = { kind: 'peer-name', name: 'db', account: 'alice' };
 const OFFER: P2pOffer = { name: 'db', secretHash: RIGHT, service: 'tcp', allow: 'account' };
 
@@ -199,7 +199,7 @@ describe('a peer', () => {
     registry.resumed(['peer_1', 'gone']);
     expect(join()).toMatchObject({ isNew: true, peer: { peerId: 'peer_3' }, replaced: { peerId: 'peer_1' } });
     expect(registry.peersOf('tun_1').map(({ peerId }) => peerId)).toEqual(['peer_2', 'peer_3']);
-    // Once, and for nobody else.
+    // The old peer is replaced only once, and only by a join of the same client.
     expect(said(join())).toMatch(/^P2P_PEER_LIMIT/);
     expect(said(join({ clientId: 'c2' }))).toMatch(/^P2P_PEER_LIMIT/);
   });

@@ -1,4 +1,5 @@
-// What is the same for all who may not join, counted in work and not in time; and what is kept of peers that have gone.
+// Refused joins cost the same amount of work for every reason, counted in comparisons instead of time. Peers that have left are
+// remembered up to a limit.
 
 import type { ControlMessageInput } from '@tunnel/protocol';
 import type { Owner } from '@tunnel/rules/tunnels';

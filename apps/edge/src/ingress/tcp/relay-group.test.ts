@@ -1,4 +1,4 @@
-// A group behind one port: who is asked, how often, what arrives where, and what is counted for whom.
+// A group behind a TCP port: the order and number of tries, the bytes at each end, and the counters of the members.
 
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -25,7 +25,7 @@ const stage = new RelayStage();
 afterEach(() => stage.clear());
 const kept = <T extends { close(): unknown }>(thing: T): T => stage.kept(thing);
 
-/** A client that says nothing until it is told to. */
+/** A client that does not answer a stream until the test does. */
 const silent: OnStream = () => {};
 
 const startGroup = async (clients: readonly OnStream[], limits?: PathLimits) => {

@@ -1,4 +1,5 @@
-// Visitors of tcp tunnels and their rules: judged at accept, before any member is asked; and the address they reached, for clients that want it.
+// Policy rules for visitors of TCP tunnels, applied when the edge accepts a connection and before it asks a member. Also, the public
+// address in OPEN for clients that need it.
 import { hostPort } from '@tunnel/rules/net';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// A visitor's socket, the relay, a real session and a local service: what passes, what is counted, and how it ends.
+// A visitor's socket, the relay, a real session and a local service: the bytes that pass, the counters, and the end of a connection.
 
 import { text } from 'node:stream/consumers';
 import type { MuxStream } from '@tunnel/mux';

@@ -52,20 +52,23 @@ const visit = (port: number): Promise<string> =>
     socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''));
   });
 
-it.each([true, false])('a visitor of a known port is handed over unread (handles of the edge: %s)', async (isOwn) => {
-  allowStaticReads(isOwn);
-  cleanups.push(() => allowStaticReads(true));
-  const { listeners, carried, known } = start();
-  const port = await freePort();
-  known.add(port);
-  expect(await listeners.listen(port, 'alice')).toBe('listening');
-  expect(await visit(port)).toBe('connected');
-  await eventually(() => expect(carried).toHaveLength(1));
-  const [visitor] = carried;
-  expect(visitor?.bytesRead).toBe(0);
-  expect(visitor instanceof Socket).toBe(!isOwn);
-  if (visitor instanceof Socket) expect([visitor.allowHalfOpen, visitor.isPaused()]).toEqual([true, true]);
-});
+it.each([true, false])(
+  'a visitor of a known port is handed over unread (socket handles of the edge: %s)',
+  async (isOwn) => {
+    allowStaticReads(isOwn);
+    cleanups.push(() => allowStaticReads(true));
+    const { listeners, carried, known } = start();
+    const port = await freePort();
+    known.add(port);
+    expect(await listeners.listen(port, 'alice')).toBe('listening');
+    expect(await visit(port)).toBe('connected');
+    await eventually(() => expect(carried).toHaveLength(1));
+    const [visitor] = carried;
+    expect(visitor?.bytesRead).toBe(0);
+    expect(visitor instanceof Socket).toBe(!isOwn);
+    if (visitor instanceof Socket) expect([visitor.allowHalfOpen, visitor.isPaused()]).toEqual([true, true]);
+  },
+);
 
 it('a port that is already in use, by another program or by the edge, is reported as taken', async () => {
   const { listeners } = start();

@@ -1,4 +1,5 @@
-// Visitors whose ClientHello was read before: they are carried as those of tcp are, what was read first.
+// Visitors with a ClientHello that the edge has already read. The relay carries them like TCP visitors, with the bytes already read
+// first.
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { MUX_LIMITS, type MuxStream } from '@tunnel/mux';
@@ -134,7 +135,7 @@ describe('a TLS passthrough connection', () => {
     visitor.write(sent.subarray(0, 517));
     const stream = await offered;
     visitor.end(sent.subarray(517));
-    // One read beyond the bound at most, and of the scratch buffer.
+    // The edge reads at most one scratch buffer beyond the limit.
     const most = EDGE_LIMITS.PRECONNECT_BUFFER_BYTES + MUX_LIMITS.SOCKET_SCRATCH_BYTES;
     await eventually(() => expect(stand.bytesRead()).toBeGreaterThanOrEqual(EDGE_LIMITS.PRECONNECT_BUFFER_BYTES));
     expect(stand.bytesRead()).toBeLessThanOrEqual(most);
@@ -163,7 +164,7 @@ describe('a TLS passthrough connection', () => {
     const stand = await pass(member.tunnel);
     const visitor = stand.visit();
     visitor.write('GET / HTTP/1.1\r\nHost: db.edge.test\r\n\r\n');
-    // Nothing waits for the clock, which stands still.
+    // The clock stands still, so that the reset cannot depend on a timer.
     expect(await endOf(visitor)).toBe('ECONNRESET');
     expect(stand.relay.totals.refused.get('dial-refused')).toBe(1);
     await expectOver(stand, [member]);

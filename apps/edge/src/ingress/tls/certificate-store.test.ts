@@ -1,4 +1,4 @@
-// Which certificate a name gets, how many of them are ready, and how fast.
+// The choice of a certificate for a name, the number of ready certificates, and the rate of preparing certificates.
 import { TlsTerms } from '@tunnel/http-shell';
 import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -33,9 +33,9 @@ it('an exact certificate comes before a wildcard, and a wildcard before the cert
   expect(find('web.edge.test').pair).toBe(one);
   expect(find('shop.edge.test').pair).toBe(two);
   expect(find('other.example').pair).toBe(two);
-  // A wildcard is for one label, and not for its parent.
+  // A wildcard covers a single label, and not the parent domain.
   for (const host of ['a.web.edge.test', 'edge.test', 'test', 'localhost']) expect(store.find(host)).toBeNull();
-  // Of a tunnel for all names below one: the wildcard itself.
+  // A tunnel for the names below a domain has the wildcard as its name.
   expect([store.covers('*.edge.test'), store.covers('*.shop.edge.test')]).toEqual([true, false]);
   const files = makeCertificate('files.example');
   store.setForAll(files);
@@ -52,7 +52,7 @@ it('a certificate covers a subdomain only if it lists the name, but is presented
   expect(covered.map((host) => store.covers(host))).toEqual(covered.map(() => true));
   const others = ['a.web.edge.test', '*.web.edge.test', 'a.b.shop.edge.test'];
   expect(others.map((host) => store.covers(host))).toEqual(others.map(() => false));
-  // They are shown it all the same: whoever insists may decide.
+  // Visitors of uncovered names get the certificate anyway, and can decide to continue.
   expect(others.every((host) => store.find(host) !== null)).toBe(true);
 });
 
@@ -114,7 +114,7 @@ it('contexts are built at a limited rate, and waiting visitors are served in ord
   await clock.advance(500);
   expect(told.length).toBeGreaterThan(40);
   expect(told.length).toBeLessThanOrEqual(51);
-  // Whoever comes now does not overtake them.
+  // A new visitor does not overtake visitors that wait.
   store.set(['late.test'], one);
   expect(store.contextOf(find('late.test'))).toBeNull();
   await clock.advance(5000);
@@ -189,7 +189,7 @@ it('local certificates are issued in order at a limited rate, and not for visito
     expect(told).toEqual(['honest']);
   });
   expect(made).toEqual([0, 1, 2, 3, 4].map((at) => `n${at}.localhost`).concat('honest.localhost'));
-  // Those who come back have it made.
+  // A certificate is issued for a visitor that comes back.
   store.wait(find('n7.localhost'), waiter(told, 'back'));
   await eventually(async () => {
     await clock.advance(100);

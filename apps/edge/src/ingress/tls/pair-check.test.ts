@@ -1,4 +1,4 @@
-// What belongs together and what does not, whichever way it is found out.
+// Pairs of a certificate and a private key that match or do not match, for every way in which the check finds out.
 import { generateKeyPairSync } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { makeCertificate, makeShortKey } from './made-certificate.fixture.ts';

@@ -1,4 +1,4 @@
-// The five ways out, by what a visitor says first.
+// The five destinations of a connection, chosen by its ClientHello.
 import { expect, it } from 'vitest';
 import type { Route } from '../../routing/registry.ts';
 import { emptyStore } from '../http/https.fixture.ts';

@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FLOWS_LOOKED_AT, FlowAccounts } from './flow-accounts.rules.ts';
 
-/** Flows without tables: they come, are confirmed, are active and end as a table lets them. */
+/** Flows without a flow table. Each flow comes, is confirmed, becomes active and ends in the same way as in a table. */
 class Visitors {
   readonly accounts: FlowAccounts<string>;
   readonly living = new Set<Flow<string>>();
   readonly takenBack: Flow<string>[] = [];
-  /** Looked at before a flow is taken back. */
+  /** Called with a flow before it is evicted. */
   onTakenBack: (flow: Flow<string>) => void = () => {};
   now = 0;
   #port = 0;
@@ -17,7 +17,7 @@ class Visitors {
     this.accounts = new FlowAccounts({ limit, accountShare });
   }
 
-  /** null: every account is within its share. */
+  /** Returns the new flow, or null if every account is within its share. */
   come(account: string): Flow<string> | null {
     this.#port += 1;
     const flow = new Flow<string>('192.0.2.1', this.#port, this.now, (evicted) => {
@@ -64,7 +64,7 @@ describe('a full edge', () => {
     const visitors = new Visitors(8, 0.25);
     const flows = some(visitors, 'greedy', 8);
     for (const flow of flows) visitors.confirm(flow);
-    // A datagram of a confirmed flow moves nothing here, and still counts.
+    // A datagram of a confirmed flow does not move the flow in the order, but its time counts when a flow is evicted.
     for (const [nth, flow] of flows.entries()) flow.activeAt = [3, 0, 2, 9, 9, 9, 9, 9][nth] as number;
     for (const _ of [1, 2, 3]) visitors.come('modest');
     expect(visitors.takenBack).toEqual([flows[1], flows[2], flows[0]]);

@@ -11,12 +11,12 @@ const MAX = FLOWS_OPENING_MAX;
 const MIN = FLOWS_OPENING_MIN;
 const LATE = FLOWS_OPENING_LATE_MS;
 
-/** So many begin at once, from number `first` on. */
+/** Begins `count` flows at once, numbered from `first`. */
 const begin = (openings: FlowOpenings<number>, count: number, now: number, first = 0): void => {
   for (let n = 0; n < count; n += 1) openings.begun(first + n, now);
 };
 
-/** A client that has answered in so many milliseconds. */
+/** Creates the state of a client with a single answer so far, which took `answerMs` milliseconds. */
 const known = (answerMs: number): FlowOpenings<number> => {
   const openings = new FlowOpenings<number>();
   openings.begun(-1, 0);

@@ -1,4 +1,5 @@
-// Datagrams through a port of the edge, a real session and a client: what passes, what is dropped and under which reason, and what stays of a flow.
+// Datagrams through a port of the edge, a real session and a client: datagrams that pass, datagrams dropped under each reason, and the
+// life of a flow.
 
 import type { DatagramStream } from '@tunnel/mux';
 import { eventually, rethrow } from '@tunnel/testkit';
@@ -9,10 +10,10 @@ import { UDP_DECIDING_DATAGRAMS } from './udp-flow.ts';
 const stage = new UdpStage();
 afterEach(() => stage.clear());
 
-/** FLOWS_OPENING_MAX of the edge. */
+/** The value of FLOWS_OPENING_MAX in the edge. */
 const OPENING_MAX = 128;
 
-/** A client that answers nothing by itself. */
+/** Creates a client that accepts flows and sends no replies. */
 const silent = (streams: DatagramStream[], got: string[] = []) => ({
   onFlow: (stream: DatagramStream): void => {
     streams.push(stream);
@@ -59,7 +60,7 @@ describe('a UDP flow', () => {
     for (let round = 0; round < 5; round += 1) {
       for (const [n, visitor] of visitors.entries()) visitor.say(`${n} in ${round}`);
     }
-    // On a machine that stands still for a moment some are late, and dropped: what is not heard is counted.
+    // If the machine stands still for a moment, some datagrams are late and dropped. Every datagram that did not arrive must be counted.
     const sum = (counts: Iterable<number>): number => [...counts].reduce((all, one) => all + one, 0);
     const lost = (): number => sum(Object.values(stand.dropped()));
     await eventually(() => expect(sum(visitors.map(({ heard }) => heard.length)) + lost()).toBe(100));
@@ -215,14 +216,14 @@ describe('a dropped datagram counts under one reason', () => {
     await living.echo('one');
     await living.echo('two');
     isBusy = true;
-    // On a busy machine it would be behind before it is asked for too much.
+    // On a busy machine, the client would count as behind before too many flows wait for it.
     vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(true);
     const flood = await Promise.all(Array.from({ length: OPENING_MAX + 20 }, () => stand.visitor(port)));
     for (const visitor of flood) visitor.say('hello');
-    // Of those that were let in, a busy machine may drop the first datagram: it is behind.
+    // On a busy machine, the client can be behind, so that the first datagram of an accepted flow is dropped.
     await eventually(() => expect({ ...stand.dropped(), behind: 0 }).toEqual({ limit: 20, behind: 0 }));
     expect(stand.totals.flows).toBe(OPENING_MAX + 1);
-    // Sent again until one comes back: a busy machine may drop some of these as well.
+    // Sends the datagram until a reply arrives, because a busy machine can drop some datagrams.
     await eventually(() => {
       living.say('three');
       expect(living.heard).toContain('three');
@@ -231,7 +232,7 @@ describe('a dropped datagram counts under one reason', () => {
 
   it('share: no datagram is dropped when a full edge evicts flows of the account beyond its share', async () => {
     const stand = await stage.start({ flowsMax: 8, accountShare: 0.25 });
-    // A machine that stands still for a moment looks like a client that is behind, which is offered no new flows.
+    // If the machine stands still for a moment, the client looks as if it were behind, and is offered no new flows.
     vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(true);
     const [greedy, modest] = ['greedy', 'modest'].map((accountId) => ({
       ...stand.tunnel,
@@ -254,14 +255,14 @@ describe('a dropped datagram counts under one reason', () => {
     expect(stand.totals.flows).toBe(8);
     const own = [await stand.visitor(second), await stand.visitor(second)];
     for (const visitor of own) await visitor.echo('one');
-    // The only unconfirmed flow went first, then the confirmed one that was silent longest.
+    // The only unconfirmed flow was evicted first, then the confirmed flow that was silent longest.
     const left = stand.listeners
       .at(first)
       ?.flows(10)
       .map(({ port }) => port);
     const portsOf = crowd.slice(2).map(({ socket }) => socket.address().port);
     expect(new Set(left)).toEqual(new Set(portsOf));
-    // What the account opens from now on, it opens in place of its own flows.
+    // From now on, a new flow of the account replaces an older flow of the same account.
     for (const visitor of crowd) await visitor.echo('three');
     for (const visitor of own) await visitor.echo('two');
     expect([stand.totals.flows, stand.listeners.at(second)?.flowCount, stand.dropped()]).toEqual([8, 2, {}]);
@@ -289,7 +290,7 @@ describe('a dropped datagram counts under one reason', () => {
     const behind = vi.spyOn(stand.pair.edge, 'takesFlows', 'get').mockReturnValue(false);
     newcomer.say('is anybody there?');
     await eventually(() => expect(stand.dropped()).toEqual({ behind: 1 }));
-    // Nothing is made for it, and nobody has to make room.
+    // The edge creates no flow for the new visitor, and evicts no other flow.
     expect([stand.heads.length, stand.totals.flows, stand.listeners.at(port)?.flowCount]).toEqual([1, 1, 1]);
     await talking.echo('three');
     behind.mockRestore();

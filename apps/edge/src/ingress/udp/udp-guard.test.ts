@@ -1,4 +1,5 @@
-// Each place where Node or the multiplexer calls a udp port, with a fault raised below it: it costs one flow, and the others go on.
+// Places where Node.js or the multiplexer calls a UDP port, with a fault raised below the call. The fault ends a single flow, and other
+// flows continue.
 import type { DatagramStream } from '@tunnel/mux';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';

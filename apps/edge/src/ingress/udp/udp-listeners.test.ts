@@ -1,4 +1,4 @@
-// The public ports of udp tunnels: opened, kept while their client is away, given to the next, drained.
+// The public ports of UDP tunnels: opened, kept while their client is away, handed to the next tunnel, drained.
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import type { DatagramStream } from '@tunnel/mux';
@@ -11,7 +11,7 @@ import { echoing, HOST, tunnelOn, UdpStage } from './udp.fixture.ts';
 const stage = new UdpStage();
 afterEach(() => stage.clear());
 
-/** What another program has. */
+/** Returns a port in use by another program. */
 const takenPort = async (): Promise<number> => {
   const socket = createSocket('udp4').bind(0, HOST);
   await once(socket, 'listening');

@@ -57,7 +57,7 @@ it('datagrams in the send queue are never overwritten, even by another port, and
   const { port } = await receiver();
   const given: Buffer[] = [];
   const queue = { bytes: 0 };
-  // A kernel that takes nothing: what it is given waits, and is read later.
+  // Simulates a kernel with a full send buffer: datagrams wait, and the kernel reads their bytes later.
   vi.spyOn(behind.socket, 'send').mockImplementation(((bytes: Buffer, at: number, length: number) => {
     given.push(bytes.subarray(at, at + length));
     queue.bytes += length;

@@ -1,4 +1,4 @@
-// Local services that speak HTTP/2 in clear, behind visitors of HTTP/2 and of HTTP/1.1.
+// Local services that speak unencrypted HTTP/2, behind HTTP/2 and HTTP/1.1 visitors.
 
 import { once } from 'node:events';
 import * as http from 'node:http';
@@ -245,7 +245,7 @@ describe('connections to an HTTP/2 service', () => {
         isSaid = true;
       });
       stream.respond({ ':status': 200 });
-      // More than the visitor takes, and less than is taken for it.
+      // More bytes than the visitor takes, and fewer than the edge takes from a service for one stream.
       stream.end(Buffer.alloc(EDGE_LIMITS.HTTP2_STREAM_WINDOW_BYTES - 1));
     });
     const visitor = visit(stand);

@@ -1,4 +1,4 @@
-// A stream of a session as a Duplex: every byte, half-close, back-pressure, and both ways to end it at once.
+// A stream of a session as a Node.js Duplex: all bytes, half-close, back-pressure, and both ways to end it at once.
 import { once } from 'node:events';
 import type { MuxStream } from '@tunnel/mux';
 import { deterministicBytes, endPair, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
@@ -114,7 +114,7 @@ it.each([
     (_error, told) => reports.push(told),
   );
   duplex.on('error', () => {});
-  // It has stopped the stream, so that to be read means to go on.
+  // The duplex has paused the stream, so that reading the duplex resumes the stream.
   const bytes = Buffer.alloc(4 * MiB);
   b.write(bytes, 0, bytes.length, false);
   await eventually(() => expect(duplex.readableLength).toBeGreaterThan(duplex.readableHighWaterMark / 2));

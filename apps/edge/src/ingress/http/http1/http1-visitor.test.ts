@@ -276,7 +276,7 @@ describe('HTTP/1.1 errors', () => {
       socket.on('data', () => {
         served += 1;
         requests += 1;
-        // The second request on any connection finds it closed.
+        // The service closes a connection when a second request arrives.
         if (served === 1) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
         else socket.destroy();
       });
@@ -300,7 +300,7 @@ describe('HTTP/1.1 errors', () => {
     expect(await answer).toMatch(/^HTTP\/1\.1 408 /);
   });
 
-  it('a response with a malformed body from the start causes 502, and its head is not sent', async () => {
+  it('a response that is malformed right after its head causes 502, and the head is not sent', async () => {
     const stand = await startRawService((socket) => {
       socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n'));
     });

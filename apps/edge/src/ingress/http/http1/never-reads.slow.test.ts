@@ -1,4 +1,4 @@
-// A visitor of HTTP/1.1 that never reads: whatever the edge has to say, little of it waits, and its next request waits for it.
+// An HTTP/1.1 visitor that never reads. The edge queues only a little data for the visitor, and the next request waits.
 
 import * as net from 'node:net';
 import { ERROR_CODES, Fault } from '@tunnel/errors';
@@ -28,7 +28,7 @@ const enter = (stand: HttpStand, isTls: boolean, roomBytes = 0): StalledVisitor 
   return end;
 };
 
-/** The edge answers by itself, always the same. */
+/** Starts an edge that answers every request with the same reply, without a service. */
 const startOwn = async (answer: EdgeReply): Promise<HttpStand> => {
   const router = { visitorOf: () => VISITOR, route: () => answer };
   const stand = await startHttpStand(1, { router });
@@ -36,7 +36,7 @@ const startOwn = async (answer: EdgeReply): Promise<HttpStand> => {
   return stand;
 };
 
-/** Says this on every connection, once the head of a request is there. */
+/** Starts a service that calls `onRequest` once per connection, when the first bytes of a request arrive. */
 const startService = async (onRequest: (socket: net.Socket) => void): Promise<HttpStand> => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {});
@@ -71,7 +71,7 @@ describe.each([
       for (let at = 0; at < 20; at += 1) expect(visitor.send(GET.repeat(200))).toBe(true);
       expect(answersIn(visitor)).toBe(1);
       expect(visitor.mostQueuedBytes).toBeLessThanOrEqual(HTTP_QUEUE_MAX_BYTES);
-      // There were more than are kept: what is kept is not answered either.
+      // More requests came than the edge keeps, so the connection ends, and the kept requests are not answered either.
       visitor.takeMore(1_000_000);
       expect([answersIn(visitor), visitor.isEnded, stand.ingress.totals.overruns]).toEqual([1, true, 0]);
     },
@@ -176,7 +176,7 @@ describe.each([
       },
       { intervalMs: 200 },
     );
-    // The credit of its stream, and a little of our own.
+    // The limit covers the credit of the stream and a small buffer of the edge.
     expect(visitor.mostQueuedBytes).toBeLessThanOrEqual(2 * HTTP_QUEUE_MAX_BYTES);
     expect(written).toBeLessThan(2_000);
     visitor.takeAll();

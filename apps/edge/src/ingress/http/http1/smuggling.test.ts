@@ -1,5 +1,5 @@
-// The smuggling corpus through the real ingress: each message is refused with a page that the visitor can read, and the
-// service behind never sees a request that the visitor did not plainly send.
+// The smuggling corpus through the real ingress. Each message is refused with a page that the visitor can read, and the service behind
+// never gets a request that the visitor did not clearly send.
 import * as net from 'node:net';
 import { eventually } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ let service: net.Server;
 let seen = '';
 
 beforeAll(async () => {
-  // A service as trusting as can be: it answers whatever comes, and remembers it.
+  // A service without any checks: it answers and records the bytes of every message.
   service = net.createServer((socket) => {
     socket.on('error', () => {});
     socket.on('data', (chunk: Buffer) => {

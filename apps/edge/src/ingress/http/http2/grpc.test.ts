@@ -1,4 +1,4 @@
-// gRPC by its own library, end to end: TLS and HTTP/2 to the edge, HTTP/2 in clear to the service.
+// gRPC with its official library, end to end: TLS and HTTP/2 to the edge, unencrypted HTTP/2 to the service.
 import {
   Client,
   credentials,
@@ -46,7 +46,7 @@ const HANDLERS = {
     trailer.set('x-raw-bin', Buffer.from([0, 255, 1]));
     answer(null, `echo ${call.request}`, trailer);
   },
-  // Trailers alone: no head of its own, no message.
+  // A failed call: the response has trailers only, without a separate head or a message.
   fail: (_call: ServerUnaryCall<string, string>, answer: sendUnaryData<string>): void =>
     answer({ code: status.NOT_FOUND, details: 'nothing here, caf\u00e9' }),
   gather: (call: ServerReadableStream<string, string>, answer: sendUnaryData<string>): void => {

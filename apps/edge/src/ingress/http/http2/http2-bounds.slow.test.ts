@@ -1,4 +1,4 @@
-// What one HTTP/2 connection may cost, and how it ends: floods, stalled readers and writers, idleness, drain.
+// Costs and the end of a single HTTP/2 connection: floods, stalled readers and writers, idle time and drain.
 
 import { once } from 'node:events';
 import * as http from 'node:http';
@@ -54,15 +54,15 @@ const visit = (stand: HttpsStand): ClientHttp2Session => {
 
 const goawayOf = async (session: ClientHttp2Session): Promise<number> => Number((await once(session, 'goaway'))[0]);
 
-/** GET https://web.localhost/ in HPACK, without its table. */
+/** GET https://web.localhost/ in HPACK, without the dynamic table. */
 const AUTHORITY = Buffer.concat([Buffer.from([0x41, 13]), Buffer.from('web.localhost')]);
 const GET = Buffer.concat([Buffer.from([0x82, 0x87, 0x84]), AUTHORITY]);
 const GET_ENDLESS = Buffer.concat([Buffer.from([0x82, 0x87, 0x04, 8]), Buffer.from('/endless'), AUTHORITY]);
 
-/** The same for a name that nobody has. */
+/** GET https://nix.localhost/ in HPACK: a name without a tunnel. */
 const NOWHERE = Buffer.concat([Buffer.from([0x82, 0x87, 0x84, 0x41, 13]), Buffer.from('nix.localhost')]);
 
-/** A visitor that minds no rule: it writes frames, and waits for the one that ends it. */
+/** A visitor without regard for the rules of HTTP/2. The visitor writes raw frames and waits for a GOAWAY frame from the edge. */
 class RawHttp2 {
   readonly goaway: Promise<number>;
   readonly #socket: TLSSocket;
@@ -98,7 +98,7 @@ class RawHttp2 {
     this.#socket.pause();
   }
 
-  /** What it has not read makes a reset of it. */
+  /** Closes the socket. Unread bytes turn the close into a reset. */
   async leave(): Promise<void> {
     this.#socket.destroy();
     await once(this.#socket, 'close');
@@ -148,7 +148,7 @@ describe('one HTTP/2 connection', () => {
       },
       { intervalMs: 200 },
     );
-    // Windows of the visitor and of the tunnel's stream, and the buffers of four sockets.
+    // The limit covers the windows of the visitor and of the tunnel's stream, and the buffers of four sockets.
     expect(written).toBeLessThan(24 * MiB);
     expect((await ask(session, { ':path': '/' })).body).toBe('quick');
   });
@@ -258,7 +258,7 @@ describe('one HTTP/2 connection', () => {
     });
     const raw = await RawHttp2.enter(stand);
     raw.stopReading();
-    // No room in HTTP/2 either: bodies wait, heads do not.
+    // A window of 0 bytes: bodies must wait, but heads are still sent.
     raw.write(frame(SETTINGS, 0, 0, [0, 4, 0, 0, 0, 0]));
     let id = 1;
     raw.flood(() => {
@@ -297,7 +297,7 @@ describe('one HTTP/2 connection', () => {
     quiet.on('error', () => {});
     const raw = await RawHttp2.enter(stand);
     raw.stopReading();
-    // All the room that there is in HTTP/2, so that it is the socket that fills up.
+    // The largest possible HTTP/2 windows, so that the socket fills up instead of a window.
     const windows = [
       frame(SETTINGS, 0, 0, [0, 4, 0x7f, 0xff, 0xff, 0xff]),
       frame(WINDOW_UPDATE, 0, 0, [0x70, 0, 0, 0]),
@@ -315,7 +315,7 @@ describe('one HTTP/2 connection', () => {
     const { ingress, clock, pair } = stand.http;
     for (let at = 0; at < 5; at += 1) await clock.advance(HTTP2_QUIET_MS);
     expect([ingress.connections, quiet.closed]).toEqual([2, false]);
-    // node tells nobody that the one which did not read has gone.
+    // Node.js emits no event when the visitor that did not read has gone.
     await raw.leave();
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     await clock.advance(2 * EDGE_LIMITS.SESSION_TICK_MS);

@@ -1,4 +1,5 @@
-// Sessions as they are found after floods of odd visitors; a real one in this state is a race that no test can order.
+// Sessions in states found after floods of invalid visitors. A test cannot force a real session into such a state, because it depends on
+// a race.
 import type { Http2Session } from 'node:http2';
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
@@ -6,7 +7,7 @@ import { HTTP2_QUIET_MS, Http2Liveness } from './http2-liveness.ts';
 
 const QUIET_MS = HTTP2_QUIET_MS;
 
-/** Its pings are sent, and nothing else happens. */
+/** Creates a session with unanswered pings and no other activity. */
 const sessionThatIs = (closed: boolean): Http2Session =>
   ({ destroyed: false, closed, ping: () => true, state: { outboundQueueSize: 0 } }) as unknown as Http2Session;
 

@@ -44,7 +44,7 @@ const visit = (stand: HttpsStand, authority?: string): ClientHttp2Session => {
   return session;
 };
 
-it('a connection takes one place of a tunnel for 300 host names, and returns the place at the end', async () => {
+it('an HTTP/2 connection counts once in a tunnel for 300 host names, and no more after its end', async () => {
   const stand = await startService((_, response) => void response.end('hello'));
   const session = visit(stand);
   for (let from = 0; from < 300; from += 100) {
@@ -57,14 +57,14 @@ it('a connection takes one place of a tunnel for 300 host names, and returns the
   await eventually(() => expect(stand.http.tunnel.counters.openConnections).toBe(0));
 });
 
-it('a connection takes at most 128 places in different tunnels, and returns every place at the end', async () => {
+it('an HTTP/2 connection counts in at most 128 tunnels at once, and in none after its end', async () => {
   const server = http.createServer((_, response) => void response.end('hello'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   cleanups.push(
     () => server.closeAllConnections(),
     () => server.close(),
   );
-  // Tunnels of one client that differ by their id alone, and count together.
+  // The tunnels belong to the same client, differ only by id, and share counters.
   const stage: { stand?: HttpsStand } = {};
   const at = ({ name }: { readonly name: string }): object | undefined =>
     stage.stand && (Object.create(stage.stand.http.tunnel, { tunnelId: { value: name } }) as object);
@@ -87,7 +87,7 @@ describe('HTTP/2 requests and responses', () => {
         ...['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2', 'Connection', 'keep-alive, X-Private', 'X-Private', 'no'],
         ...['Keep-Alive', 'timeout=5', 'X-Text', 'caf\xe9', 'Content-Length', '5'],
       ]);
-      // Of a text node would send the whole message in UTF-8, the head, too.
+      // The body is a Buffer, because Node.js would send the head of a text response in UTF-8 too.
       response.end(Buffer.from('hello'));
     });
     const session = visit(stand);
@@ -232,7 +232,7 @@ describe('HTTP/2 errors', () => {
     const session = visit(stand);
     const answer = ask(session, { ':path': '/' });
     await eventually(() => expect(stand.http.dials).toBe(1));
-    // Its time begins when the request is with the service.
+    // The time limit starts when the request has reached the service.
     await eventually(async () => {
       await stand.http.clock.advance(61_000);
       expect(stand.http.ingress.totals.responses[5]).toBe(1);
@@ -271,7 +271,7 @@ describe('HTTP/2 errors', () => {
         outcome = 'cut';
       });
     });
-    // node's client, too, marks the end before it resets, unless it waits for trailers.
+    // The Node.js client also marks the end of a body before a reset, unless the request waits for trailers.
     const stream = visit(stand).request({ ':method': 'POST' }, { waitForTrailers: true });
     stream.on('error', () => {});
     stream.write('the beginning');
