@@ -93,20 +93,20 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-it('the types of the tables are the tables that the migrations make', async () => {
+it('the TypeScript table types match the migrated tables', async () => {
   const types = tablesOfTypes();
   expect(Object.keys(types).length).toBeGreaterThan(10);
   expect(types).toEqual(await tablesOfDatabase(database));
 });
 
-it('counts come as numbers, days as text, times as dates', async () => {
+it('PostgreSQL counts become numbers, days strings, and timestamps dates', async () => {
   const { rows } = await sql<{ big: unknown; day: unknown; time: unknown }>`
     select 9007199254740991::bigint as big, '2026-02-28'::date as day, '2026-02-28T12:00:00Z'::timestamptz as time
   `.execute(database.db);
   expect(rows[0]).toEqual({ big: 9007199254740991, day: '2026-02-28', time: new Date('2026-02-28T12:00:00Z') });
 });
 
-it('finds what belongs to a row by an index, so that deleting it does not read a whole table for each', async () => {
+it('foreign keys have an index, so that deletions need no full table scan, except for two', async () => {
   const { rows } = await sql<{ name: string }>`
     select link.conrelid::regclass || '.' || column_of.attname as name
     from pg_constraint link

@@ -15,7 +15,7 @@ import { Metering } from './metering.ts';
 const HOUR = 3_600_000;
 const ROUNDS = 12;
 
-it('are equal to the byte, though answers are lost and three processes report at once', async () => {
+it("the processor's totals equal the usage to the byte, despite lost responses and three concurrent reporters", async () => {
   const fixture = await MeteringFixture.create();
   const folder = await temporaryDirectory();
   const { db } = fixture;

@@ -27,7 +27,7 @@ const itemOf = (body: Body, key: string): Body => ({
   data: [{ ...(body['data'] as Body[])[0], invoice: null, metadata: { kind: 'final-minimum', key } }],
 });
 
-describe.skipIf(mockUrl === '')("the processor's own mock", () => {
+describe.skipIf(mockUrl === '')('the official processor mock', () => {
   const seen = new Set<string>();
   let alterItems: (body: Body) => Body = (body) => body;
   let alterSubscriptions = empty;
@@ -73,7 +73,7 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
     between.close();
   });
 
-  it('takes every call that we make, with its parameters', async () => {
+  it('accepts every call of the platform with its parameters', async () => {
     const customerId = 'cus_123';
     await processor.ensureCustomer({ userId: 'u', email: 'ann@example.com', name: 'Ann' });
     await processor.createSetupIntent(customerId, 'key');
@@ -95,7 +95,7 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
     await processor.endSubscriptions(customerId);
   });
 
-  it('takes the calls of the dashboard form and of the test clock, which do not go through the processor', async () => {
+  it("accepts the dashboard form's and the test clock's calls, which bypass the processor client", async () => {
     const api = `http://127.0.0.1:${(between.address() as AddressInfo).port}/v1`;
     const headers = { authorization: 'Bearer sk_test_123' };
     const answers = [
@@ -105,14 +105,14 @@ describe.skipIf(mockUrl === '')("the processor's own mock", () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('would have refused a parameter that it does not know', async () => {
+  it('rejects unknown parameters', async () => {
     const headers = { authorization: 'Bearer sk_test_123' };
     const body = new URLSearchParams({ colour: 'red' });
     const answer = await fetch(`${mockUrl}/v1/customers`, { method: 'POST', headers, body });
     expect(answer.status).toBe(400);
   });
 
-  it('knows every call that the simulator takes', () => {
+  it('has received every call that the simulator supports', () => {
     const ours = ROUTES.map(({ method, path }) => `${method} ${path}`);
     expect([...seen].sort()).toEqual([...new Set(ours)].sort());
   });

@@ -7,7 +7,7 @@ import { describeProcessor } from './processor.conformance.ts';
 
 const key = process.env['STRIPE_TEST_KEY'] ?? '';
 
-describe.skipIf(!key.startsWith('sk_test_'))('with a test key', () => {
+describe.skipIf(!key.startsWith('sk_test_'))('Stripe with a test key', () => {
   describeProcessor('the real one', async () => {
     const stripe = new Stripe(key, { telemetry: false });
     const webhookSecret = new Secret('whsec_of_this_test');

@@ -98,7 +98,7 @@ class AccountDriver {
   }
 }
 
-it('holds what holds there, whenever and however often it is looked at', () => {
+it("the stored subscription matches the processor's, whenever and however often it is read", () => {
   fc.assert(
     fc.property(steps, (drawn) => {
       const often = new AccountDriver();
@@ -127,7 +127,7 @@ it('holds what holds there, whenever and however often it is looked at', () => {
   );
 });
 
-it('does not mind looking many times at the same facts in any mixture', () => {
+it('the stored subscription depends only on the last facts read, in any mixture of repeated reads', () => {
   const some = fc.constantFrom<SubscriptionFacts>(
     ...(['active', 'past_due', 'canceled'] as const).flatMap((status) =>
       [true, false].map((cancelsAtPeriodEnd) => ({

@@ -159,15 +159,15 @@ afterEach(async () => {
 
 const codeOf = ({ status, body }: Answer) => [status, (JSON.parse(body) as { code: string }).code];
 
-describe('calls of an account', () => {
-  it('use all places while nobody else is there, and another account is served at once beside them', async () => {
+describe('API calls of an account', () => {
+  it('use all places without competition, and calls of another account are still served at once', async () => {
     const trial = await Trial.open();
     await trial.floodAs('flood');
     expect(trial.admission.running).toBe(CALLS.aloneAtOnce);
     expect(await trial.as('other', '/usage')).toMatchObject({ status: 200, body: 'served' });
   });
 
-  it('wait for two seconds at most: then 429 with the code, Retry-After and the headers of every answer', async () => {
+  it('wait at most two seconds, then get a 429 with code, Retry-After and the usual headers', async () => {
     const trial = await Trial.open({ public_url: 'https://tunnels.localhost' });
     const { calls } = await trial.floodAs('flood', 30);
     await trial.pass(WAIT_MS);
@@ -185,7 +185,7 @@ describe('calls of an account', () => {
     expect(trial.lines.filter((line) => line.includes('API calls are being rejected')).length).toBeLessThanOrEqual(3);
   });
 
-  it('of a caller that hangs up while it waits leave the queue', async () => {
+  it('leave the queue if the caller disconnects', async () => {
     const trial = await Trial.open();
     const { calls } = await trial.floodAs('flood', 25);
     for (const call of calls.slice(CALLS.aloneAtOnce)) call.end();
@@ -193,7 +193,7 @@ describe('calls of an account', () => {
     expect(trial.admission.refusals.account).toBe(0);
   });
 
-  it('count for the account by the signature of a token that is new, and by network for one that is forged', async () => {
+  it('count for the account if a new token is signed, and for the network if it is forged', async () => {
     const trial = await Trial.open();
     await trial.flood(60, () => trial.call('/usage/held', { headers: { authorization: 'Bearer forged' } }));
     const signed = { headers: { authorization: 'Bearer signed-ann' } };
@@ -207,8 +207,8 @@ describe('calls of an account', () => {
   });
 });
 
-describe('calls without an account', () => {
-  it('count for their network, which keeps no other network waiting', async () => {
+describe('API calls without an account', () => {
+  it('count for their network and do not delay other networks', async () => {
     const trial = await Trial.open({ trusted_proxies: ['127.0.0.1'] });
     const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
     const {
@@ -226,7 +226,7 @@ describe('calls without an account', () => {
     expect((await first)?.status).toBe(200);
   });
 
-  it('of a trusted proxy that names nobody are no network’s: they have neither share nor rate', async () => {
+  it('have no share or rate limit if a trusted proxy names no client', async () => {
     const trial = await Trial.open({ trusted_proxies: ['127.0.0.1'] });
     await trial.floodAs('flood', 10);
     const { calls: proxied } = await trial.flood(60, () => trial.call('/usage/held'));
@@ -251,11 +251,11 @@ const answered = (socket: Socket, until: string): Promise<string> =>
     socket.on('close', () => resolve(text));
   });
 
-describe('what a call waits for itself', () => {
+describe('a call that is still waiting', () => {
   const HEAD = 'POST /keys HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n';
   const lengthOf = (length: number) => `${HEAD}content-length: ${length}\r\n\r\n`;
 
-  it('takes no turn: bodies that come a byte at a time keep nobody waiting, and are served when they are there', async () => {
+  it('for a slow body takes no place, and is served once the body is complete', async () => {
     const trial = await Trial.open();
     const slow = Array.from({ length: 60 }, () => trial.write(`${lengthOf(5)}1`));
     await eventually(() => expect(slow.every(({ bytesWritten }) => bytesWritten > 0)).toBe(true));
@@ -274,7 +274,7 @@ describe('what a call waits for itself', () => {
     await eventually(() => expect([trial.admission.running, trial.admission.waiting]).toEqual([0, 0]));
   });
 
-  it('nor does a body that is too long: it is refused, told in advance or not', async () => {
+  it('for a body over the limit takes no place and gets a 413, with a declared length or chunked', async () => {
     const trial = await Trial.open();
     expect(await answered(trial.write(lengthOf(LIMITS.BODY_MAX_BYTES + 1)), 'limit')).toContain('HTTP/1.1 413');
     const chunk = `1000\r\n${'x'.repeat(0x1000)}\r\n`;
@@ -283,7 +283,7 @@ describe('what a call waits for itself', () => {
     await eventually(() => expect(trial.admission.running).toBe(0));
   });
 
-  it('nor does a token of a key that is looked for', async () => {
+  it('for the lookup of its key takes no place', async () => {
     const trial = await Trial.open();
     const forged = Array.from({ length: 60 }, () =>
       trial.call('/usage', { headers: { authorization: 'Bearer of-no-key' } }),
@@ -296,14 +296,14 @@ describe('what a call waits for itself', () => {
   });
 });
 
-describe('outside of the turns', () => {
+describe('without a place', () => {
   const full = async (): Promise<Trial> => {
     const trial = await Trial.open();
     await trial.flood(60, () => trial.call('/usage/held'));
     return trial;
   };
 
-  it('pages, probes, log-outs and /mcp are served while all places are taken', async () => {
+  it('pages, probes, sign-outs and /mcp are served while all places are taken', async () => {
     const trial = await full();
     for (const path of ['/health', '/health/db', '/app/page', '/docs/page?x=/usage']) {
       expect([path, (await trial.call(path)).body]).toEqual([path, 'served']);
@@ -313,12 +313,12 @@ describe('outside of the turns', () => {
     }
   });
 
-  it('the operator is, with the admin token', async () => {
+  it('a request with the admin token is served', async () => {
     const trial = await full();
     expect((await trial.call('/metrics', { headers: { authorization: `Bearer ${ADMIN_TOKEN}` } })).status).toBe(200);
   });
 
-  it('no other spelling of a call is', async () => {
+  it('other spellings of an API path still wait for a place', async () => {
     const trial = await full();
     const { waiting } = trial.admission;
     const targets = [
@@ -332,7 +332,7 @@ describe('outside of the turns', () => {
     expect(trial.admission.waiting).toBe(waiting + 5);
   });
 
-  it('forgot-password and resend-verification answer as always when they are refused, and do nothing', async () => {
+  it('forgot-password and resend-verification give their usual response when refused, and do nothing', async () => {
     const trial = await full();
     for (const path of ['/auth/forgot-password', '/auth/resend-verification']) {
       const {
@@ -345,10 +345,10 @@ describe('outside of the turns', () => {
   });
 });
 
-describe('requests of one connection', () => {
+describe('pipelined requests on one connection', () => {
   const asked = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
 
-  it('are served one after the other, in their order', async () => {
+  it('are served in order, one at a time', async () => {
     const trial = await Trial.open();
     const socket = trial.write(asked('/usage/held') + asked('/usage/held') + asked('/health'));
     let answers = '';
@@ -366,7 +366,7 @@ describe('requests of one connection', () => {
     socket.destroy();
   });
 
-  it('are 33 at most: one more ends the connection, and is counted', async () => {
+  it('are limited to 33: one more closes the connection and is counted', async () => {
     const trial = await Trial.open();
     const socket = trial.write(asked('/usage/held').repeat(2000));
     await new Promise((resolve) => socket.once('close', resolve));

@@ -67,7 +67,7 @@ const logOf = ({ accountId }: Owner) =>
   fixture.database.db.selectFrom('tunnel_log').select('tunnel_id').where('user_id', '=', accountId).execute();
 
 describe('a deleted account', () => {
-  it('leaves nothing of its owner in a dump of the database, from the first moment to the end', async () => {
+  it('leaves no personal data in a database dump, from the first moment on', async () => {
     const owner = await fixture.addOwner();
     const tunnelId = await fixture.openTunnel(owner);
     await fixture.tell({ kind: 'usage', tunnel_id: tunnelId, requests: 2, bytes: 500, at: NOON });
@@ -83,7 +83,7 @@ describe('a deleted account', () => {
     expect(await logOf(owner)).toEqual([]);
   });
 
-  it('tells edges at once, and no key, tunnel or subscription comes of requests that were under way', async () => {
+  it('is announced to edges at once, and running requests create no key, tunnel or subscription', async () => {
     const owner = await fixture.addOwner();
     const actor = actorOf(owner);
     await remove(owner);
@@ -100,7 +100,7 @@ describe('a deleted account', () => {
     expect(await openTunnel(fixture.link, edge.actor, questionOf(edge, owner))).toMatchObject({ ok: false });
   });
 
-  it('keeps its names from others for the usual time, and then leaves nothing of them', async () => {
+  it('holds its names for the usual grace period, then frees them without a trace', async () => {
     const owner = await fixture.addOwner();
     const { link } = fixture;
     const edge = await fixture.edge();
@@ -128,7 +128,7 @@ describe('a deleted account', () => {
     expect(await link.db.selectFrom('names').selectAll().where('user_id', '=', owner.accountId).execute()).toEqual([]);
   });
 
-  it('is unknown to operators, and its address is free', async () => {
+  it('is unknown to operators, and its address can be reused', async () => {
     const owner = await fixture.addOwner({ subscribed: false });
     await remove(owner);
     await expect(remove(owner)).rejects.toMatchObject({ code: 'USER_UNKNOWN' });
@@ -139,7 +139,7 @@ describe('a deleted account', () => {
     await fixture.database.db.updateTable('users').set({ email: owner.email }).where('email', '=', email).execute();
   });
 
-  it('gets no mail about money any more, whatever the processor says', async () => {
+  it('gets no billing mail any more, whatever the processor reports', async () => {
     const owner = await fixture.addOwner();
     const customerId = customerOf(owner);
     await remove(owner);
@@ -157,7 +157,7 @@ describe('a deleted account', () => {
 });
 
 describe('the subscription of a deleted account', () => {
-  it('ends once its tunnels have told what they carried, with the minimum and the rest of its usage', async () => {
+  it('ends after its tunnels have reported their usage, with the minimum and the remaining usage', async () => {
     const owner = await fixture.addOwner();
     const tunnelId = await fixture.openTunnel(owner);
     await remove(owner);
@@ -180,7 +180,7 @@ describe('the subscription of a deleted account', () => {
     expect(await fixture.planOf(actorOf(owner))).toBe('free');
   });
 
-  it('ends when its edge is silent for too long, too', async () => {
+  it('also ends if its edge is silent for too long', async () => {
     const owner = await fixture.addOwner();
     await fixture.openTunnel(owner);
     await remove(owner);
@@ -189,7 +189,7 @@ describe('the subscription of a deleted account', () => {
     expect(await logOf(owner)).toEqual([]);
   });
 
-  it('ends when the processor is back; until then the account is as gone as any', async () => {
+  it('ends once the processor is available again, while the account is already gone', async () => {
     const owner = await fixture.addOwner();
     fixture.processor.mood = 'away';
     await remove(owner);
@@ -204,7 +204,7 @@ describe('the subscription of a deleted account', () => {
     expect(subscriptionOf(owner)).toBe('canceled');
   });
 
-  it('ends once although the process dies right after the processor has ended it', async () => {
+  it('ends once even if the process dies right after the processor ended it', async () => {
     const owner = await fixture.addOwner();
     fixture.processor.afterEnd = () => {
       throw new Error('killed');
@@ -217,7 +217,7 @@ describe('the subscription of a deleted account', () => {
     expect(endsOf(owner)).toBe(1);
   });
 
-  it('does not live on because the processor refuses the last usage', async () => {
+  it('ends even if the processor refuses the last usage', async () => {
     const owner = await fixture.addOwner();
     fixture.onFlush = async () => {
       throw new Fault('BILLING_PROCESSOR_REFUSED', { reason: 'no such meter' });
@@ -228,8 +228,8 @@ describe('the subscription of a deleted account', () => {
   });
 });
 
-describe('a deletion', () => {
-  it('goes on where a process died, whichever step that was', async () => {
+describe('an account deletion', () => {
+  it('resumes at any step after a process died', async () => {
     const owner = await fixture.addOwner();
     await fixture.openTunnel(owner);
     // Dies before the first step of what follows, and with a claim on it.
@@ -244,7 +244,7 @@ describe('a deletion', () => {
     expect([subscriptionOf(owner), await fixture.leftOf(owner)]).toEqual(['canceled', []]);
   });
 
-  it('by two processes at once ends once, and whole', async () => {
+  it('runs once and completely even if two processes run it', async () => {
     const owner = await fixture.addOwner();
     await remove(owner);
     for (let turn = 0; turn < 4; turn += 1) {
@@ -256,7 +256,7 @@ describe('a deletion', () => {
     expect(audits.filter(({ action }) => action === 'user.erased')).toHaveLength(1);
   });
 
-  it('erases a long log some at a time', async () => {
+  it('erases a long tunnel log in batches', async () => {
     const owner = await fixture.addOwner({ subscribed: false });
     const ended = { user_id: owner.accountId, protocol: 'http', name: owner.tunnelName };
     const at = new Date(NOON);
@@ -274,7 +274,7 @@ describe('a deletion', () => {
     expect(await logOf(owner)).toEqual([]);
   });
 
-  it('leaves the accounts of others as they are', async () => {
+  it('leaves other accounts unchanged', async () => {
     const { user: bob } = await fixture.addSubscriber('bob');
     const owner = await fixture.addOwner();
     await remove(owner);

@@ -118,8 +118,8 @@ const inOrder = async (steps: RecordedLife['steps']) => {
   return stateNow();
 };
 
-describe('a life that was recorded', () => {
-  it('has every turn that a subscription can take', () => {
+describe('a recorded subscription life', () => {
+  it('covers every state of a subscription', () => {
     expect(life.steps.map(({ name, facts: { subscription } }) => [name, subscription?.status ?? null])).toEqual([
       ['attach', null],
       ['subscribe', 'active'],
@@ -146,7 +146,7 @@ describe('a life that was recorded', () => {
     for (const { name, deliveries } of life.steps) expect([name, deliveries.length > 0]).toEqual([name, true]);
   });
 
-  it('ends the same when each event comes three times, in any order, after the whole of it', async () => {
+  it('ends in the same state if each event comes three times in any order after the end', async () => {
     const all = life.steps.flatMap(({ deliveries }) => deliveries);
     const expected = await inOrder(life.steps);
     expect(expected).toMatchObject({ plan: 'free', subscription_status: 'canceled', subscriptions: 1 });
@@ -163,7 +163,7 @@ describe('a life that was recorded', () => {
     );
   }, 600_000);
 
-  it('is at every point where its events say, when they come three times, late, in any order and not always in luck', async () => {
+  it('has the state of its events at every step, despite late, repeated, reordered and failed deliveries', async () => {
     const expected: Awaited<ReturnType<typeof inOrder>>[] = [];
     for (let end = 1; end <= life.steps.length; end += 1) expected.push(await inOrder(life.steps.slice(0, end)));
     expect(new Set(expected.map((state) => `${state.plan} ${state.subscription_status}`)).size).toBe(5);

@@ -47,8 +47,8 @@ const announce = (keyId: string) =>
 const alive = (heard: HeardChanges) =>
   eventually(() => expect(heard.all.filter((change) => change.kind === 'alive').length).toBeGreaterThan(0));
 
-describe('the line of changes', () => {
-  it('tells of what happens, in order and at once, with what holds when it is told', async () => {
+describe('the change feed of an edge', () => {
+  it('sends changes in order and immediately, with the state at the time of sending', async () => {
     const heard = await listen(0);
     await alive(heard);
     const began = performance.now();
@@ -79,7 +79,7 @@ describe('the line of changes', () => {
     expect(performance.now() - began).toBeLessThan(9000);
   });
 
-  it('tells nobody of a spend cap that is not reached any more', async () => {
+  it('omits a spend cap closing that no longer applies', async () => {
     const { accountId } = await addBilledAccount(fixture.db, { capCents: 0 });
     const closed = {
       kind: 'account-closed',
@@ -95,7 +95,7 @@ describe('the line of changes', () => {
     expect(await first.until(2)).toHaveLength(2);
   });
 
-  it('tells all since a number at a reconnect, also at another process, and misses none in between', async () => {
+  it('resumes after a given number without gaps, even at another process', async () => {
     const first = await listen(0);
     await announce(account.keyId);
     const [told] = await first.until(1);
@@ -116,7 +116,7 @@ describe('the line of changes', () => {
     await eventually(() => expect(there.ended).toBe(true));
   });
 
-  it('tells an edge that comes while another one is looked up', async () => {
+  it('serves an edge that connects while another edge is being looked up', async () => {
     await announce(account.keyId);
     const streams: ChangeStream[] = [];
     let isAsked = false;
@@ -140,7 +140,7 @@ describe('the line of changes', () => {
     await feed.stop();
   });
 
-  it('tells of concurrent changes in the order of their numbers, each once', async () => {
+  it('sends concurrent changes once each, in the order of their numbers', async () => {
     const heard = await listen(0);
     await Promise.all(Array.from({ length: 40 }, () => announce(account.keyId)));
     const news = await heard.until(40);
@@ -149,7 +149,7 @@ describe('the line of changes', () => {
   });
 
   // Behind a pooler nobody has such a connection.
-  it.skipIf(isPooled)('goes on when its connection to PostgreSQL is cut', async () => {
+  it.skipIf(isPooled)('continues after its PostgreSQL connection is cut', async () => {
     const heard = await listen(0);
     await alive(heard);
     const { rows } = await sql`
@@ -160,7 +160,7 @@ describe('the line of changes', () => {
     await heard.until(1);
   });
 
-  it('is told to forget when what it asks for is no longer kept, or was never there', async () => {
+  it('sends forget if the requested position was deleted or never existed', async () => {
     for (let i = 0; i < 3; i += 1) await announce(account.keyId);
     await sql`update edge_changes set at = now() - interval '8 days'`.execute(fixture.db);
     fixture.clock.setWallClock(Date.now());
@@ -173,7 +173,7 @@ describe('the line of changes', () => {
     expect(await heard.until(1)).toMatchObject([{ kind: 'key-revoked', id: 3 }]);
   });
 
-  it('ends when the credential is revoked', async () => {
+  it("ends when the edge's credential is revoked", async () => {
     const other = await addEdge(fixture);
     const mine = await listen(0);
     const theirs = await listen(0, server, other.credential);
@@ -184,7 +184,7 @@ describe('the line of changes', () => {
     await expect(listen(0)).rejects.toThrow('401');
   });
 
-  it('lives without news by a sign every 10 s', async () => {
+  it('sends a keep-alive every 10 s without changes', async () => {
     const clock = new FakeClock();
     const slow = await startLinkServer(fixture, { clock });
     const heard = await listen(0, slow);
@@ -197,7 +197,7 @@ describe('the line of changes', () => {
     await slow.stop();
   });
 
-  it('is cut when nobody reads it, whatever there is to say', async () => {
+  it('is closed if the edge does not read, without queueing further lines', async () => {
     const clock = new FakeClock();
     const slow = await startLinkServer(fixture, { clock });
     const line = slow.feed.open(edge.actor.edgeId, 0);

@@ -41,7 +41,7 @@ const released = async (userId: string): Promise<number> => {
   return rows.length;
 };
 
-it('names that are crowded out, one after the other', async () => {
+it('released names are limited per account if further names evict them one by one', async () => {
   const most = RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most);
   await add('subdomain', 'held', RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
@@ -56,7 +56,7 @@ it('names that are crowded out, one after the other', async () => {
   }
 });
 
-it('names that were crowded out while a tunnel served them, which has ended since', async () => {
+it('released names are limited per account even if a tunnel served them when they were evicted', async () => {
   const most = RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most + 5);
   await sql`update names set released_at = null where state = 'released'`.execute(fixture.db);
@@ -65,7 +65,7 @@ it('names that were crowded out while a tunnel served them, which has ended sinc
   expect(await released(ann.accountId)).toBe(most);
 });
 
-it('ports that are reserved and released, one after the other', async () => {
+it('released ports are limited per account', async () => {
   const most = RELEASED_PORTS_PER_ACCOUNT_MAX;
   await add('tcp', 'released', most + 5);
   await add('subdomain', 'released', most + 5);

@@ -28,7 +28,7 @@ afterAll(() => fixture.close());
 const opened = (edge: Edge, label: string, tunnelId = randomId('tun')) =>
   openedAt(fixture, edge, ann, tunnelId, label, endpointOf(label, { asked: false }));
 
-it('names of two batches are taken in one order, by the name that decides', async () => {
+it('two batches lock names in one order, by the deciding name, without a deadlock', async () => {
   const names = Array.from({ length: 12 }, (_, index) => `n${index}`);
   for (let round = 0; round < 15; round += 1) {
     await fixture.db.deleteFrom('names').execute();
@@ -39,7 +39,7 @@ it('names of two batches are taken in one order, by the name that decides', asyn
   }
 });
 
-it('what ended and what began is taken in one order', async () => {
+it('batches with ended and opened tunnels lock names in one order, without a deadlock', async () => {
   const names = Array.from({ length: 8 }, (_, index) => `m${index}`);
   for (let round = 0; round < 15; round += 1) {
     const open = async (edge: Edge, of: readonly string[]) => {

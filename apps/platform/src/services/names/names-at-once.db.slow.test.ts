@@ -44,7 +44,7 @@ const outcome = async (work: () => Promise<{ readonly isNew: boolean }>): Promis
 const countOf = (all: readonly string[]) =>
   Object.fromEntries([...new Set(all)].sort().map((each) => [each, all.filter((one) => one === each).length]));
 
-it('two hundred that reserve one name make it one account’s, once', async () => {
+it('200 concurrent reservations of a name by five accounts create it once for one account', async () => {
   const wanted = { kind: 'subdomain', label: 'shop' } as const;
   const outcomes = await Promise.all(
     Array.from({ length: 200 }, (_, index) => outcome(() => reserve(fixture, actorOf(pick(accounts, index)), wanted))),
@@ -52,7 +52,7 @@ it('two hundred that reserve one name make it one account’s, once', async () =
   expect(countOf(outcomes)).toEqual({ TUNNEL_SUBDOMAIN_IN_USE: 160, again: 39, new: 1 });
 });
 
-it('who takes any port at once gets one each, until there are none', async () => {
+it('concurrent reservations of any port get distinct ports until the range is exhausted', async () => {
   const wanted = { kind: 'tcp', region_id: 'eu' } as const;
   const outcomes = await Promise.all(
     Array.from({ length: 60 }, (_, index) =>
@@ -67,7 +67,7 @@ it('who takes any port at once gets one each, until there are none', async () =>
   expect(made).toBeGreaterThanOrEqual(20);
 });
 
-it('an account that is deleted while it claims and reserves leaves nothing that is in use or reserved', async () => {
+it('an account deleted during claims and reservations keeps no held or reserved name', async () => {
   const ann = pick(accounts, 0);
   const bob = pick(accounts, 1);
   const labels = Array.from({ length: 20 }, (_, index) => `del-${index}`);
@@ -95,7 +95,7 @@ it('an account that is deleted while it claims and reserves leaves nothing that 
   expect((await ask(fixture, pick(edges, 0), bob, endpointOf('late'))).answer).toEqual({ ok: true });
 });
 
-it('everything at once fails nowhere but with its words, and leaves each name one owner', async () => {
+it('a random mix of concurrent operations fails only with known errors and leaves no open tunnel', async () => {
   const labels = Array.from({ length: 8 }, (_, index) => `all-${index}`);
   const known = new Set(['new', 'again', 'TUNNEL_SUBDOMAIN_IN_USE', 'API_BAD_REQUEST', 'RESERVATION_UNKNOWN']);
   const failures: unknown[] = [];
@@ -144,7 +144,7 @@ it('everything at once fails nowhere but with its words, and leaves each name on
   expect(open).toEqual([]);
 });
 
-it('holds no more than its bound, however many are opened at once', async () => {
+it('held names stay within their limit under concurrent tunnels', async () => {
   const ann = pick(accounts, 0);
   const most = RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
   await Promise.all(

@@ -162,7 +162,7 @@ class Ledger {
 /** The newest with 0: so that chains grow. */
 const pick = <T>(list: readonly T[], nth: number): T | undefined => list.at(-1 - (nth % Math.max(1, list.length)));
 
-it('gives nothing twice, nothing to others, nothing beyond what was allowed, and nothing after the end', () => {
+it('any sequence of grant operations gives nothing twice, to other clients, beyond the scopes, or after the end', () => {
   let given = 0;
   fc.assert(
     fc.property(steps, (all) => {

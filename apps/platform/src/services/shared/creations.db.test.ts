@@ -26,7 +26,7 @@ const madeToday = async (): Promise<number> => {
   return created_count;
 };
 
-it('keys, reservations and domains that are made count once; what is there already, revoked or refused does not', async () => {
+it('new keys, reservations and domains count once each; existing, revoked and refused items do not count', async () => {
   const shop = { kind: 'subdomain', label: 'shop' } as const;
   const { id } = await createKey(fixture, actor, { label: 'laptop' });
   expect(await madeToday()).toBe(1);
@@ -41,7 +41,7 @@ it('keys, reservations and domains that are made count once; what is there alrea
   expect(await madeToday()).toBe(3);
 });
 
-it('all of them are refused at the number, and one of another process on the same database is too', async () => {
+it('new keys, reservations and domains are refused at the daily limit, but existing items are not', async () => {
   const { settings } = fixture;
   const limited = { ...settings, limits: { ...settings.limits, creating_writes_per_day: 3 } };
   const refused = { code: 'API_WRITES_PER_DAY', values: { limit: 3, seconds: 12 * 60 * 60 } };
@@ -55,7 +55,7 @@ it('all of them are refused at the number, and one of another process on the sam
   await reserve({ ...fixture, settings: limited }, actor, { kind: 'subdomain', label: 'shop' });
 });
 
-it('begins again with the day, and is not begun again by a process whose clock is still on the day before', async () => {
+it('the daily count restarts each day, and a process with a slightly late clock does not reset it', async () => {
   const { accountId: userId } = await addAccount(fixture.db, 'payg');
   const other: UserActor = { kind: 'user', userId };
   const createAt = async (time: string): Promise<{ created_on: string | null; created_count: number }> => {

@@ -79,7 +79,7 @@ const deliver = async (edge: Edge, records: JournalRecord[], drawn: { from: numb
   expect(end).toEqual({ last_record: records.length, refused: null });
 };
 
-it('any interleaving of sends and retries gives sums equal to the records', async () => {
+it('for any interleaving of sends and retries, the sums equal the records', async () => {
   await fc.assert(
     fc.asyncProperty(steps, sends, async (drawn, batches) => {
       const account = await addAccount(fixture.db);
