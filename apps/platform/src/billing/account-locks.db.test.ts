@@ -33,7 +33,7 @@ const held = () => {
   return { until, end };
 };
 
-it('an account lock has one holder at a time across all processes', async () => {
+it('an account lock has at most a single holder at a time across all processes', async () => {
   const here = locksOf(database.db);
   const there = locksOf(elsewhere.db);
   let inside = 0;
@@ -73,7 +73,7 @@ it('waiting too long for an account lock fails with BILLING_BUSY, in the same an
   expect(await locksOf(elsewhere.db).hold(ADA, async () => 'in')).toBe('in');
 });
 
-it('30 waiters for one account lock leave database connections free for other queries', async () => {
+it('30 waiters for the same account lock leave database connections free for other queries', async () => {
   const locks = locksOf(database.db);
   const ada = held();
   const all = Array.from({ length: 30 }, () => locks.hold(ADA, () => ada.until));

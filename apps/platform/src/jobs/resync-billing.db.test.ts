@@ -32,7 +32,7 @@ it('the billing resync reads each account once even if three runs overlap', asyn
   expect(reads()).toBe(3);
 });
 
-it('the billing resync reads the other accounts if the processor refuses one', async () => {
+it('the billing resync continues with further accounts if the processor refuses an account', async () => {
   const { customerId } = await fixture.addPayer('ada');
   const { user } = await fixture.addPayer('bob');
   const { readCustomer } = fixture.processor;

@@ -139,7 +139,7 @@ describe('flushing the usage of one account', () => {
     await expect(fixture.metering().flush(account.userId)).rejects.toMatchObject({ code: 'BILLING_PROCESSOR_REFUSED' });
   });
 
-  it('waits for another process that is sending an event, and sends the event after 6 seconds of silence', async () => {
+  it('waits for another process that is sending the event, and sends it after 6 seconds of silence', async () => {
     await fixture.use(account, 10);
     await dieInCall('hangs after taking');
     let isOver = false;

@@ -23,7 +23,7 @@ const inTime = (check: () => void | Promise<void>, step = 5 * SECOND) =>
     await check();
   });
 
-describe('usage', () => {
+describe('metered usage', () => {
   it('is reported at startup and then every minute', async () => {
     const account = await fixture.addAccount();
     await fixture.use(account, 1000);

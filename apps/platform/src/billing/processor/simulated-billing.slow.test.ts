@@ -213,7 +213,7 @@ describe('a failing card', () => {
   });
 });
 
-describe('usage', () => {
+describe('usage reported to the simulator', () => {
   it('is refused with times that the real processor refuses, and for unknown customers', async () => {
     const { customerId } = await simulated.subscriber();
     const refused = { code: 'BILLING_PROCESSOR_REFUSED' };

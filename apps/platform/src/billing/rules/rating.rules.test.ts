@@ -188,7 +188,7 @@ describe('the amount due', () => {
 });
 
 describe('daily lines', () => {
-  it('show a cent on the day that completes it', () => {
+  it('show a cent on the day in which the cent is complete', () => {
     const lines = dailyLines(
       [
         { day: '2030-06-02', bytes: 60_000_000 },

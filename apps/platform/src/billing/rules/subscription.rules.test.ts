@@ -98,7 +98,7 @@ describe('a subscription', () => {
     expect(nextSubscription(ENDED, null, NOW)).toEqual({ state: ENDED, effects: [] });
   });
 
-  it('that ended before the platform knew of it leaves the plan unchanged', () => {
+  it('with an end before the first read leaves the plan unchanged', () => {
     expect(nextSubscription(NO_SUBSCRIPTION, facts({ status: 'canceled' }), NOW)).toEqual({
       state: ENDED,
       effects: [],
@@ -111,7 +111,7 @@ describe('a subscription', () => {
     expect(effects).toEqual([...PAYG, audit('billing.subscription-started')]);
   });
 
-  it('that replaces another keeps the plan', () => {
+  it('in place of a previous subscription keeps the plan', () => {
     const { state, effects } = nextSubscription(PAST_DUE, facts({ id: 'sub_2', status: 'past_due' }), NOW + 5);
     expect(state).toMatchObject({ id: 'sub_2', status: 'past_due', pastDueSince: NOW + 5, pastDueMailedAt: NOW + 5 });
     expect(effects).toEqual([

@@ -40,7 +40,7 @@ it('addresses of one IPv6 network share a limit', () => {
   expect(outcome(() => attempts.countAddress('::1'))).toBe(0);
 });
 
-it('mails are counted per account regardless of case and per kind, and sign-ins are counted too', () => {
+it("mails are limited per kind and account, regardless of the address's case, and sign-ins are limited too", () => {
   const attempts = new AttemptLimits(limits, monotonic);
   for (const kind of ['registration', 'verification', 'reset'] as const) {
     expect(outcome(() => attempts.countMail(kind, 'ann@example.com'))).toBe(0);

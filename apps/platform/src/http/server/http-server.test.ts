@@ -247,7 +247,7 @@ describe("the platform's HTTP server", () => {
   });
 });
 
-it('survives an accept error, as when file descriptors run out', async () => {
+it("the platform's HTTP server survives an accept error, as when file descriptors run out", async () => {
   const listen = vi.spyOn(Server.prototype, 'listen');
   const { server, url } = await start();
   const [inner] = listen.mock.contexts;

@@ -28,7 +28,7 @@ const changesOf = (accountId: string) =>
     .execute();
 
 describe('an operator', () => {
-  it('can suspend an account, which ends its tokens and notifies edges, and restore it', async () => {
+  it('can suspend an account, with an end of its tokens and a notice to edges, and restore the account', async () => {
     const { accountId, email } = await addAccount(fixture.db);
     await fixture.db.insertInto('refresh_families').values({ user_id: accountId }).execute();
     expect(await suspend(fixture, OPERATOR, ` ${email.toUpperCase()} `)).toEqual({ changed: true });

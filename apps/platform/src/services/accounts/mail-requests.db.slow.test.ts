@@ -117,7 +117,7 @@ describe('mails that strangers can cause', () => {
     expect(await subjects(email)).toHaveLength(11);
   });
 
-  it('are counted across all platforms, even if they run concurrently', async () => {
+  it('are counted across platforms, even if processed concurrently', async () => {
     const email = 'twice@example.com';
     await fixture.register(email);
     const beside = await openAccounts({ beside: fixture });

@@ -84,7 +84,7 @@ describe('a subscription', () => {
   });
 });
 
-it('never bills usage from before its start', async () => {
+it('a subscription never bills usage from before its start', async () => {
   const { user, customerId } = await fixture.addPayer('ines');
   const { db } = fixture.database;
   const unreported = async (): Promise<number> => {

@@ -54,7 +54,7 @@ describe('syncing an account with the payment processor', () => {
     expect(fixture.processor.factsOf(customerId).email).toBe('moved@example.com');
   });
 
-  it('starts one past-due spell per failure, with one mail each', async () => {
+  it('starts a past-due spell with a single mail per failure', async () => {
     const { user, customerId } = await fixture.addSubscriber('late');
     fixture.processor.changeSubscription(customerId, { status: 'past_due' });
     await syncAccount(fixture.context, user.userId);

@@ -337,7 +337,7 @@ describe('certificate storage and reports', () => {
   });
 });
 
-it('show order results, certificate states and the longest wait in the metrics', async () => {
+it('the metrics show order results, certificate states and the longest wait', async () => {
   fixture = await openCertificates(await openChallengeDoors());
   const platform = await fixture.startPlatform();
   await fixture.issued(DOMAIN);

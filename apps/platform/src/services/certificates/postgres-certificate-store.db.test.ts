@@ -68,7 +68,7 @@ it('a suspended certificate is kept but cannot be claimed', async () => {
   expect(await store.claim('one', NOW, LEASE)).not.toBeNull();
 });
 
-it('concurrent keepers claim each certificate once', async () => {
+it('concurrent keepers claim a certificate only once', async () => {
   const store = open();
   for (let index = 0; index < 20; index += 1) await store.want([`n${index}.example`]);
   const claims = await Promise.all(Array.from({ length: 40 }, (_, index) => store.claim(`k${index}`, NOW, LEASE)));

@@ -226,7 +226,7 @@ describe('a domain of two accounts', () => {
     expect([await stateOf(ann, anns.id), await stateOf(bob, bobs.id)]).toEqual(['verified', 'pending']);
   });
 
-  it('with both tokens belongs to the first account, and to the other once the first removes it', async () => {
+  it('with two tokens in DNS belongs to the first account, and to the second account after a removal by the first', async () => {
     const anns = await add(ann);
     later(1);
     const bobs = await add(bob);

@@ -195,7 +195,7 @@ describe('a tunnel on an own domain', () => {
     expect(await activeOf(ann, id)).toBe(1);
   });
 
-  it('is refused, or logged before the removal is announced, if the domain is removed at the same moment', async () => {
+  it('is refused or logged before the announcement if the domain is removed at the same moment', async () => {
     for (let round = 0; round < 8; round += 1) {
       const { id } = await verify(ann);
       const [{ answer, tunnelId }] = await Promise.all([ask(ann, SHOP), removeDomain(domains, userOf(ann), id)]);
@@ -206,7 +206,7 @@ describe('a tunnel on an own domain', () => {
 });
 
 describe('a deleted account', () => {
-  it('loses its domains with a notice to edges, and another account can verify them', async () => {
+  it('loses its domains with a notice to edges, and other accounts can verify the domains', async () => {
     await verify(ann);
     await add(ann, 'pending.example.com');
     const bobs = await add(bob);

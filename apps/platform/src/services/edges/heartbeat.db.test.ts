@@ -89,7 +89,7 @@ describe('a heartbeat', () => {
 });
 
 describe('a silent edge', () => {
-  it('has its tunnels closed at its last heartbeat within 60 s, but not those of live edges', async () => {
+  it('has its tunnels closed at its last heartbeat within 60 s, unlike the tunnels of live edges', async () => {
     const living = await addEdge(fixture);
     const lost = await open();
     const stays = await open(living);

@@ -41,7 +41,7 @@ const released = async (userId: string): Promise<number> => {
   return rows.length;
 };
 
-it('released names are limited per account if further names evict them one by one', async () => {
+it('released names of an account are limited if further names evict older names', async () => {
   const most = RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most);
   await add('subdomain', 'held', RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX);
@@ -56,7 +56,7 @@ it('released names are limited per account if further names evict them one by on
   }
 });
 
-it('released names are limited per account even if a tunnel served them when they were evicted', async () => {
+it('released names of an account are limited even if a tunnel served a name at its eviction', async () => {
   const most = RELEASED_NAMES_PER_ACCOUNT_MAX;
   await add('subdomain', 'released', most + 5);
   await sql`update names set released_at = null where state = 'released'`.execute(fixture.db);
@@ -65,7 +65,7 @@ it('released names are limited per account even if a tunnel served them when the
   expect(await released(ann.accountId)).toBe(most);
 });
 
-it('released ports are limited per account', async () => {
+it('released ports of an account are limited', async () => {
   const most = RELEASED_PORTS_PER_ACCOUNT_MAX;
   await add('tcp', 'released', most + 5);
   await add('subdomain', 'released', most + 5);

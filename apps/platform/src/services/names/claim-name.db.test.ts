@@ -250,7 +250,7 @@ describe('a subdomain claimed by use', () => {
     }
   });
 
-  it('is one of at most a hundred per account: the longest unused is released, but still kept for its account', async () => {
+  it('is among at most a hundred per account: the longest unused name is released, but still kept for its account', async () => {
     const most = RULE_LIMITS.HELD_NAMES_PER_ACCOUNT_MAX;
     await sql`
       insert into names (kind, label, user_id, state, created_at, last_used_at)
@@ -325,7 +325,7 @@ describe('names of tunnels accepted without asking the platform', () => {
   });
 });
 
-it('include ports, which are reserved per region but never held by use', async () => {
+it('ports are reserved per region, and never held by use', async () => {
   const port = endpointOf('20042', { kind: 'tcp' });
   const asked = async (account: Account, edge: Edge) =>
     (await ask(fixture, edge, account, port, { protocol: 'tcp' })).answer;

@@ -44,7 +44,7 @@ const outcome = async (work: () => Promise<{ readonly isNew: boolean }>): Promis
 const countOf = (all: readonly string[]) =>
   Object.fromEntries([...new Set(all)].sort().map((each) => [each, all.filter((one) => one === each).length]));
 
-it('200 concurrent reservations of a name by five accounts create it once for one account', async () => {
+it('200 concurrent reservations of a name by five accounts create a single reservation', async () => {
   const wanted = { kind: 'subdomain', label: 'shop' } as const;
   const outcomes = await Promise.all(
     Array.from({ length: 200 }, (_, index) => outcome(() => reserve(fixture, actorOf(pick(accounts, index)), wanted))),

@@ -81,7 +81,7 @@ describe('a TCP or UDP port', () => {
     expect(await tryReserve(bob, 'tcp')).toBe('TUNNEL_PORTS_EXHAUSTED');
   });
 
-  it('served by a tunnel counts for its account, which can reserve that very port', async () => {
+  it('served by a tunnel counts for its account, which can reserve the served port', async () => {
     await fixture.db.updateTable('plans').set({ reserved_limit: null }).execute();
     for (let port = 20_000; port < 20_040; port += 1) await askPort(String(port));
     expect(await tryReserve(ann, 'tcp', '20045')).toBe('TUNNEL_PORT_LIMIT');
@@ -121,7 +121,7 @@ describe('a name without a hold', () => {
   });
 });
 
-it('is either served or reserved by another account if both happen concurrently', async () => {
+it('a name or port is either served or reserved by another account if requested concurrently', async () => {
   for (let round = 0; round < 20; round += 1) {
     const label = `${20_000 + round}`;
     const [opened, reserved] = await Promise.all([askPort(label), tryReserve(bob, 'tcp', label)]);

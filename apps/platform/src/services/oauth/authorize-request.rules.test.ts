@@ -82,7 +82,7 @@ describe('an authorization request', () => {
   });
 });
 
-it('has a client ID only if given exactly once', () => {
+it('an authorization request has a client ID only if given exactly once', () => {
   expect(clientIdOf(valuesOf({}))).toBe('https://app.example.com/client.json');
   for (const client_id of [undefined, '', ['a', 'b']]) expect(clientIdOf(valuesOf({ client_id }))).toBeNull();
 });

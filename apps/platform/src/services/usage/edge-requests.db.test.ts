@@ -181,7 +181,7 @@ describe('reading a request', () => {
     ['TUNNEL_UNKNOWN', 'CAPTURE_UNKNOWN'],
     ['CAPTURE_UNKNOWN', 'CAPTURE_UNKNOWN'],
     ['EDGE_AWAY', 'EDGE_AWAY'],
-  ] as const)('turns %s of the edge into %s', async (said, code) => {
+  ] as const)("maps the edge's error %s to %s", async (said, code) => {
     edges = { ...edges, request: failing(said) };
     await expect(find()).rejects.toMatchObject({ code });
   });

@@ -85,7 +85,7 @@ describe('POST /auth/login', () => {
   });
 });
 
-it('audits successful logins by user, and failed logins without the address', async () => {
+it('the audit log has successful sign-ins with the user, and failed sign-ins without the address', async () => {
   await fixture.signUp('seen@example.com');
   await fixture.logIn('seen@example.com');
   await tryLogin('seen@example.com', 'wrong password');

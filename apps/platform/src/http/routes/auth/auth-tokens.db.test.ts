@@ -193,7 +193,7 @@ describe('signing keys', () => {
   };
   const kidOf = (headers: Record<string, string>): string => decodeProtectedHeader(tokenOf(headers)).kid ?? '';
 
-  it("are shared by processes that start together, which accept each other's tokens", async () => {
+  it('are shared by concurrently started processes, so that tokens work at every process', async () => {
     const first = await openAccounts();
     const second = await openAccounts({ beside: first });
     await Promise.all([first.signingKeys.current(), second.signingKeys.current()]);

@@ -195,7 +195,7 @@ describe('PATCH /billing/spend-cap', () => {
     },
   );
 
-  it('returns 400 for numbers beyond the safe range', async () => {
+  it('returns 400 for numbers beyond the safe integer range', async () => {
     const user = await fixture.addUser('cap-huge', 'payg');
     for (const number of ['9007199254740992', '1e300', '1e999']) {
       const raw = `{"spend_cap_cents":${number}}`;

@@ -88,7 +88,7 @@ describe('POST /domains', () => {
     expect(await fixture.database.db.selectFrom('edge_changes').selectAll().execute()).toEqual([]);
   });
 
-  it('gives an account the same token for a domain each time, and other accounts other tokens', async () => {
+  it('gives an account the same token for a domain each time, and different accounts different tokens', async () => {
     const first = await add(fixture.alice, 'shop.example.com');
     const other = await add(fixture.alice, 'other.example.com');
     const bobs = await add(fixture.bob, 'shop.example.com');

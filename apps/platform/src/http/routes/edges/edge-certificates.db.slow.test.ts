@@ -221,7 +221,7 @@ const ownAddress = (): string | undefined =>
     .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
 
 describe('an unencrypted edge link', () => {
-  it('gets 403 for certificates and one log line, but can use all other endpoints', async () => {
+  it('gets 403 for certificates and a single log line, but can use the remaining endpoints', async () => {
     const [id] = await keep({ names: 'shop.example' });
     const inClear = { 'x-forwarded-for': '203.0.113.7', 'x-forwarded-proto': 'http' };
     for (const path of ['/certificates', `/certificates/${id}`, '/certificates']) {

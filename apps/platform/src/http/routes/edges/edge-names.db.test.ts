@@ -90,7 +90,7 @@ describe('GET /names', () => {
   });
 });
 
-it("is followed by changes for reserved and released names, with ports only of the edge's region", async () => {
+it('edges are notified of reserved and released names, but of ports only in their region', async () => {
   const since = (await snapshotOf(eu))[0] as { readonly at: number };
   const inEu = await HeardChanges.from(server.url, eu.credential, since.at);
   const inUs = await HeardChanges.from(server.url, us.credential, since.at);

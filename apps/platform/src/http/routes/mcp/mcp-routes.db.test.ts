@@ -174,7 +174,7 @@ describe('/mcp limits', () => {
     await eventually(() => expect(signals.every(({ aborted }) => aborted)).toBe(true));
   });
 
-  it('end a call that never finishes after the maximum duration', async () => {
+  it('end a hanging call after the maximum duration, which frees its place', async () => {
     mcp.edges.answer = new Promise(() => {});
     mcp.edges.asked.length = 0;
     const waiting = waitOn(mcp.keys.alice, new AbortController().signal).catch(() => 'cut');

@@ -48,7 +48,7 @@ const forge = async (changes: Record<string, unknown>): Promise<string> => {
 };
 
 describe('an access token for /mcp', () => {
-  it('is rejected on all other paths', async () => {
+  it('is rejected on every path except /mcp', async () => {
     const { access_token } = await connect();
     for (const path of ['/auth/me', '/auth/sessions', '/oauth/grants']) {
       const answer = await fixture.accounts.ask('GET', path, undefined, asBearer(access_token));
@@ -112,7 +112,7 @@ describe('an access token for /mcp', () => {
   });
 });
 
-describe('all grants of an account end with', () => {
+describe('every grant of an account ends with', () => {
   const person = async (address: string) => {
     await fixture.accounts.signUp(address);
     return { tokens: await connect(address), bearer: (await fixture.accounts.logIn(address)).bearer };
@@ -158,7 +158,7 @@ describe('all grants of an account end with', () => {
     await expectEnded(tokens);
   });
 
-  it('the deletion of the account, which deletes their rows', async () => {
+  it('the deletion of the account, which also deletes the rows', async () => {
     const { tokens, bearer } = await person('deleted@example.com');
     const userId = await fixture.userId('deleted@example.com');
     const answer = await fixture.accounts.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer);
@@ -190,7 +190,7 @@ describe('connected apps', () => {
     }
   });
 
-  it("lists the caller's apps that redeemed their code, most recently used first", async () => {
+  it('are listed for the caller once the code was redeemed, most recently used first', async () => {
     const address = 'lists@example.com';
     await fixture.accounts.signUp(address);
     const { bearer } = await fixture.accounts.logIn(address);

@@ -148,7 +148,7 @@ describe('a dashboard file', () => {
   );
 });
 
-it('outside of the folder is unreachable by any path', async () => {
+it('no path leads to a file outside of the dashboard folder', async () => {
   writeFileSync(join(folder, '../outside.js'), 'secret');
   const server = new HttpServer({
     host: '127.0.0.1',
