@@ -179,7 +179,7 @@ describe('the platform', () => {
     expect((await call('tne_wrong')).status).toBe(401);
     const answer = await call(localEdge.credential.reveal());
     expect([answer.status, await answer.json()]).toMatchObject([200, { ok: false }]);
-    // Nothing else is there: neither the API nor its pages.
+    // The local edge's listener serves neither the API nor its pages.
     for (const path of ['/health', '/keys', '/app/']) {
       expect((await fetch(`http://${host}:${port}${path}`)).status).toBe(404);
     }

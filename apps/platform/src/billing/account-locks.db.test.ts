@@ -10,7 +10,7 @@ const ADA = '0b6f3a54-6a0e-4f0e-9a53-0d7c3a1f5b11';
 const BOB = '6c1b8f5e-21ad-4f0c-8d57-3c5a0b1d9e77';
 
 let database: TestDatabase;
-/** Another platform process. */
+/** Database connection of a second platform process. */
 let elsewhere: Database;
 beforeAll(async () => {
   database = await createTestDatabase();

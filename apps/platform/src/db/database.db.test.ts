@@ -55,7 +55,7 @@ const reasonOf = (work: Promise<unknown>): Promise<unknown> =>
     (reason: unknown) => reason,
   );
 
-/** Connections have a second to be made: on a busy machine that may be too short for the first. */
+/** Waits for the first connection. With the timeout of one second, a connection attempt can fail on a busy machine. */
 const met = (own: Database): Promise<void> =>
   eventually(async () => expect((await sql`select 1`.execute(own.db)).rows).toHaveLength(1));
 

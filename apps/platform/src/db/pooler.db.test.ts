@@ -1,4 +1,4 @@
-// A pooler between the platform and PostgreSQL: what is set stays in its transaction, and changes are heard all the same.
+// A pooler between the platform and PostgreSQL: settings last for one transaction only, and the platform still notices changes.
 import { createLogger, type Logger, type Secret, systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { sql } from 'kysely';

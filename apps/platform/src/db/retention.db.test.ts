@@ -1,5 +1,5 @@
-// The list of how long rows are kept beside the tables that there are, beside docs/security.md, and beside what the clean-up does.
-// UPDATE_DOCS=1 npx vitest run --project database apps/platform/src/db/retention writes the table of the docs anew.
+// Compares the list of retention times with the tables of the database, docs/security.md and the cleanup. UPDATE_DOCS=1 npx vitest run
+// --project database apps/platform/src/db/retention rewrites the table in the docs.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -150,7 +150,7 @@ describe('the tunnel log', () => {
     await cleanAt(NOON + 400 * DAY_MS + 1);
     expect(await names()).toEqual(['tun_living']);
     expect(await shown()).toEqual(before);
-    // One that tells of it much later does not hold up its journal.
+    // A late usage record for a deleted tunnel does not hold up the edge's journal.
     const late = [{ kind: 'usage', tunnel_id: 'tun_ended', requests: 1, bytes: 1, at: NOON } as const];
     const batch = { run_id: edge.runId, journal_id: 'jrn', first: 4, records: late };
     expect(await storeRecords(fixture, edge.actor, batch)).toMatchObject({ last_record: 4, refused: null });

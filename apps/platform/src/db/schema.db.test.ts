@@ -8,18 +8,18 @@ const SOURCE = readdirSync(FOLDER)
   .filter((file) => file === 'schema.ts' || file.endsWith('-tables.ts'))
   .map((file) => readFileSync(new URL(file, FOLDER), 'utf8'))
   .join('\n');
-/** What the migrator keeps for itself. */
+/** Tables of the migration library, which the schema types do not list. */
 const OF_THE_MIGRATOR = ['kysely_migration', 'kysely_migration_lock'];
 
 interface Column {
   readonly nullable: boolean;
-  /** An insert may leave it out although it is not nullable. */
+  /** True if an insert may omit the column although it is not nullable. */
   readonly given: boolean;
   readonly kind: string;
 }
 type Tables = Record<string, Record<string, Column>>;
 
-/** As the types say it: the interfaces of schema.ts, read as text, because types are gone when a test runs. */
+/** Tables according to the TypeScript types. Reads the interfaces of schema.ts as text, because types do not exist at run time. */
 const tablesOfTypes = (): Tables => {
   const tables = fieldsOf('Schema').map(([table, type]) => {
     const columns = fieldsOf(type).map(([name, text]) => [name, columnOfType(text)] as const);
@@ -117,6 +117,6 @@ it('foreign keys have an index, so that deletions need no full table scan, excep
     )
     order by name
   `.execute(database.db);
-  // Plans and edges are never deleted.
+  // Foreign keys to plans and edges need no index, because plans and edges are never deleted.
   expect(rows.map(({ name }) => name)).toEqual(['tunnel_log.edge_id', 'users.plan']);
 });

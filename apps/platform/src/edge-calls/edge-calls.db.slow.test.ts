@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 afterAll(() => Promise.all(fixtures.map((each) => each.close())));
 
-/** An edge whose REST says what a test wants. */
+/** Starts an edge with a REST API that responds as the test wants. */
 const startEdge = async (region: string, answer: Answer) => {
   const server = createServer(answer);
   servers.push(server);
@@ -47,7 +47,7 @@ const startEdge = async (region: string, answer: Answer) => {
   await once(server, 'listening');
   const edge = await addEdge(fixture, region);
   const { port } = server.address() as AddressInfo;
-  // With a path and a slash, as behind a proxy.
+  // Uses a URL with a path and a trailing slash, as behind a proxy.
   await heartbeat(fixture, edge.actor, { ...beatOf(edge.runId, region), api_url: `http://127.0.0.1:${port}/edge/` });
   return edge;
 };
@@ -59,7 +59,7 @@ const json =
   };
 const silent: Answer = () => {};
 const calls = (more = {}) => createEdgeCalls({ ...fixture, clock: systemClock, ...more });
-/** Heartbeats are stamped by the fixture's clock, and judged by it. */
+/** Options with the fixture's clock. Heartbeats are stamped with the same clock. */
 const at = (clock = fixture.clock) => ({
   clock: { ...systemClock, now: () => clock.now() },
 });
@@ -115,7 +115,7 @@ describe('a query for groups in all regions', () => {
 
   it('warns once per region that is silent for 2 s, unreachable, refuses or responds with nonsense', async () => {
     await startEdge('well', json([groupOf('well')]));
-    // So many that one after the other would take long.
+    // Enough silent edges that sequential calls would take too long.
     for (let edges = 0; edges < 5; edges += 1) await startEdge('silent', silent);
     await startEdge('wrong', json([{ protocol: 'http' }]));
     await startEdge('refusing', json({ error: 'no', code: 'AUTH_TOKEN_INVALID', request_id: 'r' }, 401));
@@ -170,7 +170,7 @@ describe('a query for groups in all regions', () => {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const edgeId = await ensureLocalEdge(fixture.db, 'local', newEdgeCredential());
-    // What others are told: nobody listens there.
+    // The address reported to other processes, where no server listens.
     await heartbeat(fixture, { kind: 'edge', edgeId }, { ...beatOf('run_1', 'home'), api_url: 'http://127.0.0.1:1' });
     const { port } = server.address() as AddressInfo;
     const here = { name: 'local', url: () => `http://127.0.0.1:${port}` };

@@ -37,7 +37,7 @@ afterEach(async () => {
 afterAll(() => fixture.close());
 
 let journals = 0;
-/** Opens a tunnel that has carried so much, as an edge tells it. */
+/** Opens a tunnel with the given usage, as reported by an edge. */
 const carry = async (account: Account, bytes: number, at = NOON): Promise<string> => {
   journals += 1;
   const journal_id = `jrn_${journals}`;
@@ -135,7 +135,7 @@ describe('tunnels of an account over its spend cap', () => {
     await setCap(account, 0);
     await job.run(fixture);
     expect(await closings()).toMatchObject([{ message: 'spend cap of $0.00 reached' }]);
-    // A new cap is a new reason: nobody waits half a minute for it.
+    // A new cap is a new reason, so its closing is announced without waiting half a minute.
     await setCap(account, 7);
     await job.run(fixture);
     expect(await closings()).toMatchObject([{}, { message: 'spend cap of $0.07 reached' }]);
@@ -197,7 +197,7 @@ describe('mails about a spend cap', () => {
       recipient: account.email,
       text_body: expect.stringContaining('https://tunnel.example/app/billing'),
     });
-    // Another cap in the same month: both were told already.
+    // Another cap in the same month causes no mail, because both levels were mailed already.
     await setCap(account, 501);
     await setCap(account, 500);
     await job.run(fixture);

@@ -41,7 +41,7 @@ afterAll(() => fixture.close());
 const run = () => enforceEntitlements.run(fixture);
 
 let opened = 0;
-/** Each a second after the one before. */
+/** Opens tunnels, one second apart. */
 const open = async (account: Pick<Account, 'accountId' | 'keyId'>, count = 1): Promise<string[]> => {
   const ids: string[] = [];
   for (let index = 0; index < count; index += 1) {
@@ -60,7 +60,7 @@ const close = (ids: readonly string[]) =>
     .where('tunnel_id', 'in', ids)
     .execute();
 
-/** As edges are told it now. */
+/** Returns the changes that edges would read now. */
 const told = async () =>
   (await readChanges(fixture.db, { after: 0, limit: 1000, now: fixture.clock.now() })).changes.map(
     ({ change: { id: _, ...change } }) => change,
@@ -182,7 +182,7 @@ describe('tunnels of an account with an ended subscription', () => {
     expect(await told()).toEqual([
       { kind: 'tunnels-closed', account_id: account.accountId, tunnel_ids, code: 'TUNNEL_OVER_PLAN', message },
     ]);
-    // Nothing else is, once they are gone.
+    // No further tunnel is closed after these tunnels have ended.
     await close(tunnel_ids.map(String));
     fixture.clock.setWallClock(NOON + LIMITS.CAP_CLOSED_AGAIN_MS);
     await run();

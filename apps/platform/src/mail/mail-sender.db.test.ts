@@ -44,7 +44,7 @@ const startSender = (transport: MailTransport, logger: Logger = silent): MailSen
   const sender = new MailSender({ db: database.db, clock, logger, transport, random: () => 0.5 });
   closings.push(async () => {
     const stopped = sender.stop();
-    // What a mail that hangs gets to finish.
+    // Time for a hanging mail to reach its timeout.
     await clock.advance(2000);
     await stopped;
   });
@@ -62,7 +62,7 @@ const queue = (...recipients: string[]): Promise<void> =>
 
 const rows = () => database.db.selectFrom('mail_outbox').selectAll().orderBy('recipient').execute();
 
-/** Rounds run on the real database while the clock stands. */
+/** Waits until the outbox passes the check. Polling rounds run on the real database while the fake clock stands still. */
 const settled = (check: (all: Awaited<ReturnType<typeof rows>>) => void) => eventually(async () => check(await rows()));
 
 it('the mail sender sends waiting mails at startup and when woken, and then deletes their bodies', async () => {
@@ -104,7 +104,7 @@ it('failed mails are retried at growing intervals until the mail server accepts 
   await queue('a@example.com');
   startSender(transport);
   const triedAgainIn = async (attempts: number, waitMs: number): Promise<void> => {
-    // A claim may last as long as a wait does: the try has to be over.
+    // Waits for the attempt to finish first, because a claim can last as long as the wait before a retry.
     await eventually(() => expect(transport.tried).toHaveLength(attempts));
     await settled(([row]) =>
       expect([row?.attempts, row?.next_try_at.getTime()]).toEqual([attempts, clock.now() + waitMs]),
@@ -130,7 +130,7 @@ it('a mail is given up after 24 hours, with a log line that contains no address'
   await settled(([row]) => expect(row?.attempts).toBe(1));
   await eventually(() => expect(lines).toHaveLength(1));
   await clock.advance(24 * HOUR);
-  // A try that fell into that day has put the next one behind it.
+  // An attempt within that day may have scheduled the next attempt after its end.
   await eventually(async () => {
     await clock.advance(HOUR);
     expect((await rows())[0]?.given_up_at).not.toBeNull();
@@ -147,7 +147,7 @@ it('a mail claimed by a dead process is sent by another process after 10 seconds
   startSender(dead);
   await settled(([row]) => expect(row?.attempts).toBe(1));
   const transport = new ScriptedTransport();
-  // Of another process, with a clock of its own, as ours would end the hanging try.
+  // A second process with a separate clock, because advancing the shared clock would end the hanging attempt.
   const later = new FakeClock(clock.now() + 9999);
   const other = new MailSender({ db: database.db, clock: later, logger: silent, transport });
   closings.push(() => other.stop());

@@ -36,7 +36,7 @@ it('a mail is one file, named by time and ID, readable only by its owner', async
   expect(await readdir(join(folder.path, 'mail'))).toEqual([`20300102T030405.678Z-${mail.id}.eml`]);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   expect((await stat(join(folder.path, 'mail'))).mode & 0o777).toBe(0o700);
-  // The same mail once more, after a crash, is the same file.
+  // Sending the same mail again, as after a crash, writes the same file.
   await send(mail);
   expect(await readdir(join(folder.path, 'mail'))).toHaveLength(1);
 });

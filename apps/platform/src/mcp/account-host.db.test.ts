@@ -273,7 +273,7 @@ describe("another account's tunnel", () => {
     for (const uri of ['tunnel://tunnels/tun_b', 'tunnel://requests/tun_b/req_1']) {
       await expect(client.readResource({ uri })).rejects.toThrow(/tun_b/);
     }
-    // Edges are asked on behalf of the caller, whoever that is.
+    // Edges receive only calls on behalf of the caller.
     expect(new Set(mcp.edges.asked.flat())).toEqual(new Set([mcp.alice.userId]));
   });
 });

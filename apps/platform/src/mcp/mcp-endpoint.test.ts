@@ -18,10 +18,10 @@ const ENVELOPE = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
-/** Waits for as long as the caller is there, and longer for one that never leaves. */
+/** Starts an endpoint with wait_for_request calls that end only when the caller disconnects. */
 const open = () => {
   const clock = new FakeClock();
-  /** Of calls under way: what is to be done when they are over. */
+  /** Callbacks to run when the open calls end. */
   const overs: (() => void)[] = [];
   const finish = (): void => {
     for (const over of overs.splice(0)) over();
@@ -54,7 +54,7 @@ const open = () => {
     const gone = new AbortController();
     if (leaves) gone.abort();
     const request = new Request('http://127.0.0.1/mcp', {
-      // Read already.
+      // Placeholder: the endpoint gets the message already parsed.
       method: 'POST',
       headers,
       body: '{}',

@@ -18,7 +18,7 @@ afterEach(() => fixture.close());
 
 const total = () => fixture.processor.totalOf(account.customerId);
 
-/** Sent once; the process then dies in the call. */
+/** Sends the waiting event once; the sending process then dies during the call. */
 const dieInCall = async (mood: 'hangs after taking' | 'hangs before taking'): Promise<void> => {
   fixture.processor.mood = mood;
   const before = fixture.processor.calls.length;

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-/** Steps of the poll, until it is so; the clock may not run ahead of the database. */
+/** Advances the clock in poll steps until the check passes. Small steps, because the clock must not run ahead of the database. */
 const inTime = (check: () => void | Promise<void>, step = 5 * SECOND) =>
   eventually(async () => {
     await fixture.clock.advance(step);
@@ -49,7 +49,7 @@ describe('metered usage', () => {
 
   it('is reported once, even if three processes report it while more comes in', async () => {
     const accounts = await Promise.all(Array.from({ length: 8 }, () => fixture.addAccount()));
-    // A clock that runs, because they wait for each other.
+    // Uses the real clock, because the processes wait for each other.
     const processes = [1, 2, 3].map(() => fixture.metering(systemClock));
     for (let round = 0; round < 10; round += 1) {
       await Promise.all([

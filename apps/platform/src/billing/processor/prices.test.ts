@@ -1,4 +1,4 @@
-// Amounts other than the usual ones: the invoice is still max(minimum, usage).
+// Unusual prices: the invoice is still max(minimum, usage).
 
 import { SILENT, SimulatorHarness } from '@tunnel/simulator/fixture';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

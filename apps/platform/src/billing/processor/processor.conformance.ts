@@ -1,4 +1,4 @@
-// What holds of the processor, whoever stands behind it: run against the simulator, and against the real one with a test key.
+// Guarantees of the payment processor, tested against the simulator, and against Stripe if a test key is given.
 import { randomUUID } from 'node:crypto';
 import { createLogger, Secret } from '@tunnel/runtime';
 import { signWebhook } from '@tunnel/simulator/fixture';
@@ -7,17 +7,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createProcessor } from './create-processor.ts';
 import type { Processor } from './processor.ts';
 
-/** Where the two differ: what a browser or a person does. */
+/** Differences between the simulator and Stripe: actions of a browser or a person. */
 export interface ProcessorBench {
   readonly processor: Processor;
   readonly webhookSecret: Secret;
-  /** Rejects when the card is declined. */
+  /** Confirms a setup intent. Rejects if the card is declined. */
   confirm(clientSecret: string, card: 'good' | 'declined'): Promise<void>;
-  /** As the portal does. */
+  /** Schedules the end of a subscription, as the customer portal does. */
   setToEnd(subscriptionId: string): Promise<void>;
-  /** Items that wait for the next invoice. */
+  /** Returns the number of items waiting for the next invoice. */
   waitingItems(customerId: string): Promise<number>;
-  /** The real one sums usage after a while. */
+  /** Time until reported usage appears in the totals, in milliseconds. Stripe sums usage with a delay. */
   readonly sumsWithinMs: number;
   close(): Promise<void>;
 }
@@ -117,7 +117,7 @@ export const describeProcessor = (name: string, open: () => Promise<ProcessorBen
       const event = { identifier: `${customerId}-1`, customerId, bytes: 5_000_000_007, at };
       await processor.reportUsage(event);
       await processor.reportUsage(event);
-      // The same event with another time is still the same event.
+      // Reports the same identifier with a different time, which still counts as the same event.
       await processor.reportUsage({ ...event, at: at - 1000 });
       await processor.reportUsage({ ...event, identifier: `${customerId}-2`, bytes: 93 });
       const range = { customerId, from: at - 3_600_000, to: at + 60_000 };
@@ -266,7 +266,7 @@ const describeAway = (): void => {
     const processor = createProcessor({
       secretKey: new Secret('sk_test_nobody'),
       webhookSecret: () => new Secret('whsec_nobody'),
-      // Port 9 discards what it gets, where it is open at all.
+      // Port 9 is the discard service, and usually closed.
       apiUrl: () => 'http://127.0.0.1:9',
       prices: { minimumCents: 300, priceCentsPerGb: 10 },
       logger: createLogger({ format: 'json', level: 'silent' }),

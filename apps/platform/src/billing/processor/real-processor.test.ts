@@ -1,4 +1,4 @@
-// Against the processor itself, in its test mode: STRIPE_TEST_KEY=sk_test_… npx vitest run apps/platform/src/billing/processor
+// Runs against Stripe in test mode: STRIPE_TEST_KEY=sk_test_… npx vitest run apps/platform/src/billing/processor
 import { createLogger, Secret } from '@tunnel/runtime';
 import { Stripe } from 'stripe';
 import { describe } from 'vitest';

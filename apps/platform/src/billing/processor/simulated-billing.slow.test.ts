@@ -1,4 +1,4 @@
-// What the simulator charges a platform's accounts, and what follows when a card fails.
+// Charges of the simulator for accounts of the platform, and the consequences of a failing card.
 import { quickClock } from '@tunnel/simulator/fixture';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -78,7 +78,7 @@ describe('the end of a month', () => {
     const { customerId } = await simulated.subscriber();
     let bytes = 60_000_000_000;
     simulated.respond = async ({ type, id: identifier }) => {
-      // Of a platform that takes some seconds for it.
+      // Simulates a platform that needs some seconds for its report.
       const at = Date.now() + 3000;
       if (type === 'invoice.created') await simulated.processor.reportUsage({ identifier, customerId, bytes, at });
       return 200;
@@ -106,7 +106,7 @@ describe('the end of a month', () => {
     for (let count = 0; count < 4; count += 1) customers.push((await simulated.subscriber()).customerId);
     simulated.respond = async ({ type, body, id: identifier }) => {
       if (type !== 'invoice.created') return 200;
-      // Longer for all of them than it waits for one.
+      // Four responses take longer together than the simulator waits for a single response.
       await clock.advance(6000);
       const customerId = String((JSON.parse(body) as { data: { object: { customer: unknown } } }).data.object.customer);
       await simulated.processor.reportUsage({ identifier, customerId, bytes: 40_000_000_000, at: clock.now() });
@@ -132,7 +132,7 @@ describe('the end of a month', () => {
       id: subscriptionId,
       status: 'canceled',
     });
-    // The month is over: what stands on its invoice stays there.
+    // The month has ended, so items on its invoice are final.
     await simulated.processor.setFinalMinimum({ ...order, wanted: false });
     await simulated.processor.setFinalMinimum(order);
     await simulated.endMonth();
@@ -153,13 +153,13 @@ describe('the end of a month', () => {
       await simulated.processor.setFinalMinimum(order);
     };
     simulated.respond = async ({ type }) => {
-      // Events come again; the item does not.
+      // Events can be delivered repeatedly, but the minimum must be added once.
       if (type === 'invoice.created') for (const _time of [1, 2]) await addMinimum();
       return 200;
     };
     await simulated.endMonth();
     expect(await invoicesOf(customerId)).toEqual([paid(350)]);
-    // It is final: too late.
+    // The invoice is final, so adding the minimum has no effect any more.
     await addMinimum();
     expect(await invoicesOf(customerId)).toEqual([paid(350)]);
   });
@@ -225,7 +225,7 @@ describe('usage reported to the simulator', () => {
       refused,
     );
     await expect(simulated.processor.reportUsage({ ...event, customerId: 'cus_x' })).rejects.toMatchObject(refused);
-    // What was refused was not counted, so its identifier is free.
+    // Rejected usage was not counted, so the identifier is still unused.
     await simulated.processor.reportUsage(event);
     expect(await simulated.processor.meteredBytes({ customerId, from: event.at, to: event.at + 1 })).toBe(1);
   });

@@ -61,7 +61,7 @@ it('any account is closed if and only if a suspension, a reached cap or a late p
       const isOverCap = price > 0 && account.capCents !== null && usageCents(bytes, price) >= account.capCents;
       const isLate = account.pastDueSince !== null && now - account.pastDueSince >= PAST_DUE_GRACE_MS;
       expect(closed !== null).toBe(isSuspended || isOverCap || isLate);
-      // Nothing but the operator, the owner, a payment or a new month opens it again.
+      // Only the operator, the owner, a payment or a new month reopens an account; passing time does not end a late payment.
       if (closed?.code === 'ACCOUNT_PAST_DUE') expect(codeAt(account, now + 86_400_000)).toBeDefined();
     }),
     { numRuns: 2000 },
@@ -88,14 +88,14 @@ describe('tunnels over the limit', () => {
         expect(over.every(({ unlimited }) => !unlimited)).toBe(true);
         expect(left.filter(({ unlimited }) => !unlimited).length).toBeLessThanOrEqual(limit);
         expect(tunnelsOver(limit, left)).toEqual([]);
-        // Newest first, and none that is older than one that stays under the same rule.
+        // Closed tunnels are listed newest first, and every limited tunnel left open is older.
         const indexes = over.map((tunnel) => open.indexOf(tunnel));
         expect(indexes).toEqual(indexes.toSorted((a, b) => b - a));
         const lastLeft = open.findLastIndex((tunnel) => left.includes(tunnel) && !tunnel.unlimited);
         expect(indexes.every((index) => index > lastLeft)).toBe(true);
-        // Less is closed when more is allowed.
+        // A higher limit closes no more tunnels.
         expect(tunnelsOver(limit + 1, open).length).toBeLessThanOrEqual(over.length);
-        // None is closed while there is room.
+        // No tunnel is closed below the limit.
         if (over.length > 0) expect(left.length).toBeGreaterThanOrEqual(limit);
       }),
       { numRuns: 2000 },

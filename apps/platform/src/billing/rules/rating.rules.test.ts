@@ -85,7 +85,7 @@ describe('days in UTC', () => {
 });
 
 const GB = 1_000_000_000;
-/** Ten cents for 10^9 bytes, three dollars a month. */
+/** Price in cents per 10^9 bytes. The minimum below is three dollars a month. */
 const PRICE = 10;
 const MINIMUM = 300;
 
@@ -138,7 +138,7 @@ describe('usage in cents', () => {
         const shuffled = order.toSorted((a, b) => a.at - b.at).map(({ part }) => part);
         const inOne = usageCents(sum(parts), cents);
         expect(usageCents(sum(shuffled), cents)).toBe(inOne);
-        // Rounding each part would lose up to a cent for each.
+        // Rounding each part separately would lose up to a cent per part.
         expect(sum(parts.map((part) => usageCents(part, cents)))).toBeLessThanOrEqual(inOne);
       }),
     );
@@ -151,7 +151,7 @@ describe('the amount due', () => {
   });
 
   it('includes the full minimum once, no matter how late in the month the subscription began', () => {
-    // Nothing that was used before the start is metered, and no part of the minimum is taken off.
+    // Usage before the start is not metered, and the minimum is not prorated.
     expect(estimateCents({ bytes: 0, priceCentsPerGb: PRICE, minimumCents: MINIMUM })).toBe(300);
     expect(estimateCents({ bytes: 2 * GB, priceCentsPerGb: PRICE, minimumCents: MINIMUM })).toBe(300);
     expect(estimateCents({ bytes: 45 * GB, priceCentsPerGb: PRICE, minimumCents: MINIMUM })).toBe(450);
@@ -166,7 +166,7 @@ describe('the amount due', () => {
     expect(freeBytes(MINIMUM, PRICE)).toBe(30 * GB);
     fc.assert(
       fc.property(bytes, fc.integer({ min: 1, max: 1000 }), fc.nat(1000), (used, perGb, multiple) => {
-        // Where the minimum is a whole number of bytes, both ways give the same to the cent.
+        // If the minimum pays for a whole number of bytes, both calculations agree to the cent.
         const minimum = multiple * perGb;
         const beyond = usageCents(Math.max(0, used - freeBytes(minimum, perGb)), perGb);
         expect(minimum + beyond).toBe(dueCents(usageCents(used, perGb), minimum));

@@ -147,7 +147,7 @@ describe('a failed payment', () => {
     const both = facts({ status: 'past_due', cancelsAtPeriodEnd: true });
     const { state, effects } = nextSubscription(ENDING, both, NOW);
     expect(state).toMatchObject({ status: 'past_due', cancelsAtPeriodEnd: true, pastDueSince: NOW });
-    // It was added when the end was set.
+    // The final minimum was added when the end was scheduled.
     expect(effects).not.toContainEqual(finalMinimum(true));
   });
 

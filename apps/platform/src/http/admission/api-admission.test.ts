@@ -1,4 +1,4 @@
-// The turns of API calls over real sockets: calls that hold their places until a test lets them go, and a clock that only the test moves.
+// Places of API calls over real sockets: calls hold their places until the test releases them, and only the test advances the clock.
 
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -28,7 +28,7 @@ interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** In an object: a promise would be waited for. */
+/** Calls of a flood. Wrapped in an object, because an async function would await a bare promise. */
 interface Flood {
   readonly calls: ReturnType<Trial['call']>[];
 }
@@ -40,7 +40,7 @@ class Trial {
   readonly #server: HttpServer;
   readonly #held: (() => void)[] = [];
   checks = 0;
-  /** Tokens of keys that are being looked for. */
+  /** Resolvers of pending key lookups. */
   readonly looks: (() => void)[] = [];
 
   constructor(settings: Partial<ServerConfig['platform']> = {}) {
@@ -91,7 +91,7 @@ class Trial {
     return trial;
   }
 
-  /** `end`: its caller hangs up. */
+  /** Makes a call. `end` disconnects the caller. */
   call(path: string, { method = 'GET', headers = {} }: CallOptions = {}): Promise<Answer> & { end(): void } {
     const { port } = this.#server.address;
     const sent = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
@@ -109,7 +109,7 @@ class Trial {
     return Object.assign(answer, { end: () => void sent.destroy() });
   }
 
-  /** A call as it is written, and as much of it as there is yet. */
+  /** Opens a connection and writes raw text, which may be an incomplete request. */
   write(text: string): Socket {
     const socket = connect({ host: '127.0.0.1', port: this.#server.address.port });
     socket.on('error', () => {}).write(text);
@@ -120,7 +120,7 @@ class Trial {
     return this.call(path, { headers: { authorization: `Bearer known-${account}` } });
   }
 
-  /** So many calls hold places, or wait, when it settles. */
+  /** Makes calls, and resolves once all calls hold a place or wait. */
   async flood(count: number, call: () => ReturnType<Trial['call']>): Promise<Flood> {
     const before = this.admission.running + this.admission.waiting;
     const calls = Array.from({ length: count }, call);
@@ -129,7 +129,7 @@ class Trial {
     return { calls };
   }
 
-  /** All calls of a caller that takes every place. */
+  /** Floods the API with calls of an account that take every place. */
   floodAs(account: string, count = 60): Promise<Flood> {
     return this.flood(count, () => this.as(account, '/usage/held'));
   }
@@ -181,7 +181,7 @@ describe('API calls of an account', () => {
     expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
     expect(answer.headers['strict-transport-security']).toBe('max-age=31536000');
     expect(trial.admission.refusals).toEqual({ account: 14, network: 0, writes: 0, pipelined: 0 });
-    // At most once a second.
+    // Rejections are logged at most once a second.
     expect(trial.lines.filter((line) => line.includes('API calls are being rejected')).length).toBeLessThanOrEqual(3);
   });
 
@@ -214,7 +214,7 @@ describe('API calls without an account', () => {
     const {
       calls: [first],
     } = await trial.flood(60, () => trial.call('/usage/held', from('2001:db8::1')));
-    // The same /64.
+    // An IPv6 address in the same /64 network as the flood.
     const {
       calls: [same],
     } = await trial.flood(1, () => trial.call('/usage', from('2001:db8::2')));
@@ -231,7 +231,7 @@ describe('API calls without an account', () => {
     await trial.floodAs('flood', 10);
     const { calls: proxied } = await trial.flood(60, () => trial.call('/usage/held'));
     await trial.pass(500);
-    // Sixty at ten places at a time, within the time that a call waits: a network would have its rate.
+    // Serves sixty calls, ten places at a time, within the maximum wait. A network would be held to its rate.
     for (let round = 0; round < 12; round += 1) {
       trial.letGo();
       await eventually(() => expect(trial.admission.running + trial.admission.waiting).toBeLessThan(71 - 5 * round));
@@ -240,7 +240,7 @@ describe('API calls without an account', () => {
   });
 });
 
-/** What was answered until the connection ended, or until the text is in it. */
+/** Returns the text received until the connection ends or the text contains `until`. */
 const answered = (socket: Socket, until: string): Promise<string> =>
   new Promise((resolve) => {
     let text = '';
@@ -267,7 +267,7 @@ describe('a call that is still waiting', () => {
     for (const socket of [first, ...others]) socket.destroy();
     second.write('2345');
     expect(await answered(second, 'made')).toContain('made 5');
-    // The connection goes on.
+    // The connection stays usable.
     second.write(`${HEAD}transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n`);
     expect(await answered(second, 'made')).toContain('made 3');
     second.destroy();
@@ -356,7 +356,7 @@ describe('pipelined requests on one connection', () => {
       answers += text;
     });
     await eventually(() => expect(trial.admission.running).toBe(1));
-    // Whatever is sent behind it, the second one has not begun.
+    // The second request has not begun, although further requests were sent behind it.
     expect((await trial.call('/health')).status).toBe(200);
     expect([trial.admission.running, trial.admission.waiting]).toEqual([1, 0]);
     await eventually(() => {

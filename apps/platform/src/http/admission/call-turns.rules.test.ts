@@ -21,7 +21,7 @@ interface Made {
   isOver: boolean;
 }
 
-/** Calls and their outcomes, with a clock that only this moves. */
+/** Calls and their outcomes, with a clock advanced only by the test. */
 class Trial {
   readonly turns: CallTurns;
   readonly calls: Made[] = [];
@@ -74,7 +74,7 @@ class Trial {
     return this.calls.filter((call) => call.begunMs === null && call.retryAfterMs === null && !call.isOver);
   }
 
-  /** Each call that runs ends, and those that begin then end at the next step: calls of `ms` each. */
+  /** Serves calls for `ms` milliseconds: in every step the running calls end and waiting calls take their places. */
   serve(ms: number, stepMs: number): void {
     for (let passed = 0; passed < ms; passed += stepMs) {
       const running = this.running;
@@ -142,13 +142,13 @@ describe('calls beside a flood', () => {
         trial.many(count, 'network', '198.51.100.1');
         const stranger = trial.enter('network', '192.0.2.1');
         trial.serve(everyMs, 10);
-        // The floods are past their first burst.
+        // From here on the floods have used up their initial burst.
         if (round > 50)
           longestMs = Math.max(longestMs, (stranger.begunMs ?? Number.POSITIVE_INFINITY) - stranger.enteredMs);
       }
       return longestMs;
     };
-    // Of five a second.
+    // The network's rate is five calls a second, so a call every 200 ms stays within the rate.
     expect(longestWait(200)).toBe(0);
     expect(longestWait(150)).toBeGreaterThan(0);
   });
@@ -157,7 +157,7 @@ describe('calls beside a flood', () => {
     const trial = new Trial();
     const flood = trial.many(20, 'account', 'flood');
     const other = trial.many(6, 'account', 'b');
-    // 4 of 6 are within the share of the flood, which leaves two for the other.
+    // The flood's share is 4 of 6 places, which leaves two places for the other account.
     expect([begun(flood), begun(other)]).toEqual([6, 2]);
     for (const call of flood.filter(({ begunMs }) => begunMs !== null)) trial.end(call);
     expect([begun(flood), begun(other)]).toEqual([8, 4]);
@@ -172,7 +172,7 @@ describe('calls beside a flood', () => {
       trial.serve(50, 10);
     }
     expect([begun(others), others.every(({ begunMs, enteredMs }) => begunMs === enteredMs)]).toEqual([20, true]);
-    // All places for the first 100 ms, and then what its rate allows.
+    // The flood gets all places for the first 100 ms, and then its rate.
     const unbounded = (OPTIONS.atOnce * TIMES.queueStandsMs) / 10 + OPTIONS.atOnce;
     expect(begun(flood)).toBeGreaterThan(BURST);
     expect(begun(flood)).toBeLessThanOrEqual(unbounded + BURST + 10);
@@ -213,7 +213,7 @@ describe('calls beside a flood', () => {
     const flood = trial.many(100, 'account', 'flood');
     const isFlood = ({ id }: Made): boolean => id === 'flood';
     expect(begun(flood)).toBe(20);
-    // Alone it waits for itself only.
+    // Without competition, the flood is not limited even while the event loop lags.
     trial.nowMs += 10;
     trial.turns.advance(trial.nowMs, LATE.fromMs + 1);
     for (const call of trial.running) trial.end(call);
@@ -259,7 +259,7 @@ describe('calls beside a flood', () => {
   });
 });
 
-/** Everything that holds after every event. */
+/** Checks the invariants after an event. */
 const check = (trial: Trial, { atOnce, account, network }: CallTurnsOptions): void => {
   const { running, waiting, turns } = trial;
   expect(turns.running).toBe(running.length);
@@ -320,7 +320,7 @@ describe('in any order of events', () => {
   const leavesNothing = (trial: Trial): void => {
     for (const call of trial.calls) trial.end(call);
     expect([trial.turns.running, trial.turns.waiting, trial.turns.callers]).toEqual([0, 0, 0]);
-    // Nothing of a place was lost either.
+    // No place was leaked: new calls can still use every place.
     expect(begun(trial.many(OPTIONS.atOnce, 'account', 'late'))).toBe(OPTIONS.atOnce);
   };
 
@@ -343,14 +343,14 @@ describe('in any order of events', () => {
         const trial = play(noRates, events, ({ running, waiting }) => {
           const fast = running.filter(({ turn }) => turn.state === 'running');
           if (waiting.length > 0) {
-            // Every place is taken, unless all that wait hold all places by slow calls of their own.
+            // Every place is taken, unless each waiting caller already holds all places through slow calls.
             const isStuck = waiting.every(({ kind, id }) => {
               const slow = running.filter((call) => call.kind === kind && call.id === id && call.turn.state === 'slow');
               return fast.length + slow.length >= OPTIONS.atOnce;
             });
             expect(isStuck).toBe(true);
           }
-          // Callers within their share that wait now and waited before: no other caller began a call beyond its share meanwhile.
+          // While a caller within its share waited, no competing caller began a call beyond the competitor's share.
           const shares = { account: 4, network: 2, unbounded: 6 };
           const count = (made: Made): number =>
             running.filter((call) => call.kind === made.kind && call.id === made.id).length;

@@ -6,7 +6,7 @@ const limits = { auth_per_minute: 3, auth_per_account_per_minute: 2 };
 
 const monotonic = () => 1000;
 
-/** The seconds that a refused one is told to wait; 0: it was let through. */
+/** Returns the seconds to wait after a refused attempt, or 0 if the attempt was allowed. */
 const outcome = (attempt: () => void): number => {
   try {
     attempt();
@@ -55,7 +55,7 @@ it("mails are limited per kind and account, regardless of the address's case, an
 it('the number of remembered keys is bounded', () => {
   const attempts = new AttemptLimits({ ...limits, auth_per_minute: 1 }, monotonic, 2);
   for (const address of ['a', 'b', 'c']) expect(outcome(() => attempts.countAddress(address))).toBe(0);
-  // The first was let go to make room; the last is still known.
+  // The first key was evicted to make room; the last key is still known.
   expect(outcome(() => attempts.countAddress('c'))).toBeGreaterThan(0);
   expect(outcome(() => attempts.countAddress('a'))).toBe(0);
 });

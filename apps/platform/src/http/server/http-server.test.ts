@@ -21,7 +21,7 @@ afterEach(async () => {
 interface StartOptions {
   readonly port?: number;
   readonly clock?: Clock;
-  /** Connections that it may hold. */
+  /** Maximum number of API connections. */
   readonly api?: number;
 }
 
@@ -169,7 +169,7 @@ describe("the platform's HTTP server", () => {
     ] as const) {
       expect([name, await statusOf(port, '/address', `Host: ${name}`)]).toEqual([name, status]);
     }
-    // The webhooks of a simulator beside it come by address; they do not open the door for others.
+    // Webhooks of a local simulator use the IP address as host. Other paths stay closed to that host.
     expect(await statusOf(port, '/billing/webhook', `Host: 127.0.0.1:${port}`)).toBe('404');
     expect(await statusOf(port, '/address', `Host: 127.0.0.1:${port}`)).toBe('421');
     expect(await statusOf(port, '/billing/webhook', 'Host: evil.example')).toBe('421');
@@ -224,7 +224,7 @@ describe("the platform's HTTP server", () => {
   );
 
   it('lets a running request finish while stopping, and accepts no further connections', async () => {
-    // Time stands still: however slow the machine is, the request is within its grace.
+    // The fake clock stands still, so the request stays within its grace time however slow the machine is.
     const clock = new FakeClock();
     const { server, url, finish, asked } = await start({ clock });
     const answer = fetch(`${url}/slow`);
@@ -233,7 +233,7 @@ describe("the platform's HTTP server", () => {
     await expect(fetch(`${url}/address`)).rejects.toThrow();
     finish();
     expect(await (await answer).text()).toBe('done');
-    // The connection of the caller, which is idle now, is swept away.
+    // Sweeps the caller's connection, which is idle now.
     await clock.advance(LIMITS.HTTP_STOP_GRACE_MS);
     await stopped;
   });

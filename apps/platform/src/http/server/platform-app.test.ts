@@ -154,7 +154,7 @@ describe("the platform's HTTP app", () => {
     expect(await year(vouched)).toBe('max-age=31536000');
     expect(await year({ ...vouched, 'x-forwarded-proto': 'http' })).toBeNull();
     expect(await year(claims)).toBeNull();
-    // By which port its visitor came is the edge's business.
+    // The edge decides which ports visitors may use.
     expect((await ask({ ...vouched, host: 'tunnels.example:80' })).status).toBe(200);
     expect((await ask({ ...claims, host: 'tunnels.example:80' })).status).not.toBe(200);
   });
@@ -182,7 +182,7 @@ describe('request bodies', () => {
       expect(await refusal(await post(body))).toEqual([400, 'API_BAD_REQUEST', 'the body is not valid UTF-8']);
       const announced = { 'content-length': String(body.length) };
       expect((await refusal(await post(body, announced)))[2]).toBe('the body is not valid UTF-8');
-      // The sign for what could not be read is a letter like others.
+      // U+FFFD in a valid body is a character like any other.
       expect((await post('{"label":"\ufffd"}')).status).toBe(200);
     },
   );

@@ -1,4 +1,4 @@
-// The platform's own port over TLS: what it shows, renewals under traffic, challenges for its host, and those who come in clear.
+// The platform's port over TLS: certificates, renewals under traffic, challenges for the platform's host, and unencrypted requests.
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request } from 'node:https';

@@ -9,10 +9,10 @@ import { once } from './idempotency.ts';
 import { IDEMPOTENCY_LEASE_MS } from './idempotency-store.ts';
 
 let fixture: PlatformFixture;
-/** What carrying out an order does. */
+/** Work done by the request. */
 let work: (key: string | null) => Promise<unknown> = async () => ({});
 let clock: { now(): number } = systemClock;
-/** How fast those who wait lose their patience. */
+/** Speed of the clock that bounds the waiting time. */
 let speed = 1;
 const done: (string | null)[] = [];
 

@@ -45,7 +45,7 @@ describe('the deletion of an account', () => {
       for (let turn = 0; kind !== 'done'; turn += 1) {
         expect(turn, `seed ${seed}`).toBeLessThan(500);
         now += at(random, 10_000);
-        // An edge tells of an end, or of a tunnel that was under way, or nothing at all for a while.
+        // At random, an edge reports the end of an open tunnel.
         if (account.openTunnels > 0 && random() < 0.2) {
           account.openTunnels -= 1;
           account.endedTunnels += 1;
@@ -53,7 +53,7 @@ describe('the deletion of an account', () => {
         kind = nextDeletionStep(account, now).kind;
         if (kind === 'end-subscription')
           expect(account.openTunnels === 0 || now >= DELETION_TUNNELS_WAIT_MS).toBe(true);
-        // A step that dies with its process changes nothing, and comes again.
+        // Simulates a step that is lost because the process died: nothing changes, and the step is repeated.
         if (random() < 0.3) continue;
         if (kind === 'erase-log') account.endedTunnels = Math.max(0, account.endedTunnels - 2);
         if (kind === 'end-subscription') account.subscriptionEnded = true;

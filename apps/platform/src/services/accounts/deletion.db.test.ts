@@ -33,10 +33,10 @@ afterAll(() => fixture.close());
 
 const remove = ({ email }: Pick<Owner, 'email'>): Promise<void> => deleteUser(fixture.context, OPERATOR, email);
 
-/** As a platform does each second; one that was killed has left everything as it was. */
+/** Runs the job as a platform does each second. A killed run leaves everything unchanged. */
 const runJob = (): Promise<void> => deleteAccounts(fixture.context).run(fixture.context);
 
-/** Until nothing is left to do, however long that takes by the clock. */
+/** Advances the clock and runs the job until the deletion has ended. */
 const finish = async (owner: Owner): Promise<void> => {
   for (let turn = 0; turn < 20 && !(await isOver(owner)); turn += 1) {
     await fixture.clock.advance(SETTLE_MS);
@@ -77,7 +77,7 @@ describe('a deleted account', () => {
     await fixture.tell({ kind: 'closed', tunnel_id: tunnelId, at: NOON, abandoned: false });
     await finish(owner);
     expect(await fixture.leftOf(owner)).toEqual([]);
-    // Sums, and what bills are found by, stay with an id that says nothing.
+    // Daily sums and billing references stay, with a meaningless account ID.
     expect(await daysOf(fixture.database.db, owner.accountId)).toMatchObject([{ tunnels: 1, requests: 2, bytes: 500 }]);
     expect(await fixture.dump()).toContain(`cus_${owner.accountId}`);
     expect(await logOf(owner)).toEqual([]);
@@ -163,7 +163,7 @@ describe('the subscription of a deleted account', () => {
     await remove(owner);
     await runJob();
     expect([subscriptionOf(owner), fixture.flushed.includes(owner.accountId)]).toEqual(['active', false]);
-    // Edges that have not ended it are told again.
+    // Edges that have not closed the tunnel are notified again.
     await fixture.clock.advance(LOOK_MS);
     await runJob();
     expect(await closingsOf(owner)).toBeGreaterThan(1);
@@ -232,7 +232,7 @@ describe('an account deletion', () => {
   it('resumes at any step after a process died', async () => {
     const owner = await fixture.addOwner();
     await fixture.openTunnel(owner);
-    // Dies before the first step of what follows, and with a claim on it.
+    // Simulates a process that dies before the first follow-up step, while holding a claim on the deletion.
     await remove(owner);
     const { db } = fixture.database;
     const claimed = new Date(fixture.clock.now() + DELETION_CLAIM_MS);

@@ -18,7 +18,7 @@ beforeAll(async () => {
 beforeEach(() => void statements.splice(0));
 afterAll(() => fixture.close());
 
-/** The text of everything that is sent to the database. */
+/** Records the text of every statement sent to the database. */
 const record = (pool: pg.Pool): void => {
   const seen = new WeakSet<pg.PoolClient>();
   pool.on('acquire', (client) => {
@@ -68,7 +68,7 @@ describe('mails that strangers can cause', () => {
       .insertInto('users')
       .values(emails.map((email) => ({ email, plan: 'free' })))
       .execute();
-    // Half of the batches have them in the one order, half in the other.
+    // Every second batch has the recipients in reverse order.
     const requests = Array.from({ length: 6 * MAIL_REQUESTS_BATCH }, (_, index) => {
       const turn = Math.floor(index / MAIL_REQUESTS_BATCH) % 2 === 0 ? index % 10 : 9 - (index % 10);
       return { email: emails[turn] ?? '', kind: 'reset' as const, at: new Date(clock.now()) };

@@ -72,9 +72,9 @@ it("in any sequence of attempts, guesses stay bounded and the owner's first atte
       }
       for (const { at: from, network } of taken) {
         const within = taken.filter((one) => one.at >= from && one.at < from + RULES.windowMs);
-        // Windows follow each other: any minute touches two of them.
+        // Windows are fixed, so any period of a minute can touch two windows.
         expect(within.filter((one) => one.network === network).length).toBeLessThanOrEqual(2 * RULES.perWindow);
-        // What one network adds beyond its share is its own affair.
+        // A network may exceed the shared limit by the share of the network.
         expect(within.length).toBeLessThanOrEqual(2 * (RULES.perWindow + 9 * (RULES.perWindow / 2)));
       }
       expect(attempts.begin(AT_HOME, at)).toBeNull();

@@ -31,6 +31,6 @@ it('a bounded number of hash requests wait, further requests are refused at once
   const refusals = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
   expect(refusals).toHaveLength(6);
   expect(refusals[0]).toMatchObject({ code: 'LOGIN_BUSY', status: 503, values: { seconds: 2 } });
-  // The slots are free again.
+  // Every hashing slot is free again.
   await expect(Promise.all([hasher.hash('a'), hasher.hash('b'), hasher.hash('c')])).resolves.toHaveLength(3);
 });

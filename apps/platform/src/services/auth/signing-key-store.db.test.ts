@@ -1,4 +1,4 @@
-// What the database holds of signing keys, and what the start says of a master key that is not the right one.
+// Signing keys as stored in the database, and the startup errors for a wrong master key.
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ const rotate = (discardOld = false, at = source()) =>
   rotateSigningKeys({ db: database.db, clock }, operator, at, { discardOld });
 const rows = () => signingKeyRows(database.db, clock.now());
 
-/** Every row of every table, as a dump has it. */
+/** Returns every row of every table, as a database dump would. */
 const dump = async (): Promise<string> => {
   const tables = await sql<{ name: string }>`
     select quote_ident(table_name) as name from information_schema.tables where table_schema = 'public'
@@ -51,7 +51,7 @@ const dump = async (): Promise<string> => {
   return texts.join('\n');
 };
 
-/** As a version before stored it. */
+/** Stores an unencrypted signing key, as an earlier version did. */
 const insertInClear = async (kid: string): Promise<JWK> => {
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
   const jwk = await exportJWK(privateKey);
@@ -83,7 +83,7 @@ describe('preparing signing keys', () => {
     expect(text).toContain('sig_old');
     expect(text).not.toContain(jwk.d);
     expect(text).not.toMatch(/\\?"d\\?":/);
-    // Nor is it left in the table's file.
+    // No deleted row with the private key remains in the table's file either.
     const { rows: pages } = await sql<{ found: number }>`select pg_relation_size('signing_keys')::int as found`.execute(
       database.db,
     );
@@ -112,7 +112,7 @@ describe('preparing signing keys', () => {
     writeFileSync(given, `${'k'.repeat(64)}\n`);
     await prepare(source(given));
     expect(existsSync(join(dataDir, 'master-key'))).toBe(false);
-    // A second platform with a key of its own is not let near.
+    // A second platform with a different master key is refused.
     await expect(prepare()).rejects.toMatchObject({ code: 'CONFIG_SECRET_KEY' });
   });
 
@@ -194,7 +194,7 @@ describe('rotating signing keys', () => {
     await eventually(() => expect(fake.pendingTimers).toBe(1));
     await fake.advance(SIGNING_KEYS_LOOK_MS);
     expect(await first).toBeUndefined();
-    // Without another second.
+    // Resolves immediately, without a further wait of a second.
     expect(await keys.find('of-nobody')).toBeUndefined();
   });
 

@@ -33,7 +33,7 @@ describe('a webhook event of the payment processor', () => {
 
   it('only triggers a read of the customer; its content is not trusted', async () => {
     const { user, customerId } = await fixture.addSubscriber('ada');
-    // It tells of an end that is not so.
+    // The event reports an end, although the subscription is still active.
     await send('evt_1', 'customer.subscription.deleted', customerId);
     expect(await fixture.accountOf(user)).toMatchObject({ subscription_status: 'active' });
     expect(await noted('evt_1')).toMatchObject({

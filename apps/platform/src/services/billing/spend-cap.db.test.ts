@@ -19,7 +19,7 @@ it('a spend cap is rejected on plans without usage pricing', async () => {
 });
 
 it('each change of a spend cap is announced to edges and audited with old and new value', async () => {
-  // Without a subscription too: an operator gave the plan.
+  // Also works without a subscription, because an operator set the plan.
   const user = await fixture.addUser('given', 'payg');
   for (const cap of [500, 0, Number.MAX_SAFE_INTEGER, null]) {
     expect(await setCap(user, cap)).toEqual({ spend_cap_cents: cap });

@@ -93,7 +93,7 @@ it('a subscription never bills usage from before its start', async () => {
     return cutUsage(db, { now: NOON, userId: user.userId });
   };
   expect(await unreported()).toBe(0);
-  // While it lives, all of it counts, however often it is asked for.
+  // All usage counts while the subscription is active, however often subscribe is called.
   expect(await unreported()).toBe(1);
   fixture.processor.changeSubscription(customerId, { status: 'canceled' });
   await db

@@ -72,7 +72,7 @@ describe('syncing an account with the payment processor', () => {
     await syncAccount(fixture.context, user.userId);
     expect(await fixture.mailsTo('late')).toHaveLength(2);
     expect(await fixture.planOf(user)).toBe('payg');
-    // It began, and it was paid: edges are told of both.
+    // Edges were notified of the failed payment and of the recovery.
     expect(await fixture.changesOf(user)).toHaveLength(2);
   });
 
@@ -166,7 +166,7 @@ describe('syncing an account with the payment processor', () => {
   });
 
   it('removes a leftover final minimum of a subscription that continues', async () => {
-    // A process died after it had put the minimum there, and the account was kept before the next look.
+    // Simulates a process that died after adding the minimum at the processor; the subscription was kept before the next sync.
     const { user, customerId } = await fixture.addSubscriber('survivor');
     await syncAccount(fixture.context, user.userId);
     expect(fixture.processor.callsOf('setFinalMinimum').at(-1)).toMatchObject({ customerId, wanted: false });

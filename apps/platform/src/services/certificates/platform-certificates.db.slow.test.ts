@@ -1,4 +1,5 @@
-// Certificates of a platform over real sockets: an authority that validates, a database, and the platform as it is started.
+// Certificates of a platform over real sockets: a certificate authority that validates challenges, a database, and the platform as
+// started in production.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '@tunnel/testkit';
@@ -17,7 +18,7 @@ const patience = { timeoutMs: 45_000 };
 
 const namesOrdered = (): string[] => fixture.authority.orders.flatMap(({ names }) => names).sort();
 
-/** As if so much time were over. */
+/** Ends all leases of certificates, as if the lease time had passed. */
 const endLeases = (): Promise<unknown> =>
   fixture.database.db.updateTable('certificates').set({ locked_until: null }).execute();
 
@@ -161,7 +162,7 @@ describe('certificates of names that accounts reserve and release', () => {
     await fixture.issued('shop.example');
     await released('shop');
     await eventually(async () => expect((await fixture.of(`shop.${DOMAIN}`))?.isSuspended).toBe(true), patience);
-    // An own domain that is removed loses its certificate.
+    // The certificate of a removed own domain is deleted.
     await fixture.database.db.deleteFrom('own_domains').execute();
     await fixture.database.db.insertInto('edge_changes').values({ kind: 'domain-changed' }).execute();
     await eventually(async () => expect(await fixture.of('shop.example')).toBeUndefined(), patience);
@@ -316,7 +317,7 @@ describe('certificate storage and reports', () => {
     const { authority } = fixture;
     const user = await fixture.addUser('ada@example.com');
     await fixture.addDomain(user, 'shop.example');
-    // Of a certificate that lives for two seconds the last tenth comes at once.
+    // A certificate with a lifetime of two seconds is in its last tenth almost at once.
     authority.renewalWindow = { start: Date.now() + HOUR, end: Date.now() + 2 * HOUR };
     await fixture.startPlatform({ clock: fastClock() });
     await fixture.issued('shop.example');
@@ -329,7 +330,7 @@ describe('certificate storage and reports', () => {
       ]);
     }, patience);
     await eventually(async () => {
-      // Not what is worked on at this moment: the keeper's own word is the last one.
+      // Skips leased certificates, so that the keeper's own result is stored last.
       await tryNow();
       expect((await fixture.of('shop.example'))?.life.failures).toBeGreaterThan(1);
     }, patience);

@@ -74,7 +74,7 @@ it('concurrent keepers claim a certificate only once', async () => {
   const claims = await Promise.all(Array.from({ length: 40 }, (_, index) => store.claim(`k${index}`, NOW, LEASE)));
   const names = claims.flatMap((claim) => claim?.record.names ?? []);
   expect(new Set(names).size).toBe(names.length);
-  // Whoever met only rows that others were taking comes again.
+  // Claims the rest: a concurrent claim can return null if it only met rows locked by other claims.
   for (
     let claim = await store.claim('last', NOW, LEASE);
     claim !== null;

@@ -1,4 +1,4 @@
-// What becomes of names as they are looked at: proven, missing, lapsed, moved; and by several processes.
+// States of domains over successive checks: verified, missing, lapsed, moved; and checks by several processes.
 
 import { createLogger } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
@@ -40,7 +40,7 @@ const later = (ms: number): void => fixture.clock.setWallClock(NOON + ms);
 const add = async (who: UserActor, name = SHOP) => (await addDomain(domains, who, { name })).domain;
 const check = (name = SHOP): Promise<void> => domains.verifier.check({ name, wildcard: name.startsWith('*.') });
 const stateOf = async (who: UserActor, id: string): Promise<string> => (await readDomain(domains, who, id)).state;
-/** What edges are told now, in order. */
+/** Returns the changes announced to edges, in order. */
 const changes = async () =>
   (await fixture.db.selectFrom('edge_changes').select(['domain', 'keeps_tunnels']).orderBy('id').execute()).map(
     ({ domain, keeps_tunnels }) => [domain, keeps_tunnels],
@@ -247,7 +247,7 @@ describe('a domain of two accounts', () => {
     expect((await readDomain(domains, bob, bobs.id)).checked_at).not.toBeNull();
     expect(await readDomain(domains, ann, anns.id)).toEqual(before);
     expect((await checkDomain(domains, ann, anns.id)).checked_at).not.toBeNull();
-    // The one that is due is looked at for its own account, too.
+    // A scheduled check also affects only its own account.
     await fixture.db
       .updateTable('own_domains')
       .set({ next_look_at: new Date(NOON) })

@@ -1,4 +1,4 @@
-// Own domains as edges see them: the snapshot, changes, and tunnels that are opened on them; and the end of an account.
+// Own domains as edges see them: the snapshot, the changes, tunnels opened on them, and the deletion of an account.
 
 import type { EdgeChange, JournalRecord, NameSnapshotLine } from '@tunnel/contract';
 import { sql } from 'kysely';

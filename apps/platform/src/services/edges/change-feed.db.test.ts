@@ -75,7 +75,7 @@ describe('the change feed of an edge', () => {
       },
       { kind: 'key-revoked', id: 3, key_id: account.keyId, account_id: account.accountId },
     ]);
-    // Milliseconds on a quiet machine.
+    // Takes milliseconds on an idle machine.
     expect(performance.now() - began).toBeLessThan(9000);
   });
 
@@ -90,7 +90,7 @@ describe('the change feed of an edge', () => {
     const first = await listen(0);
     expect(await first.until(1)).toEqual([{ ...closed, id: 1, account_id: accountId }]);
     await setSpendCap(fixture, { kind: 'user', userId: accountId }, { spend_cap_cents: null });
-    // One that comes late would end what was opened since.
+    // A late closing would end tunnels opened since then.
     expect(await (await listen(0)).until(1)).toMatchObject([{ kind: 'account-changed', id: 2 }]);
     expect(await first.until(2)).toHaveLength(2);
   });
@@ -120,7 +120,7 @@ describe('the change feed of an edge', () => {
     await announce(account.keyId);
     const streams: ChangeStream[] = [];
     let isAsked = false;
-    // The second question to the database is where the first edge is.
+    // The second database query is the lookup for the first edge.
     const db = new Proxy(fixture.db, {
       get: (target, key) => {
         if (isAsked && streams.length === 1) open();
@@ -148,7 +148,7 @@ describe('the change feed of an edge', () => {
     expect(new Set(news.map((change) => change.id)).size).toBe(40);
   });
 
-  // Behind a pooler nobody has such a connection.
+  // Behind a pooler the platform has no listening connection.
   it.skipIf(isPooled)('continues after its PostgreSQL connection is cut', async () => {
     const heard = await listen(0);
     await alive(heard);
@@ -165,7 +165,7 @@ describe('the change feed of an edge', () => {
     await sql`update edge_changes set at = now() - interval '8 days'`.execute(fixture.db);
     fixture.clock.setWallClock(Date.now());
     await cleanUp({ audit_days: 0, tunnel_log_days: 0, unverified_user_days: 0 }).run(fixture);
-    // The newest stays, so that the number of the latest change does not fall.
+    // The newest change stays, so that the number of the latest change never decreases.
     for (const since of [0, 1, 99]) {
       expect(await (await listen(since)).until(1)).toEqual([{ kind: 'forget', id: 3 }]);
     }
@@ -201,14 +201,14 @@ describe('the change feed of an edge', () => {
     const clock = new FakeClock();
     const slow = await startLinkServer(fixture, { clock });
     const line = slow.feed.open(edge.actor.edgeId, 0);
-    // The database answers in its own time, whatever the clock says.
+    // The database responds in real time, whatever the fake clock says.
     await eventually(() => expect(line.checked).toBe(true));
     for (let i = 0; i < 5; i += 1) {
       await announce(account.keyId);
       await clock.advance(10_000);
     }
     const read = await new Response(line.body).text();
-    // One sign of life was waiting; nothing was piled up behind it.
+    // Only one keep-alive line was waiting, and no further lines were queued.
     expect(read.trim().split('\n')).toHaveLength(1);
     await slow.stop();
   });

@@ -23,7 +23,7 @@ let account: Account;
 let edge: Edge;
 const fixtures: LinkFixture[] = [];
 beforeEach(async () => {
-  // Each with a clock of its own: dead edges of one test would be seen by the next.
+  // Every test has a separate fixture and clock, because a test would also see the dead edges of earlier tests.
   fixture = await createLinkFixture();
   fixtures.push(fixture);
   account = await addAccount(fixture.db);
@@ -59,7 +59,7 @@ describe('a heartbeat', () => {
       run_id: edge.runId,
       last_heartbeat_at: new Date(NOON),
     });
-    // What lets the platform in at the edge is no part of a dump, and opens for this edge alone.
+    // A dump does not contain the edge's API secret, and the secret decrypts only for this edge.
     const opened = (id: string) => fixture.masterKey().decrypt({ kind: 'edge-api-secret', id }, row?.api_secret ?? '');
     expect(opened(edge.actor.edgeId)).toBe('a-secret-of-this-run');
     expect(() => opened('another')).toThrow('encrypted with a different key');
@@ -73,7 +73,7 @@ describe('a heartbeat', () => {
     await fixture.clock.advance(20_000);
     await heartbeat(fixture, edge.actor, beatOf('run_2'));
     expect(await endOf(before)).toEqual(new Date(NOON + 5000));
-    // It ends no earlier than it began.
+    // A tunnel never ends before it began.
     expect(await endOf(late)).toEqual(new Date(NOON + 8000));
     const now = await open({ ...edge, runId: 'run_2' });
     await heartbeat(fixture, edge.actor, beatOf('run_2'));

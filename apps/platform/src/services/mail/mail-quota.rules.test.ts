@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const NOON = Date.UTC(2030, 5, 15, 12);
 
-/** Which of these times a mail is sent at. */
+/** Returns the times at which a mail is sent. */
 const sentOf = (times: readonly number[]): number[] => {
   let counted: number[] = [];
   const sent: number[] = [];

@@ -1,4 +1,4 @@
-// A script that takes names and leaves them keeps a bounded number of them from others.
+// An account that keeps taking and leaving names blocks only a bounded number of names for other accounts.
 
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { sql } from 'kysely';
@@ -50,7 +50,7 @@ it('released names of an account are limited if further names evict older names'
   await use(fixture, edge, ann, 'one-more');
   expect(await released(ann.accountId)).toBe(most);
   expect((await ask(fixture, edge, bob, endpointOf(oldest))).answer).toEqual({ ok: true });
-  // The one that was crowded out just now, and the second oldest.
+  // The name evicted just now and the second oldest released name are still kept.
   for (const label of ['held-21099', `released-${20_998 + most}`]) {
     expect((await ask(fixture, edge, bob, endpointOf(label))).answer.ok).toBe(false);
   }

@@ -240,7 +240,7 @@ describe('a subdomain claimed by use', () => {
         const winner = accounts[answers.findIndex(({ ok }) => ok)];
         expect(await nameOf(fixture, label)).toMatchObject({ user_id: winner?.accountId });
       }
-      // The same for one whose time is over, which each of them finds as another's.
+      // Races for an expired name, which initially still belongs to a competitor.
       await use(fixture, eu, ann, 'old');
       later(38 * DAY_MS);
       const answers = await Promise.all(accounts.map((account) => answerTo(account, 'old')));

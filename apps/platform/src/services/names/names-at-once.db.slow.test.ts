@@ -1,4 +1,5 @@
-// Many accounts, edges and jobs at the same names at once: one owner, nothing lost, nobody waits in a circle.
+// Many accounts, edges and jobs working on the same names concurrently: every name has one owner, nothing is lost, and no deadlock
+// occurs.
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { randomId } from '@tunnel/runtime';
 import { sql } from 'kysely';
@@ -59,7 +60,7 @@ it('concurrent reservations of any port get distinct ports until the range is ex
       outcome(() => reserve({ ...fixture, accountShare: 1 }, actorOf(pick(accounts, index)), wanted)),
     ),
   );
-  // One that finds only what others took a moment before is told so, or that there are none.
+  // A request gets an error if its candidate ports were all taken a moment ago, or if no port is free.
   const { new: made = 0, ...others } = countOf(outcomes);
   expect(Object.keys(others).filter((code) => !/^TUNNEL_PORT(S_EXHAUSTED|_IN_USE)$/.test(code))).toEqual([]);
   const rows = await fixture.db.selectFrom('names').select('label').execute();
@@ -84,7 +85,7 @@ it('an account deleted during claims and reservations keeps no held or reserved 
     outcome(() => reserve(fixture, actorOf(ann), { kind: 'subdomain', label: `r-${label}` })),
   );
   await Promise.all([...opens, deletion(), ...reserves]);
-  // What began before it may have ended behind it: as the deletion goes on, it is looked at again.
+  // Operations begun before the deletion may finish after it, so the deletion erases again later.
   await eraseTraces(fixture.db, ann.accountId, NOON);
   const rows = await fixture.db.selectFrom('names').selectAll().where('user_id', '=', ann.accountId).execute();
   expect(rows.filter(({ state }) => state !== 'released')).toEqual([]);
@@ -121,7 +122,7 @@ it('a random mix of concurrent operations fails only with known errors and leave
         (error: { code: string }) => known.has(error.code) || failures.push(error),
       );
     } else {
-      // A batch of several, as after an outage; the tunnels of it end in the next one.
+      // Reports a batch of several tunnels, as after an outage, and their ends in the next batch.
       const ids = labels.slice(next(8)).map((name) => [randomId('tun'), name] as const);
       await tell(
         fixture,

@@ -1,4 +1,4 @@
-// What a tunnel waits for reads a few rows, however many names there are.
+// Queries that delay a tunnel read only a few rows, however many names exist.
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Account, addAccount, createLinkFixture, type LinkFixture } from '../edges/link.fixture.ts';

@@ -1,4 +1,4 @@
-// A name or a port that somebody's tunnel is at is nobody else's to reserve, from the moment that the tunnel was let in.
+// A name or port in use by a tunnel cannot be reserved by another account from the moment the tunnel is admitted.
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -66,7 +66,7 @@ describe('a TCP or UDP port', () => {
     const greedy = await took(ann, 40);
     expect(greedy.filter((answer) => /^\d+$/.test(answer))).toHaveLength(38);
     expect(greedy.slice(38)).toEqual(['TUNNEL_PORT_LIMIT', 'TUNNEL_PORT_LIMIT']);
-    // Giving back helps nobody for a while, so it counts on.
+    // A released port still counts, because other accounts cannot use it during the grace period.
     const [first = ''] = greedy;
     const reservation = await fixture.db
       .selectFrom('names')
@@ -75,7 +75,7 @@ describe('a TCP or UDP port', () => {
       .executeTakeFirstOrThrow();
     await releaseReservation(unheld, { kind: 'user', userId: ann.accountId } as never, reservation.id);
     expect(await tryReserve(ann, 'tcp')).toBe('TUNNEL_PORT_LIMIT');
-    // It is the account's still, and can be taken back.
+    // The released port still belongs to the account and can be reserved again.
     expect(await tryReserve(ann, 'tcp', first)).toBe(first);
     expect((await took(bob, 12)).every((answer) => /^\d+$/.test(answer))).toBe(true);
     expect(await tryReserve(bob, 'tcp')).toBe('TUNNEL_PORTS_EXHAUSTED');

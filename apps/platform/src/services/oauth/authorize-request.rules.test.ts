@@ -46,7 +46,7 @@ describe('an authorization request', () => {
     [{ redirect_uri: ['https://app.example.com/cb', 'https://app.example.com/cb'] }, 'the request has no redirect_uri'],
     [{ redirect_uri: 'javascript:alert(1)' }, 'the redirect_uri is neither https nor http on localhost'],
     [{ redirect_uri: 'https://evil.example/cb' }, 'the redirect_uri is not registered for the client'],
-    // Whatever else is wrong with it.
+    // The redirect URI is checked before any other parameter.
     [
       { redirect_uri: 'https://evil.example/cb', response_type: 'x' },
       'the redirect_uri is not registered for the client',

@@ -83,7 +83,7 @@ describe('the client document', () => {
       'the client document lists a redirect URI that is neither https nor http on localhost: javascript:alert(1)',
     ],
     [
-      // A stranger's words do not turn the text of our page.
+      // Control characters of a client must not change the text of the error page.
       { redirect_uris: ['x:\u202eevil\n\u0000\u200blla'] },
       'the client document lists a redirect URI that is neither https nor http on localhost: x: evil lla',
     ],
@@ -107,7 +107,7 @@ it.each([
   ['Example\u202eelpmaxE\u0000\u200b\n\nApp ', 'Example elpmaxE App'],
   ['\u{1f600}'.repeat(200), '\u{1f600}'.repeat(100)],
   ['\ud83d alone', 'alone'],
-  // Marks are drawn over each other, and over the host in the line above.
+  // Combining marks are drawn over each other, and could cover the host in the line above.
   [`x${'\u0301'.repeat(90)}y`, 'x\u0301\u0301\u0301y'],
 ])('a client name is reduced to one readable line: %j', (name, plain) => {
   expect(plainName(name)).toBe(plain);

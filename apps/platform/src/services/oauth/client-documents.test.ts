@@ -18,7 +18,7 @@ type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 let clock: FakeClock;
 let server: Server;
 let origin: string;
-/** Paths that were asked for. */
+/** Paths of the requests received so far. */
 let asked: string[];
 let answer: Answer;
 
@@ -229,7 +229,7 @@ describe('a client document on this machine', () => {
   it.each([
     { platform: { host: '0.0.0.0' } },
     { platform: { public_url: 'https://platform.example.com' } },
-    // Bound to loopback, and public all the same.
+    // Bound to loopback, but public through a trusted proxy.
     { platform: { trusted_proxies: ['127.0.0.1'] } },
     { server: { trusted_proxies: ['127.0.0.1'] } },
     { platform: { oauth: { allow_private_clients: false } } },

@@ -110,7 +110,7 @@ describe('an OAuth refresh token', () => {
     expect(decide(rotated)).toMatchObject({ kind: 'rotate', again: true });
     expect(decide(rotated, {}, NOW + 1)).toEqual({ kind: 'reuse' });
     expect(decide({ ...rotated, graceUses: 2 })).toEqual({ kind: 'reuse' });
-    // Whatever it asks for.
+    // The reuse counts whatever scopes the client requests.
     expect(decide(rotated, { scopes: ['tunnels:close'] }, NOW + 1)).toEqual({ kind: 'reuse' });
   });
 

@@ -51,7 +51,7 @@ it('new keys, reservations and domains are refused at the daily limit, but exist
   const adding = addDomain({ ...domains, settings: limited }, actor, { name: 'other.example' });
   await expect(adding).rejects.toMatchObject(refused);
   expect(await madeToday()).toBe(3);
-  // What is there already is no refusal.
+  // A call for an existing reservation is not refused.
   await reserve({ ...fixture, settings: limited }, actor, { kind: 'subdomain', label: 'shop' });
 });
 
@@ -71,7 +71,7 @@ it('the daily count restarts each day, and a process with a slightly late clock 
   expect(await createAt('2026-03-02T00:00:00.100Z')).toEqual(day('2026-03-02', 1));
   expect(await createAt('2026-03-01T23:59:59.950Z')).toEqual(day('2026-03-02', 2));
   expect(await createAt('2026-03-02T00:00:00.200Z')).toEqual(day('2026-03-02', 3));
-  // A clock that was days ahead, and is right again, does not hold the account to its day.
+  // After the correction of a clock that was days ahead, the account is not held to the wrong day.
   expect(await createAt('2026-04-01T00:00:00.000Z')).toEqual(day('2026-04-01', 1));
   expect(await createAt('2026-03-02T12:00:00.000Z')).toEqual(day('2026-03-02', 1));
 });

@@ -20,7 +20,7 @@ import { MONTH_LATE_MS, storeRecords } from './store-records.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
-/** The first moment of the month after NOON's. */
+/** First moment of the month after NOON. */
 const JULY = Date.UTC(2030, 6, 1);
 
 let fixture: LinkFixture;
@@ -40,7 +40,7 @@ const usage = (tunnel_id: string, bytes: number, at = NOON): JournalRecord => ({
   at,
 });
 
-/** One tunnel's records, as a journal of their own. */
+/** Stores the records of a new tunnel in a separate journal. */
 const carry = async (account: Account, used: readonly (readonly [bytes: number, at: number])[], by = edge) => {
   const id = randomId('tun');
   const first = Math.min(...used.map(([, at]) => at));
@@ -63,7 +63,7 @@ describe('metered usage', () => {
       [300, NOON],
       [4000, NOON + 1],
     ]);
-    // A journal that was held up: what it carried before is no business of the bill.
+    // A delayed journal: its usage from before the subscription is not billed.
     await carry(account, [[50_000, NOON - 2]]);
     expect(await meteredOf(fixture.db, account.accountId)).toEqual([{ month: '2030-06', bytes: 4300 }]);
     expect(await carriedBy(account)).toBe(54_321);
@@ -101,7 +101,7 @@ describe('metered usage', () => {
     fixture.clock.setWallClock(JULY + MONTH_LATE_MS);
     await carry(account, [
       [300, JULY - 1],
-      // A clock that is ahead by a month.
+      // A record of an edge with a clock a month ahead.
       [4000, JULY + 40 * DAY_MS],
     ]);
     expect(await meteredOf(fixture.db, account.accountId)).toEqual([
@@ -165,7 +165,7 @@ describe('two edges in two processes', () => {
         const batch = { run_id: by.runId, journal_id: randomId('jrn'), first: 1, records };
         await storeRecords(context, by.actor, batch);
       };
-      // One that waits in a circle is ended by PostgreSQL, and would reject here.
+      // PostgreSQL would abort a deadlocked transaction, and the promise would reject.
       await Promise.all(Array.from({ length: 20 }, (_, index) => send(edges[index % 2]!, index)));
     } finally {
       await other.close();

@@ -54,7 +54,7 @@ const batch = (journal_id: string, first: number, records: JournalRecord[], by: 
   first,
   records,
 });
-/** As the only batch of a journal. */
+/** Stores the records as the only batch of a new journal. */
 const send = (records: JournalRecord[], by: Edge = edge) =>
   storeRecords(fixture, by.actor, batch(randomId('jrn'), 1, records, by));
 
@@ -85,7 +85,7 @@ describe('storing records of an edge', () => {
     const old = openedOf(edge, own, randomId('tun'));
     const address = { client_name: 'laptop', public_url: 'https://web.t.example' };
     await send([{ ...openedOf(edge, own, asked.tunnel_id), ...address }, unseen as JournalRecord, old]);
-    // Later records say nothing of either.
+    // Later records contain neither address nor computer.
     await send([usage(asked.tunnel_id, 1, 10), usage(old.tunnel_id, 1, 10)]);
     const told = async (id: string) => {
       const entry = await entryOf(fixture.db, id);
@@ -105,7 +105,7 @@ describe('storing records of an edge', () => {
       usage(id, 2, 200),
       usage(id, 3, 300, NOON + 1),
       closed(id, NOON + 2),
-      // Connections may outlive their tunnel.
+      // Connections of a tunnel may outlive the tunnel.
       usage(id, 0, 5, NOON + 3),
     ]);
     expect(await entryOf(fixture.db, id)).toMatchObject({

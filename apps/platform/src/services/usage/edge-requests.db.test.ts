@@ -1,4 +1,4 @@
-// Waiting for a request, one request, and the end of a tunnel: what the services make of the answers of an edge.
+// Waiting for a request, reading a request, and closing a tunnel: how the services use the responses of an edge.
 import type { AwaitedRequest, CapturedRequest } from '@tunnel/contract';
 import { Fault } from '@tunnel/errors';
 import { eventually } from '@tunnel/testkit';
@@ -44,7 +44,7 @@ const requestOf = (id: string, more: Partial<CapturedRequest> = {}): CapturedReq
   ...more,
 });
 
-/** One question at a time, answered by hand. */
+/** Default of every edge call: a call that a test does not expect rejects. */
 const never = (): Promise<never> => Promise.reject(new Error('not expected'));
 let edges: TunnelEdges;
 beforeEach(() => {

@@ -64,7 +64,7 @@ describe('sign-up by invitation', () => {
     const answers = await Promise.all(Array.from({ length: 6 }, () => register(byInvite, email, token)));
     const [first, ...others] = sortedStatuses(answers);
     expect(first).toBe(201);
-    // Those who looked before it was used find the address taken, or the invitation gone.
+    // Requests that check before the invitation is used find the address taken, later requests find the invitation used.
     expect(others.every((status) => status === 403 || status === 409)).toBe(true);
   });
 

@@ -108,7 +108,7 @@ describe('sign-in limits', () => {
     const statuses = [];
     for (let count = 0; count < 3; count += 1) statuses.push((await login('ann@example.com')).status);
     expect(statuses).toEqual([401, 401, 429]);
-    // Guessing does not keep the owner from asking for a mail.
+    // Guesses do not prevent the owner from requesting a mail.
     await limited.post('/auth/forgot-password', { email: 'ann@example.com' });
     const mailed = await fixture.mailedTokens('ann@example.com');
     await login('b@example.com');
@@ -142,20 +142,20 @@ describe('sign-in limits', () => {
     const home = await from('2001:db8:0:1::7', PASSWORD);
     expect(home.status).toBe(200);
     expect(await guess('203.0.113.66', 6)).toEqual([401, 401, 401, 401, 429, 429]);
-    // The same network as before, by another address of it; and one that was never seen.
+    // The owner signs in from another address in the known network, and from a network never seen before.
     expect((await from('2001:db8:0:1:aaaa::8', PASSWORD)).status).toBe(200);
     expect((await from('198.51.100.9', PASSWORD)).status).toBe(200);
-    // Many networks: strangers wait, known networks do not.
+    // Guesses from many networks: unknown networks must wait, known networks need not.
     const many = await Promise.all(Array.from({ length: 20 }, (_, index) => from(`192.0.2.${index}`, 'a guess')));
     expect(many.filter(({ status }) => status === 401).length).toBeLessThanOrEqual(4);
     const stranger = await from('192.0.2.100', PASSWORD);
     expect([stranger.status, Number(stranger.headers.get('retry-after'))]).toEqual([429, expect.any(Number)]);
     expect((await from('2001:db8:0:1::7', PASSWORD)).status).toBe(200);
-    // Somebody in the owner's own network.
+    // A guesser within the owner's network.
     expect((await guess('2001:db8:0:1::bad', 5)).at(-1)).toBe(429);
     expect((await from('2001:db8:0:1::7', PASSWORD)).status).toBe(429);
     expect((await from('2001:db8:0:1::7', PASSWORD, { cookie: cookieOf(home) })).status).toBe(200);
-    // A cookie of somebody else makes no device of this account.
+    // A cookie of another account does not make the browser a known device of this account.
     const other = cookieOf(await fixture.post('/auth/login', { email: 'ann@example.com', password: PASSWORD }));
     expect((await from('2001:db8:0:1::7', PASSWORD, { cookie: other })).status).toBe(429);
     await guarded.clock.advance(60_000);

@@ -104,7 +104,7 @@ describe('POST /auth/refresh', () => {
     for (const both of [`${own}; ${planted}`, `${planted};a=b;${own}`, `${own}; ${own}`, `refresh_token=; ${own}`]) {
       expect(await codeOf(await fixture.refresh(both))).toEqual([401, 'REFRESH_INVALID']);
     }
-    // Neither was used up by it, and names that only end or begin like ours are no second one.
+    // The refused requests used up neither token, and cookies with similar names do not count as a second refresh cookie.
     expect((await fixture.refresh(`my_refresh_token=x; refresh_token_2=y; ${own}`)).status).toBe(200);
     expect((await fixture.refresh(planted)).status).toBe(200);
   });

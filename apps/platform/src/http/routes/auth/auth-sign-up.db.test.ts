@@ -113,7 +113,7 @@ describe('POST /auth/resend-verification', () => {
     expect(await fixture.mailedTokens('done@example.com')).toHaveLength(1);
     expect(await fixture.mailedTokens('other@example.com')).toHaveLength(1);
     const [first, second] = await fixture.mailedTokens('waits@example.com');
-    // Using one of them uses up the other.
+    // Using the first link also uses up the second link.
     expect((await fixture.ask('GET', `/auth/verify-email/${first}`)).status).toBe(200);
     expect((await fixture.ask('GET', `/auth/verify-email/${second}`)).status).toBe(400);
   });

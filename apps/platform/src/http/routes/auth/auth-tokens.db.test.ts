@@ -44,7 +44,7 @@ const tokenOf = (headers: Record<string, string>): string => headers['authorizat
 const publishedKeys = async (): Promise<PublicKeys> =>
   (await (await fixture.ask('GET', '/.well-known/jwks.json')).json()) as PublicKeys;
 
-/** For an answer that waits for the clock. */
+/** Advances the clock until a response that waits for the clock has arrived. */
 const overTime = async <T>(work: Promise<T>, { clock } = fixture): Promise<T> => {
   let isOver = false;
   void work.finally(() => {
@@ -57,7 +57,7 @@ const overTime = async <T>(work: Promise<T>, { clock } = fixture): Promise<T> =>
   return work;
 };
 
-/** A token with a right signature, and claims of the test's choice. */
+/** Creates a token with a valid signature and claims chosen by the test. */
 const forge = async (
   changes: Record<string, unknown>,
   header: Record<string, unknown> = {},
@@ -124,7 +124,7 @@ describe('access tokens', () => {
     for (const token of tampered) {
       expect(await codeOf(await me({ authorization: `Bearer ${token}` }))).toEqual([401, 'ACCESS_TOKEN_INVALID']);
     }
-    // Of an API key it is said what it is, in order or not.
+    // The error identifies an API key as such, whether the key is valid or not.
     const ofKey = await codeOf(await me({ authorization: 'Bearer tnl_never-made-here' }));
     expect(ofKey).toEqual([401, 'ACCESS_TOKEN_IS_API_KEY']);
   });
@@ -150,7 +150,7 @@ describe('access tokens', () => {
       .setProtectedHeader({ alg: 'EdDSA', kid: 'mine' })
       .sign(privateKey);
     const answer = me({ authorization: `Bearer ${token}` });
-    // It is looked for, at most once a second.
+    // The unknown key is looked up in the database, at most once a second.
     expect((await overTime(answer)).status).toBe(401);
   });
 
@@ -213,7 +213,7 @@ describe('signing keys', () => {
     const fresh = await openAccounts({ beside: fixture });
     const signed = (await fresh.logIn(email)).bearer;
     expect(kidOf(signed)).toBe(kid);
-    // Known there since before the rotation, and read a moment ago.
+    // This process has cached the old keys a moment ago.
     expect((await overTime(me(signed, beside))).status).toBe(200);
     expect((await me(old, beside)).status).toBe(200);
     await fixture.clock.advance(SIGNING_KEYS_KNOWN_MS);
@@ -242,7 +242,7 @@ describe('signing keys', () => {
     const visitors = Promise.all([visitor(fixture, beside), visitor(beside, fixture), visitor(fixture, beside)]);
     for (let n = 0; n < 10; n += 1) {
       await rotate();
-      // Their reads come at any moment after it.
+      // Advances the clock in steps, so that the processes read the keys at various times after the rotation.
       for (let step = 0; step < 30; step += 1) {
         await fixture.clock.advance(100 + 17 * n);
         await new Promise((resolve) => setImmediate(resolve));

@@ -13,7 +13,7 @@ const HTML = { accept: 'text/html' };
 
 interface Registered {
   readonly email: string;
-  /** The cookie of the registration, as a browser sends it. */
+  /** Registration cookie as a browser would send it back. */
   readonly cookie: string;
   readonly set: string;
 }

@@ -94,7 +94,7 @@ describe('POST /auth/password', () => {
     const statuses = [];
     for (let n = 0; n < 5; n += 1) statuses.push((await guess()).status);
     expect(statuses).toEqual([401, 401, 401, 429, 429]);
-    // Its owner logs in all the same.
+    // The owner can still sign in.
     expect((await strict.post('/auth/login', { email, password: PASSWORD })).status).toBe(200);
   });
 });
@@ -232,7 +232,7 @@ describe('POST /auth/email', () => {
     const links = await db.selectFrom('mail_tokens').selectAll().where('new_email', '=', to).execute();
     await fixture.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer);
     expect((await open(token)).status).toBe(400);
-    // A platform that was killed before it erased them.
+    // Restores the links, as if the platform had been killed before deleting them.
     await db.insertInto('mail_tokens').values(links).execute();
     expect((await open(token)).status).toBe(400);
     expect(await db.selectFrom('users').select('id').where('email', '=', to).execute()).toEqual([]);
@@ -260,7 +260,7 @@ describe('DELETE /auth/me', () => {
     const { bearer } = await fixture.logIn(email);
     const ask = () => fixture.ask('DELETE', '/auth/me', { password: PASSWORD }, bearer);
     const statuses = sortedStatuses(await Promise.all([ask(), ask(), ask()]));
-    // One that comes when the others are done is somebody whose token is not good any more.
+    // A request that arrives after the deletion has an invalid token.
     expect(statuses[0]).toBe(204);
     expect(statuses.every((status) => status === 204 || status === 401)).toBe(true);
     expect((await ask()).status).toBe(401);

@@ -1,4 +1,4 @@
-// Certificates over the link of an edge: all of them, one, answers to challenges; and what a link in clear is told.
+// Certificates over the edge link: the full list, single certificates, responses to challenges, and the refusal on an unencrypted link.
 import { request } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ let fixture: LinkFixture;
 let files: TemporaryDirectory;
 let keys: SealedKeys;
 let server: LinkServer;
-/** Behind no proxy, and without `[acme]`. */
+/** Server without trusted proxies and without the `[acme]` section. */
 let without: LinkServer;
 let edge: Edge;
 let challenges: ChallengeAnswer[];
@@ -171,7 +171,8 @@ describe('GET /certificates', () => {
   it('sends 10,000 certificates within seconds without blocking the event loop', async () => {
     await keep({ names: 'shop.example', copies: 10_000 });
     const turns: number[] = [];
-    // The least of three, and five times what it takes on a machine of its own: others run here, too. The first that is short is enough.
+    // Five times the time measured on an idle machine, because other tests run at the same time. Up to three attempts; one short attempt
+    // is enough.
     const isShort = (turn: number): boolean => turn < 250;
     for (let round = 0; round < 3 && !turns.some(isShort); round += 1) {
       const delay = monitorEventLoopDelay({ resolution: 5 });
@@ -214,7 +215,7 @@ describe('GET /certificates/ID', () => {
   });
 });
 
-/** By an address of this machine that is not loopback. */
+/** Returns an address of the machine other than loopback. */
 const ownAddress = (): string | undefined =>
   Object.values(networkInterfaces())
     .flatMap((all) => all ?? [])

@@ -115,7 +115,7 @@ describe('calls of an edge', () => {
     const question = questionOf(edge, own);
     const ended = new AbortController();
     let asked: Promise<unknown> = Promise.resolve();
-    // Something else holds the account for longer than the edge waits.
+    // Another transaction locks the account for longer than the edge waits.
     await fixture.db.transaction().execute(async (trx) => {
       await trx.selectFrom('users').select('id').where('id', '=', own.accountId).forUpdate().execute();
       asked = fetch(`${server.url}/tunnels`, {
@@ -125,7 +125,7 @@ describe('calls of an edge', () => {
         signal: ended.signal,
       }).catch(() => 'gave up');
       await eventually(async () => {
-        // Of this database alone: the server has those of other tests, too.
+        // Counts only the waiting connections of this database, because the server also hosts databases of other tests.
         const { rows } =
           await sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
             fixture.db,
@@ -181,7 +181,7 @@ describe('turns of edge calls', () => {
       expect((await beat(edge.credential)).status).toBe(200);
       isFull = true;
       expect((await beat(edge.credential)).status).toBe(200);
-      // The edge of the same stack, from its first call on.
+      // The stack's own edge is known from its first call on.
       expect((await beat(ofStack.credential)).status).not.toBe(429);
       const stranger = await beat(`tne_${'x'.repeat(43)}`);
       expect([stranger.status, await stranger.json()]).toMatchObject([429, { code: 'API_NETWORK_LIMIT' }]);

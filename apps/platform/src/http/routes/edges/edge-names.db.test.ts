@@ -1,4 +1,4 @@
-// Names over the link of an edge: the snapshot, the changes after it, and what the operator may have.
+// Names over the edge link: the snapshot, the changes after the snapshot, and the names available to the operator.
 
 import type { NameSnapshotLine } from '@tunnel/contract';
 import { sql } from 'kysely';
@@ -103,7 +103,7 @@ it('edges are notified of reserved and released names, but of ports only in thei
       { kind: 'tcp', label: '20001', ...own },
       { kind: 'subdomain', label: 'shop', ...own },
     ]);
-    // A change is told as the name is when the feed is read: the release must not overtake it.
+    // The feed reports the state of a name at the time of reading, so the release must not happen before the read.
     expect((await inUs.until(1)).map(named)).toEqual([{ kind: 'subdomain', label: 'shop', ...own }]);
     const shop = (await listReservations(fixture, user)).find(({ label }) => label === 'shop');
     await releaseReservation(fixture, user, shop?.id ?? '');

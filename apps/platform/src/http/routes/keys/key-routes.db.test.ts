@@ -94,7 +94,7 @@ describe('API keys', () => {
     const refused = await make();
     expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toMatchObject([
       429,
-      // It is noon, and a second.
+      // Seconds from noon plus one second until midnight.
       String(12 * 60 * 60 - 1),
       {
         code: 'API_WRITES_PER_DAY',

@@ -11,7 +11,7 @@ beforeAll(async () => {
   mcp = await openMcp();
   await mcp.addTunnel(mcp.alice, 'tun_a');
 });
-// Nothing that a test counted, or that is known of an account, is left for the next one.
+// Resets call counters and cached accounts between tests.
 beforeEach(() => mcp.clock.advance(60_000));
 afterAll(() => mcp.stop());
 
@@ -20,7 +20,7 @@ const METADATA = 'http://localhost:8080/.well-known/oauth-protected-resource/mcp
 const challengeOf = (answer: Response) => answer.headers.get('www-authenticate');
 const errorOf = async (answer: Response) => ((await answer.json()) as { code: string }).code;
 
-/** Open calls that nothing ends but their caller. */
+/** Opens a call that lasts until the caller disconnects. */
 const waitOn = (bearer: string, signal: AbortSignal) =>
   mcp.post(
     bearer,
@@ -204,7 +204,7 @@ describe('a pending wait_for_request call', () => {
     replayable: true,
   };
 
-  /** What the caller is told when a request comes after `end`. */
+  /** Returns the caller's response if a request arrives after `end` ran. */
   const heardAfter = async (bearer: string, end: () => Promise<void> | void) => {
     let arrive: (answer: object) => void = () => {};
     mcp.edges.answer = new Promise((resolve) => (arrive = resolve));

@@ -40,7 +40,7 @@ const addEdge = (region_id: string, more: Record<string, unknown> = {}) =>
     .execute();
 
 let tunnels = 0;
-/** A living tunnel. */
+/** Adds an open tunnel. */
 const serve = async (user: UserActor, label: string, more: Record<string, unknown> = {}): Promise<string> => {
   tunnels += 1;
   const endpoint = more['protocol'] === 'tcp' ? `tcp/eu/${label}` : `subdomain//${label}`;

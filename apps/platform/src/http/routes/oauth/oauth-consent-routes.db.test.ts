@@ -27,7 +27,7 @@ let site: Server;
 let clientId: string;
 let bearer: Record<string, string>;
 
-/** The site of a program: its document, and one that lists a script. */
+/** Starts the site of a client with a valid document, and a document with a script as redirect URI. */
 const startSite = async (): Promise<string> => {
   site = createServer(({ url, headers }, response) => {
     const redirect_uris = url === '/script.json' ? ['javascript:alert(1)//<b>'] : ['http://127.0.0.1/cb?x=1'];
@@ -77,7 +77,7 @@ const queryOf = (change: Record<string, string | undefined> = {}): string => {
   return query.toString();
 };
 
-/** Each from a network of its own: attempts are counted. */
+/** Number of networks used so far. Every request comes from a separate network, because attempts are counted per network. */
 let networks = 0;
 const authorize = (change?: Record<string, string | undefined>): Promise<Response> => {
   networks += 1;
@@ -87,7 +87,7 @@ const authorize = (change?: Record<string, string | undefined>): Promise<Respons
 
 const CONSENT = /^\/app\/consent\?request=(ask_[0-9A-Za-z]{20})$/;
 
-/** The id of a request that was taken. */
+/** Returns the ID of an accepted authorization request. */
 const asked = async (change?: Record<string, string | undefined>): Promise<string> => {
   const answer = await authorize(change);
   expect([answer.status, await answer.text()]).toEqual([303, '']);
@@ -290,7 +290,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
   it("returns 401 if the user's password was reset in another process, so that no grant outlives the reset", async () => {
     const { db } = fixture.accounts.database;
     const id = await asked();
-    // This process has just asked for the account; another one resets the password.
+    // This process has just cached the account, and another process resets the password.
     expect((await show(id)).status).toBe(200);
     const userId = await fixture.userId(EMAIL);
     const setEpoch = (change: number) =>
@@ -331,7 +331,7 @@ describe('POST /oauth/requests/{id}/decision', () => {
       resource: RESOURCE,
       created_at: at,
       last_used_at: at,
-      // Lower than any that the database gives: by their ids it would be the new one.
+      // IDs lower than any generated ID: sorted by ID, the new grant would end.
       id: `00000000-0000-0000-0000-${`${nr}`.padStart(12, '0')}`,
     }));
     await db.insertInto('oauth_grants').values(many).execute();
@@ -369,7 +369,7 @@ describe('an OAuth client registered by the operator', () => {
     expect(await revokeOauthClient(context, OPERATOR, id)).toEqual({ id, name: 'Acme IDE', grantsEnded: 1 });
     expect((await show(waiting)).status).toBe(404);
     expect((await authorize(change)).status).toBe(400);
-    // Checked before the end, and kept after it.
+    // Restores the request, as if it had been checked before the revocation and stored after it.
     await fixture.accounts.database.db
       .insertInto('oauth_requests')
       .values(late as NonNullable<typeof late>)

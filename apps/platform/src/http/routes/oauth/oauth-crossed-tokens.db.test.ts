@@ -1,4 +1,4 @@
-// Tokens at doors that they are not for, and after what ends them.
+// OAuth tokens at endpoints of other kinds, and the events that end tokens.
 
 import { OAUTH_SCOPES } from '@tunnel/contract';
 import { SCOPES } from '@tunnel/mcp/tools';
@@ -24,7 +24,7 @@ afterAll(() => fixture.close());
 const connect = async (who = email) => fixture.tokens((await fixture.allow(who)).form);
 const asBearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** With a right signature, and claims of the test's choice. */
+/** Creates a token with a valid signature and claims chosen by the test. */
 const forge = async (changes: Record<string, unknown>): Promise<string> => {
   const { accounts } = fixture;
   const [row] = await signingKeyRows(accounts.database.db, accounts.clock.now());
@@ -195,7 +195,7 @@ describe('connected apps', () => {
     await fixture.accounts.signUp(address);
     const { bearer } = await fixture.accounts.logIn(address);
     expect(await list(bearer)).toEqual({ grants: [] });
-    // The third never comes.
+    // The third app never redeems its code.
     const [first, second] = [
       await fixture.allow(address),
       await fixture.allow(address, { scope: 'tunnels:close', clientId: 'https://other.example/c' }),

@@ -145,7 +145,7 @@ describe('POST /oauth/token with a refresh token', () => {
     expect([fewer.scope, await fixture.scopesAtMcp(fewer.access_token)]).toEqual(['requests:read', ['requests:read']]);
     const all = await fixture.tokens(fixture.refreshForm(fewer.refresh_token, { resource: RESOURCE }));
     expect(all.scope).toBe('tunnels:read requests:read');
-    // Spaces are as little as at the authorization.
+    // Extra spaces in a scope are ignored, as at the authorization endpoint.
     const odd = await fixture.tokens(
       fixture.refreshForm(all.refresh_token, { scope: ' requests:read  tunnels:read ' }),
     );

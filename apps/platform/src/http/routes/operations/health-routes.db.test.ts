@@ -42,7 +42,7 @@ describe('health checks', () => {
     const clock = new FakeClock();
     const logger = createLogger({ level: 'silent', format: 'json' });
     const narrow = new Database({ url: fixture.database.url, logger, connections: 1 });
-    // Nobody gets the only connection.
+    // Takes the only connection of the pool.
     const only = await narrow.pool.connect();
     let released = false;
     try {

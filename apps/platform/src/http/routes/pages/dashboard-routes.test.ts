@@ -178,7 +178,7 @@ it('no path leads to a file outside of the dashboard folder', async () => {
   }
 });
 
-/** The path as it stands: fetch would tidy it up. */
+/** Sends the path unchanged, because fetch would normalize it. */
 const rawGet = (port: number, path: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const call = request({ host: '127.0.0.1', port, path, agent: false }, (answer) => {

@@ -62,7 +62,7 @@ describe('GET /openapi.json', () => {
   });
 
   it('lists every operation of the app, even those added later', () => {
-    // The page's own files are no part of the API.
+    // The files of the docs page are not part of the API.
     const served = app.routes
       .filter(({ method, path }) => method !== 'ALL' && !path.startsWith('/docs/'))
       .map(({ method, path }) => `${method} ${path}`);
@@ -145,7 +145,7 @@ describe('GET /docs', () => {
     expect(policy).not.toMatch(/unsafe|https?:|\*/);
     expect(page).not.toMatch(/<style|<script(?! src=)|style="|\son\w+=/);
     const targets = [...page.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, target = '']) => target);
-    // The dashboard has routes of its own.
+    // The dashboard is served by routes that are missing in the app under test.
     expect(targets).toContain('app/');
     for (const target of targets.filter((each) => each !== 'data:,' && each !== 'app/')) {
       expect([target, (await app.request(`/${target}`)).status]).toEqual([target, 200]);

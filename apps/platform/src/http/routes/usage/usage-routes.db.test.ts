@@ -23,12 +23,12 @@ const logOf = (user: UserActor, count: number) =>
     protocol: n % 2 === 0 ? 'http' : 'tcp',
     label: `label-${n}`,
     region_id: n === 4 ? null : 'local',
-    // Two and two at the same time.
+    // Two entries each share a time.
     registered_at: new Date(Date.UTC(2030, 5, 15, 0, Math.floor(n / 2))),
     unregistered_at: n < 5 ? null : new Date(Date.UTC(2030, 5, 15, 11)),
     request_count: n,
     bytes_proxied: n * 3_000_000_000,
-    // One of an edge that told neither.
+    // The first entry comes from an edge that reports neither name nor address.
     ...(n === 0 ? {} : { name: `web-${n}`, public_url: `https://label-${n}.t.example`, client_name: 'laptop' }),
   }));
 
@@ -316,7 +316,7 @@ describe('live data from the edge of a tunnel', () => {
     expect(await read(`/usage/tunnels/${http()?.id}/health-events`)).toEqual([]);
     fixture.edges.answer = new Fault('EDGE_AWAY', { region: 'local' });
     expect((await fixture.ask(fixture.alice, 'GET', `/usage/tunnels/${http()?.id}/requests`)).status).toBe(502);
-    // Without a region, and after its end: nobody is asked.
+    // No edge is called for a tunnel without a region or for an ended tunnel.
     expect(await read(`/usage/tunnels/${entries[4]?.id}/requests`)).toMatchObject({ requests: [] });
     expect(await read(`/usage/tunnels/${entries[10]?.id}/health-events`)).toEqual([]);
   });
