@@ -319,7 +319,7 @@ describe('a call to the edge of a tunnel', () => {
     expect(asked).toEqual([]);
   });
 
-  it('ends at once if the caller disconnects while waiting, and does not mark the edge as unavailable', async () => {
+  it("ends at once with the caller's error, not EDGE_AWAY, if the caller disconnects while waiting", async () => {
     let open = 0;
     const edge = await startEdge('eu', (request) => {
       open += 1;

@@ -366,7 +366,7 @@ describe('pipelined requests on one connection', () => {
     socket.destroy();
   });
 
-  it('are limited to 33: one more closes the connection and is counted', async () => {
+  it('are limited: the request over the limit of 33 closes the connection and is counted', async () => {
     const trial = await Trial.open();
     const socket = trial.write(asked('/usage/held').repeat(2000));
     await new Promise((resolve) => socket.once('close', resolve));
