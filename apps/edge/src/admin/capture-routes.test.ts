@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => rest.stop());
 
-/** A request that was answered. */
+/** Captures a request of a visitor and its response, as if the local service had responded. */
 const serve = (path: string, tunnel = web, replay: ReplaySource | null = null): CaptureRecorder => {
   const head = requestHead(`POST ${path}`, 'Authorization: Bearer hunter2', JSON_TYPE, 'Content-Length: 2');
   const recorder = rest.captures.begin(tunnel, head, 100, 'chunks', { replay }) as CaptureRecorder;
@@ -86,7 +86,7 @@ describe('GET /api/tunnels/:id/requests, status 200', () => {
       cursor = page.next_cursor ?? null;
       serve('/meanwhile');
     }
-    // Each request that came meanwhile pushed out the oldest one.
+    // Each new request during the paging evicts the oldest captured request.
     expect(pages).toEqual([
       [90, true, false],
       [90, true, false],

@@ -1,4 +1,4 @@
-// Waiting for a request, and one request, over the REST.
+// REST routes for waiting for the next captured request, and for reading a captured request by id.
 import { apiError, awaitedRequest, capturedRequest } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// The certificates of an edge, as its operator sees them: every field of the contract, never a key.
+// REST routes for the certificates of an edge: the operator sees every field of the contract, but never a private key.
 
 import { FileCertificateStore } from '@tunnel/certificates/acme';
 import { edgeCertificates } from '@tunnel/contract';
@@ -104,7 +104,7 @@ describe('POST /api/certificates/renew', () => {
     const folder = await temporaryDirectory();
     const store = new FileCertificateStore(folder.path, 'https://ca.example/directory');
     const { id } = await store.want(['shop.example']);
-    // As good as full: nothing can be written there any more.
+    // A deleted folder behaves like a full disk: the store can no longer write.
     await folder.close();
     const renew = async () => ((await store.change(id, NOW, (life) => life)) ? 'begun' : 'busy') as 'begun';
     rest = await startRest({ certificates: { acmeCertificates: acmeCertificates(renew), files: () => null } });

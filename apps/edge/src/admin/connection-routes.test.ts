@@ -1,4 +1,4 @@
-// GET /api/connections: each open connection as the operator sees it, and nobody else.
+// GET /api/connections: lists the open connections, for the operator only.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

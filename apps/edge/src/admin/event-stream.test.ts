@@ -4,7 +4,7 @@ import { EventStream, SSE_QUEUE_MAX } from './event-stream.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A reader that takes one chunk when asked to. */
+/** A slow reader of the stream: each call reads one chunk. */
 const slowReader = (stream: EventStream) => {
   const reader = stream.body.getReader();
   const decoder = new TextDecoder();
@@ -40,7 +40,7 @@ it('a full queue drops new events and reports their number at the position of th
   await next();
   for (let n = 0; n < SSE_QUEUE_MAX + 5; n += 1) stream.send(`id: ${n}\n\n`);
   for (let n = 0; n < 3; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
-  // There is room again, behind what is known to be missing.
+  // The queue has room again, so the next event is queued behind the report of the gap.
   stream.send('id: later\n\n');
   for (let n = 3; n < SSE_QUEUE_MAX; n += 1) expect(await next()).toBe(`id: ${n}\n\n`);
   expect(await next()).toBe('event: lagged\ndata: {"missed":5}\n\n');

@@ -1,4 +1,5 @@
-// GET /api/tunnels/:id/flows: who talks to a udp tunnel, what was dropped, and the path; for whom the tunnel is.
+// GET /api/tunnels/:id/flows: the visitors of a udp tunnel, dropped datagrams and the datagram path, for the tunnel’s owner and the
+// operator.
 
 import { apiError, edgeFlows } from '@tunnel/contract';
 import { eventually } from '@tunnel/testkit';
@@ -81,7 +82,8 @@ describe('GET /api/tunnels/:id/flows, status 200', () => {
   it('lists the 200 most recently active flows and counts all flows', async () => {
     const visitors = await Promise.all(Array.from({ length: 210 }, () => stand.visitor(port)));
     await eventually(() => {
-      // Of so many at once the kernel of a busy machine may drop some; whoever was heard is not counted again.
+      // The kernel of a busy machine may drop some of so many datagrams, so visitors repeat them. A visitor with a flow does not count
+      // twice.
       if (stand.totals.requests < 210) for (const visitor of visitors) visitor.say('hello');
       expect(stand.totals.requests).toBe(210);
     });

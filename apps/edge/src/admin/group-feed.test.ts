@@ -243,7 +243,7 @@ describe('limits of event streams', () => {
     sockets.push(socket);
     socket.write(`GET ${WEB} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${ADMIN_TOKEN}\r\n\r\n`);
     await once(socket, 'readable');
-    // Nothing is read from here on. More than kernels buffer: the queue must fill.
+    // From here on the socket does not read. The events exceed the buffers of the kernel, so the queue must fill.
     const reason = 'x'.repeat(900);
     const sent = 30_000;
     for (let n = 0; n < sent / 2; n += 1) {
@@ -256,7 +256,7 @@ describe('limits of event streams', () => {
     socket.setEncoding('utf8').on('data', (part: string) => {
       text += part;
     });
-    // The end of the chunked body: all that was kept has come, and the stream has ended with its group.
+    // The last chunk of the body: the queued events have arrived, and the stream has ended together with its group.
     await eventually(() => expect(text.endsWith('\r\n0\r\n\r\n')).toBe(true));
     const missed = [...text.matchAll(/"missed":(\d+)/g)].map(([, count]) => Number(count));
     const ids = [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));

@@ -148,7 +148,7 @@ describe('GET /api/groups', () => {
     const ticking = setInterval(() => (turns += 1), 0);
     const text = await (await rest.request('/api/groups', { token: ADMIN_TOKEN })).text();
     clearInterval(ticking);
-    // A part is 64 KiB of more than 3 MB: others had their turns between them.
+    // The response has more than 3 MB and is written in parts of 64 KiB, so timers run between the parts.
     expect(turns).toBeGreaterThan(10);
     const all = groupSummaries.parse(JSON.parse(text));
     expect(all).toHaveLength(2001);
@@ -177,7 +177,7 @@ describe('GET /api/groups', () => {
     let settled = -1;
     while (presented === 0 || settled !== presented) {
       settled = presented;
-      // Another request takes many turns: whoever still goes on writing gets his.
+      // A request takes many turns of the event loop, so a response still being written would make progress meanwhile.
       for (let n = 0; n < 20; n += 1) await rest.request('/api/status');
     }
     socket.destroy();

@@ -71,7 +71,7 @@ afterEach(() => server.stop());
 
 const get = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${server.address.port}${path}`, { method });
 
-/** The text without its comments, as Prometheus keys. */
+/** Scrapes the metrics and returns values by series name (with labels), without comment lines. */
 const scrape = async (): Promise<Record<string, number>> => {
   const response = await get('/metrics');
   expect(response.headers.get('content-type')).toContain('text/plain; version=0.0.4');

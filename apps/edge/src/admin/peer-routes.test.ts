@@ -1,4 +1,5 @@
-// GET /api/tunnels/:id/peers and the dismissal of a peer, for whom the tunnel is. The joins are those of a control plane with raw clients.
+// GET /api/tunnels/:id/peers and the dismissal of a peer, for the tunnel’s owner and the operator. The peers join through a real control
+// plane, as raw clients.
 import { apiError, edgePeers } from '@tunnel/contract';
 import { FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// GET /api/tunnels/:id/policy, and the line of it in the list of tunnels.
+// GET /api/tunnels/:id/policy, and the summary of the policy in the list of tunnels.
 import { apiError, edgeTunnels, tunnelPolicy } from '@tunnel/contract';
 import { compilePolicy, type Policy, policyHash } from '@tunnel/policy';
 import { sha256Hex } from '@tunnel/runtime';

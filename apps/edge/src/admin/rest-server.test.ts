@@ -281,7 +281,7 @@ it('an upload that breaks off logs no error', async () => {
     socket[leave]();
     await closed;
   }
-  // Whatever the two led to has been dealt with by then.
+  // By the time of this response the server has handled both broken uploads.
   expect((await rest.request('/api/status')).status).toBe(200);
   expect(error).not.toHaveBeenCalled();
 });
