@@ -40,7 +40,7 @@ const fall = (groupId: string, account: string, urls: readonly string[] = []): v
   alerts.send(alertOf(urls, { groupId, account }));
 };
 
-it('ten alerts of a group leave in a minute, each to every destination with the same body; the next ones are dropped and counted', async () => {
+it('a group sends ten alerts a minute, with the same body to every destination; further alerts are dropped and counted', async () => {
   for (let n = 0; n < 25; n += 1) fall('g', 'a', [url('tenant')]);
   await settled();
   expect(receiver.received.filter(({ path }) => path === '/operator')).toHaveLength(10);
@@ -59,7 +59,7 @@ it('ten alerts of a group leave in a minute, each to every destination with the 
   expect(receiver.received).toHaveLength(21);
 });
 
-it('thirty of an account, whichever of its groups; another account’s leave', async () => {
+it('an account sends thirty alerts a minute across its groups, without affecting other accounts', async () => {
   for (let n = 0; n < 100; n += 1) fall(`g${n}`, 'a');
   fall('h', 'b');
   await settled();
@@ -67,7 +67,7 @@ it('thirty of an account, whichever of its groups; another account’s leave', a
   expect(alerts.dropped.account).toBe(70);
 });
 
-it('sixty posts of an account to one host, whichever port; the operator’s are not counted against a host', async () => {
+it('an account sends sixty posts a minute to one host; posts to the operator are exempt', async () => {
   for (let n = 0; n < 10; n += 1) {
     fall(
       `g${n}`,
@@ -82,7 +82,7 @@ it('sixty posts of an account to one host, whichever port; the operator’s are 
   expect(alerts.totals.operator.delivered).toBe(11);
 });
 
-it('six hundred posts of all accounts to one host', async () => {
+it('all accounts together send six hundred posts a minute to one host', async () => {
   for (let n = 0; n < 21; n += 1) {
     for (let at = 0; at < 10; at += 1)
       fall(
@@ -97,7 +97,7 @@ it('six hundred posts of all accounts to one host', async () => {
   expect(alerts.totals.operator.delivered).toBe(210);
 });
 
-it('a fall that nobody is to be told of uses up nothing', async () => {
+it('an alert without a destination uses up no budget', async () => {
   const silent = senderOf({ clock, rates: undefined });
   for (let n = 0; n < 50; n += 1) silent.send(alertOf([]));
   expect(silent.dropped.group).toBe(0);

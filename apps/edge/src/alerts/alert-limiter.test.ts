@@ -8,7 +8,7 @@ import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts
 
 const silentLookup = () => new Promise<never>(() => {});
 
-it('a hundred alerts to a receiver that hangs do not hold up the next one', async () => {
+it('a hundred alerts to a receiver that hangs do not delay an alert to another receiver', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const good = await startReceiver();
   const clock = new FakeClock();
@@ -30,7 +30,7 @@ it('a hundred alerts to a receiver that hangs do not hold up the next one', asyn
   await Promise.all([dead.close(), good.close()]);
 });
 
-it('tenants share a bounded number of slots; the operator has slots of its own', async () => {
+it('tenants share a bounded number of slots; the operator has separate slots', async () => {
   const operator = await startReceiver();
   const log = memoryLog();
   const clock = new FakeClock();
@@ -67,7 +67,7 @@ it('tenants share a bounded number of slots; the operator has slots of its own',
   await operator.close();
 });
 
-it('one tenant that fills its slots at a host leaves another tenant’s at the same host free', async () => {
+it('a tenant with no free slot at a host leaves the slots of another tenant at the same host free', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const clock = new FakeClock();
   const alerts = senderOf({ clock });
@@ -81,7 +81,7 @@ it('one tenant that fills its slots at a host leaves another tenant’s at the s
   await dead.close();
 });
 
-it('the operator’s slots are bounded too', async () => {
+it('the operator’s slots are bounded', async () => {
   const dead = await startTcpServer((socket) => void socket.resume());
   const clock = new FakeClock();
   const alerts = senderOf({ clock, operatorUrl: `http://127.0.0.1:${dead.port}/` });
@@ -95,7 +95,7 @@ it('the operator’s slots are bounded too', async () => {
   await dead.close();
 });
 
-it('what is dropped or refused in numbers is one line a second, which says how many it stands for', async () => {
+it('repeated drops and refusals are logged once a second, with the number of suppressed lines', async () => {
   const log = memoryLog();
   const clock = new FakeClock();
   const alerts = senderOf({ clock, allowPrivate: false, logger: log.logger, lookup: silentLookup });
@@ -112,7 +112,7 @@ it('what is dropped or refused in numbers is one line a second, which says how m
   alerts.close();
 });
 
-it('a few begin in each turn of the event loop, in order, and none is forgotten', async () => {
+it('a few alerts start in each turn of the event loop, in order and without losses', async () => {
   const queue = new StartQueue();
   const begun: number[] = [];
   const count = ALERT_STARTS_PER_TURN * 2 + 1;
