@@ -1,4 +1,4 @@
-// What may leave in a minute: alerts of a group and an account, posts to a host.
+// Budgets of alerts per minute: alerts of a group and of an account, and posts to a host.
 
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const url = (path: string) => `http://127.0.0.1:${receiver.port}/${path}`;
-/** All that was let through has arrived. */
+/** Waits until every alert within the budgets has arrived. */
 const settled = async (): Promise<void> => {
   await eventually(() => {
     const { operator, tenant } = alerts.totals;
@@ -48,7 +48,7 @@ it('a group sends ten alerts a minute, with the same body to every destination; 
   expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
   expect(alerts.dropped).toEqual({ group: 15, account: 0, 'host-of-account': 0, host: 0, slots: 0 });
   expect(alerts.totals.tenant.dropped).toBe(15);
-  // A line for what was delivered and one for what was not, by destination: not 50.
+  // The log has one line per destination for dropped alerts, not one line per alert.
   expect(log.lines.filter(({ outcome }) => outcome === 'dropped')).toHaveLength(2);
   await clock.advance(60_999);
   fall('g', 'a');

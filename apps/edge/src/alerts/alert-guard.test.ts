@@ -1,4 +1,4 @@
-// The guard as a receiver on this machine sees it: over real sockets, through the whole sender.
+// The guard against private addresses, tested over real sockets and through the whole sender, with a receiver on this machine.
 import { eventually, startTcpServer, type TcpServer } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { alertOf, memoryLog, senderOf, startReceiver } from './alerts.fixture.ts';

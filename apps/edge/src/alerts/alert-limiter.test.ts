@@ -1,4 +1,4 @@
-// What alerts may cost: a bounded number under way, none in the way of another receiver.
+// Limits on the cost of alerts: the number of pending posts is bounded, and a slow receiver does not delay other receivers.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { eventually, FakeClock, startTcpServer } from '@tunnel/testkit';
@@ -13,7 +13,7 @@ it('a hundred alerts to a receiver that hangs do not delay an alert to another r
   const good = await startReceiver();
   const clock = new FakeClock();
   const alerts = senderOf({ clock });
-  // What is loaded and compiled at the first request is no part of this.
+  // The first request loads and compiles modules, so a first alert is sent before the test begins.
   alerts.send(alertOf([`http://127.0.0.1:${good.port}/first`]));
   await eventually(() => expect(alerts.totals.tenant.delivered).toBe(1));
   for (let n = 0; n < 100; n++) alerts.send(alertOf([`http://127.0.0.1:${dead.port}/${n}`]));
@@ -23,7 +23,7 @@ it('a hundred alerts to a receiver that hangs do not delay an alert to another r
   expect(alerts.totals.tenant.dropped).toBe(100 - SLOTS.perHost);
   await clock.advance(5000);
   await eventually(() => expect(alerts.totals.tenant.timeout).toBe(SLOTS.perHost));
-  // The slots are free again.
+  // After the timeout the slots are free again.
   alerts.send(alertOf([`http://127.0.0.1:${dead.port}/again`]));
   await eventually(() => expect(dead.totalConnections).toBe(SLOTS.perHost + 1));
   alerts.close();
@@ -45,7 +45,7 @@ it('tenants share a bounded number of slots; the operator has separate slots', a
     );
   many('a');
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(1));
-  // One account gets a quarter of them, and no account the last ones while others have fewer.
+  // One account gets at most a quarter of the tenants’ slots, and the last slots are only for accounts with few posts pending.
   expect(alerts.dropped.slots).toBe(10_000 - SLOTS.perAccount);
   for (const account of ['b', 'c', 'd']) many(account);
   await eventually(() => expect(alerts.totals.operator.delivered).toBe(4));
@@ -60,7 +60,7 @@ it('tenants share a bounded number of slots; the operator has separate slots', a
   expect(alerts.totals.tenant.dropped).toBe(before + 1);
   await clock.advance(5000);
   await eventually(() => expect(alerts.totals.tenant.timeout).toBe(held() + 2));
-  // The slots are free again.
+  // After the timeout the slots are free again.
   alerts.send(alertOf(['http://later.example/'], { account: 'a' }));
   expect(alerts.totals.tenant.dropped).toBe(before + 1);
   alerts.close();

@@ -60,7 +60,7 @@ describe('an alert', () => {
     const same = [`http://${base}/s3cret-a`, `HTTP://${base}/s3cret-a#x`, `http://127.1:${port}/./s3cret-a`];
     alerts.send(alertOf([...same, `http://${base}/s3cret-b`, `http://${base}/s3cret-op`]));
     await eventually(() => expect(alerts.totals.tenant.delivered).toBe(2));
-    // One line a second for each account, destination and end.
+    // The log has one line per second for each combination of account, destination and outcome.
     await eventually(() => expect(log.lines).toHaveLength(2));
     expect(received.map(({ path }) => path).sort()).toEqual(['/s3cret-a', '/s3cret-b', '/s3cret-op']);
     expect(alerts.totals).toEqual({ operator: { ...none, delivered: 1 }, tenant: { ...none, delivered: 2 } });
@@ -269,13 +269,13 @@ it('a closed sender abandons pending alerts and sends no further alerts', async 
   await eventually(() => expect(server.openConnections).toBe(0));
   alerts.send(alert);
   await eventually(() => expect(log.lines).toMatchObject([{ outcome: 'failed', reason: 'the edge is stopping' }]));
-  // By the time that a later one has arrived, an earlier one would have.
+  // Sends an alert with a second sender: once its connection is open, a connection of the closed sender would be open too.
   sender().send(alert);
   await eventually(() => expect(server.openConnections).toBeGreaterThan(0));
   expect(server.totalConnections).toBe(2);
 });
 
-/** Never gets to the end of the head. */
+/** Responds with a head that never ends, a few bytes at a time. */
 const drip = (socket: Socket): void => {
   socket.write('HTTP/1.1 200 OK\r\n');
   const timer = setInterval(() => socket.write('x'), 5);

@@ -1,4 +1,4 @@
-// The receiver that docs/alerts.md shows is run as it stands there.
+// Runs the receiver shown in docs/alerts.md, unchanged.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Secret } from '@tunnel/runtime';
