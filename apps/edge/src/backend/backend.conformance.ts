@@ -55,11 +55,11 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       return verdict.owner;
     };
 
-    it('knows the admin token as the operator', async () => {
+    it('recognizes the admin token as the operator', async () => {
       expect(await ownerOf(set.adminToken)).toEqual({ kind: 'operator' });
     });
 
-    it('knows every key of an account as that account, each under a key id of its own', async () => {
+    it('recognizes every key of an account, with a separate key id for each key', async () => {
       const [first, second] = set.accountKeys;
       expect(await ownerOf(first)).toEqual({ kind: 'account', accountId: set.accountId });
       expect(await ownerOf(second)).toEqual({ kind: 'account', accountId: set.accountId });
@@ -68,21 +68,21 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       expect(new Set(ids.map((verdict) => verdict.ok && verdict.keyId)).size).toBe(3);
     });
 
-    it.each(['tnl_unknown', ' ', 'ü'.repeat(500), '\u0000'])('refuses an unknown key for good', async (token) => {
+    it.each(['tnl_unknown', ' ', 'ü'.repeat(500), '\u0000'])('rejects an unknown key permanently', async (token) => {
       const verdict = await set.backend.verifyKey(token);
       expect(verdict).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_INVALID', retryable: false } });
     });
 
-    it('refuses a key that is longer, shorter or otherwise cased than the real one', async () => {
+    it('rejects a token that is longer, shorter or differs in case from the admin token', async () => {
       const near = [`${set.adminToken}x`, set.adminToken.slice(0, -1), swapCase(set.adminToken), ` ${set.adminToken}`];
       for (const token of near) expect((await set.backend.verifyKey(token)).ok).toBe(false);
     });
 
-    it('says of no key that it is missing', async () => {
+    it('reports an empty key as missing', async () => {
       expect(await set.backend.verifyKey('')).toMatchObject({ ok: false, fault: { code: 'AUTH_TOKEN_MISSING' } });
     });
 
-    it('never puts the key into what it answers', async () => {
+    it('never includes a key in a verdict', async () => {
       const verdicts = await Promise.all(
         ['tnl_not-a-real-key', set.adminToken, set.otherKey].map((key) => set.backend.verifyKey(key)),
       );
@@ -90,7 +90,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       for (const key of ['tnl_not-a-real-key', set.adminToken, set.otherKey]) expect(text).not.toContain(key);
     });
 
-    it('tells every listener of a revocation, until it stops listening', async (context) => {
+    it('notifies listeners of a revocation until they unsubscribe', async (context) => {
       if (set.revoke === undefined) return context.skip('keys of this backend change only with a restart');
       const heard: Revocation[] = [];
       const unheard: Revocation[] = [];
@@ -121,7 +121,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
       return verdict;
     };
 
-    describe('and the one on the other side', () => {
+    describe('with a platform', () => {
       let other: OtherSide;
       let keyId: string;
 
@@ -133,7 +133,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
 
       const ask = (tunnelId: string) => set.backend.admitTunnel(askedTunnel(tunnelId, set.accountId, { keyId }));
 
-      it('hears of each tunnel, of what it carried, and of its end', async () => {
+      it('the platform learns of each tunnel, its traffic and its end', async () => {
         const counters = new TunnelCounters();
         expect(await ask('tun_1')).toBeNull();
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
@@ -145,7 +145,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         await expect.poll(() => other.tunnel('tun_1')).toMatchObject({ isOpen: false, requests: 3, bytes: 5000 });
       });
 
-      it('hears what connections carry that outlive their tunnel', async () => {
+      it('the platform gets the traffic of connections that outlive their tunnel', async () => {
         const counters = countersOf(1, 10, 1);
         await ask('tun_1');
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId, counters }));
@@ -157,7 +157,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(other.tunnel('tun_1')).toMatchObject({ isOpen: false, requests: 1, bytes: 700 });
       });
 
-      it('hears nothing of the operator’s tunnels', async () => {
+      it('the platform gets nothing about the operator’s tunnels', async () => {
         const owner = { kind: 'operator' } as const;
         const counters = countersOf(9, 9);
         await set.backend.admitTunnel(askedTunnel('tun_op', '', { owner }));
@@ -167,7 +167,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(other.tunnel('tun_op')).toBeUndefined();
       });
 
-      it('does not count a tunnel that found no endpoint', async () => {
+      it('a tunnel that found no endpoint does not count toward the limit', async () => {
         await other.setLimit(set.accountId, 1);
         expect(await ask('tun_1')).toBeNull();
         set.backend.admissionEnded('tun_1');
@@ -175,7 +175,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(other.tunnel('tun_1')).toBeUndefined();
       });
 
-      it('refuses what is over the limit in its own words, and counts no tunnel that has just ended', async () => {
+      it('a tunnel over the limit is refused in the platform’s words, and a closed tunnel frees its place', async () => {
         await other.setLimit(set.accountId, 1);
         expect(await ask('tun_1')).toBeNull();
         set.backend.tunnelOpened(openedTunnel('tun_1', set.accountId, { keyId }));
@@ -185,7 +185,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(await ask('tun_3')).toBeNull();
       });
 
-      it('ends all of an account with its own words', async () => {
+      it('closing an account revokes its sessions with the platform’s code and message', async () => {
         const heard: Revocation[] = [];
         set.backend.onRevoked((revocation) => heard.push(revocation));
         await other.closeAccount(set.accountId, 'ACCOUNT_SUSPENDED', 'the account is suspended for a reason');
@@ -196,7 +196,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         });
       });
 
-      it('ends all of an account at its spend cap, refuses its tunnels, and lets it in at once when it is raised', async () => {
+      it('an account at its spend cap loses its sessions and opens no tunnel until the cap is raised', async () => {
         const heard: Revocation[] = [];
         set.backend.onRevoked((revocation) => heard.push(revocation));
         expect(await ask('tun_1')).toBeNull();
@@ -210,7 +210,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(await ask('tun_3')).toBeNull();
       });
 
-      it('may be away: nothing is opened for an account at its spend cap by what was known before', async () => {
+      it('during an outage, an account at its spend cap opens no tunnel, and other accounts do', async () => {
         const heard: Revocation[] = [];
         set.backend.onRevoked((revocation) => heard.push(revocation));
         await other.setCap(set.accountId, '$5.00');
@@ -232,7 +232,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         expect(await ask('tun_5')).toBeNull();
       });
 
-      it('may be away: known keys are good, limits are kept, and all of it is told later', async () => {
+      it('during an outage, known keys work and limits apply; usage is delivered afterwards', async () => {
         await other.setLimit(set.accountId, 2);
         await expect.poll(async () => (await keyOf(set.accountKeys[0])).ok).toBe(true);
         expect(await ask('tun_1')).toBeNull();

@@ -62,7 +62,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       return known.id;
     };
 
-    it('are told with their names and a chain whose leaf is for them, and listed without a key', async () => {
+    it('are reported with their names and a matching chain, and listed without a private key', async () => {
       stage.issue();
       const { edge } = await run();
       await eventually(() => expect(listener.names).toEqual(names()), soon);
@@ -82,7 +82,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       }, soon);
     });
 
-    it('are wanted by exactly their names, before and after they are there, and nobody else is', async () => {
+    it('are wanted for exactly their names, before and after they are issued', async () => {
       const { edge } = await run();
       await eventually(() => expect(names().map((name) => edge.isWanted(name))).toEqual([true, true]), soon);
       stage.issue();
@@ -92,7 +92,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(names().map((name) => edge.isWanted(name))).toEqual([true, true]);
     });
 
-    it('have their challenge found while it is waited for, and no other', async () => {
+    it('have their challenge found while an order waits for it; other challenges are not found', async () => {
       const { edge } = await run();
       const waited = await eventually(() => {
         const challenge = stage.challenge();
@@ -108,7 +108,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(await edge.findChallenge({ token: 'nobodys', host: stage.own })).toBeNull();
     });
 
-    it('replace the one before under the same id', async () => {
+    it('replace the previous certificate under the same id', async () => {
       stage.issue();
       const { edge } = await run();
       await eventually(() => expect(listener.names).toEqual(names()), soon);
@@ -120,7 +120,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(await idOf(edge, stage.own)).toBe(id);
     });
 
-    it('are there within the start of the next run, though whoever orders is away', async () => {
+    it('are available right after the next start, even while the platform or authority is unreachable', async () => {
       stage.issue();
       const { stop } = await run();
       await eventually(() => expect(listener.names).toEqual(names()), soon);
@@ -130,7 +130,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect(listener.names).toEqual(names());
     });
 
-    it('that nobody wants any more are taken away, and the others stay', async () => {
+    it('are removed when no longer wanted, without affecting other certificates', async () => {
       stage.issue();
       const { stop } = await run();
       await eventually(() => expect(listener.names).toEqual(names()), soon);
@@ -142,7 +142,7 @@ export const conformsToEdgeCertificates = (title: string, openStage: () => Promi
       expect((await edge.list()).map((one) => one.names)).toEqual([[stage.domain]]);
     });
 
-    it('tell nothing after the stop, which ends in the midst of an order, too', async () => {
+    it('are not reported after stop(), even if stop() interrupts an order', async () => {
       const { edge, stop } = await run();
       await eventually(() => expect(edge.isWanted(stage.own)).toBe(true), soon);
       await stop();

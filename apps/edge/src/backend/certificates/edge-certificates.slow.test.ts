@@ -166,5 +166,5 @@ const openStandalone = async (): Promise<CertificatesStage> => {
   };
 };
 
-conformsToEdgeCertificates('certificates that a platform keeps', openPlatform);
-conformsToEdgeCertificates('certificates of an edge that orders them itself', openStandalone);
+conformsToEdgeCertificates('certificates from a platform', openPlatform);
+conformsToEdgeCertificates('certificates ordered by a standalone edge', openStandalone);

@@ -90,7 +90,7 @@ const runOnce = async (url: string, run: string, killAfter: number): Promise<num
   }
 };
 
-it('killed in the midst of writing and sending, nothing is lost and nothing is counted twice', async () => {
+it('a process killed while writing and sending the journal loses no record and counts no record twice', async () => {
   const platform = new ScriptedPlatform();
   const server = await servePlatform(platform);
   const written = new Map<string, number>();

@@ -94,6 +94,6 @@ const play = async (steps: readonly unknown[]): Promise<void> => {
   await folder.close();
 };
 
-it('stores each byte once over failing disks, lost answers and kills', async () => {
+it('each byte of usage is stored exactly once despite failing disks, lost responses and kills', async () => {
   await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), play), { numRuns: 50 });
 }, 120_000);

@@ -90,7 +90,7 @@ const linesOnDisk = (): JournalRecord[] =>
     .map((line) => JSON.parse(line) as JournalRecord)
     .filter(({ kind }) => kind === 'usage' || kind === 'closed');
 
-it('a long write holds up nothing: one is under way, the next one takes all that came meanwhile, in order', async () => {
+it('a slow write delays no append: the next write takes all records that arrived meanwhile, in order', async () => {
   const journal = await startJournal();
   const disk = await slowDown();
   for (let round = 0; round < 20; round += 1) {
@@ -109,7 +109,7 @@ it('a long write holds up nothing: one is under way, the next one takes all that
   await journal.close();
 });
 
-it('over its bound the queue is full, which is said and counted once, and nothing is dropped', async () => {
+it('a full write queue is reported and counted once, and no record is dropped', async () => {
   const journal = await startJournal(5000);
   const disk = await slowDown();
   for (let n = 0; n < 1000; n += 1) journal.append([usage(n, 1)]);
@@ -123,7 +123,7 @@ it('over its bound the queue is full, which is said and counted once, and nothin
   await journal.close();
 });
 
-it('what comes while numbers are given on a slow disk is neither lost nor told twice', async () => {
+it('records that arrive while a slow disk numbers earlier records are neither lost nor sent twice', async () => {
   const journal = await startJournal();
   const disk = await slowDown();
   journal.append([usage(1, 1)]);

@@ -6,7 +6,7 @@ import { askedTunnel, closedTunnel, openedTunnel } from '../platform-backend.fix
 import type { RequestedEndpoint } from './admission-request.ts';
 
 export const nameConformance = (name: string, create: () => Promise<BackendUnderTest>): void => {
-  describe(`whose a name is, by backend ${name},`, () => {
+  describe(`name ownership, backend ${name}`, () => {
     let set: BackendUnderTest;
     let tunnels = 0;
     const keyIds = new Map<string, string>();
@@ -66,7 +66,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       return code;
     };
 
-    it('is decided by first use, and stays so when its tunnel has ended', async () => {
+    it('an account owns a name by first use, even after the tunnel has closed', async () => {
       const first = await ask(set.accountId, { label: 'shop' });
       expect(first.code).toBeNull();
       first.open();
@@ -79,7 +79,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.accountId, { label: 'shop', groupKeyHash: 'c'.repeat(64) })).toBeNull();
     });
 
-    it('is held likewise for a p2p name, which is another name than the same word as a subdomain', async () => {
+    it('a p2p name is owned by first use, independently of the subdomain with the same text', async () => {
       const wanted = { kind: 'p2p', label: 'office-db' } as const;
       const first = await ask(set.accountId, wanted);
       expect(first.code).toBeNull();
@@ -92,7 +92,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.otherAccountId, { label: 'office-db' })).toBeNull();
     });
 
-    it('is the same for all that is nested below it', async () => {
+    it('using a nested name claims the whole name: a.shop claims shop, *.shop and b.shop', async () => {
       const first = await ask(set.accountId, { label: 'a.shop' });
       first.open();
       for (const label of ['shop', '*.shop', 'b.shop']) {
@@ -101,13 +101,13 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       }
     });
 
-    it('is not decided by a tunnel that found no endpoint', async () => {
+    it('a tunnel that found no endpoint claims no name', async () => {
       const first = await ask(set.accountId, { label: 'tried' });
       first.giveUp();
       await expect.poll(() => codeFor(set.otherAccountId, { label: 'tried' })).toBeNull();
     });
 
-    it('is opened by the key of its last group, too, whoever has it', async () => {
+    it('any account with the key of the last group can use the group’s name', async () => {
       const keyHash = 'a'.repeat(64);
       const first = await ask(set.accountId, { label: 'pool', groupKeyHash: keyHash });
       first.open();
@@ -124,7 +124,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.accountId, { label: 'pool' })).toBeNull();
     });
 
-    it('is no matter of the operator, who owns none and takes none from an account', async () => {
+    it('the operator owns no name and takes no name or port from an account', async () => {
       const free = await ask(null, { label: 'news' });
       expect(free.code).toBeNull();
       free.open();
@@ -139,7 +139,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(null, { kind: 'tcp', label: '20042' })).toBe('TUNNEL_PORT_IN_USE');
     });
 
-    it('is known of what is reserved: for visitors, and for ports that nobody else is given', async () => {
+    it('reserved names and ports are known to the edge and refused to other accounts', async () => {
       const { reserved } = set.backend;
       const other: Owner = { kind: 'account', accountId: set.otherAccountId };
       const own: Owner = { kind: 'account', accountId: set.accountId };
@@ -162,7 +162,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.otherAccountId, { kind: 'tcp', label: '20043' })).toBeNull();
     });
 
-    it('is proven for an own domain: its account alone serves it, and the operator what no account has', async () => {
+    it('a verified domain serves only its account; the operator can use domains without an account', async () => {
       const { reserved } = set.backend;
       await expect.poll(() => reserved.accountOfDomain('*.example.org')).toBe(set.accountId);
       expect(reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
@@ -179,7 +179,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       }
     });
 
-    it('is told when an own domain changes hands, but not when it lapses', async (context) => {
+    it('listeners are notified when a domain gets a new owner or is removed, but not when it lapses', async (context) => {
       const { other, backend } = set;
       if (other === undefined) return context.skip('there is nobody');
       await expect.poll(() => backend.reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
@@ -200,7 +200,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(heard).toHaveLength(2);
     });
 
-    it('may be away to be asked about own domains: what is known decides, what is not known comes again', async (context) => {
+    it('during an outage, known domains are decided locally and accounts cannot use unknown domains yet', async (context) => {
       const { other, backend } = set;
       if (other === undefined) return context.skip('there is nobody');
       await expect.poll(() => backend.reserved.accountOfDomain('shop.example.org')).toBe(set.accountId);
@@ -216,7 +216,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
         .toBe(unverified('new.example.org'));
     });
 
-    it('may be away to be asked: what is known is let in, other names that are asked for come again', async (context) => {
+    it('during an outage, known names are decided locally and other requested names are refused for now', async (context) => {
       const { other } = set;
       if (other === undefined) return context.skip('there is nobody');
       await expect.poll(() => set.backend.reserved.isReserved('kept')).toBe(true);

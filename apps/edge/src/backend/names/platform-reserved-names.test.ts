@@ -63,7 +63,7 @@ const start = async (names: () => Promise<ReadableStream<Uint8Array>>, logger: L
 
 const snapshot = (at: number, names: readonly Name[]) => async () => bodyOf([{ at }, ...names, { end: true }]);
 
-it('a snapshot says what is reserved, and changes after it what became of that', async () => {
+it('a snapshot sets the reserved names, later changes update them, and older changes are ignored', async () => {
   const { known } = await start(snapshot(7, [name('shop', 'a'), name('*.shop', 'a'), name('20042', 'b', 'tcp')]));
   expect(known.isReserved('shop')).toBe(false);
   known.takeOnce();
@@ -77,7 +77,7 @@ it('a snapshot says what is reserved, and changes after it what became of that',
   expect([known.countOf('subdomain'), known.countOf('tcp'), known.countOf('udp')]).toEqual([2, 1, 0]);
 });
 
-it('what changes while the snapshot comes is not lost, nor undone by it', async () => {
+it('changes during a snapshot are kept, and the snapshot does not undo them', async () => {
   let goOn = (): void => {};
   const waiting = new Promise<void>((resolve) => {
     goOn = resolve;
@@ -98,7 +98,7 @@ it('what changes while the snapshot comes is not lost, nor undone by it', async 
   expect([known.isReserved('shop'), known.isReserved('blog')]).toEqual([false, true]);
 });
 
-it('one that was cut off is not taken: what was known stays, and it is asked for again', async () => {
+it('an incomplete snapshot is discarded: known names stay, and the snapshot is requested again', async () => {
   let asked = 0;
   const whole = snapshot(1, [name('shop', 'a')]);
   const { known } = await start(async () => {
@@ -117,7 +117,7 @@ it('one that was cut off is not taken: what was known stays, and it is asked for
   });
 });
 
-it('a platform of before, which has no such list, is asked again when it comes back', async () => {
+it('an older platform without the list of names is asked again after an outage', async () => {
   let asked = 0;
   const { known } = await start(async () => {
     asked += 1;
@@ -133,7 +133,7 @@ it('a platform of before, which has no such list, is asked again when it comes b
   });
 });
 
-it('the next run knows it without a platform, changes included', async () => {
+it('the next run knows the reserved names without the platform, including later changes', async () => {
   const first = await start(snapshot(1, [name('shop', 'a'), name('blog', 'b')]));
   first.known.takeOnce();
   await eventually(() => expect(first.known.isReserved('shop')).toBe(true));
@@ -146,7 +146,7 @@ it('the next run knows it without a platform, changes included', async () => {
 });
 
 it.each(['', 'nonsense\n', '{"file":"reserved-names","version":1}\n{"kind":"subdomain"}\n'])(
-  'a file that is damaged is said so, and nothing of it is believed: %j',
+  'a damaged file of reserved names is reported and ignored: %j',
   async (text) => {
     const path = join(folder.path, 'names.jsonl');
     await writeFile(path, text);
@@ -162,7 +162,7 @@ it.each(['', 'nonsense\n', '{"file":"reserved-names","version":1}\n{"kind":"subd
   },
 );
 
-it('many names are taken in many short turns', async () => {
+it('20,000 reserved names are processed in many short turns of the event loop', async () => {
   const rows = 20_000;
   const lines = function* () {
     yield { at: 1 };
@@ -188,11 +188,11 @@ it('many names are taken in many short turns', async () => {
   expect((await readFile(path, 'utf8')).split('\n')).toHaveLength(rows + 2);
 });
 
-describe('own domains', () => {
+describe('verified domains', () => {
   const domain = (id: number, host: string, accountId: string | null, keepsTunnels = false) =>
     ({ kind: 'domain-changed', id, domain: host, account_id: accountId, keeps_tunnels: keepsTunnels }) as const;
 
-  it('come with the snapshot and with changes, stay on the disk, and are told of when they change hands', async () => {
+  it('come from the snapshot and from changes, stay on disk, and are reported to listeners', async () => {
     heard = [];
     const rows = async () =>
       bodyOf([{ at: 7 }, { domain: 'a.test', account_id: 'a' }, name('shop', 'a'), { end: true }]);
@@ -217,7 +217,7 @@ describe('own domains', () => {
     expect([again.known.accountOfDomain('b.test'), again.known.isReserved('shop')]).toEqual(['b', true]);
   });
 
-  it('that a new snapshot lacks were removed meanwhile, and have nobody’s tunnels; those that have lapsed keep them', async () => {
+  it('missing from a new snapshot are reported as removed; lapsed domains keep their tunnels', async () => {
     heard = [];
     const verified = ['removed.test', 'lapsed.test', 'both.test'].map((one) => ({ domain: one, account_id: 'a' }));
     const snapshots = [
@@ -241,7 +241,7 @@ describe('own domains', () => {
     await eventually(() => expect(heard.slice(5)).toEqual([['lapsed.test', null]]));
   });
 
-  it('of 10,000 are taken in turns', async () => {
+  it('in a snapshot of 10,000 are all loaded', async () => {
     const rows = Array.from({ length: 10_000 }, (_, nth) => ({ domain: `host-${nth}.example.org`, account_id: 'a' }));
     const { known } = await start(async () => bodyOf([{ at: 1 }, ...rows, { end: true }]));
     known.takeOnce();
