@@ -1,4 +1,5 @@
-// What every backend promises the edge. Used by tests only: each implementation runs it on its own set-up.
+// Conformance suite for backends: the guarantees every backend gives the edge. Used by tests only; each implementation runs the suite
+// with its own setup.
 
 import type { Owner } from '@tunnel/rules/tunnels';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,14 +8,14 @@ import { askedTunnel, closedTunnel, openedTunnel } from './platform-backend.fixt
 import { countersOf } from './tunnel-counters.fixture.ts';
 import { TunnelCounters } from './tunnel-counters.ts';
 
-/** What the one on the other side knows, and what it can be told to do. */
+/** The platform behind a backend: its records as a test sees them, and the changes a test can make. */
 export interface OtherSide {
   tunnel(tunnelId: string): { isOpen: boolean; label: string; requests: number; bytes: number } | undefined;
   setLimit(accountId: string, limit: number): Promise<void>;
   closeAccount(accountId: string, code: string, message: string): Promise<void>;
-  /** The cap that the account has reached, as money; null: none. */
+  /** Sets the spend cap the account has reached, as an amount of money. Null lifts the cap. */
   setCap(accountId: string, cap: string | null): Promise<void>;
-  /** Verified for this account; null: removed, or with `keepsTunnels` lapsed. */
+  /** Verifies a domain for an account. A null account removes the domain; with `keepsTunnels` the domain lapses instead. */
   setDomain(domain: string, accountId: string | null, keepsTunnels?: boolean): Promise<void>;
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
@@ -23,14 +24,17 @@ export interface OtherSide {
 export interface BackendUnderTest {
   readonly backend: Backend;
   readonly adminToken: string;
-  /** Two keys of one account, and one of another. The account has reserved `kept` and `tcp/20042`, and has the domains `shop.example.org` and `*.example.org`. */
+  /**
+   * Two API keys of the account. The account has reserved `kept` and `tcp/20042`, and has the domains `shop.example.org` and
+   * `*.example.org`.
+   */
   readonly accountKeys: readonly [string, string];
   readonly accountId: string;
   readonly otherKey: string;
   readonly otherAccountId: string;
-  /** Absent where keys cannot be revoked while the edge runs. */
+  /** Revokes an API key. Absent if keys cannot be revoked while the edge runs. */
   revoke?(key: string): Promise<void>;
-  /** Absent where there is nobody. */
+  /** The platform behind the backend. Absent for a backend without a platform. */
   readonly other?: OtherSide;
   cleanUp?(): Promise<void>;
 }
@@ -215,7 +219,7 @@ export const backendConformance = (name: string, create: () => Promise<BackendUn
         set.backend.onRevoked((revocation) => heard.push(revocation));
         await other.setCap(set.accountId, '$5.00');
         await expect.poll(() => heard, { timeout: 15_000 }).toHaveLength(1);
-        // Its key is good, and known anew.
+        // The account’s key is valid, and the edge has just checked the key again.
         expect((await set.backend.verifyKey(set.accountKeys[0])).ok).toBe(true);
         const { keyId: otherKeyId } = await keyOf(set.otherKey);
         await other.goAway();

@@ -1,4 +1,5 @@
-// An upgrade keeps the state files of an edge: each is read as the version before wrote it, with half a line at its end after a kill, and is written in the same form again.
+// An upgrade keeps the state files of an edge. Each file of the previous version is read, even with half a line at its end after a kill,
+// and is written in the same form again.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FakeClock, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';

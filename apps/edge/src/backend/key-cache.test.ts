@@ -186,7 +186,7 @@ describe('a key restored from an earlier run', () => {
     answer = away;
     expect(await next.verify(hash)).toMatchObject({ ok: true, owner: { accountId: 'alice' }, keyId: 'key_1' });
     expect(next.byKeyId('key_1')?.account.tunnel_limit).toBe(3);
-    // That somebody was heard says nothing of it: whoever revoked it did so before.
+    // A sign of life from the platform does not extend trust in a restored key: the key may have been revoked before this run.
     next.heard();
     await clock.advance(KEY_STALE_MS);
     expect(await next.verify(hash)).toMatchObject({ ok: false, fault: { code: 'AUTH_BACKEND_AWAY' } });

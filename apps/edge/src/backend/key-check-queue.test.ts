@@ -18,7 +18,7 @@ const setUp = (perSecond: number, waitingMax: number) => {
 it('key checks start in order of arrival, with at most the allowed number in any second', async () => {
   const { clock, entered, refused, come } = setUp(20, 1000);
   let id = 0;
-  // Bursts and trickles.
+  // Bursts and trickles of key checks: number of checks, and the pause after them in milliseconds.
   for (const [count, pauseMs] of [
     [5, 300],
     [50, 990],

@@ -50,7 +50,7 @@ const calls = (path: string): number => platform.calls.filter((call) => call ===
 const journalTexts = async (folder: string): Promise<string[]> =>
   Promise.all((await readdir(folder)).map((name) => readFile(`${folder}/${name}`, 'utf8')));
 const SEALED = /"kind":"batch"[^]*"bytes":123/;
-/** The disk answers in its own time, whatever the clock says. */
+/** Waits for records at the platform. Disk writes take real time, independently of the fake clock. */
 const untilStored = (count: number): Promise<void> =>
   eventually(() => expect(platform.stored.length).toBeGreaterThanOrEqual(count));
 
@@ -131,7 +131,7 @@ describe('usage', () => {
 
   it('survives a kill: the next run delivers it and closes the tunnel', async () => {
     let isKilled = false;
-    // The time of who is dead stands still; nothing of it writes or says anything more.
+    // A separate clock for the killed run. The clock stops at the kill, so the run writes and sends nothing more.
     const itsClock = new FakeClock();
     const killed = await makePlatformBackend({
       clock: itsClock,
@@ -146,7 +146,8 @@ describe('usage', () => {
     killed.backend.tunnelOpened(tunnel);
     tunnel.counters.addBytes(123);
     await itsClock.advance(JOURNAL_WRITE_MS);
-    // The disk has a time of its own: it is killed when its one file has the numbers and the bytes, and nothing is under way.
+    // Disk writes take real time. The run is killed once its only file contains the numbered batch and the bytes, and no write is in
+    // progress.
     await eventually(async () => expect(await journalTexts(fixture.folder)).toEqual([expect.stringMatching(SEALED)]));
     isKilled = true;
     platform.state = 'here';
@@ -156,7 +157,7 @@ describe('usage', () => {
       await clock.advance(JOURNAL_DELIVER_MS);
       expect(platform.tunnels.get('tun_1')).toMatchObject({ bytes: 123, isOpen: false });
     });
-    // A process that is killed loses its descriptors; this one has to give them back.
+    // A killed process loses its file descriptors. In this process the test has to close them.
     for (const { backend: each, cleanUp } of [killed, next]) {
       await each.stop();
       await cleanUp();
@@ -250,7 +251,7 @@ describe('limits while the platform is unreachable', () => {
   it('undo an admission at the platform if its response was lost', async () => {
     open('tun_1');
     open('tun_2');
-    // It was stored, and the answer never came.
+    // The platform has stored the tunnel, but its response was lost.
     platform.tunnels.set('tun_3', { accountId: 'alice', label: '', isOpen: true, requests: 0, bytes: 0 });
     expect(await backend.admitTunnel(askedTunnel('tun_3', 'alice'))).toMatchObject({ code: 'TUNNEL_PLAN_LIMIT' });
     platform.state = 'here';
@@ -262,7 +263,10 @@ describe('limits while the platform is unreachable', () => {
 });
 
 describe('changes from the platform', () => {
-  /** That a line has ended is noticed in a turn of its own; the pause before the next one begins there. */
+  /**
+   * Waits for a number of open change streams. The end of a stream is noticed in a later turn, and the pause before reconnecting starts
+   * then.
+   */
   const untilOpenLines = (count: number): Promise<void> =>
     eventually(async () => {
       await clock.advance(PLATFORM_RETRY_MAX_MS);
@@ -340,7 +344,7 @@ describe('changes from the platform', () => {
 describe('a start without the platform', () => {
   let next: PlatformFixture | undefined;
 
-  /** As after a crash of the process: what the disk has by then. */
+  /** Starts a second run while the platform is unreachable, with the files on disk, as after a crash. */
   const startAgain = async (): Promise<PlatformBackend> => {
     const file = `${fixture.namesFolder}/edge-known-keys.jwe`;
     await clock.advance(KEY_COPIES_WAIT_MS);

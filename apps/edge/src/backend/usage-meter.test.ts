@@ -30,7 +30,7 @@ it('a request that may fail over to another member is not reported yet', () => {
   counters.addPendingFailover();
   counters.addPendingFailover();
   expect(read()).toEqual([[1, 0]]);
-  // One was served here, one went elsewhere.
+  // One pending request was served by this member, the other by another member.
   counters.endPendingFailover();
   counters.endPendingFailover();
   counters.takeBackRequest();
@@ -97,7 +97,7 @@ it('reported usage adds up to the counters over 5000 random events', async () =>
   const { clock, meter } = set();
   const random = seededRandom(7);
   const below = (bound: number): number => Math.floor(random() * bound);
-  // Each has a connection that outlives it.
+  // Each tunnel has a connection that outlives the tunnel.
   const all = Array.from({ length: 20 }, () => countersOf(0, 0, 1));
   const told = new Map<string, { requests: number; bytes: number }>();
   const read = (): void => {

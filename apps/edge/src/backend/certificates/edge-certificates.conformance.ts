@@ -1,28 +1,28 @@
-// What an edge may expect of certificates that come by themselves, whoever orders them. Run by both: over a platform that is scripted, and by the keeper of
-// an edge without one, against an authority that really validates.
+// Conformance suite for automatically issued certificates of an edge. Two implementations run the suite: certificates from a scripted
+// platform, and a standalone edge that orders certificates from a test authority with real validation.
 import { X509Certificate } from 'node:crypto';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AskedChallenge, EdgeCertificates } from './edge-certificates.ts';
 import { RecordingListener } from './recording-listener.fixture.ts';
 
-/** One edge, and what is around it. */
+/** An edge under test and the issuer of its certificates. */
 export interface CertificatesStage {
-  /** Of the operator: wanted from the start. */
+  /** The operator’s domain. A certificate is wanted from the start. */
   readonly domain: string;
-  /** Of an account: likewise. */
+  /** An account’s own domain. A certificate is wanted from the start. */
   readonly own: string;
-  /** One run of the edge; what the last one had is on the disk. Before start() nothing is told. */
+  /** Creates a run of the edge, with the files of the previous run. The edge reports nothing before start(). */
   open(): { readonly edge: EdgeCertificates; start(): Promise<void>; stop(): Promise<void> };
-  /** Orders go on from here: until then what is wanted waits for its challenge. */
+  /** Lets orders complete. Until this call, orders wait for their challenges. */
   issue(): void;
-  /** The own name gets another certificate, and the old one serves until then. */
+  /** Renews the certificate of the own domain. The old certificate stays in use until the new certificate is issued. */
   renew(edge: EdgeCertificates): Promise<void>;
-  /** Whoever orders is away from now on. */
+  /** Makes the issuer of certificates unreachable: the platform or the authority. */
   away(): void;
-  /** The own name is nobody's from the next run on, or at once. */
+  /** Removes the own domain from its account, at once or from the next run on. */
   forget(): void;
-  /** What whoever validates the own name comes with, while it goes on; null: not now. */
+  /** The challenge for the own domain in the current order, as the validator looks it up. Returns null if no validation is in progress. */
   challenge(): { readonly key: AskedChallenge; readonly token: string } | null;
   close(): Promise<void>;
 }

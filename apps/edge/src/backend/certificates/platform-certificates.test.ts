@@ -1,4 +1,4 @@
-// Certificates over the link: what comes, what changes, what goes, what stays on the disk, and what a stranger can cause.
+// Certificates received from the platform: snapshots, changes, removals, local copies, and the load that strangers can cause.
 
 import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -30,7 +30,7 @@ const certificate = (id: string, version = 1, more: Partial<EdgeCertificate> = {
   ...more,
 });
 
-/** The platform's side, as much as is needed. */
+/** The platform’s side of the link, reduced to the calls about certificates. */
 class Platform {
   readonly kept = new Map<string, EdgeCertificate>();
   failure: LinkFailure | null = null;
@@ -255,7 +255,7 @@ describe('local copies of certificates', () => {
     const { edge, listener } = await start();
     edge.platformHeard(false);
     await eventually(() => expect(platform.calls.filter((call) => call === 'all')).toHaveLength(2));
-    // As on a full disk: what would be written aside cannot be.
+    // Simulates a full disk: a folder blocks the path of each temporary file.
     for (const file of await readdir(copiesFolder()))
       await mkdir(join(copiesFolder(), `${file}.new`, 'taken'), { recursive: true });
     platform.set(certificate('a', 2), certificate('b', 2));
@@ -274,7 +274,7 @@ describe('local copies of certificates', () => {
 
 describe('local copies of certificates after a full disk', () => {
   it('are written once the disk has room, without another change', async () => {
-    // As on a full disk: the folder cannot be.
+    // Simulates a full disk: a file at the path of the folder prevents creating the folder.
     await writeFile(copiesFolder(), '');
     platform.set(certificate('a'), certificate('b'), certificate('c'));
     const { edge, listener } = await start();
@@ -338,7 +338,8 @@ describe('challenge lookups', () => {
         edge.findChallenge({ tlsName: 'a.example' }),
         edge.findChallenge({ token: `token-${at}`, host: 'a.example' }),
       ]).flat();
-      // Set after the first of them came: "none" is not what the authority is told, who comes behind them.
+      // The platform gets the challenge after the first lookups have begun. An earlier empty result must not reach the authority, which
+      // looks up later.
       platform.challenge = { ...CHALLENGE, type };
       const key = type === 'http-01' ? { token: 't', host: 'a.example' } : { tlsName: 'a.example' };
       const found = edge.findChallenge(key);

@@ -83,7 +83,7 @@ const startJournal = async (
   return journal;
 };
 
-/** Everything that waits, in order, sent to nobody. */
+/** Acknowledges all pending batches without sending them, and returns them in order. */
 const drain = async (journal: Journal) => {
   await journal.seal();
   const batches = [];
@@ -315,7 +315,7 @@ describe('a journal on a failing disk', () => {
     expect(error).toHaveBeenCalledOnce();
     prepare.mockRestore();
     vi.restoreAllMocks();
-    // The next run after a kill finds the file as it was, and sends it under the numbers that the platform knows already.
+    // After a kill, the next run finds the file unchanged and sends the records under the numbers known to the platform.
     expect(await drain(await startJournal())).toEqual([sent[0]]);
   });
 
@@ -341,7 +341,7 @@ describe('a journal on a failing disk', () => {
     const journal = await startJournal();
     journal.append([usage('a', 1)]);
     vi.spyOn(GrowingFile, 'prepare').mockImplementation(async () => {
-      // A line that comes in the midst of it.
+      // A record arrives while earlier records are being numbered.
       journal.append([usage('a', 20)]);
       throw new Error('ENOSPC');
     });

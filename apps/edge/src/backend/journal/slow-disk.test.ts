@@ -1,4 +1,4 @@
-// A disk that takes its time: nobody waits for it, the order stays, and what is too much is said.
+// A slow disk: no caller waits for a write, the order of records stays, and a full queue is reported.
 import { readdirSync, readFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -47,15 +47,15 @@ const startJournal = async (queueBytes = 1 << 20): Promise<Journal> => {
 
 interface SlowDisk {
   readonly writes: number;
-  /** How many were under way at the same time, at most. */
+  /** Highest number of concurrent writes so far. */
   readonly atOnce: number;
-  /** Ends the write that is under way. */
+  /** Completes the oldest pending write. */
   letOne(): void;
-  /** That one and all that come. */
+  /** Completes all pending writes, and lets later writes pass without delay. */
   letAll(): void;
 }
 
-/** Real writes, each of which takes until it is let. */
+/** Holds back every real write until the test releases the write. */
 const slowDown = async (): Promise<SlowDisk> => {
   const handle = await open('/dev/null');
   const prototype = Object.getPrototypeOf(handle) as FileHandle;
@@ -129,7 +129,7 @@ it('records that arrive while a slow disk numbers earlier records are neither lo
   journal.append([usage(1, 1)]);
   const sealing = journal.seal();
   const late = Array.from({ length: 30 }, (_, n) => usage(n + 100, 1));
-  // Some come during each of its writes.
+  // Some records arrive during each write of the numbering.
   for (const [n, record] of late.entries()) {
     if (n % 10 === 9) {
       const before = disk.writes;

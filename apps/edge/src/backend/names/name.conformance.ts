@@ -1,4 +1,4 @@
-// What every backend promises about whose a name is. Used by tests only, beside backend.conformance.ts.
+// Conformance suite for the ownership of names, for every backend. Used by tests only, together with backend.conformance.ts.
 import type { Owner } from '@tunnel/rules/tunnels';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { BackendUnderTest } from '../backend.conformance.ts';
@@ -24,7 +24,10 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
     const ownerOf = (who: string | null): Owner =>
       who === null ? { kind: 'operator' } : { kind: 'account', accountId: who };
 
-    /** May it open a tunnel on this own domain? */
+    /**
+     * Asks to open a tunnel on a custom domain; a null account means the operator. Returns the refusal, or null if the tunnel is
+     * admitted.
+     */
     const domainFor = async (who: string | null, domain: string): Promise<string | null> => {
       tunnels += 1;
       const tunnelId = `tun_domain-${tunnels}`;
@@ -37,7 +40,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
     const unverified = (domain: string): string =>
       `TUNNEL_DOMAIN_UNVERIFIED: domain '${domain}' is not verified for this account`;
 
-    /** `who` null: the operator. */
+    /** Asks to open a tunnel with a name. A null account means the operator. */
     const ask = async (who: string | null, wanted: Wanted) => {
       tunnels += 1;
       const tunnelId = `tun_name-${tunnels}`;
@@ -116,7 +119,8 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       second.open();
       first.close();
       second.close();
-      // Either may begin it anew; without the key, or with another, it is nobody else's.
+      // Both accounts can start the group again with the group key. Without the key, or with another key, only the first account can use
+      // the name.
       expect(await codeFor(set.otherAccountId, { label: 'pool', groupKeyHash: keyHash })).toBeNull();
       const another = await ask(set.otherAccountId, { label: 'pool', groupKeyHash: 'b'.repeat(64) });
       expect([another.code, another.message]).toEqual(['GROUP_KEY_MISMATCH', 'group key does not match']);
@@ -155,7 +159,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       expect(await codeFor(set.otherAccountId, { label: 'kept' })).toBe('TUNNEL_SUBDOMAIN_IN_USE');
       for (const label of ['kept', '*.kept']) expect(await codeFor(set.accountId, { label })).toBeNull();
       expect(await codeFor(set.accountId, { kind: 'tcp', label: '20042' })).toBeNull();
-      // A port by use is nobody's afterwards.
+      // A port claimed by use is free again once its tunnel has closed.
       const used = await ask(set.accountId, { kind: 'tcp', label: '20043' });
       used.open();
       used.close();
@@ -172,7 +176,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
         expect(await domainFor(set.otherAccountId, domain)).toBe(unverified(domain));
         expect(await domainFor(null, domain)).toBe(unverified(domain));
       }
-      // To the letter: what a wildcard covers is not for that itself a domain of the account.
+      // Domains are compared exactly: a verified wildcard does not verify the hosts below it.
       for (const domain of ['other.example.org', 'example.org', '*.shop.example.org']) {
         expect(await domainFor(set.accountId, domain)).toBe(unverified(domain));
         expect(await domainFor(null, domain)).toBeNull();
@@ -239,7 +243,7 @@ export const nameConformance = (name: string, create: () => Promise<BackendUnder
       const assigned = await ask(set.otherAccountId, { label: 'opened-meanwhile', choice: 'assigned' });
       assigned.open();
       await other.comeBack();
-      // It is told of what was opened meanwhile.
+      // After the outage, the platform is told of tunnels opened meanwhile.
       await expect
         .poll(() => codeFor(set.accountId, { label: 'opened-meanwhile' }), { timeout: 15_000 })
         .toBe('TUNNEL_SUBDOMAIN_IN_USE');

@@ -37,7 +37,10 @@ afterEach(async () => {
   await folder.close();
 });
 
-/** Each line is sent when it is there; the body ends with the last. */
+/**
+ * Creates a response body with one JSON object per line. Each line is sent as soon as it is available, and the body ends after the last
+ * line.
+ */
 const bodyOf = (lines: Iterable<object> | AsyncIterable<object>): ReadableStream<Uint8Array> =>
   ReadableStream.from(
     (async function* () {
@@ -71,7 +74,7 @@ it('a snapshot sets the reserved names, later changes update them, and older cha
   expect([known.isReserved('x.shop'), known.isReserved('20042')]).toEqual([true, false]);
   known.changed(changed(8, name('shop', null)));
   known.changed(changed(9, name('blog', 'b')));
-  // From before the snapshot, which has it.
+  // A change from before the snapshot is ignored, because the snapshot includes it.
   known.changed(changed(6, name('shop', 'c')));
   expect([known.isReserved('shop'), known.isReserved('blog')]).toEqual([false, true]);
   expect([known.countOf('subdomain'), known.countOf('tcp'), known.countOf('udp')]).toEqual([2, 1, 0]);
@@ -126,7 +129,7 @@ it('an older platform without the list of names is asked again after an outage',
   known.takeOnce();
   await eventually(() => expect(asked).toBe(1));
   for (let times = 0; times < 3; times += 1) known.takeOnce();
-  // It was away, and may be another one now.
+  // The platform was unreachable and may have been upgraded, so the edge asks again.
   await eventually(() => {
     known.askAgain();
     expect(asked).toBe(2);
@@ -169,7 +172,7 @@ it('20,000 reserved names are processed in many short turns of the event loop', 
     for (let row = 0; row < rows; row += 1) yield name(`name-${row}`, `3f0c2b1e-0000-4000-8000-${row % 1000}`);
     yield { end: true };
   };
-  // As a socket has it: pieces of 64 KiB, all there at once.
+  // As from a socket: the snapshot comes in pieces of 64 KiB, all available at once.
   const text = Array.from(lines(), (line) => `${JSON.stringify(line)}\n`).join('');
   const bytes = new TextEncoder().encode(text);
   const pieces = function* () {
@@ -177,7 +180,7 @@ it('20,000 reserved names are processed in many short turns of the event loop', 
   };
   const { known, path } = await start(async () => ReadableStream.from(pieces()) as ReadableStream<Uint8Array>);
   known.takeOnce();
-  // How long a turn takes is the machine's affair; that none has more than a few hundred rows is ours.
+  // The duration of a turn depends on the machine, so the test counts turns: no turn processes more than NAMES_ROWS_PER_TURN rows.
   let turns = 0;
   while (known.countOf('subdomain') < rows) {
     await nextTurn();
@@ -202,7 +205,7 @@ describe('verified domains', () => {
     known.changed(domain(8, 'b.test', 'b'));
     known.changed(domain(9, 'a.test', null, true));
     expect([known.accountOfDomain('a.test'), known.accountOfDomain('b.test')]).toEqual([null, 'b']);
-    // A late one of before does not undo what is known; that one was removed is told all the same.
+    // Late changes from before the snapshot change no owner. Listeners still hear of a removal, with the current owner.
     known.changed(domain(6, 'b.test', null));
     known.changed(domain(5, 'gone.test', null));
     known.changed(domain(4, 'gone.test', 'c'));

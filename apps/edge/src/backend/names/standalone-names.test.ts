@@ -26,7 +26,7 @@ interface Given {
   readonly logger?: Logger;
 }
 
-/** A run of the edge on the same folder. */
+/** Starts a run of the edge. All runs of a test share a folder. */
 const startRun = async (given: Given = {}) => {
   const names = new StandaloneNames({
     clock,
@@ -51,7 +51,7 @@ const startRun = async (given: Given = {}) => {
     if (refusal === null) names.opened(tunnelId);
     return { code: refusal?.code ?? 'open', close: () => names.closed(tunnelId) };
   };
-  /** Opened and closed at once. */
+  /** Opens and immediately closes a tunnel. Returns 'open' or the code of the refusal. */
   const use = (account: string, label: string, kind?: 'tcp'): string => {
     const { code, close } = ask(account, label, kind);
     close();
