@@ -92,8 +92,8 @@ const pingAt = (counter: number, offered: SealedPath): Buffer => {
 const wayOf = ({ claim }: Entered) => fixture.control.datagramPathOf({ sessionId: claim.session_id });
 const dropped = () => fixture.control.datagramPaths.refused;
 
-describe('what a client is offered', () => {
-  it('two ports, a path for its datagrams and one to be seen by, each with its own id and keys', async () => {
+describe('the offer of a datagram path', () => {
+  it('has two ports, a datagram path and an address observer, with separate ids and keys', async () => {
     fixture = await startControl({ clock, datagrams: { path: 'auto', direct: true } });
     const { offer } = await enter();
     const { path, observe } = offer as { path: SealedPath; observe: SealedPath };
@@ -102,7 +102,7 @@ describe('what a client is offered', () => {
     expect(new Set(secrets).size).toBe(6);
   });
 
-  it('what is switched off is null, and what nobody can use is not offered at all', async () => {
+  it('is null for a path switched off, and is not sent to a client without the capability', async () => {
     fixture = await startControl({ clock, datagrams: { path: 'carrier', direct: true } });
     expect((await enter()).offer).toMatchObject({ path: null, observe: { id: expect.any(String) } });
     const { client } = await RawClient.enter(fixture.port, 'alice');
@@ -111,7 +111,7 @@ describe('what a client is offered', () => {
     expect(client.heard).toEqual([]);
   });
 
-  it('an edge without the ports says off', async () => {
+  it('is not sent by an edge without datagram ports, and the path is reported as off', async () => {
     fixture = await startControl({ clock });
     const { client, welcome } = await RawClient.enter(fixture.port, 'alice');
     expect(fixture.control.datagramPathOf({ sessionId: welcome.session_id })).toEqual({
@@ -122,12 +122,12 @@ describe('what a client is offered', () => {
   });
 });
 
-describe('the path', () => {
+describe('a datagram path', () => {
   beforeEach(async () => {
     fixture = await startControl({ clock, datagrams: { path: 'auto', direct: true } });
   });
 
-  it('is up at both ends once each has heard the other', async () => {
+  it('is up at both ends once each end has heard the other', async () => {
     const entered = await enter();
     expect(wayOf(entered)).toEqual({ path: 'carrier', reason: 'probing' });
     const path = await openPath(entered);
@@ -135,7 +135,7 @@ describe('the path', () => {
     await eventually(() => expect([path.isUp, wayOf(entered)]).toEqual([true, { path: 'udp', reason: '' }]));
   });
 
-  it('is dead with its connection: a resume brings fresh keys, and the old ones open nothing', async () => {
+  it('ends with its connection: a resume issues new keys, and packets with the old keys are dropped', async () => {
     const entered = await enter();
     const path = await openPath(entered);
     path.start();
@@ -152,7 +152,7 @@ describe('the path', () => {
     await eventually(() => expect([fresh.isUp, wayOf(back).path]).toEqual([true, 'udp']));
   });
 
-  it('a client that is lost leaves nothing behind', async () => {
+  it('is removed when its client is lost', async () => {
     const entered = await enter();
     const path = await openPath(entered);
     path.start();
@@ -163,7 +163,7 @@ describe('the path', () => {
     await eventually(() => expect(dropped()['unknown-path']).toBeGreaterThan(0));
   });
 
-  it('either port takes its packets, and it moves with them', async () => {
+  it('accepts a packet on either port and responds from the same port', async () => {
     const entered = await enter();
     const path = await openPath(entered);
     path.start();
@@ -178,7 +178,7 @@ describe('the path', () => {
     await eventually(() => expect(answers).toEqual([entered.offer.ports[1]]));
   });
 
-  it('a datagram of a flow that is not open is counted, and keys that were used a lot are replaced', async () => {
+  it('counts datagrams without an open flow, and gets new keys before the packet counter runs out', async () => {
     const entered = await enter();
     const path = await openPath(entered);
     path.start();
@@ -198,7 +198,7 @@ describe('the path', () => {
   });
 });
 
-describe('how a client looks from outside', () => {
+describe('the address of a client as seen by the edge', () => {
   const observed = async (entered: Entered, port: number): Promise<Pong & { readonly from: number }> => {
     const { id, sealing, opening } = keysOf(entered.offer.observe as SealedPath);
     const seals = (entered as { seals?: SealingKey }).seals ?? new SealingKey(id, sealing);
@@ -215,7 +215,7 @@ describe('how a client looks from outside', () => {
     return pongs[0] as Pong & { from: number };
   };
 
-  it('is told to each of its sockets, at either port, and moves no path', async () => {
+  it('is reported per socket on either port, without affecting the datagram path', async () => {
     fixture = await startControl({ clock, datagrams: { path: 'auto', direct: true } });
     const entered = await enter();
     const path = await openPath(entered);
@@ -229,7 +229,7 @@ describe('how a client looks from outside', () => {
     await eventually(() => expect(wayOf(entered)).toEqual({ path: 'udp', reason: '' }));
   });
 
-  it('what is no PING is dropped', async () => {
+  it('is reported only to PING packets; other packets are dropped', async () => {
     fixture = await startControl({ clock, datagrams: { direct: true } });
     const { offer } = await enter();
     const { id, sealing } = keysOf(offer.observe as SealedPath);
@@ -243,7 +243,7 @@ describe('how a client looks from outside', () => {
   });
 });
 
-it('any bytes at the ports: no answer, nothing thrown, nothing kept', async () => {
+it('random packets on the datagram ports get no response, raise no error and open nothing', async () => {
   fixture = await startControl({ clock, datagrams: { path: 'auto', direct: true } });
   const { offer } = await enter();
   let answers = 0;

@@ -23,8 +23,8 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.stop());
 
-describe('the backend is asked', () => {
-  it('for the very endpoint that a tunnel is to have, before anything is leased', async () => {
+describe('admission by the backend', () => {
+  it('is requested for the exact endpoint of the tunnel, before the endpoint is leased', async () => {
     let heldWhenAsked: boolean | null = null;
     fixture.backend.onAsked = async () => {
       heldWhenAsked = fixture.tunnels.at({ kind: 'name', name: 'shop' }) !== undefined;
@@ -48,7 +48,7 @@ describe('the backend is asked', () => {
     ]);
   });
 
-  it('once for a group that begins, and as one that joins for each further member', async () => {
+  it('is requested for a new group and, as a joining member, for each further member', async () => {
     await alice.registered(POOL);
     const bob = await enter('bob');
     await bob.registered(POOL);
@@ -61,7 +61,7 @@ describe('the backend is asked', () => {
     expect(asked()).toHaveLength(2);
   });
 
-  it('with a key that opens no more than the very name: neither the one above it, nor what is beside it', async () => {
+  it('is requested with a group key hash valid for the exact name only', async () => {
     const keys = new Set<unknown>();
     for (const subdomain of ['shop', 'a.shop', 'b.shop', '*.shop']) {
       await alice.registered({ ...POOL, group: subdomain, subdomain });
@@ -73,7 +73,7 @@ describe('the backend is asked', () => {
     expect(keys).toContain(asked().at(-1)?.groupKeyHash);
   });
 
-  it('not for a name that is served here, which would make it another’s', async () => {
+  it('is not requested for a name in use on this edge', async () => {
     await alice.registered({ ...HTTP, subdomain: 'shop' });
     const bob = await enter('bob');
     expect((await bob.refused({ ...HTTP, subdomain: 'shop' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
@@ -81,7 +81,7 @@ describe('the backend is asked', () => {
     expect(asked()).toHaveLength(1);
   });
 
-  it('says which tunnel of the own account has a name, and nothing of another account’s', async () => {
+  it('is refused with the name of the holding tunnel only for clients of the same account', async () => {
     const laptop = await RawClient.connect(fixture.port);
     laptop.send({ type: 'Auth', versions: [1], token: 'alice', client_name: 'laptop' });
     await laptop.next('AuthOk');
@@ -104,7 +104,7 @@ describe('the backend is asked', () => {
     expect(await holderOf(await enter('op'), 'shop')).toBeUndefined();
   });
 
-  it('not for what is below a name of the operator, who owns none', async () => {
+  it('is not requested for names below a name used by the operator', async () => {
     const operator = await enter('op');
     await operator.registered({ ...HTTP, subdomain: 'news' });
     expect((await alice.refused({ ...HTTP, subdomain: 'a.news' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
@@ -117,7 +117,7 @@ describe('the backend is asked', () => {
     expect((await second.refused({ ...HTTP, subdomain: '*.news' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
   });
 
-  it('not again for a tunnel that comes back, but again for one that moves', async () => {
+  it('is not requested again for a returning tunnel, but is for a tunnel with a new endpoint', async () => {
     const { tunnel_id } = await alice.registered({ ...HTTP, subdomain: 'shop' });
     expect((await alice.registered({ ...HTTP, subdomain: 'shop', tunnel_id })).tunnel_id).toBe(tunnel_id);
     expect(asked()).toHaveLength(1);
@@ -127,8 +127,8 @@ describe('the backend is asked', () => {
   });
 });
 
-describe('a name that turns out to be another’s', () => {
-  it('is refused when it was asked for, and replaced by another when it was not', async () => {
+describe('a name owned by another account', () => {
+  it('is refused if the client asked for the name, and replaced by another name otherwise', async () => {
     const others = new Set(['shop', 'was']);
     let refusals = 0;
     fixture.backend.onAsked = async ({ endpoint }) => {
@@ -149,14 +149,14 @@ describe('a name that turns out to be another’s', () => {
     expect(fixture.backend.sought).toEqual(fixture.backend.asked.map(({ tunnelId }) => tunnelId));
   });
 
-  it('is not looked for without end', async () => {
+  it('leads to an error after five generated names', async () => {
     fixture.backend.onAsked = async ({ endpoint }) => inUse(endpoint?.label ?? null);
     expect((await alice.refused(HTTP)).code).toBe('INTERNAL');
     expect(new Set(asked().map((endpoint) => endpoint?.label)).size).toBe(5);
   });
 });
 
-it('a member whose group ends while it is asked for is asked for again, as one who begins it', async () => {
+it('a member is admitted again as the first member if its group ends during the admission', async () => {
   await alice.registered(POOL);
   const bob = await enter('bob');
   let release = (): void => {};
@@ -179,7 +179,7 @@ it('a member whose group ends while it is asked for is asked for again, as one w
   expect((await joined).tunnel_id).toBe(ids[2]);
 });
 
-it('a port that is reserved for another is never given: passed over, or refused by number', async () => {
+it('a port reserved for another account is skipped, or refused if the client asked for the port', async () => {
   const { from, to } = fixture.range;
   const label = String(from);
   fixture.backend.reserved.set({ kind: 'tcp', label, accountId: 'bob', groupKeyHash: KEY });

@@ -47,8 +47,8 @@ const served = (name = 'web'): number | null => {
   return rule === undefined || !('deny' in rule) ? null : rule.deny;
 };
 
-describe('a tunnel that stands alone', () => {
-  it('client and edge agree on the capability, and the answer has the hash of policy and services', async () => {
+describe('the policy of a single tunnel', () => {
+  it('needs the capability, and the response has the hash of policy and services', async () => {
     const { client, welcome } = await enter();
     expect(welcome.capabilities).toEqual([CAPABILITY.POLICY]);
     const services = ['api', 'admin'];
@@ -59,7 +59,7 @@ describe('a tunnel that stands alone', () => {
     expect(served('open')).toBeNull();
   });
 
-  it('a policy that is not good opens nothing, and the refusal is final', async () => {
+  it('opens no tunnel if invalid, and the refusal is permanent', async () => {
     const { client } = await enter();
     const policy = { login: null, rules: [{ allow: true }, { name: 'office', deny: 99 }] };
     const refusal = await client.refused({ ...WEB, policy });
@@ -74,7 +74,7 @@ describe('a tunnel that stands alone', () => {
     expect((await client.refused({ ...p2p, policy: deny(403) })).code).toMatch(/^(POLICY_INVALID|TUNNEL_PROTOCOL_)/);
   });
 
-  it('that registers again brings its policy anew; one that is refused leaves the old one in force', async () => {
+  it('is replaced when the tunnel registers again; a refused policy leaves the old policy in force', async () => {
     const { client } = await enter();
     const { tunnel_id } = await client.registered({ ...WEB, policy: deny(403) });
     const again = { ...WEB, tunnel_id };
@@ -86,7 +86,7 @@ describe('a tunnel that stands alone', () => {
     expect([served(), fixture.policies.size]).toEqual([null, 0]);
   });
 
-  it('that was away brings it again, and goes on counting', async () => {
+  it('is restored with its counts when the tunnel returns', async () => {
     const { client, claim } = await enter();
     const fields = { ...WEB, policy: deny(403) };
     const { tunnel_id } = await client.registered(fields);
@@ -99,7 +99,7 @@ describe('a tunnel that stands alone', () => {
     expect([served(), policyOf(at('web') as never)?.counts.answered, fixture.policies.size]).toEqual([403, [5], 1]);
   });
 
-  it('frees its policy when it ends, however it ends', async () => {
+  it('is freed when the tunnel ends, for any reason', async () => {
     const { client } = await enter();
     const { tunnel_id } = await client.registered({ ...WEB, policy: deny(403) });
     await client.registered({ protocol: 'http', subdomain: 'b', policy: deny(404) });
@@ -113,7 +113,7 @@ describe('a tunnel that stands alone', () => {
     expect(fixture.policies.size).toBe(0);
   });
 
-  it('opens nothing when the edge has no room for one more policy; those who are there stay', async () => {
+  it('is refused if the edge has no memory left for policies, without affecting existing tunnels', async () => {
     await fixture.stop();
     await start({ policyBytesMax: 1.5 * policyWeight(canonicalJson(deny(403))) });
     const { client } = await enter();
@@ -126,7 +126,7 @@ describe('a tunnel that stands alone', () => {
     expect((await client.registered({ ...other, policy: deny(403) })).policy_hash).toBe(hashOf(deny(403)));
   });
 
-  it('may name a login provider of this edge, and no other', async () => {
+  it('can name a login provider of this edge, and no other provider', async () => {
     await fixture.stop();
     await start({ loginProviders: ['company'] });
     const { client } = await enter();
@@ -140,7 +140,7 @@ describe('a tunnel that stands alone', () => {
     );
   });
 
-  it('on a tcp port says which PROXY protocol its client writes', async () => {
+  it('on a tcp port includes the PROXY protocol version of the client', async () => {
     const { client } = await enter();
     const { tunnel_id } = await client.registered({ policy: deny(403), proxy_protocol: 'v2' });
     expect(fixture.tunnels.get(tunnel_id)).toMatchObject({ proxyProtocol: 'v2' });
@@ -149,11 +149,11 @@ describe('a tunnel that stands alone', () => {
   });
 });
 
-describe('a group', () => {
+describe('the policy of a group', () => {
   it.each([
     ['http', GROUP],
     ['tcp', { group: 'pool', group_key_hash: '1'.repeat(64) }],
-  ])('of %s has the policy of its first member, which all others must bring', async (_, fields) => {
+  ])('of %s comes from the first member, and every other member must have the same policy', async (_, fields) => {
     const first = await enter();
     const { tunnel_id } = await first.client.registered({ ...fields, policy: deny(403) });
     const second = await enter('bob');
@@ -172,7 +172,7 @@ describe('a group', () => {
     expect(one?.group?.memberCount).toBe(2);
   });
 
-  it('a higher revision replaces policy and services for all in one step, and lower ones are refused from then on', async () => {
+  it('is replaced for all members in one step by a higher revision; lower revisions are then refused', async () => {
     const first = await member({ policy: deny(403), policy_revision: 2 });
     const group = fixture.tunnels.get(first.tunnel.tunnel_id)?.group;
     await member({ policy: deny(404), policy_revision: 3, services: ['api'] });
@@ -197,7 +197,7 @@ describe('a group', () => {
     expect([served(), group?.memberCount]).toEqual([404, 2]);
   });
 
-  it('a member that registers again with a higher revision replaces it under its id', async () => {
+  it('is replaced by a member that registers again with a higher revision, under its id', async () => {
     const { client, tunnel } = await member({ policy: deny(403) });
     await member({ policy: deny(403) });
     const { tunnel_id } = tunnel;
@@ -209,7 +209,7 @@ describe('a group', () => {
     expect(served()).toBeNull();
   });
 
-  it('a member whose session resumes is let in under the group’s policy, whatever it brings, and is told', async () => {
+  it('applies to a resuming member with an older revision, which is accepted with a warning', async () => {
     const waiting = await member({ policy: deny(403), policy_revision: 1 });
     const rolled = await member({ policy: deny(404), policy_revision: 2 });
     waiting.client.ws.terminate();
@@ -228,7 +228,7 @@ describe('a group', () => {
     await back.client.refused({ ...GROUP, tunnel_id, policy: deny(405), policy_revision: 1 });
   });
 
-  it('a member that waits for its turn and has another service by now says so, and stays under the group’s policy', async () => {
+  it('applies to a member with its previous revision and a new local address, which is accepted with a warning', async () => {
     const waiting = { policy: deny(403), policy_revision: 1 };
     const { client, tunnel } = await member(waiting);
     await member({ policy: deny(404), policy_revision: 2 });
@@ -245,7 +245,7 @@ describe('a group', () => {
     expect(served()).toBe(404);
   });
 
-  it('the same for a session that only changed its connection', async () => {
+  it('applies to a resuming member with an older revision, even if the old connection was still open', async () => {
     const waiting = await member({ policy: deny(403), policy_revision: 1 });
     await member({ policy: deny(404), policy_revision: 2 });
     const back = await enter('alice', waiting.claim);
@@ -258,7 +258,7 @@ describe('a group', () => {
     expect(served()).toBe(404);
   });
 
-  it('that was away as a whole comes back under what it had, also when a member that waits comes first', async () => {
+  it('is restored after all members were away, even if a member with an older revision returns first', async () => {
     const waiting = await member({ policy: deny(403), policy_revision: 1 });
     const rolled = await member({ policy: deny(404), policy_revision: 2 });
     for (const { client } of [waiting, rolled]) client.ws.terminate();
@@ -273,7 +273,7 @@ describe('a group', () => {
     expect([served(), fixture.policies.size]).toEqual([404, 1]);
   });
 
-  it('a stranger to the group, and one with another protocol, hear nothing of its policy', async () => {
+  it('is not revealed to a client with another group key or another protocol', async () => {
     await member({ policy: deny(403), policy_revision: 3 });
     const { client } = await enter();
     const fields = { ...GROUP, policy: deny(404), policy_revision: 9 };
@@ -284,7 +284,7 @@ describe('a group', () => {
     expect(served()).toBe(403);
   });
 
-  it('an older client is served as before, and joins no group that has rules it does not bring', async () => {
+  it('is required of an older client, which can join only groups without a policy', async () => {
     const { client, welcome } = await RawClient.enter(fixture.port, 'alice', undefined, []);
     expect(welcome.capabilities).toBeUndefined();
     for (const fields of [{}, { protocol: 'http', subdomain: 'old' }, { ...GROUP, subdomain: 'old-pool' }]) {
@@ -299,7 +299,7 @@ describe('a group', () => {
     expect(served('old-pool')).toBe(404);
   });
 
-  it('frees its policy with its last member', async () => {
+  it('is freed with the last member', async () => {
     const members = [await member({ policy: deny(403) }), await member({ policy: deny(403) })];
     for (const { client } of members) {
       expect(fixture.policies.size).toBe(1);
@@ -309,7 +309,7 @@ describe('a group', () => {
     expect(fixture.policies.size).toBe(0);
   });
 
-  it('ten first registrations with ten revisions at once give one group under the highest', async () => {
+  it('is the highest of ten revisions registered at the same time', async () => {
     const clients = await Promise.all(Array.from({ length: 10 }, () => enter()));
     const answers = await Promise.all(
       clients.map(async ({ client }, revision) => {

@@ -88,7 +88,7 @@ const endpointOf = (tunnelAt: number, which: number): PublicEndpoint =>
     ? { kind: 'member', groupId: 'pool' }
     : { kind: 'port', transport: 'tcp', port: 20_000 + tunnelAt * 2 + which };
 
-it('keeps one owner a port, one open entry a tunnel, and nothing at all after the end, whatever happens', () => {
+it('a session keeps one owner per port and one open record per tunnel, and nothing after its end, over random events', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(move, fc.nat({ max: 20_000 })), { maxLength: 60, size: 'max' }), (moves) => {
       const ledger = new Ledger();
