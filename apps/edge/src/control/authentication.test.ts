@@ -1,4 +1,4 @@
-// Refused keys are counted by network: a /64 of IPv6 has more addresses than a count by address can hold.
+// Wrong keys are counted by network, because an IPv6 /64 has more addresses than a count per address could hold.
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { AuthFailures } from './authentication.ts';

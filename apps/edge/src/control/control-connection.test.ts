@@ -30,7 +30,7 @@ describe('an optional message', () => {
       fixture.control.offer(sessionId, { ...message, tunnel_id: 't'.repeat(100) }, 'edge-answers');
     client.ws.pause();
     let sent = 0;
-    // What the kernel takes of it is a few MiB at most; nothing more waits here than the bound says.
+    // The kernel buffers a few MiB at most. Beyond that, the edge queues no more than its bound.
     while (offer(welcome.session_id) === 'sent' && sent < 1_000_000) sent += 1;
     expect(sent).toBeLessThan(1_000_000);
     expect([offer(welcome.session_id), offer(welcome.session_id)]).toEqual(['full', 'full']);

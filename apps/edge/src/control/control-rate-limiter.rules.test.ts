@@ -10,7 +10,7 @@ const RULES: ControlRateLimits = {
 
 const paceOf = (accounts = accountBucketsOf(RULES)) => new ControlRateLimiter(RULES, accounts);
 
-/** Frames of that weight that are taken at `now`, turn after turn. */
+/** Number of frames of the given weight accepted at the time `now`, over as many turns as needed. */
 const takenAt = (pace: ControlRateLimiter, now: number, weight: number): number => {
   for (let taken = 0; ; ) {
     const { kind } = pace.next(now);
@@ -40,7 +40,7 @@ describe('one connection', () => {
   it('can send an expensive frame with one token left, and pays the rest later', () => {
     const pace = paceOf();
     expect(takenAt(pace, 0, 5)).toBe(80);
-    // 0 left: at 10 ms there is one token, one frame of 5 is taken, and four are owed.
+    // No token is left. After 10 ms there is one token: a frame of weight 5 is accepted, and four tokens are owed.
     expect(takenAt(pace, 10, 5)).toBe(1);
     expect(pace.next(10)).toEqual({ kind: 'wait', ms: 50 });
     expect(takenAt(pace, 59, 5)).toBe(0);
@@ -112,7 +112,7 @@ it('random frames never exceed burst and rate, and no connection waits longer th
       const verdict = pace.next(now);
       if (verdict.kind === 'next-turn') pace.turnOver();
       if (verdict.kind === 'wait') {
-        // The most that can be owed is the rest of the dearest frame.
+        // A connection owes at most the rest of its most expensive frame.
         expect(verdict.ms).toBeLessThanOrEqual(50);
         continue;
       }

@@ -59,12 +59,12 @@ const openSocket = async (onPacket: (packet: Buffer, from: RemoteInfo) => void):
   return socket;
 };
 
-/** A client's end of what was offered, over a socket of its own. */
+/** Opens the client’s end of an offered path on a new socket. */
 const openPath = async ({ offer }: Entered): Promise<UdpPath> => {
   const socket: PacketSocket = await openSocket((packet, from) => path.receive(packet, from, socket));
   const path = new UdpPath({
     keys: keysOf(offer.path as SealedPath),
-    // The edge is always at the same address; what follows here is only the socket that is not connected.
+    // The edge’s address never changes; the option is set because the socket is not connected.
     follows: true,
     clock,
     onDatagram: () => true,
@@ -79,7 +79,7 @@ const sendRaw = (packet: Buffer, port: number): void => {
   socket.send(packet, port, '127.0.0.1', () => socket.close());
 };
 
-/** A PING with whatever counter, which no SealingKey would give out so soon. */
+/** Creates a PING with an arbitrary packet counter, which a SealingKey would reach only after many packets. */
 const pingAt = (counter: number, offered: SealedPath): Buffer => {
   const { id, sealing } = keysOf(offered);
   const head = Buffer.concat([Buffer.from([SEALED_KIND.PING]), id, Buffer.alloc(8)]);
@@ -252,14 +252,14 @@ it('random packets on the datagram ports get no response, raise no error and ope
   const total = (): number => Object.values(dropped()).reduce((sum, count) => sum + count, 0);
   for (let i = 1; i <= 600; i += 1) {
     const bytes = randomBytes(i % 90);
-    // Also with a true id behind a true kind.
+    // Every third packet starts with a valid kind and a valid path id.
     const packet = i % 3 === 0 ? Buffer.concat([Buffer.from([1 + (i % 5)]), id, bytes]) : bytes;
     raw.send(packet, offer.ports[0], '127.0.0.1');
     if (i % 50 === 0) await eventually(() => expect(total()).toBe(i));
   }
   expect(answers).toBe(0);
   raw.close();
-  // A counter of random bytes is beyond what any key gives out, which is as good as a replay.
+  // A random counter exceeds the counters of any key, so the edge may classify the packet as replayed instead of forged.
   expect((dropped()['forged'] ?? 0) + (dropped()['replayed'] ?? 0)).toBeGreaterThan(50);
   expect(fixture.control.datagramPaths.unopened).toBe(0);
 });

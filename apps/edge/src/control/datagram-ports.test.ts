@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const close of open.splice(0)) await close();
 });
 
-/** What another program has. */
+/** Binds a udp port, as another program would. */
 const take = async (port = 0): Promise<Socket> => {
   const socket = createSocket('udp4');
   socket.bind(port, HOST);
@@ -34,7 +34,7 @@ const isFree = async (port: number): Promise<boolean> => {
   }
 };
 
-/** Ports next to each other that nobody has. */
+/** Finds a range of consecutive free udp ports. */
 const freeRange = async (size: number): Promise<[number, number]> => {
   for (;;) {
     const from = 24_000 + Math.floor(Math.random() * 4000);
@@ -85,7 +85,7 @@ it('the edge takes the two highest free ports of the range for datagrams and nev
   for (const port of ports.numbers) {
     expect(leases.lease('tun_1', { kind: 'exact', port }, 1e12)).toEqual({ kind: 'in-use', port });
   }
-  // The one that another program had is offered again when that has ended.
+  // A port in use by another program can be leased later, after the program has ended.
   expect(leases.freeCount(1e12)).toBe(2);
   await ports.stop();
   expect(await isFree(range[1] - 1)).toBe(true);

@@ -1,4 +1,4 @@
-// Registrations on own domains over the real control port: where they are, whom they go with, and how they end.
+// Registrations on custom domains over the real control port: URLs, admission, changes of ownership, and the end of a tunnel.
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

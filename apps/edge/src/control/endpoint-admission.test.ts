@@ -1,4 +1,5 @@
-// Whose an endpoint is comes before who serves it: what the backend is asked for each registration, and what its answer leads to.
+// The owner of an endpoint is checked before the endpoint is opened: questions to the backend for each registration, and the effects of
+// its replies.
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -56,7 +57,7 @@ describe('admission by the backend', () => {
       { label: 'pool', choice: 'asked', groupKeyHash: KEY, joinsGroup: false },
       { label: 'pool', choice: 'asked', groupKeyHash: KEY, joinsGroup: true },
     ]);
-    // Who has another key is refused without a question, which would be told that key.
+    // A member with another group key is refused without asking the backend, which would otherwise learn the key.
     expect((await bob.refused({ ...POOL, group_key_hash: 'b'.repeat(64) })).code).toBe('GROUP_KEY_MISMATCH');
     expect(asked()).toHaveLength(2);
   });
@@ -93,11 +94,11 @@ describe('admission by the backend', () => {
     const holderOf = async (client: RawClient, subdomain: string) =>
       (await client.refused({ ...HTTP, subdomain })).held_by;
     const own = { name: 'web', client_name: 'laptop' };
-    // The same computer, another one of the account, and whatever way the name is written.
+    // The same computer and another computer of the account get the holder of the name, in any spelling of the name.
     expect(await holderOf(laptop, 'shop')).toEqual(own);
     expect(await holderOf(alice, 'SHOP')).toEqual(own);
     expect(await holderOf(alice, 'pool')).toEqual({ name: 'one', client_name: 'laptop' });
-    // A client that says no name of its computer.
+    // The holder’s client has not sent a computer name.
     expect(await holderOf(bob, 'pool')).toEqual({ name: 'two' });
     expect(await holderOf(bob, 'shop')).toBeUndefined();
     expect(await holderOf(alice, 'theirs')).toBeUndefined();
@@ -110,7 +111,7 @@ describe('admission by the backend', () => {
     expect((await alice.refused({ ...HTTP, subdomain: 'a.news' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect((await alice.refused({ ...HTTP, subdomain: '*.news' })).code).toBe('TUNNEL_SUBDOMAIN_IN_USE');
     expect(asked()).toHaveLength(1);
-    // Who serves it may have more of it, from any of its clients.
+    // The owner serving the name can have more names below it, from any of its clients.
     await operator.registered({ ...HTTP, subdomain: '*.news' });
     const second = await enter('op');
     await second.registered({ ...HTTP, subdomain: 'a.news' });
@@ -133,7 +134,7 @@ describe('a name owned by another account', () => {
     let refusals = 0;
     fixture.backend.onAsked = async ({ endpoint }) => {
       const label = endpoint?.label ?? '';
-      // The first one of chance is somebody's, too.
+      // The first generated name belongs to another account too.
       if (!others.has(label) && (endpoint?.choice !== 'assigned' || refusals >= 2)) return null;
       refusals += 1;
       return inUse(label);
@@ -145,7 +146,7 @@ describe('a name owned by another account', () => {
     const { label } = await alice.registered({ ...HTTP, preferred_subdomain: 'was' });
     expect(label).toMatch(/^[a-z]+-[a-z]+-[a-z0-9]{6}$/);
     expect(asked().map((endpoint) => endpoint?.choice)).toEqual(['asked', 'preferred', 'assigned']);
-    // Each that was asked for is given up, also the one that was opened.
+    // The backend is told the end of every admission, including the admission of the opened tunnel.
     expect(fixture.backend.sought).toEqual(fixture.backend.asked.map(({ tunnelId }) => tunnelId));
   });
 
@@ -190,7 +191,7 @@ it('a port reserved for another account is skipped, or refused if the client ask
   expect((await alice.registered({ preferred_port: from })).assigned_port).toBe(from + 1);
   expect((await alice.registered()).assigned_port).toBe(to);
   expect((await alice.refused()).code).toBe('TUNNEL_PORTS_EXHAUSTED');
-  // The key of its last group opens it, and so does its account.
+  // The port can be used with the key of its last group, and by the account with the reservation.
   const pool = { group: 'db', group_key_hash: KEY, remote_port: from };
   const { tunnel_id } = await alice.registered(pool);
   alice.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id });

@@ -1,4 +1,4 @@
-// A client that sends faster than it may: not read, never closed, and nobody else notices.
+// A client sending faster than its rate is not read for a while, but is never closed, and other clients are not affected.
 import type { Socket } from 'node:net';
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -21,7 +21,7 @@ const flood = (client: RawClient, count: number): void => {
   for (let id = 0; id < count; id += 1) client.send({ type: 'Ping', id });
 };
 
-/** A frame is taken up each turn of the event loop, which the clock does not know of. */
+/** Advances the fake clock until the expectation holds. The edge handles frames in turns of the event loop, independently of the clock. */
 const advanceUntil = (holds: () => void): Promise<void> =>
   eventually(async () => {
     await clock.advance(100);
@@ -31,7 +31,7 @@ const advanceUntil = (holds: () => void): Promise<void> =>
 it('a flood of frames is handled as a burst, then at the rate, in order, and every frame gets a response', async () => {
   const client = await enter('op');
   flood(client, 1000);
-  // Auth was the first of 400.
+  // The Auth frame used the first of the 400 tokens.
   await eventually(() => expect(pongs(client)).toBe(399));
   await clock.advance(1000);
   await eventually(() => expect(pongs(client)).toBeGreaterThanOrEqual(495));
@@ -43,14 +43,14 @@ it('a flood of frames is handled as a burst, then at the rate, in order, and eve
 
 it('a client held back does not time out, and the 25 s of silence start when reading resumes', async () => {
   const client = await enter('op');
-  // 46 s of odd frames wait at the edge.
+  // Invalid frames for 46 s of the rate are waiting at the edge.
   for (let n = 0; n < 1000; n += 1) client.ws.send('');
   await eventually(() => expect(fixture.control.figures.heldBack).toBeGreaterThan(0));
   for (let n = 0; n < 40; n += 1) await clock.advance(1000);
   expect(fixture.control.figures.sessions).toBe(1);
   for (let n = 0; n < 10; n += 1) await clock.advance(1000);
   await eventually(() => expect(client.heard.filter(({ type }) => type === 'Error')).toHaveLength(1000));
-  // 25 s from when it was read again, not from its last frame.
+  // The 25 s of silence start when reading resumed, not at the client’s last frame.
   await clock.advance(20_000);
   expect(fixture.control.figures.sessions).toBe(1);
   await clock.advance(25_000);
@@ -70,7 +70,7 @@ it('WebSocket pings are rate-limited too, and one pong responds to all waiting p
   let last = '';
   client.ws.on('pong', (data) => (last = String(data)));
   await advanceUntil(() => expect([pongs(client), last]).toEqual([1, '1999']));
-  // Those that it had tokens for, and some of the others.
+  // Pings covered by tokens got a pong each; of the waiting pings only some did.
   expect(answered).toBeLessThan(1000);
 });
 
@@ -94,7 +94,7 @@ it('a client with 100 tunnels is ready at once, without being held back', async 
 const registerMany = (client: RawClient, from: number, to: number): void => {
   for (let n = from; n < to; n += 1) client.register({ protocol: 'http', subdomain: `s${n}` }, `r${n}`);
 };
-/** Requests that were answered, in the order of their answers. */
+/** Ids of answered requests, in the order of the responses. */
 const answered = (client: RawClient): unknown[] =>
   client.heard.filter(({ request_id: id }) => id !== undefined).map(({ request_id: id }) => id);
 
@@ -109,7 +109,7 @@ it('registrations over the rate wait, while pings and health reports overtake th
   await eventually(() => expect(pongs(client)).toBe(1));
   expect(client.heard.filter(({ type }) => type === 'CarrierTokens')).toHaveLength(1);
   expect(answered(client)).toHaveLength(399);
-  // 200 a second of the connection.
+  // A connection can register 200 tunnels per second.
   await clock.advance(1000);
   await eventually(() => expect(answered(client).length).toBeGreaterThanOrEqual(590));
   expect(answered(client).length).toBeLessThanOrEqual(600);
@@ -169,7 +169,7 @@ it('a new client with 99 probed tunnels is not held back: each registration incl
   for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
   await client.settle();
   expect(fixture.control.figures.heldBack).toBe(0);
-  // The next ones cost what reports cost: of the 400 tokens, Auth and a ping have left 398.
+  // Further reports cost frame tokens: 398 of the 400 tokens are left after Auth and a ping.
   for (let n = 0; n < 5; n += 1) for (const tunnel_id of registered) client.send({ type: 'TunnelHealthy', tunnel_id });
   await eventually(() => expect(fixture.control.figures.heldBack).toBe(1));
 });
@@ -178,7 +178,7 @@ it('a long frame uses more of the rate', async () => {
   const client = await enter('op');
   const filler = 'x'.repeat(63 * 1024);
   for (let id = 0; id < 60; id += 1) client.send({ type: 'Ping', id, filler });
-  // 399 tokens at 16 each.
+  // The 399 remaining tokens pay for 25 frames at 16 tokens each.
   await eventually(() => expect(fixture.control.figures.heldBack).toBeGreaterThan(0));
   await eventually(() => expect(pongs(client)).toBe(25));
 });

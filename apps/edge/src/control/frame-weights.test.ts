@@ -4,7 +4,7 @@ import { FrameWeights, registrationWeight } from './frame-weights.ts';
 
 const WEB = { type: 'RegisterTunnel', request_id: 'r', name: 'n', protocol: 'http' } as const;
 
-/** In tokens of frames, and in those of registrations. */
+/** Cost of a message: in frame tokens, and in registration tokens. */
 const weightsOf = (message: ControlMessageInput): [number, number] => {
   const text = encodeControl(message);
   const decoded = decodeControl(text);

@@ -1,4 +1,4 @@
-// Members over the real control port: who joins, who begins a group, what is told, and that nothing is lost or left behind.
+// Groups over the real control port: joining, starting a group, notifications, and no lost members or leaked ports.
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { GroupWatcher } from '../routing/groups.ts';
@@ -177,7 +177,7 @@ describe('leaving a group', () => {
     for (let round = 0; round < 25; round += 1) {
       const tunnels = await Promise.all(clients.map(({ client }) => client.registered(GROUP)));
       expect([groups().length, only().memberCount]).toEqual([1, 4]);
-      // The last leaves while the first joins again: a join, or a fresh group.
+      // The last member leaves while the first member joins again. The first member either joins the old group or starts a new group.
       await Promise.all(
         clients.map(({ client }, at) => {
           const { tunnel_id } = tunnels[at] as (typeof tunnels)[number];
@@ -192,7 +192,7 @@ describe('leaving a group', () => {
       );
       await eventually(() => expect([groups().length, fixture.tunnels.size]).toEqual([0, 0]));
     }
-    // All three ports can be had again.
+    // All three ports can be assigned again.
     const solo = await enter();
     for (let n = 0; n < 3; n += 1) {
       await eventually(async () => {
@@ -321,7 +321,7 @@ describe('a returning group member', () => {
     client.send({ type: 'TunnelHealthy', tunnel_id: tunnel.tunnel_id });
     await client.settle();
     const elsewhere = { ...WEB, ...PROBED, subdomain: 'other', tunnel_id: tunnel.tunnel_id };
-    // Another endpoint may be another's: whose it is, is asked as for any new tunnel.
+    // The new endpoint may belong to another account, so the backend is asked as for a new tunnel.
     expect((await client.registered(elsewhere)).tunnel_id).not.toBe(tunnel.tunnel_id);
     expect(fixture.backend.asked.map(({ endpoint }) => endpoint?.label)).toEqual(['web', 'other']);
     expect(groups().map(({ label, memberCount, healthyCount }) => [label, memberCount, healthyCount])).toEqual([

@@ -1,5 +1,5 @@
-// Publishers and subscribers on their control connections, over real sockets: registration, every answer to ConnectPeer, what both sides are told of
-// the beginning and the end of a join, and what a resume keeps.
+// Publishers and subscribers on their control connections, over real sockets: registrations, all responses to ConnectPeer, notices about
+// the start and end of a join, and joins after a resume.
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -34,7 +34,7 @@ const lose = async (peer: RawPeer): Promise<void> => {
   while (fixture.control.figures.sessions >= sessions) await new Promise(setImmediate);
 };
 
-/** Seconds one by one, so that the tick of the sessions comes by; those who stay say so. */
+/** Advances the clock in steps of one second, so that the sessions’ timer runs. The staying peers send a sign of life every 10 s. */
 const pass = async (ms: number, ...staying: RawPeer[]): Promise<void> => {
   for (let passed = 0; passed < ms; passed += 1000) {
     if (passed % 10_000 === 0) await Promise.all(staying.map((peer) => peer.isAlive()));
@@ -88,7 +88,7 @@ describe('a p2p registration', () => {
       near.write(Buffer.alloc(bytes), 0, bytes, false);
       await eventually(() => expect(farReads.bytes).toBe(bytes));
     }
-    // The operator has no way to say which of the two it means.
+    // The name is ambiguous for the operator.
     expect(await (await enter('op')).connect()).toBe(NOT_FOUND);
     expect(fixture.backend.asked.map(({ endpoint }) => endpoint)).toEqual([null, null]);
     expect(fixture.backend.opened).toMatchObject([{ label: 'office-db' }, { label: 'office-db' }]);
@@ -102,7 +102,7 @@ describe('a p2p registration', () => {
     expect(await other.client.refused({ ...P2P_TUNNEL, p2p_allow: 'anyone' })).toMatchObject(inUse);
     const asked = { kind: 'p2p', label: 'office-db', choice: 'asked', groupKeyHash: null, joinsGroup: false };
     expect(fixture.backend.asked.map(({ endpoint }) => endpoint)).toEqual([asked]);
-    // The same name of its own account stands in front of it.
+    // A tunnel of the subscriber’s account takes precedence over a tunnel open to anyone under the same name.
     const joined = await other.connect();
     expect(fixture.peers.of(tunnel_id).map(({ peer }) => peer.peerId)).toEqual([joined]);
     const own = await other.publish();
@@ -195,7 +195,7 @@ describe('ConnectPeer', () => {
     await publisher.publish();
     for (let n = 0; n < 60; n += 1) {
       expect(await subscriber.connect({ p2p_secret_hash: WRONG_HASH })).toBe(NOT_FOUND);
-      // As fast as its frames are taken.
+      // The pause keeps the client below the rate limit for frames.
       await clock.advance(100);
     }
     expect(await subscriber.connect()).toBe('P2P_TOO_MANY_ATTEMPTS: too many attempts; try again in 54 s');
@@ -269,7 +269,7 @@ describe('a p2p join', () => {
     for (let n = 0; n < 3; n += 1) {
       await lose(subscriber);
       subscriber = await enter('alice-2', subscriber.resume);
-      // A process that was started again knows no id of a join.
+      // A restarted process does not know the ids of earlier joins.
       const next = await subscriber.connect();
       expect(next).toMatch(/^peer_/);
       expect(await publisher.told('PeerGone')).toEqual(gone('left'));

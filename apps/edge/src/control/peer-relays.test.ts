@@ -1,4 +1,5 @@
-// Relay streams between two raw clients over real carriers: bytes exact both ways, half-close, resets, slow readers, limits, and who is killed.
+// Relay streams between two raw clients over real carriers: exact bytes in both directions, half-close, resets, slow readers, limits, and
+// killed clients.
 
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamReason } from '@tunnel/protocol';
@@ -40,7 +41,7 @@ const relay = () => openRelay(subscriber, publisher, peerId);
 const text = (word: string): [Buffer, number, number, boolean] => [Buffer.from(word), 0, word.length, false];
 const counters = () => fixture.tunnels.get(tunnelId)?.counters;
 
-/** All of it, as fast as it is taken. */
+/** Sends the given number of bytes as fast as the stream accepts them. */
 const send = async (stream: MuxStream, reader: RecordingReader, bytes: number, seed: number): Promise<void> => {
   for (const chunk of deterministicChunks(bytes, seed)) {
     const { drains } = reader;
@@ -63,7 +64,7 @@ describe('a relay stream', () => {
     ]);
     expect(fixture.peers.of(tunnelId)).toMatchObject([{ relayedBytes: 14 }]);
     expect(fixture.peers.totals).toMatchObject({ requests: 1, bytesToClient: 8, bytesToVisitor: 6 });
-    // One join, however many streams.
+    // A join counts as one request, regardless of its number of streams.
     expect([counters()?.requests, counters()?.bytes, counters()?.openConnections]).toEqual([1, 14, 1]);
   });
 
@@ -106,7 +107,7 @@ describe('a relay stream', () => {
     const other = await relay();
     other.near.write(...text('quick'));
     await eventually(() => expect(other.farReads.bytes).toBe(5));
-    // What the windows hold, and no more.
+    // Only the bytes that fit into the flow control windows have been sent.
     expect(fixture.peers.of(tunnelId)[0]?.relayedBytes).toBeLessThan(5 * MB);
     slow.farReads.goOn();
     await sending;

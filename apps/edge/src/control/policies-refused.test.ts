@@ -1,5 +1,5 @@
-// Policies that are no policies, as a client of somebody's own making sends them: each is refused in one line by the number of its rule, nothing of it
-// is repeated that may be a secret, nothing is open for it, and the session goes on.
+// Invalid policies from a modified client. Each policy is refused with a single line that names the rule by number and repeats no
+// possible secret. No tunnel opens, and the session continues.
 import { CAPABILITY } from '@tunnel/protocol';
 import { FakeClock } from '@tunnel/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';

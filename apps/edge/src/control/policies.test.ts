@@ -1,4 +1,5 @@
-// Policies over the real control port: what is taken and refused, what a group is served under, and that nothing is ever open in between.
+// Policies over the real control port: accepted and refused policies, the policy of a group, and no moment in which a tunnel is open
+// without its policy.
 import { canonicalJson, policyHash } from '@tunnel/policy';
 import { CAPABILITY } from '@tunnel/protocol';
 import { sha256Hex } from '@tunnel/runtime';
@@ -12,7 +13,7 @@ import { RawClient } from './raw-client.fixture.ts';
 const WEB = { protocol: 'http', subdomain: 'web' };
 const GROUP = { ...WEB, group: 'pool', group_key_hash: '1'.repeat(64) };
 
-/** Each status another policy. */
+/** A policy that denies with the given status. Different statuses give different policies. */
 const deny = (status: number) => ({ login: null, rules: [{ name: `deny ${status}`, deny: status }] });
 const hashOf = (policy: ReturnType<typeof deny>, services: string[] = []): string =>
   policyHash(policy as never, services, sha256Hex);
@@ -39,7 +40,7 @@ const member = async (fields: object) => {
 };
 
 const at = (name: string) => fixture.tunnels.at({ kind: 'name', name });
-/** What a visitor of that name meets now: the status of the one rule, or null when everyone is let in. */
+/** Effect of the current policy on a visitor of the name: the status of the deny rule, or null if every visitor is let in. */
 const served = (name = 'web'): number | null => {
   const route = at(name);
   if (route === undefined) throw new Error(`nothing at ${name}`);
@@ -178,7 +179,7 @@ describe('the policy of a group', () => {
     await member({ policy: deny(404), policy_revision: 3, services: ['api'] });
     expect([served(), group?.memberCount, fixture.policies.size]).toEqual([404, 2, 1]);
     expect(policyOf(group as never)).toMatchObject({ revision: 3, services: ['api'] });
-    // The first one is where it was, and follows when its turn comes.
+    // The first member stays in the group and can update to the new revision later.
     const { client, tunnel } = first;
     const refusal = await client.refused({
       ...GROUP,
@@ -219,12 +220,12 @@ describe('the policy of a group', () => {
     const { tunnel_id } = waiting.tunnel;
     const answer = await back.client.registered({ ...GROUP, tunnel_id, policy: deny(403), policy_revision: 1 });
     expect([served(), group?.memberCount]).toEqual([404, 2]);
-    // The hash is that of what was sent: the client knows that all of it was read.
+    // The hash in the response is the hash of the policy as sent, which tells the client that the edge has read all of it.
     expect(answer.policy_hash).toBe(hashOf(deny(403)));
     expect(answer.warnings).toEqual([
       `policy: this member brings revision 1 (${short(deny(403))}) but the group's policy applies: revision 2 (${short(deny(404))})`,
     ]);
-    // Once it is back, it is a member like any other.
+    // After its return the member is treated like any other member.
     await back.client.refused({ ...GROUP, tunnel_id, policy: deny(405), policy_revision: 1 });
   });
 
@@ -236,10 +237,10 @@ describe('the policy of a group', () => {
     const moved = { ...GROUP, tunnel_id, ...waiting, local_addr: '127.0.0.1:4000' };
     expect((await client.registered(moved)).warnings).toEqual([expect.stringContaining('brings revision 1')]);
     expect(served()).toBe(404);
-    // Nor is it a way into another group.
+    // The same registration does not admit the member to another group.
     await member({ subdomain: 'other', policy: deny(405), policy_revision: 2 });
     await client.refused({ ...moved, subdomain: 'other' });
-    // What it brought once is no way back from what it brought later.
+    // After a newer policy, the member cannot go back to its older policy.
     await client.registered({ ...GROUP, tunnel_id, policy: deny(404), policy_revision: 2 });
     await client.refused(moved);
     expect(served()).toBe(404);
@@ -294,7 +295,7 @@ describe('the policy of a group', () => {
     expect([served('old'), served('old-pool'), fixture.policies.size]).toEqual([null, null, 0]);
     await member({ policy: deny(403) });
     expect((await client.refused(GROUP)).message).toContain('this member brings revision 0 (none)');
-    // The other way round its group gets rules by a member that knows them: the edge runs them, whoever serves.
+    // In the other direction, a newer member can give the older client’s group a policy: the edge applies it for every member.
     await member({ subdomain: 'old-pool', policy: deny(404), policy_revision: 1 });
     expect(served('old-pool')).toBe(404);
   });

@@ -6,10 +6,10 @@ import { RESUME_WINDOW_MS } from './limits.ts';
 import { POLICIES_MAX_BYTES_PER_ACCOUNT, PolicyStore } from './policy-store.ts';
 import { policyWeight } from './policy-weight.rules.ts';
 
-/** Its `name` makes it another one; about 100 bytes of JSON. */
+/** A policy of about 100 bytes of JSON. Different names give different policies. */
 const policyOf = (name: string): Policy => ({ login: null, rules: [{ name, deny: 403 }, { allow: true }] });
 
-/** Of each of them. */
+/** Weight of each policy made with a name of one letter. */
 const WEIGHT = policyWeight(canonicalJson(policyOf('a')));
 
 const bring = (name: string | null, revision = 0, owner = 'operator'): BroughtPolicy => ({
@@ -88,7 +88,7 @@ it('a tunnel that registers again with an equal policy keeps its counts, without
   expect([over, store.size]).toEqual([[], 1]);
   store.release(after);
   expect(over).toEqual([before.current]);
-  // It was away, and comes back.
+  // The tunnel was lost and now returns.
   const again = store.hold(bring('a', 2), after);
   expect([again.current, compiled]).toEqual([before.current, ['a']]);
   const changed = store.hold(bring('b', 2), again);
@@ -107,7 +107,7 @@ it('a policy without room is refused with POLICY_BUSY and changes nothing', asyn
   const { current } = a;
   expect(() => store.replace(a, bring('c', 1))).toThrow(busy);
   expect([a.current, store.size, store.bytes]).toEqual([current, 2, 2 * bytes]);
-  // An equal one costs nothing. One that goes makes room once nobody can come back to it.
+  // An equal policy takes no additional room. A removed policy makes room once its tunnel can no longer return.
   store.hold(bring('b'));
   store.tunnelRemoved({ group: null, policy: a });
   expect(() => store.hold(bring('c'))).toThrow(busy);
@@ -181,7 +181,7 @@ it('an account with too many policies uses up only its own share of the room', (
   const evil = (name: string): void => void store.hold(bring(name, 0, 'account 2'));
   for (const name of ['a', 'b', 'c', 'd', 'e']) evil(name);
   expect(() => evil('f')).toThrow(expect.objectContaining({ code: 'POLICY_BUSY', status: 503 }));
-  // Any number of tunnels under one of them costs no more.
+  // More tunnels under an existing policy take no additional room.
   evil('a');
   for (const name of ['f', 'g', 'h', 'i', 'j']) store.hold(bring(name, 0, 'account 1'));
   expect(store.size).toBe(10);
@@ -193,7 +193,7 @@ it('a policy shared by several accounts is stored once and counts toward an acco
   const other = store.hold(bring('a', 0, 'account 2'));
   store.hold(bring('b', 0, 'account 2'));
   store.release(first);
-  // The first has room for two again, the other has both of its own.
+  // The first account has room for two policies again; the second account has two policies.
   for (const name of ['c', 'd']) store.hold(bring(name, 0, 'account 1'));
   expect(() => store.hold(bring('e', 0, 'account 2'))).toThrow('too busy');
   store.release(other);
@@ -213,7 +213,7 @@ it('a policy with little JSON and a large compiled form counts by its size in me
   try {
     for (; held < 10_000; held += 1) store.hold(brought(`p${held}`));
   } catch {
-    // Two megabytes each, by measure.
+    // Measured size of each policy in memory: 2 MB.
     expect(held).toBeLessThanOrEqual(POLICIES_MAX_BYTES_PER_ACCOUNT / 1.9e6);
   }
   expect(held).toBeLessThan(100);

@@ -16,10 +16,10 @@ const registration = (requestId: string): MessageOf<'RegisterTunnel'> => ({
 });
 
 let begun: string[];
-/** Ends the registration that is under way. */
+/** Completes the current registration. */
 let end: () => void;
 let underWay: number;
-/** How many were under way at once. */
+/** Highest number of concurrent registrations so far. */
 let most: number;
 beforeEach(() => {
   begun = [];

@@ -1,4 +1,4 @@
-// Room on the control port: of one address, of one account, and behind a proxy.
+// Limits on connections to the control port: per address, per account, and behind a proxy.
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { eventually, FakeClock } from '@tunnel/testkit';

@@ -10,7 +10,7 @@ import {
 
 const RULES = { windowMs: 30_000 };
 
-/** Feeds events of [time, event] and gives the last state and the effects of the last step. */
+/** Feeds the events at the given times. Returns the last state and the effects of the last event. */
 const run = (...steps: readonly (readonly [number, SessionEvent])[]): [SessionState, readonly SessionEffect[]] => {
   let state = startSession(1);
   let effects: readonly SessionEffect[] = [];

@@ -202,7 +202,7 @@ describe('the capabilities of a session', () => {
     const entries = JSON.parse(readFileSync(url, 'utf8')) as { name: string; text: string }[];
     return JSON.parse(entries.find((entry) => entry.name === name)?.text ?? '{}') as Record<string, unknown>;
   };
-  /** The recorded Auth, with a key that is good here. */
+  /** Sends the recorded Auth message with a valid key and returns the AuthOk message. */
   const say = async (port: number, auth: Record<string, unknown>): Promise<Record<string, unknown>> => {
     const client = await RawClient.connect(port);
     client.send({ ...auth, token: 'alice' });

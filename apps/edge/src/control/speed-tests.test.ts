@@ -30,7 +30,7 @@ const ask = (query: string, key: string | null = 'alice', init: RequestInit = {}
     headers: { ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...init.headers },
   });
 
-/** Status alone; the body is read to its end. */
+/** Returns the status only, after reading the body to its end. */
 const statusOf = async (query: string, key?: string | null, init?: RequestInit): Promise<number> => {
   const response = await ask(query, key, init);
   await response.arrayBuffer();
@@ -39,7 +39,7 @@ const statusOf = async (query: string, key?: string | null, init?: RequestInit):
 
 const post = (bytes: number): RequestInit => ({ method: 'POST', body: new Uint8Array(bytes) });
 
-/** A request by hand, whose answer is not read unless told. */
+/** Sends a raw request. The response is not read unless the test does so. */
 const dial = async (request: string): Promise<Socket> => {
   const socket = connect(fixture.port, '127.0.0.1').on('error', () => {});
   sockets.push(socket);
@@ -115,7 +115,7 @@ describe('/_speed', () => {
       socket.on('data', (chunk: Buffer) => {
         answer += chunk.toString('latin1');
       });
-      // A refusal is whole before the body is.
+      // A refusal is complete before the body has arrived.
       if (status === 401) await eventually(() => expect(answer).toMatch(/\r\n\r\n.+\n$/));
       socket.write('67890');
       await once(socket, 'close');

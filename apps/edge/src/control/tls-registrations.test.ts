@@ -1,4 +1,4 @@
-// Registrations of tls tunnels over the real control port: where they are, whose name it is, and what is refused.
+// Registrations of tls tunnels over the real control port: addresses, ownership of names, and refusals.
 import { showProtocol } from '@tunnel/contract';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -130,7 +130,7 @@ describe('a tls group', () => {
     const back = await enter('alice', { session_id, secret });
     await back.client.registered(tls({ ...GROUP, tunnel_id }));
     expect([names.isServed(AT), fixture.tunnels.groups.size]).toEqual([true, 1]);
-    // Another member may be back first.
+    // A member of another account can restart the group first.
     back.client.ws.terminate();
     await eventually(() => expect(fixture.tunnels.groups.size).toBe(0));
     const third = await enter('bob');

@@ -1,4 +1,4 @@
-// Registrations of udp tunnels, from the control connection to the port and back: what is answered, held, resumed and given back.
+// Registrations of udp tunnels, from the control connection to the port: responses, held ports, resumes and releases.
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { CAPABILITY } from '@tunnel/protocol';
@@ -140,7 +140,7 @@ describe('drops reported by a client', () => {
     const { client: other } = await enter();
     const { tunnel_id, assigned_port } = await client.registered(udp());
     const visitor = (await bind(0)) as Socket;
-    // There is no carrier: it is dropped, and the port knows whose it is.
+    // Without a carrier the datagram is dropped, and the drop is counted for the port’s tunnel.
     visitor.send('hello', assigned_port as number, '127.0.0.1');
     await eventually(() => expect(fixture.udp.dropped.away).toBe(1));
     client.send({ type: 'DatagramDrops', tunnel_id, drops: [row, { ...row, reason: 'behind', datagrams: 2 }] });
@@ -149,7 +149,7 @@ describe('drops reported by a client', () => {
     );
     other.send({ type: 'DatagramDrops', tunnel_id, drops: [row] });
     other.send({ type: 'DatagramDrops', tunnel_id: 'tun_none', drops: [row] });
-    // Its pong comes behind what it had said.
+    // The pong shows that the edge has handled the reports before it.
     other.send({ type: 'Ping', id: 1 });
     await other.next('Pong');
     expect(fixture.udp.dropped.path).toBe(7);
