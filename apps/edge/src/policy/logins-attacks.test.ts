@@ -34,7 +34,7 @@ const bounced = (query: string): URL => {
   return new URL(location);
 };
 
-it('a code that another tunnel has caught opens nothing: not by the state of one and the challenge of the other', async () => {
+it('a code caught by another tunnel opens no session, even with the state of one login and the challenge of another', async () => {
   const eve = new Browser(driver, COMPANY);
   const evesTunnel = new Browser(driver, COMPANY, {
     served: {},
@@ -58,7 +58,7 @@ it('a code that another tunnel has caught opens nothing: not by the state of one
   expect(provider.asked.token).toBe(0);
 });
 
-it('a callback with as many logins under way as fit a head has one of them opened', async () => {
+it('a callback with 900 junk cookies of pending logins opens only the matching cookie', async () => {
   const ann = new Browser(driver, loginAt(provider));
   const { query } = provider.signIn(await ann.locationOf());
   const junk = Array.from({ length: 900 }, (_, at) => [at.toString(16).padStart(8, '0'), 'A'.repeat(40)] as const);

@@ -49,7 +49,7 @@ describe.each([
     return browsers.map((browser, at) => browser.finish(queries[at] ?? ''));
   };
 
-  it('is asked nothing for a state that is not ours, or was used', async () => {
+  it('gets no request for an unknown state, and one request for a repeated callback', async () => {
     const ann = new Browser(driver, login());
     const location = await ann.locationOf();
     for (let at = 0; at < MANY; at += 1) {
@@ -63,7 +63,7 @@ describe.each([
     expect(provider.asked.token).toBe(1);
   });
 
-  it('has room for everybody else while one stranger floods it with codes that nobody gave', async () => {
+  it('still serves a visitor while a stranger floods it with invalid codes', async () => {
     const ann = new Browser(driver, login());
     const query = through(provider.signIn(await ann.locationOf()).query);
     provider.odd.token = 'late';
@@ -78,7 +78,7 @@ describe.each([
   });
 });
 
-it('a flood at one tunnel of the operator’s provider keeps nobody from it, there or at another account’s', async () => {
+it('a flood through one tunnel does not block the operator’s provider for other visitors or accounts', async () => {
   const bob = new Browser(driver, COMPANY, { tenant: 'account 2', owner: 'account 2' });
   const ann = new Browser(driver, COMPANY);
   const queries: string[] = [];
