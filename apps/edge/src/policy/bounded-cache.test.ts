@@ -49,7 +49,7 @@ it('an owner with too many entries evicts only entries of the same owner', () =>
   for (let at = 0; at < 10; at += 1) cache.set('shop', `shop ${at}`, at, 1000);
   for (let at = 0; at < 1000; at += 1) {
     cache.set('evil', `evil ${at}`, at, 1000);
-    // Those of its own that it keeps in use are no reason to forget another's.
+    // Recent use of its own entries gives the flooding owner no right to evict entries of another owner.
     for (let used = Math.max(0, at - 50); used < at; used += 1) cache.get(`evil ${used}`, 0);
   }
   expect(cache.size).toBe(100);

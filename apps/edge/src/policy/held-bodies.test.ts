@@ -1,4 +1,4 @@
-// Bodies that are held: within their bounds, counted as long as they are there, and given back in every way they can end.
+// Held request bodies: within their limits, counted while they are held, and released however they end.
 import { expect, it } from 'vitest';
 import { HeldBodies, POLICY_HELD_BODY_MS } from './held-bodies.ts';
 

@@ -1,4 +1,4 @@
-// Bearer tokens of a provider over real sockets: which are good, which are not, and how seldom anybody is asked.
+// Bearer tokens of a provider over real sockets: accepted and rejected tokens, and the number of requests to the provider.
 import { createHmac, hash } from 'node:crypto';
 import type { JwtAuth, PolicyEvent } from '@tunnel/policy';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -42,7 +42,7 @@ it.each(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384',
     expect(await perform(token)).toMatchObject({ kind: 'jwt-verified', claims: { sub: 'bot' } });
     expect(perform(token)).toMatchObject({ claims: { sub: 'bot' } });
     expect(provider.asked).toMatchObject({ metadata: 1, keys: 1 });
-    // What is known under one policy is unknown under the next.
+    // A token known under one policy is unknown under another policy.
     expect(perform(token, '2')).toBeInstanceOf(Promise);
   },
 );
@@ -67,7 +67,7 @@ it('slow key sets do not delay other rules with the same issuer', async () => {
   const token = await provider.token(good());
   const held: (PolicyEvent | Promise<PolicyEvent>)[] = [];
   try {
-    // The fixture knows one path of keys; what follows a `#` makes another URL of it, and is not sent.
+    // The fixture serves a single path of keys. A fragment after `#` makes a different URL, and is not sent.
     for (let at = 0; at < CALLS_TO_ONE.atOnce; at += 1) {
       const jwks_url = `${slow.issuer}/keys#${at}`;
       held.push(verifier.perform({ ...auth, jwks_url }, token, `slow ${at}`, CALLER));
@@ -137,7 +137,7 @@ it('changed keys are requested from the provider, at most every ten seconds', as
   await clock.advance(PROVIDER_KEYS_AGAIN_MS);
   expect(await perform(token)).toMatchObject({ claims: { sub: 'bot' } });
   expect(provider.asked.keys).toBe(2);
-  // Made-up names of keys make no calls.
+  // Made-up key ids cause no further requests.
   for (let at = 0; at < 20; at += 1) {
     expect(await perform(await provider.token({ ...good(), at }, { kid: `made-up-${at}` }))).toEqual(NOT_GOOD);
   }

@@ -60,7 +60,7 @@ it('a flood at one tunnel does not limit other tunnels under the operator’s ru
   for (let at = 0; at <= LIMITER_KEYS.perRule; at += 1) {
     for (let twice = 0; twice < 2; twice += 1) tables.take(effectOf(`10.${at}`, 'operator'), subjectOf({}, 'flooded'));
   }
-  // The last of them shared a bucket, and it is empty.
+  // The last keys of the flood shared a bucket, which is empty now.
   expect(isTaken(tables.take(effectOf('somebody', 'operator'), subjectOf({}, 'flooded')))).toBe(false);
   for (const person of ['ann', 'bo', 'cy']) {
     expect(isTaken(tables.take(effectOf(person, 'operator'), subjectOf({}, 'shop')))).toBe(true);
@@ -91,7 +91,7 @@ it('on a full edge, sweeping does not reset a limit', async () => {
   const slow = (key: string): TokenEffect => ({ ...effectOf(key), perSecs: 3600 });
   const other = {};
   const served = {};
-  // All the room there is: from here on keys share the bucket of their rule.
+  // This key takes all the room. From here on, new keys share the bucket of their rule.
   tables.take(slow('x'), subjectOf(other, 'a'));
   expect([1, 2, 3].map((at) => isTaken(tables.take(slow(`y${at}`), subjectOf(served, 'b'))))).toEqual([
     true,

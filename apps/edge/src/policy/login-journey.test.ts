@@ -1,4 +1,4 @@
-// The rules and the driver together, request by request as a browser sends them: what a login must never let happen, beyond the login itself.
+// Rules and driver together, request by request as sent by a browser: attacks that a login must prevent, beyond the login protocol.
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { parseRequestHead } from '@tunnel/http1';
 import {
@@ -43,7 +43,7 @@ afterEach(async () => {
 const PAGE = ['accept: text/html', 'sec-fetch-mode: navigate'];
 const OWN = 'https://shop.example.com';
 
-/** A browser with its cookies at one tunnel. */
+/** A browser with cookies at one tunnel. */
 class Visitor {
   readonly cookies = new Map<string, string>();
   readonly #compiled: CompiledPolicy;
@@ -77,7 +77,7 @@ class Visitor {
     return step;
   }
 
-  /** To the provider and back. */
+  /** Signs in at the provider and sends the callback to the tunnel. */
   async logIn(path = '/'): Promise<Pass | Answer> {
     const sent = await this.send('GET', path);
     const { query } = provider.signIn(locationOf(sent));

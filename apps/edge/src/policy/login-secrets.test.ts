@@ -21,7 +21,7 @@ it('a login secret is generated once, readable only by its owner, and can be rot
   expect(textsOf('', dir.path)).toEqual([first]);
   const file = join(dir.path, 'login-secret');
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  // The operator may rotate that file, too.
+  // The operator can also rotate the secrets in the generated file.
   writeFileSync(file, `${'n'.repeat(43)}\n${readFileSync(file, 'utf8')}`);
   expect(textsOf('', dir.path)).toEqual(['n'.repeat(43), first]);
 });

@@ -1,4 +1,4 @@
-// The whole way of a login with oidc-provider: discovery, its forms, the code, its ID token and its user info.
+// A complete login with oidc-provider: discovery, forms, code, ID token and user info.
 import { systemClock } from '@tunnel/runtime';
 import { afterEach, expect, it } from 'vitest';
 import { Browser, driverOf, EDGE_URL, loginAt, operatorsAt, SHOP_URL } from './driver.fixture.ts';

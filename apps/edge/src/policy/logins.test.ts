@@ -1,4 +1,5 @@
-// Logins against a provider that is good until a test says otherwise. What must not happen has a test by its name.
+// Logins against a provider that behaves correctly unless a test changes its behavior. Every attack to prevent has a test named after the
+// attack.
 
 import { Secret } from '@tunnel/runtime';
 import { eventually, FakeClock } from '@tunnel/testkit';
@@ -85,7 +86,7 @@ describe('a login', () => {
       email_verified: true,
     };
     await ann.finish(provider.signIn(await ann.locationOf()).query);
-    // Its e-mail stays that of the token.
+    // The email address comes from the token, not from the user info.
     expect(await ann.session()).toMatchObject({ ...ANN, claims: { groups: ['staff', 'board'] } });
   });
 
@@ -133,7 +134,7 @@ describe('the operator’s provider', () => {
     const ann = new Browser(here, LOGIN);
     const { redirectUri, query } = provider.signIn(await ann.locationOf());
     expect(redirectUri).toBe(`${EDGE_URL}/.tunnel/callback`);
-    // The callback of the tunnel itself does not take what was for the other.
+    // The tunnel’s callback refuses a query meant for the edge’s callback.
     expect(await ann.finish(query)).toMatchObject(STATE);
     const answer = here.callbackRelay.answer(`/.tunnel/callback${query}`);
     const [, location = ''] =
@@ -253,7 +254,7 @@ describe('a login is refused for', () => {
 
   it.each(['none', 'hmac', 'unpublished-key'] as const)('an ID token with the signature %s', async (signing) => {
     provider.signing = signing;
-    // Not even where the provider says that it signs so.
+    // The token is refused even if the provider’s metadata lists the algorithm.
     provider.metadata = { id_token_signing_alg_values_supported: ['ES256', 'none', 'HS256'] };
     const ann = browser();
     expect(await ann.finish(provider.signIn(await ann.locationOf()).query)).toMatchObject(AWAY);
@@ -310,7 +311,7 @@ describe('a login is refused for', () => {
       }
       const event = await finished;
       expect(event).toMatchObject(AWAY);
-      // The kind of failure is told, never what came.
+      // The error names the kind of failure, but never contains the provider’s response.
       expect(JSON.stringify(event)).not.toContain('s3cret');
       expect(ann.logins).toEqual([]);
     },

@@ -27,7 +27,7 @@ const effectOf = (password: string, user = 'ann', hash: string | null = HASH): P
 const SUBJECT = { policyId: 1, routeKey: 'shop', address: '192.0.2.1', tenant: 'account 1' };
 const forever = (): AbortController => new AbortController();
 
-/** A check that the test ends by hand, unless it is told what is right. */
+/** Password checks that the test completes by hand. If `right` is given, checks complete at once and accept only this password. */
 class Stage {
   readonly clock = new FakeClock();
   readonly begun: string[] = [];
@@ -135,7 +135,7 @@ it('ten wrong passwords block an address at one tunnel for a minute, but not oth
   expect(stage.perform('open')).toMatchObject(refused);
   expect(await stage.perform('open', { routeKey: 'other' })).toEqual(RIGHT);
   expect(await stage.perform('open', { address: '192.0.2.2' })).toEqual(RIGHT);
-  // Known by now: the guesses of somebody at the same address do not shut it out.
+  // The password is known by now, so guesses from the same address do not block it.
   expect(stage.perform('open')).toEqual(RIGHT);
   await stage.clock.advance(60_000);
   expect(await stage.perform('wrong again')).toEqual(WRONG);
@@ -192,7 +192,7 @@ it('a wrong password shared by several addresses counts as a guess of each addre
     for (const event of both) expect(await event).toEqual(WRONG);
   }
   expect(stage.begun).toHaveLength(10);
-  // Under way for somebody else: whoever has guessed enough is not let to hear of it.
+  // The check runs for another address. An address with too many guesses must not learn the result.
   const other = stage.perform('open', { address: '192.0.2.3' });
   for (const address of ['192.0.2.1', '192.0.2.2'])
     expect(stage.perform('open', { address })).toMatchObject({ fault: { code: 'POLICY_RATE_LIMITED' } });
@@ -261,7 +261,7 @@ it('a flood of wrong passwords at one tenant’s tunnel gives way to visitors of
   for (const event of shop) expect(event).toBeInstanceOf(Promise);
   expect(stage.checks.waiting).toBe(CHECKS.waitingMax);
   expect(await waits.at(-1)).toMatchObject({ kind: 'failed', fault: { code: 'POLICY_BUSY' } });
-  // Two of the flood are at work; then they come in turn.
+  // Two checks of the flood are running. After these, the tenants take turns.
   for (let ended = 0; ended < 5; ended += 1) {
     await eventually(() => expect(stage.waiting.length).toBe(CHECKS.atOnce));
     stage.waiting.shift()?.(stage.begun[ended] === 'open');

@@ -1,4 +1,5 @@
-// The driver as the gate sees it: each effect has its event, at once where it can be; nothing it does rejects, and nothing lets anybody in by failing.
+// The policy driver as used by the gate: every effect has an event, synchronously where possible. The driver never rejects, and no
+// failure lets a request in.
 import { PassThrough } from 'node:stream';
 import type { JwtAuth, PolicyEffect, PolicyEvent } from '@tunnel/policy';
 import { createLogger } from '@tunnel/runtime';

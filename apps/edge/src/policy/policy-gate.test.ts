@@ -1,4 +1,4 @@
-// The gate: lists in their order, effects performed one after the other, nothing waited for without need, and each outcome counted once.
+// The policy gate: rule lists in order, effects one after another, no unnecessary waiting, and each outcome counted once.
 
 import { Fault } from '@tunnel/errors';
 import type { PolicyEvent, PolicyRequest } from '@tunnel/policy';

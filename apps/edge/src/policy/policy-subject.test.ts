@@ -1,4 +1,4 @@
-// Whom the work for a visitor is counted for.
+// The tenant that is charged for the work for a visitor.
 import { type Owner } from '@tunnel/rules/tunnels';
 import { expect, it } from 'vitest';
 import type { Route } from '../routing/registry.ts';

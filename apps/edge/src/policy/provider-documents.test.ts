@@ -1,4 +1,4 @@
-// What providers publish, over real sockets and a clock of the test's own: how long it is kept, and what becomes of bad answers.
+// Documents published by providers, over real sockets and with a fake clock: lifetimes, and invalid responses.
 
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -105,7 +105,7 @@ it('only the first request waits for a silent provider if keys are known', async
   await clock.advance(PROVIDER_CALL_MS);
   expect(await first).toBe(found);
   await clock.advance(PROVIDER_KEYS_AGAIN_MS);
-  // The clock stands still: whoever waited for an answer would wait for ever.
+  // The clock stands still, so a request that waited for a response would never end.
   expect(await keys()).toBe(found);
   await eventually(() => expect(provider.asked.keys).toBe(3));
   expect(await keys()).toBe(found);
@@ -175,7 +175,7 @@ it('at most four calls run per provider; further calls wait and time out within 
   const all = Array.from({ length: 6 }, () => calls.send(ref, { url }));
   for (const call of all) call.catch(() => {});
   await eventually(() => expect(provider.asked.metadata).toBe(CALLS_TO_ONE.atOnce));
-  // Another provider is not held up.
+  // Calls to another provider are not delayed.
   const other = await OddProvider.start({ now: () => clock.now() });
   try {
     const answer = await calls.send({ trust: 'tenant', issuer: other.issuer }, { url: `${other.issuer}/keys` });
@@ -279,7 +279,7 @@ it('tenants’ providers need https and a public address unless the operator all
   const tls = { trust: 'tenant', issuer: 'https://127.0.0.1:1' } as const;
   await expect(documents.keysAt(tls, 'https://127.0.0.1:1/keys')).rejects.toMatchObject({ result: 'refused' });
   expect(provider.asked.keys).toBe(0);
-  // The operator's own is the operator's own business.
+  // The restriction does not apply to the operator’s providers.
   await documents.keysAt({ ...ref, trust: 'operator' }, `${provider.issuer}/keys`);
   expect(provider.asked.keys).toBe(1);
 });

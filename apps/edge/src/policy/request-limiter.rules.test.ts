@@ -6,7 +6,7 @@ import { LIMITER_KEYS, LimiterBudget, type LimiterRates, RequestLimiter, SWEPT }
 
 const TEN_A_MINUTE: LimiterRates = { requests: 10, perSecs: 60, burst: 3 };
 const TENANT = 'account a';
-/** As clocks have it: whole milliseconds since long ago. */
+/** A realistic time of a clock: whole milliseconds since 1970. */
 const NOW = 1_800_000_000_000;
 
 const limiterOf = (keysMax?: number, edgeMax?: number): { limiter: RequestLimiter; budget: LimiterBudget } => {
@@ -146,7 +146,7 @@ describe('a full table of limiter keys', () => {
       null,
       10,
     ]);
-    // `first` has its request back, and gives way.
+    // The key `first` has a full bucket again and is evicted.
     expect([limiter.take('a', one, NOW + 10_000), limiter.take('a', one, NOW + 10_000)]).toEqual([null, 10]);
   });
 
@@ -166,7 +166,7 @@ describe('a full table of limiter keys', () => {
       one.take(`key ${index}`, TEN_A_MINUTE, NOW);
       other.take(`key ${index}`, TEN_A_MINUTE, NOW);
     }
-    // Each has as much as the other: what is left is for whoever has less.
+    // Both tenants have the same number of keys. The remaining room is kept for a smaller tenant.
     expect([one.size, other.size, budget.size]).toEqual([9, 9, 18]);
     const kept = other.size;
     one.close();
@@ -213,7 +213,7 @@ describe('a tenant that floods its limits', () => {
     neighbour.take('known', TEN_A_MINUTE, NOW);
     for (const limiter of floods) flood(limiter, LIMITER_KEYS.perRule);
     expect(budget.size).toBe(LIMITER_KEYS.perHolder + 1);
-    // Nothing is forgotten: of its burst of three one is used.
+    // The known key has kept its bucket: one request of its burst of three is used.
     expect([1, 2, 3].map(() => neighbour.take('known', TEN_A_MINUTE, NOW))).toEqual([null, null, 6]);
     for (let index = 0; index < 5000; index += 1) {
       expect(neighbour.take(`new ${index}`, TEN_A_MINUTE, NOW)).toBeNull();

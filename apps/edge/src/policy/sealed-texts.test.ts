@@ -53,7 +53,7 @@ it('a sealed text with any changed character does not open', () => {
 it('a sealed text has exactly one spelling', () => {
   const seals = new SealedTexts([new Secret('k'.repeat(43))]);
   const binding = { purpose: 'login', parts: ['shop.example.com'] } as const;
-  // Of each length that leaves bits over, and none.
+  // Texts of every length modulo 3, so that base64 leaves different numbers of unused bits.
   for (const text of ['a', 'ab', 'abc']) {
     const sealed = seals.seal(binding, text);
     expect(seals.open(binding, sealed)).toBe(text);
