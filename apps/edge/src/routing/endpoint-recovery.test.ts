@@ -73,8 +73,8 @@ const startRun = async () => {
 const untilWritten = (text: string): Promise<void> =>
   eventually(() => expect(readFileSync(path, 'utf8').trim().split('\n').at(-1)).toContain(text));
 
-describe('after a crash', () => {
-  it('a name and a port are their client’s for 30 s: a stranger is refused, the client gets them', async () => {
+describe('after a crash of the edge', () => {
+  it('a name and a port are held for their client for 30 s, and refused to other clients', async () => {
     const before = await startRun();
     expect(await before.open('t1', exactly(SHOP), ALICE, SECRET)).toBe('opened');
     expect(await before.open('t2', exactly(PORT), ALICE, SECRET)).toBe('opened');
@@ -88,7 +88,7 @@ describe('after a crash', () => {
     expect(await open('t4', exactly(PORT), ALICE, SECRET)).toBe('opened');
   });
 
-  it('an own domain is its client’s likewise, and of one that passes TLS on it is known', async () => {
+  it('a custom domain is held for its client, and stays marked as passing TLS through', async () => {
     const domain: WantedLease = { kind: 'domain', wanted: { kind: 'exact', name: 'shop.example.org' } };
     const before = await startRun();
     const endpoint = { kind: 'domain', name: 'shop.example.org', passesTls: true } as const;
@@ -101,7 +101,7 @@ describe('after a crash', () => {
     expect(endpoints.names.isHeldForTls(endpoint)).toBe(false);
   });
 
-  it('a name of peers is its publisher’s for 30 s, too: another program with the same secret for peers does not get it', async () => {
+  it('a p2p name is held for its publisher for 30 s, even against another program with the p2p secret', async () => {
     const offer = { name: 'office-db', secretHash: KEY, service: 'tcp', allow: 'account' } as const;
     const officeDb: WantedLease = { kind: 'peer-name', wanted: { kind: 'exact', name: 'office-db' }, offer };
     const before = await startRun();
@@ -115,7 +115,7 @@ describe('after a crash', () => {
     expect(await third.open('x2', officeDb, BOB, KEY)).toBe('opened');
   });
 
-  it('whoever has the key of a group begins it again at the port it had, also without asking for it', async () => {
+  it('a client with the group key restarts the group on its old port, even without asking for the port', async () => {
     const before = await startRun();
     const group = { name: 'pool', keyHash: KEY, endpoint: PORT } as never;
     const endpoint = { kind: 'member', groupId: 'g1' } as const;
@@ -130,7 +130,7 @@ describe('after a crash', () => {
     expect(await endpoints.open('g2', begunAt, { owner: ALICE, groupKeyHash: KEY })).toEqual(PORT);
   });
 
-  it('they are free when 30 s are over, and the file knows of them no more', async () => {
+  it('held endpoints are free after 30 s and removed from the file', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     await untilWritten('t1');
@@ -142,7 +142,7 @@ describe('after a crash', () => {
     expect(await open('x1', exactly(SHOP), BOB, KEY)).toBe('opened');
   });
 
-  it('a second crash before the client is back, or while it comes back, takes nothing from it', async () => {
+  it('a second crash before or during the client’s return does not end the hold', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     await untilWritten('t1');
@@ -166,7 +166,7 @@ describe('after a crash', () => {
     expect(await open('x', exactly(SHOP), BOB, KEY)).toBe('opened');
   });
 
-  it('what was given back before is free', async () => {
+  it('an endpoint released before the crash is free', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     // Of an endpoint that it has not: the late end of something else.
@@ -180,8 +180,8 @@ describe('after a crash', () => {
   });
 });
 
-describe('after a stop on purpose', () => {
-  it('they are their account’s: a client that was started anew gets them, a stranger does not', async () => {
+describe('after a clean stop of the edge', () => {
+  it('endpoints are held for any client of their account, and refused to other accounts', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     before.recovery.freeze();
@@ -206,14 +206,14 @@ const fileWith = (fields: object): string => {
   return `${said.map((line) => JSON.stringify(line)).join('\n')}\n`;
 };
 
-describe('a file', () => {
-  it('of long ago is read without a word', async () => {
+describe('the endpoints file', () => {
+  it('of an old run is read without an error', async () => {
     writeFileSync(path, fileWith({}));
     await startRun();
     expect(lines).toEqual([]);
   });
 
-  it('with a torn last line is read up to it', async () => {
+  it('with a torn last line is read up to this line', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     // A run that still wrote would write behind the torn line.
@@ -237,7 +237,7 @@ describe('a file', () => {
     ['without an endpoint', fileWith({ endpoint: undefined })],
     ['with a hash that is none', fileWith({ secret_hash: 'secret' })],
     ['without an owner', fileWith({ account_id: undefined })],
-  ])('that is %s: one line, nothing is held, and the edge goes on with a new one', async (_, text) => {
+  ])('with unusable content (%s) is reported once, ignored and replaced', async (_, text) => {
     writeFileSync(path, text);
     const { open } = await startRun();
     expect(lines).toHaveLength(1);
@@ -248,7 +248,7 @@ describe('a file', () => {
     expect(lines).toHaveLength(1);
   });
 
-  it('that cannot be written: one line, tried again, and whole once it can be', async () => {
+  it('that cannot be written is reported once, retried, and complete once writing works', async () => {
     mkdirSync(path);
     const { open } = await startRun();
     await open('t1', exactly(SHOP), ALICE, SECRET);

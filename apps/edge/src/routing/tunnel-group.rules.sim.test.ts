@@ -59,7 +59,7 @@ class Model {
   }
 }
 
-it('agrees with the model after every event, and alerts once per downward edge', () => {
+it('a group agrees with a simple model after every random event, and alerts once per loss of health', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 80, size: 'max' }), fc.nat(), (moves, seed) => {
       const random = randomOf(seed);
@@ -138,7 +138,7 @@ it('agrees with the model after every event, and alerts once per downward edge',
   );
 });
 
-it('gives each healthy member that was not tried yet exactly one turn, then none', () => {
+it('every healthy member that was not tried yet is picked exactly once', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 12 }), fc.array(fc.nat({ max: 11 })), fc.nat(), (size, down, seed) => {
       const group = newGroup();
