@@ -45,7 +45,7 @@ const setUp = (limits = { perTunnel: 100 }, random: () => number = Math.random) 
   return { counts, balancer: new Balancer({ counts, random }) };
 };
 
-/** As whoever holds the lease does it: the member it has is the one that failed. */
+/** Retries like the holder of a lease: the current member is recorded as failed. */
 const retry = (balancer: Balancer, lease: Lease, failed: FailedMembers, nowMs = 0): Tunnel | null => {
   if (lease.member !== null) failed.members.push(lease.member);
   return balancer.retryOnNextMember(lease, failed, nowMs, 'any');
@@ -213,7 +213,7 @@ it('open connections are counted for exactly the members that hold them, over 50
     const live = held.filter(({ lease }) => lease.member !== null);
     const open = members.map((member) => live.filter(({ lease }) => lease.member === member).length);
     const counted = members.flatMap(({ counters, tunnelId }) => [counters.openConnections, counts.of(tunnelId)]);
-    // One comparison a step: thousands of them take seconds.
+    // One comparison per step, because thousands of separate comparisons take seconds.
     const wanted = [live.length, 3, ...open.flatMap((n) => [n, n])];
     expect([counts.total, Math.max(3, ...open), ...counted].join(' ')).toBe(wanted.join(' '));
   }

@@ -35,12 +35,12 @@ beforeEach(async () => {
   runs = [];
 });
 afterEach(async () => {
-  // A run that still writes when its folder goes has a line to say, and it would say it within the next test.
+  // A run that still writes after its folder is deleted would log an error during the next test.
   for (const run of runs) await run.stop();
   await folder.close();
 });
 
-/** One run of an edge. One that is not stopped has crashed. */
+/** Starts a run of an edge. A run that is not stopped counts as crashed. */
 const startRun = async () => {
   const endpoints = new EndpointRegistry({
     listeners: { tcp: LISTENERS, udp: LISTENERS },
@@ -148,7 +148,7 @@ describe('after a crash of the edge', () => {
     await untilWritten('t1');
     const second = await startRun();
     await untilWritten('alive');
-    // It has asked, and the endpoint is being opened.
+    // The returning client has claimed the endpoint, which is still being opened.
     second.recovery.claim('t2', exactly(SHOP), ALICE, SECRET);
     await clock.advance(ENDPOINTS_FILE_ALIVE_MS);
     await untilWritten('alive');
@@ -169,7 +169,7 @@ describe('after a crash of the edge', () => {
   it('an endpoint released before the crash is free', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
-    // Of an endpoint that it has not: the late end of something else.
+    // A late close of an endpoint that the tunnel does not have is ignored.
     before.recovery.closed('t1', PORT);
     await before.open('t2', exactly(PORT), ALICE, SECRET);
     before.recovery.closed('t2', PORT);
@@ -185,7 +185,7 @@ describe('after a clean stop of the edge', () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
     before.recovery.freeze();
-    // The edge lets go of everybody.
+    // A stopping edge closes every tunnel.
     before.recovery.closed('t1', SHOP);
     await before.recovery.stop();
     const { open } = await startRun();
@@ -195,7 +195,7 @@ describe('after a clean stop of the edge', () => {
   });
 });
 
-/** With one line that is right but for these fields. */
+/** Content of an endpoints file with a valid line, changed by the given fields. */
 const fileWith = (fields: object): string => {
   const open = { kind: 'open', tunnel_id: 't', account_id: 'a', secret_hash: SECRET, endpoint: { name: 'shop' } };
   const said = [
@@ -216,7 +216,7 @@ describe('the endpoints file', () => {
   it('with a torn last line is read up to this line', async () => {
     const before = await startRun();
     await before.open('t1', exactly(SHOP), ALICE, SECRET);
-    // A run that still wrote would write behind the torn line.
+    // The run is stopped first, because it would otherwise write behind the torn line.
     await before.recovery.stop();
     writeFileSync(path, `${readFileSync(path, 'utf8')}{"kind":"clos`);
     const { open } = await startRun();

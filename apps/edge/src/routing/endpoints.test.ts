@@ -9,7 +9,7 @@ import type { WantedLease } from './registration.rules.ts';
 const OWNER: Owner = { kind: 'account', accountId: 'alice' };
 const ALICE = { owner: OWNER, groupKeyHash: null };
 
-/** Listeners that exist only here; a close takes until it is let go. */
+/** A port registry with simulated listeners. Closing a listener takes until letGo() is called. */
 const setUp = (options: { readonly to?: number; readonly outside?: readonly number[] } = {}) => {
   const clock = new FakeClock();
   const open = new Set<number>();
@@ -129,7 +129,7 @@ describe('releasing a port', () => {
   });
 });
 
-/** Listeners that keep a port open until they are told that nobody comes back. */
+/** A port registry with listeners that keep a port open until they are told that no tunnel will return. */
 const keepingPorts = (to = 1) => {
   const clock = new FakeClock();
   const freed: number[] = [];
@@ -147,7 +147,7 @@ const keepingPorts = (to = 1) => {
 };
 
 describe('tcp and udp', () => {
-  /** A registry of two transports, the second one invented, with a range of one port each. */
+  /** An endpoint registry for tcp and udp, with a range of one port each. */
   const twoTransports = () => {
     const clock = new FakeClock();
     const calls: string[] = [];

@@ -36,7 +36,7 @@ const add = (
   return group;
 };
 
-/** At a name: nothing depends on who asks. */
+/** Decision for a group at a name, which does not depend on the account. */
 const atName = (
   directory: GroupDirectory<GroupMember>,
   name: string,

@@ -66,7 +66,8 @@ it('revisions never fall and a revision never has two policies, over random memb
         const before = group;
         if (kind === 'replace') group = { revision: member.revision, hash: member.hash };
         expect(group.revision).toBeGreaterThanOrEqual(before.revision);
-        // Whoever was answered is served by what it brought or by something newer; only those that come back may bring another of the same revision.
+        // A joined member is served under its own policy or a newer policy. Only a returning member can bring a different policy with the
+        // same revision.
         if (kind !== 'refused' && !member.isReturning) {
           expect(group.revision).toBe(member.revision);
           expect(group.hash).toBe(member.hash);

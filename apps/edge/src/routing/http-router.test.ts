@@ -43,7 +43,7 @@ it('every request of a connection is routed by its own Host, independently of ea
   ];
   expect(asked.map((host) => routeOf(connection, host))).toEqual([one, one, two, 'none', one, 'none']);
   expect(routeOf(other, 'two.edge.test')).toBe(two);
-  // It is asked anew each time, also by the same name.
+  // The tunnel is looked up for every request, even for the same name.
   routes.delete('two');
   expect(routeOf(other, 'two.edge.test')).toBe('none');
 });
@@ -120,7 +120,7 @@ it('a nested name is served by its own tunnel, otherwise by a wildcard covering 
   expect(found('b.shop.edge.test.')).toBe('*.shop');
   expect(found('x.b.shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
   expect(found('b.other.edge.test')).toBe('TUNNEL_NOT_FOUND');
-  // Its client is away for a moment: the wildcard does not get its visitors.
+  // While the client of a nested name is away, the wildcard does not get its visitors.
   routes.delete('a.shop');
   expect(found('a.shop.edge.test')).toBe('*.shop');
   held.add('a.shop');
@@ -129,7 +129,7 @@ it('a nested name is served by its own tunnel, otherwise by a wildcard covering 
   expect(found('b.shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
   held.add('*.shop');
   expect(found('b.shop.edge.test')).toBe('TUNNEL_AWAY');
-  // A reserved name without a client is somebody's; one that is nobody's, or only held by use, is not found.
+  // A reserved name without a client gets TUNNEL_AWAY. A free name, and a name held only by use, are not found.
   routes.clear();
   expect(found('shop.edge.test')).toBe('TUNNEL_NOT_FOUND');
   reserved.add('shop');
@@ -180,7 +180,7 @@ describe('a custom domain', () => {
     for (const host of ['example.org', 'a.blog.example.org', 'shop.example.com', '203.0.113.1']) {
       expect(found(host)).toBe('TUNNEL_NOT_FOUND');
     }
-    // Its owner may be another than the wildcard's, who must not get its visitors.
+    // The host may belong to another account than the wildcard, so the wildcard must not get its visitors.
     accounts.set('blog.example.org', 'alice');
     expect(found('blog.example.org')).toBe('TUNNEL_AWAY');
   });
