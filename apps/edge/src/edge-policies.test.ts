@@ -65,7 +65,7 @@ const api = async (path: string): Promise<unknown> => {
 const metrics = async (): Promise<string> =>
   (await fetch(`http://127.0.0.1:${edge.addresses.metrics.port}/metrics`)).text();
 
-it('turns visitors away before anything else, counts it by rule and as no request, and shows it', async () => {
+it('a denied request is answered by the policy, counted by rule but not as a request, and captured', async () => {
   await startEdge();
   const client = await enter();
   const { tunnel_id } = await client.registered({ ...WEB, policy: deny(418) });
@@ -94,7 +94,7 @@ it('turns visitors away before anything else, counts it by rule and as no reques
   ]);
 });
 
-it('a policy that is brought anew is met by the next request', async () => {
+it('a policy registered again applies to the next request', async () => {
   await startEdge();
   const client = await enter();
   const { tunnel_id } = await client.registered({ ...WEB, policy: deny(401) });
@@ -104,7 +104,7 @@ it('a policy that is brought anew is met by the next request', async () => {
   }
 });
 
-it('a group without a healthy member runs its policy first, the highest revision for all', async () => {
+it('a group without a healthy member applies its policy first, in the highest revision', async () => {
   await startEdge();
   const first = await enter();
   const second = await enter();
@@ -117,7 +117,7 @@ it('a group without a healthy member runs its policy first, the highest revision
   expect(await visit()).toEqual([502, 'GROUP_UNHEALTHY']);
 });
 
-it('the operator’s rules come before those of every tunnel, and an allow of a tunnel does not skip them', async () => {
+it('the operator’s rules come before the rules of every tunnel, and a tunnel’s allow does not skip them', async () => {
   await startEdge('- match: { path: ["/private/**"] }\n  deny: 451\n');
   const client = await enter();
   const policy = { login: null, rules: [{ match: { path: ['/private/open'] }, allow: true }, { deny: 418 }] };
