@@ -1,4 +1,5 @@
-// A whole edge with policies: what a client brings is what a visitor meets, from the answer to its registration on; the operator's rules come first.
+// A whole edge with policies: the policy of a client applies to visitors from the response to its registration on, and the operator’s
+// rules come first.
 import { writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
@@ -46,7 +47,7 @@ const startEdge = async (operatorRules?: string): Promise<void> => {
 const enter = async (): Promise<RawClient> =>
   (await RawClient.enter(edge.addresses.control.port, 'admin', undefined, ['policy'])).client;
 
-/** Status and code of the edge's answer. */
+/** Status and error code of the edge’s response to a visitor. */
 const visit = (path = '/', name = 'web'): Promise<readonly [number | undefined, unknown]> =>
   new Promise((resolve, reject) => {
     const { port } = edge.addresses.http;
@@ -112,7 +113,7 @@ it('a group without a healthy member applies its policy first, in the highest re
   expect(await visit()).toEqual([403, 'POLICY_DENIED']);
   await second.registered({ ...GROUP, ...SILENT_SERVICE, policy: deny(451), policy_revision: 2 });
   expect(await visit()).toEqual([451, 'POLICY_DENIED']);
-  // Nobody is turned away any more: what is left to say is that nobody serves.
+  // Without a policy no request is denied, so the visitor learns that no member is healthy.
   await first.registered({ ...GROUP, ...SILENT_SERVICE, policy_revision: 3 });
   expect(await visit()).toEqual([502, 'GROUP_UNHEALTHY']);
 });

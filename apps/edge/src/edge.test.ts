@@ -33,7 +33,7 @@ afterEach(async () => {
   for (const edge of edges.splice(0)) await edge.stop({ drainMs: 0 });
 });
 
-/** A client with one carrier and one tunnel whose local service echoes. */
+/** Connects a client with one carrier and one tunnel to an echo service. */
 const publishEcho = async (edge: Edge) => {
   const { client, welcome } = await RawClient.enter(edge.addresses.control.port, 'admin');
   const mux = echoMux();
