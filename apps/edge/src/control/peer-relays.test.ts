@@ -187,13 +187,13 @@ describe('the end of a relay stream', () => {
   });
 
   it.each<[string, () => void]>([
-    ['leave', () => subscriber.client.send({ type: 'DisconnectPeer', peer_id: peerId })],
-    ['dismissal', () => void fixture.peers.dismiss(tunnelId, peerId)],
+    ['the subscriber’s departure', () => subscriber.client.send({ type: 'DisconnectPeer', peer_id: peerId })],
+    ['the dismissal of its peer', () => void fixture.peers.dismiss(tunnelId, peerId)],
     [
       'the close of the tunnel',
       () => publisher.client.send({ type: 'UnregisterTunnel', request_id: 'u', tunnel_id: tunnelId }),
     ],
-  ])('follows %s of the join, even while the stream is opening', async (_, act) => {
+  ])('follows %s, even while the stream is opening', async (_, act) => {
     const { nearReads, farReads } = await relay();
     const opening = subscriber.open(peerId);
     await publisher.taken();

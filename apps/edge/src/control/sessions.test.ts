@@ -212,7 +212,7 @@ describe('the capabilities of a session', () => {
   const OFFER = vector('control-capabilities.json', 'Auth, a client with more to offer than version 1');
   const ANSWER = Object.keys(vector('control.json', 'AuthOk, new session'));
 
-  it('are absent for a client of version 1, whose response has only the fields of version 1', async () => {
+  it('are absent for a client of version 1, and its response has only the fields of version 1', async () => {
     expect(Object.keys(await say(fixture.port, FIRST))).toEqual(ANSWER);
     const newer = await startControl({ clock, capabilities: ['example-b', 'example-c'] });
     expect(Object.keys(await say(newer.port, FIRST))).toEqual(ANSWER);

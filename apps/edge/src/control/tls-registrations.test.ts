@@ -164,8 +164,13 @@ describe('a tls group', () => {
 describe('a refused tls registration', () => {
   it.each([
     ['a tls tunnel without a host', { subdomain: undefined }, 'TUNNEL_DOMAIN_INVALID', 'needs a domain or a subdomain'],
-    ['a subdomain that is none', { subdomain: 'Admin' }, 'TUNNEL_SUBDOMAIN_INVALID', 'it is reserved'],
-    ['both', { domain: 'db.example.net' }, 'TUNNEL_DOMAIN_INVALID', 'a domain or a subdomain, not both'],
+    ['a reserved subdomain', { subdomain: 'Admin' }, 'TUNNEL_SUBDOMAIN_INVALID', 'it is reserved'],
+    [
+      'a domain and a subdomain',
+      { domain: 'db.example.net' },
+      'TUNNEL_DOMAIN_INVALID',
+      'a domain or a subdomain, not both',
+    ],
     [
       'a domain on tcp',
       { protocol: 'tcp', subdomain: undefined, domain: 'db.example.net' },

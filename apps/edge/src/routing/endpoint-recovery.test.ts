@@ -225,18 +225,18 @@ describe('the endpoints file', () => {
   });
 
   it.each([
-    ['nothing', ''],
-    ['no head', '{"kind":"alive","at":1}\n'],
-    ['of another version', '{"kind":"endpoints","version":2}\n'],
-    ['broken in the midst', '{"kind":"endpoints","version":1}\n\u0000\u0000\n{"kind":"alive","at":1}\n'],
-    ['with a line of another kind', '{"kind":"endpoints","version":1}\n{"kind":"moved","at":1}\n'],
-    ['with a time that is none', '{"kind":"endpoints","version":1}\n{"kind":"alive","at":"x"}\n'],
-    ['with no time', '{"kind":"endpoints","version":1}\n{"kind":"stopped"}\n'],
-    ['with a line that is a number', '{"kind":"endpoints","version":1}\n7\n'],
-    ['with an endpoint that is none', fileWith({ endpoint: { transport: 'tcp', port: 1.5 } })],
-    ['without an endpoint', fileWith({ endpoint: undefined })],
-    ['with a hash that is none', fileWith({ secret_hash: 'secret' })],
-    ['without an owner', fileWith({ account_id: undefined })],
+    ['empty', ''],
+    ['no header', '{"kind":"alive","at":1}\n'],
+    ['another version', '{"kind":"endpoints","version":2}\n'],
+    ['a broken line in the middle', '{"kind":"endpoints","version":1}\n\u0000\u0000\n{"kind":"alive","at":1}\n'],
+    ['a line of an unknown kind', '{"kind":"endpoints","version":1}\n{"kind":"moved","at":1}\n'],
+    ['an invalid time', '{"kind":"endpoints","version":1}\n{"kind":"alive","at":"x"}\n'],
+    ['no time', '{"kind":"endpoints","version":1}\n{"kind":"stopped"}\n'],
+    ['a line with a number', '{"kind":"endpoints","version":1}\n7\n'],
+    ['an invalid endpoint', fileWith({ endpoint: { transport: 'tcp', port: 1.5 } })],
+    ['no endpoint', fileWith({ endpoint: undefined })],
+    ['an invalid hash', fileWith({ secret_hash: 'secret' })],
+    ['no owner', fileWith({ account_id: undefined })],
   ])('with unusable content (%s) is reported once, ignored and replaced', async (_, text) => {
     writeFileSync(path, text);
     const { open } = await startRun();

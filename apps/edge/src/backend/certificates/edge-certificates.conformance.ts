@@ -10,19 +10,19 @@ import { RecordingListener } from './recording-listener.fixture.ts';
 export interface CertificatesStage {
   /** The operator’s domain. A certificate is wanted from the start. */
   readonly domain: string;
-  /** An account’s own domain. A certificate is wanted from the start. */
+  /** An account’s custom domain. A certificate is wanted from the start. */
   readonly own: string;
   /** Creates a run of the edge, with the files of the previous run. The edge reports nothing before start(). */
   open(): { readonly edge: EdgeCertificates; start(): Promise<void>; stop(): Promise<void> };
   /** Lets orders complete. Until this call, orders wait for their challenges. */
   issue(): void;
-  /** Renews the certificate of the own domain. The old certificate stays in use until the new certificate is issued. */
+  /** Renews the certificate of the custom domain. The old certificate stays in use until the new certificate is issued. */
   renew(edge: EdgeCertificates): Promise<void>;
   /** Makes the issuer of certificates unreachable: the platform or the authority. */
   away(): void;
-  /** Removes the own domain from its account, at once or from the next run on. */
+  /** Removes the custom domain from its account, at once or from the next run on. */
   forget(): void;
-  /** The challenge for the own domain in the current order, as the validator looks it up. Returns null if no validation is in progress. */
+  /** The challenge for the custom domain in the current order, as the validator looks it up. Returns null if no validation is in progress. */
   challenge(): { readonly key: AskedChallenge; readonly token: string } | null;
   close(): Promise<void>;
 }
