@@ -68,7 +68,7 @@ describe('the check of an alert URL at registration', () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
-  it('respects the time left: with no time left there is no DNS lookup, but refusals without a lookup still work', async () => {
+  it('takes no longer than the time left; without time left it refuses only URLs that need no DNS lookup', async () => {
     const clock = new FakeClock();
     let asked = 0;
     const silent = (): Promise<never> => {

@@ -28,7 +28,7 @@ it('on a loopback address, clients connect to the address the edge listens on', 
   expect(at('::1', 'localhost').control).toBe('[::1]:4040');
 });
 
-it('on other addresses, clients connect to the domain, and URLs omit default ports', () => {
+it('on a non-loopback address, clients connect to the domain, and URLs omit default ports', () => {
   expect(at('0.0.0.0', 'tunnels.example.com', { http: 80, https: 443 })).toEqual({
     control: 'tunnels.example.com:443',
     control_tls: true,

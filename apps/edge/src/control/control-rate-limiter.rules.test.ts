@@ -23,7 +23,7 @@ const takenAt = (pace: ControlRateLimiter, now: number, weight: number): number 
   }
 };
 
-describe('one connection', () => {
+describe('a control connection', () => {
   it('can send a burst of 400 frames at once, then 100 frames per second', () => {
     const pace = paceOf();
     expect(takenAt(pace, 0, 1)).toBe(400);
@@ -67,7 +67,7 @@ describe('one connection', () => {
   });
 });
 
-describe('the connections of one account', () => {
+describe('the connections of an account', () => {
   it('share a burst of 1600 frames; another account has a separate burst', () => {
     const accounts = accountBucketsOf(RULES);
     const paces = Array.from({ length: 10 }, () => paceOf(accounts));

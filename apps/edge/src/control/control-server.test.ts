@@ -31,7 +31,7 @@ describe('the control port', () => {
     expect((await fetch(`${url}/_carrier`)).status).toBe(426);
   });
 
-  it('rejects upgrades on other paths and to other protocols', async () => {
+  it('rejects upgrades on unknown paths and to unknown protocols', async () => {
     expect((await askUpgrade(fixture.port, { path: '/', upgrade: 'websocket' })).status).toBe(404);
     expect((await askUpgrade(fixture.port, { path: '/_control', upgrade: 'h2c' })).status).toBe(426);
     expect((await askUpgrade(fixture.port, { path: '/_control', upgrade: 'websocket' })).status).toBe(400);

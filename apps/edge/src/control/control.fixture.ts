@@ -42,7 +42,7 @@ import type { SessionLimits } from './sessions.ts';
 const HOST = '127.0.0.1';
 const silent = createLogger({ level: 'silent', format: 'json' });
 
-/** Backend whose replies a test can set. The keys `op`, `alice`, `alice-2` and `bob` are valid; the key `away` cannot be checked. */
+/** Backend with replies set by the test. The keys `op`, `alice`, `alice-2` and `bob` are valid; the key `away` cannot be checked. */
 export class ScriptedBackend implements Backend {
   readonly reserved = new ReservedNameTable();
   readonly asked: TunnelAdmissionRequest[] = [];

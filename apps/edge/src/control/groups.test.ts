@@ -329,7 +329,7 @@ describe('a returning group member', () => {
     ]);
   });
 
-  it('after the resume window has its record closed, and reserves nothing before that', async () => {
+  it('after the resume window finds its record closed, and its name was free meanwhile', async () => {
     const { client, tunnel } = await member(WEB);
     client.ws.terminate();
     await eventually(() => expect(groups()).toEqual([]));

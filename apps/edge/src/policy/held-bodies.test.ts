@@ -1,4 +1,4 @@
-// Held request bodies: within their limits, counted while they are held, and released however they end.
+// Held request bodies: limits, memory accounting, and release on every ending.
 import { expect, it } from 'vitest';
 import { HeldBodies, POLICY_HELD_BODY_MS } from './held-bodies.ts';
 

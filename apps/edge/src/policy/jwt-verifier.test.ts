@@ -42,7 +42,7 @@ it.each(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384',
     expect(await perform(token)).toMatchObject({ kind: 'jwt-verified', claims: { sub: 'bot' } });
     expect(perform(token)).toMatchObject({ claims: { sub: 'bot' } });
     expect(provider.asked).toMatchObject({ metadata: 1, keys: 1 });
-    // A token known under one policy is unknown under another policy.
+    // A known token is unknown under a new policy.
     expect(perform(token, '2')).toBeInstanceOf(Promise);
   },
 );

@@ -91,7 +91,7 @@ it('on a full edge, sweeping does not reset a limit', async () => {
   const slow = (key: string): TokenEffect => ({ ...effectOf(key), perSecs: 3600 });
   const other = {};
   const served = {};
-  // This key takes all the room. From here on, new keys share the bucket of their rule.
+  // The key `x` takes the last room. From here on, new keys share the bucket of their rule.
   tables.take(slow('x'), subjectOf(other, 'a'));
   expect([1, 2, 3].map((at) => isTaken(tables.take(slow(`y${at}`), subjectOf(served, 'b'))))).toEqual([
     true,

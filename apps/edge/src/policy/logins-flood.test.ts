@@ -86,7 +86,7 @@ it('a flood through one tunnel does not block the operator’s provider for othe
   provider.odd.token = 'late';
   const flood: Promise<PolicyEvent>[] = [];
   for (let at = 0; at < MANY; at += 1) {
-    // All addresses are in one network as far as the edge can tell.
+    // For the edge, the addresses belong to a single network.
     const eve = new Browser(driver, COMPANY, { address: `2001:db8::${at.toString(16)}` });
     flood.push(eve.finish(arrived(callbackOf(await eve.locationOf(), 'junk'))));
   }

@@ -1,4 +1,4 @@
-// A hand-written OpenID provider that misbehaves on demand: late, huge or redirected responses, and tokens with a single error each.
+// A hand-written OpenID provider that misbehaves on demand: late, huge or redirected responses, and tokens with a single error.
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -42,13 +42,13 @@ const PATHS: Readonly<Record<string, Endpoint>> = {
 };
 
 export class OddProvider {
-  /** Number of requests to each endpoint. */
+  /** Number of requests per endpoint. */
   readonly asked: Record<Endpoint, number> = { metadata: 0, keys: 0, token: 0, userinfo: 0 };
   /** Endpoints that misbehave, with the kind of misbehavior. */
   readonly odd: Partial<Record<Endpoint, 'late' | 'huge' | 'redirect' | 'broken' | 'not-json'>> = {};
-  /** Path prefix of all endpoints. */
+  /** Path prefix of the endpoints. */
   folder = '';
-  /** Fields that override the published metadata. */
+  /** Fields to override in the published metadata. */
   metadata: Record<string, unknown> = {};
   claims: Record<string, unknown> = {};
   userInfo: Record<string, unknown> = {};

@@ -1,4 +1,4 @@
-// The policy gate: rule lists in order, effects one after another, no unnecessary waiting, and each outcome counted once.
+// The policy gate: rule lists in order, effects in sequence, no unnecessary waiting, and every outcome counted once.
 
 import { Fault } from '@tunnel/errors';
 import type { PolicyEvent, PolicyRequest } from '@tunnel/policy';

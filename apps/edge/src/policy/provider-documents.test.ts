@@ -143,7 +143,7 @@ it.each(['redirect', 'huge', 'broken', 'not-json'] as const)('a response of the 
   expect(failure.message).not.toContain('s3cret');
 });
 
-it('metadata that names another issuer is rejected', async () => {
+it('metadata of a different issuer is rejected', async () => {
   provider.metadata = { issuer: 'https://evil.example' };
   await expect(documents.metadataOf(ref)).rejects.toMatchObject({ name: 'ProviderAway' });
 });
@@ -175,7 +175,7 @@ it('at most four calls run per provider; further calls wait and time out within 
   const all = Array.from({ length: 6 }, () => calls.send(ref, { url }));
   for (const call of all) call.catch(() => {});
   await eventually(() => expect(provider.asked.metadata).toBe(CALLS_TO_ONE.atOnce));
-  // Calls to another provider are not delayed.
+  // Calls to a second provider are not delayed.
   const other = await OddProvider.start({ now: () => clock.now() });
   try {
     const answer = await calls.send({ trust: 'tenant', issuer: other.issuer }, { url: `${other.issuer}/keys` });

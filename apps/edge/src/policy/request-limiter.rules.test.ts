@@ -201,7 +201,7 @@ describe('a full table of limiter keys', () => {
   });
 });
 
-describe('a tenant that floods its limits', () => {
+describe('a tenant with a flood of limiter keys', () => {
   const flood = (limiter: RequestLimiter, keys: number): void => {
     for (let index = 0; index < keys; index += 1) limiter.take(`flood ${index}`, TEN_A_MINUTE, NOW);
   };
@@ -213,7 +213,7 @@ describe('a tenant that floods its limits', () => {
     neighbour.take('known', TEN_A_MINUTE, NOW);
     for (const limiter of floods) flood(limiter, LIMITER_KEYS.perRule);
     expect(budget.size).toBe(LIMITER_KEYS.perHolder + 1);
-    // The known key has kept its bucket: one request of its burst of three is used.
+    // The key `known` has kept its bucket, with one of three requests used.
     expect([1, 2, 3].map(() => neighbour.take('known', TEN_A_MINUTE, NOW))).toEqual([null, null, 6]);
     for (let index = 0; index < 5000; index += 1) {
       expect(neighbour.take(`new ${index}`, TEN_A_MINUTE, NOW)).toBeNull();

@@ -1,4 +1,4 @@
-// oidc-provider in this process, and a browser that submits its forms: a complete provider as in production.
+// A complete provider as in production: oidc-provider in the process of the test, and a browser that submits the forms.
 import { randomBytes } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

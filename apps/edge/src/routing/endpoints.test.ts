@@ -129,7 +129,7 @@ describe('releasing a port', () => {
   });
 });
 
-/** A port registry with listeners that keep a port open until they are told that no tunnel will return. */
+/** A port registry with listeners that keep a port open until free() reports that no tunnel will return. */
 const keepingPorts = (to = 1) => {
   const clock = new FakeClock();
   const freed: number[] = [];
@@ -147,7 +147,7 @@ const keepingPorts = (to = 1) => {
 };
 
 describe('tcp and udp', () => {
-  /** An endpoint registry for tcp and udp, with a range of one port each. */
+  /** An endpoint registry for tcp and udp, with a range of one port per transport. */
   const twoTransports = () => {
     const clock = new FakeClock();
     const calls: string[] = [];

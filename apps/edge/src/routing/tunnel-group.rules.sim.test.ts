@@ -1,4 +1,4 @@
-// Random events on a group, compared after each event with a model that keeps only a list and counts it every time.
+// Random events on a group, compared after each event with a model that only keeps a list of members and counts the list every time.
 
 import { MemberHealth, type Owner, type ProbeKind } from '@tunnel/rules/tunnels';
 import fc from 'fast-check';
