@@ -49,25 +49,25 @@ const silentServer = async (first = ''): Promise<string> => {
   return `127.0.0.1:${server.port}`;
 };
 
-describe.concurrent('tunnel doctor, with nobody who answers', () => {
+describe.concurrent('tunnel doctor, with a silent server', () => {
   it.each([
     ['nothing', ''],
     ['half an answer', 'HTTP/1.1 200 OK\r\nDate:'],
-  ])('names a server that says %s', async (_what, first) => {
+  ])('reports the edge check when the server sends %s', async (_what, first) => {
     const server = await silentServer(first);
     const [failure, ...others] = await failuresOf('--server', server);
     expect(failure).toEqual({ id: 'edge', detail: `cannot reach ${server}: no response within 5 s` });
     expect(others).toEqual([]);
   });
 
-  it('names a handshake that does not end', async () => {
+  it('reports the TLS check when the handshake does not finish', async () => {
     const server = await silentServer();
     expect(await failuresOf('--server', server, '--tls')).toEqual([
       { id: 'tls', detail: `cannot reach ${server}: no response within 5 s` },
     ]);
   });
 
-  it('names a server that is silent after the handshake', async () => {
+  it('reports the edge check when the server is silent after the TLS handshake', async () => {
     const server = createTlsServer(testCertificate(), (socket) => void socket.on('error', () => {}).resume());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     closing.push(() => server.close());
@@ -77,7 +77,7 @@ describe.concurrent('tunnel doctor, with nobody who answers', () => {
     ]);
   });
 
-  it('names the key when it is not answered', async () => {
+  it('reports the key check when the server never answers the key', async () => {
     const server = createServer((_request, response) => response.end());
     server.on('upgrade', (request, socket) => {
       const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
@@ -95,14 +95,14 @@ describe.concurrent('tunnel doctor, with nobody who answers', () => {
     ]);
   });
 
-  it('names a proxy', async () => {
+  it('reports the proxy check when the proxy is silent, without its password', async () => {
     const proxy = await silentServer();
     expect(await failuresOf('--server', '127.0.0.1:1', '--proxy', `http://me:password@${proxy}`)).toEqual([
       { id: 'proxy', detail: `cannot reach the proxy http://${proxy}: no response within 5 s` },
     ]);
   });
 
-  it('says that it was stopped, not that all is well', async () => {
+  it('exits with 130 on Ctrl-C and says that it stopped before all checks were done', async () => {
     const io = makeTestIo({ home: home.path });
     const server = await startTcpServer((socket) => {
       socket.resume();

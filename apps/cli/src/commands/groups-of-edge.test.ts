@@ -70,7 +70,7 @@ const series = async (name: string): Promise<number | undefined> => {
   return line === undefined ? undefined : Number(line.split(' ').at(-1));
 };
 
-it('each key sees its own members of a shared group, and hears when they fall ill and recover', async () => {
+it('each API key sees only its own members of a shared group, and gets events when they fail and recover', async () => {
   const alice = await join('alice', ['--health', 'http:/', '--health-interval', '0.1', '--health-max-failed', '1']);
   await join('bob', []);
   await eventually(async () =>
@@ -106,7 +106,7 @@ it('each key sees its own members of a shared group, and hears when they fall il
   expect((await groupsOf('bob'))[0]).toMatchObject({ member_count: 1, healthy_count: 1 });
 });
 
-it('dispatches are the same everywhere', async () => {
+it('command, group members and metrics report the same number of dispatches', async () => {
   await join('alice', []);
   await join('alice', []);
   const { port } = edge.addresses.http;
@@ -122,7 +122,7 @@ it('dispatches are the same everywhere', async () => {
   expect(await series('tunnel_group_dispatches_total{group="shop",region="local"}')).toBe(5);
 });
 
-it('a drain does not wait for those who listen', async () => {
+it('a drain does not wait for listeners of group events', async () => {
   await join('alice', []);
   const watched = await fetch(`${api()}/api/groups/http/shop/events`, { headers: { authorization: 'Bearer admin' } });
   const before = performance.now();

@@ -44,7 +44,7 @@ const group = (members: GroupMemberSummary[], more: Partial<GroupSummary> = {}):
 
 const { health_check_kind: _, name: _name, ...unprobed } = member('tun_unprobed');
 
-it('a block for each group, a line for each member with its computer', () => {
+it('`tunnel groups` prints a block for each group and a line for each member with its computer', () => {
   const down = member('tun_2', { client_name: 'server', healthy: false, consecutive_failures: 3, request_count: 20 });
   const fresh = member('tun_new', { client_name: 'laptop', client_addr: '192.0.2.8:6000', healthy: false });
   const lines = groupLines(
@@ -78,23 +78,23 @@ it.each([
   [99, 100, '●●●●●●●●●●●●●●●●●●●○'],
   [100, 100, '●●●●●●●●●●●●●●●●●●●●'],
   [1, 2, '●○'],
-])('%i of %i in a bar that hides neither kind', (healthy, members, bar) => {
+])('the health bar of a group with %i of %i healthy members always shows both kinds', (healthy, members, bar) => {
   const [head] = groupLines([group([], { healthy_count: healthy, member_count: members })], PLAIN);
   expect(head).toContain(`${bar} ${healthy} of ${members} healthy`);
 });
 
-it('a name moves no cursor', () => {
+it('control characters in a group name are not printed', () => {
   const [head] = groupLines([group([], { name: 'a\u001b[2Jb' })], PLAIN);
   expect(head).toMatch(/^a \[2Jb {2}http/);
 });
 
-it('without groups it says what to do', () => {
+it('without groups the output says how to create one', () => {
   expect(groupLines([], PLAIN).join('\n')).toMatch(
     /^no groups\n.*--group-key-file.*\n.*`tunnel group-key`.*\n.*load_balancing/,
   );
 });
 
-it('a list that is the same as the last one is not printed again', () => {
+it('an unchanged list of groups is not printed again', () => {
   let printed = '';
   const stdout = new Writable({
     write: (chunk, _encoding, done) => {

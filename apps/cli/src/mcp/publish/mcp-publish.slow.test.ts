@@ -83,8 +83,8 @@ const callTool = (url: string, name: string, given: object, headers: Record<stri
 
 const bearer = (token: string | null): Record<string, string> => ({ authorization: `Bearer ${token}` });
 
-describe('tunnel mcp-publish', () => {
-  it('publishes a server behind a token that it makes, and ends both with 0 on a signal', async () => {
+describe('`tunnel mcp-publish`', () => {
+  it('publishes a server behind a new bearer token, and exits with 0 on SIGTERM', async () => {
     const { io, code } = start(['--json']);
     const { mcp_url: url, mcp_token: token, inspect_url: inspector, tunnel_id: id } = await ready(io);
     expect(url).toMatch(/^http:\/\/[a-z0-9-]+\.localhost:\d+\/mcp$/);
@@ -115,7 +115,7 @@ describe('tunnel mcp-publish', () => {
     expect(io.err()).not.toContain(String(token));
   });
 
-  it('shows people the address, the token once and what the server says', async () => {
+  it("prints the URL, the token once and the server's log lines", async () => {
     const { io } = start(['--allow-tool', 'echo', '--allow-tool', 'missing', '--subdomain', 'notes']);
     const shown = await eventually(
       () => {
@@ -140,7 +140,7 @@ describe('tunnel mcp-publish', () => {
     expect(logs.out()).not.toContain(token);
   });
 
-  it('takes the token of a file, never the API key', async () => {
+  it('takes the token from a file, and refuses the API key as the token', async () => {
     writeFileSync(join(home.path, 'token'), 'a-token-of-their-own-0123456789\n');
     const { io, code } = start(['--json', '--token-file', 'token']);
     const { mcp_url: url, mcp_token: token } = await ready(io);
@@ -160,7 +160,7 @@ describe('tunnel mcp-publish', () => {
     expect(await start(['--token-file', 'key', '--no-auth']).code).toBe(2);
   });
 
-  it('says what --no-auth means, and serves whoever calls, but no page of another site', async () => {
+  it('with --no-auth warns and serves every caller except pages of other origins', async () => {
     const { io } = start(['--json', '--no-auth']);
     const { mcp_url: url, mcp_token: token } = await ready(io);
     expect(token).toBeNull();
@@ -170,7 +170,7 @@ describe('tunnel mcp-publish', () => {
     expect((await callTool(url, 'echo', { text: 'own page' }, { origin: new URL(url).origin })).status).toBe(200);
   });
 
-  it('ends with 2 when the server does not start, and says why', async () => {
+  it('exits with 2 and the reason when the server does not start', async () => {
     const missing = start([], ['--', join(home.path, 'no-such-program')]);
     expect(await missing.code).toBe(2);
     expect(missing.io.err()).toContain(`did not start: program not found: ${join(home.path, 'no-such-program')}`);
@@ -180,7 +180,7 @@ describe('tunnel mcp-publish', () => {
     expect(brief.io.err()).toContain('did not start: exited with code 7');
   });
 
-  it('ends with 0 when it is told to before the server has said what it is', async () => {
+  it('exits with 0 on SIGINT while the server has not answered yet', async () => {
     const marker = join(home.path, 'running');
     const script = `require('node:fs').writeFileSync(${JSON.stringify(marker)}, ''); process.stdin.resume()`;
     const { io, code } = start(['--json'], ['--', process.execPath, '-e', script]);

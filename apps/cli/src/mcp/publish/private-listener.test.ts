@@ -23,20 +23,20 @@ const listen = async (key = 'one', more: Partial<ListenerOptions> = {}): Promise
   return String(listener.local.local_socket);
 };
 
-it('runs of one command that start at the same time have a socket each', async () => {
+it('four runs of the same command at the same time each get their own socket', async () => {
   const paths = await Promise.all([listen(), listen(), listen(), listen()]);
   expect(new Set(paths).size).toBe(4);
   expect(readdirSync(join(home.path, '.tunnel', 'run'))).toHaveLength(4);
 });
 
-it('a command that comes back has the socket of before, another one its own', async () => {
+it('a command that runs again gets its previous socket, and another command gets its own', async () => {
   const first = await listen();
   expect(await listen('two')).not.toBe(first);
   await listeners.shift()?.close();
   expect(await listen()).toBe(first);
 });
 
-it('a request that drips is cut off, one that waits for its answer is not', async () => {
+it('a request that arrives too slowly gets a 408, and a request that waits for its response does not', async () => {
   const answers: (() => void)[] = [];
   const respond: ListenerOptions['respond'] = async (request, response) => {
     request.resume();
