@@ -91,7 +91,7 @@ describe('the control socket of a client', () => {
     expect(modeOf(runFolder())).toBe(0o700);
   });
 
-  it('is not placed in a temporary folder that other users can enter or that is a symbolic link', () => {
+  it('is not placed in a temporary folder that is a symbolic link or accessible to other users', () => {
     mkdirSync(tmpFolder());
     chmodSync(tmpFolder(), 0o777);
     expect(choosePaths(around, 42).paths).toHaveLength(2);
@@ -133,7 +133,7 @@ describe('looking up client sockets', () => {
     expect(existsSync(path)).toBe(true);
   });
 
-  it('keeps a socket whose pid is in use again and a socket with a live listener', async () => {
+  it('keeps a socket if the pid is in use again or a process still listens', async () => {
     choosePaths(around, 0);
     const path = join(runFolder(), 'stale.sock');
     const pid = await leaveStale(path);

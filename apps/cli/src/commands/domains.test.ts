@@ -41,7 +41,7 @@ const domains = async (args: string[], options: Partial<TestIoOptions> = {}): Pr
 const refusal = (code: string, error: string): string => JSON.stringify({ error, code, request_id: 'r' });
 
 describe('`tunnel domains`', () => {
-  it('lists each domain with its state, its certificate or missing records, and its use', async () => {
+  it('lists each domain with state, use, and certificate or missing records', async () => {
     platform.domains = [
       { ...VERIFIED, active_tunnels: 2 },
       { ...DOMAIN, id: 'dom-2', name: '*.b\u001b[2Jg.example', wildcard: true },

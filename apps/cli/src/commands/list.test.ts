@@ -148,7 +148,7 @@ describe('`tunnel requests`', () => {
     ]);
   });
 
-  it('prints one JSON object per line with --json, with all captured data', async () => {
+  it('prints one JSON object per line with --json, including everything captured', async () => {
     const { out } = await outcome(['requests', 'web', '--json', '-n', '1']);
     expect(JSON.parse(out)).toEqual(request('req_2', { status: 500 }));
   });

@@ -180,7 +180,7 @@ describe('a model that uses `tunnel mcp`', () => {
     expect((await session.call('open_tunnel', target)).refusal).toMatch(/^CONFIG_.*config\.yml:1/);
   });
 
-  it('has at most ten open tunnels, even if it asks for 14 at once, and each unnamed tunnel gets its own name', async () => {
+  it('can open ten tunnels and no more, even with 14 calls at once, and unnamed tunnels get different names', async () => {
     const session = await open();
     const asked = Array.from({ length: 14 }, () =>
       session.call('open_tunnel', { protocol: 'http', local_port: port, ttl_secs: 3600 }),
@@ -217,7 +217,7 @@ describe('a model that uses `tunnel mcp`', () => {
     );
   });
 
-  it('sees and closes tunnels of other clients of its account, and none of another account', async () => {
+  it("sees and closes tunnels of its account's other clients, but none of another account", async () => {
     const alice = await open();
     const other = await open();
     const bob = await open([], { env: { TUNNEL_API_KEY: 'bob' } });
@@ -254,7 +254,7 @@ describe('a model that uses `tunnel mcp`', () => {
     expect(session.messages.filter(({ id }) => id === waiting || id === opening)).toEqual([]);
   });
 
-  it('gets one answer for each call without a cancel, and no timers or sockets are left behind', async () => {
+  it('gets one answer for each uncanceled call, and no timers or sockets are left behind', async () => {
     const clock = countedClock();
     const session = await open([], { clock });
     await opened(session, { name: 'web' });
@@ -289,7 +289,7 @@ describe('a model that uses `tunnel mcp`', () => {
     expect(sent.filter((id) => !cancelled.has(id) && !answered.includes(id))).toEqual([]);
   });
 
-  it('gets an error that names the invalid argument', async () => {
+  it('gets an error with the name of the invalid argument', async () => {
     const session = await open();
     const call = (args: object): Promise<Called> => session.call('open_tunnel', args);
     expect((await call({ protocol: 'http', local_port: '3000' })).refusal).toContain('local_port');

@@ -114,7 +114,7 @@ describe('`tunnel reservations`', () => {
     ]);
   });
 
-  it('counts random names, and lists them with --all', async () => {
+  it('counts random names, and lists random names with --all', async () => {
     const held = {
       ...RESERVATION,
       id: 'res-5',

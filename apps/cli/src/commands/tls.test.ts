@@ -43,7 +43,7 @@ const start = (args: string[]): Started => {
 };
 
 describe('`tunnel tls`', () => {
-  it('reports its public address in --json', async () => {
+  it('reports the public address in --json', async () => {
     const { io } = start(['tls', '8443', '--subdomain', 'db', ...flags, '--json']);
     const port = edge.addresses.https?.port;
     expect(await eventOf(io, 'ready')).toMatchObject({
@@ -56,14 +56,14 @@ describe('`tunnel tls`', () => {
     });
   });
 
-  it('prints its public address for people', async () => {
+  it('prints the public address for people', async () => {
     const { io } = start(['tls', '8443', '--subdomain', 'db', ...flags]);
     await eventually(() =>
       expect(io.out()).toContain(`tls://db.localhost:${edge.addresses.https?.port} -> 127.0.0.1:8443`),
     );
   });
 
-  it('takes its name from the group unless another is given', async () => {
+  it('of a group without --subdomain gets the name of the group', async () => {
     writeFileSync(join(home.path, 'key'), 'shared', { mode: 0o600 });
     const group = ['--group', 'pair', '--group-key-file', join(home.path, 'key'), '--health', 'tcp'];
     const { io } = start(['tls', '8443', ...group, ...flags, '--json']);

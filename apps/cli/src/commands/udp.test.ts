@@ -156,7 +156,7 @@ describe('udp in config.yml', () => {
     return file;
   };
 
-  it('is opened next to other tunnels, each with the keys of its protocol', async () => {
+  it('is opened next to tunnels of other kinds, each with the keys of its protocol', async () => {
     const port = PORTS[0] + 7;
     const file = write(
       `  dns: { proto: udp, local_port: ${echo.port}, remote_port: ${port}, idle_secs: 60 }\n  db: { proto: tcp, local_port: 1 }\n  web: { proto: http, local_port: 2 }\n`,

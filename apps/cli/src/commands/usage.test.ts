@@ -36,7 +36,7 @@ it('`tunnel usage` uses colors on a terminal unless NO_COLOR is set', async () =
   expect(plain.io.out()).toContain('requests per day, last day\n  31 │███');
 });
 
-it('`tunnel usage --json` prints everything as one object', async () => {
+it('`tunnel usage --json` prints a single object with summary, chart and tunnels', async () => {
   const { io } = await usage(['--json'], { isTTY: true });
   expect(JSON.parse(io.out())).toMatchObject({ summary: { plan: 'free' }, chart: platform.chart, tunnels: [] });
 });

@@ -133,7 +133,7 @@ describe('calls in progress', () => {
 });
 
 describe('a host that does not read stdout', () => {
-  it('gets its remaining lines processed in order, one per drain', async () => {
+  it('gets the remaining lines processed in order, one per drain', async () => {
     transport.onmessage = (message) => {
       taken.push(message);
       void transport.send({ jsonrpc: '2.0', id: (message as { id: number }).id, result: {} });

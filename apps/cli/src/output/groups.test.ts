@@ -44,7 +44,7 @@ const group = (members: GroupMemberSummary[], more: Partial<GroupSummary> = {}):
 
 const { health_check_kind: _, name: _name, ...unprobed } = member('tun_unprobed');
 
-it('`tunnel groups` prints a block for each group and a line for each member with its computer', () => {
+it('`tunnel groups` prints a block for each group and a line with the computer for each member', () => {
   const down = member('tun_2', { client_name: 'server', healthy: false, consecutive_failures: 3, request_count: 20 });
   const fresh = member('tun_new', { client_name: 'laptop', client_addr: '192.0.2.8:6000', healthy: false });
   const lines = groupLines(

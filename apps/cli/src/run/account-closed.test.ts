@@ -139,7 +139,7 @@ describe.each([
     expect([backend.logins, backend.asked.length]).toEqual([1, 1]);
   });
 
-  it('ends the client with 6 even if other tunnels are refused for other reasons', async () => {
+  it('ends the client with 6 even if another tunnel is refused for a different reason', async () => {
     backend.refuse = (name) => (name === 'db' ? new Fault('TUNNEL_PLAN_LIMIT', { limit: 1 }) : fault());
     const tunnels = `web: {proto: http, local_port: ${localPort}}\n  db: {proto: tcp, local_port: ${localPort}}`;
     writeFileSync(join(home.path, 'config.yml'), `tunnels:\n  ${tunnels}\n`);

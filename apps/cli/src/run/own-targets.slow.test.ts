@@ -66,7 +66,7 @@ it('control sockets and the socket of a running client cannot be published, even
   await refused('tcp', 'unix:/var/run/docker.sock');
 });
 
-it('a client cannot publish its own inspector, and keeps its other tunnels', async () => {
+it('a client cannot publish its own inspector, and the other tunnels stay open', async () => {
   const io = makeTestIo({ home: home.path });
   runs.start(['http', '1', ...flags], io);
   const inspector = Number(new URL(String((await eventOf(io, 'ready'))['inspect_url'])).port);

@@ -29,14 +29,14 @@ it('four runs of the same command at the same time each get their own socket', a
   expect(readdirSync(join(home.path, '.tunnel', 'run'))).toHaveLength(4);
 });
 
-it('a command that runs again gets its previous socket, and another command gets its own', async () => {
+it('a command gets the same socket in the next run, and a different command gets a different socket', async () => {
   const first = await listen();
   expect(await listen('two')).not.toBe(first);
   await listeners.shift()?.close();
   expect(await listen()).toBe(first);
 });
 
-it('a request that arrives too slowly gets a 408, and a request that waits for its response does not', async () => {
+it('a request that arrives too slowly gets a 408, while a slow response is not cut off', async () => {
   const answers: (() => void)[] = [];
   const respond: ListenerOptions['respond'] = async (request, response) => {
     request.resume();

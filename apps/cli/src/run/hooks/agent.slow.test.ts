@@ -87,7 +87,7 @@ describe('a running client', () => {
 });
 
 describe('commands without a running client', () => {
-  it('say that no client is running, and exit with 1 if they need one', async () => {
+  it('say that no client is running, and exit with 1 unless they only list clients', async () => {
     expect(await trial.ask('status')).toEqual({ code: 0, out: 'no client is running\n', err: '' });
     expect(await trial.ask('status', '--json')).toEqual({ code: 0, out: '[]\n', err: '' });
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: expect.stringContaining('no client is running') });
@@ -157,7 +157,7 @@ describe('`tunnel add` and `tunnel remove`', () => {
     });
   });
 
-  it('exit with 2 for a name in use or unknown, and with 4 for a refusal of the edge, which leaves no tunnel', async () => {
+  it('exit with 2 for a used or unknown name, and with 4 without a leftover tunnel if the edge refuses', async () => {
     await trial.startTcp();
     expect(await trial.ask('add', 'tcp', '1', '--name', 'echo')).toMatchObject({
       code: 2,
