@@ -1,4 +1,5 @@
-// Real folders and real sockets: where a client may listen, what readers find, and what they clear away.
+// Control sockets of clients with real folders and sockets: where a client listens, which sockets commands find, and which stale sockets
+// are removed.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -37,7 +38,7 @@ const listenAt = async (path: string): Promise<void> => {
   await once(server, 'listening');
 };
 
-/** A socket file whose process was killed. */
+/** Leaves a socket file behind by killing the listening process. Returns the pid of the dead process. */
 const leaveStale = async (path: string): Promise<number> => {
   const script = `require('net').createServer().listen(${JSON.stringify(path)}, () => console.log('up'))`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });

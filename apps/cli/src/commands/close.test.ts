@@ -1,4 +1,4 @@
-// `tunnel close` by the login, at a platform of the test, and by the API key, at a real edge.
+// `tunnel close` with a login at a scripted platform, and with an API key at a real edge.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -115,7 +115,7 @@ it('`tunnel close` with an API key: the client reports the closed tunnel, keeps 
     await eventually(() => expect(events('ready')).toHaveLength(1));
     const adding = makeTestIo({ home: home.path });
     expect(await run(['add', 'http', port, '--name', 'second'], adding)).toBe(0);
-    // Another account cannot find it.
+    // The API key of another account cannot find the tunnel.
     expect((await close(['web'], 'bob')).code).toBe(1);
     expect(await close(['second'])).toMatchObject({ code: 0, out: expect.stringMatching(/^second \(.*\): closed\n$/) });
     await eventually(() =>

@@ -17,7 +17,7 @@ import { makeTestIo } from '../io/io.fixture.ts';
 let home: TemporaryDirectory;
 const closing: (() => unknown)[] = [];
 
-// All of them together: each only waits.
+// The tests of this file run concurrently, because they mostly wait for time limits.
 beforeAll(async () => {
   home = await temporaryDirectory();
 });
@@ -26,10 +26,13 @@ afterAll(async () => {
   await home.close();
 });
 
-/** A step of the doctor has 5 s, which is nearly half a second for what has to happen in it. */
+/** Runs 12 times faster than real time: the doctor's limit of 5 s per step leaves almost half a second for the real work. */
 const clock = new FastClock(12);
 
-/** What failed, and what was said of it. The bound is that of the command, with some room for a loaded machine. */
+/**
+ * Runs `tunnel doctor` and returns the failed checks with their details. The time limit is the command's limit, with a margin for a busy
+ * machine.
+ */
 const failuresOf = async (...flags: string[]): Promise<Pick<Check, 'id' | 'detail'>[]> => {
   const io = makeTestIo({ home: home.path, clock });
   const since = clock.monotonic();
@@ -39,7 +42,7 @@ const failuresOf = async (...flags: string[]): Promise<Pick<Check, 'id' | 'detai
   return checks.filter(({ status }) => status === 'fail').map(({ id, detail }) => ({ id, detail }));
 };
 
-/** Takes connections and says nothing, or less than is needed, or only that in TLS. */
+/** Starts a server that accepts connections and sends only `first`, by default nothing. */
 const silentServer = async (first = ''): Promise<string> => {
   const server = await startTcpServer((socket) => {
     socket.resume();

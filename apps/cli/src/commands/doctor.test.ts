@@ -275,7 +275,7 @@ const listening = async (server: Server): Promise<void> => {
   });
 };
 
-/** An edge behind a server that says another time. */
+/** Starts a server in front of an edge that sends a wrong time in the Date header. */
 const lyingServer = async (port: number, aheadMs: number): Promise<{ readonly port: number }> => {
   const server = createServer((asked, response) => {
     const forwarded = request({

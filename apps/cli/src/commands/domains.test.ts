@@ -20,7 +20,7 @@ const VALID = { ...DOMAIN.certificate, state: 'valid', issuer: 'Test CA', not_af
 const [CNAME] = DOMAIN.records;
 const VERIFIED = { ...DOMAIN, state: 'verified', certificate: VALID, records: [{ ...CNAME, found: true }] };
 
-/** Whoever waits for the next look waits for a moment. */
+/** The system clock with pauses shortened to 1 ms, so that waiting for the next check takes no time. */
 const quick: Clock = {
   now: () => systemClock.now(),
   monotonic: () => systemClock.monotonic(),
@@ -137,7 +137,7 @@ describe('`tunnel domains add`', () => {
 });
 
 describe('`tunnel domains add --wait`', () => {
-  /** What each look finds, the last one from then on. */
+  /** Sets the result of each check of the domain. The last result repeats. */
   const looks = (...found: object[]): void => {
     let at = 0;
     platform.onDomainLook = (domain) => {
@@ -166,7 +166,7 @@ describe('`tunnel domains add --wait`', () => {
       '  Use it: tunnel http 3000 --domain shop.example.com',
       '',
     ]);
-    // The first one at once, because somebody waits.
+    // The first check is requested at once, because the user is waiting.
     expect(platform.paths().slice(0, 3)).toEqual(['POST /domains', 'POST /domains/dom-1/check', 'GET /domains/dom-1']);
   });
 

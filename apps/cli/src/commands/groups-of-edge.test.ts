@@ -1,4 +1,4 @@
-// Groups as people see them, from real clients over a real edge: the command, the REST, the events and the metrics agree.
+// Groups with real clients on a real edge: the command, the API, the events and the metrics must agree.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -98,7 +98,7 @@ it('each API key sees only its own members of a shared group, and gets events wh
   status = 200;
   await eventually(() => expect(events().at(-1)).toMatchObject({ healthy: true, healthy_count: 1 }));
 
-  // Its last member leaves: the stream ends, and the group is nobody's business of hers any more.
+  // When Alice's last member leaves, the event stream ends and the group disappears from her list.
   alice.io.signal('SIGTERM');
   expect(await alice.code).toBe(0);
   await reading;

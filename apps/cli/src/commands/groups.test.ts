@@ -16,7 +16,7 @@ let home: TemporaryDirectory;
 let server: Server;
 let api: string;
 let clock: FakeClock;
-/** What the edge answers. */
+/** The edge's next response. */
 let answer: { status: number; body: string };
 let asked: { url: string | undefined; key: string | undefined }[];
 const runs = new Runs();
@@ -68,7 +68,7 @@ const listen = async (port = 0): Promise<void> => {
   api = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 };
 
-/** Also when it is closed already. */
+/** Closes the server. Does nothing if the server is already closed. */
 const close = (): Promise<void> =>
   new Promise((resolve) => {
     server.close(() => resolve());
@@ -309,7 +309,7 @@ describe('`tunnel group-key`', () => {
     expect(first.err()).toMatch(
       /^On every computer in the group:\n.*\n {2}tunnel http 3000 --group shop --group-key-file /,
     );
-    // A key that goes into a file is not on the screen as well.
+    // A key that is piped into a file must not appear on the screen.
     expect(first.err()).not.toContain(first.out().trim());
   });
 

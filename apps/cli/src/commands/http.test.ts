@@ -43,7 +43,7 @@ const start = (args: string[], options: Partial<TestIoOptions> = {}): Started =>
   return runs.start(['http', localPort, ...args, ...flags], io);
 };
 
-/** A visitor; `*.localhost` is not resolved by every system, so the name goes in the Host alone. */
+/** Sends a visitor's request. Some systems do not resolve `*.localhost`, so the name is sent only in the Host header. */
 const visit = (url: unknown, path: string): Promise<{ status: number; text: string }> =>
   new Promise((resolve, reject) => {
     const { host, port } = new URL(String(url));
@@ -62,7 +62,7 @@ describe('`tunnel start`', () => {
     const io = makeTestIo({ home: home.path });
     runs.start(['start', '--config', 'tunnel.yml', '--json', ...flags], io);
     const ready = await eventOf(io, 'ready');
-    // Nothing is kept of its requests, so there is nothing to inspect.
+    // The tunnel captures no requests, so there is no inspector.
     expect(ready).toMatchObject({ name: 'web', inspect_url: null });
     expect((await visit(ready['public_url'], '/')).text).toBe('GET app.test');
     expect(await eventOf(io, 'request')).toMatchObject({ name: 'web', status: 200 });
@@ -186,7 +186,7 @@ describe('`tunnel http`', () => {
       ['--json', '--group', 'shop', '--group-key-env', 'KEY', '--health', 'http:/healthz', '--health-interval', '0.02'],
       { env: { KEY: 'very secret' } },
     );
-    // Its edge has groups off, and says so.
+    // Groups are off on this edge, and the edge warns about it.
     const warnings = ['load balancing is off on this edge: this tunnel is served alone'];
     expect(await eventOf(io, 'ready')).toMatchObject({ group: 'shop', health: 'unknown', warnings });
     expect(await eventOf(io, 'health')).toMatchObject({ healthy: true, reason: '', group: 'shop' });

@@ -1,4 +1,4 @@
-// `tunnel init` with a real edge in the same process; answers are typed into the real questions.
+// `tunnel init` with a real edge in the same process. The tests type answers into the real prompts.
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -116,7 +116,7 @@ describe('`tunnel init` without questions', () => {
 });
 
 describe('`tunnel init` at a terminal', () => {
-  /** Types each answer when its question has been asked. */
+  /** Types each answer after its question has appeared. */
   const type = async (io: TestIo, stdin: PassThrough, answers: readonly [string, string][]): Promise<void> => {
     for (const [question, answer] of answers) {
       await eventually(() => expect(io.err()).toContain(question));

@@ -133,7 +133,7 @@ describe('`tunnel keys create --save`', () => {
   ])("changes only the key's line of config.yml: %s", async (_name, before, after, old) => {
     const head = '# my tunnels\nserver: edge.example.com:4040\n';
     const tail = '# the shop\ntunnels:\n  web: { proto: http, local_port: 3000 } # dev';
-    // Without a line of its own it comes last, and the file had no line break at its end.
+    // If config.yml has no line for the key, the new line is appended last. The file here ends without a line break.
     writeFileSync(config(), before === '' ? head + tail : head + before + tail, { mode: 0o644 });
     expect((await create()).code).toBe(0);
     expect(read('config.yml')).toBe(before === '' ? `${head}${tail}\n${after}` : head + after + tail);
@@ -182,7 +182,7 @@ describe('`tunnel keys create --save`', () => {
   });
 
   it('prints a key that could not be saved, because it cannot be shown again', async () => {
-    // The key is to go where a folder came in the way after the look.
+    // A folder appears at the path of the key file after the command has checked the path.
     const io = makeTestIo({ home: home.path });
     platform.keys = [];
     const inTheWay = join(folder(), 'key');

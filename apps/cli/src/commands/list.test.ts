@@ -1,4 +1,4 @@
-// `tunnel list`, `requests` and `replay` of whoever is logged in: at a platform of the test.
+// `tunnel list`, `tunnel requests` and `tunnel replay` with a login at a scripted platform.
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { run } from '../all-commands.ts';

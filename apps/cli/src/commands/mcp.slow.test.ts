@@ -1,4 +1,4 @@
-// `tunnel mcp` at a real edge in the same process: what a model can do with it, and what it cannot.
+// `tunnel mcp` with a real edge in the same process: what a model can do and what is refused.
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as httpRequest, type Server } from 'node:http';
@@ -98,7 +98,7 @@ describe('a model that uses `tunnel mcp`', () => {
       name: 'wait_for_request',
       arguments: { tunnel: 'web', method: 'post', path_contains: 'hook' },
     });
-    // It waits as soon as the edge has the call; the second of these may come before that.
+    // The wait starts when the edge has received the call. The visit to /hook can be earlier, so both visits are repeated.
     await eventually(async () => {
       await visit(tunnel['public_url'], '/other');
       await visit(tunnel['public_url'], '/hook?n=1');
@@ -229,7 +229,7 @@ describe('a model that uses `tunnel mcp`', () => {
     expect((await bob.call('list_tunnels')).data).toMatchObject({ tunnels: [] });
     expect((await other.call('get_tunnel', { tunnel: 'mine' })).data).toMatchObject({ tunnel: { tunnel_id: id } });
     expect((await other.call('close_tunnel', { tunnel: 'mine' })).data).toMatchObject({ tunnel_id: id });
-    // Its own client hears of it, and has room again.
+    // Alice's client learns that the tunnel was closed, and can open another tunnel.
     await eventually(async () =>
       expect((await alice.call('get_status')).data).toMatchObject({ client: { tunnels: [] } }),
     );
@@ -278,12 +278,12 @@ describe('a model that uses `tunnel mcp`', () => {
     await eventually(
       () => {
         expect(clock.live()).toBe(before.timers);
-        // Those of before may have gone meanwhile.
+        // Sockets opened before the calls may have closed meanwhile.
         expect(sockets()).toBeLessThanOrEqual(before.sockets);
       },
       { timeoutMs: 20_000 },
     );
-    // Of a cancelled one the answer may have been on its way; of the others there is one each.
+    // A canceled call may still get its answer if the answer was already on the way. Every other call gets exactly one answer.
     const answered = session.messages.flatMap(({ id }) => (id !== undefined && sent.includes(id) ? [id] : []));
     expect(new Set(answered).size).toBe(answered.length);
     expect(sent.filter((id) => !cancelled.has(id) && !answered.includes(id))).toEqual([]);

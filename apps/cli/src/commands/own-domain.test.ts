@@ -1,4 +1,4 @@
-// Tunnels at a domain of one's own, from the command line to a real edge in the same process.
+// Tunnels at a custom domain, from the command line to a real edge in the same process.
 import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -67,7 +67,7 @@ const echoed = async (port: number, bytes: Buffer): Promise<string> => {
 type Backend = NonNullable<EdgeDeps['backend']>;
 type Revoke = Parameters<Backend['onRevoked']>[0];
 
-/** Takes every key as the key of one account, and revokes it when told to. */
+/** Creates a backend that accepts every API key as a key of the same account, and can revoke keys. */
 const revocableBackend = (): { backend: Backend; revoke: Revoke } => {
   const listeners = new Set<Revoke>();
   const nothing = (): void => {};

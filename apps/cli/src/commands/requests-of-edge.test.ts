@@ -1,4 +1,4 @@
-// The tunnels and requests of an API key at a real edge, without a login: what the terminal, the inspector and the edge call a request is one id.
+// Tunnels and requests of an API key at a real edge, without a login. Terminal, inspector and edge use the same id for a request.
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

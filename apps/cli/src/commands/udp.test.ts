@@ -43,7 +43,7 @@ const start = (args: string[], options: Partial<TestIoOptions> = {}): Started =>
   return runs.start(args, io);
 };
 
-/** Asks until it is answered: a datagram may get lost, and nobody says so. */
+/** Sends the datagram repeatedly until a reply arrives, because a datagram can be lost silently. */
 const ask = async (port: number, text: string): Promise<string> => {
   const visitor = createSocket('udp4');
   visitors.push(visitor);

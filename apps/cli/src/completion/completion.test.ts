@@ -112,7 +112,7 @@ describe('`tunnel __complete`', () => {
   it('lists running clients, and prints nothing for an unknown kind', () => {
     mkdirSync(join(home.path, '.tunnel', 'run'), { recursive: true, mode: 0o700 });
     writeFileSync(join(home.path, '.tunnel', 'run', `${process.pid}.sock`), '');
-    // No process has this number.
+    // No process has the pid 4194999.
     writeFileSync(join(home.path, '.tunnel', 'run', '4194999.sock'), '');
     expect(ask('clients')).toBe(`${process.pid}\n`);
     expect(ask('toString')).toBe('');

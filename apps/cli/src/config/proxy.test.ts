@@ -1,4 +1,4 @@
-// Every command that connects goes by the proxy that flag, file or environment name, and shows nothing of its password.
+// Every command that connects uses the proxy from flag, file or environment, and never prints the proxy's password.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -77,7 +77,7 @@ describe('the proxy of a tunnel', () => {
     write('.tunnel/auth', 'ann:of-the-file\n');
     expect((await proxyOf(REMOTE)).password).toBe('of-the-file');
     expect((await proxyOf([...REMOTE, '--proxy', 'http://bob:of-the-flag@x:1'])).password).toBe('of-the-flag');
-    // Nobody reads it for a connection without a proxy.
+    // A connection without a proxy does not read the file with the proxy's password.
     write('.tunnel/config.yml', 'proxy: none\nproxy_auth_file: missing\n');
     expect((await proxyOf(REMOTE)).shown).toBe('direct');
     write('.tunnel/config.yml', 'proxy: http://x:1\nproxy_auth_file: missing\n');
@@ -155,7 +155,7 @@ describe('the proxy of account and edge commands', () => {
     const args = ['login', '--platform', login.platform.url, '--email', EMAIL, '--password-stdin', '--no-key'];
     const { code, io } = await tunnel([...args, '--proxy', url()]);
     expect([code, io.err()]).toEqual([0, '']);
-    // And the end of the session before it.
+    // Two requests: the login, and the end of the previous session.
     expect(proxy.requests).toHaveLength(2);
     const { code: later } = await tunnel(['usage']);
     expect([later, proxy.requests.length]).toEqual([0, 2]);
@@ -174,7 +174,7 @@ describe('the proxy of account and edge commands', () => {
     expect(code).toBe(5);
     expect(io.err().split('\n')[0]).toContain(words);
     expect(io.err()).not.toMatch(/wrong|ann/);
-    // Three questions are asked at once.
+    // `tunnel usage` sends three requests in parallel.
     expect(proxy.requests.length).toBeLessThanOrEqual(3);
   });
 

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => home.close());
 
-/** Nobody is connected to: what would have been asked for is kept. */
+/** An Io that never connects: the requested connection options are stored in `asked`. */
 const testIo = (env: Record<string, string> = {}, fault = new Fault('AUTH_TOKEN_INVALID')): TestIo =>
   makeTestIo({
     home: home.path,

@@ -1,4 +1,4 @@
-// The watch of a file: what happened before it began is told as well.
+// The watch of the config file also reports a change that happened before the watch started.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FakeClock, temporaryDirectory } from '@tunnel/testkit';

@@ -24,7 +24,7 @@ const COMMANDS = below(
 );
 const PAGES = COMMANDS.filter(([, command]) => command.summary() !== '').map(([words]) => words);
 
-/** Rows of a terminal, less the one of the next prompt. */
+/** Rows of a terminal, minus a row for the next prompt. */
 const SCREEN_LINES = 23;
 
 describe('the short help (-h)', () => {
@@ -68,7 +68,7 @@ describe('the full help (--help)', () => {
     async (_, words, command) => {
       const help = await printed([...words, '--help']);
       const visible = command.options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? []);
-      // A list of the flags of another command has no text beside them.
+      // Lines that only list flags of another command are not entries of this help.
       const listed = flagsIn(help.replaceAll(/^ {2}--\S+(?: --\S+)+$/gm, ''));
       expect([...listed].sort()).toEqual([...visible, '--help'].sort());
       for (const { long } of command.options) expect(help).toMatch(new RegExp(`^ {2}(?:\\S+ )*${long}(?:\\s|$)`, 'm'));

@@ -27,12 +27,12 @@ const captured = (id: string, more: Partial<CapturedRequest> = {}): CapturedRequ
   ...more,
 });
 
-/** Pauses of a second are over at once. */
+/** The system clock without pauses: every timer fires at once. */
 const HASTY: Clock = { ...systemClock, setTimeout: (fn) => systemClock.setTimeout(fn, 0) };
 
 let server: Server;
 let asked: URL[];
-/** One for each call, in their order; the last goes on for ever. */
+/** The edge's answers, in the order of the calls. The last answer repeats. */
 let answers: (readonly [status: number, body: unknown])[];
 let held: ServerResponse[];
 

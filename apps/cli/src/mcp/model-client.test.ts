@@ -1,4 +1,4 @@
-// The tunnels of a model when things do not go in order: at a real edge in the same process.
+// Tunnels of a model in unusual orders of events, with a real edge in the same process.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Client, connect } from '@tunnel/client';
@@ -47,7 +47,7 @@ const live = async (): Promise<string[]> => {
   return ((await answer.json()) as { name: string }[]).map(({ name }) => name);
 };
 
-/** The system's, whose timers of this length run out when they are told to. */
+/** The system clock, except that timers of exactly this length are held until the test fires them. */
 const clockWith = (heldMs: number): Clock & { held: Set<() => void> } => {
   const held = new Set<() => void>();
   return {
@@ -68,7 +68,7 @@ describe('a tunnel name in use', () => {
     for (const more of [{}, { protocol: 'tcp' }]) {
       expect((await session.call('open_tunnel', web(more))).refusal).toMatch(/already has a tunnel 'web'/);
     }
-    // Whatever had been asked of the edge before this has been done.
+    // After this call every earlier request to the edge has been processed.
     await session.call('open_tunnel', web({ name: 'other' }));
     expect((await live()).sort()).toEqual(['other', 'web']);
   });

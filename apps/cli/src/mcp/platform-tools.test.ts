@@ -1,4 +1,4 @@
-// The platform's tools, as a scripted platform answers them: what comes back, what is refused, and where the key does not go.
+// The platform's MCP tools against a scripted platform: results, refusals, and the use of the API key.
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { CapturedRequest } from '@tunnel/contract';

@@ -7,7 +7,7 @@ import type { FinishedRequest } from './lines.ts';
 import type { Output } from './output.ts';
 import { runLines } from './run-lines.ts';
 
-/** A stdout whose reader takes nothing while it is `stuck`, and what was written to it and to stderr, in order. */
+/** Creates an Io that records writes to stdout and stderr in order. While `stuck` is true, the reader of stdout reads nothing. */
 const start = () => {
   const clock = new FakeClock();
   const writes: string[] = [];

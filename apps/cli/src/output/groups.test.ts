@@ -17,7 +17,7 @@ const member = (id: string, more: Partial<GroupMemberSummary> = {}): GroupMember
   consecutive_failures: 0,
   total_health_failures: 0,
   name: 'web',
-  // Without an offset: in the time of whoever runs the test, as it is shown.
+  // Without a time zone, so that the expected output is the same in every time zone.
   connected_since: '2030-01-02T03:04:05.678',
   health_check_kind: 'http',
   has_alert_webhook: false,

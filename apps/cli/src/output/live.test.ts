@@ -150,7 +150,7 @@ describe('the live view of a tunnel', () => {
     const shown = screen.lines.filter((line) => line.includes(' /hook ')).length;
     const counted = screen.lines.flatMap((line) => /^… and (\d+) more requests$/.exec(line)?.[1] ?? []);
     expect(shown + counted.reduce((sum, count) => sum + Number(count), 0)).toBe(10_000);
-    // At rest every line is shown.
+    // At a low rate every request gets a line.
     for (let at = 0; at < 5; at += 1) {
       finish(`/rest/${at}`);
       await clock.advance(250);
@@ -368,7 +368,7 @@ describe('the live view in a window', () => {
     for (let at = 0; at < 30; at += 1) {
       expect([at, screen.lines.filter((line) => `${line} `.includes(` /${at}/ `)).length]).toEqual([at, 1]);
     }
-    // Five of them had two rows each on the screen, above the eight of the block.
+    // Five request lines, of two rows each after the resize, are on the screen above the eight rows of the block.
     const seen = screen.lines.filter((line) => line.includes(' GET ')).slice(-5);
     expect(seen.every((line) => line.endsWith('500   3.1 ms'))).toBe(true);
   });

@@ -1,4 +1,4 @@
-// Lines as wide as a terminal: what counts is the columns that a person sees, not the characters.
+// Fitting lines to the width of a terminal: the visible columns count, not the characters.
 import { expect, it } from 'vitest';
 import { columns, cutVisible, visibleLength } from './text.ts';
 

@@ -1,4 +1,4 @@
-// An account that is closed to traffic, from the edge's word to the exit code: the client ends, and does not come back.
+// An account that is closed to traffic, from the edge's message to the exit code: the client ends and does not reconnect.
 import { writeFileSync } from 'node:fs';
 import { createServer, get, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ type Backend = NonNullable<EdgeDeps['backend']>;
 type Asked = Parameters<Backend['admitTunnel']>[0];
 type Listener = Parameters<Backend['onRevoked']>[0];
 
-/** One account with any key, that can be closed. */
+/** A backend with a single account, any API key, and a way to close the account. */
 class OneAccount implements Backend {
   readonly reserved = {
     isReserved: () => false,
@@ -27,7 +27,7 @@ class OneAccount implements Backend {
   };
   logins = 0;
   readonly asked: string[] = [];
-  /** By the name of the tunnel. */
+  /** Returns the refusal for the tunnel with this name, or null. */
   refuse: (name: string) => Fault | null = () => null;
   readonly #listeners = new Set<Listener>();
   readonly #ids = new Map<string, string>();

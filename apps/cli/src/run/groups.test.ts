@@ -1,4 +1,4 @@
-// Groups and health from the command line and config.yml to the client, and what people and programs see of them.
+// Groups and health checks: from the command line and config.yml to the client, and back to text and JSON output.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client, ClientSpec, ConnectOptions, StatusEvent, Tunnel } from '@tunnel/client';
@@ -27,7 +27,7 @@ const write = (name: string, text: string): void => {
   writeFileSync(file, text);
 };
 
-/** A client that opens nothing: it keeps what it was asked for, and tells what the test says. */
+/** A client that opens no connection: records the requested tunnels, and emits the events of the test. */
 const connectNowhere = async ({ onStatus, stateKey: key }: ConnectOptions): Promise<Client> => {
   let end: (fault: Fault | undefined) => void = () => {};
   emit = onStatus ?? emit;
@@ -62,7 +62,7 @@ const makeIo = (options: { isTTY?: boolean; clock?: FakeClock } = {}): TestIo =>
     ...options,
   });
 
-/** What a command asks the client for. */
+/** Runs a command and returns the tunnel specs that the command passed to the client. */
 const specsOf = async (args: string[]): Promise<ClientSpec[]> => {
   const io = makeIo();
   const code = run([...args, '--token', 't'], io);

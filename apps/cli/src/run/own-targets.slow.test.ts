@@ -1,4 +1,5 @@
-// What no command publishes: inspectors and agents of this user's clients, the REST and metrics of an edge on this machine, control sockets.
+// Targets that no command may publish: inspectors and control sockets of the user's clients, the API and metrics of an edge on this
+// machine, and control sockets of other software.
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ let edge: Edge;
 let flags: string[];
 let other: Server;
 const runs = new Runs();
-/** Of a client in another process, as its agent tells it. */
+/** The inspector port of a client in another process, as that client's control socket reports it. */
 const OTHER_INSPECTOR = 4398;
 
 beforeEach(async () => {

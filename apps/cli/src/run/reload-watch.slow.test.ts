@@ -1,4 +1,4 @@
-// Reading config.yml again: connections to peers, the watch of the file, and commands that have none.
+// Reloading config.yml: p2p tunnels, watching the file, and commands without a config file.
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { eventually, freePort } from '@tunnel/testkit';
@@ -49,7 +49,7 @@ describe('p2p tunnels on reload', () => {
     one.socket.write('!');
     await eventually(() => expect(one.said()).toBe('first!'));
 
-    // The publisher leads elsewhere, and stays the same tunnel: nobody has to join again.
+    // The publisher has a new target but stays the same tunnel, so no peer has to join again.
     write([publish('office', second)]);
     expect(await reload(publisher)).toMatchObject({ changed: ['office'] });
     expect((await listed())['office']?.['tunnel_id']).toBe(published['tunnel_id']);
@@ -86,15 +86,15 @@ describe('a p2p entry that is removed from the file before it has opened', () =>
     write([stays]);
     const io = start();
     await opened(io, 'stays');
-    // What p2p needs is loaded with the first of its entries.
+    // The modules for p2p are loaded with the first p2p entry.
     write([stays, short]);
     io.signal('SIGHUP');
-    // Within one turn: nothing can have been loaded when the file changes again.
+    // All within a single turn of the event loop, so that nothing can have been loaded when the file changes again.
     for (let turn = 0; turn < 1000 && events(io, 'reloaded').length === 0; turn += 1) await Promise.resolve();
     expect(events(io, 'reloaded')).toMatchObject([{ added: ['short'] }]);
     write([stays]);
     expect(await reload(io)).toMatchObject({ removed: ['short'] });
-    // Of the same kind: when it is open, the other would have been long ago.
+    // An entry of the same kind: once it is open, the removed entry would have opened long before.
     write([stays, short.replaceAll('short', 'late')]);
     await reload(io);
     await opened(io, 'late');

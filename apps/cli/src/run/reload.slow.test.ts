@@ -1,4 +1,4 @@
-// Reading config.yml again at SIGHUP, through a real edge in the same process.
+// Reloading config.yml on SIGHUP, through a real edge in the same process.
 import { writeFileSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { dirname, join } from 'node:path';
@@ -70,14 +70,14 @@ describe('a reload with SIGHUP', () => {
     expect(events(io, 'tunnel_removed')).toMatchObject([{ name: 'b', tunnel_id: readyB['tunnel_id'] }]);
     const readyD = await opened(io, 'd');
     const again = await opened(io, 'r', 2);
-    // Reopened: another tunnel at the same port. The others were not even asked for again.
+    // The changed tunnel was reopened: a new tunnel id on the same port. The tunnels a and c were not reopened.
     expect(again['assigned_port']).toBe(readyR['assigned_port']);
     expect(again['tunnel_id']).not.toBe(readyR['tunnel_id']);
     expect([readyOf(io, 'a'), readyOf(io, 'c')].map(({ length }) => length)).toEqual([1, 1]);
     const now = await listed();
     expect(Object.keys(now).sort()).toEqual(['a', 'c', 'd', 'r']);
     expect([now['a']?.['tunnel_id'], now['c']?.['tunnel_id']]).toEqual([readyA['tunnel_id'], readyC['tunnel_id']]);
-    // Whoever was there is served on, also by what is gone.
+    // Open connections continue, even those of the removed tunnel.
     for (const { socket } of [visitorA, visitorB, visitorC, visitorR]) socket.write(' still here');
     await eventually(() =>
       expect([visitorA, visitorB, visitorC, visitorR].map(({ said }) => said())).toEqual([

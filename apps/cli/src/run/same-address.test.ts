@@ -1,4 +1,4 @@
-// The address of a tunnel that asked for none, over the starts of its client, at a real edge.
+// The address of a tunnel without a requested name or port, over several starts of the client at a real edge.
 import type { Edge } from '@tunnel/edge';
 import { sha256Hex } from '@tunnel/runtime';
 import { eventually, startEchoServer, type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';

@@ -1,4 +1,4 @@
-// `tunnel service` with a systemctl that writes down what it is asked: which verbs, in which order, and what is left on the disk.
+// `tunnel service` with a fake systemctl that records the calls: verbs, order, and files left on disk.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
@@ -22,7 +22,7 @@ const write = (name: string, text: string, mode = 0o600): void => {
   chmodSync(file, mode);
 };
 
-/** `script`: what it does for the verb in $2. */
+/** Installs a fake systemctl that runs `script`, where $2 is the verb. */
 const systemctl = (script = ''): void =>
   write('bin/systemctl', `#!/bin/sh\necho "$*" >> '${home.path}/called'\n${script}\n`, 0o755);
 

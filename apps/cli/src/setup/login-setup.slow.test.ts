@@ -1,4 +1,4 @@
-// `tunnel login` on a computer, with a scripted platform and a real edge: what it leaves in ~/.tunnel, and what it leaves alone.
+// `tunnel login` with a scripted platform and a real edge: the files created in ~/.tunnel, and the files left unchanged.
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PassThrough } from 'node:stream';
@@ -56,7 +56,7 @@ const logIn = (...args: string[]) =>
     stdin: piping(PASSWORD),
   });
 
-/** Types each answer when its question has been asked. */
+/** Runs `tunnel login` at a terminal, and types each answer after its question has appeared. */
 const logInTyping = async (answers: readonly [question: string, answer: string][], ...args: string[]) => {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   const io = makeTestIo({ home: home.path, stdin });
@@ -305,7 +305,7 @@ describe('`tunnel login` with several regions', () => {
   it('allows an edge without TLS on another machine only with --no-tls', async () => {
     platform.regions = [region('eu', 'eu.example.com:4040')];
     const { io } = await logIn();
-    // The platform is on this machine, the edge is not.
+    // The platform is on this machine, but the edge is not.
     expect(io.err()).toContain(
       'eu.example.com:4040 does not use TLS. On a network you trust, set `tls: false` in config.yml.',
     );

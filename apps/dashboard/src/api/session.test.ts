@@ -7,7 +7,7 @@ const A = jwt(1000, 1900);
 const B = jwt(2000, 2900);
 
 class FakeEnvironment implements SessionEnvironment {
-  /** What the next calls of refresh give, in turn. */
+  /** The results of the next token refreshes, in order. */
   answers: (string | Error)[] = [];
   refreshes = 0;
   logOuts = 0;

@@ -1,4 +1,4 @@
-// What an operator reads of certificates, and what of a name that has none.
+// The operator's commands for certificates: the table, unknown names, and the call to the local server.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Fault } from '@tunnel/errors';

@@ -21,7 +21,7 @@ it('a start with --public saves a settings file, and later starts without flags 
   expect(keepSettings(dataDir, FLAGS)).toBe(join(dataDir, 'server.toml'));
   expect(statSync(join(dataDir, 'server.toml')).mode & 0o777).toBe(0o600);
   expect(loadStackConfig({ dataDir }, {})).toEqual(first);
-  // Operator commands know nothing of stacks, and read the same file.
+  // Operator commands read the same file without the defaults of a full server.
   expect(loadConfig({ dataDir }, {})).toEqual(first);
   expect(loadConfig({}, { TUNNEL_DATA_DIR: dataDir })).toEqual(first);
   expect(first.platform).toMatchObject({

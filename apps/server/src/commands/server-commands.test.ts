@@ -126,7 +126,7 @@ describe('unencrypted HTTP in the config check', () => {
     const text = await verdictOf(`${open}api_url = "https://edge.example:4041"`, TLS);
     expect(text).toContain('does not cover edge.example, the host in the URL');
     expect(text).toContain('DNS:localhost');
-    // Without api_url the domain is what the platform is told.
+    // Without api_url the edge reports its domain to the platform.
     const asked = `${open}${LINK}platform_url = "https://platform.example"`;
     expect(await verdictOf(asked, TLS)).toContain('does not cover edge.example, the host in the URL');
     expect(await verdictOf(asked.replace('edge.example', 'localhost'), TLS)).toMatch(/^ok/);
@@ -172,7 +172,7 @@ client_secret_file = "${file('client', 'c\n')}"
     const verdict = await judgeConfig({ config }, {});
     expect(verdict).toMatchObject({ exitCode: 2, json: { ok: false } });
     expect(verdict.text).toMatch(words);
-    // A platform alone reads none of it.
+    // A platform without an edge does not read the policy files.
     expect(await judgeConfig({ config, for: 'platform' }, {})).toMatchObject({ exitCode: 0 });
   });
 

@@ -1,4 +1,4 @@
-// The life of a part inside the test's process, with a stand-in for the channel to its parent.
+// The life of a server part inside the test process, with a stand-in for the channel to the parent.
 import { spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ class Parent {
   readonly #channel = new EventEmitter();
   #uncaught: (error: unknown) => void = () => {};
   #waiting: { readonly kind: FromPart['kind']; readonly resolve: () => void }[] = [];
-  /** The parent reads what a part says; one that hangs does not. */
+  /** Whether the parent reads messages of the part. A parent that hangs does not. */
   isReading = true;
   readonly run: Promise<number>;
 
@@ -163,7 +163,7 @@ it('an uncaught error is sent to the parent and ends the part, at the latest aft
   }
 });
 
-/** Told to stop, and gone. */
+/** Tells the part to stop, and expects a clean exit. */
 const stop = async (parent: Parent): Promise<void> => {
   parent.tell({ kind: 'stop', drainMs: 0 });
   await parent.clock.advance(10_000);
@@ -175,7 +175,7 @@ it('a part opens nothing until the part of an earlier run has released its lock'
   const parent = new Parent();
   await parent.hears('loaded');
   parent.tell(startMessage());
-  // Not three seconds: the part would then kill the holder of the lock, which is the process of this test.
+  // Less than three seconds: after three seconds the part would kill the holder of the lock, which is the test process.
   await parent.clock.advance(2000);
   expect(parent.said.map(({ kind }) => kind)).toEqual(['loaded']);
   held?.release();

@@ -1,4 +1,4 @@
-// A platform and the payment processor's stand-in beside it, on a real database.
+// A platform with the payment simulator, on a real database.
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// What [acme] and [platform] tls name is looked at before a start, and refused with its key.
+// Files and settings named in [acme] and by `platform.tls` are checked before a start, and an error names the key.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

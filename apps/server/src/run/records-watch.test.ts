@@ -28,7 +28,7 @@ describe('the DNS records of an installation', () => {
       'A',
       null,
     ]);
-    // Nothing in DNS leads there.
+    // No DNS record can point to these hosts.
     for (const host of ['localhost', '127.0.0.1', '203.0.113.7', '[2606:4700::1]']) {
       expect(namesOf({ hasResponder: false, host })).toHaveLength(2);
     }

@@ -3,7 +3,7 @@ import { afterEnd, RESTART_BOUNDS, type RestartState, UNTRIED } from './restart-
 
 const { DELAYS_MS, LOUD_ENDS, WITHIN_MS } = RESTART_BOUNDS;
 
-/** The pauses after ends at these times, and which of the ends were loud. */
+/** Returns the restart delay after each exit at these times, and whether the exit raised a loud alert. */
 const endAt = (ends: readonly number[]) => {
   let state: RestartState = UNTRIED;
   return ends.map((now) => {

@@ -1,4 +1,4 @@
-// The supervisor of one part, with runs that end when a test says so and a clock that stands still.
+// The supervisor of a server part, with fake processes that exit on demand and a fake clock.
 import { PassThrough } from 'node:stream';
 import { createLogger } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
@@ -40,7 +40,7 @@ class FakeRun implements PartRun {
     await Promise.resolve();
   }
 
-  /** Loaded, told to start, and running. */
+  /** Lets the fake process report that it has loaded and that it is ready. */
   run(): void {
     this.say({ kind: 'loaded' });
     this.say(READY);
@@ -68,7 +68,7 @@ const supervise = () => {
     onReady: (message) => ready.push(message),
     onEnded: (end) => ends.push(end),
   });
-  // A newer Node.js gives one line a read.
+  // Newer versions of Node.js return a single line per read, so the output is read in a loop.
   const said = (): string => {
     let lines = '';
     while (output.readableLength > 0) lines += String(output.read());
@@ -78,7 +78,7 @@ const supervise = () => {
   return { part, clock, runs, ends, ready, said, refuseLaunch };
 };
 
-/** Started, and running. */
+/** Supervises a part that has started and is running. */
 const superviseRunning = async () => {
   const fixture = supervise();
   fixture.part.load();
@@ -169,7 +169,7 @@ it('a part that keeps exiting is restarted forever with growing delays, and aler
     if (delayMs > 0) expect(runs).toHaveLength(at + 1);
     await clock.advance(1);
     expect(runs).toHaveLength(at + 2);
-    // Its port is taken, say.
+    // The restart fails, for example because a port is in use.
     runs.at(-1)!.say({ kind: 'loaded' });
     runs.at(-1)!.say({ ...FAILURE, fault: null });
     await runs.at(-1)!.end();
@@ -185,7 +185,7 @@ it('a part that hangs during a restart is killed and restarted, while a first st
   expect(runs[0]!.isKilled).toBe(false);
   await runs[0]!.end();
   await clock.advance(0);
-  // One hangs before its code is there, one after it was told to start.
+  // The first process hangs before it has loaded, the second after its start message.
   for (const [at, loads] of [false, true].entries()) {
     const run = runs[at + 1]!;
     if (loads) run.say({ kind: 'loaded' });

@@ -1,4 +1,4 @@
-// `tunnel mcp-publish` from the command line to the server behind it, through a real edge in the same process.
+// `tunnel mcp-publish` from the command line to the published server, through a real edge in the same process.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
@@ -61,7 +61,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** A caller; `*.localhost` is not resolved by every system, so the name goes in the Host alone. */
+/** Sends a caller's request. Some systems do not resolve `*.localhost`, so the name is sent only in the Host header. */
 const post = (url: string, message: object, headers: Record<string, string> = {}): Promise<Answer> =>
   new Promise((resolve, reject) => {
     const { host, port, pathname } = new URL(url);
@@ -91,7 +91,7 @@ describe('`tunnel mcp-publish`', () => {
     expect(token).toMatch(/^mcp_[0-9A-Za-z]{32}$/);
     const answer = await callTool(url, 'echo', { text: 'through the tunnel' }, bearer(token));
     expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('through the tunnel') as unknown });
-    // The key of the account is not for the server.
+    // The published server does not inherit the account's API key.
     expect((await callTool(url, 'variable', { name: 'TUNNEL_API_KEY' }, bearer(token))).text).toContain('(none)');
 
     const bare = await callTool(url, 'echo', { text: 'x' });
@@ -101,7 +101,7 @@ describe('`tunnel mcp-publish`', () => {
     expect((await post(url.replace(/\/mcp$/, '/'), {}, bearer(token))).status).toBe(404);
     expect((await callTool(url, 'echo', { text: 'x'.repeat(2_000_000) }, bearer(token))).status).toBe(413);
 
-    // Bodies are kept by nobody.
+    // Request bodies are stored neither in an inspector nor at the edge.
     expect(inspector).toBeNull();
     const api = `http://127.0.0.1:${edge.addresses.api.port}/api/tunnels/${id}/requests`;
     const kept = await fetch(api, { headers: { authorization: `Bearer ${API_KEY}` } });
@@ -110,7 +110,7 @@ describe('`tunnel mcp-publish`', () => {
     io.signal('SIGTERM');
     expect(await code).toBe(0);
     expect(readdirSync(join(home.path, '.tunnel', 'run'))).toEqual([]);
-    // The token is in the one event alone.
+    // The token appears only in the ready event.
     expect(io.out().split(String(token))).toHaveLength(2);
     expect(io.err()).not.toContain(String(token));
   });

@@ -1,4 +1,4 @@
-// What is thrown at the socket of a running client: it stays bounded, and its tunnels do not notice.
+// Attacks on the control socket of a running client: its resource use stays limited, and its tunnels keep working.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => trial.close());
 
-/** All that it says until it hangs up. */
+/** Sends bytes to the control socket, and returns the whole answer once the client has closed the connection. */
 const throwAt = (bytes: string | Buffer, isWhole = true): Promise<string> =>
   new Promise((resolve) => {
     const socket = trial.dial({ path: trial.socketPath });
@@ -29,7 +29,7 @@ const throwAt = (bytes: string | Buffer, isWhole = true): Promise<string> =>
     else socket.write(bytes);
   });
 
-/** For servers that this test starts. */
+/** Lowers limits for clients started by this test, until the test ends. */
 const shorten = (limits: Partial<Record<keyof typeof CLI_LIMITS, number>>): void => {
   const before = { ...CLI_LIMITS };
   Object.assign(CLI_LIMITS, limits);
@@ -69,7 +69,7 @@ describe('the control socket of a client under attack', () => {
       { ...base, healthCheck: { type: {} } },
       { ...base, localPort: '80' },
       { ...base, protocol: 'p2p', p2pName: 'x' },
-      // A key of config.yml among the names of the library, and the other way round.
+      // Keys of config.yml and keys of the library cannot be mixed.
       { ...base, local_host: '127.0.0.1' },
       { proto: 'tcp', name: 'x', localPort: 80 },
       { ...base, name: '' },
@@ -97,7 +97,7 @@ describe('the control socket of a client under attack', () => {
   });
 
   it('limits 1,000 connections with slow bodies and cuts them off, and the tunnel keeps working', async () => {
-    // By timers of Node's HTTP server, which know no other clock.
+    // The limits are enforced by timers of Node's HTTP server, which ignore a fake clock.
     shorten({ AGENT_REQUEST_TIMEOUT_MS: 500, AGENT_LOOK_EVERY_MS: 100 });
     const { port } = await trial.startTcp();
     for (let index = 0; index < 1000; index += 1) {
@@ -106,7 +106,7 @@ describe('the control socket of a client under attack', () => {
     }
     await trial.visit(port);
     await eventually(() => expect(openSockets()).toBeLessThanOrEqual(AGENT_CONNECTIONS_MAX + 1));
-    // There is room again when the slow ones are cut off, and a command waits for that.
+    // A command waits until the slow connections have been cut off and a connection is available again.
     expect(await trial.statuses()).toHaveLength(1);
     await eventually(() => expect(openSockets()).toBe(0), { timeoutMs: 15_000 });
     await trial.visit(port);

@@ -1,4 +1,4 @@
-// The agent of a real client at a real edge, and the commands that ask it.
+// The control socket of a real client at a real edge, and the commands that use it.
 import { existsSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, startEchoServer } from '@tunnel/testkit';
@@ -115,7 +115,7 @@ describe('`tunnel ready`', () => {
     const { io } = trial.run(['start', '--config', 'c.yml', ...trial.flags]);
     await eventually(() => expect(new Set(io.events().map(({ event }) => event))).toEqual(new Set(['error', 'ready'])));
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
-    // Another attempt at it that fails does not make the first one forgotten.
+    // A second failed attempt to open the tunnel does not clear the first refusal.
     expect(await trial.ask('add', 'tcp', '1', '--name', 'bad', '--remote-port', '1')).toMatchObject({ code: 4 });
     expect(await trial.ask('ready')).toMatchObject({ code: 1, err: 'tunnel: not ready: bad is refused\n' });
     expect((await trial.statuses())[0]?.tunnels).toMatchObject([
@@ -222,7 +222,7 @@ describe('`tunnel add --save`', () => {
       ['udp', '53', '--idle', '60', '--proxy-protocol', 'v2'],
       ['files', 'dist', '--spa'],
     ];
-    // What the edge warns of is said, and nothing else.
+    // Stderr contains only the edge's warning.
     const err = (kind: readonly string[]): string =>
       kind.includes('--group-key-file')
         ? 'warning: load balancing is off on this edge: this tunnel is served alone\n'
@@ -233,7 +233,7 @@ describe('`tunnel add --save`', () => {
     expect(saved()).not.toContain('what all members share');
     const check = await trial.ask('check');
     expect(check).toMatchObject({ code: 0, out: expect.stringContaining('is valid (6 tunnels)') });
-    // What runs is what the file says.
+    // The file describes the tunnels that are running.
     expect(saved()).toContain(`local_socket: ${join(home, 'app.sock')}`);
     expect(saved()).toMatch(/files:\n {6}dir: .*dist\n {6}spa: true/);
   });

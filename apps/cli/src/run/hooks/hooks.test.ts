@@ -1,4 +1,5 @@
-// What goes with a run, seen from the command line, through a real edge in the same process.
+// The companions of a run (systemd notification, log file, QR code, browser), from the command line through a real edge in the same
+// process.
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -42,7 +43,7 @@ const end = ({ io, code }: { io: TestIo; code: Promise<number> }): Promise<numbe
   return code;
 };
 
-/** A program of that name, first on the PATH, which writes down what it is called with. */
+/** Puts a program with this name first on the PATH. The program records the arguments of each call. */
 const recordingProgram = (name: string, exitCode = 0) => {
   const folder = join(home.path, 'bin');
   const file = join(folder, name);
@@ -54,7 +55,7 @@ const recordingProgram = (name: string, exitCode = 0) => {
   return { calls, PATH: `${folder}${delimiter}${process.env['PATH'] ?? ''}` };
 };
 
-/** A folder where that program is a link to itself: Node.js throws then, instead of telling by an event. */
+/** Returns a folder in which the program is a symbolic link to itself. Node.js then throws an exception in place of an error event. */
 const loopOf = (name: string): string => {
   symlinkSync(name, join(home.path, name));
   return home.path;
@@ -108,7 +109,7 @@ describe('systemd notification', () => {
     start(['http', port], { env: { ...env, WATCHDOG_USEC: '400000' } });
     await eventually(() => {
       expect(calls().filter((call) => call === 'WATCHDOG=1').length).toBeGreaterThan(1);
-      // A busy machine may need longer to be ready than to be alive.
+      // On a busy machine the client may need longer to become ready than to send the first watchdog ping.
       expect(calls()).toContain('READY=1');
     });
   });

@@ -73,7 +73,7 @@ describe('the domain that belongs to a tunnel', () => {
     ['tcp', 'db.example.com', 'tls://db.example.com:443', 'db'],
     ['http', 'shop.example.com', undefined, 'dom-1'],
     ['http', 'shop', 'https://shop.tunnels.example.net', undefined],
-    // A nested name of ours looks like a domain of somebody's.
+    // The nested name a.shop below the server's domain looks like the custom domain a.shop.
     ['http', 'a.shop', 'https://a.shop.tunnels.example.net', undefined],
     ['udp', '20153', 'udp://shop.example.com:20153', undefined],
     ['p2p', 'shop.example.com', undefined, undefined],

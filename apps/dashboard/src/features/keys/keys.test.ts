@@ -47,7 +47,7 @@ it('MCP configs pass the API key to the local client in a variable, and to the p
     mcpServers: {
       tunnel: {
         command: 'node',
-        // No shell reads them: nothing is quoted.
+        // No shell reads these arguments, so they are not quoted.
         args: [`${CHECKOUT}/apps/cli/bin/tunnel-mcp.mjs`, '--server', '[::1]:4040', '--tls'],
         env: { TUNNEL_API_KEY: TOKEN },
       },

@@ -51,7 +51,7 @@ it('a body that is not complete text is copied as --data-binary with a file', ()
   );
   const cut = { ...request, method: 'POST', request_size: 20_000, request_body: 'x', replayable: false };
   expect(curlCommand(cut, 'http://a')).toContain('@body.bin');
-  // Ends what a terminal knows to be pasted.
+  // This escape sequence would end a bracketed paste in a terminal.
   const escaping = { ...request, method: 'POST', request_size: 9, request_body: "'\x1b[201~\n" };
   expect(curlCommand(escaping, 'http://a')).toContain('@body.bin');
 });

@@ -30,7 +30,7 @@ const page = (requests: CapturedRequest[], next_cursor: string | null): CaptureL
 });
 const numbers = ({ requests }: RequestLog): number[] => requests.map(({ id }) => Number(id.slice(4)));
 const down = (from: number, count: number): number[] => Array.from({ length: count }, (_, index) => from - index);
-/** 120 requests, of which 100 came with the first page. */
+/** A complete log of 120 requests: 100 from the first page and 20 from the second. */
 const deep = (): RequestLog =>
   withOlderRequests(withNewestRequests(undefined, page(span(120, 100), 'c1')), page(span(20, 20), null));
 
