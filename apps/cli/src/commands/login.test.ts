@@ -216,7 +216,7 @@ describe('the saved session', () => {
     ['none', () => {}, 'not signed in\\.'],
     ['an ended one', () => platform.refreshTokens.clear(), 'has ended\\.'],
     ['a torn file', () => writeFileSync(sessionFile(), '{"version":1'), 'not signed in\\.'],
-  ])('when it is %s gives exit code 3 and the hint to run `tunnel login`', async (name, change, words) => {
+  ])('gives exit code 3 and the hint to run `tunnel login` when the session is %s', async (name, change, words) => {
     if (name !== 'none') {
       await logIn();
       platform.accessTokens.clear();
@@ -226,7 +226,7 @@ describe('the saved session', () => {
     expect([code, io.err()]).toEqual([3, expect.stringMatching(new RegExp(`${words} Run .tunnel login.\\.\n$`))]);
   });
 
-  it('of a suspended account gives exit code 6', async () => {
+  it('gives exit code 6 when the account is suspended', async () => {
     await logIn();
     platform.suspended = true;
     expect((await tunnel(LIST)).code).toBe(6);

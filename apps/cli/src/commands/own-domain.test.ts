@@ -70,7 +70,7 @@ describe('a tunnel with --domain', () => {
     ['files', '.'],
     ['tls', '8443'],
     ['mcp-publish', 'cat'],
-  ])('together with --subdomain exits with 2 for %s %s', async (command, target) => {
+  ])('and --subdomain exits with 2 for %s %s', async (command, target) => {
     const args = [command, '--domain', 'shop.example.com', '--subdomain', 'shop', target];
     const { io, code } = start(args);
     expect([await code, io.err()]).toEqual([2, 'tunnel: use --domain or --subdomain, not both.\n']);

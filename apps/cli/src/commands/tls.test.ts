@@ -63,7 +63,7 @@ describe('`tunnel tls`', () => {
     );
   });
 
-  it('of a group without --subdomain gets the name of the group', async () => {
+  it("uses the group's name as the subdomain if --subdomain is missing", async () => {
     writeFileSync(join(home.path, 'key'), 'shared', { mode: 0o600 });
     const group = ['--group', 'pair', '--group-key-file', join(home.path, 'key'), '--health', 'tcp'];
     const { io } = start(['tls', '8443', ...group, ...flags, '--json']);

@@ -176,7 +176,7 @@ describe('udp in config.yml', () => {
     ['proxy_protocol: v1', '`tunnels.dns.proxy_protocol` must be one of "v2", got "v1"'],
     ['group: g', 'groups exist for http and tcp tunnels only'],
     ['health_check: { type: tcp }', 'health_check exists for http and tcp tunnels only'],
-  ])('with %s exits with 2 and names the line', async (key, words) => {
+  ])('is refused with exit code 2 and the line for %s', async (key, words) => {
     const file = write(`  dns:\n    proto: udp\n    local_port: 53\n    ${key}\n`);
     for (const command of [['check'], ['start', '--server', '127.0.0.1:1', '--token', 'x']]) {
       const { io, code } = start([...command, '--config', file]);

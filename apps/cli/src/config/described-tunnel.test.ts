@@ -103,7 +103,7 @@ describe('a tunnel described on the command line', () => {
     ['tcp', ['1', '--health', 'tcp', '--health-any-status'], '--health-any-status needs --health http:/path.'],
     ['files', ['none'], 'does not exist'],
     ['files', ['key'], 'is not a folder.'],
-  ])('of %s %j is refused in the terms of the command line', (kind, args, words) => {
+  ])('is refused with the names of flags for %s %j', (kind, args, words) => {
     expect(() => described(kind, ...args)).toThrow(words);
   });
 });

@@ -63,7 +63,7 @@ describe('a target on the command line', () => {
     expect(() => typedUrl(text)).toThrow('Leave out the path and query: http://localhost:3000'),
   );
 
-  it('with a password is refused without repeating the password', () => {
+  it('is refused with a password, and the error does not repeat the password', () => {
     expect(() => typedUrl('http://ann:sesame@localhost:3000')).toThrow(
       /^Leave out user and password: http:\/\/localhost:3000$/,
     );

@@ -99,14 +99,14 @@ describe('the proxy of a tunnel', () => {
   it.each([
     ['--proxy', ['--proxy', 'ftp://u:sesame@x:1'], {}],
     ['HTTPS_PROXY', [], { HTTPS_PROXY: 'socks4://u:sesame@x:1' }],
-  ])('is refused with the name %s and without the password', async (name, args, env) => {
+  ])('is refused if %s is invalid, and the error does not contain the password', async (name, args, env) => {
     const { code, io } = await proxyOf([...REMOTE, ...args], env as Record<string, string>);
     expect([code, io.err()]).toEqual([2, expect.stringContaining(`tunnel: ${name} must be http://host:port`)]);
     expect(io.err() + inspect(asked, { depth: 9 })).not.toContain('sesame');
   });
 
   it.each(['CLIENT_PROXY_AUTH', 'CLIENT_PROXY_REFUSED', 'CLIENT_PROXY_UNREACHABLE'] as const)(
-    'that fails with %s ends the client with 5 and a one-line reason',
+    'ends the client with 5 and a one-line reason on %s',
     async (code) => {
       const fault = new Fault(code, { proxy: 'http://x:1', server: 'edge.example.com:443', reason: 'because' });
       const answer = await proxyOf([...REMOTE, '--proxy', 'http://u:sesame@x:1'], {}, fault);
@@ -169,7 +169,7 @@ describe('the proxy of account and edge commands', () => {
   it.each([
     ['http://ann:wrong@127.0.0.1', 'rejected the user name and password'],
     ['http://127.0.0.1', 'requires a user name and password'],
-  ])('that rejects the credentials of %s ends the command with 5 and without a retry', async (start, words) => {
+  ])('ends the command with 5 and without a retry when %s is rejected', async (start, words) => {
     const { code, io } = await tunnel(['usage', '--proxy', `${start}:${proxy.port}`]);
     expect(code).toBe(5);
     expect(io.err().split('\n')[0]).toContain(words);
@@ -178,7 +178,7 @@ describe('the proxy of account and edge commands', () => {
     expect(proxy.requests.length).toBeLessThanOrEqual(3);
   });
 
-  it('that refuses the connection does not stop `logout` from deleting the local session', async () => {
+  it('does not stop `logout` from deleting the local session by refusing the connection', async () => {
     const { code, io } = await tunnel(['logout', '--proxy', `http://127.0.0.1:${proxy.port}`]);
     expect([code, io.err()]).toEqual([
       5,
@@ -199,7 +199,7 @@ describe('the proxy of account and edge commands', () => {
     }
   });
 
-  it('on this machine does not allow unencrypted calls to another host', async () => {
+  it('does not allow unencrypted calls to another host, even if the proxy is on this machine', async () => {
     const args = ['groups', '--token', 't', '--api', 'http://edge.example.com:4041', '--proxy', url()];
     const { code, io } = await tunnel(args);
     expect([code, io.err()]).toEqual([

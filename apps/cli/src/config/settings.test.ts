@@ -38,7 +38,7 @@ const write = (name: string, text: string): string => {
 const tokenOf = (options: ConnectOptions | undefined): string | undefined =>
   options?.token instanceof Secret ? options.token.reveal() : options?.token;
 
-describe('wrong usage', () => {
+describe('command-line usage', () => {
   it.each([
     [[], 'Usage: tunnel'],
     [['nonsense'], "tunnel: unknown command 'nonsense'."],
@@ -82,7 +82,7 @@ describe('wrong usage', () => {
     [['keys', 'revoke'], 'tunnel: missing argument: id.\n  See `tunnel keys revoke --help`.\n'],
     [['keys', 'create'], 'tunnel: --label is required.\n'],
     [['logout', 'more'], 'too many arguments'],
-  ])('of %j exits with 2 and an error on stderr', async (args, words) => {
+  ])('exits with 2 and an error on stderr for %j', async (args, words) => {
     const io = testIo();
     expect(await run(args, io)).toBe(2);
     expect(io.err()).toContain(words);
@@ -90,7 +90,7 @@ describe('wrong usage', () => {
     expect(io.err()).not.toMatch(/\n\s+at /);
   });
 
-  it('is avoided by help: --help shows examples for every command, and --version the version', async () => {
+  it('prints examples for every command with --help, and the version with --version', async () => {
     const ofTunnels = ['', 'http', 'tcp', 'start', 'check', 'groups', 'group-key'];
     const ofAccounts = ['login', 'logout', 'usage', 'keys', 'keys list', 'keys create', 'keys revoke'];
     for (const command of [...ofTunnels, ...ofAccounts]) {
@@ -136,7 +136,7 @@ describe('client settings', () => {
     expect(asked.map((options) => options?.clientName)).toEqual([undefined, 'build box']);
   });
 
-  it('from the config file yield to flags, and its relative paths start at its folder', async () => {
+  it('are taken from flags before the config file, and paths in the file start at its folder', async () => {
     write('conf/tunnel.yml', 'server: edge.test:1\ntls: true\nca_file: ca.pem\nauth_token_file: key\n');
     write('conf/key', 'k');
     await run(['tcp', '80', '--config', 'conf/tunnel.yml'], testIo());
@@ -174,7 +174,7 @@ describe('config.yml', () => {
     expect(io.err()).toMatch(/config\.yml:2: unknown key `servr`/);
   });
 
-  it('without the requested tunnel is refused before connecting', async () => {
+  it('is refused before connecting if the requested tunnel is missing', async () => {
     write('.tunnel/config.yml', 'auth_token: t\ntunnels:\n  db: {proto: tcp, local_port: 5432}\n');
     const io = testIo();
     expect(await run(['start', 'web'], io)).toBe(2);
@@ -213,7 +213,7 @@ describe('a failed connection', () => {
     expect(io.err().split('\n')[0]).toMatch(/^tunnel: \S/);
   });
 
-  it('with an unexpected error exits with 1, and prints the stack only with TUNNEL_DEBUG=1', async () => {
+  it('exits with 1 on an unexpected error, and prints the stack only with TUNNEL_DEBUG=1', async () => {
     const surprise = new TypeError('cannot read x of undefined') as unknown as Fault;
     const quiet = testIo({}, surprise);
     expect(await run(['tcp', '80', '--token', 't'], quiet)).toBe(1);

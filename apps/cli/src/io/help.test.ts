@@ -35,7 +35,7 @@ describe('the short help (-h)', () => {
   });
 
   it.each(PAGES.map((words) => [words.join(' '), words] as const))(
-    'of `%s` fits a screen of 80 columns',
+    'fits a screen of 80 columns for `%s`',
     async (_, words) => {
       const lines = (await printed([...words, '-h'])).trimEnd().split('\n');
       expect(lines.length, lines.join('\n')).toBeLessThanOrEqual(SCREEN_LINES);
@@ -44,7 +44,7 @@ describe('the short help (-h)', () => {
   );
 
   it.each(PAGES.map((words) => [words.join(' '), words] as const))(
-    'of `%s` lists the first options of --help in the same order',
+    'lists the first options of --help in the same order for `%s`',
     async (_, words) => {
       const brief = flagsIn(await printed([...words, '-h']));
       const whole = flagsIn(await printed([...words, '--help']));
@@ -53,7 +53,7 @@ describe('the short help (-h)', () => {
     },
   );
 
-  it('of `tunnel` lists only the common commands and fits a screen', async () => {
+  it('lists only the common commands for `tunnel`, and fits a screen', async () => {
     const help = await printed(['-h']);
     expect(help.trimEnd().split('\n').length).toBeLessThanOrEqual(SCREEN_LINES);
     expect(help).toContain('  http <port> ');
@@ -64,7 +64,7 @@ describe('the short help (-h)', () => {
 
 describe('the full help (--help)', () => {
   it.each(COMMANDS.map(([words, command]) => [words.join(' '), words, command] as const))(
-    'of `%s` lists every option once, and states the right number of options',
+    'lists every option of `%s` once, and states the right number of options',
     async (_, words, command) => {
       const help = await printed([...words, '--help']);
       const visible = command.options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? []);

@@ -85,7 +85,7 @@ describe('targets that a model may publish', () => {
   );
 
   it.each(['*:3000', 'a b:1', 'http://a:1', 'a@b:1', '[zz]:1', '[127.0.0.1]:1', '::1:80', '127.0.0.1:1-2-3', 'a:-1'])(
-    'cannot be written as %s either',
+    'cannot be written with another syntax either: %s',
     (text) => expect(parseAllowedTarget(text)).toBeNull(),
   );
 

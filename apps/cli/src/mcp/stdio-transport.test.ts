@@ -66,7 +66,7 @@ describe('a line on stdin', () => {
     '\u0000',
     '{"jsonrpc":"2.0","id":1,"method":"a\u0000"}',
     '\ufffd\ufffe',
-  ])('of invalid JSON is answered with -32700, and the next line is read: %j', async (line) => {
+  ])('is answered with -32700 if the JSON is invalid, and the next line is read: %j', async (line) => {
     await say(`${line}\n${ping(7)}`);
     expect(answers()).toMatchObject([{ id: null, error: { code: -32_700 } }]);
     expect(taken).toMatchObject([{ id: 7 }]);
@@ -81,13 +81,13 @@ describe('a line on stdin', () => {
     ['{"jsonrpc":"1.0","id":"x","method":"ping"}', 'x'],
     ['{"jsonrpc":"2.0","id":{},"method":"ping"}', null],
     ['{"jsonrpc":"2.0","id":6,"method":7}', 6],
-  ])('that is not a valid message is answered with -32600 and its id: %s', async (line, id) => {
+  ])('is answered with -32600 and the id if the message is invalid: %s', async (line, id) => {
     await say(`${line}\n${ping(7)}`);
     expect(answers()).toMatchObject([{ id, error: { code: -32_600 } }]);
     expect(taken).toMatchObject([{ id: 7 }]);
   });
 
-  it('of 1 MiB is read, and a line above the limit is answered with an error and dropped', async () => {
+  it('may have 1 MiB, and a longer line above the limit is dropped with an error', async () => {
     await say(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x', params: { text: 'a'.repeat(1024 * 1024) } })}\n`);
     expect(taken).toHaveLength(1);
     const piece = 'b'.repeat(MCP_LINE_MAX_BYTES / 2);

@@ -116,7 +116,7 @@ describe('lines written in batches', () => {
     expect(text().endsWith(`dropped ${10_000 - kept}\nafter\n`)).toBe(true);
   });
 
-  it('that were dropped are counted on close, even if the reader is still stalled', async () => {
+  it('are counted on close if they were dropped, even while the reader is still stalled', async () => {
     const { lines, clock, said, writes } = batch();
     said.stuck = true;
     said.held = STDOUT_LAG_MAX_BYTES;

@@ -78,10 +78,13 @@ it.each([
   [99, 100, '●●●●●●●●●●●●●●●●●●●○'],
   [100, 100, '●●●●●●●●●●●●●●●●●●●●'],
   [1, 2, '●○'],
-])('the health bar of a group with %i of %i healthy members always shows both kinds', (healthy, members, bar) => {
-  const [head] = groupLines([group([], { healthy_count: healthy, member_count: members })], PLAIN);
-  expect(head).toContain(`${bar} ${healthy} of ${members} healthy`);
-});
+])(
+  'the health bar for %i of %i healthy members rounds neither healthy nor failed members away',
+  (healthy, members, bar) => {
+    const [head] = groupLines([group([], { healthy_count: healthy, member_count: members })], PLAIN);
+    expect(head).toContain(`${bar} ${healthy} of ${members} healthy`);
+  },
+);
 
 it('control characters in a group name are not printed', () => {
   const [head] = groupLines([group([], { name: 'a\u001b[2Jb' })], PLAIN);

@@ -253,7 +253,7 @@ describe('the live view of several tunnels', () => {
 });
 
 describe('the end of the live view', () => {
-  it('on Ctrl-C leaves one complete block without the echo of the key', async () => {
+  it('leaves one complete block on Ctrl-C, without the echo of the key', async () => {
     const { screen, clock, output, connect } = show();
     connect();
     const tunnel = tunnelOf();
@@ -272,7 +272,7 @@ describe('the end of the live view', () => {
     ]);
   });
 
-  it('for a refused tunnel leaves only the error, and never shows the tunnel as online', async () => {
+  it('leaves only the error for a refused tunnel, which was never shown as online', async () => {
     const { screen, clock, output, connect } = show();
     await clock.advance(250);
     connect();
@@ -288,11 +288,11 @@ describe('the end of the live view', () => {
   });
 });
 
-describe('the live view in a window', () => {
+describe('the live view in a resized or small window', () => {
   const rowsNamed = (screen: TerminalScreen, name: string): number =>
     screen.lines.filter((line) => line.startsWith(name)).length;
 
-  it.each([20, 30, 45, 60])('of %i columns shows every address in full and is redrawn in place', async (columns) => {
+  it.each([20, 30, 45, 60])('shows every address in full at %i columns, and is redrawn in place', async (columns) => {
     const { screen, clock, output, connect } = show({ columns });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -304,7 +304,7 @@ describe('the live view in a window', () => {
     expect(screen.lines.at(-1)).toBe('Ctrl-C to stop');
   });
 
-  it('that is resized repeatedly shows a single block', async () => {
+  it('shows a single block after several resizes', async () => {
     const { screen, clock, output, connect } = show({ columns: 100 });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -332,7 +332,7 @@ describe('the live view in a window', () => {
     aborted: false,
   });
 
-  it('that is resized breaks no request line and no status line', async () => {
+  it('breaks no request line and no status line after a resize', async () => {
     const { screen, clock, output, connect } = show({ columns: 100 });
     const tunnel = tunnelOf();
     connect();
@@ -354,7 +354,7 @@ describe('the live view in a window', () => {
     }
   });
 
-  it('that is made narrower shows no line twice after scrolling', async () => {
+  it('shows no line twice after scrolling and narrowing', async () => {
     const { screen, clock, output, connect } = show({ columns: 100, rows: 20 });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });
@@ -373,7 +373,7 @@ describe('the live view in a window', () => {
     expect(seen.every((line) => line.endsWith('500   3.1 ms'))).toBe(true);
   });
 
-  it('with fewer rows than the block does not grow without requests', async () => {
+  it('does not grow without requests when the window has fewer rows than the block', async () => {
     const { screen, clock, output, connect } = show({ rows: 6 });
     connect();
     output.onStatus({ type: 'tunnel-opened', tunnel: tunnelOf() });

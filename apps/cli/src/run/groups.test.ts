@@ -145,7 +145,7 @@ describe('group and health flags', () => {
     [['--health-timeout', '5'], 'tunnel: --health-timeout needs --health.\n'],
     [['--health-max-failed', '5'], 'tunnel: --health-max-failed needs --health.\n'],
     [['--alert-webhook', 'hooks.example.com'], 'tunnel: the alert webhook must be an http or https URL\n'],
-  ])('such as %j exit with 2 and an error', async (args, words) => {
+  ])('exit with 2 and an error for %j', async (args, words) => {
     for (const command of ['http', 'tcp']) {
       const io = makeIo();
       expect(await run([command, '3000', '--token', 't', ...args], io)).toBe(2);
@@ -236,7 +236,7 @@ describe('the output of groups and health', () => {
 
   const opened = (): StatusEvent => ({ type: 'tunnel-opened', tunnel: tunnel('unknown', ['alert webhook refused']) });
 
-  it('in lines shows the group, warnings of the edge, and each health change with its reason', async () => {
+  it('shows as text the group, warnings of the edge, and each health change with the reason', async () => {
     const io = makeIo();
     await show(io, [], [opened(), down(), up()]);
     expect(io.out()).toContain(
@@ -247,14 +247,14 @@ describe('the output of groups and health', () => {
     );
   });
 
-  it("in lines shows the edge's warnings when a tunnel has moved", async () => {
+  it("shows as text the edge's warnings when a tunnel has moved", async () => {
     const io = makeIo();
     const moved = { type: 'tunnel-moved', tunnel: tunnel('none', ['odd']), previousUrl: 'http://old.test/' } as const;
     await show(io, [], [moved]);
     expect(io.out()).toContain('(was http://old.test/)\n  warning: odd\n');
   });
 
-  it('in JSON has group and health of a tunnel, and an event for each change', async () => {
+  it('contains in JSON group and health of a tunnel, and an event for each change', async () => {
     const io = makeIo();
     await show(io, ['--json'], [opened(), down(), up()]);
     expect(io.events()).toMatchObject([
@@ -265,7 +265,7 @@ describe('the output of groups and health', () => {
     ]);
   });
 
-  it('on a terminal has a health row that is updated, with warnings and reasons above', async () => {
+  it('has on a terminal a health row that is updated, with warnings and reasons above', async () => {
     const clock = new FakeClock();
     const io = makeIo({ isTTY: true, clock });
     const shown = tunnel('unknown', ['alert webhook refused']) as { -readonly [K in keyof Tunnel]: Tunnel[K] };

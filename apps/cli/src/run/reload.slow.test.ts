@@ -194,7 +194,7 @@ describe('a reload with SIGHUP', () => {
     expect(events(io, 'error')).toEqual([]);
   });
 
-  it('with an invalid file changes no tunnel and reports the line', async () => {
+  it('changes no tunnel if the file is invalid, and reports the line', async () => {
     const port = await echo('a');
     write([`a: { proto: tcp, local_port: ${port} }`]);
     const io = start();

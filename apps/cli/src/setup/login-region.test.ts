@@ -45,7 +45,7 @@ describe('regions offered at login', () => {
     ]);
   });
 
-  it('are limited to ids that can be typed, 1,000 entries and short lines', () => {
+  it('are limited to ids that can be typed, to 1,000 entries and to short lines', () => {
     const odd = ['', ' ', 'a\nb', 'a\u001b[2J', '\u202eus', 'x'.repeat(101)].map((id) =>
       region(id, 'eu.example.com:443'),
     );
@@ -58,7 +58,7 @@ describe('regions offered at login', () => {
     expect(regionLines([{ ...region('eu', 'a:1'), name: 'x'.repeat(5000) }])[0]).toHaveLength(106);
   });
 
-  it('on this machine are distinguished by port, and all loopback names are equal', () => {
+  it('are distinguished by port on this machine, and all loopback names are equal', () => {
     const here = reachableRegions(all, true);
     expect(isServerOf('localhost', here)).toBe(true);
     expect(isServerOf('[::1]:4040', here)).toBe(true);

@@ -248,7 +248,7 @@ describe("`tunnel login` on a computer with another account's key", () => {
     expect(read('config.yml')).toContain(`server: "${server}"`);
   });
 
-  it("with only --region refuses, so that the other account's key never reaches the new server", async () => {
+  it("is refused with only --region, so that the other account's key never reaches the new server", async () => {
     const { code, io } = await logIn('--region', 'eu');
     expect([code, keysMade(), read('config.yml')]).toEqual([2, 0, OTHER()]);
     expect(io.err()).toBe(

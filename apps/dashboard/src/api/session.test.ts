@@ -60,8 +60,8 @@ const open = (...answers: (string | Error)[]) => {
 
 const away = new Fault('CLIENT_PLATFORM_UNREACHABLE');
 
-describe('starting the dashboard session', () => {
-  it('signs in with the cookie', async () => {
+describe('the dashboard session at start', () => {
+  it('is signed in by the cookie', async () => {
     const { session } = open(A);
     expect(session.state.phase).toBe('starting');
     session.start();
@@ -69,13 +69,13 @@ describe('starting the dashboard session', () => {
     expect(session.accessToken).toBe(A);
   });
 
-  it('without a valid cookie is signed out, and does not say that a session ended', async () => {
+  it('is signed out without a valid cookie, and does not count as ended', async () => {
     const { session } = open(new Fault('REFRESH_INVALID'));
     session.start();
     expect(await session.ready()).toEqual({ phase: 'signed-out', reason: 'none' });
   });
 
-  it('in a browser without an earlier sign-in sends no request', async () => {
+  it('sends no request in a browser without an earlier sign-in', async () => {
     const { environment, session } = open(A);
     environment.marked = false;
     session.start();

@@ -81,7 +81,7 @@ smtp_url = "smtp://mail.example.com"
     expect(await keysOf({ config, for: 'platform' })).toEqual([]);
   });
 
-  it('follow the built-in defaults of a start without a file', async () => {
+  it('are empty without a config file, except that an edge warns about load_balancing.enabled', async () => {
     expect(await keysOf({})).toEqual([]);
     expect(await keysOf({ for: 'edge' })).toEqual(['load_balancing.enabled']);
   });

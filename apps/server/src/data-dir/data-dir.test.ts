@@ -28,18 +28,18 @@ describe('the data directory', () => {
     expect(statSync(path).mode & 0o777).toBe(0o700);
   });
 
-  it('that is a file is refused with a reason', async () => {
+  it('is refused with a reason if the path is a file', async () => {
     writeFileSync(join(dir, 'file'), '');
     await expect(openDataDir(join(dir, 'file'))).rejects.toThrow('cannot be used: not a directory');
     await expect(openDataDir(join(dir, 'file/below'))).rejects.toThrow('cannot be used: not a directory');
   });
 
-  it.runIf(process.platform === 'linux')('where the system creates no folders is refused at once', async () => {
+  it.runIf(process.platform === 'linux')('is refused at once where the system creates no folders', async () => {
     for (const path of ['/proc/xx', '/proc/xx/yy', '/sys/xx', '/dev/null/x'])
       await expect(openDataDir(path)).rejects.toThrow(/cannot be used: (it cannot be created|permission denied|not a)/);
   });
 
-  it('that does not respond is refused after five seconds', async () => {
+  it('is refused after five seconds if the file system does not respond', async () => {
     const clock = new FakeClock();
     const opened = openDataDir(join(dir, 'a'), { clock, probe: () => new Promise(() => {}) });
     const refusal = opened.catch((error: Error) => error.message);
@@ -60,7 +60,7 @@ describe('the admin token', () => {
     expect(statSync(join(dir, 'admin-token')).mode & 0o777).toBe(0o600);
   });
 
-  it('from the config takes precedence, and no file is written', () => {
+  it('is taken from the config if set there, and no file is written', () => {
     const { token, file } = loadAdminToken(new Secret('from-the-config'), dir);
     expect(token.reveal()).toBe('from-the-config');
     expect(file).toBeNull();
@@ -109,7 +109,7 @@ describe('the file run.json', () => {
     expect(existsSync(join(dir, 'run.json'))).toBe(false);
   });
 
-  it('of a newer server is not removed', () => {
+  it('is not removed if a newer server wrote the file', () => {
     writeRunFile(dir, content(1));
     removeRunFile(dir);
     expect(existsSync(join(dir, 'run.json'))).toBe(true);
@@ -122,7 +122,7 @@ describe('the file run.json', () => {
   });
 
   it.runIf(existsSync('/proc/self/cmdline'))(
-    'of a killed server does not block a start, even if its pid is in use again',
+    'does not block a start after a killed server, even if the pid is in use again',
     async () => {
       writeRunFile(dir, content(await startOther()));
       refuseSecondServer(dir);
@@ -130,7 +130,7 @@ describe('the file run.json', () => {
   );
 
   it.each(['', 'not json', '{}', '{"pid":"7"}', '{"pid":-1}', '{"pid":999999999}'])(
-    'with the content %j does not block a start',
+    'does not block a start with the content %j',
     (text) => {
       writeFileSync(join(dir, 'run.json'), text);
       refuseSecondServer(dir);
@@ -147,7 +147,7 @@ describe('the lock of the data directory', () => {
     expect(readdirSync(dir)).toEqual([]);
   });
 
-  it('of a killed server is taken over, even if its pid is in use again', () => {
+  it('is taken over from a killed server, even if the pid is in use again', () => {
     const identity = { host: hostname(), pid: process.pid, started: 'of a process before this one', nonce: 'n' };
     writeFileSync(join(dir, 'server.lock'), JSON.stringify(identity));
     lockDataDir(dir).release();

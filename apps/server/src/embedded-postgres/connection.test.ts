@@ -39,12 +39,12 @@ describe('the connection file', () => {
     expect(embeddedUrl(dataDir)).toBeNull();
   });
 
-  it.each(['', '[]', '{"pid":1}', '{"url":7,"pid":1}'])('with the content %j is ignored', (text) => {
+  it.each(['', '[]', '{"pid":1}', '{"url":7,"pid":1}'])('is ignored with the content %j', (text) => {
     write(text);
     expect(embeddedUrl(dataDir)).toBeNull();
   });
 
-  it('that is missing gives no URL', () => {
+  it('gives no URL if the file is missing', () => {
     expect(embeddedUrl(dataDir)).toBeNull();
   });
 });
@@ -84,13 +84,13 @@ describe('the folder of the database socket', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  it('that is a symbolic link is refused', () => {
+  it('is refused if the path is a symbolic link', () => {
     mkdirSync(join(dir, 'elsewhere'));
     symlinkSync(join(dir, 'elsewhere'), join(dir, 'run'));
     expect(() => openSocketFolder(join(dir, 'run'), ourselves)).toThrow('belongs to another user');
   });
 
-  it.runIf(process.getuid?.() === 0)('that belongs to another user is refused', () => {
+  it.runIf(process.getuid?.() === 0)('is refused if the folder belongs to another user', () => {
     mkdirSync(join(dir, 'run'));
     chownSync(join(dir, 'run'), 4242, 4242);
     expect(() => openSocketFolder(join(dir, 'run'), ourselves)).toThrow('belongs to another user');

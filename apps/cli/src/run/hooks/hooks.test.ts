@@ -140,7 +140,7 @@ describe('the log file', () => {
     expect(untimed(linesOf(join(home.path, '.tunnel', 'tunnel.log')))).toEqual(untimed(started.io.events()));
   });
 
-  it('that cannot be written is reported once, and the client keeps running', async () => {
+  it('is reported once if it cannot be written, and the client keeps running', async () => {
     const started = start(['http', port, '--log-file', 'missing/tunnel.log']);
     await eventually(() => expect(started.io.out()).toContain('http-'));
     expect(await end(started)).toBe(0);

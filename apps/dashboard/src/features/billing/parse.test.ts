@@ -90,7 +90,7 @@ describe('amounts in dollars', () => {
     ['1,234,567', 123_456_700],
     ['19.99', 1999],
     ['90071992547409.91', Number.MAX_SAFE_INTEGER],
-  ])('such as %j are read as %i cents', (text, cents) => {
+  ])('%j is read as %i cents', (text, cents) => {
     expect(parseDollars(text)).toEqual({ cents });
   });
 
@@ -109,7 +109,7 @@ describe('amounts in dollars', () => {
     '12,34.5',
     '999999999999999999',
     'NaN',
-  ])('such as %j are refused with a reason', (text) => {
+  ])('%j is refused with a reason', (text) => {
     expect(parseDollars(text)).toEqual({ problem: expect.stringMatching(/\.$/) });
   });
 

@@ -46,7 +46,7 @@ describe('advice for a domain', () => {
       /one more record/,
       /certificate/,
     ],
-  ])('in the state "%s"', (_, domain, title, text) => {
+  ])('fits the state "%s"', (_, domain, title, text) => {
     expect(adviceOf(domain)).toEqual({
       tone: expect.any(String),
       title: expect.stringMatching(title),
@@ -102,7 +102,7 @@ describe('the certificate status of a domain', () => {
     ['not renewed', withCertificate('failing'), NOW, 'Renewal failing', /still get the current/],
     ['not renewed in time', withCertificate('failing'), LATER, 'Expired', /can’t use https/],
     ['being renewed', withCertificate('renewing'), NOW, 'Renewing', /current certificate/],
-  ])('when %s', (_, domain, now, short, text) => {
+  ])('fits the case "%s"', (_, domain, now, short, text) => {
     expect(certificateOf(domain, now).short).toBe(short);
     expect(certificateText(domain, now)).toMatch(text);
   });

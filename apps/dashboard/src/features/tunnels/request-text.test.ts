@@ -65,7 +65,7 @@ describe('the body of a captured request', () => {
     expect(previewBody('a=1', 3, undefined)).toEqual({ text: 'a=1', note: null });
   });
 
-  it('that is missing or truncated says so', () => {
+  it('has a note if missing or truncated', () => {
     expect(previewBody(null, 0, undefined)).toEqual({ text: null, note: 'No body.' });
     expect(previewBody(null, 9, 'image/png')).toMatchObject({ text: null, note: expect.stringContaining('not text') });
     expect(previewBody('x', 20_000, 'text/plain').note).toBe('The first 16 KiB.');
