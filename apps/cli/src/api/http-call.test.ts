@@ -10,7 +10,7 @@ afterEach(async () => {
   server = undefined;
 });
 
-/** Calls a server that runs `script` on the connection after the request has arrived. */
+/** Calls a test server. The server runs `script` on the connection after the request has arrived. */
 const callTo = async (script: (socket: Socket) => void): Promise<HttpAnswer> => {
   server = await startTcpServer((socket) => socket.once('data', () => script(socket)));
   return callHttp(

@@ -352,7 +352,7 @@ export interface LoggedIn {
   close(): Promise<void>;
 }
 
-/** Creates a home folder that is signed in to a scripted platform. */
+/** Creates a home folder with a login at a scripted platform. */
 export const logIn = async (): Promise<LoggedIn> => {
   const home = await temporaryDirectory();
   const platform = await ScriptedPlatform.start();

@@ -42,7 +42,7 @@ const failuresOf = async (...flags: string[]): Promise<Pick<Check, 'id' | 'detai
   return checks.filter(({ status }) => status === 'fail').map(({ id, detail }) => ({ id, detail }));
 };
 
-/** Starts a server that accepts connections and sends only `first`, by default nothing. */
+/** Starts a server that accepts connections and sends only `first`, which is empty by default. */
 const silentServer = async (first = ''): Promise<string> => {
   const server = await startTcpServer((socket) => {
     socket.resume();

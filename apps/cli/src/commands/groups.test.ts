@@ -309,7 +309,7 @@ describe('`tunnel group-key`', () => {
     expect(first.err()).toMatch(
       /^On every computer in the group:\n.*\n {2}tunnel http 3000 --group shop --group-key-file /,
     );
-    // A key that is piped into a file must not appear on the screen.
+    // A key piped into a file must not appear on the screen.
     expect(first.err()).not.toContain(first.out().trim());
   });
 

@@ -116,7 +116,7 @@ describe('`tunnel init` without questions', () => {
 });
 
 describe('`tunnel init` at a terminal', () => {
-  /** Types each answer after its question has appeared. */
+  /** Waits for the questions, and types the answers. */
   const type = async (io: TestIo, stdin: PassThrough, answers: readonly [string, string][]): Promise<void> => {
     for (const [question, answer] of answers) {
       await eventually(() => expect(io.err()).toContain(question));

@@ -61,7 +61,7 @@ describe('`tunnel login`', () => {
     expect(io.out()).not.toContain(PASSWORD);
   });
 
-  /** Types each password after its prompt has appeared. */
+  /** Waits for the prompts, and types the passwords. */
   const typePasswords = async (...passwords: string[]): Promise<{ code: number; io: TestIo }> => {
     const stdin = Object.assign(new PassThrough(), { isTTY: true });
     const io = makeTestIo({ home: home.path, stdin });

@@ -1,4 +1,4 @@
-// `tunnel mcp` with a login: the tools that query the platform.
+// `tunnel mcp` with a login: the platform's tools.
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EMAIL, KEY, type LoggedIn, logIn, type ScriptedPlatform } from '../api/scripted-platform.fixture.ts';
 import { McpSession } from '../mcp/mcp-session.fixture.ts';

@@ -25,7 +25,7 @@ export interface TestIoOptions {
   readonly columns?: number;
 }
 
-/** A terminal on which a person types this text as fast as the program reads. */
+/** A terminal with a person who types the text as fast as the program reads. */
 export const typing = (text: string): TextInput => Object.assign(piping(text), { isTTY: true });
 
 export const piping = (text: string | Buffer): PassThrough => {

@@ -96,7 +96,7 @@ export const calledOf = ({ result, error }: Message): Called => {
   return { data: (result['structuredContent'] ?? {}) as Called['data'], refusal: isError ? (first?.text ?? '') : null };
 };
 
-/** The system clock, with a count of the timers that are running. */
+/** The system clock, with a count of the running timers. */
 export const countedClock = (): Clock & { live(): number } => {
   const running = new Set<object>();
   const count = (timer: Timer): Timer => {

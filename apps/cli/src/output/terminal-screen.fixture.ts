@@ -13,7 +13,7 @@ export class TerminalScreen implements TextOutput {
   readonly isTTY = true;
   columns: number;
   readonly rows: number;
-  /** All output, including control sequences. */
+  /** Complete output, including control sequences. */
   written = '';
   writes = 0;
   #grid: Row[] = [{ text: '', isWrapped: false }];

@@ -105,7 +105,7 @@ export const reload = async (io: TestIo): Promise<Event> => {
   });
 };
 
-/** Starts a web service that answers every request with the text `says`. Returns the port. */
+/** Starts a web service with the text `says` as the response to every request. Returns the port. */
 export const web = async (says: string, socket?: string): Promise<number> => {
   const server: Server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     request.resume().on('end', () => response.end(says));

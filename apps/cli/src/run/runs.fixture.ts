@@ -18,7 +18,7 @@ export class Runs {
     return started;
   }
 
-  /** Ends each run with SIGTERM, starting with the latest. */
+  /** Ends every run with SIGTERM, starting with the latest. */
   async end(): Promise<void> {
     for (const { io, code } of this.#started.splice(0).reverse()) {
       io.signal('SIGTERM');
@@ -27,7 +27,7 @@ export class Runs {
   }
 }
 
-/** Waits for the first event with this name. */
+/** Waits for the first event named `name`. */
 export const eventOf = (io: TestIo, name: string): Promise<Record<string, unknown>> =>
   eventually(() => {
     const found = io.events().find(({ event }) => event === name);

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addPublicFlags, type PublicFlags, publicOverrides } from './public-flags.ts';
 import { loadStackConfig } from './shared.ts';
 
-/** Parses the flags. Returns an error message if they are refused. */
+/** Parses the flags. Returns an error message if the flags are refused. */
 const read = (...args: string[]): PublicFlags | string => {
   let flags: PublicFlags | undefined;
   let said = '';

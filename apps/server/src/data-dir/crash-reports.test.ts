@@ -50,7 +50,7 @@ it('a crash report contains a truncated stack and no secrets', () => {
 });
 
 it('the latest 20 crash reports are kept, even if two have the same millisecond', () => {
-  // Writes 30 reports, two in each millisecond that is used.
+  // Writes 30 crash reports, with two reports per timestamp.
   for (let n = 0; n < 30; n += 1) writeCrash(dir.path, { ...crash, uptimeMs: n * 1000 }, NOON + 10 * (n >> 1));
   const names = readdirSync(join(dir.path, 'crashes')).sort();
   expect(names).toHaveLength(CRASH_BOUNDS.KEPT);

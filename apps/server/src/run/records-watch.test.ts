@@ -28,7 +28,7 @@ describe('the DNS records of an installation', () => {
       'A',
       null,
     ]);
-    // No DNS record can point to these hosts.
+    // A DNS record cannot point to an IP address or to localhost.
     for (const host of ['localhost', '127.0.0.1', '203.0.113.7', '[2606:4700::1]']) {
       expect(namesOf({ hasResponder: false, host })).toHaveLength(2);
     }

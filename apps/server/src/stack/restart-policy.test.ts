@@ -3,7 +3,7 @@ import { afterEnd, RESTART_BOUNDS, type RestartState, UNTRIED } from './restart-
 
 const { DELAYS_MS, LOUD_ENDS, WITHIN_MS } = RESTART_BOUNDS;
 
-/** Returns the restart delay after each exit at these times, and whether the exit raised a loud alert. */
+/** Simulates exits at the given times. Returns, for every exit, the restart delay and whether a loud alert was raised. */
 const endAt = (ends: readonly number[]) => {
   let state: RestartState = UNTRIED;
   return ends.map((now) => {

@@ -40,7 +40,7 @@ class FakeRun implements PartRun {
     await Promise.resolve();
   }
 
-  /** Lets the fake process report that it has loaded and that it is ready. */
+  /** Lets the fake process report "loaded" and "ready". */
   run(): void {
     this.say({ kind: 'loaded' });
     this.say(READY);
@@ -78,7 +78,7 @@ const supervise = () => {
   return { part, clock, runs, ends, ready, said, refuseLaunch };
 };
 
-/** Supervises a part that has started and is running. */
+/** Supervises a running part. */
 const superviseRunning = async () => {
   const fixture = supervise();
   fixture.part.load();
