@@ -204,7 +204,9 @@ describe('admission by the backend', () => {
       message: 'tunnel limit of 7 reached',
       retryable: false,
     });
-    (await tryPort(from))?.close();
+    const free = await tryPort(from);
+    expect(free).not.toBeNull();
+    free?.close();
     expect([fixture.tunnels.size, fixture.backend.opened]).toEqual([0, []]);
   });
 
@@ -241,6 +243,8 @@ describe('admission by the backend', () => {
     answer(null);
     await eventually(() => expect(fixture.backend.sought).toHaveLength(1));
     expect([fixture.tunnels.size, fixture.backend.opened]).toEqual([0, []]);
-    (await tryPort(fixture.range.from))?.close();
+    const free = await tryPort(fixture.range.from);
+    expect(free).not.toBeNull();
+    free?.close();
   });
 });
