@@ -74,7 +74,7 @@ const policy = [
   { auth: { basic: { users: { anna: SECRETS.password } }, tokens: [{ name: 'ci', token: SECRETS.token }] } },
 ];
 
-it('no group key, p2p secret, password or token leaves the client, whichever way it was given', async () => {
+it('no group key, p2p secret, password or token leaves the client, however it was passed in', async () => {
   await client.open({ protocol: 'http', localPort: 3000, group: 'shop', groupKey: SECRETS.groupKey, policy });
   await client.open({
     proto: 'tcp',

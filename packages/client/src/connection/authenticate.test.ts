@@ -16,13 +16,13 @@ const vector = (file: string, name: string): string => {
 
 const token = new Secret('tnl_EXAMPLEexampleEXAMPLEexample0000000000');
 
-describe('Auth', () => {
-  it('has the bytes of version 1 while there is nothing to offer beyond it', () => {
+describe('the Auth message', () => {
+  it('equals the version 1 bytes when the client offers no capabilities', () => {
     const who = { token, agent: 'tunnel/0.1.0 linux node/20', resume: null };
     expect(encodeControl(authMessage(who, []))).toBe(vector('control.json', 'Auth, first start'));
   });
 
-  it('names what the client can do beyond it', () => {
+  it('lists the capabilities that the client offers beyond version 1', () => {
     const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
     const text = vector('control-capabilities.json', 'Auth, a client with more to offer than version 1');
     expect(encodeControl(authMessage(who, ['example-a', 'example-b']))).toBe(text);
@@ -32,15 +32,15 @@ describe('Auth', () => {
   });
 });
 
-describe('Auth of this build', () => {
-  it('offers all that it can do', () => {
+describe('the Auth message of this build', () => {
+  it('offers all capabilities of the client', () => {
     const who = { token, agent: 'tunnel/0.2.0 linux node/24', resume: null };
     const text = vector('control-capabilities.json', 'Auth, a client that hears of answers of the edge');
     expect(encodeControl(authMessage(who))).toBe(text);
   });
 });
 
-describe('AuthOk', () => {
+describe('the AuthOk message', () => {
   let edge: ScriptedEdge;
   beforeEach(async () => {
     edge = await new ScriptedEdge().listen();
@@ -61,7 +61,7 @@ describe('AuthOk', () => {
   it.each([
     ['of version 1', 'control.json', 'AuthOk, new session'],
     ['of a newer edge, with names that were not offered', 'control-capabilities.json', 'AuthOk, what both know'],
-  ])('%s lets the client in, and it speaks version 1', async (_, file, name) => {
+  ])('%s lets the client in, and the client speaks version 1', async (_, file, name) => {
     edge.capabilities = [];
     answerWith(vector(file, name));
     const client = await connect({ server: edge.address, token: 'tnl_test' });
@@ -73,7 +73,7 @@ describe('AuthOk', () => {
     await client.close();
   });
 
-  it('and what follows it in the same breath is heard', async () => {
+  it('the client handles a message that arrives together with AuthOk', async () => {
     edge.script.Auth = (_message, session) => {
       edge.welcome(session, false);
       session.send({ type: 'Error', code: 'ACCOUNT_SUSPENDED', message: 'suspended', fatal: true });

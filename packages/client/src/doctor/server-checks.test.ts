@@ -29,7 +29,7 @@ const startClock = async (date: string | null): Promise<string> => {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 };
 
-it('a name is looked up, unless a proxy does that; an address needs no look-up', async () => {
+it('a host name is looked up locally unless a proxy resolves it; an IP address needs no lookup', async () => {
   expect(await wayTo('127.0.0.1:1').lookUp(never)).toEqual({ state: 'address' });
   const found = await wayTo('localhost:1').lookUp(never);
   expect(found).toMatchObject({ state: 'resolved', host: 'localhost' });
@@ -42,7 +42,7 @@ it('a name is looked up, unless a proxy does that; an address needs no look-up',
   expect(given).toEqual({ state: 'failed', host: 'localhost', reason: 'stopped by hand' });
 });
 
-it('a server that says no time, or none that can be read, is no clock', async () => {
+it('a server with a missing or unreadable date is not compared with the clock', async () => {
   const silent = await startClock(null);
   const odd = await startClock('yesterday');
   expect(await wayTo(silent).askTime(never)).toEqual({ aheadMs: null });
@@ -52,7 +52,7 @@ it('a server that says no time, or none that can be read, is no clock', async ()
   expect(Math.abs(aheadMs ?? Number.NaN)).toBeLessThan(30_000);
 });
 
-it('a step whose first half failed says nothing that it has not seen', async () => {
+it('later steps report only what was measured when an earlier step failed', async () => {
   const way = wayTo('127.0.0.1:1');
   await expect(way.authenticate(never)).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
   await expect(way.openCarriers(never)).rejects.toMatchObject({ code: 'CLIENT_CLOSED' });
@@ -62,6 +62,6 @@ it('a step whose first half failed says nothing that it has not seen', async () 
   way.close();
 });
 
-it('an error that nobody foresaw is told in its own words', () => {
+it('an unexpected error is shown with its own message', () => {
   expect(toProblem(new Error('the cable bit'))).toEqual({ message: 'the cable bit', hint: 'Run the doctor again.' });
 });

@@ -10,12 +10,12 @@ const visit: CurlSource = {
   body: NO_BODY,
 };
 
-it('a plain visit is a plain command', () => {
+it('a GET without headers becomes a plain curl command', () => {
   expect(curlCommand(visit)).toBe('curl https://web.test/');
   expect(curlCommand({ ...visit, method: 'HEAD' })).toBe('curl https://web.test/ \\\n  --head');
 });
 
-it('method, headers and body are as they were, quoted for a shell, without what edge and curl add', () => {
+it('the curl command repeats method, headers and body with shell quoting, without headers that curl or the edge adds', () => {
   const command = curlCommand({
     method: 'PUT',
     origin: 'http://web.localhost:8000',
@@ -39,7 +39,7 @@ it('method, headers and body are as they were, quoted for a shell, without what 
   ]);
 });
 
-it('a body that is not there as text, or not whole, is a file', () => {
+it('a body that is binary, incomplete or unsafe for a terminal is read from a file', () => {
   const post = { ...visit, method: 'POST' };
   for (const body of [
     { bytes: 3, text: null, is_whole: true },
@@ -51,7 +51,7 @@ it('a body that is not there as text, or not whole, is a file', () => {
   }
 });
 
-it('a path is what it says, and a header without a value is one', () => {
+it('the curl command keeps the path unchanged and sends a header with an empty value', () => {
   const command = curlCommand({ ...visit, path: '/{a,b}/../c', headers: [['X-Empty', '']] });
   expect(command.split(' \\\n  ')).toEqual([
     "curl 'https://web.test/{a,b}/../c'",

@@ -220,7 +220,7 @@ const TABLE: [name: string, steps: Step[], seen: Partial<Seen>[]][] = [
   ],
 ];
 
-describe('the tap sees', () => {
+describe('the HTTP tap sees', () => {
   it.each(TABLE)('%s', (_, steps, expected) => {
     const seen = play(steps);
     expect(seen).toHaveLength(expected.length);
@@ -238,8 +238,8 @@ describe('the tap sees', () => {
   });
 });
 
-describe('at random cuts', () => {
-  it('every exchange of a long connection is seen as it was sent', () => {
+describe('the HTTP tap with random splits', () => {
+  it('sees every exchange of a long connection as it was sent', () => {
     for (let seed = 1; seed <= 60; seed += 1) {
       const random = seededRandom(seed);
       const upTo = (most: number): number => Math.floor(random() * (most + 1));
@@ -290,8 +290,8 @@ const requestAt = (index: number, random: () => number, upTo: (most: number) => 
   };
 };
 
-describe('the tap harms nobody', () => {
-  it('when who listens throws', () => {
+describe('the HTTP tap does not disturb the connection', () => {
+  it('when its listener throws', () => {
     const tap = new HttpTap(() => {
       throw new Error('a mistake');
     });
@@ -301,7 +301,7 @@ describe('the tap harms nobody', () => {
     tap.over();
   });
 
-  it('with any bytes at all', () => {
+  it('with random bytes', () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = seededRandom(seed);
       const whole = GET + POST + CHUNKED + SOCKET + OK + SWITCHED;
@@ -315,7 +315,7 @@ describe('the tap harms nobody', () => {
     }
   });
 
-  it('and lets go when nobody listens any more', () => {
+  it('and stops parsing once there is no listener', () => {
     let asked = 0;
     const tap = new HttpTap(() => {
       asked += 1;

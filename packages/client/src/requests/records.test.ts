@@ -109,7 +109,7 @@ const recordsOf = async (visits: readonly (readonly [string, string])[], pieces:
   };
 };
 
-it('of connections by chance, with accidents in their heads', async () => {
+it('captured records do not depend on how random connections with malformed heads are split', async () => {
   let seen = 0;
   for (let seed = 1; seed <= 100; seed += 1) {
     const chance = seededRandom(seed);

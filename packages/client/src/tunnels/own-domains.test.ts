@@ -26,7 +26,7 @@ const dial = async (): Promise<Client> => {
 
 const SHOP = { protocol: 'http', localPort: 3000, domain: 'shop.example.com' } as const;
 
-it('an http tunnel is asked for by its own domain, and so again after a loss', async () => {
+it('an http tunnel registers its own domain, and again after a reconnect', async () => {
   const tunnel = await (await dial()).open(SHOP);
   expect(tunnel).toMatchObject({ publicUrl: 'https://shop.example.com', label: 'shop.example.com' });
   edge.session.cut();
@@ -46,11 +46,11 @@ it.each([
   ['no host name', 'no host name'],
   ['ü ü', 'ü ü'],
   ['', ''],
-])('%j is the name %j', (typed, name) => {
+])('the domain %j is sent as %j', (typed, name) => {
   expect(asciiDomain(typed)).toBe(name);
 });
 
-it('an edge that does not know own domains is not asked: it would give another name', async () => {
+it('an edge without custom domains gets no request, because it would assign another name', async () => {
   edge.capabilities = CAPABILITIES.filter((name) => name !== 'tls');
   const client = await dial();
   await expect(client.open(SHOP)).rejects.toMatchObject({

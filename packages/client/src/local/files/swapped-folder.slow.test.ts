@@ -16,7 +16,7 @@ while (Atomics.load(stop, 0) === 0) {
   Atomics.add(stop, 1, 1);
 }`;
 
-it('shows what is inside or nothing, and never what the link leads to', async () => {
+it('a served folder swapped for a symlink during requests never exposes the symlink target', async () => {
   const directory = await temporaryDirectory();
   const site = join(directory.path, 'site');
   mkdirSync(join(site, 'swapped'), { recursive: true });
