@@ -161,7 +161,7 @@ class Flow {
   }
 }
 
-it('nothing that is sent after the first 200 ms of a stall of 2 s arrives, and all goes well at once when it ends', async () => {
+it('datagrams sent after the first 200 ms of a 2 s stall are dropped, and later ones arrive again', async () => {
   const link = await Link.open({ bytesPerTick: Number.POSITIVE_INFINITY, delayMs: 10 });
   const flow = new Flow(link, 12_000);
   await flow.open();
@@ -180,7 +180,7 @@ it('nothing that is sent after the first 200 ms of a stall of 2 s arrives, and a
   expect(after.length).toBeGreaterThan(100);
 });
 
-it('at five times of what a link bears, what arrives is little more than 100 ms late', async () => {
+it('at five times the capacity of a link, datagrams arrive little more than 100 ms late', async () => {
   const bearsPerTick = 12_500;
   const flow = new Flow(await Link.open({ bytesPerTick: bearsPerTick, delayMs: 0 }), 5 * bearsPerTick);
   await flow.open();

@@ -63,7 +63,7 @@ let pair: SessionPair;
 afterEach(() => pair.close());
 
 describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
-  it.each([1, 2, 3])('deliver every datagram once, or report it (seed %i)', async (seed) => {
+  it.each([1, 2, 3])('deliver every datagram once, or report the drop (seed %i)', async (seed) => {
     const random = seededRandom(seed);
     const below = (limit: number): number => Math.floor(random() * limit);
     const flows = new Map<number, Flow>();

@@ -104,7 +104,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await eventually(() => expect(readers.at(-1)?.texts).toEqual(['well']));
   };
 
-  it('carry datagrams both ways, whole and in order, the first ones before the answer', async () => {
+  it('carry whole datagrams in order in both directions, even before the response to OPEN', async () => {
     const { stream, answer } = open();
     const back = new RecordingDatagrams(stream);
     expect(['one', '', 'three'].map((text) => sendText(stream, text))).toEqual(['sent', 'sent', 'sent']);
@@ -115,7 +115,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await eventually(() => expect(back.texts).toEqual(['back']));
   });
 
-  it('carry from 0 to 65,507 bytes and no more, never joined and never cut', async () => {
+  it('carry datagrams of 0 to 65,507 bytes, never joined or split', async () => {
     const { stream } = await opened();
     const sizes = [0, 1, 63, 1472, 16_384, WIRE_LIMITS.DATAGRAM_MAX_BYTES, 0, 30_000, 65_000, 7];
     const sent = sizes.map((size, index) => deterministicBytes(size, index));
@@ -130,7 +130,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect(stream.send(large, 1, large.length)).toBe('sent');
   });
 
-  it('keep what comes before somebody reads, up to 8 datagrams or 16 KiB', async () => {
+  it('keep up to 8 datagrams or 16 KiB until there is a reader', async () => {
     onFlow = (stream) => stream.accept();
     const { stream } = open();
     for (let i = 0; i < 12; i++) sendText(stream, `${i}`);
@@ -147,7 +147,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     );
   });
 
-  it('say why they were refused, once, and carry nothing afterwards', async () => {
+  it('report the reason of a refusal once, and carry nothing afterwards', async () => {
     onFlow = (stream) => stream.refuse({ code: 'dial-refused', text: 'no socket' });
     const { stream, answer } = open();
     sendText(stream, 'early');
@@ -157,7 +157,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await anotherWorks();
   });
 
-  it('end by a reset on either side; what is under way to one that is over is ignored', async () => {
+  it('end with a reset from either side, and ignore datagrams still in flight', async () => {
     const { stream, far } = await opened();
     far.reset(UNWANTED);
     for (let i = 0; i < 20; i++) sendText(stream, 'into the void');
@@ -169,7 +169,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect([pair.edge.liveStreams, pair.client.liveStreams, reported]).toEqual([1, 1, []]);
   });
 
-  it('cost their own stream when a reader throws, and no other', async () => {
+  it('reset only their own stream when a reader throws', async () => {
     const first = await opened();
     const second = await opened();
     (readers[0] as RecordingDatagrams).onEach = () => {
@@ -182,7 +182,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect([readers[0]?.abandoned, pair.edge.liveStreams]).toEqual([['datagrams.datagram: Error: mine'], 1]);
   });
 
-  it('cost their own stream when the taker throws', async () => {
+  it('reset only their own stream when the handler of new flows throws', async () => {
     onFlow = () => {
       throw new Error('not today');
     };
@@ -192,7 +192,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await anotherWorks();
   });
 
-  it('are given up when nobody answers', async () => {
+  it('time out when the peer does not respond to OPEN', async () => {
     onFlow = () => {};
     const { answer } = open();
     passedMs += MUX_LIMITS.STREAM_OPEN_TIMEOUT_MS;
@@ -201,7 +201,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await eventually(() => expect(flows.map(({ state }) => state)).toEqual(['closed']));
   });
 
-  it('go by the path while it is up, once they are open, when they fit', async () => {
+  it('use the UDP path while it is up, for opened flows and datagrams that fit', async () => {
     const taken: [number, string][] = [];
     const path = {
       isUp: true,
@@ -228,7 +228,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     ]);
   });
 
-  it('take what comes by the path, also before the answer to OPEN, and never before they accepted', async () => {
+  it('accept datagrams from the UDP path before the response to OPEN, but not before accept()', async () => {
     const accepts: (() => void)[] = [];
     onFlow = (stream) => void accepts.push(() => stream.accept());
     const { stream } = open();
@@ -245,7 +245,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect(pair.edge.deliverDatagram(stream.flow, bytes, 1, 12)).toBe(false);
   });
 
-  it('have a carrier for themselves while another one takes byte streams', async () => {
+  it('have a separate carrier while another carrier takes byte streams', async () => {
     pair.close();
     await connect(3);
     pair.edge.reserveForDatagrams();
@@ -262,7 +262,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect([(own as MuxStream).id, pair.edge.liveStreams]).toEqual([1, 8]);
   });
 
-  it('are reset with their carrier, and go on with the next one', async () => {
+  it('are reset with their carrier, and new flows use the next carrier', async () => {
     pair.close();
     await connect(2);
     const { reader, stream } = await opened();
@@ -277,7 +277,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     expect([pair.edge.liveStreams, pair.edge.flows?.size]).toEqual([0, 0]);
   });
 
-  it('leave a carrier that is being replaced, and stay on those of a session that drains', async () => {
+  it('are reset when their carrier is replaced, but continue while a session drains', async () => {
     const first = await opened();
     passedMs += CARRIER_ROTATE_AFTER_MS;
     pair.client.tick(performance.now() + passedMs);
@@ -299,7 +299,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     await eventually(() => expect([pair.edge.liveStreams, pair.client.liveStreams]).toEqual([0, 0]));
   });
 
-  it('take no share of the memory that windows of bytes have', async () => {
+  it('use none of the memory budget of byte streams', async () => {
     const streams = Array.from({ length: 2000 }, () => open().stream);
     await eventually(() => expect(flows).toHaveLength(2000));
     expect([pair.edge.liveStreams, pair.edge.byteStreams, pair.edge.budget.committedBytes]).toEqual([2000, 0, 0]);
@@ -308,7 +308,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
   });
 });
 
-describe('a session without the capability', () => {
+describe('a session without the datagram capability', () => {
   it('opens no flows', async () => {
     const pair = await sessionPair({ kind: 'plain', capabilities: ['p2p'] });
     pair.edge.reserveForDatagrams();

@@ -139,7 +139,7 @@ const phase = fc.record({
   event: fc.constantFrom('none', 'none', 'addresses-0', 'addresses-1', 'started-0', 'off-on-1'),
 });
 
-it('a path is used with both directions proven alone, left in time when it is silent, and tried with bounded effort', () => {
+it('a path is used only if proven in both directions, left soon after silence, and probed within bounds', () => {
   fc.assert(
     fc.property(fc.array(phase, { maxLength: 12, size: 'max' }), fc.integer(), (phases, seed) => {
       const chance = seededRandom(seed);
@@ -175,7 +175,7 @@ it('a path is used with both directions proven alone, left in time when it is si
   );
 });
 
-it('a link that works again is used again, whatever happened before', () => {
+it('a recovered link is used again, whatever happened before', () => {
   fc.assert(
     fc.property(fc.array(phase, { maxLength: 6 }), fc.integer(), (phases, seed) => {
       const chance = seededRandom(seed);
@@ -195,7 +195,7 @@ it('a link that works again is used again, whatever happened before', () => {
   );
 });
 
-it('2 % of loss in each direction does not end a path that is in use for an hour', () => {
+it('2 % loss in each direction does not end a path that is used for an hour', () => {
   const chance = seededRandom(7);
   const simulation = new Simulation();
   for (const end of simulation.ends) end.tell({ kind: 'started', beginAfterMs: 0 });

@@ -40,7 +40,7 @@ const readerInto = (told: string[], onData: ByteReader['onData'] = () => true): 
   abandon: (error) => void told.push((error as Error).message),
 });
 
-it('one that is over has no addresses and nothing queued, and another end, reset or write changes nothing', async () => {
+it('a destroyed handle has no addresses and ignores further ends, resets and writes', async () => {
   const { duplex, peer } = await connected();
   const told: string[] = [];
   duplex.heldBy({ onClosed: () => void told.push('closed'), onBecame: () => {} });
@@ -56,7 +56,7 @@ it('one that is over has no addresses and nothing queued, and another end, reset
   expect(told).toEqual(['closed']);
 });
 
-it('a second end is the first one', async () => {
+it('a second end() on a handle changes nothing', async () => {
   const { duplex, peer } = await connected();
   let flushed = 0;
   duplex.end(() => (flushed += 1));
@@ -65,7 +65,7 @@ it('a second end is the first one', async () => {
   await eventually(() => expect([peer.readableEnded, flushed]).toEqual([true, 1]));
 });
 
-it('a reset that comes while a write waits and nobody reads is told once, by the write', async () => {
+it('a reset during a pending write without a reader is reported once, by the write', async () => {
   const { duplex, peer } = await connected();
   const told: string[] = [];
   // It takes one byte and reads no more: the kernel then tells of a reset by the write alone.
@@ -81,7 +81,7 @@ it('a reset that comes while a write waits and nobody reads is told once, by the
   expect(duplex.queuedBytes).toBe(0);
 });
 
-it('a throw of whoever waits for the end costs the connection: of its reader where there is one', async () => {
+it('an end callback that throws destroys the connection, or abandons the reader if there is one', async () => {
   const fail = (): void => {
     throw new Error('raised on purpose');
   };

@@ -111,7 +111,7 @@ const live = async (seed: number): Promise<void> => {
   }
 };
 
-it('random connections: what arrives is what was sent, and nothing is left behind', async () => {
+it('120 random connections deliver exactly what was sent, and return all read buffers', async () => {
   const before = readBuffers.borrowed;
   for (let seed = 1; seed <= 120; seed += 8) {
     await Promise.all(Array.from({ length: 8 }, (_, at) => live(seed + at)));

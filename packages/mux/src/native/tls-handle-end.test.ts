@@ -6,7 +6,7 @@ import { nodeHandles } from './node-handles.ts';
 
 const CUT = { code: 'cancelled', text: 'cut off' } as const;
 
-describe('one that ends while the kernel takes nothing', () => {
+describe('a TLS handle with an end behind unsent bytes', () => {
   let end: HandleDuplex;
   let closes: number;
   let close: () => void;
@@ -26,13 +26,13 @@ describe('one that ends while the kernel takes nothing', () => {
   });
   afterEach(() => close());
 
-  it.each(['reset', 'destroy'] as const)('is gone after %s', async (how) => {
+  it.each(['reset', 'destroy'] as const)('is closed after %s', async (how) => {
     if (how === 'reset') end.reset(CUT);
     else end.destroy();
     await eventually(() => expect(closes).toBe(1));
   });
 
-  it('is gone when it is destroyed behind a reset', async () => {
+  it('is closed when destroyed after a reset', async () => {
     end.reset(CUT);
     end.destroy();
     await eventually(() => expect(closes).toBe(1));

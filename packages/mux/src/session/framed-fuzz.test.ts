@@ -160,7 +160,7 @@ it.each([
   ['edge', CAPABILITIES],
   ['client', CAPABILITIES],
   ['client', []],
-] as const)('an %s that agreed on %j bears any frames in any order', (role, capabilities) => {
+] as const)('the %s session with capabilities %j survives random frames in any order', (role, capabilities) => {
   const events = fc.array(fc.oneof({ weight: 1, arbitrary: frame }, { weight: 6, arbitrary: act }), { maxLength: 40 });
   fc.assert(
     fc.property(events, (list) => run(role, capabilities, list)),

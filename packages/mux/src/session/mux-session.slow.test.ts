@@ -86,7 +86,7 @@ describe.each([
   { kind: 'tls', reads: 'static' },
   { kind: 'tls', reads: 'fallback' },
 ] as const)('a session over $kind carriers with $reads reads', ({ kind, reads }) => {
-  it('carries 40 echo streams at once, byte-exact, and forgets them', async () => {
+  it('carries 40 echo streams at once without a change, and then holds no streams', async () => {
     allowStaticReads(reads === 'static');
     const echo = await startEchoServer();
     cleanups.push(() => echo.close());
@@ -98,7 +98,7 @@ describe.each([
     expect([path.edge.budget.committedBytes, path.client.budget.committedBytes]).toEqual([0, 0]);
   });
 
-  it('keeps other streams moving while some readers stall, within bounded memory', async () => {
+  it('keeps other streams moving within bounded memory while some readers stall', async () => {
     allowStaticReads(reads === 'static');
     const echo = await startEchoServer();
     cleanups.push(() => echo.close());
@@ -118,7 +118,7 @@ describe.each([
     expect(path.edge.budget.committedBytes).toBeLessThanOrEqual(path.edge.budget.limitBytes);
   });
 
-  it('resets the streams of a carrier that is cut, and only those', async () => {
+  it('resets only the streams of a carrier that was cut', async () => {
     allowStaticReads(reads === 'static');
     const echo = await startEchoServer();
     cleanups.push(() => echo.close());
@@ -140,7 +140,7 @@ describe.each([
     expect([path.edge.liveCarriers, path.client.liveCarriers]).toEqual([1, 1]);
   });
 
-  it('passes resets through in both directions as resets', async () => {
+  it('passes resets through in both directions', async () => {
     allowStaticReads(reads === 'static');
     const seen: string[] = [];
     const locals: net.Socket[] = [];
@@ -163,7 +163,7 @@ describe.each([
     await eventually(() => expect(seen).toEqual(['local ECONNRESET', 'visitor ECONNRESET']));
   });
 
-  it('says that the local service could not be reached', async () => {
+  it('resets the visitor when the local service cannot be reached', async () => {
     allowStaticReads(reads === 'static');
     const path = await startPath(kind, 1, 1);
     const error = await new Promise<NodeJS.ErrnoException>((resolve) => {

@@ -10,7 +10,7 @@ import { adoptSocket } from './socket-duplex.ts';
 
 const CUT = { code: 'cancelled', text: 'cut off' } as const;
 
-describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind) => {
+describe.each(['handle', 'static', 'fallback'] as const)('a duplex on a %s', (kind) => {
   let server: Server;
   let accepted: AcceptedSocket;
   let peer: Socket;
@@ -65,7 +65,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   const descriptorIsGivenBack = () =>
     eventually(() => expect([closes > 0, kind !== 'handle' || closes === 1]).toEqual([true, true]));
 
-  it('a reset right behind an end gives the descriptor back, and the peer sees that it was cut off', async () => {
+  it('closes the descriptor for a reset right behind an end, which the peer sees as a reset', async () => {
     const end = adoptAccepted(accepted);
     new RecordingReader(end);
     end.end();
@@ -76,7 +76,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     expect(peerErrors[0]).toMatch(/^(ECONNRESET|EPIPE)$/);
   });
 
-  it('so does one behind an end that still has bytes to send', async () => {
+  it('closes the descriptor for a reset behind an end with unsent bytes', async () => {
     const end = adoptAccepted(accepted);
     new RecordingReader(end);
     end.write(Buffer.alloc(100), 0, 100, true);
@@ -85,7 +85,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     await descriptorIsGivenBack();
   });
 
-  it('so does one that comes while the end of the other side does', async () => {
+  it('closes the descriptor for a reset that coincides with the end of the peer', async () => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.end();
@@ -95,7 +95,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     await descriptorIsGivenBack();
   });
 
-  it.each(['we', 'the peer'])('both directions that have ended give it back, %s first', async (first) => {
+  it.each(['we', 'the peer'])('closes the descriptor once both directions have ended, %s first', async (first) => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     let flushed = 0;
@@ -115,7 +115,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     expect(peerErrors).toEqual([]);
   });
 
-  it('a peer that is gone while we write is told as a reset, once, and not within the write', async () => {
+  it('reports a peer that vanished during writes as one reset, after the write call', async () => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     reader.stalled = true;
@@ -131,7 +131,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     expect(end.write(Buffer.from('to nobody'), 0, 9, false)).toBe(true);
   });
 
-  it('what waits is counted, and what the kernel takes of it', async () => {
+  it('counts queued bytes and the bytes that the kernel has taken', async () => {
     const end = adoptAccepted(accepted);
     new RecordingReader(end);
     peer.pause();
@@ -147,7 +147,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     end.reset(CUT);
   });
 
-  it('one that is reset while bytes wait asks for no more of them', async () => {
+  it('does not ask for more bytes after a reset with unsent bytes', async () => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.pause();
@@ -158,7 +158,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     expect([reader.drains, reader.reset]).toEqual([0, null]);
   });
 
-  it('one that is let go delivers what was said', async () => {
+  it('delivers all written bytes when detached', async () => {
     const end = adoptAccepted(accepted);
     new RecordingReader(end);
     const bytes = deterministicBytes(100_000, 2);
@@ -174,7 +174,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
   });
 
   it.skipIf(kind === 'fallback').each(['at once', 'later'])(
-    'memory that is left %s to who uses it is not read into again',
+    'does not read again into memory that its reader keeps (released %s)',
     async (when) => {
       const end = adoptAccepted(accepted);
       const sent = deterministicBytes(8 << 20, 5);
@@ -212,7 +212,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('an end on a %s', (kind
     },
   );
 
-  it('one that is given away reads as any stream does, and again statically', async () => {
+  it('reads like an ordinary stream after release(), and statically once adopted again', async () => {
     const end = adoptAccepted(accepted);
     const reader = new RecordingReader(end);
     peer.write('first');
