@@ -79,7 +79,7 @@ const opened = (key: Buffer, written: readonly Buffer[]) => {
   return { data: Buffer.concat(data), words };
 };
 
-it('is full while more waits than its bound, also for a small frame, and sends nothing while a write is under way', () => {
+it('the writer is full above its queue limit, even for a small frame, and never starts two writes at once', () => {
   const { key, duplex, writer } = begin();
   duplex.isSlow = true;
   const bytes = Buffer.from(deterministicBytes(BLOCK, 3));
@@ -100,8 +100,8 @@ it('is full while more waits than its bound, also for a small frame, and sends n
   expect(opened(key, duplex.written).data).toHaveLength(sent * bytes.length);
 });
 
-describe('bulk', () => {
-  it('each full read leaves in one write that fits one frame of the relay; what is over leaves with the next', async () => {
+describe('bulk data', () => {
+  it('leaves in one write per full read, sized for one relay frame, and the rest with the next', async () => {
     const { key, duplex, writer } = begin();
     const bytes = Buffer.from(deterministicBytes(BLOCK, 1));
     for (let count = 0; count < 20; count += 1) writer.sendData(3, bytes, 0, bytes.length);
@@ -113,7 +113,7 @@ describe('bulk', () => {
     expect(hashOf(data)).toBe(hashOf(Buffer.concat(Array.from({ length: 20 }, () => bytes))));
   });
 
-  it('small frames of the same turn share its first record', () => {
+  it('shares its first record with small frames of the same turn', () => {
     const { key, duplex, writer } = begin();
     const bytes = Buffer.from(deterministicBytes(20_000, 2));
     writer.sendData(3, bytes, 0, 100);
@@ -125,7 +125,7 @@ describe('bulk', () => {
 });
 
 it.each(Array.from({ length: 20 }, (_, run) => run))(
-  'run %i: whatever is sent, and however slowly it is taken, all of it arrives in order',
+  'run %i: all bytes arrive in order, whatever is sent and however slow the duplex is',
   async (run) => {
     const random = seededRandom(run);
     const { key, duplex, writer } = begin();

@@ -131,14 +131,14 @@ const echoes = async (pair: Pair, bytes: Buffer): Promise<void> => {
   expect(reader.digest()).toBe(hashOf(bytes));
 };
 
-describe('two peers', () => {
+describe('two peers behind NATs', () => {
   it.each<[Location, Location]>([
     ['none', 'none'],
     ['moderate', 'moderate'],
     ['open', 'strict'],
     ['strict', 'open'],
     ['none', 'strict'],
-  ])('%s and %s go direct, and what they send is whole', async (one, other) => {
+  ])('%s and %s connect directly and transfer bytes unchanged', async (one, other) => {
     const pair = await pairAt(one, other);
     await echoes(pair, Buffer.from('through the relay, at once'));
     await eventually(() => expect(pair.paths()).toEqual(['direct', 'direct']));
@@ -157,7 +157,7 @@ describe('two peers', () => {
     expect(pair.subscriber.bytes.directBytes).toBe(0);
   });
 
-  it('a direct path that is cut is left, and streams go through the relay', async () => {
+  it('fall back to the relay when their direct path is cut', async () => {
     const pair = await pairAt('moderate', 'moderate');
     await eventually(() => expect(pair.paths()).toEqual(['direct', 'direct']));
     const stream = await pair.open();

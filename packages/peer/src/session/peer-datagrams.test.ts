@@ -18,8 +18,8 @@ beforeEach(() => {
   harness = new Harness();
 });
 
-describe('a udp service', () => {
-  it('flows begin on the relay and go direct when it is there', async () => {
+describe('the flows of a udp service', () => {
+  it('start on the relay and switch to the direct path once it is up', async () => {
     await begin({ service: 'udp', direct: false }, { service: 'udp' });
     const answers: string[] = [];
     const flow = subscriber.side.openDatagrams(HEAD, {
@@ -38,7 +38,7 @@ describe('a udp service', () => {
     expect(subscriber.side.bytes.directBytes).toBe(0);
   });
 
-  it('sealed datagrams on the direct path: small ones do not touch any carrier', async () => {
+  it('use sealed datagrams on the direct path, and no carrier for small datagrams', async () => {
     await begin({ service: 'udp' }, { service: 'udp' });
     expect(subscriber.path).toBe('direct');
     const answers: string[] = [];

@@ -125,7 +125,7 @@ class Run {
 }
 
 it.each(Array.from({ length: RUNS }, (_, seed) => [seed]))(
-  'run %i: streams are whole or reset, and the peers find each other again',
+  'run %i: streams arrive whole or are reset, and the peers reconnect',
   async (seed) => {
     const run = new Run(seed);
     await run.play();
