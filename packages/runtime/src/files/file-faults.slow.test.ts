@@ -138,8 +138,8 @@ const said = async (
 
 const asides = (): string[] => readdirSync(folder).filter((name) => name.endsWith('.new'));
 
-describe('a process that is killed with -9', () => {
-  it.each(['atomic', 'atomic-many', 'sync'])('leaves a whole file: %s', async (what) => {
+describe('a process killed with SIGKILL', () => {
+  it.each(['atomic', 'atomic-many', 'sync'])('leaves a complete file: %s', async (what) => {
     for (let kill = 0; kill < KILLS; kill += 1) {
       await killed(what);
       expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({ end: true });
@@ -147,7 +147,7 @@ describe('a process that is killed with -9', () => {
     }
   });
 
-  it('leaves a sealed file that opens', async () => {
+  it('leaves a sealed file that can be opened', async () => {
     const sealed = new SealedFiles(new Secret('secret'), 'test');
     for (let kill = 0; kill < KILLS; kill += 1) {
       await killed('sealed');
@@ -156,7 +156,7 @@ describe('a process that is killed with -9', () => {
     }
   });
 
-  it('leaves a line log without a gap, whether it appended or wrote all of it', async () => {
+  it('leaves a line log without gaps, whether it was appending or rewriting', async () => {
     let known = 0;
     for (let kill = 0; kill < KILLS; kill += 1) {
       await killed('log', known);
@@ -174,13 +174,13 @@ describe('a process that is killed with -9', () => {
 });
 
 describe('a full disk', () => {
-  it('leaves the old content and nothing else', async () => {
+  it('keeps the old content and leaves no other file', async () => {
     writeFileSync(path, 'old');
     expect(await said('once', 100_000, { bytes: 10_240 })).toEqual(['EFBIG', 'EFBIG']);
     expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['old', ['state']]);
   });
 
-  it('stops a line log at the last whole line, and is reported', async () => {
+  it('ends a line log after its last whole line, and is reported', async () => {
     const lines = await said('log-once', 2000, { bytes: 10_240 });
     // Once more each time that the file could be written whole in between.
     expect([new Set(lines), lines.at(-1)]).toEqual([new Set(['failed EFBIG', 'closed']), 'closed']);
@@ -191,7 +191,7 @@ describe('a full disk', () => {
 });
 
 describe('a read-only folder', () => {
-  it.skipIf(!isRoot)('keeps its file, and the error names the reason', async () => {
+  it.skipIf(!isRoot)('keeps its file, and the error says EACCES', async () => {
     writeFileSync(path, 'old');
     chownSync(path, NOBODY, NOBODY);
     chmodSync(folder, 0o555);

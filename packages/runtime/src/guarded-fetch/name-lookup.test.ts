@@ -42,7 +42,7 @@ const replyTo = (query: Buffer, type: number, answer: readonly Buffer[] | 'no su
 const forever = (): AbortSignal => new AbortController().signal;
 const untold = (): Promise<never> => Promise.reject(new Error('the system was asked'));
 
-it('gives the addresses of both families', async () => {
+it('a name lookup returns the addresses of both families', async () => {
   const server = await startNameServer((type) =>
     type === A
       ? [Buffer.from([10, 0, 0, 5]), Buffer.from([8, 8, 8, 8])]
@@ -52,13 +52,13 @@ it('gives the addresses of both families', async () => {
   expect(await lookup('hooks.example', forever())).toEqual(['10.0.0.5', '8.8.8.8', 'fd00::1']);
 });
 
-it('one family is enough', async () => {
+it('a name lookup succeeds when only one family exists', async () => {
   const server = await startNameServer((type) => (type === AAAA ? 'no such name' : [Buffer.from([8, 8, 8, 8])]));
   const lookup = createNameLookup({ servers: [server], askSystem: untold });
   expect(await lookup('hooks.example.', forever())).toEqual(['8.8.8.8']);
 });
 
-it('a name server that is silent is given up at the deadline, without a thread that hangs on', async () => {
+it('a name lookup is canceled at the deadline when the name server is silent', async () => {
   const server = await startNameServer(() => 'silence');
   const lookup = createNameLookup({ servers: [server], askSystem: untold });
   const deadline = new AbortController();
@@ -66,7 +66,7 @@ it('a name server that is silent is given up at the deadline, without a thread t
   await expect(lookup('hooks.example', deadline.signal)).rejects.toMatchObject({ code: 'ECANCELLED' });
 });
 
-it('what DNS does not know is asked of the system, one name at a time', async () => {
+it('names that DNS does not know are looked up by the system, one at a time', async () => {
   const server = await startNameServer(() => 'no such name');
   const asked: string[] = [];
   const answers: ((addresses: string[]) => void)[] = [];
@@ -91,7 +91,7 @@ it('what DNS does not know is asked of the system, one name at a time', async ()
   await second.catch(() => {});
 });
 
-it.each(['localhost', 'localhost.', 'a.b.localhost'])('%s is this machine, and nobody is asked', async (name) => {
+it.each(['localhost', 'localhost.', 'a.b.localhost'])('%s is this computer without a lookup', async (name) => {
   const lookup = createNameLookup({ servers: ['127.0.0.1:9'], askSystem: untold });
   expect(await lookup(name, forever())).toEqual(['127.0.0.1', '::1']);
 });

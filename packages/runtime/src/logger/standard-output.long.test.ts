@@ -71,7 +71,7 @@ beforeAll(async () => {
 
 afterAll(() => directory.close());
 
-test('a pipe that nobody reads neither blocks nor fills the memory, and the losses are told when it is read', async () => {
+test('logging to an unread pipe neither blocks the process nor fills its memory, and dropped lines are reported', async () => {
   const { child, exited, report, go } = run('pipe');
   child.stdout?.pause();
   const before = await report('ready');
@@ -98,7 +98,7 @@ test('a pipe that nobody reads neither blocks nor fills the memory, and the loss
   expect(lines.some((line) => line.msg === 'last words')).toBe(true);
 });
 
-test('a pipe of the shell that nobody reads does not block either', async () => {
+test('logging to an unread shell pipe does not block the process', async () => {
   // What node makes for its children is a pair of sockets; a FIFO is a pipe as `|` makes it.
   const path = join(directory.path, 'fifo');
   execFileSync('mkfifo', [path]);
@@ -114,7 +114,7 @@ test('a pipe of the shell that nobody reads does not block either', async () => 
   closeSync(pipe);
 });
 
-test('a pipe whose reader is gone costs lines, not the process', async () => {
+test('logging to a closed pipe loses lines, but does not end the process', async () => {
   const { child, exited, report, go } = run('pipe');
   await report('ready');
   child.stdout?.destroy();
@@ -127,7 +127,7 @@ test('a pipe whose reader is gone costs lines, not the process', async () => {
   expect(await exited).toBe(0);
 });
 
-test('a full disk costs lines, not the process', async () => {
+test('logging to a full disk loses lines, but does not end the process', async () => {
   const full = openSync('/dev/full', 'w');
   const { exited, report, go } = run(full);
   closeSync(full);
@@ -140,7 +140,7 @@ test('a full disk costs lines, not the process', async () => {
   expect(await exited).toBe(0);
 });
 
-test('a file gets every line, in order', async () => {
+test('logging to a file keeps every line in order', async () => {
   const path = join(directory.path, 'out.log');
   const file = openSync(path, 'w');
   const { exited, report, go } = run(file);

@@ -5,7 +5,7 @@ import { eventually } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { releaseStartMemory } from './start-memory.ts';
 
-it('collects what nobody holds any more, and leaves no way to do so behind', async () => {
+it('releaseStartMemory collects unused memory and does not expose gc()', async () => {
   const used = new WeakRef({ of: 'the start' });
   releaseStartMemory();
   await eventually(() => expect(used.deref()).toBeUndefined());
