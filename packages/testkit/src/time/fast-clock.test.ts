@@ -8,7 +8,7 @@ const elapsed = (clock: FastClock, ms: number): Promise<number> =>
   });
 
 describe('FastClock', () => {
-  it('passes half a minute within a second, and never fires a timer early', async () => {
+  it('passes half a minute within ten real seconds, and never fires a timer early', async () => {
     const clock = new FastClock(300);
     const realStart = performance.now();
     const wallStart = clock.now();
@@ -23,7 +23,7 @@ describe('FastClock', () => {
     for (const ms of [100, 700, 1000, 1333]) expect(await elapsed(clock, ms)).toBeGreaterThanOrEqual(ms);
   });
 
-  it('begins at the given time, and its wall clock and monotonic clock run at the same speed', async () => {
+  it('starts at the given time, and both of its clocks run at the same speed', async () => {
     const clock = new FastClock(1000, Date.UTC(2030, 0, 1));
     // The wall clock is read between two readings of the monotonic clock, because the machine may stand still in between.
     const expectSameTime = (): void => {
@@ -37,7 +37,7 @@ describe('FastClock', () => {
     expectSameTime();
   });
 
-  it('runs an interval until it is cancelled, also from within', async () => {
+  it('runs an interval until canceled, even from inside the interval', async () => {
     const clock = new FastClock(100);
     const seen: number[] = [];
     await new Promise<void>((resolve) => {
@@ -53,7 +53,7 @@ describe('FastClock', () => {
     expect(seen.every((at, index) => at >= 500 * (index + 1))).toBe(true);
   });
 
-  it('never runs a cancelled timer', async () => {
+  it('never runs a canceled timer', async () => {
     const clock = new FastClock(100);
     const seen: string[] = [];
     clock.setTimeout(() => seen.push('timeout'), 100).cancel();
@@ -62,7 +62,7 @@ describe('FastClock', () => {
     expect(seen).toEqual([]);
   });
 
-  it('can pass some time at another speed, which timers that wait already follow', async () => {
+  it('can pass some time at another speed, which affects waiting timers', async () => {
     const clock = new FastClock(1);
     const seen: string[] = [];
     clock.setTimeout(() => seen.push('within'), 30_000);
