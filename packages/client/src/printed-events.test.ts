@@ -1,4 +1,4 @@
-// What `console.log(event)` of a program around the client shows.
+// The output of `console.log(event)` in a program with the client library.
 import { inspect } from 'node:util';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';

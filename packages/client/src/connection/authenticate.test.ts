@@ -1,4 +1,4 @@
-// A client of this build with an edge of version 1 and with a newer one: what it sends, and what it makes of the answer.
+// Sign-in of this build's client at an edge of version 1 and at a newer edge: the Auth message, and the use of the response.
 import { readFileSync } from 'node:fs';
 import { CAPABILITIES, decodeControl, encodeControl, type MessageOf } from '@tunnel/protocol';
 import { Secret } from '@tunnel/runtime';
@@ -47,7 +47,7 @@ describe('the AuthOk message', () => {
   });
   afterEach(() => edge.close());
 
-  /** The answer of the vector, with a token that opens a carrier here. */
+  /** Makes the edge answer Auth with the given golden vector and a valid carrier token. */
   const answerWith = (text: string): void => {
     edge.script.Auth = (_message, session) => {
       const decoded = decodeControl(text);
@@ -68,7 +68,7 @@ describe('the AuthOk message', () => {
     const tunnel = await client.open({ protocol: 'tcp', localPort: 5432 });
     expect(tunnel.state).toBe('open');
     expect(edge.session.all('Auth')[0]).toHaveProperty('capabilities', CAPABILITIES);
-    // This edge knows none of them: a single frame beyond version 1 would end the session.
+    // The edge supports no capability: a single frame beyond version 1 would end the session.
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(1));
     await client.close();
   });

@@ -67,7 +67,7 @@ describe('CarrierKeeper', () => {
     failing = true;
     keeper.start(['a']);
     let answered = 0;
-    /** How often tokens are asked for in ten seconds, in which each is answered at once. */
+    /** Counts the token requests within ten seconds when the edge answers every request at once. */
     const askedInTenSeconds = async (): Promise<number> => {
       const before = asked;
       for (let at = 0; at < 10_000; at += 100) {

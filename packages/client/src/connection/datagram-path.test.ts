@@ -12,9 +12,9 @@ let ways: DatagramWay[];
 let addresses: string;
 let edgeSocket: PacketSocket;
 let edgePort: number;
-/** The edge's ends by path id. */
+/** The edge's ends of the datagram paths, by path id. */
 let edgeEnds: Map<string, UdpPath>;
-/** Packets that came to the edge, by the port they came from. */
+/** Number of packets received by the edge, by source port. */
 let comers: Map<number, number>;
 let isBlocked: boolean;
 
@@ -51,7 +51,7 @@ afterEach(() => {
 
 type Offer = MessageOf<'DatagramPath'>;
 
-/** What an edge with a path says, and that edge's end of it. */
+/** Creates a DatagramPath message of an edge with a UDP path, and the edge's end of that path. */
 const makeOffer = (): Offer => {
   const id = randomBytes(8);
   const toEdge = randomBytes(32);

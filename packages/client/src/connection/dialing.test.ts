@@ -49,7 +49,7 @@ const failure = async (options: Partial<ConnectOptions> & { server: string }): P
   throw new Error(`expected a fault, got ${String(error)}`);
 };
 
-/** Moves a fake clock until the work under way on real sockets has come to its end. */
+/** Advances the fake clock until work on real sockets has failed, and returns the fault. */
 const runOut = async (clock: FakeClock, work: Promise<Fault>): Promise<Fault> => {
   let result: Fault | undefined;
   void work.then((fault) => {
@@ -91,7 +91,7 @@ describe('TLS to the edge', () => {
     await dial({ server: edge.address, tls: true, caFile });
     await dial({ server: `localhost:${edge.port}`, tls: true, caFile });
     await dial({ server: edge.address, tls: true, insecure: true });
-    // The carriers are TLS too.
+    // The carriers use TLS like the control connection.
     await eventually(() => expect(edge.sessions.map(({ mux }) => mux.liveCarriers)).toEqual([2, 2, 2]));
   });
 });
@@ -172,7 +172,7 @@ describe('a server that does not respond', () => {
     const clock = new FakeClock();
     const events: StatusEvent[] = [];
     await dial({ server: edge.address, clock, onStatus: (event) => events.push(event) });
-    // A carrier that were still being dialled would be given up on the way, and tokens for another one be heard.
+    // Waits for both carriers: a pending dial would time out first, and a token request would count as data from the edge.
     await eventually(() => expect(edge.session.mux.liveCarriers).toBe(2));
     await clock.advance(24_000);
     expect(events.some((event) => event.type === 'reconnecting')).toBe(false);

@@ -26,7 +26,7 @@ const cleanUps: (() => Promise<unknown>)[] = [];
 
 beforeEach(async () => {
   directory = await temporaryDirectory();
-  // Of *.edge.test: a name that nobody but the proxy knows.
+  // The certificate is for *.edge.test, and only the proxy can resolve names below edge.test.
   caFile = join(directory.path, 'ca.pem');
   writeFileSync(caFile, renewedCertificate().cert);
   events = [];
@@ -66,11 +66,11 @@ const failure = async (options: Partial<ConnectOptions> & { server: string }): P
 
 const urlOf = (proxy: TestProxy, scheme = 'http'): string => `${scheme}://ann:sesame@127.0.0.1:${proxy.port}`;
 
-/** The edge has seen nobody but the proxy. */
+/** Expects every connection to the edge to use the proxy. */
 const isWhole = (edge: ScriptedEdge, proxy: TestProxy, target: string) =>
   eventually(() => {
     expect(edge.session.mux.liveCarriers).toBe(2);
-    // Control, and each carrier.
+    // Three requests: the control connection and two carriers.
     expect(proxy.requests).toEqual(Array(3).fill({ target, credentials: 'ann:sesame' }));
   });
 
@@ -87,7 +87,7 @@ describe('the control connection and every carrier use the proxy', () => {
   it('an HTTPS proxy, with TLS to the proxy and a second TLS connection to the edge inside', async () => {
     const edge = await startEdge(renewedCertificate());
     const proxy = await startProxy({ credentials: 'ann:sesame', leadsTo: edge, tls: renewedCertificate() });
-    // The certificate of the proxy has its address, that of the edge its name.
+    // The proxy is dialed as localhost, a name in the test certificate; the edge is verified under its own host name.
     await dial({ server, caFile, proxy: urlOf(proxy, 'https').replace('127.0.0.1', 'localhost') });
     await isWhole(edge, proxy, server);
   });
@@ -129,7 +129,7 @@ describe('unencrypted connections stay on this computer', () => {
     const edge = await startEdge();
     const proxy = await startProxy({ credentials: null, leadsTo: edge });
     const fault = await failure({ server: 'a.edge.test:4040', proxy: urlOf(proxy) });
-    // TLS is what was tried: nothing was said in clear.
+    // The error code proves an attempt with TLS: the client sent nothing unencrypted.
     expect(fault.code).toBe('CLIENT_SERVER_SPEAKS_PLAIN');
     await dial({ server: 'a.edge.test:4040', proxy: urlOf(proxy), tls: false });
     expect(edge.sessions).toHaveLength(1);

@@ -1,4 +1,4 @@
-// Tunnels across connections and restarts: what is asked for again, what is kept, how a client ends.
+// Tunnels across reconnects and restarts: repeated requests, kept state, and the close of a client.
 import { Fault } from '@tunnel/errors';
 import { eventually, FakeClock, temporaryDirectory } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ afterEach(async () => {
   await edge.close();
 });
 
-/** Below the range of real chance: every retry comes at once. */
+/** Connects a client to the scripted edge. A random value below the real range makes every retry immediate. */
 const dial = async (options: Partial<ConnectOptions> = {}): Promise<Client> => {
   const client = await connect({
     server: edge.address,
@@ -305,7 +305,7 @@ describe('an http tunnel', () => {
     const options = { stateDir: home.path, stateKey: 'web' };
     const killed = await dial(options);
     await killed.open(http);
-    // Its slot stays held in this process: the state is what a kill leaves behind.
+    // The killed client's slot stays locked by this process, but the saved state is the same as after a kill.
     edge.session.send({ type: 'Error', code: 'CONTROL_REPLACED', message: 'gone', fatal: true });
     await killed.closed;
     await (await dial(options)).open(http);

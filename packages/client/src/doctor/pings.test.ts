@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { ControlLink } from '../connection/control-link.ts';
 import { pingControl } from './pings.ts';
 
-/** A connection whose round trips take these times; after them no answer comes. */
+/** A control connection with the given round-trip times; further pings get no response. */
 const linkOf = (...times: number[]): ControlLink =>
   ({
     roundTrip: () => {

@@ -1,4 +1,5 @@
-// Steps of the way to the edge that a whole examination rarely meets: names, servers that do not say what time it is, and steps whose first half failed.
+// Doctor steps on the way to the edge that a complete run rarely reaches: name lookups, servers without a date, and steps after a failed
+// step.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
@@ -14,7 +15,7 @@ const never = new AbortController().signal;
 const wayTo = (server: string, more: object = {}): ServerChecks =>
   new ServerChecks(checkOptions({ server, token: 'tnl_key', ...more }), true);
 
-/** A web server that says that it is this time; null: it does not say. */
+/** Starts a web server with `date` as its Date header, or without a Date header if null. */
 const startClock = async (date: string | null): Promise<string> => {
   const server = createServer((_, response) => {
     response.sendDate = false;

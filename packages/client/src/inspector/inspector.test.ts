@@ -1,4 +1,4 @@
-// The inspector as its page uses it: over HTTP, with requests that passed through a client.
+// The inspector as used by its page: over HTTP, with requests through a client.
 import {
   createServer,
   request as httpRequest,
@@ -23,9 +23,9 @@ let client: Client;
 let inspector: Inspector;
 let service: Server;
 let tunnel: Tunnel;
-/** What the edge was asked to send again. */
+/** Requests to the edge for a replay. */
 let atEdge: RequestAtEdge[];
-/** What the local service was sent. */
+/** Requests received by the local service. */
 let served: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[];
 
 beforeEach(async () => {
@@ -62,7 +62,7 @@ const serve = async (request: IncomingMessage, response: ServerResponse): Promis
   response.end(JSON.stringify({ got: body.length }));
 };
 
-/** A visitor's request, as the edge sends it on. */
+/** Sends a visitor's request through the tunnel, as the edge forwards requests. */
 const visit = (text: string): void => {
   edge.session.mux.open(
     { tunnelId: tunnel.tunnelId, visitor: '' },
@@ -128,7 +128,7 @@ const whenListed = (count: number): Promise<Record<string, unknown>[]> =>
     return requests;
   });
 
-/** Once there are so many. */
+/** Waits until `count` requests are listed, and returns the id of the newest. */
 const newestId = async (count: number): Promise<string> => String((await whenListed(count))[0]?.['id']);
 
 describe('the inspector page', () => {
@@ -290,7 +290,7 @@ describe('a replay', () => {
     expect(served[1]).toEqual(served[0]);
     expect(served[1]).toMatchObject({ url: '/in?page=1&code=SECRET', body: 'a=1&password=SECRET' });
     expect(served[1]?.headers).toMatchObject({ authorization: 'Bearer SECRET' });
-    // A replay is a record, too.
+    // A replay is a captured request and can be replayed as well.
     expect((await replay(again)).status).toBe(202);
     await eventually(() => expect(served).toHaveLength(3));
   });

@@ -44,7 +44,7 @@ it('a body that is binary, incomplete or unsafe for a terminal is read from a fi
   for (const body of [
     { bytes: 3, text: null, is_whole: true },
     { bytes: 20_000, text: 'x', is_whole: false },
-    // Ends what a terminal knows to be pasted.
+    // The body contains the escape sequence for the end of a bracketed paste in a terminal.
     { bytes: 9, text: "'\x1b[201~\n", is_whole: true },
   ]) {
     expect(curlCommand({ ...post, body })).toBe('curl https://web.test/ \\\n  --data-binary @body.bin');

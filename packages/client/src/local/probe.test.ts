@@ -1,4 +1,4 @@
-// Both probes against real services of every temper.
+// The TCP and HTTP health probes against real services: healthy, silent, slow and broken ones.
 import { writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { join } from 'node:path';
@@ -108,7 +108,7 @@ describe('the http probe', () => {
   it.each(['no answer, nothing', 'HTTP/2 200\r\n', `HTTP/1.1 200 ${'x'.repeat(5000)}`])(
     'fails for a response that is not HTTP/1 even if any status is accepted: %.20j',
     async (words) => {
-      // It does not close: what cannot become an answer is not waited for.
+      // The service keeps the connection open: the probe must not wait once the bytes cannot become an HTTP/1 response.
       const service = await keep(answering((write) => write(words)));
       expect(await ask(service.port, { expect2xx: false })).toEqual(fails('the response is not HTTP/1'));
     },
@@ -202,7 +202,7 @@ it('a stopped probe closes its connection at once, and does not start again', as
   await asked;
   expect(clock.pendingTimers).toBe(0);
   await eventually(() => expect(service.openConnections()).toBe(0));
-  // And one that is not wanted any more when it begins does not begin.
+  // A probe does not start if aborted before the start.
   expect((await ask(service.port, { clock }, stop.signal)).ok).toBe(false);
   expect(clock.pendingTimers).toBe(0);
 });

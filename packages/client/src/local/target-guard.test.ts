@@ -106,7 +106,7 @@ describe('a Unix socket', () => {
     symlinkSync(join(folder.path, 'docker.sock'), join(folder.path, 'app.sock'));
     const linked = { proto: 'http', local_socket: join(folder.path, 'app.sock') } as const;
     expect(() => checkTunnelSpec(linked)).toThrow(expect.objectContaining(refusal));
-    // The engine may start after the tunnel.
+    // A container engine can start after the tunnel: the symlink target does not exist yet.
     symlinkSync('/var/run/podman/podman.sock', join(folder.path, 'later.sock'));
     symlinkSync(folder.path, join(folder.path, 'here'));
     for (const path of ['later.sock', 'here/later.sock']) {

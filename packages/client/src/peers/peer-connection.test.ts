@@ -16,7 +16,7 @@ let opened: OpenAnswer[];
 let events: StatusEvent[];
 let dropped: Fault[];
 
-/** What a connection needs of a session. */
+/** A session with only the parts used by a peer connection. */
 const session = (): Session =>
   ({
     capabilities: CAPABILITIES,
@@ -49,7 +49,7 @@ const make = (wait = false, peerPackage: PeerPackage = loaded): PeerLink => {
 
 const asked = (): ControlMessageInput[] => sent.filter(({ type }) => type === 'ConnectPeer');
 
-/** To the last question. */
+/** Refuses the last ConnectPeer request. */
 const refuse = (link: PeerLink, code: string, retryable = true): void => {
   const last = asked().at(-1);
   const request_id = last?.type === 'ConnectPeer' ? last.request_id : '';

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isPasswordRight } from './password-hashes.ts';
 import { type PolicyAbout, policyFrom, readPolicyFile, type TunnelPolicy } from './tunnel-policy.ts';
 
-/** Stands wherever a secret does: nothing may repeat it. */
+/** The planted secret: used wherever a test policy holds a secret, and never repeated in any output. */
 const PLANTED = '918273645';
 const TOKEN = `${PLANTED}-and-eleven-more`;
 const HTTP: PolicyAbout = { protocol: 'http', services: ['api'] };

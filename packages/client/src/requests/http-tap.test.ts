@@ -12,7 +12,7 @@ interface Seen {
   end: string | null;
 }
 
-/** What a tap reports, as values. */
+/** Creates an HTTP tap, and records its reports as plain values. */
 const watch = () => {
   const seen: Seen[] = [];
   const tap = new HttpTap((head) => {
@@ -46,7 +46,7 @@ type Step = readonly ['>' | '<', string] | readonly ['end' | 'over'];
 const play = (steps: readonly Step[]): Seen[] => {
   const { tap, seen } = watch();
   for (const [kind, text = ''] of steps) {
-    // Not at the beginning of its memory, as it comes from a socket.
+    // The bytes do not start at the beginning of their buffer, as with bytes from a socket.
     const bytes = Buffer.from(`########${text}`, 'latin1');
     if (kind === '>') tap.request(bytes, 8, bytes.length);
     else if (kind === '<') tap.response(bytes, 8, bytes.length);

@@ -1,4 +1,4 @@
-// What is seen of requests that pass through a client: over real sockets and streams, against the scripted edge.
+// Events about requests through a client, over real sockets and streams, against the scripted edge.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -51,7 +51,7 @@ interface Visit {
   readonly reader: RecordingReader;
 }
 
-/** A stream as the edge's ingress opens it. */
+/** Opens a stream for a visitor, as the edge's ingress does. */
 const visit = (tunnel: Tunnel): Promise<Visit> =>
   new Promise((resolve, reject) => {
     edge.session.mux.open(
@@ -80,7 +80,7 @@ describe('request events', () => {
     const visitor = await visit(tunnel);
     say(visitor, GET);
     await eventually(() => expect(finished()).toHaveLength(1));
-    // As the other end calls it: the scripted edge gives its streams as the real one does.
+    // The request id equals the id at the edge, because the scripted edge opens its streams as a real edge does.
     const facts = {
       id: requestIdOf(visitor.stream, 1),
       tunnel,

@@ -111,7 +111,7 @@ describe('the file of remembered endpoints', () => {
     const first = await start(() => 'one');
     const second = await start(() => 'two');
     expect([first.asked, second.asked]).toEqual([null, null]);
-    // The second client is started again beside the first.
+    // Restarts the second client while the first client runs.
     second.client.close();
     const again = await start((asked) => asked ?? 'wrong');
     expect(again.asked).toBe('two');
@@ -122,7 +122,7 @@ describe('the file of remembered endpoints', () => {
   it('is written soon after an endpoint is assigned, so that a killed client loses nothing', async () => {
     open().given(given('brisk-otter'), null);
     await clock.advance(ASSIGNED_WRITE_MS);
-    // The process is gone: its number is nobody's.
+    // Replaces the process id in the file by an unused number, as if the process had been killed.
     writeFileSync(path(), readFileSync(path(), 'utf8').replace(`"pid":${process.pid}`, '"pid":999999999'));
     expect(open().take('k', 'web')).toBe('brisk-otter');
   });

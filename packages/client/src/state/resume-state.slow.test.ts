@@ -36,7 +36,7 @@ const take = (key = 'edge:4040|a'): ResumeStore => {
 
 const bundleStore = async (): Promise<string> => {
   const bundle = join(root.path, 'resume-state.mjs');
-  // Of the runtime what it needs, without the logger and its packages.
+  // A reduced runtime package with only the files needed by the store, without the logger and its dependencies.
   const runtime = join(root.path, 'runtime.ts');
   const parts = ['secret.ts', 'files/file-lock.ts', 'files/atomic-file.ts'].map(
     (name) => new URL(`../../../runtime/src/${name}`, import.meta.url),
@@ -55,7 +55,7 @@ const bundleStore = async (): Promise<string> => {
   return bundle;
 };
 
-/** A real process that takes a slot, saves into it, says what it found, and lives on. */
+/** Starts a real process: the process takes a slot, saves a session, prints the state found in the slot, and keeps running. */
 const holdInChild = async (name: string, given?: string): Promise<{ program: Program; found: string }> => {
   const bundle = given ?? (await bundleStore());
   const script = `
@@ -87,7 +87,7 @@ describe('a resume slot', () => {
     expect(second.found).toBe('nothing');
     second.program.signal('SIGKILL');
     await second.program.waitForExit();
-    // The first still lives: its slot is not given away, the second one's is.
+    // The first process still runs, so only the slot of the second one is free.
     expect(take().load()).toEqual(session('second'));
   });
 

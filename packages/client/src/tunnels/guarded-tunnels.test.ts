@@ -1,4 +1,4 @@
-// Tunnels with a policy at an edge: what it is sent, what it has to answer, and what the client does about one that does not guard.
+// Tunnels with a policy: the registration, the required responses, and an edge without policy support.
 import { inspect } from 'node:util';
 import { CAPABILITIES, type MessageOf } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
@@ -173,7 +173,7 @@ describe('a policy update of an open tunnel', () => {
     expect(registrations()[0]?.policy).toEqual(first?.policy);
   });
 
-  /** After a loss it is asked for again, and that is not answered yet. */
+  /** Cuts the connection and waits until the tunnel is registered again. Returns a function that sends the pending response. */
   const askedAgain = async (tunnel: Tunnel): Promise<() => void> => {
     let answer: () => void = () => {};
     edge.script = {
@@ -226,7 +226,7 @@ describe('a policy update of an open tunnel', () => {
     expect(registrations().map(rulesOf)).toEqual([[{ deny: 403 }]]);
   });
 
-  /** Changed while its edge is away, which refuses that when it is back. */
+  /** Updates the policy while the edge is away; the edge refuses the new policy after the reconnect. */
   const changedAway = async (tunnel: Tunnel): Promise<void> => {
     await askedAgain(tunnel);
     edge.script = {

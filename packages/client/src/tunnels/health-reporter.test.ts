@@ -38,7 +38,7 @@ const makeProber = (maxFailed = 2): Prober =>
 const GOOD: ProbeResult = { ok: true };
 const BAD: ProbeResult = { ok: false, reason: 'connection refused' };
 
-/** The look that is under way ends like this. */
+/** Ends the running probe with the given result. */
 const answer = async (result: ProbeResult): Promise<void> => {
   looks.at(-1)?.answer(result);
   await clock.advance(0);

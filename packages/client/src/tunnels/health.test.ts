@@ -1,4 +1,4 @@
-// What an edge hears of health, over real connections: changes only, again after a loss, nothing after the end.
+// Health reports over real connections: sent for changes only, repeated after a reconnect, and ended with the tunnel.
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { type AddressInfo, createConnection, createServer, type Server } from 'node:net';
@@ -36,7 +36,7 @@ let localPort: number;
 const listen = (port: number): Promise<void> => new Promise((resolve) => service.listen(port, '127.0.0.1', resolve));
 const stopService = (): Promise<unknown> => new Promise((resolve) => service.close(resolve));
 
-/** Below the range of real chance: every retry comes at once. */
+/** Connects a client to the scripted edge. A random value below the real range makes every retry immediate. */
 const dial = async (options: Partial<ConnectOptions> = {}): Promise<Client> => {
   const client = await connect({
     server: edge.address,
@@ -49,7 +49,7 @@ const dial = async (options: Partial<ConnectOptions> = {}): Promise<Client> => {
   return client;
 };
 
-/** Fractions of a second are for tests and for the impatient; a busy machine may take its time to answer. */
+/** A short probe interval for tests, with a long timeout because a busy machine can respond late. */
 const quick = { type: 'tcp', intervalSecs: 0.01, timeoutSecs: 15, maxFailed: 3 } as const;
 const member = () =>
   ({ protocol: 'tcp', localPort, name: 'db', group: 'pool', groupKey: 'k', healthCheck: quick }) as const;
@@ -59,7 +59,7 @@ const reportsOf = (session: ScriptedSession): Report[] =>
   session.received.filter((message): message is Report => /^Tunnel(Unh|H)ealthy$/.test(message.type));
 const seen = (type: StatusEvent['type']): StatusEvent[] => events.filter((event) => event.type === type);
 
-/** So many probes reach the service from now on. */
+/** Waits until `count` more probes have reached the service. */
 const probes = async (count: number): Promise<void> => {
   let came = 0;
   const onConnection = (): void => void (came += 1);
@@ -179,7 +179,10 @@ describe('health probes end', () => {
     service.on('connection', ({ remotePort }) => came.add(remotePort));
   });
 
-  /** Connections arrive in their order: when ours is there, so are those that were begun before. */
+  /**
+   * Counts the probes that have arrived. Connections are accepted in order, so earlier probes have arrived once the test's own connection
+   * has.
+   */
   const arrivals = async (): Promise<number> => {
     const own = createConnection(localPort, '127.0.0.1');
     await once(own, 'connect');
@@ -257,7 +260,7 @@ describe('a tunnel in a group', () => {
     const asked = edge.session.all('RegisterTunnel')[0];
     expect(asked).toMatchObject({ group: 'pool', group_key_hash: sha256Hex(key) });
     expect(asked?.group_key_hash).toMatch(/^[0-9a-f]{64}$/);
-    // The edge may say that the port is bound; that is no news for anybody.
+    // The edge reports the group port as bound; the client logs the message and changes nothing.
     edge.session.send({ type: 'Registered', tunnel_id: tunnel.tunnelId, assigned_port: 20_001 });
     await eventually(() => expect(lines.join('')).toContain('group port is open'));
     expect(client.state).toBe('connected');

@@ -1,4 +1,4 @@
-// Where visitors are taken to whom the edge sends to a service by name, and what a PROXY protocol header says before their first byte.
+// Visitors routed by the edge to a named service, and the PROXY protocol header before their first byte.
 import type { MuxStream } from '@tunnel/mux';
 import type { StreamHead, StreamReason } from '@tunnel/protocol';
 import { eventually, rethrow, startTcpServer, type TcpServer } from '@tunnel/testkit';
@@ -28,7 +28,7 @@ afterEach(async () => {
   await Promise.all(services.splice(0).map((service) => service.close()));
 });
 
-/** A service that keeps what it hears. */
+/** Starts a service, and records the received text. */
 const listening = async (): Promise<{ port: number; heard: () => string; connections: () => number }> => {
   let text = '';
   let connections = 0;

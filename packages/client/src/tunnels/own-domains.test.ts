@@ -1,4 +1,4 @@
-// Tunnels at a host of their owner's own: what the edge is asked for, also after a loss, and an edge that knows nothing of it.
+// Tunnels under a custom domain: the registration, also after a reconnect, and an edge without support for custom domains.
 import { CAPABILITIES } from '@tunnel/protocol';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -17,7 +17,7 @@ afterEach(async () => {
   await edge.close();
 });
 
-/** Below the range of real chance: every retry comes at once. */
+/** Connects a client to the scripted edge. A random value below the real range makes every retry immediate. */
 const dial = async (): Promise<Client> => {
   const client = await connect({ server: edge.address, token: 'tnl_test', random: () => -1 });
   clients.push(client);

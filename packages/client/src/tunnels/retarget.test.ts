@@ -1,4 +1,4 @@
-// A tunnel that leads elsewhere while it is open: what its visitors notice, and what the edge is told.
+// An open tunnel gets another local target: the effect on visitors, and the messages to the edge.
 import type { MuxStream } from '@tunnel/mux';
 import type { MessageOf } from '@tunnel/protocol';
 import { eventually, RecordingReader, rethrow, startTcpServer, type TcpServer } from '@tunnel/testkit';
@@ -45,7 +45,7 @@ const visit = async (tunnelId: string): Promise<RecordingReader> => {
   return new RecordingReader(stream);
 };
 
-/** Told apart by how much they say. */
+/** Names the answering service, by the length of the greeting. */
 const heard = ({ bytes }: RecordingReader): string => ({ 0: '', 3: 'old', 5: 'other' })[bytes] ?? 'both';
 const registrations = (): MessageOf<'RegisterTunnel'>[] => edge.session.all('RegisterTunnel');
 
@@ -84,7 +84,7 @@ describe('retargeting a tunnel', () => {
       local_protocol: 'h2c',
       preferred_subdomain: tunnel.label,
     });
-    // New connections are taken there already.
+    // New connections already go to the new service.
     const visitor = await visit(tunnel.tunnelId);
     await eventually(() => expect(heard(visitor)).toBe('other'));
     expect(isSettled).toBe(false);
@@ -110,7 +110,7 @@ describe('retargeting a tunnel', () => {
     await retargeted;
     expect(registrations()).toHaveLength(2);
 
-    // It stays away until its next session is welcomed.
+    // The tunnel stays away until the edge accepts the next session.
     let welcome: () => void = () => {};
     edge.script = {
       Auth: (_message, session) => {

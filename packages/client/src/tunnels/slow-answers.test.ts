@@ -1,4 +1,4 @@
-// An edge that answers registrations one after the other, slowly, is alive.
+// An edge is alive even if registrations are answered slowly, one after the other.
 import type { MessageOf } from '@tunnel/protocol';
 import { eventually, FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';

@@ -125,7 +125,7 @@ describe('StreamHandler', () => {
     handler.onStream(stream, head);
     await vi.waitUntil(() => cuts.length > 0);
     expect([looks, cuts]).toMatchObject([1, [{ code: 'cancelled', text: expect.stringContaining('localhost:4302') }]]);
-    // Of most targets nothing is looked up at all.
+    // Most targets need no check before a visitor is served.
     [verdict, looks] = [null, 0];
     handler.onStream(stream, head);
     await vi.waitUntil(() => served.length === 4);

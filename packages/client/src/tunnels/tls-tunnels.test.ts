@@ -21,7 +21,7 @@ afterEach(async () => {
   await echo.close();
 });
 
-/** A visitor's stream as the edge opens it; what comes back. */
+/** Opens a visitor's stream as the edge does and sends `text`. Returns the list that collects the responses. */
 const visit = (tunnelId: string, text: string): string[] => {
   const heard: string[] = [];
   edge.session.mux.open(

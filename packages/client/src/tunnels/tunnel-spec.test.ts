@@ -262,7 +262,7 @@ describe('an invalid group or health check is refused before the edge gets a req
 
 describe('the group key', () => {
   it('is sent as the SHA-256 of its UTF-8 bytes, as sha256sum prints it', () => {
-    // printf %s 'schlüssel' | sha256sum
+    // The hash below is the output of: printf %s 'schlüssel' | sha256sum
     const hash = 'ccec7a8e3e039f0b6b308a81f438e1d07a59c8c896b4f237d10c3eecb8375ef7';
     for (const groupKey of ['schlüssel', new Secret('schlüssel')]) {
       expect(registrationFields(specOfTunnel({ ...tcp, group: 'web', groupKey }), {})).toEqual({

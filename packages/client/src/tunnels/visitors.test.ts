@@ -28,7 +28,7 @@ afterEach(async () => {
   await echo.close();
 });
 
-/** A visitor as the edge's relay would hold it. */
+/** A visitor as seen by the edge's relay. */
 class Visitor implements ByteReader {
   text = '';
   ended = false;

@@ -27,7 +27,7 @@ const closing = <T extends { close(): Promise<void> }>(one: T): T => {
   return one;
 };
 
-/** Says hello to whoever comes, and echoes. */
+/** Starts a server with a greeting for every connection and an echo afterwards. */
 const startServer = async (): Promise<TcpServer> =>
   closing(
     await startTcpServer((socket) => {
@@ -36,7 +36,7 @@ const startServer = async (): Promise<TcpServer> =>
     }),
   );
 
-/** A proxy that has read a request and does this. */
+/** Starts a proxy with a script, run once the first bytes of a request have arrived. */
 const startScripted = async (script: (socket: Socket) => void): Promise<TcpServer> =>
   closing(await startTcpServer((socket) => socket.once('data', () => script(socket))));
 
@@ -82,7 +82,7 @@ describe('a dial through a proxy', () => {
     const server = await startServer();
     const proxy = closing(await start());
     const socket = await dial(`${kind}://ann:se%3Asame@127.0.0.1:${proxy.port}`, `127.0.0.1:${server.port}`);
-    // It may have waited before anybody listened.
+    // The greeting may arrive before the test has a listener.
     await new Promise((resolve) => setImmediate(resolve));
     socket.write('and back');
     expect(await read(socket, 14)).toBe('hello\nand back');

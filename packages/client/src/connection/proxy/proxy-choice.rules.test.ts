@@ -11,7 +11,7 @@ describe('the choice of a proxy', () => {
     const urls = [choose('http://x:9', env)];
     for (const name of ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy'] as const) {
       urls.push(choose('', env));
-      // An empty variable is one that is not set.
+      // An empty environment variable counts as unset.
       env[name] = ' ';
     }
     expect(urls.map((choice) => choice.kind === 'proxy' && [choice.url, choice.source])).toEqual([
@@ -55,7 +55,7 @@ describe('the choice of a proxy', () => {
 
 describe('NO_PROXY', () => {
   it.each([
-    // names, and what is below them
+    // NO_PROXY entries: host names, including their subdomains
     ['example.com', 'example.com', true],
     ['example.com', 'a.b.example.com', true],
     ['.example.com', 'a.example.com', true],
@@ -69,16 +69,16 @@ describe('NO_PROXY', () => {
     ['com', 'example.com', true],
     ['.', 'example.com', false],
     ['', 'example.com', false],
-    // lists
+    // NO_PROXY values with several entries
     ['a.net, example.com ,b.net', 'example.com', true],
     ['a.net b.net\texample.com', 'example.com', true],
     [',,,', 'example.com', false],
-    // everything
+    // NO_PROXY entries for every host
     ['*', 'example.com', true],
     ['a.net,*', '203.0.113.9', true],
     ['*:443', 'example.com', true],
     ['*:80', 'example.com', false],
-    // ports
+    // NO_PROXY entries with a port
     ['example.com:443', 'example.com', true],
     ['example.com:4040', 'example.com', false],
     ['example.com:', 'example.com', true],
@@ -89,14 +89,14 @@ describe('NO_PROXY', () => {
     ['[2001:db8::1]:443', '2001:db8::1', true],
     ['[2001:db8::1]:444', '2001:db8::1', false],
     ['[2001:db8::1]', '2001:db8::1', true],
-    // addresses
+    // NO_PROXY entries: IP addresses
     ['203.0.113.9', '203.0.113.9', true],
     ['203.0.113.9', '203.0.113.90', false],
     ['2001:db8::1', '2001:db8:0:0::1', true],
     ['203.0.113.9', '::ffff:203.0.113.9', true],
     ['113.9', '203.0.113.9', false],
     ['10', '10.0.0.0', false],
-    // networks
+    // NO_PROXY entries: networks
     ['203.0.113.0/24', '203.0.113.9', true],
     ['203.0.112.0/24', '203.0.113.9', false],
     ['0.0.0.0/0', '203.0.113.9', true],

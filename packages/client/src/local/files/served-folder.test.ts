@@ -41,7 +41,7 @@ const ask = (path: string, headers: Record<string, string> = {}, method = 'GET')
 const statusOf = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
   (await ask(path, headers)).status;
 
-/** Handles of this process into the folder of the test. */
+/** Counts the open file descriptors of the process in the test's folder. */
 const openHandles = async (): Promise<number> => {
   const links = await readdir('/proc/self/fd');
   const paths = await Promise.all(links.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));

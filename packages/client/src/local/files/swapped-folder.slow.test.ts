@@ -1,4 +1,4 @@
-// A folder that becomes a link out and a folder again, thousands of times a second, while visitors ask for what is in it.
+// A folder is replaced by an outside symlink and back thousands of times per second, while visitors request a file in the folder.
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';

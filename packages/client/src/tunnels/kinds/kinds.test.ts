@@ -34,7 +34,7 @@ it('a tunnel kind remembers the endpoint assigned by the edge', () => {
   expect(kindOf('http').remember({ ...answer, protocol: 'http' } as never, { proto: 'http' })).toEqual({
     assignedSubdomain: 'web',
   });
-  // What its owner gave is asked for again anyway.
+  // A domain chosen by the owner is not remembered, because the spec requests the domain anyway.
   expect(kindOf('http').remember({ ...answer, label: 'a.b' } as never, { proto: 'http', domain: 'a.b' })).toEqual({});
   expect(kindOf('tcp').remember({ ...answer, protocol: 'tcp', assigned_port: 5 } as never, { proto: 'http' })).toEqual({
     assignedPort: 5,

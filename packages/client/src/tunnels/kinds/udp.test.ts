@@ -89,7 +89,7 @@ const openTunnel = (localPort: number, more: Partial<TunnelOptions> = {}): Tunne
   return tunnel;
 };
 
-/** A visitor as the edge's ingress holds it: a flow, and datagrams that need not wait for its answer. */
+/** A visitor as seen by the edge's ingress: a flow, with datagrams even before the flow is accepted. */
 class Visitor implements DatagramReader {
   readonly heard: Buffer[] = [];
   refused: StreamReason | null = null;
@@ -266,7 +266,8 @@ describe('the local service of a udp tunnel', () => {
     const visitor = new Visitor(openTunnel(service.port));
     visitor.say('hello');
     await eventually(() => expect(service.received).toHaveLength(1));
-    // All of them in one turn, in which nobody reads: more than a socket has room for unless it asks for it, and less than every Linux gives.
+    // Sends 150 datagrams within one turn, while the client cannot read. The default socket buffer is too small for 150 datagrams; the
+    // larger buffer requested by the client is granted by every Linux.
     for (let n = 0; n < 150; n += 1) service.send(Buffer.alloc(1200, n), service.received[0]?.from ?? 0);
     await eventually(() =>
       expect(visitor.heard.map(([first]) => first)).toEqual(Array.from({ length: 150 }, (_, n) => n)),
@@ -282,7 +283,7 @@ describe('the local service of a udp tunnel', () => {
 
   it('is found by host name even if it listens on only one of the addresses', async () => {
     const tunnel = openTunnel(echo.port, { localHost: 'localhost' });
-    // Where localhost is ::1 first, the first flow learns that nobody listens there, and is reset: the next one goes on.
+    // If localhost resolves to ::1 first, the first flow finds the port closed there and is reset; the next flow uses the other address.
     const visitors: Visitor[] = [];
     await eventually(() => {
       if (visitors.at(-1)?.reset !== null) visitors.push(new Visitor(tunnel));
@@ -312,7 +313,8 @@ describe('the PROXY header of a flow', () => {
       visitor.say('two');
       await eventually(() => expect(visitor.texts).toEqual(['ok', 'ok']));
     }
-    // Both families in one line: version 2, PROXY, DGRAM over IPv4, 12 bytes; the visitor, 192.0.2.1, 4660 and 20153.
+    // A PROXY v2 header in hex: signature, version 2, command PROXY, DGRAM over IPv4, 12 bytes; then the visitor, 192.0.2.1, and the
+    // ports 4660 and 20153.
     const header = (host: string): string => `0d0a0d0a000d0a515549540a2112000c${host}c00002011234${'4eb9'}`;
     const text = (hex: string): string => Buffer.from(hex).toString('hex');
     expect(service.received.map(({ bytes }) => bytes.toString('hex'))).toEqual([
