@@ -1,11 +1,12 @@
-// One suite for every ByteDuplex: bare handles, sockets and streams, over plain and TLS carriers, with static reads and with ordinary ones.
+// A common test suite for every ByteDuplex: bare handles, sockets and streams, over plain and TLS carriers, with static and ordinary
+// reads.
 import { deterministicBytes, type EndKind, endPair, eventually, hashOf, RecordingReader } from '@tunnel/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { allowStaticReads } from '../native/node-internals.ts';
 import type { ByteDuplex } from './byte-duplex.ts';
 
 const KINDS: { kind: EndKind; reads: 'static' | 'fallback' }[] = [
-  // On handles, and the way back from them.
+  // Connections on bare handles, with and without the fallback to sockets
   { kind: 'accepted', reads: 'static' },
   { kind: 'accepted', reads: 'fallback' },
   { kind: 'accepted-tls', reads: 'static' },
@@ -20,7 +21,7 @@ const KINDS: { kind: EndKind; reads: 'static' | 'fallback' }[] = [
 ];
 const MiB = 1024 * 1024;
 
-/** Writes all of it, waiting for the drain whenever the end says so. */
+/** Writes all bytes in steps, and waits for the drain event whenever write() returns false. */
 const writeAll = async (end: ByteDuplex, reader: RecordingReader, bytes: Buffer, step: number): Promise<void> => {
   for (let at = 0; at < bytes.length; at += step) {
     const drained = reader.drained();
@@ -83,7 +84,7 @@ describe.each(KINDS)('a $kind duplex with $reads reads', ({ kind, reads }) => {
     expect(atB.digest()).toBe(hashOf(bytes));
   });
 
-  // Below TLS there is no reset to be had: the peer sees the connection end.
+  // A TLS connection cannot be reset: the peer sees an end.
   it.skipIf(kind === 'socket-tls' || kind === 'accepted-tls')('reports a reset as a reset, not as an end', async () => {
     a.write(Buffer.from('x'), 0, 1, false);
     await eventually(() => expect(atB.bytes).toBe(1));
@@ -93,7 +94,7 @@ describe.each(KINDS)('a $kind duplex with $reads reads', ({ kind, reads }) => {
     expect(atA.reset).toBeNull();
   });
 
-  // Below TLS there is no reset to be had.
+  // A TLS connection cannot be reset.
   it.skipIf(kind === 'socket-tls' || kind === 'accepted-tls').each(['open', 'ended'])(
     'reports a reset right behind the last bytes as a reset, with its own direction %s',
     async (own) => {
@@ -106,7 +107,7 @@ describe.each(KINDS)('a $kind duplex with $reads reads', ({ kind, reads }) => {
       }
       a.write(Buffer.from('ff'), 0, 2, false);
       a.reset({ code: 'cancelled', text: 'enough' });
-      // Both have arrived by now, and lie there.
+      // By now both the last bytes and the reset have arrived, but are unread.
       for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
       atB.goOn();
       await eventually(() => expect(atB.reset).not.toBeNull());
@@ -131,7 +132,7 @@ describe.each(KINDS)('a $kind duplex with $reads reads', ({ kind, reads }) => {
     atB.stalled = true;
     const bytes = deterministicBytes(64 * 1024, 4);
     let written = 0;
-    // Far more than all kernel buffers of loopback hold.
+    // The limit of 64 MiB is far above the size of all loopback buffers in the kernel.
     while (written < 64 * MiB && a.write(bytes, 0, bytes.length, false)) {
       written += bytes.length;
       await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-// The queue gives back what it was given, in order, however it was cut.
+// The byte queue returns its bytes in order, however pushes and shifts split them.
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { ByteQueue, giveBackBlock, type QueueBlock } from './byte-queue.ts';
@@ -51,6 +51,6 @@ it('reused blocks of the byte queue contain only the newly pushed bytes', () => 
       return blocks.map(({ bytes }) => bytes);
     });
   const used = new Set(rounds(20).flat());
-  // Two large ones and the rest of each round; the large ones are the same all along.
+  // A round uses two large blocks and one small block; the large blocks are reused in all rounds.
   expect(used.size).toBeLessThan(20 + 4);
 });

@@ -39,7 +39,7 @@ it('ending a carrier before start() closes the connection at once', async () => 
   peer.destroy();
 });
 
-/** More than the kernel takes at once: the rest waits, for as long as nobody reads. */
+/** More bytes than the kernel takes at once: the rest stays queued until the peer reads. */
 const LARGE = Buffer.alloc(8 * 1024 * 1024, 1);
 const SMALL = Buffer.alloc(1000, 2);
 
@@ -53,7 +53,7 @@ it.each(['plain', 'tls'] as const)('ending a carrier during a write sends all qu
   sending.send(SMALL);
   expect(sending.queuedBytes).toBeGreaterThan(SMALL.length);
   sending.end();
-  // As the answer to a ping that came too late: it is not sent, and breaks nothing.
+  // A frame sent after end(), such as a late PONG, is dropped without an error.
   sending.send(SMALL);
   let got = 0;
   let last = 0;

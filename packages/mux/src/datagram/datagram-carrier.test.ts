@@ -1,4 +1,4 @@
-// One carrier with a raw peer at its end: what it may do wrong with datagrams, what it is told of those it sent, and what it costs when it stands still.
+// A carrier with a scripted peer: violations of the datagram rules, SEEN frames for sent datagrams, and the memory of a stalled carrier.
 
 import type * as net from 'node:net';
 import {
@@ -78,7 +78,7 @@ afterEach(() => {
   peer.destroy();
 });
 
-/** What our side has sent: datagrams as text, and the counts of SEEN. */
+/** Returns the frames sent by the session under test: datagrams as text, and the counts of SEEN frames. */
 const heard = (): { datagrams: string[]; seen: number[] } => {
   const datagrams: string[] = [];
   const seen: number[] = [];
@@ -96,7 +96,7 @@ const heard = (): { datagrams: string[]; seen: number[] } => {
   return { datagrams, seen };
 };
 
-/** All that was written to our side so far has been worked through. `mark`: eight characters. */
+/** Waits until the session has handled all frames written so far, by a PING with the eight characters of `mark`. */
 const answered = async (mark: string): Promise<void> => {
   peer.write(encodePing(FRAME.PING, Buffer.from(mark)));
   await eventually(() => expect(received.includes(mark.slice(0, 8))).toBe(true));
@@ -132,7 +132,7 @@ describe('a peer that violates the datagram rules', () => {
     peer.write(Buffer.concat([datagram(2, 'late'), datagram(2, ''), encodeOpen(4, { ...HEAD, flow: 2 }, 0)]));
     await eventually(() => expect(flows).toHaveLength(2));
     expect(losses).toEqual([]);
-    // The sender counted the late ones, too, headers included; they are seen like all others.
+    // SEEN also counts late datagrams, including their frame headers, because the sender has counted them.
     now += DATAGRAM_SEEN_INTERVAL_MS;
     peer.write(datagram(4, ''));
     await eventually(() => expect(heard().seen.at(-1)).toBe(11 + 12 + 8 + 8));
@@ -180,7 +180,7 @@ describe('the SEEN frame', () => {
       peer.write(datagram(2, 'more'));
       await new Promise(setImmediate);
     }
-    // Our clock stands still: what comes is told by a timer.
+    // The session's clock stands still, so a timer sends the SEEN frames.
     await eventually(() => expect(heard().seen.at(-1)).toBe(22 + 500 * 12));
     const told = heard().seen.length;
     expect(told).toBeLessThanOrEqual(2 + (performance.now() - startedMs) / DATAGRAM_SEEN_INTERVAL_MS);
@@ -263,7 +263,7 @@ describe('a stalled carrier', () => {
     await answered('20 ms it took');
     for (const turn of [1, 2]) {
       expect(send('probe')).toBe('sent');
-      // Written while nothing is read here, as an answer is that comes while this process waits for its turn on a busy machine.
+      // Writes a SEEN frame before the session reads again, as happens when a busy machine delays the process.
       peer.write(encodeSeen(HEADER + 5 + (HEADER + 5) * (2 * turn - 1)));
       now += 500;
       expect([send('after'), session.takesFlows]).toEqual(['sent', false]);
@@ -288,7 +288,7 @@ describe('a stalled carrier', () => {
     expect(session.takesFlows).toBe(true);
     expect(flood(stream, 1)).toEqual({ sent: 1, behind: 0 });
     now += 20 + DATAGRAM_BEHIND_MS / 2 + 1;
-    // A few that wait are no flood.
+    // A few waiting datagrams do not count as a flood.
     expect(session.takesFlows).toBe(true);
     expect(flood(stream, 1)).toEqual({ sent: 1, behind: 0 });
     expect([session.takesFlows, flood(stream, 1)]).toEqual([false, { sent: 1, behind: 0 }]);

@@ -1,4 +1,4 @@
-// A fault below each guard of datagrams: it costs one flow, or one carrier, and is told once.
+// Faults below every guard of the datagram code: a fault costs a single flow or carrier, and is reported once.
 
 import { FRAME } from '@tunnel/protocol';
 import { systemClock } from '@tunnel/runtime';
@@ -118,7 +118,7 @@ describe('a datagram carrier', () => {
     const before = pair.client.openCarriers;
     pair.edge.addCarrier(createCarrier(edge));
     pair.client.addCarrier(faulty);
-    // The youngest carrier is as empty as the others: those are closed first, so that flows go to it.
+    // Closes the older carriers first, so that new flows use the faulty carrier; all carriers are equally empty.
     for (const carrier of pair.carriers) carrier.destroy('cut');
     await eventually(() => expect([pair.client.openCarriers, pair.edge.openCarriers]).toEqual([1, 1]));
     const stream = await open();
@@ -126,7 +126,8 @@ describe('a datagram carrier', () => {
     let answers = 0;
     faulty.send = (frame) => {
       if (frame[0] === FRAME.SEEN) answers += 1;
-      // The first is told at once, below the guard of what is read; the next one by a timer, as no time passes here.
+      // The first SEEN frame is sent during the read, below the guard of reads. Later SEEN frames are sent by a timer, because the clock
+      // stands still.
       if (answers > 1) raise();
       send(frame);
     };

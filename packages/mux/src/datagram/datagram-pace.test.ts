@@ -9,7 +9,7 @@ import {
 
 const KiB = 1024;
 
-/** A path that bears so many bytes a millisecond and takes so long there and back; the receiver answers at most every 10 ms. */
+/** A simulated path with a capacity in bytes per millisecond and a round-trip time. The receiver acknowledges at most every 10 ms. */
 class SimulatedPath {
   readonly pace: DatagramPace;
   readonly delaysMs: number[] = [];
@@ -17,7 +17,7 @@ class SimulatedPath {
   roundTripMs: number;
   sent = 0;
   dropped = 0;
-  /** What lies before the narrow place, and what has passed it. */
+  /** Datagrams in front of the bottleneck. */
   readonly #queue: { bytes: number; atMs: number }[] = [];
   #passing = 0;
   #taken = 0;
@@ -44,7 +44,7 @@ class SimulatedPath {
     return true;
   }
 
-  /** One millisecond passes. */
+  /** Simulates one millisecond. */
   step(): void {
     this.nowMs += 1;
     if (!this.isStalled) this.#passing += this.bytesPerMs;
@@ -65,7 +65,7 @@ class SimulatedPath {
     }
   }
 
-  /** So many bytes a millisecond are offered, in datagrams of 1,200. */
+  /** Offers `offeredPerMs` bytes per millisecond, in datagrams of 1,200 bytes. */
   run(ms: number, offeredPerMs: number): void {
     let owed = 0;
     for (let i = 0; i < ms; i++) {
@@ -85,7 +85,7 @@ describe('DatagramPace', () => {
     ['400 Mbit/s, 150 ms', 50_000, 150],
   ])('drops nothing within the capacity of the path: %s', (_, bytesPerMs, roundTripMs) => {
     const path = new SimulatedPath(bytesPerMs, roundTripMs);
-    // Whoever sends begins slowly, as TCP itself does.
+    // The sender starts slowly, as TCP does.
     for (let share = 0.02; share < 0.9; share *= 1.3) path.run(2 * roundTripMs + 20, bytesPerMs * share);
     path.run(3000, bytesPerMs * 0.9);
     expect(path.dropped).toBe(0);
@@ -102,7 +102,7 @@ describe('DatagramPace', () => {
     path.delaysMs.length = 0;
     path.run(30_000, 5 * bytesPerMs);
     expect(worst(path.delaysMs)).toBeLessThan(roundTripMs + 150);
-    // Nearly all of the path is used all the same.
+    // At least 90 % of the path's capacity is used.
     expect(path.delaysMs.length * 1200).toBeGreaterThan(0.9 * 30_000 * bytesPerMs);
   });
 

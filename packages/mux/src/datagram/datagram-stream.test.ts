@@ -1,4 +1,4 @@
-// Flows between two sessions over real sockets: what passes, what does not, and what is left when something ends.
+// Datagram flows between two sessions over real sockets: delivery, drops, and cleanup at the end.
 
 import { type StreamReason, WIRE_LIMITS } from '@tunnel/protocol';
 import { systemClock } from '@tunnel/runtime';
@@ -93,7 +93,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
   const sendText = (stream: DatagramStream, text: string): string =>
     stream.send(Buffer.from(text), 0, Buffer.byteLength(text));
 
-  /** The session goes on: another flow works. */
+  /** Checks that the session still works by opening another flow. */
   const anotherWorks = async (): Promise<void> => {
     onFlow = (stream) => {
       stream.accept();
@@ -121,7 +121,8 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     const sent = sizes.map((size, index) => deterministicBytes(size, index));
     for (const bytes of sent) {
       expect(stream.send(bytes, 0, bytes.length)).toBe('sent');
-      // Each whole frame crosses blocks of 64 KiB and TLS records at another place; one at a time stays within the first window.
+      // Frames cross the 64 KiB blocks and TLS records at different places. Only one datagram at a time is in flight, to stay within the
+      // first window.
       await eventually(() => expect(readers[0]?.datagrams.length).toBe(sent.indexOf(bytes) + 1));
     }
     expect(readers[0]?.datagrams.every((bytes, index) => bytes.equals(sent[index] as Buffer))).toBe(true);
@@ -254,9 +255,9 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     for (let i = 0; i < 6; i++) pair.edge.open(HEAD, answer);
     await eventually(() => expect(byteStreams).toHaveLength(6));
     const second = await opened();
-    // Ids are the carrier's: the two flows are neighbours, and nothing else is there.
+    // Stream ids count per carrier: consecutive ids show that the two flows share a carrier with no byte stream in between.
     expect([first.stream.id, second.stream.id]).toEqual([2, 4]);
-    // The client keeps off the carrier that the edge has chosen, too.
+    // The client does not open byte streams on the carrier reserved by the edge either.
     const own = pair.client.open(HEAD, answer);
     await eventually(() => expect((own as MuxStream).state).toBe('closed'));
     expect([(own as MuxStream).id, pair.edge.liveStreams]).toEqual([1, 8]);
@@ -266,7 +267,7 @@ describe.each(['plain', 'tls'] as const)('flows over %s carriers', (kind) => {
     pair.close();
     await connect(2);
     const { reader, stream } = await opened();
-    // The first of two idle carriers is the one.
+    // The flow uses the first of two idle carriers.
     pair.carriers[0]?.destroy('cut');
     expect([reader.reset?.code, stream.state, sendText(stream, 'late')]).toEqual(['carrier-lost', 'closed', 'away']);
     await eventually(() => expect(readers[0]?.reset?.code).toBe('carrier-lost'));

@@ -31,7 +31,7 @@ it('a sealed packet arrives whole at the other socket, even when send slots are 
   const sender = makeSocket();
   await sender.connect(target);
   const key = new SealingKey(ID, KEY);
-  // More than there are slots: each is used again.
+  // Sends more packets than there are send slots, so that slots are reused.
   for (let i = 0; i < 3 * DATAGRAM_PATH_SEND_QUEUE_PACKETS; i += 1) {
     expect(sender.send(key, SEALED_KIND.PROBE, Buffer.from(`body ${i}`))).toBe(true);
     if (i % 50 === 0) await eventually(() => expect(bodies.length).toBe(i + 1));
@@ -84,7 +84,7 @@ it('a closed peer causes no error on the sending socket', async () => {
     sender.send(key, SEALED_KIND.PROBE, Buffer.alloc(8));
     await new Promise(setImmediate);
   }
-  // The ICMP answers have come by now, and the socket still works.
+  // The ICMP errors have arrived by now, and the socket still works.
   expect(sender.hasRoom).toBe(true);
 });
 

@@ -11,7 +11,7 @@ import {
   wantsUse,
 } from './path-machine.rules.ts';
 
-/** A machine with its timer; what it does is kept with the time. */
+/** A path machine with its timer. Effects are recorded with their time. */
 class Driven {
   state: PathState = PATH_OFF;
   now = 1000;
@@ -24,7 +24,7 @@ class Driven {
     for (const effect of effects) this.#perform(effect);
   }
 
-  /** Every timer is on time. */
+  /** Runs the machine until `end`, with every timer on time. */
   runUntil(end: number): void {
     while (this.#wakeAt <= end) {
       this.now = this.#wakeAt;

@@ -43,7 +43,7 @@ const sealed = (key: SealingKey, kind: SealedKind, body: Buffer): Buffer => {
   return into;
 };
 
-/** A path's two halves, and packets 1 to `count` of it. */
+/** Creates the two keys of a path, and packets 1 to `count` sealed with them. */
 const packetsOf = (count: number): { opening: OpeningKey; packets: Buffer[] } => {
   const sealing = new SealingKey(PATH_ID, KEY);
   const packets = Array.from({ length: count }, (_, i) =>

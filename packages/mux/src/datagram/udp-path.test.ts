@@ -8,7 +8,7 @@ import { SEALED_KIND, SealingKey } from './sealed-datagram.ts';
 import { encodePing } from './sealed-ping.ts';
 import { type PathKeys, UdpPath, type UdpPathOptions } from './udp-path.ts';
 
-/** One end: its datagrams, the ways it went, and what it refused. */
+/** One end of a UDP path, with its received datagrams, reported paths and refused packets. */
 interface End {
   readonly path: UdpPath;
   readonly socket: PacketSocket;
@@ -72,18 +72,18 @@ afterEach(() => {
   expect(clock.pendingTimers).toBe(0);
 });
 
-/** Real sockets answer while the fake clock stands still. */
+/** Starts the client's path and waits until both ends are up. Real sockets respond while the fake clock stands still. */
 const bothUp = async (): Promise<void> => {
   client.path.start();
   await eventually(() => expect([client.path.isUp, edge.path.isUp]).toEqual([true, true]));
 };
 
-/** Steps of the clock, with time for packets in between. */
+/** Advances the clock in steps of 100 ms, with time for packets in between. */
 const run = async (ms: number, each: () => void = () => {}): Promise<void> => {
   for (let passed = 0; passed < ms; passed += 100) {
     each();
     await clock.advance(100);
-    // What was sent crosses two sockets and the relay's two.
+    // Packets cross two sockets of the ends and two of the relay.
     for (let turn = 0; turn < 8; turn += 1) await new Promise(setImmediate);
   }
 };
@@ -266,7 +266,7 @@ describe('the remote address of a UDP path', () => {
     client.path.send(1, hello, 0, 9);
     await eventually(() => expect(edge.datagrams.length).toBe(1));
     const { route } = edge.path;
-    // Replayed, then late but true, then forged: each from an address of its own.
+    // Injects a replayed packet, a genuine late packet and a forged packet, from three different addresses.
     const forged = Buffer.from(relay.sent[at + 1] as Buffer);
     forged[15] = 0xff;
     for (const packet of [relay.sent[0] as Buffer, relay.sent[at] as Buffer, forged]) relay.inject(packet);

@@ -1,4 +1,4 @@
-// A fault below each guard of the mux: it costs one socket, one stream or one carrier, and is told once.
+// Faults below every guard of the mux: a fault costs a single socket, stream or carrier, and is reported once.
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { eventually, type SessionPair, sessionPair, socketPair } from '@tunnel/testkit';
@@ -24,7 +24,7 @@ afterEach(() => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup();
 });
 
-/** Throws in one of its methods; what it is told of it. */
+/** Creates a reader with a `method` that throws, and records the calls of abandon() in `told`. */
 const faulty = (method: keyof ByteReader | null, told: string[]): ByteReader => ({
   onData: () => true,
   onDrain: () => {},
@@ -34,7 +34,7 @@ const faulty = (method: keyof ByteReader | null, told: string[]): ByteReader => 
   ...(method === null ? {} : { [method]: raise }),
 });
 
-/** Whoever is cut off in a test is none of its business. */
+/** Creates a pair of sockets that ignore errors, because these tests cut connections. */
 const quietPair = async (): ReturnType<typeof socketPair> => {
   const pair = await socketPair('plain');
   for (const socket of pair) socket.on('error', () => {});
@@ -56,7 +56,7 @@ describe('a socket duplex', () => {
       if (path === 'chunk') end.onChunk(Buffer.from('x'));
       else dialled.write('x');
       await eventually(() => expect(told).toEqual(['socket.data']));
-      // Its reader decides what becomes of it: an answer can still be given.
+      // The reader decides about the connection after an error, so a response can still be sent.
       end.write(Buffer.from('sorry'), 0, 5, false);
       dialled.resume();
       expect(String((await once(dialled, 'data'))[0])).toBe('sorry');
@@ -280,7 +280,7 @@ describe('a byte stream', () => {
 });
 
 describe('a faulty carrier', () => {
-  /** Raises once, in whichever of the two sessions comes by first. */
+  /** Makes the next call of `method` throw, in either of the two sessions. */
   const raiseOnce = (prototype: object, method: string): void => {
     vi.spyOn(prototype as Record<string, () => unknown>, method).mockImplementationOnce(raise);
   };
@@ -309,7 +309,7 @@ describe('a faulty carrier', () => {
     const passOn = function (this: FramedConnection, reason: string): void {
       real.call(this, reason);
     };
-    // The edge's own, and then the client's, which hears of it by 'end', 'close' or 'error'.
+    // The first call, at the edge, passes. The second call, at the client, throws during 'end', 'close' or 'error'.
     vi.spyOn(FramedConnection.prototype, 'onClosed').mockImplementationOnce(passOn).mockImplementationOnce(raise);
     pair.carriers[0]?.destroy('cut');
     await eventually(() => expect([...reports.edge, ...reports.client]).toHaveLength(1));

@@ -1,4 +1,4 @@
-// Turns by numbers: long while bulk is alone, short while small messages pass, long again behind them.
+// Read budgets per turn: large while only bulk data flows, small while small messages pass, and large again afterwards.
 import { describe, expect, it } from 'vitest';
 import { MUX_LIMITS } from '../limits.ts';
 import { SMALL_MESSAGES_FOR_MS, SmallMessages, TICK_READ_BYTES, TickReadBudget } from './tick-budget.ts';

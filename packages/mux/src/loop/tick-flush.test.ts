@@ -1,4 +1,4 @@
-// Small frames leave once a turn, and never behind a piece of bulk that came after them.
+// Small frames are sent once per turn, and never behind bulk data that arrived later.
 import { expect, it } from 'vitest';
 import { TickFlush } from './tick-flush.ts';
 

@@ -1,4 +1,4 @@
-// A connection on a bare handle at its edges: asked after its end, reset while a write waits, and with an owner that throws.
+// Edge cases of a connection on a bare handle: calls after its end, a reset during a pending write, and an owner that throws.
 import * as net from 'node:net';
 import { deterministicBytes, eventually, rethrow } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
@@ -12,7 +12,7 @@ afterEach(() => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup();
 });
 
-/** One accepted connection and its peer, which reads nothing. */
+/** Creates an accepted connection and a peer that reads nothing. */
 const connected = async (): Promise<{ duplex: HandleDuplex; peer: net.Socket }> => {
   const accepted: AcceptedSocket[] = [];
   const take = (socket: AcceptedSocket): void => void accepted.push(socket);
@@ -68,7 +68,7 @@ it('a second end() on a handle changes nothing', async () => {
 it('a reset during a pending write without a reader is reported once, by the write', async () => {
   const { duplex, peer } = await connected();
   const told: string[] = [];
-  // It takes one byte and reads no more: the kernel then tells of a reset by the write alone.
+  // The reader stops after one byte, so the kernel reports a reset only through the write.
   duplex.read(readerInto(told, () => false));
   peer.write('x');
   await eventually(() => expect(duplex.bytesRead).toBe(1));

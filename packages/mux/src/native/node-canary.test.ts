@@ -1,5 +1,6 @@
-// Canaries: what we rely on of Node.js that its documents do not promise, one test for each part, on Node itself and not on our code.
-// One that fails says which part a new version changed; our code then takes its soft way back, or needs a new one.
+// Canaries for undocumented behavior of Node.js used by the mux, with a separate test for every part. The tests run against Node.js and
+// not against our code. A failure names the part changed by a new Node.js version; our code then uses its fallback, or needs a new
+// solution.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import * as http2 from 'node:http2';
@@ -36,7 +37,7 @@ const own = (socket: net.Socket): net.Socket => {
   return socket;
 };
 
-/** Both ends of a connection: `accepted` as the kernel gave it to us, paused. */
+/** Creates both ends of a connection; `accepted` is paused and otherwise as accepted from the kernel. */
 const plainPair = async (): Promise<{ accepted: Inside; peer: net.Socket }> => {
   const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true });
   const port = await listen(server);
@@ -119,7 +120,7 @@ describe('Node.js internals for reads into our own memory', () => {
     await eventually(() => expect(read).toEqual(['one']));
     expect(first.toString('latin1', 0, 3)).toBe('one');
     peer.write('two');
-    // The generator said null: the same memory again. The callback said false: no more until resume().
+    // The generator returned null, so the same memory is reused. The callback returned false, so reading stops until resume().
     await eventually(() => expect(read).toEqual(['one', 'two']));
     peer.write('three');
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -158,7 +159,7 @@ describe('Node.js internals for reads into our own memory', () => {
     accepted.removeAllListeners('readable');
     accepted.pause();
     let taken = '';
-    // One chunk a call since Node.js 26, all of them before.
+    // Since Node.js 26, read() returns a single chunk; earlier versions returned all buffered chunks.
     while (accepted.readableLength > 0) taken += String(accepted.read());
     expect(taken).toBe('onetwo');
     expect(handle.reading, 'read() asks for more').toBe(true);

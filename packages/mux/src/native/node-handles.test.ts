@@ -1,4 +1,5 @@
-// Which way is taken on the Node in use, and the way back where a part of Node is gone: a change inside Node must show here, not in a bill for CPU.
+// The choice between handles and sockets on the installed Node.js version, and the fallback for missing internals. A change inside
+// Node.js must fail these tests instead of raising the CPU cost unnoticed.
 
 import { readFileSync } from 'node:fs';
 import * as net from 'node:net';
@@ -121,7 +122,7 @@ describe('an accepted connection on a handle', () => {
     await eventually(() => expect([accepted.length, peer.connecting]).toEqual([1, false]));
     const hex = (value: number): string => value.toString(16).toUpperCase().padStart(4, '0');
     const row = `0100007F:${hex(port)} 0100007F:${hex(peer.localPort ?? 0)} 01`;
-    // The sixth column: which timer runs, and for how long. 02 is the one of keep-alive.
+    // The sixth column of /proc/net/tcp holds the active timer and its remaining time; 02 is the keep-alive timer.
     await eventually(() => {
       const line = readFileSync('/proc/net/tcp', 'latin1')
         .split('\n')
@@ -203,7 +204,7 @@ describe('a dial on a handle', () => {
     expect(onHandle).toMatchObject({ code: 'ECONNREFUSED', port });
   });
 
-  /** Handles that connect when they are told to. */
+  /** Creates dials on fake handles; a dial completes only when the test answers its connect request. */
   const silent = () => {
     const requests: HandleRequest[] = [];
     let closed = 0;

@@ -1,5 +1,5 @@
-// What of Node's private parts is found on the Node in use: a change inside Node must show here, not in a bill for CPU, a transfer
-// that looks complete, or a descriptor that stays open. And what is done where a part is gone.
+// Private parts of Node.js found in the installed version, and the fallbacks for missing parts. A change inside Node.js must fail these
+// tests instead of causing CPU cost, a truncated transfer or a leaked descriptor.
 import { once } from 'node:events';
 import type * as net from 'node:net';
 import { carrierPair, endPair, eventually, socketPair } from '@tunnel/testkit';
@@ -29,7 +29,7 @@ const pair = async (kind: 'plain' | 'tls' = 'plain'): Promise<[net.Socket, net.S
   return sockets;
 };
 
-/** The handle with one of its parts gone, as on a Node that has changed inside. */
+/** Removes a part of the socket's handle, as in a changed Node.js version. */
 const without = (socket: net.Socket, part: string): void => {
   const handle = (socket as unknown as { _handle: object })._handle;
   Object.defineProperty(handle, part, { value: undefined, configurable: true });
@@ -38,7 +38,7 @@ const without = (socket: net.Socket, part: string): void => {
 class Collector implements StaticReader {
   readonly memory = Buffer.alloc(1024);
   text = '';
-  /** How it came: into our memory, or as chunks of Node's. */
+  /** How bytes arrived: in our own memory, or as chunks from Node.js. */
   readonly ways = new Set<string>();
 
   nextView(): Buffer {
@@ -137,14 +137,14 @@ describe('static reads', () => {
 });
 
 describe('confirmEnd', () => {
-  /** What the accepted side is told when the other one has sent `bytes` and then ends or resets. */
+  /** Sends some bytes and then calls `finish` on the dialed side. Returns the events of the accepted side. */
   const outcome = async (finish: (socket: net.Socket) => void, prepare?: (socket: net.Socket) => void) => {
     const [accepted, dialled] = await pair();
     prepare?.(accepted);
     const told: string[] = [];
     accepted.on('end', () => confirmEnd(accepted, () => told.push('end')));
     accepted.on('error', (error: NodeJS.ErrnoException) => told.push(error.code ?? '?'));
-    // Unread until the hang-up has arrived behind it: this is when libuv takes one for the other.
+    // Leaves the bytes unread until the hang-up has arrived, the situation in which libuv mistakes a reset for an end.
     dialled.write('last words', () => finish(dialled));
     await new Promise((resolve) => setTimeout(resolve, 30));
     accepted.resume();

@@ -1,4 +1,4 @@
-// Which way is taken on the Node in use, and the way back where a part of Node is gone.
+// The choice of TLS handles on the installed Node.js version, and the fallback for missing internals.
 import { afterEach, expect, it } from 'vitest';
 import type { Binding } from './node-handles.ts';
 import { allowStaticReads } from './node-internals.ts';

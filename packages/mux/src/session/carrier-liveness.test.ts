@@ -1,4 +1,4 @@
-// Where the next stream goes, by numbers: what one carrier weighs against another.
+// The load figures of carriers, by which the carrier of the next stream is chosen.
 
 import { expect, it } from 'vitest';
 import { CARRIER_FIRST_PINGS, CARRIER_NEAR_UNDER_MS } from '../stream/flow-control.ts';

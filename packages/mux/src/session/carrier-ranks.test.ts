@@ -46,7 +46,7 @@ const add = async (rank: number): Promise<Carrier> => {
   return dialled;
 };
 
-/** Which of the carriers gets the OPEN. Their bytes would not tell: pings pass on all of them. */
+/** Returns the index of the carrier with the OPEN frame. Byte counts would not tell, because pings pass on every carrier. */
 const opensOn = async (carriers: readonly Carrier[], open: () => unknown): Promise<number> => {
   [opens, isOpened] = [[], false];
   expect(open()).not.toBeNull();

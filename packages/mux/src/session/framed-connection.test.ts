@@ -1,4 +1,4 @@
-// What a peer may do wrong, frame by frame: the session is closed with a clear reason and the process lives.
+// Protocol violations of a peer, frame by frame: the session closes with a clear reason and the process keeps running.
 
 import type * as net from 'node:net';
 import {

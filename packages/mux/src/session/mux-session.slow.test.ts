@@ -1,4 +1,4 @@
-// A whole path, visitor socket to local socket, over real carriers: byte-exact, isolated, and cut in the middle.
+// A complete path from visitor socket to local socket over real carriers: unchanged bytes, isolated streams, and cuts in the middle.
 
 import * as net from 'node:net';
 import { systemClock } from '@tunnel/runtime';
@@ -31,7 +31,7 @@ interface Path extends SessionPair {
   readonly resets: number;
 }
 
-/** A listener in front of the edge's session, and a local service behind the client's. */
+/** Starts a listener in front of the edge's session, and connects the client's session to a local service. */
 const startPath = async (kind: PairKind, carriers: number, localPort: number): Promise<Path> => {
   const dial = (stream: MuxStream): void => {
     connectSocket({ host: '127.0.0.1', port: localPort, timeoutMs: 5000, clock: systemClock }).then(
@@ -69,7 +69,7 @@ const startPath = async (kind: PairKind, carriers: number, localPort: number): P
   });
 };
 
-/** Sends and hashes what comes back; half-closes when all was sent. */
+/** Sends the bytes, half-closes, and returns the hash of the received bytes. */
 const roundTrip = (port: number, bytes: Buffer): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { StreamIdMap } from './stream-id-map.ts';
 
 it('StreamIdMap behaves like a Map for any operations, even with colliding ids', () => {
-  // Some of them 64 and 128 slots apart, and odd ones beside even ones.
+  // Ids 64 and 128 slots apart, to cause collisions, and odd ids beside even ids.
   const id = fc.tuple(
     fc.integer({ min: 0, max: 5 }),
     fc.constantFrom(0, 128, 256, 1024),

@@ -27,7 +27,7 @@ const dial = (port: number, options: { host?: string; verify?: boolean; timeoutM
 describe('connectTlsSocket', () => {
   it('carries bytes both ways and passes a half-close on', async () => {
     const port = await secure((socket) => {
-      // Said before anybody reads: it must not be lost.
+      // The greeting is sent before the client has a reader, and must not be lost.
       socket.write('welcome ');
       socket.on('data', (chunk: Buffer) => socket.write(chunk));
       socket.on('end', () => socket.end(' bye'));
@@ -90,7 +90,7 @@ describe('a Unix socket connection', () => {
     const second = await connectSocket({ path, timeoutMs: 5000, clock: systemClock });
     const before = cut;
     second.read(new RecordingReader(second));
-    // It has no reset to give, and must not throw for it.
+    // A Unix socket cannot be reset; reset() must close the socket without an error.
     second.reset({ code: 'cancelled', text: '' });
     await eventually(() => expect(cut).toBeGreaterThan(before));
     await expect(connectSocket({ path: `${path}-gone`, timeoutMs: 5000, clock: systemClock })).rejects.toMatchObject({

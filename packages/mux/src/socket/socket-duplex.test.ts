@@ -1,4 +1,4 @@
-// The two ends of a socket, on a bare handle and on a net.Socket: what they promise beyond a ByteDuplex. Descriptors, memory, and being given away.
+// Guarantees of a socket's duplex beyond ByteDuplex, on a bare handle and on a net.Socket: descriptors, memory and release.
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
 import { deterministicBytes, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
@@ -19,7 +19,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('a duplex on a %s', (ki
   let became: Socket | null;
 
   beforeEach(async () => {
-    // Handles or not is asked when the server listens, how a socket is read when it is adopted.
+    // Handles are chosen when the server starts to listen; the kind of reads is chosen when a socket is adopted.
     allowStaticReads(kind === 'handle');
     let take: (socket: AcceptedSocket) => void = () => {};
     const arrival = new Promise<AcceptedSocket>((resolve) => {
@@ -61,7 +61,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('a duplex on a %s', (ki
     server.close();
   });
 
-  /** A net.Socket may say so twice. */
+  /** Waits until the descriptor is closed. A net.Socket may report the close twice. */
   const descriptorIsGivenBack = () =>
     eventually(() => expect([closes > 0, kind !== 'handle' || closes === 1]).toEqual([true, true]));
 
@@ -184,7 +184,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('a duplex on a %s', (ki
       end.read({
         onData: (bytes, start, to, borrowed) => {
           const piece = bytes.subarray(start, to);
-          // One that is not borrowed has to be copied in any case.
+          // Bytes that are not borrowed must be copied in any case.
           kept.push(borrowed ? piece : Buffer.from(piece));
           keptBytes += piece.length;
           if (!borrowed) return true;
@@ -229,7 +229,7 @@ describe.each(['handle', 'static', 'fallback'] as const)('a duplex on a %s', (ki
     };
     socket.on('data', hear).resume();
     await eventually(() => expect(heard).toBe('kept, then second'));
-    // In its turn, and not sooner.
+    // The third piece arrives after the socket is adopted again, in order.
     socket.pause();
     peer.write('third');
     socket.off('data', hear);

@@ -1,4 +1,4 @@
-// The credit rules by numbers: growth with use, the budget's stop, the way back to the fair share.
+// Flow control in numbers: window growth with use, the limit of the memory budget, and the return to the fair share.
 
 import { WIRE_LIMITS } from '@tunnel/protocol';
 import * as fc from 'fast-check';
@@ -68,7 +68,7 @@ describe('a receive window', () => {
     expect(window.windowBytes).toBe(STREAM_WINDOW_SHARED_BYTES);
     pass(false);
     expect(window.windowBytes).toBe(STREAM_WINDOW_SHORT_PATH_BYTES);
-    // Where the path has a length, that much has to be in flight.
+    // A path with a round trip of 2 ms needs a full window of bytes in flight.
     pass(true, 2);
     expect(window.windowBytes).toBe(STREAM_WINDOW_SHORT_PATH_BYTES);
   });
@@ -92,7 +92,7 @@ describe('a receive window', () => {
       window.consume(128 * KiB);
       window.grant({ roundTripMs: 0, shortestMs: 0, liveStreams: 1, isShared: false, nowMs });
     };
-    // Slowly: it is not used up, so it stays.
+    // Reads so slowly that the window is never used up and keeps its size.
     for (let at = 1; at <= 100; at++) pass(at * 1000);
     window.onNewReader();
     for (let at = 1; at <= 30; at++) pass(100_000 + at);

@@ -1,4 +1,4 @@
-// What a stream owes to memory and credit when its reader goes in the midst of a delivery, as at the end of a response.
+// Memory and credit of a stream when its reader changes during a delivery, as at the end of a response.
 import { rethrow } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import type { ByteReader } from '../bytes/byte-duplex.ts';
@@ -35,7 +35,7 @@ const openedStream = () => {
   return { stream, seen, sent };
 };
 
-/** Keeps what it gets, and does `act` before it says so. */
+/** Creates a reader: onData calls `act`, and returns false to keep the bytes. */
 const keeping = (act: () => void): ByteReader => ({
   onData: () => {
     act();
@@ -71,7 +71,7 @@ it('a reader that replaces another during a read gets the full credit', () => {
   expect(seen).toEqual({ keptReferences: 1, pins: 0, grantedBytes: WINDOW_BYTES });
 });
 
-/** As a carrier does it: a block of the pool is handed on, and left behind when somebody keeps a part of it. */
+/** Delivers a pooled block to a stream as a carrier does: the block returns to the pool unless a reader keeps a part. */
 const handOn = (stream: MuxStream): ReadBlock => {
   const block = readBuffers.borrow() as ReadBlock;
   readBuffers.handing = block;
@@ -81,7 +81,7 @@ const handOn = (stream: MuxStream): ReadBlock => {
   return block;
 };
 
-/** Whether the pool hands it out next: it gives what came last. */
+/** Returns whether the block is free in the pool, which lends the block returned last. */
 const isFree = (block: ReadBlock): boolean => {
   const next = readBuffers.borrow() as ReadBlock;
   readBuffers.giveBack(next, true);
