@@ -105,7 +105,7 @@ describe('probes between peers', () => {
     a.path.ping();
     await clock.advance(20);
     expect(b.heard).not.toContain('moved');
-    // The same ping by way of another NAT.
+    // The same ping arrives from the address of another NAT.
     network.deliver = (bytes) => void b.path.receive(bytes, { host: '10.0.0.77', port: 7 });
     a.path.ping();
     expect(b.heard).toContain('moved');

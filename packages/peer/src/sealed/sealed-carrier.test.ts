@@ -185,7 +185,7 @@ describe('the handshake of a sealed carrier', () => {
     sealedEnd(b, 'responder', owner);
     new RecordingReader(a);
     a.write(bytes, 0, bytes.length, false);
-    // What looks like a long message waits for its end.
+    // Ends the connection, because the responder would wait for the rest of a long message.
     a.end();
     await eventually(() => expect(owner.failed).not.toBeNull());
   });
@@ -205,7 +205,7 @@ describe('the handshake of a sealed carrier', () => {
 describe('a relay that tampers with a sealed carrier', () => {
   it.each([0, 1, 5_000])('and alters byte %i ends the carrier, and no altered byte is passed on', async (offset) => {
     let atPublisher: RecordingReader | null = null;
-    // Two messages of the handshake come first.
+    // The altered byte lies behind the two handshake messages.
     const pair = await sessions(
       'stream-plain',
       (stream) => {
@@ -240,7 +240,7 @@ describe('a relay that tampers with a sealed carrier', () => {
   });
 });
 
-/** Flips one bit of what is read, at this byte of all. */
+/** Wraps a duplex and flips one bit of the received byte with the index `at`. */
 const altering = (duplex: ByteDuplex, at: number): ByteDuplex => {
   let seen = 0;
   return {

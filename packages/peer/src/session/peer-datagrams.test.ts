@@ -5,7 +5,7 @@ import { Harness, HEAD, type SideOptions, type SubscriberSide } from './peer-pai
 let harness: Harness;
 let subscriber: SubscriberSide;
 
-/** Long enough for words through the relay and a punch, shorter than every pause. */
+/** Time for messages through the relay and a hole punch, but shorter than every retry pause. */
 const SOON_MS = 1000;
 
 const begin = async (one: SideOptions = {}, other: SideOptions = {}): Promise<void> => {
@@ -60,7 +60,7 @@ describe('the flows of a udp service', () => {
     await harness.clock.advance(50);
     expect(answers[1]).toBe('x'.repeat(1000));
     expect(subscriber.side.bytes.directBytes - before).toBeLessThan(2200);
-    // It is lost with the path, as a datagram is; the next flow goes through the relay.
+    // A datagram on a failed path is lost and its flow is reset; a new flow would use the relay.
     harness.cut();
     flow?.send(Buffer.from('lost'), 0, 4);
     await harness.clock.advance(15_000);

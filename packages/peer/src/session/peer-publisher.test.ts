@@ -11,7 +11,7 @@ let subscriber: SubscriberSide;
 let publisher: PublisherSide;
 let relay: { cut(): void };
 
-/** Long enough for words through the relay and a punch, shorter than every pause. */
+/** Time for messages through the relay and a hole punch, but shorter than every retry pause. */
 const SOON_MS = 1000;
 
 const begin = async (one: SideOptions = {}, other: SideOptions = {}): Promise<void> => {
@@ -168,7 +168,7 @@ describe('a peer that violates the protocol', () => {
     const bad = join();
     await harness.clock.advance(200);
     expect(bad.isClosed).toBe(false);
-    // DATA on a stream that was never open.
+    // A violation of the protocol: DATA on a stream that was never opened.
     bad.sendData(77, Buffer.from('x'), 0, 1);
     await harness.clock.advance(200);
     expect(bad.isClosed).toBe(true);
@@ -198,7 +198,7 @@ describe('the end of a join', () => {
     await harness.clock.advance(200);
     subscriber.side.disconnect('revoked');
     expect(opened.reader?.reset).not.toBeNull();
-    // Nothing has fallen silent: it was ended.
+    // The path was closed on purpose, so went-silent is not reported.
     expect(subscriber.paths).not.toContain('relay (went-silent)');
     await harness.clock.advance(2000);
     expect(publisher.told).toContain('stream reset');

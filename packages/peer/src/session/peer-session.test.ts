@@ -10,7 +10,7 @@ let subscriber: SubscriberSide;
 let publisher: PublisherSide;
 let relay: { cut(): void };
 
-/** Long enough for words through the relay and a punch, shorter than every pause. */
+/** Time for messages through the relay and a hole punch, but shorter than every retry pause. */
 const SOON_MS = 1000;
 const ROUND_MS = MUX_LIMITS.PATH_TRIES * MUX_LIMITS.PATH_TRY_MS;
 
@@ -39,7 +39,7 @@ describe('a peer session that starts on the relay', () => {
     publisher = harness.publisher();
     harness.join(subscriber, publisher);
     const opened = subscriber.open();
-    // Two messages of the handshake, OPEN and its answer.
+    // Four relay delays: two handshake messages, OPEN and its response.
     await harness.clock.advance(4 * 20 + 5);
     expect(opened.stream?.state).toBe('open');
     expect([subscriber.told, publisher.told]).toEqual([['ready'], ['joined peer_1']]);
@@ -125,7 +125,7 @@ describe('a peer session without a direct path', () => {
     expect([subscriber.path, publisher.path]).toEqual([`relay (${reason})`, `relay (${reason})`]);
     expect((await echo('well')).bytes).toBe(4);
     expect(publisher.attempts).toEqual([reason]);
-    // Each round counts once, however often the publisher looks by itself.
+    // A round counts once, even if the publisher starts further attempts.
     await harness.clock.advance(MUX_LIMITS.PATH_RETRY_FIRST_MS + 2 * SOON_MS + ROUND_MS);
     expect(publisher.attempts).toEqual([reason, reason]);
   });

@@ -1,4 +1,4 @@
-// One suite for every PeerTransport: datagrams beside a reliable connection on one socket.
+// A common test suite for every PeerTransport: datagrams beside a reliable connection on the same socket.
 import type { ByteDuplex } from '@tunnel/mux';
 import { deterministicBytes, eventually, hashOf, RecordingReader, rethrow } from '@tunnel/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import type { PeerAddress, PeerSocket, PeerTransport } from './peer-transport.ts
 const MiB = 1024 * 1024;
 
 export interface TransportUnderTest {
-  /** Two machines that reach each other; each with the address that the other one uses. */
+  /** Two computers in the same network, with the addresses under which they reach each other. */
   readonly machines: readonly [Machine, Machine];
 }
 

@@ -6,7 +6,7 @@ import { temporaryDirectory } from '@tunnel/testkit';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
 
-/** A bundle as ours are, in a folder from where `udx-native` is what the test puts there. */
+/** Bundles the transport like a release, and loads the bundle in a folder where `prepare` provides `udx-native` or not. */
 const loadIn = async (prepare: (folder: string) => void): Promise<string> => {
   const folder = await temporaryDirectory();
   try {
