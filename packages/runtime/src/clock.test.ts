@@ -32,7 +32,7 @@ test('readOncePerTurn returns the same time within a turn, and a new time in the
   spin(5);
   await Promise.resolve();
   expect(now()).toBe(first);
-  // Whatever phase of the loop it was asked in, a turn later it is right again.
+  // Whichever phase of the event loop read the clock, the time is current again one turn later.
   for (const wait of [nextTurn, () => new Promise<void>((resolve) => setTimeout(resolve, 1))]) {
     const stale = now();
     spin(5);

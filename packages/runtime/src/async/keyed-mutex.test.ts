@@ -6,7 +6,7 @@ const fixture = ({ atOnce = 2, maxWaiting = 10 } = {}) => {
   const clock = new FakeClock();
   const mutex = new KeyedMutex({ clock, atOnce, maxWaiting, waitMs: 1000, busy: () => new Error('busy') });
   const begun: string[] = [];
-  /** Settles with the end of the turn, once the turn has begun. */
+  /** Takes a key. Resolves once the turn has begun, with a function that ends the turn. */
   const take = (key: string, name = key, signal?: AbortSignal): Promise<() => void> =>
     new Promise((hasBegun, fail) => {
       const work = (): Promise<void> =>

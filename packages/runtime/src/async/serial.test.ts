@@ -4,7 +4,7 @@ import { SerialQueue, SerialRuns } from './serial.ts';
 const FULL = new Error('full');
 const queueOf = (maxWaiting = 100): SerialQueue => new SerialQueue({ maxWaiting, full: () => FULL });
 
-/** A task that ends when it is told to. */
+/** A task that ends only when the test calls end() or fail(). */
 const held = <T>(value: T) => {
   let end = (): void => {};
   let fail = (_error: Error): void => {};

@@ -39,7 +39,7 @@ const startProcess = async (): Promise<ChildProcess> => {
 const textOf = (): Record<string, unknown> => JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
 const write = (text: object): void => writeFileSync(path, JSON.stringify({ nonce: 'old', host: hostname(), ...text }));
 
-/** As /proc has it. */
+/** Returns the start time of a process, read from /proc. */
 const startOf = (pid: number): string => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
@@ -97,7 +97,7 @@ describe('a file lock', () => {
     const pid = child.pid!;
     write({ pid, started: startOf(pid) });
     expect([takeLock(path), lockHolder(path)]).toEqual([null, pid]);
-    // Alive, but a later one with the same number.
+    // The process id is alive, but now belongs to a later process.
     write({ pid, started: 'boot/1' });
     expect(lockHolder(path)).toBeNull();
     write({ pid, started: startOf(pid) });

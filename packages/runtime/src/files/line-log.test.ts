@@ -29,7 +29,7 @@ afterEach(async () => {
 const HEAD = lineOf({ file: 'facts' });
 const isHead = ({ file }: Readonly<Record<string, unknown>>): boolean => file === 'facts';
 
-/** A set of numbers, kept by a line log. */
+/** Starts a line log that records a set of numbers. */
 const startFacts = (options: Partial<LineLogOptions> = {}) => {
   const facts = new Set<number>();
   const onFailed = vi.fn();
@@ -191,7 +191,7 @@ describe('a line log', () => {
   it('reports only the first failure, and writes all changes once a write succeeds', async () => {
     const { log, add, onFailed } = startFacts();
     add(1);
-    // The change is in the state that was written first, and behind it.
+    // The first write contains the changed state, and the change itself is appended behind the state.
     await eventually(() => expect(readFileSync(path, 'utf8')).toBe(HEAD + lineOf({ fact: 1 }) + lineOf({ fact: 1 })));
     const append = vi.spyOn(GrowingFile.prototype, 'append').mockRejectedValue(new Error('EIO'));
     const prepare = vi.spyOn(GrowingFile, 'prepare').mockRejectedValue(new Error('ENOSPC'));

@@ -16,7 +16,7 @@ afterEach(() => folder.close());
 const filesOf = (secret = 'credential of the edge', purpose = 'tunnel copies of keys'): SealedFiles =>
   new SealedFiles(new Secret(secret), purpose);
 
-/** As the version before this file wrote it, with another library. */
+/** A sealed file written by the previous version, with another library. */
 const WRITTEN_BEFORE =
   'eyJhbGciOiJkaXIiLCJlbmMiOiJBMjU2R0NNIn0..eAXRapwI7tHjVZH9.tpGhtyi5yQOoA_LBmus52CnZCy6DOzrBak1tUPzo6h-JUwjyvkn7ZlVPLokOH5OVXa5dQYl9-EYa0Q-L3JRc8NKfYbvvThJeqWpbWjCdxiR5M6UAQAeeSxl8UN5s3-31RnIm6w.O4GOZzZZXSvH6Hn6_xW63Q';
 

@@ -1,4 +1,4 @@
-// Fetches of strangers' URLs over real sockets: what comes back, what is refused, and that bounds hold.
+// Requests to untrusted URLs over real sockets: the response, refused addresses, and limits.
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';

@@ -11,7 +11,7 @@ const A = 1;
 const AAAA = 28;
 type Answer = readonly Buffer[] | 'no such name' | 'silence';
 
-/** A name server that knows one answer for every question. */
+/** Starts a name server with the same answer for every name. */
 const startNameServer = async (answerTo: (type: number) => Answer): Promise<string> => {
   const socket = createSocket('udp4');
   sockets.push(socket);
@@ -30,7 +30,7 @@ const replyTo = (query: Buffer, type: number, answer: readonly Buffer[] | 'no su
   const head = Buffer.from(query.subarray(0, 12));
   head.writeUInt16BE(answer === 'no such name' ? 0x8183 : 0x8180, 2);
   head.writeUInt16BE(records.length, 6);
-  // Additional records of the question are not repeated.
+  // The authority and additional records of the query are not copied into the response.
   head.writeUInt32BE(0, 8);
   const encoded = records.map((data) => {
     const record = Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 0, 0, data.length]);
@@ -80,7 +80,7 @@ it('names that DNS does not know are looked up by the system, one at a time', as
   await expect.poll(() => asked).toEqual(['receiver']);
   const second = lookup('impatient', gaveUp.signal);
   const third = lookup('other', forever());
-  // Their questions to DNS are answered by the time that a later one is.
+  // Once this later lookup has finished, the DNS queries of the earlier lookups have been answered too.
   await createNameLookup({ servers: [server], askSystem: () => Promise.resolve([]) })('later', forever());
   gaveUp.abort();
   answers[0]?.(['10.0.0.9']);

@@ -1,4 +1,4 @@
-// The guard in front of strangers' URLs, with the shared rule on addresses.
+// The guard for untrusted URLs, with the shared rules for addresses.
 import { problemOfAddress } from '@tunnel/rules/net';
 import { describe, expect, it } from 'vitest';
 import type { NameLookup } from './name-lookup.ts';

@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => folder.close());
 
-/** As many as the microtasks of a turn: lines that waited for the one before are written now. */
+/** Waits for the end of the turn: lines queued behind an earlier line are written by then. */
 const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 const open = (path: string, { clock = new FakeClock(), fileBytes = 1000 } = {}) => {

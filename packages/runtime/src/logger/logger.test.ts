@@ -17,7 +17,7 @@ const logTo = (options: Partial<LoggerOptions> = {}) => {
   const logger = createLogger({ stream, format: 'json', now: () => Date.UTC(2030, 0, 2), ...options });
   const text = async (): Promise<string> => {
     await logger.flush();
-    // One chunk a call on newer versions of Node.js, all of them before.
+    // Newer versions of Node.js return a single chunk per read(); earlier versions return all buffered chunks.
     let taken = '';
     while (stream.readableLength > 0) taken += String(stream.read());
     return taken;
@@ -137,7 +137,7 @@ test('the human format uses color only when requested', () => {
 });
 
 describe('lines of a child process', () => {
-  // A newer Node.js gives one line a read.
+  // Reads all buffered lines: newer versions of Node.js return a single line per read().
   const taken = (stream: PassThrough): string => {
     let lines = '';
     while (stream.readableLength > 0) lines += String(stream.read());
@@ -200,7 +200,7 @@ describe('lines of a child process', () => {
     stream.on('data', (piece: Buffer) => (read += String(piece)));
     await eventually(() => expect(read).toMatch(/\d+ log lines dropped/));
     expect(read.length).toBeLessThan(1_300_000);
-    // One part's flood is its own affair.
+    // A flood from one process does not displace lines from another process.
     expect(read).toContain('of another\n');
   });
 });

@@ -1,4 +1,4 @@
-// The promise that matters in production, with real pipes: a server whose stdout is closed or stuck lives on.
+// Logging to real pipes, as in production: a server with a closed or blocked standard output keeps running.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 let directory: TemporaryDirectory;
 let program: string;
 
-// Logs far more than any pipe holds while it answers on stderr, as a server would on its sockets; then ends in order.
+// Logs far more than a pipe holds, reports on stderr meanwhile as a server would on its sockets, and then exits normally.
 const PROGRAM = `
 import { createLogger } from './logger.ts';
 const logger = createLogger({ format: 'json' });
@@ -78,7 +78,7 @@ test('logging to an unread pipe neither blocks the process nor fills its memory,
   go();
   const flooded = await report('flooded');
   expect(flooded.dropped).toBeGreaterThan(40_000);
-  // 50 000 lines are 28 MB; the queue holds 1 MB of them.
+  // The 50,000 lines have 28 MB; the queue holds 1 MB.
   expect(flooded.rssMb - before.rssMb).toBeLessThan(80);
   await report('flushed');
 
@@ -99,7 +99,7 @@ test('logging to an unread pipe neither blocks the process nor fills its memory,
 });
 
 test('logging to an unread shell pipe does not block the process', async () => {
-  // What node makes for its children is a pair of sockets; a FIFO is a pipe as `|` makes it.
+  // Node.js gives its child processes socket pairs as pipes; a FIFO behaves like the pipe of a shell's `|`.
   const path = join(directory.path, 'fifo');
   execFileSync('mkfifo', [path]);
   const pipe = openSync(path, 'r+');

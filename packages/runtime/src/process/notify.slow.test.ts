@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => folder.close());
 
-/** A `systemd-notify` that writes down what it was called with, for machines without the real one. */
+/** Installs a fake `systemd-notify` that records its arguments, for computers without the real program. */
 const withProgram = (script: string) => {
   const { path } = folder;
   const log = join(path, 'told');
@@ -54,7 +54,7 @@ describe('a service notifier', () => {
     expect(told()).toEqual([]);
     await clock.advance(1);
     await eventually(() => expect(told()).toEqual(['/run/notify WATCHDOG=1']));
-    // The program has written its line; that it has ended is noticed a moment later.
+    // The program has written its line, but its exit is noticed slightly later.
     await eventually(async () => {
       await clock.advance(30_000);
       expect(told().length).toBeGreaterThan(1);
@@ -103,7 +103,8 @@ describe('a service notifier', () => {
   });
 
   it('ignores a systemd-notify program that cannot be started', async () => {
-    // Not told by an event: Node.js throws for what is no usual end of a start (a loop, no memory).
+    // Node.js throws instead of emitting an event when a program fails to start for an unusual reason, such as a symlink loop or missing
+    // memory.
     symlinkSync('systemd-notify', join(folder.path, 'systemd-notify'));
     const notifier = createServiceNotifier({ env: { PATH: folder.path, NOTIFY_SOCKET: '/run/notify' } });
     expect(() => notifier.ready()).not.toThrow();
@@ -123,7 +124,8 @@ describe('a service notifier', () => {
     const closed = notifier.close();
     await clock.advance(2000);
     await closed;
-    // Each hanging program is ended in its time, once it has said its word, and the next one gets its turn: eight at most wait.
+    // A hanging program is killed at its timeout, after it has recorded its message, and the next one starts. At most eight messages
+    // wait.
     for (let programs = 2; programs <= 9; programs += 1) {
       await clock.advance(10_000);
       await eventually(() => expect(told()).toHaveLength(programs));

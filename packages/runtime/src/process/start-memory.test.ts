@@ -1,4 +1,4 @@
-// What a start has used is given back once, and nobody gets a way to ask for it again.
+// The memory used by the start is released once, and no code gets access to gc() afterwards.
 
 import { runInNewContext } from 'node:vm';
 import { eventually } from '@tunnel/testkit';
