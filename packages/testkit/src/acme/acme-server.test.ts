@@ -1,4 +1,4 @@
-// The authority of the tests lets nobody get away with less than RFC 8555 asks for.
+// The ACME test server accepts nothing less than RFC 8555 requires.
 import { request } from 'node:https';
 import { exportJWK, FlattenedSign, generateKeyPair, type JWK } from 'jose';
 import { afterEach, beforeEach, expect, it } from 'vitest';

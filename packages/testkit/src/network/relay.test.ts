@@ -68,7 +68,7 @@ describe('the test relay', () => {
     late.write('three');
     let heard = '';
     for (const each of [socket, late]) each.setEncoding('utf8').on('data', (text: string) => (heard += text));
-    // A link that still worked would have answered a third connection by now.
+    // By the time of this response, a working link would have delivered the earlier bytes.
     const other = await dial(echo.port);
     other.write('x');
     await once(other, 'data');
@@ -152,7 +152,7 @@ describe('the source and sink servers', () => {
     const sink = await startSinkServer();
     sink.stopReading();
     const socket = await dial(sink.port);
-    // Small enough for the buffers of any system.
+    // The bytes fit into the socket buffers of any system.
     socket.end(deterministicBytes(10_000, 3));
     await once(socket, 'finish');
     expect(sink.totalBytes()).toBe(0);

@@ -15,17 +15,17 @@ describe('FastClock', () => {
     const passed = await elapsed(clock, 30_000);
     expect(passed).toBeGreaterThanOrEqual(30_000);
     const real = performance.now() - realStart;
-    // The machine may stand still for a while, but both clocks see that.
+    // A suspended machine delays both clocks equally.
     expect(real).toBeGreaterThanOrEqual(99);
     expect(real).toBeLessThan(10_000);
     expect(clock.now() - wallStart).toBeGreaterThanOrEqual(30_000 - 1);
-    // Durations that are no whole number of real milliseconds are where timers of Node.js fire early.
+    // Durations with a fraction of a real millisecond, for which timers of Node.js fire early.
     for (const ms of [100, 700, 1000, 1333]) expect(await elapsed(clock, ms)).toBeGreaterThanOrEqual(ms);
   });
 
   it('starts at the given time, and both of its clocks run at the same speed', async () => {
     const clock = new FastClock(1000, Date.UTC(2030, 0, 1));
-    // The wall clock is read between two readings of the monotonic clock, because the machine may stand still in between.
+    // The wall clock is read between two readings of the monotonic clock, because the machine may pause in between.
     const expectSameTime = (): void => {
       const before = clock.monotonic();
       const wall = clock.now() - Date.UTC(2030, 0, 1);
@@ -73,7 +73,7 @@ describe('FastClock', () => {
     expect(clock.monotonic() - from).toBeGreaterThanOrEqual(60_000);
     expect(seen).toEqual(['within']);
     expect(performance.now() - realFrom).toBeLessThan(30_000);
-    // As slow as before: a real second is one of its seconds again.
+    // The clock is back at its previous speed of one second per real second.
     const then = clock.monotonic();
     const realThen = performance.now();
     await elapsed(clock, 20);
