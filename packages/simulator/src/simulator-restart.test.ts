@@ -26,7 +26,7 @@ describe('the simulator after a restart', () => {
     const range = { customer: customerId, start_time: minute, end_time: minute + 60 };
     const { data: sums } = await harness.stripe.billing.meters.listEventSummaries(await harness.meter(), range);
     expect(sums).toMatchObject([{ aggregated_value: 31_000_000_000 }]);
-    // Its identifier is still known.
+    // The identifier of the reported usage survives the restart, so a second report is a duplicate.
     const again = harness.reportUsage(customerId, 31_000_000_000, 'one', at);
     await expect(again).rejects.toMatchObject({ code: 'duplicate_meter_event' });
     const state = (await (await fetch(`${harness.simulator.url}/_sim`)).json()) as { ahead_secs: number };

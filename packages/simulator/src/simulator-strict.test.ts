@@ -1,4 +1,4 @@
-// The simulator refuses what the processor would refuse, and whoever has no business with it.
+// The simulator rejects calls that Stripe would reject, and clients without access.
 import { request } from 'node:http';
 import { systemClock } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
@@ -154,7 +154,7 @@ describe('the strict Stripe API of the simulator', () => {
   });
 });
 
-/** fetch would set Host by itself. */
+/** Sends a request with node:http, because fetch would overwrite the Host header. */
 const ask = (path: string, headers: Record<string, string>, method = 'GET'): Promise<number> =>
   new Promise((resolve, reject) => {
     const asked = request(`${harness.simulator.url}${path}`, { method, headers }, (response) => {

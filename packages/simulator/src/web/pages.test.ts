@@ -10,7 +10,7 @@ afterAll(() => harness.close());
 
 const page = async (path: string): Promise<string> => (await fetch(`${harness.simulator.url}${path}`)).text();
 
-/** As a browser sends a form of ours. */
+/** Submits a form of a simulator page as a browser does. */
 const press = (action: string, fields: Record<string, string>): Promise<Response> =>
   fetch(`${harness.simulator.url}${action}`, {
     method: 'POST',

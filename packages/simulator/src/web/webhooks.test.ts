@@ -93,7 +93,7 @@ describe('simulated webhooks', () => {
     };
     const began = clock.monotonic();
     const customer = await harness.customerWithCard();
-    // Both times are from before the event: a slow answer can only make the gap longer.
+    // Both times are taken before the event, so a slow response can only lengthen the measured delay.
     const lastBegan = clock.monotonic();
     await harness.stripe.customers.update(customer, { name: 'Ada' });
     await eventually(() => expect(seen).toHaveLength(5));
