@@ -238,7 +238,7 @@ describe('captured requests', () => {
     expect(detail.text).toContain('["set-cookie","[redacted]"]');
   });
 
-  it('show the signed-in user, and the curl command leaves it out', async () => {
+  it('show the signed-in user, but the curl command does not', async () => {
     visit('GET /who HTTP/1.1\r\nHost: x\r\nX-Tunnel-User: ann@example.com\r\nX-Tunnel-Auth: login\r\n\r\n');
     const detail = await ask(`/api/requests/${await newestId(1)}`);
     expect(detail.json()).toMatchObject({ user: 'ann@example.com' });

@@ -92,8 +92,8 @@ describe('sealed golden vectors', () => {
   );
 });
 
-describe('the packet counter', () => {
-  it('never repeats under the same key', () => {
+describe('sealing a packet', () => {
+  it('never repeats a counter under the same key', () => {
     const key = new SealingKey(PATH_ID, KEY);
     const seen = new Set<string>();
     for (let i = 0; i < 500; i += 1) {
@@ -104,7 +104,7 @@ describe('the packet counter', () => {
     expect(key.sealed).toBe(500);
   });
 
-  it('sealing writes only to its part of the target buffer', () => {
+  it('writes only to the given part of the target buffer', () => {
     const into = Buffer.alloc(100, 0xee);
     const end = new SealingKey(PATH_ID, KEY).seal(SEALED_KIND.PROBE, Buffer.from('abc'), into, 10);
     expect(end).toBe(10 + SEALED_OVERHEAD_BYTES + 3);

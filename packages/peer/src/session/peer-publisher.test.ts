@@ -88,7 +88,7 @@ describe('the identity of a peer', () => {
     expect(successor.streams).toHaveLength(1);
   });
 
-  it('is separate for two subscribers, each with its own direct path', async () => {
+  it('differs for two subscribers, which get separate direct paths', async () => {
     await begin();
     const second = harness.subscriber();
     harness.join(second, publisher, 'peer_2');

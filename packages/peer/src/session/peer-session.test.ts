@@ -90,7 +90,7 @@ describe('a peer session without a direct path', () => {
     ['off', { observer: null }, {}],
     ['no-transport', { transport: null }, {}],
     ['no-transport', {}, { transport: null }],
-  ] as const)('because of %s reports that at both sides and uses the relay', async (reason, one, other) => {
+  ] as const)('reports %s at both sides and uses the relay', async (reason, one, other) => {
     await begin(one, other);
     expect([subscriber.path, publisher.path]).toEqual([`relay (${reason})`, `relay (${reason})`]);
     expect((await echo('well')).bytes).toBe(4);
@@ -130,19 +130,16 @@ describe('a peer session without a direct path', () => {
     expect(publisher.attempts).toEqual([reason, reason]);
   });
 
-  it.each(['subscriber', 'publisher'] as const)(
-    'because packets of the %s are lost is considered up by neither side',
-    async (side) => {
-      harness.blockFrom(side);
-      await begin();
-      await harness.clock.advance(2 * ROUND_MS);
-      expect([...subscriber.paths, ...publisher.paths]).not.toContain('direct');
-      expect((await echo('well')).bytes).toBe(4);
-    },
-  );
+  it.each(['subscriber', 'publisher'] as const)('uses the relay while packets of the %s are lost', async (side) => {
+    harness.blockFrom(side);
+    await begin();
+    await harness.clock.advance(2 * ROUND_MS);
+    expect([...subscriber.paths, ...publisher.paths]).not.toContain('direct');
+    expect((await echo('well')).bytes).toBe(4);
+  });
 
   it.each(['subscriber', 'publisher'] as const)(
-    'on a slow network that blocks the %s waits longer after each round',
+    'waits longer after each round on a slow network that blocks the %s',
     async (side) => {
       harness.network.delayMs = 300;
       harness.blockFrom(side);
@@ -187,7 +184,7 @@ describe('a peer session without a direct path', () => {
 });
 
 describe('a direct path that goes silent', () => {
-  it('in use resets its streams within 5 s on both sides, and new streams use the relay', async () => {
+  it('resets its streams within 5 s on both sides while in use, and new streams use the relay', async () => {
     await begin();
     const opened = subscriber.open();
     await harness.clock.advance(200);
@@ -202,7 +199,7 @@ describe('a direct path that goes silent', () => {
     expect((await echo('well')).bytes).toBe(4);
   });
 
-  it('while idle is left within 15 s', async () => {
+  it('is left within 15 s while idle', async () => {
     await begin();
     harness.cut();
     await harness.clock.advance(15_000);
@@ -210,7 +207,7 @@ describe('a direct path that goes silent', () => {
   });
 
   it.each(['subscriber', 'publisher'] as const)(
-    'in one direction (from the %s) is left by both sides',
+    'is left by both sides even if only packets of the %s are lost',
     async (side) => {
       await begin();
       harness.blockFrom(side);
@@ -229,7 +226,7 @@ describe('a direct path that goes silent', () => {
     expect((await echo('direct again')).bytes).toBe(12);
   });
 
-  it('is not left because of 2 % loss for five minutes', async () => {
+  it('is kept despite 2 % loss for five minutes', async () => {
     await begin();
     harness.network.lossShare = 0.02;
     await harness.clock.advance(300_000);

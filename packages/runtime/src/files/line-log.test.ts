@@ -57,13 +57,13 @@ const factsOnDisk = (): unknown[] => [
   ...new Set([...recordsIn(readFileSync(path, 'utf8'), isHead)].map(({ fact }) => fact)),
 ];
 
-describe('the parsed lines of a file', () => {
-  it('are only the lines with a line end', () => {
+describe('a parsed line log', () => {
+  it('contains only lines with a line end', () => {
     expect([...wholeLines('a\nb\nhalf')]).toEqual(['a', 'b']);
     expect([[...wholeLines('')], [...wholeLines('half')], [...wholeLines('\n')]]).toEqual([[], [], ['']]);
   });
 
-  it('are records behind a header, without an incomplete last record', () => {
+  it('contains the records behind the header, and ignores an incomplete last record', () => {
     const text = `${HEAD}${lineOf({ fact: 1 })}${lineOf({ fact: 'ü' })}`;
     expect([...recordsIn(text, isHead)]).toEqual([{ fact: 1 }, { fact: 'ü' }]);
     for (let cut = HEAD.length; cut < text.length; cut += 1) {
@@ -80,7 +80,7 @@ describe('the parsed lines of a file', () => {
     [`${HEAD}null\n`, 'the file has a line without an object'],
     [`${HEAD}\u0000\u0000\n`, 'JSON'],
     [`${HEAD}{"fact":1}{"fact":2}\n`, 'JSON'],
-  ])('%j are rejected', (text, reason) => {
+  ])('rejects %j', (text, reason) => {
     expect(() => [...recordsIn(text, isHead)]).toThrow(reason);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { deterministicBytes, deterministicChunks, hashOf, seededRandom } from './deterministic-bytes.ts';
 
 describe('deterministic bytes', () => {
-  it('are equal for equal seeds, differ for others, and start a longer run', () => {
+  it('are equal for equal seeds, different otherwise, and a prefix of a longer run', () => {
     const bytes = deterministicBytes(200_000, 7);
     expect(bytes.equals(deterministicBytes(200_000, 7))).toBe(true);
     expect(bytes.equals(deterministicBytes(200_000, 8))).toBe(false);

@@ -144,7 +144,7 @@ describe('a dial through a proxy', () => {
 describe('a proxy that refuses a connection', () => {
   const refuse = (answer: string) => startScripted((socket) => void socket.end(answer, 'latin1'));
 
-  it('CLIENT_PROXY_AUTH for a missing or wrong password, which the error does not show', async () => {
+  it('causes CLIENT_PROXY_AUTH for a missing or wrong password, without the password in the error', async () => {
     const proxy = closing(await startConnectProxy({ credentials: 'ann:sesame' }));
     const without = await failure(dial(`http://127.0.0.1:${proxy.port}`, 'edge.test:443'));
     expect(without).toMatchObject({ code: 'CLIENT_PROXY_AUTH', retryable: false });
@@ -162,13 +162,13 @@ describe('a proxy that refuses a connection', () => {
       'Digest realm="say \\"Basic\\", or Basic", nonce="x", NTLM TlRM==',
       'the proxy requires Digest, NTLM, but this client',
     ],
-  ])('several authentication schemes in one header line are told apart: %s', async (value, words) => {
+  ])('can list several authentication schemes in one header line: %s', async (value, words) => {
     const { port } = await refuse(`HTTP/1.1 407 No\r\nProxy-Authenticate: ${value}\r\n\r\n`);
     const fault = await failure(dial(`http://ann:sesame@127.0.0.1:${port}`, 'edge.test:443'));
     expect(fault.message).toContain(words);
   });
 
-  it('the error names authentication schemes that the client does not support', async () => {
+  it('causes an error that names authentication schemes without client support', async () => {
     const head = 'HTTP/1.1 407 No\r\nProxy-Authenticate: Negotiate\r\nproxy-authenticate: NTLM abc\r\n\r\n';
     const { port } = await refuse(head);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
@@ -186,20 +186,20 @@ describe('a proxy that refuses a connection', () => {
       'the response was 403 Forbidden: ask helpdesk',
     ],
     ['HTTP/1.1 403 Forbidden\r\nContent-Type: text/html\r\n\r\n<html>', 'the response was 403 Forbidden'],
-  ])('%j: CLIENT_PROXY_REFUSED with the text of the response', async (answer, words) => {
+  ])('with %j causes CLIENT_PROXY_REFUSED with the text of the response', async (answer, words) => {
     const { port } = await refuse(answer);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
     expect(fault).toMatchObject({ code: 'CLIENT_PROXY_REFUSED', retryable: false });
     expect(fault.message).toBe(`the proxy http://127.0.0.1:${port} rejected the connection to edge.test:443: ${words}`);
   });
 
-  it('the quoted text of the response is cut at 200 characters', async () => {
+  it('is quoted with at most 200 characters of its response', async () => {
     const { port } = await refuse(`HTTP/1.1 403 ${'x'.repeat(5000)}\r\n\r\n`);
     const fault = await failure(dial(`http://127.0.0.1:${port}`, 'edge.test:443'));
     expect(fault.values['reason']).toHaveLength(200);
   });
 
-  it('SOCKS errors tell a wrong password, a missing password and a forbidding rule apart', async () => {
+  it('over SOCKS causes different errors for a wrong password, a missing password and a rule', async () => {
     const proxy = closing(await startSocksProxy({ credentials: 'ann:sesame' }));
     const wrong = await failure(dial(`socks5://ann:wrong-pass@127.0.0.1:${proxy.port}`, '127.0.0.1:1'));
     expect(wrong).toMatchObject({ code: 'CLIENT_PROXY_AUTH' });
