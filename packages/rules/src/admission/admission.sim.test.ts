@@ -175,7 +175,7 @@ class Run {
   }
 }
 
-it('whatever comes and goes, shares hold, tickets balance, and nobody below an even part is refused while another is above it', () => {
+it('in any order of events, each share keeps its limit, ticket counts balance, and no network below an equal share is refused while another is above', () => {
   fc.assert(
     fc.property(fc.array(move, { minLength: 50, maxLength: 200, size: 'max' }), (moves) => {
       const run = new Run();

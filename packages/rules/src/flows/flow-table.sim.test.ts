@@ -141,7 +141,7 @@ const move = fc.record({
   elapsedMs: fc.oneof({ weight: 5, arbitrary: fc.nat({ max: 60 }) }, { weight: 1, arbitrary: fc.nat({ max: 4000 }) }),
 });
 
-it('agrees with a plain list of flows after each step, and accounts for each datagram once', () => {
+it('the flow table agrees with a plain list of flows after each step, and counts each datagram once', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 150, size: 'max' }), (moves) => {
       const living = new Set<Flow<string>>();

@@ -45,7 +45,7 @@ const ownerOf = (name: NameOwnership): string | null => (name.kind === 'free' ? 
 const isRefused = (effects: readonly { readonly kind: string }[]): boolean =>
   effects.some(({ kind }) => kind === 'refused');
 
-it('never has two owners, goes to no stranger before its time, and stays reserved until its owner gives it back', () => {
+it('a name never has two owners, goes to no other account before its time, and stays reserved until its owner releases it', () => {
   fc.assert(
     fc.property(rules, fc.array(fc.tuple(event, fc.nat({ max: 25 })), { maxLength: 80, size: 'max' }), (by, moves) => {
       let name: NameOwnership = FREE_NAME;

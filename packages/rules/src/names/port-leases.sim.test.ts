@@ -31,7 +31,7 @@ const move = fc.record({
   elapsedMs: fc.nat({ max: 50 }),
 });
 
-it('agrees with a plain map of owners after each step: a port has one owner', () => {
+it('port leases agree with a plain map of owners after each step: a port has one owner', () => {
   fc.assert(
     fc.property(fc.array(move, { maxLength: 80, size: 'max' }), chance, (moves, random) => {
       const leases = new PortLeases({ from: FROM, to: TO }, () => random);
@@ -110,7 +110,7 @@ const expectLease = (
   }
 };
 
-it('an account beyond its share gets a port only while more than a quarter is free, one within it while any is, and nothing leaks', () => {
+it('an account above its share gets a port only while more than a quarter is free, an account below it while any is, and no port leaks', () => {
   const accountStep = fc.record({
     do: fc.constantFrom('lease', 'lease', 'lease', 'release', 'hold'),
     account: fc.constantFrom('a', 'b', 'c', null),

@@ -80,7 +80,7 @@ describe('the class of an address', () => {
     it.each(addresses)(`${name}: %s`, (address) => expect(classOfAddress(address)).toBe(name));
   }
 
-  it('an IPv4 address and the IPv6 one that carries it are of one class', () => {
+  it('is the same for an IPv4 address and for an IPv6 address that contains it', () => {
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
         expect(classOfAddress(`::ffff:${address}`)).toBe(classOfAddress(address));
@@ -100,7 +100,7 @@ describe('the class of an address', () => {
   });
 });
 
-describe('whether something may be sent there', () => {
+describe('sending to an address', () => {
   const passing = (allowPrivate: boolean): string[] =>
     Object.entries(TABLE)
       .filter(([, addresses]) => addresses.every((address) => problemOfAddress(address, allowPrivate) === null))
@@ -110,18 +110,18 @@ describe('whether something may be sent there', () => {
       .filter(([, addresses]) => addresses.every((address) => problemOfAddress(address, allowPrivate) !== null))
       .map(([name]) => name);
 
-  it('only public addresses pass', () => {
+  it('is allowed only for public addresses by default', () => {
     expect(passing(false)).toEqual(['public']);
     expect(refused(false)).toHaveLength(Object.keys(TABLE).length - 1);
   });
 
-  it('private ones pass where they are allowed; metadata, multicast and the like never do', () => {
+  it('is allowed for private addresses where the setting permits it, never for metadata or multicast addresses', () => {
     const allowed = ['public', 'loopback', 'private', 'link-local', 'carrier-grade-nat', 'unique-local'];
     expect(passing(true)).toEqual(allowed);
     expect(refused(true)).toEqual(Object.keys(TABLE).filter((name) => !allowed.includes(name)));
   });
 
-  it('says what is wrong in words', () => {
+  it('is refused with the reason in words', () => {
     expect(problemOfAddress('10.0.0.5', false)).toBe('a private address');
     expect(problemOfAddress('::ffff:a9fe:a9fe', true)).toBe('a cloud metadata address');
   });
@@ -133,7 +133,7 @@ describe('alerts to private addresses', () => {
     decidePrivateAlerts(setting, { ...HOME, ...around }).allowed;
 
   it.each(['127.0.0.1', '127.9.9.9', '::1', '[::1]', '::ffff:127.0.0.1', 'localhost', 'LOCALHOST.'])(
-    'an edge on %s is for this machine: "auto" allows private alert URLs',
+    'on an edge that listens on %s only, "auto" allows private alert URLs',
     (host) => {
       expect([may('auto', { host }), may(false, { host })]).toEqual([true, false]);
     },
@@ -149,11 +149,11 @@ describe('alerts to private addresses', () => {
       (host) => [{ host }, false] as const,
     ),
     [{ trustedProxies: ['127.0.0.1'] }, false],
-  ] as const)('"auto" with %j: %s; true and false decide whatever it is', (around, allowed) => {
+  ] as const)('"auto" with %j: %s; true and false do not depend on the surroundings', (around, allowed) => {
     expect([may('auto', around), may(true, around), may(false, around)]).toEqual([allowed, true, false]);
   });
 
-  it('says which it is and why', () => {
+  it('are decided with the reason', () => {
     const { because } = decidePrivateAlerts('auto', { ...HOME, domain: 'tunnels.example' });
     expect(because).toBe('[server] domain is tunnels.example');
     expect(decidePrivateAlerts(true, HOME)).toEqual({ allowed: true, because: 'alert_allow_private is true' });

@@ -15,7 +15,7 @@ const tell = (results: string, maxFailed: number): (HealthReport | null)[] => {
   return [...results].map((result) => (result === '+' ? streak.succeeded() : streak.failed('refused')));
 };
 
-describe('what is told', () => {
+describe('the health of a local service is reported', () => {
   it.each([
     ['the first success', '+', 3, [UP]],
     ['a success after it is nothing new', '+++', 3, [UP, null, null]],
@@ -30,7 +30,7 @@ describe('what is told', () => {
     expect(tell(results, maxFailed)).toEqual(told);
   });
 
-  it('is told again to an edge that has forgotten it, with the count and the reason of now', () => {
+  it('again to an edge that has forgotten it, with the current count and reason', () => {
     const streak = new ProbeStreak({ maxFailed: 2 });
     expect([streak.health, streak.toldAnew()]).toEqual(['unknown', null]);
     streak.failed('refused');
@@ -45,7 +45,7 @@ describe('what is told', () => {
   });
 });
 
-describe('any row of results', () => {
+describe('any sequence of health probes', () => {
   /** Knows the whole past and looks at it from the beginning each time. */
   const model = (past: readonly boolean[], maxFailed: number): { health: string; failures: number } => {
     let health = 'unknown';
@@ -57,7 +57,7 @@ describe('any row of results', () => {
     return { health, failures: past.length - 1 - past.lastIndexOf(true) };
   };
 
-  it('is told as by one who looks at the whole past, and only when that changes', () => {
+  it('is reported like a model that re-reads all earlier results, and only when the health changes', () => {
     const steps = fc.array(fc.constantFrom('ok', 'ok', 'failed', 'failed', 'failed', 'anew'), {
       maxLength: 60,
       size: 'max',
