@@ -18,7 +18,7 @@ const ofRule = (rule: unknown): unknown => ({ login: null, rules: [rule] });
 
 describe('a policy in a file', () => {
   it.each(RULES.map(([written, sent]) => [JSON.stringify(written), written, sent] as const))(
-    '%s is read as it will be sent',
+    'with the rule %s is converted to its wire form',
     (_, written, sent) => {
       expect(filePolicySchema.parse([written])).toEqual({ login: null, rules: [sent] });
     },
@@ -35,7 +35,7 @@ describe('a policy in a file', () => {
     }
   });
 
-  it('may name secrets by value, by file or by variable, each by one of them', () => {
+  it('names each secret by exactly one of value, file or variable, and none of these forms is accepted on the wire', () => {
     const good = [
       { auth: { basic: { users: { ann: 'hunter2' } } } },
       { auth: { basic: { users_file: 'users' } } },
@@ -70,21 +70,24 @@ describe('a policy in a file', () => {
     for (const rule of good) expect([rule, refusalOf(ofRule(rule))]).not.toEqual([rule, null]);
   });
 
-  it('leaves out what has no value: an action is known by being there', () => {
+  it('leaves out keys without a value, since the presence of a key decides the action', () => {
     const [rule] = filePolicySchema.parse([{ name: undefined, allow: undefined, deny: true }]).rules;
     expect(Object.keys(rule ?? {})).toEqual(['deny']);
   });
 });
 
 describe('a policy on the wire', () => {
-  it.each(RULES.map(([, sent]) => [JSON.stringify(sent), sent] as const))('%s is taken as it is', (_, sent) => {
-    const policy = { login: null, rules: [sent] };
-    expect(wirePolicySchema.parse(policy)).toEqual(policy);
-    // As it came over the wire, and not by some identity of objects.
-    expect(wirePolicySchema.parse(JSON.parse(JSON.stringify(policy)))).toEqual(policy);
-  });
+  it.each(RULES.map(([, sent]) => [JSON.stringify(sent), sent] as const))(
+    'with the rule %s is accepted unchanged',
+    (_, sent) => {
+      const policy = { login: null, rules: [sent] };
+      expect(wirePolicySchema.parse(policy)).toEqual(policy);
+      // As it came over the wire, and not by some identity of objects.
+      expect(wirePolicySchema.parse(JSON.parse(JSON.stringify(policy)))).toEqual(policy);
+    },
+  );
 
-  it('has every default filled in', () => {
+  it('gets all defaults filled in', () => {
     expect(wirePolicySchema.parse({ rules: [{ rate_limit: { requests: 2, per_secs: 1 } }] })).toEqual({
       login: null,
       rules: [{ rate_limit: { requests: 2, per_secs: 1, burst: 2, by: 'address' } }],
@@ -100,7 +103,7 @@ describe('a policy on the wire', () => {
     expect(respond).toEqual({ respond: { status: 204, body: '', content_type: 'text/plain' } });
   });
 
-  it('has no plain password or token', () => {
+  it('is refused with a plain password or token', () => {
     expect(refusalOf(ofRule({ auth: { basic: { users: { ann: 'hunter2' } } } }))).toBe(
       'policy rule 1: `auth.basic.users.ann` must be a line $scrypt$ln=14,r=8,p=1$salt$hash',
     );
@@ -119,8 +122,8 @@ describe('a policy on the wire', () => {
   });
 });
 
-describe('a refusal', () => {
-  it('names the rule, the key and what was meant, at every level', () => {
+describe('an error for a policy', () => {
+  it('names the rule, the key and the closest known name, at every level', () => {
     const cases: [unknown, string][] = [
       [{ rules: [{ deny: 403 }], rule: [] }, 'policy: unknown key `rule`; did you mean `rules`?'],
       [{ login: { provder: 'x' }, rules: [] }, 'policy login: unknown key `provder`; did you mean `provider`?'],
@@ -173,7 +176,7 @@ describe('a refusal', () => {
     expect(refusalOf(ofRule({ zzz: 1 }))).toMatch(/unknown key `zzz`; known here: name, match, allow, /);
   });
 
-  it('in a bare list has the path of the list', () => {
+  it('has a path into the list if the policy is a bare list', () => {
     const written = [{ allow: true }, { deny: 'no' }];
     const parsed = filePolicySchema.safeParse(written);
     const [problem] = problemsOfIssues(written, parsed.error?.issues ?? []);
@@ -272,7 +275,7 @@ describe('a refusal', () => {
     ['an origin with a path', { cors: { origins: ['https://a.example/'] } }],
     ['an origin of files', { cors: { origins: ['null'] } }],
     ['an error page without a page', { error_page: {} }],
-  ])('%s is refused', (_, rule) => {
+  ])('is reported for %s', (_, rule) => {
     expect(refusalOf(ofRule(rule))).not.toBeNull();
   });
 
@@ -281,7 +284,7 @@ describe('a refusal', () => {
     ...['Proxy-Connection', 'Proxy-Authorization', 'Expect', 'X-Forwarded-For', 'x-forwarded-proto', 'X_Forwarded_For'],
     ...['X-Real-IP', 'x_real_ip'],
     ...['X-Tunnel-User', 'x_tunnel_auth', 'X-Tunnel-Error', ':path', 'a b', ''],
-  ])('%j can be neither set nor removed', (name) => {
+  ])('is reported if a rule sets or removes the header %j', (name) => {
     for (const action of ['request_headers', 'response_headers']) {
       for (const changes of [{ set: { [name]: 'x' } }, { add: { [name]: 'x' } }, { remove: [name] }]) {
         expect([changes, refusalOf(ofRule({ [action]: changes }))]).not.toEqual([changes, null]);
@@ -290,13 +293,13 @@ describe('a refusal', () => {
     expect(refusalOf(ofRule({ respond: { status: 200, headers: { [name]: 'x' } } }))).not.toBeNull();
   });
 
-  it('says which header it was', () => {
+  it('names the header that cannot be changed', () => {
     expect(refusalOf(ofRule({ request_headers: { set: { 'X-A': 'b', Host: 'a' } } }))).toBe(
       'policy rule 1: `request_headers.set.Host` must be the name of a header that rules may change (not Host, framing, hop-by-hop, X-Real-IP, X-Forwarded-* or X-Tunnel-*)',
     );
   });
 
-  it.each(['provider', 'issuer'])('of a login by %s tells what is missing or too much', (kind) => {
+  it.each(['provider', 'issuer'])('is reported for missing or extra keys of a login by %s', (kind) => {
     const base = kind === 'provider' ? { provider: 'company' } : { issuer: 'https://a.example', client_id: 'c' };
     expect(refusalOf({ login: base, rules: [] })).toBeNull();
     const cases = [
