@@ -131,20 +131,20 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
   };
 
   for (const type of ['http-01', 'tls-alpn-01', 'dns-01'] as const) {
-    it(`a wanted name gets its certificate by ${type}`, async () => {
+    it(`a requested name gets its certificate by ${type}`, async () => {
       const { id } = await store.want([`${type}.example.com`]);
       startKeeper([solver(type)]);
       await checkIssued(await validFor(id));
     });
   }
 
-  it('a wildcard and its parent get one certificate by dns-01', async () => {
+  it('a wildcard and its parent name get one certificate by dns-01', async () => {
     const { id } = await store.want(['wild.example.com', '*.wild.example.com']);
     startKeeper([dns]);
     await checkIssued(await validFor(id));
   });
 
-  it('a renewal replaces what it renews, and what was replaced is renewed without saying so', async () => {
+  it('a renewal replaces the certificate, and an already replaced certificate is renewed without naming it as replaced', async () => {
     const { id } = await store.want(['renew.example.com']);
     const keeper = startKeeper([solver('http-01')]);
     const first = await validFor(id);
@@ -170,7 +170,7 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
     expect(third.certificate?.serial).not.toBe(second.certificate?.serial);
   });
 
-  it('the authority says when it wants a certificate renewed', async () => {
+  it("the authority's renewal window is stored for a certificate", async () => {
     const { id } = await store.want(['info.example.com']);
     startKeeper([solver('http-01')]);
     await validFor(id);
@@ -206,7 +206,7 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
     expect(record.certificate?.key).toBe(begun?.orderKey);
   });
 
-  it('the same key finds the same account, another one does not', async () => {
+  it('the same account key finds the same ACME account, a new key creates a new account', async () => {
     const client = new AcmeClient({ directory: authority.directory, ca: authority.ca, clock: systemClock });
     const key = await newAccountKey();
     const open = (by: AcmeClient, of: JWK) =>
@@ -217,7 +217,7 @@ export const acmeConformance = (begin: (ports: Ports) => Promise<AuthorityUnderT
     expect((await open(again, await newAccountKey())).url).not.toBe(url);
   });
 
-  it('nothing that is kept can be read without the key file, nor by others', async () => {
+  it('stored keys are unreadable without the key file, and files are private to their owner', async () => {
     const { id } = await store.want(['sealed.example.com']);
     startKeeper([solver('http-01')]);
     await validFor(id);

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
 
-it('the entry loads the library for certificates only when one is needed', async () => {
+it('the ACME entry point does not load the certificate library until a certificate is needed', async () => {
   const { metafile } = await build({
     entryPoints: [fileURLToPath(new URL('index.ts', import.meta.url))],
     bundle: true,

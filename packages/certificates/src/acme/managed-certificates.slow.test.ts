@@ -118,7 +118,7 @@ const issued = (id: string): Promise<CertificateRecord> =>
 /** How many of each type the authority was asked to look at. */
 const told = (): number => authority.count('challenge');
 
-it.each(['http-01', 'tls-alpn-01'] as const)('%s is answered from the store', async (challenge) => {
+it.each(['http-01', 'tls-alpn-01'] as const)('a %s challenge is answered from the store', async (challenge) => {
   const managed = manage({ challenges: [challenge] });
   const { id } = await store.want([DOMAIN]);
   await managed.start();
@@ -126,7 +126,7 @@ it.each(['http-01', 'tls-alpn-01'] as const)('%s is answered from the store', as
   expect([managed.canWildcard, managed.responder]).toEqual([false, null]);
 });
 
-it('a host that is passed through is validated over HTTP at once', async () => {
+it('a host with TLS passthrough is validated over HTTP at once', async () => {
   const managed = manage({}, { isPassedThrough: async (host) => host === 'shop.example' });
   await doors.closeTls();
   const { id } = await store.want(['shop.example']);
@@ -135,12 +135,12 @@ it('a host that is passed through is validated over HTTP at once', async () => {
   expect([authority.orders.length, told()]).toEqual([1, 1]);
 });
 
-describe('the built-in responder', () => {
+describe('the built-in DNS responder', () => {
   it.each([
     { title: 'the domain', name: `*.${DOMAIN}`, cname: null },
     { title: 'a name below it', name: `*.shop.${DOMAIN}`, cname: `shop.${ZONE}` },
-    { title: 'an own domain', name: '*.shop.example', cname: `token7.${ZONE}` },
-  ])('gets the wildcard of $title', async ({ name, cname }) => {
+    { title: 'a custom domain', name: '*.shop.example', cname: `token7.${ZONE}` },
+  ])('gets the wildcard certificate of $title', async ({ name, cname }) => {
     const managed = manage({ dns: 'builtin' });
     if (cname !== null) dns.set(`_acme-challenge.${name.slice(2)}`, 'CNAME', cname);
     const { id } = await store.want([name]);
@@ -155,12 +155,12 @@ describe('the built-in responder', () => {
   it.each([
     { title: 'the NS record of the zone', name: `*.${DOMAIN}`, delegated: false, record: `${ZONE} NS ${DOMAIN}` },
     {
-      title: 'the CNAME of an own domain',
+      title: 'the CNAME of a custom domain',
       name: '*.shop.example',
       delegated: true,
       record: `_acme-challenge.shop.example CNAME token7.${ZONE}`,
     },
-  ])('without $title no validation is spent, and the error names it', async ({ name, delegated, record }) => {
+  ])('without $title uses up no validation, and the error names the record', async ({ name, delegated, record }) => {
     const clock = new FakeClock(Date.now());
     const managed = manage({ dns: 'builtin' }, { clock });
     const { id } = await store.want([name]);
@@ -179,7 +179,7 @@ describe('the built-in responder', () => {
     expect(told()).toBe(0);
   });
 
-  it('an own domain that is nobody’s is not looked at', async () => {
+  it('does not validate a custom domain that no account has', async () => {
     const managed = manage({ dns: 'builtin' });
     const { id } = await store.want(['*.others.example']);
     await managed.start();
@@ -187,7 +187,7 @@ describe('the built-in responder', () => {
     expect(told()).toBe(0);
   });
 
-  it('that cannot be opened costs a warning and wildcards, nothing else', async () => {
+  it('logs a warning and orders no wildcards if its port cannot be opened; other names still get certificates', async () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
     closers.push(() => new Promise((resolve) => other.close(resolve)));
@@ -203,7 +203,7 @@ describe('the built-in responder', () => {
   });
 });
 
-it('a program sets the record where it is looked for', async () => {
+it('the dns_exec program sets and clears the challenge record', async () => {
   const api = createServer((request, response) => {
     const [, action, name = '', value = ''] = (request.url ?? '').split('/');
     if (action === 'set') dns.set(name, 'TXT', value);
@@ -225,7 +225,7 @@ it('a program sets the record where it is looked for', async () => {
   await eventually(async () => expect(await textsOf(`_acme-challenge.shop.${DOMAIN}`)).toEqual([]));
 });
 
-it('a key file that cannot be used is named before anything is ordered', async () => {
+it('an unusable key file is reported before anything is ordered', async () => {
   await writeFile(join(folder.path, 'short-key'), 'abc', { mode: 0o600 });
   expect(() => manage({ storage_key_file: join(folder.path, 'short-key') })).toThrow('short-key cannot be used');
   expect(() => manage({ storage_key_file: join(folder.path, 'no-key') })).toThrow('the file does not exist');

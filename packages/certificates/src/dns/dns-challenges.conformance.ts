@@ -28,7 +28,7 @@ export const challengesConformance = (start: () => Promise<ChallengesUnderTest>)
   };
 
   run(
-    'a value is seen once it was set, at its name and through a CNAME, and not after it was cleared',
+    'a challenge value is visible after it was set, at its name and through a CNAME, and not after it was cleared',
     async (under) => {
       const { challenges, name, otherName, alias } = under;
       expect(await challenges.isSeen(name, VALUE)).toBe(false);
@@ -44,7 +44,7 @@ export const challengesConformance = (start: () => Promise<ChallengesUnderTest>)
     },
   );
 
-  run('two values stand at one name, and each is cleared by itself', async ({ challenges, name }) => {
+  run('a name can have two challenge values, and each is cleared separately', async ({ challenges, name }) => {
     await challenges.set(name, VALUE);
     await challenges.set(name, OTHER);
     expect([await challenges.isSeen(name, VALUE), await challenges.isSeen(name, OTHER)]).toEqual([true, true]);
@@ -53,7 +53,7 @@ export const challengesConformance = (start: () => Promise<ChallengesUnderTest>)
     await challenges.clear(name, OTHER);
   });
 
-  run('setting and clearing twice is no fault', async ({ challenges, name }) => {
+  run('setting or clearing a challenge value twice is not an error', async ({ challenges, name }) => {
     await challenges.set(name, VALUE);
     await challenges.set(name, VALUE);
     await challenges.clear(name, VALUE);

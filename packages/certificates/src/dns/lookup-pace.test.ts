@@ -2,7 +2,7 @@ import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
 import { LookupPace } from './lookup-pace.ts';
 
-it('begins so many at once and so many a second, in order, and lets no more wait than it has room for', async () => {
+it('the lookup pace limits parallel lookups, lookups per second and the queue, and keeps their order', async () => {
   const clock = new FakeClock();
   const pace = new LookupPace({ atOnce: 4, perSecond: 3, waitingMax: 5 }, clock);
   const begun: number[] = [];
@@ -25,7 +25,7 @@ it('begins so many at once and so many a second, in order, and lets no more wait
   expect([begun.length, clock.pendingTimers]).toEqual([6, 0]);
 });
 
-it('never begins more within any second, however they come', async () => {
+it('the lookup pace never starts more lookups within any second than its limit', async () => {
   const clock = new FakeClock();
   const pace = new LookupPace({ atOnce: 100, perSecond: 20, waitingMax: 1000 }, clock);
   const times: number[] = [];
@@ -44,7 +44,7 @@ it('never begins more within any second, however they come', async () => {
   }
 });
 
-it('begins a look-up that found no room just before the second was over', async () => {
+it('the lookup pace starts a lookup that found no room just before the second ended', async () => {
   /** A clock whose hand moves on by itself between two looks at it. */
   class MovingClock extends FakeClock {
     perLookMs = 0;

@@ -68,7 +68,7 @@ class Ledger {
   }
 }
 
-it('has one owner at a time, and changes nothing for whom DNS gave no answer', () => {
+it('a custom domain has one owner at a time, and a DNS check without an answer changes nothing', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(event, elapsed), { maxLength: 80, size: 'max' }), (moves) => {
       const ledger = new Ledger();

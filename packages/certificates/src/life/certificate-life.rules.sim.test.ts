@@ -56,7 +56,7 @@ const windowOf = (kind: Answer['window'], now: number, life: CertificateLife) =>
   return { start: now + DAY, end: now + 2 * DAY };
 };
 
-it('every order is in its time, none is forgotten, and a begun one is taken up again', () => {
+it('every order comes at its time, none is forgotten, and an order in progress is resumed', () => {
   fc.assert(
     fc.property(fc.array(answer, { minLength: 1, maxLength: 60 }), (answers) => {
       let life = NEW_CERTIFICATE;
