@@ -100,7 +100,7 @@ const OPEN: Rule = { match: { path: ['/open/**'] }, allow: true };
 const BEFORE_PASSWORD = [
   ['a token', { headers: [['x-tunnel-token', TOKEN]] }, 'x-tunnel-user: ci'],
   ['a login', { headers: [COOKIE] }, 'x-tunnel-user: anna@example.com'],
-  ['a rule that lets everybody through', { path: '/open/x', headers: [] }, ''],
+  ['an allow rule', { path: '/open/x', headers: [] }, ''],
 ] as const;
 
 it.each(BEFORE_PASSWORD)(

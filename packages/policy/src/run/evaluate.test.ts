@@ -351,10 +351,10 @@ const LONG_PATH = `/${'a'.repeat(30_000)}`;
 const EACH = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`x-h${at}`, '{path}']));
 
 it.each<[string, Rule]>([
-  ['a field that the service gets', { request_headers: { set: { 'x-a': '{path}'.repeat(300) } } }],
-  ['fifty of them', { request_headers: { add: EACH } }],
-  ['a field of the answer', { response_headers: { add: { 'x-a': '{path}'.repeat(300) } } }],
-  ['fifty of the answer', { response_headers: { set: EACH } }],
+  ['a request header', { request_headers: { set: { 'x-a': '{path}'.repeat(300) } } }],
+  ['fifty request headers', { request_headers: { add: EACH } }],
+  ['a response header', { response_headers: { add: { 'x-a': '{path}'.repeat(300) } } }],
+  ['fifty response headers', { response_headers: { set: EACH } }],
   ['a redirect', { redirect: { to: `/new${'{path}'.repeat(300)}`, status: 302 } }],
 ])('long visitor input in placeholders gets 431 instead of a huge head: %s', (_what, rule) => {
   expect(verdictOf(drive(policyOf([rule]), requestOf({ path: LONG_PATH })))).toBe('431 HTTP_HEAD_TOO_LARGE');

@@ -17,15 +17,15 @@ const tell = (results: string, maxFailed: number): (HealthReport | null)[] => {
 
 describe('the health of a local service is reported', () => {
   it.each([
-    ['the first success', '+', 3, [UP]],
-    ['a success after it is nothing new', '+++', 3, [UP, null, null]],
-    ['so many failures in a row', '+---', 3, [UP, null, null, down(3)]],
-    ['of one that never was healthy, too', '---', 3, [null, null, down(3)]],
-    ['further failures are nothing new', '-----', 3, [null, null, down(3), null, null]],
-    ['a success between failures begins the row anew', '+--+--+', 3, [UP, null, null, null, null, null, null]],
-    ['the first success after what was told', '---+', 3, [null, null, down(3), UP]],
-    ['a row that was never told still ends with the first success', '--+', 3, [null, null, UP]],
-    ['every change when one failure is enough', '+-+-', 1, [UP, down(1), UP, down(1)]],
+    ['at the first success', '+', 3, [UP]],
+    ['for the first of several successes', '+++', 3, [UP, null, null]],
+    ['after the maximum of failures in a row', '+---', 3, [UP, null, null, down(3)]],
+    ['after the maximum of failures of a service that was never healthy', '---', 3, [null, null, down(3)]],
+    ['only once for further failures', '-----', 3, [null, null, down(3), null, null]],
+    ['not at all if a success interrupts the failures', '+--+--+', 3, [UP, null, null, null, null, null, null]],
+    ['at the first success after reported failures', '---+', 3, [null, null, down(3), UP]],
+    ['at the first success after unreported failures', '--+', 3, [null, null, UP]],
+    ['at every change if one failure is enough', '+-+-', 1, [UP, down(1), UP, down(1)]],
   ] as const)('%s', (_, results, maxFailed, told) => {
     expect(tell(results, maxFailed)).toEqual(told);
   });
