@@ -109,8 +109,8 @@ const partsBy = fc.record({
   hasBody: fc.boolean(),
 });
 
-describe('heads that came in parts are what their text would be read as', () => {
-  it('requests, and what the service gets of them', () => {
+describe('a head built from HTTP/2 parts equals the head parsed from its text', () => {
+  it('for requests, including the head that the service gets', () => {
     const kinds = { request: 0, problem: 0 };
     fc.assert(
       fc.property(partsBy, optionsBy, (parts, options) => {
@@ -130,7 +130,7 @@ describe('heads that came in parts are what their text would be read as', () => 
     expect(Math.min(kinds.request, kinds.problem)).toBeGreaterThan(randomCases(RUNS.numRuns) / 20);
   });
 
-  it('responses, and what the visitor gets of them', () => {
+  it('for responses, including the head that the visitor gets', () => {
     const kinds = { response: 0, problem: 0 };
     const statusBy = weighted(
       ['200', '404', '204', '304', '103', '101', '426', '599', '', '20', '2000', 'abc', '099', '600'],
@@ -163,7 +163,7 @@ describe('heads that came in parts are what their text would be read as', () => 
     expect(Math.min(kinds.response, kinds.problem)).toBeGreaterThan(randomCases(RUNS.numRuns) / 20);
   });
 
-  it.each([-1, 0, 1])('a head and trailers of %i bytes over their bound', (over) => {
+  it.each([-1, 0, 1])('for a head and trailers %i bytes above their limit', (over) => {
     const parts = { method: 'GET', path: '/', authority: 'a', hasBody: false };
     const bare = requestHeadByText({ ...parts, headers: [['x', '']] }) as RequestHead;
     const head: [string, string][] = [['x', 'y'.repeat(HTTP1_BOUNDS.headMaxBytes - bare.text.length + over)]];
@@ -174,7 +174,7 @@ describe('heads that came in parts are what their text would be read as', () => 
     expect('kind' in trailersFromParts(trailers)).toBe(trailersByText(trailers) === null);
   });
 
-  it('a status that would be more than a status', () => {
+  it('except that a status with extra characters is refused', () => {
     for (const status of ['200 OK', '200\r\nx: y', '1e2', ' 200', '200 ']) {
       expect(
         responseHeadFromParts({ status, fields: [], endsHere: true }, { method: 'GET', upgrade: null }),
@@ -185,7 +185,7 @@ describe('heads that came in parts are what their text would be read as', () => 
     }
   });
 
-  it('trailers', () => {
+  it('for trailers', () => {
     fc.assert(
       fc.property(fieldsBy, (fields) => {
         const trailers = trailersFromParts(fields);
@@ -197,7 +197,7 @@ describe('heads that came in parts are what their text would be read as', () => 
   });
 });
 
-describe('a request that came in parts', () => {
+describe('a request head built from HTTP/2 parts', () => {
   const PARTS = {
     method: 'POST',
     path: '/x',
@@ -206,7 +206,7 @@ describe('a request that came in parts', () => {
     hasBody: true,
   };
 
-  it('is a head like any other', () => {
+  it('has framing, host and TE like any other head', () => {
     const headers: [string, string][] = [
       ['te', 'trailers'],
       ['cookie', 'a'],
@@ -255,7 +255,7 @@ describe('a request that came in parts', () => {
   });
 });
 
-describe('a service of HTTP/2', () => {
+describe('an HTTP/2 service', () => {
   /** By way of the text for HTTP/1.1: the long way, and the proof that both are told the same. */
   const fieldsByText = (head: RequestHead, options: ServiceRequestOptions) => {
     const written = parseRequestHead(requestHeadFor(head, options), { fieldsMax: 200 });
@@ -273,7 +273,7 @@ describe('a service of HTTP/2', () => {
     return { ...line, fields: fields.map(({ lower, value }) => [lower, value]) };
   };
 
-  it('is told what one of HTTP/1.1 is told, whatever the visitor sent', () => {
+  it('gets the same request as an HTTP/1.1 service, for any visitor input', () => {
     let heads = 0;
     fc.assert(
       fc.property(fc.integer(), fc.boolean(), optionsBy, (seed, isHurt, options) => {
@@ -305,7 +305,7 @@ describe('a service of HTTP/2', () => {
       ['GET / HTTP/1.1', 'Host: a', 'X-Forwarded-For: 6.6.6.6', 'X_Forwarded_For: 7', 'X-Forwarded-Host: evil'],
     ],
     ['as many fields as there may be', ['GET / HTTP/1.1', 'Host: a', ...Array.from({ length: 127 }, () => 'X: y')]],
-  ])('is told the same by %s', (_, lines) => {
+  ])('gets the same request as an HTTP/1.1 service for %s', (_, lines) => {
     const head = parseRequestHead(`${lines.join('\r\n')}\r\n\r\n`) as RequestHead;
     const options: ServiceRequestOptions = { visitorAddress: '203.0.113.7', proto: 'https', hostHeader: 'keep' };
     expect(seen(head, options)).toEqual(fieldsByText(head, options));

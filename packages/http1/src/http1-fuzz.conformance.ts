@@ -47,7 +47,7 @@ const repeat = (runs: number, seed: number, check: (chance: () => number) => voi
 };
 
 export const describeHttp1Fuzz = (runs: number, seed: number): void => {
-  it('valid requests are all read, wherever they are cut', () => {
+  it('valid requests are all parsed, at any split', () => {
     repeat(runs, seed, (chance) => {
       const text = validMessage(chance);
       const reading = readRequests(text, cutsOf(text.length, chance));
@@ -61,7 +61,7 @@ export const describeHttp1Fuzz = (runs: number, seed: number): void => {
     });
   });
 
-  it('any cut of any bytes is read the same, and the service never sees two requests for one', () => {
+  it('any bytes are parsed the same at any split, and the service never sees one request as two', () => {
     repeat(runs, seed, (chance) => {
       const text = mutated(validMessage(chance), chance);
       const whole = readRequests(text);
