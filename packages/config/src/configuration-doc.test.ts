@@ -52,11 +52,11 @@ const defaultsOf = (schema: z.ZodType, example: object): unknown => {
 describe.each(KINDS)('docs/configuration.md on $name', ({ rows, schema, example, required }) => {
   const known = valueKeys(schema).map((key) => key.replaceAll('.*', '.<name>'));
 
-  test('has every key, and no other', () => {
+  test('lists every key, and no other key', () => {
     expect([...rows.keys()].sort()).toEqual(known.sort());
   });
 
-  test('says the default of every key', () => {
+  test('has the default of every key', () => {
     const defaults = defaultsOf(schema, example);
     for (const [key, said] of rows) {
       const value = valueAt(defaults, key.split('.'));
@@ -74,7 +74,7 @@ const wordsOf = (part: string): Map<string, string> =>
     ),
   );
 
-test('docs/configuration.md has the words of the option rows', () => {
+test('docs/configuration.md has the texts of the option table', () => {
   const said = wordsOf(clientPart);
   for (const key of OPTION_KEYS) {
     const { docs, fields = {} } = optionOf(key);

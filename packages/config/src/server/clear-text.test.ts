@@ -44,7 +44,7 @@ describe.each(['platform_url', 'api_url'])('%s', (key) => {
   });
 });
 
-describe('REST', () => {
+describe('the REST API', () => {
   it.each([
     // [tls]   host         api_host        listens on, in TLS, withdrawn to loopback
     [false, '127.0.0.1', '', '127.0.0.1', false, false],
@@ -61,7 +61,7 @@ describe('REST', () => {
     expect(restListenerOf(config)).toEqual({ host: listensOn, tls, isWithdrawn });
   });
 
-  it('that is named beyond loopback needs [tls], or the word of the operator', () => {
+  it('on a non-loopback address needs [tls] or `allow_insecure_link`', () => {
     const refusal = refusalOf({ api_host: '0.0.0.0' });
     expect(refusal).toContain(
       '`server.api_host` must be `127.0.0.1` or another loopback address without `[tls]` or `[acme]`',
@@ -73,7 +73,7 @@ describe('REST', () => {
     expect(refusalOf({ api_host: '0.0.0.0' }, TLS)).toBe('ok');
   });
 
-  it('in TLS is reached by an https URL, whatever else is allowed', () => {
+  it('with TLS needs an https URL, even with `allow_insecure_link`', () => {
     const given = { host: '0.0.0.0', api_url: 'http://127.0.0.1:4041', allow_insecure_link: true };
     expect(refusalOf(given, TLS)).toContain(
       '`server.api_url` must be an https URL while the REST API uses TLS on `0.0.0.0`',
