@@ -93,7 +93,7 @@ const ERAS = ['2025', '2026'] as const;
 
 /** Runs the whole suite over one kind of server: one of it serves all callers. */
 export const describeBridge = (kind: string, command: ServerCommand, name: string): void => {
-  describe(`a server ${kind}`, () => {
+  describe(`a bridged server ${kind}`, () => {
     let under: BridgeUnderTest;
     /** Two of each era. */
     const callers = new Map<Era, readonly [Caller, Caller]>();
@@ -111,7 +111,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
     // Whatever a test has asked for is over with it.
     afterEach(() => eventually(() => expect(under.bridge.openCalls).toBe(0)));
 
-    it.each(ERAS)('shows a client of %s the server that it is', async (era) => {
+    it.each(ERAS)('shows its name, instructions and tools to a client of %s', async (era) => {
       const [caller] = two(era);
       expect(caller.getServerVersion()).toMatchObject({ name, version: '1.2.3' });
       expect(caller.getInstructions()).toBe('Ask me anything.');
@@ -121,7 +121,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(under.bridge.server.tools).toEqual(TOOL_NAMES);
     });
 
-    it.each(ERAS)('answers a client of %s with what the server says, its refusals too', async (era) => {
+    it.each(ERAS)('returns its results and errors unchanged to a client of %s', async (era) => {
       const [caller] = two(era);
       const answer = await caller.call('echo', { text: 'héllo\u2028' });
       expect(answer).toMatchObject({ structuredContent: { text: 'héllo\u2028' } });
@@ -130,7 +130,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       await expect(caller.call('missing')).rejects.toMatchObject({ code: -32602 });
     });
 
-    it.each(ERAS)('offers a client of %s resources, templates, prompts and completions', async (era) => {
+    it.each(ERAS)('offers resources, templates, prompts and completions to a client of %s', async (era) => {
       const [caller] = two(era);
       expect((await caller.listResources()).resources.map(({ uri }) => uri)).toEqual(['test://one']);
       const { resourceTemplates } = await caller.listResourceTemplates();
@@ -147,7 +147,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(completion.values).toEqual(['alan']);
     });
 
-    it.each(ERAS)('keeps clients of %s apart that use the same ids and progress tokens', async (era) => {
+    it.each(ERAS)('keeps clients of %s separate even if they use the same ids and progress tokens', async (era) => {
       const ask = async (who: number, index: number): Promise<unknown> =>
         textOf(await (two(era)[who] as Caller).call('echo', { text: `${who} ${index}` }));
       const asked = Array.from({ length: 10 }, (_, index) => [ask(0, index), ask(1, index)]).flat();
@@ -165,7 +165,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(textOf(await two(era)[0].call('steps'))).toBe('token null');
     });
 
-    it.each(ERAS)('takes a cancellation by a client of %s to the server, and nobody else feels it', async (era) => {
+    it.each(ERAS)('gets a cancellation from a client of %s, without effect on other calls', async (era) => {
       const [caller, other] = two(era);
       const before = under.said.length;
       const stop = new AbortController();
@@ -181,7 +181,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(textOf(await other.call('echo', { text: 'still here' }))).toBe('still here');
     });
 
-    it.each(ERAS)('refuses a client of %s an answer over the limit, and the server goes on', async (era) => {
+    it.each(ERAS)('keeps running when an answer for a client of %s is over the limit and is refused', async (era) => {
       const [caller] = two(era);
       const pid = under.bridge.pid;
       const tooLarge = caller.call('big', { bytes: BRIDGE_LIMITS.MESSAGE_MAX_BYTES });
@@ -190,7 +190,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       expect(under.bridge.pid).toBe(pid);
     });
 
-    it('has the tools that were added, and those of the next run after its end', async () => {
+    it('shows newly added tools, and its original tools after a crash and restart', async () => {
       const [old, other] = two('2025');
       const [caller] = two('2026');
       const names = async (who: Caller): Promise<string[]> => (await who.listTools()).tools.map((tool) => tool.name);

@@ -17,7 +17,7 @@ process.stdin.once('data', () => {
 let child: ChildProcess;
 afterEach(() => child.close());
 
-it('an answer is told after the notifications before it, also by those who take them a moment later', async () => {
+it('an answer is delivered after the notifications before it, even to listeners that handle them one turn later', async () => {
   const env = { PATH: process.env['PATH'] };
   const command = { command: process.execPath, args: ['-e', BURST], env, cwd: process.cwd() };
   child = new ChildProcess(command, { clock: systemClock, onStderr: () => {} });

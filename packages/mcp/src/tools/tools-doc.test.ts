@@ -15,7 +15,7 @@ const argumentsOf = (schema: Readonly<Record<string, unknown>>): string => {
     .join(', ');
 };
 
-it('docs/mcp.md has a row for every tool, and no other', () => {
+it('docs/mcp.md has a row for every tool, and no other row', () => {
   const rows = [...TOOL_BY_NAME.values()].map(({ name, listing }) => {
     const facts = TOOLS.get(name);
     const cells = [
