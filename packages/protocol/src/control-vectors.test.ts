@@ -19,8 +19,8 @@ const VERSION_1 = {
   'sequences.json': '518c3402df7d5baf1ff8a4349366a19c0135c796bc52a27fbeab89e9c42cf876',
 };
 
-describe('the vectors of version 1', () => {
-  it.each(Object.entries(VERSION_1))('%s has not changed by a byte', (file, sha256) => {
+describe('the published vectors of version 1', () => {
+  it.each(Object.entries(VERSION_1))('are unchanged to the byte: %s', (file, sha256) => {
     expect(createHash('sha256').update(textOf(file)).digest('hex')).toBe(sha256);
   });
 });
@@ -32,11 +32,11 @@ describe('control vectors', () => {
     expect(decodeControl(text)).toEqual({ ok: true, message });
   });
 
-  it.each(vectors.filter((vector) => !vector.decode_only))('$name: encodes to the letter', ({ text, message }) => {
+  it.each(vectors.filter((vector) => !vector.decode_only))('$name: encodes to the exact text', ({ text, message }) => {
     expect(encodeControl(message)).toBe(text);
   });
 
-  it('has every control message', () => {
+  it('cover every control message', () => {
     expect([...new Set(vectors.map((vector) => vector.message.type))].sort()).toEqual([...CONTROL_TYPES].sort());
   });
 

@@ -156,16 +156,16 @@ describe('frame vectors', () => {
     expect(hexOf(encode(vector))).toBe(vector.hex);
   });
 
-  it.each(later)('$name: byte by byte as in one piece', ({ hex }) => {
+  it.each(later)('$name: decodes the same byte by byte', ({ hex }) => {
     expect(parse(hex.match(/../g) ?? [], CAPABILITIES)).toEqual(parse([hex], CAPABILITIES));
   });
 
-  it('has every frame type, and in version 1 those of version 1', () => {
+  it('cover every frame type, and no newer type in version 1', () => {
     expect([...new Set(vectors.map((vector) => vector.type))].sort()).toEqual(Object.keys(FRAME).sort());
     expect(version1.filter(isLater)).toEqual([]);
   });
 
-  it.each(later.filter(isLater))('$name: is unknown where it was not agreed on', ({ hex }) => {
+  it.each(later.filter(isLater))('$name: is unknown without its capability', ({ hex }) => {
     const { frames, failure } = parse([hex], ['p2p']);
     expect([frames, failure]).toEqual([[], expect.stringContaining('unknown frame type')]);
   });

@@ -182,7 +182,7 @@ const message: fc.Arbitrary<ControlMessageInput> = fc.oneof(
 export const describeWireFuzz = (numRuns: number): void => {
   const check = <T>(property: fc.IProperty<T>): void => fc.assert(property, { numRuns });
 
-  it('any bytes at any cut: never a throw, and the same events as in one piece', () => {
+  it('any bytes in any pieces never throw, and give the same events as in one piece', () => {
     const input = wire.chain((bytes) => fc.tuple(fc.constant(bytes), anyCuts(bytes)));
     check(
       fc.property(input, ([bytes, cuts]) => {
@@ -191,7 +191,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('any bytes, byte by byte: the same events as in one piece', () => {
+  it('any bytes one at a time give the same events as in one piece', () => {
     const everywhere = (bytes: Uint8Array): number[] => Array.from(bytes, (_, index) => index);
     check(
       fc.property(wire, (bytes) => {
@@ -200,7 +200,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('noise: never a throw, and no event is longer than what came in', () => {
+  it('random bytes never throw, and give no more event data than was received', () => {
     check(
       fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
         const { events } = outcomeOf(bytes, []);
@@ -209,7 +209,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('any text: decodeControl answers and never throws', () => {
+  it('decodeControl returns a result for any text, and never throws', () => {
     const text = fc.oneof(fc.string({ unit: 'binary' }), fc.json({ maxDepth: 6 }), messageLike);
     check(
       fc.property(text, (input) => {
@@ -219,7 +219,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('what encodeControl writes, decodeControl reads', () => {
+  it('decodeControl reads every message that encodeControl writes', () => {
     check(
       fc.property(message, (input) => {
         expect(decodeControl(encodeControl(input))).toEqual({ ok: true, message: input });
@@ -227,7 +227,7 @@ export const describeWireFuzz = (numRuns: number): void => {
     );
   });
 
-  it('what encodeOpen, writeCompactOpen, encodeSeen and encodeReason write, their decoders read', () => {
+  it('each frame payload is decoded as encoded: OPEN, OPEN_COMPACT, SEEN and reasons', () => {
     const head = fc.record({
       tunnelId: fc.string({ minLength: 1, maxLength: 30, unit: 'grapheme' }).filter((id) => id.length <= 100),
       visitor: fc.string({ maxLength: 50 }),
