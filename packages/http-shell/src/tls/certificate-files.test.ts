@@ -51,7 +51,7 @@ afterEach(async () => {
   await directory.close();
 });
 
-it('is loaded again when both files are written over, and not for a mere touch', async () => {
+it('a certificate is reloaded when both files are overwritten, but not when they are only touched', async () => {
   await open(at('live/cert.pem'), at('live/key.pem'));
   await utimes(at('live/cert.pem'), new Date(), new Date());
   await certificate.look();
@@ -64,7 +64,7 @@ it('is loaded again when both files are written over, and not for a mere touch',
   expect(renewed).toHaveLength(1);
 });
 
-it('is loaded again when a link leads elsewhere, as certbot does it', async () => {
+it('a certificate is reloaded when a symbolic link changes, as certbot does it', async () => {
   await write('archive', renewedCertificate());
   await rename(at('live'), at('first'));
   await mkdir(at('live'));
@@ -78,7 +78,7 @@ it('is loaded again when a link leads elsewhere, as certbot does it', async () =
   expect(renewed.map(({ cert }) => cert.toString())).toEqual([renewedCertificate().cert]);
 });
 
-it('stays when the new pair does not fit, says so once, and is renewed when it does', async () => {
+it('the old certificate stays while the new pair does not match, with one warning, until it matches', async () => {
   await open(at('live/cert.pem'), at('live/key.pem'));
   await writeFile(at('live/cert.pem'), renewedCertificate().cert);
   await certificate.look();
@@ -97,7 +97,7 @@ it('stays when the new pair does not fit, says so once, and is renewed when it d
   expect(renewed).toHaveLength(1);
 });
 
-it('is none when no file is named', async () => {
+it('the certificate is null if no file is configured', async () => {
   await open('', '');
   expect(certificate.current).toBeNull();
 });

@@ -23,7 +23,7 @@ const sniOf = (bytes: Buffer): string | null => {
 
 const TLS_1_2 = { maxVersion: 'TLSv1.2' } as const;
 
-it('reads what Node sends', async () => {
+it('a ClientHello of Node.js is read with its SNI and ALPN', async () => {
   const bytes = await helloOfNode({ servername: 'Web.Example.COM', ALPNProtocols: ['h2', 'http/1.1'] });
   const expected = { kind: 'hello', hello: { sni: 'web.example.com', alpn: ['h2', 'http/1.1'] } };
   expect(readClientHello(bytes)).toEqual(expected);
@@ -33,7 +33,7 @@ it('reads what Node sends', async () => {
   expect(sniOf(await helloOfNode({ ...TLS_1_2, servername: 'old.example' }))).toBe('old.example');
 });
 
-it('reads what OpenSSL sends', async () => {
+it('a ClientHello of OpenSSL is read with its SNI and ALPN', async () => {
   const flags = ['-servername', 'web.example', '-alpn', 'acme-tls/1'];
   const expected = { kind: 'hello', hello: { sni: 'web.example', alpn: ['acme-tls/1'] } };
   expect(readClientHello(await helloOfOpenssl(...flags))).toEqual(expected);
@@ -53,7 +53,7 @@ const cutEverywhere = (bytes: Buffer): void => {
   }
 };
 
-it('asks for more at every cut', async () => {
+it('a ClientHello that is cut off anywhere asks for more bytes', async () => {
   cutEverywhere(await helloOfNode({ servername: 'web.example', ALPNProtocols: ['h2'] }));
   cutEverywhere(await helloOfOpenssl('-tls1_2', '-servername', 'web.example'));
   const message = helloMessage(serverNames('web.example'), postQuantumShare());
@@ -79,7 +79,7 @@ const fed = (bytes: Buffer, size: number): HelloReading => {
   return reading;
 };
 
-it('reads a post-quantum one in two segments, byte by byte, and in records of one byte', () => {
+it('a post-quantum ClientHello is read from two segments, byte by byte, and from records of one byte', () => {
   const message = helloMessage(postQuantumShare(), serverNames('pq.example'), protocols('h2'));
   const bytes = inRecords(message);
   expect(bytes.length).toBeGreaterThan(1300);
@@ -91,7 +91,7 @@ it('reads a post-quantum one in two segments, byte by byte, and in records of on
   }
 });
 
-it('is content with no more than 16 KiB', () => {
+it('a ClientHello above 16 KiB is refused as soon as its length is known', () => {
   const filled = (bytes: number): Buffer => {
     const empty = hello(serverNames('web.example'), extension(21, Buffer.alloc(0)));
     return hello(serverNames('web.example'), extension(21, Buffer.alloc(bytes - empty.length)));
@@ -109,7 +109,7 @@ it('is content with no more than 16 KiB', () => {
 
 it.each([
   ['plain HTTP', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
-  ['one letter of it', Buffer.from('G')],
+  ['the first letter of plain HTTP', Buffer.from('G')],
   ['SSL 2', Buffer.from('802e0100020015000000100100800200800300800400800500800600400700c0', 'hex')],
   ['an alert', Buffer.of(21, 3, 3, 0, 2, 2, 80)],
   ['an empty record', Buffer.of(22, 3, 1, 0, 0)],
@@ -117,7 +117,7 @@ it.each([
   ['the version of another protocol', Buffer.of(22, 4)],
   ['another message', Buffer.of(22, 3, 1, 0, 4, 2, 0, 0, 0)],
   ['an empty message', Buffer.of(22, 3, 1, 0, 4, 1, 0, 0, 0)],
-])('takes %s for what it is', (_what, bytes) => {
+])('%s is not taken for a ClientHello', (_what, bytes) => {
   expect(readClientHello(bytes)).toEqual({ kind: 'bad' });
 });
 
@@ -149,12 +149,12 @@ it.each([
   ['shop.example.com:443', null],
   [`${'a'.repeat(64)}.example`, null],
   [`${'a.'.repeat(126)}aa`, null],
-])('%j as a name is %j', (name, host) => {
+])('the server name %j is read as %j', (name, host) => {
   expect(foldHost(name)).toBe(host);
   if (name !== '') expect(sniOf(hello(serverNames(name)))).toBe(host);
 });
 
-it('takes several names for none, and other kinds of names for no name', () => {
+it('several server names are read as none, and other name types are ignored', () => {
   const ten = Array.from({ length: 10 }, (_, n) => `n${n}.example`);
   expect(sniOf(hello(serverNames(...ten)))).toBeNull();
   expect(sniOf(hello(...ten.map((name) => serverNames(name))))).toBeNull();
@@ -166,19 +166,19 @@ it('takes several names for none, and other kinds of names for no name', () => {
 it.each([
   ['an empty list of names', extension(0, Buffer.of(0, 0))],
   ['no list of names', extension(0)],
-  ['a list of names that is longer than it', extension(0, Buffer.of(0, 9, 0, 0, 1, 97))],
+  ['a list of names longer than its extension', extension(0, Buffer.of(0, 9, 0, 0, 1, 97))],
   ['a name that is longer than the list', extension(0, Buffer.of(0, 4, 0, 0, 2, 97))],
   ['an empty list of protocols', extension(16, Buffer.of(0, 0))],
   ['an empty protocol', extension(16, Buffer.of(0, 1, 0))],
   ['a protocol that is longer than the list', extension(16, Buffer.of(0, 2, 2, 97))],
   ['protocols twice', Buffer.concat([protocols('h2'), protocols('h2')])],
   ['half of an extension', Buffer.of(0, 21, 0)],
-  ['an extension that is longer than all', Buffer.of(0, 21, 0, 9)],
-])('finds %s broken', (_what, broken) => {
+  ['an extension longer than the message', Buffer.of(0, 21, 0, 9)],
+])('a ClientHello with %s is refused', (_what, broken) => {
   expect(readClientHello(hello(broken))).toEqual({ kind: 'bad' });
 });
 
-it('says the same of a byte that is wrong however it comes, and never throws', async () => {
+it('a ClientHello with any wrong byte is read the same in pieces as whole, and never throws', async () => {
   const real = [
     await helloOfNode({ servername: 'web.example', ALPNProtocols: ['h2', 'http/1.1'] }),
     await helloOfOpenssl('-tls1_2', '-servername', 'web.example', '-alpn', 'h2'),
@@ -205,7 +205,7 @@ const chance = (seed: number) => {
   };
 };
 
-it('is bounded for random bytes behind a right beginning', () => {
+it('a ClientHello of random bytes never asks for more than the limit', () => {
   const random = chance(20);
   for (let round = 0; round < 3000; round++) {
     const bytes = Buffer.from(Array.from({ length: Math.floor(random() * 400) }, () => Math.floor(random() * 256)));
