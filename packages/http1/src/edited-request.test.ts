@@ -86,21 +86,21 @@ describe('an edited request', () => {
   });
 
   it.each<[string, RequestEdit, RegExp]>([
-    ['a method that is none', { method: 'GET /' }, /^method: /],
+    ['an invalid method', { method: 'GET /' }, /^method: /],
     ['CONNECT', { method: 'CONNECT' }, /CONNECT/],
-    ['a path of another kind', { path: 'http://a/' }, /^path: must start with \//],
+    ['a URL as the path', { path: 'http://a/' }, /^path: must start with \//],
     ['a blank in a path', { path: '/a b' }, /^path: must start/],
-    ['a line in a path', { path: '/a\r\nX: y' }, /^path: must start/],
-    ['a mark of a field that was not there', { path: '/?key=[redacted]' }, /^path: \[redacted\]/],
+    ['a line break in a path', { path: '/a\r\nX: y' }, /^path: must start/],
+    ['a mark for a parameter that did not exist', { path: '/?key=[redacted]' }, /^path: \[redacted\]/],
     ['one mark too many', { path: '/?token=[redacted]&token=[redacted]&token=[redacted]' }, /^path: \[redacted\]/],
-    ['a mark that is no value', { path: '/[redacted]' }, /^path: \[redacted\]/],
-    ['a name that is none', { headers: [['a b', 'c']] }, /^headers: 'a b'/],
-    ['a line in a value', { headers: [['a', 'b\r\nc: d']] }, /^headers: the value of a/],
+    ['a mark outside of a value', { path: '/[redacted]' }, /^path: \[redacted\]/],
+    ['an invalid header name', { headers: [['a b', 'c']] }, /^headers: 'a b'/],
+    ['a line break in a value', { headers: [['a', 'b\r\nc: d']] }, /^headers: the value of a/],
     ['a character beyond latin1', { headers: [['a', '€']] }, /^headers: the value of a/],
-    ['a mark of a header that was not there', { headers: [['x-api-key', '[redacted]']] }, /^headers: x-api-key: /],
+    ['a mark for a header that did not exist', { headers: [['x-api-key', '[redacted]']] }, /^headers: x-api-key: /],
     ['a mark within a value', { headers: [['authorization', 'Bearer [redacted]']] }, /^headers: authorization: /],
     ['a mark in a header that is shown', { headers: [['x-new', 'a [redacted]']] }, /^headers: x-new: /],
-    ['a host that is none', { headers: [['Host', 'a b']] }, /Host/],
+    ['an invalid host', { headers: [['Host', 'a b']] }, /Host/],
     [
       'two hosts',
       {
