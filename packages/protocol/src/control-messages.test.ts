@@ -36,7 +36,7 @@ describe('agreeOn', () => {
     expect(agreeOn([2, 1], SUPPORTED_VERSIONS)).toEqual([PROTOCOL_VERSION]);
   });
 
-  it('offers capability names that any other build can parse', () => {
+  it('works on capability names that are unique and valid for every build', () => {
     expect(new Set(CAPABILITIES).size).toBe(CAPABILITIES.length);
     for (const name of CAPABILITIES) expect(name).toMatch(/^[a-z0-9-]{1,64}$/);
   });

@@ -100,7 +100,7 @@ it('auth keys in the file get a warning if a platform ignores them', () => {
   expect(keysOf({ ...BALANCED, auth, server }, 'edge')).toEqual(['auth.keys']);
 });
 
-it('disabled groups get a warning, except on a platform on its own', () => {
+it('a disabled group feature gets a warning, except on a platform on its own', () => {
   expect(keysOf({})).toEqual(['load_balancing.enabled']);
   expect(keysOf({}, 'edge')).toEqual(['load_balancing.enabled']);
   expect(keysOf({}, 'platform')).toEqual([]);

@@ -36,7 +36,7 @@ it.each([
   ['https://example.org{query}', '/a?b', 'https://example.org?b'],
   ['/new{path}', '/a', '/new/a'],
   ['/new{path}', '*', '/new/'],
-])('the redirect to %s for the path %s goes to %s', (to, path, wanted) => {
+])('the redirect template %s with the request path %s gives %s', (to, path, wanted) => {
   expect(target(to, path)).toBe(wanted);
 });
 
@@ -45,7 +45,7 @@ it.each([
   ['/{path}', '/\\evil.example', '/evil.example'],
   ['{path}', '//evil.example', '/evil.example'],
   ['/{path}', '/\\/\\evil.example', '/evil.example'],
-])('the redirect to %s for the path %s stays on this host', (to, path, wanted) => {
+])('the redirect template %s with the request path %s stays on this host', (to, path, wanted) => {
   expect(target(to, path)).toBe(wanted);
 });
 

@@ -97,7 +97,7 @@ describe('a fixed window that starts with its first event', () => {
     expect([windows.retryAfterMs('a', 10), windows.hasRoom('a', 60_000)]).toEqual([59_990, true]);
   });
 
-  it('never keeps more than its limit of keys, and drops the key whose window started first', () => {
+  it('never keeps more than its limit of keys, and drops the key with the oldest window', () => {
     const windows = new SlidingWindows(RULES);
     for (let n = 0; n < 3; n += 1) windows.record('first', 0);
     fc.assert(

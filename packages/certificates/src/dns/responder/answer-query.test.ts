@@ -125,7 +125,7 @@ describe('a DNS query', () => {
     expect(ask(zone, later)).toMatchObject({ kind: 'refused', answers: [], additionals: [{ extendedRcode: 1 }] });
   });
 
-  it('with an answer above 512 bytes is told to use TCP, even if it announces a larger size', () => {
+  it('with an answer above 512 bytes gets a truncated answer over UDP, even if it announces a larger size', () => {
     const zone = zoneWith(...Array.from({ length: 20 }, (_, at) => [ORIGIN, `${at}`.padStart(43, 'x')] as const));
     const bytes = query(ORIGIN, 'TXT', { additionals: [OPT] });
     expect(ask(zone, bytes)).toMatchObject({ kind: 'answered', flag_tc: true, answers: [] });
