@@ -1,4 +1,4 @@
-// TLS handshakes of a network: counted while the process is late, so many a second, and never for another network.
+// TLS handshakes per network: limited only while the process is late, to a rate per second, independent of other networks.
 
 import { randomCases, seededRandom } from '@tunnel/testkit';
 import { expect, it } from 'vitest';

@@ -99,7 +99,7 @@ describe('visitor connections', () => {
     const [oldest] = fill(admission, 'http', 'b', 5, 10);
     fill(admission, 'http', 'c', 5, 20);
     expect(admission.enter('http', 'd', 50)).toMatchObject({ kind: 'admitted', shed: oldest });
-    // But not to the one that holds most itself.
+    // A newcomer of the largest network itself is refused.
     expect(reasonOf(admission.enter('http', 'office', 50))).toBe('visitors-full');
   });
 

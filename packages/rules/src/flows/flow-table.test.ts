@@ -23,7 +23,7 @@ const makeTable = (rules: Partial<FlowRules> = {}, perAddress = 10_000) => {
   return { table: new FlowTable<string>(options, 0), another: new FlowTable<string>(options, 0), addresses, ended };
 };
 
-/** Asked, answered, and asked again. */
+/** Confirms a flow: a datagram, a reply and another datagram. */
 const confirm = (table: FlowTable<string>, address: string, port: number, now: number): Flow<string> => {
   const flow = table.arrived(address, port, now) as Flow<string>;
   table.mayReply(flow, 10, now);
@@ -112,7 +112,8 @@ describe('a flow table at a limit', () => {
     }
     expect([office.isEnded, table.size, ended.length]).toEqual([false, 3, 48]);
     expect(table.mayReply(office, 10, 100)).toBe(true);
-    // The oldest of them goes first: the last ones are not asked for again.
+    // The oldest denied flows are evicted first, so the latest denied flow is still known, and its datagram is dropped without asking the
+    // policy again.
     expect([table.arrived('192.0.2.1', 50, 101), table.dropped.denied]).toEqual([null, 1]);
   });
 
@@ -139,7 +140,7 @@ describe('a flow table at a limit', () => {
     expect([ended, another.size, table.size]).toEqual([['192.0.2.1:1 evicted'], 0, 3]);
     confirm(table, '192.0.2.1', 2, 3);
     confirm(table, '192.0.2.1', 3, 3);
-    // Full as well: for one that cannot come in nobody else has to go.
+    // The tunnel is also full. A new flow that is refused for its address limit must not evict a flow of another address.
     expect(table.arrived('192.0.2.1', 4, 4)).toBeNull();
     expect([table.dropped.limit, ended.length]).toEqual([1, 1]);
     table.closeAll();
@@ -179,7 +180,7 @@ describe('new flows', () => {
     expect(open(1, 0)).toBe(200);
     expect(table.arrived('198.51.100.1', 1, 0)).not.toBeNull();
     expect(open(2, 500)).toBe(50);
-    // Datagrams of those that are there are no new flows.
+    // Datagrams of existing flows do not count as new flows.
     expect(table.arrived('192.0.2.1', 1, 500)).not.toBeNull();
     expect(table.dropped.rate).toBe(800 + 950);
   });
@@ -223,7 +224,7 @@ describe('a flow table that takes no new flows', () => {
     table.takesNew = false;
     expect([table.arrived('192.0.2.1', 5000, 1), table.arrived('192.0.2.3', 5000, 1)]).toEqual([flow, null]);
     expect([table.dropped.away, table.size, addresses.size]).toEqual([1, 2, 2]);
-    // What would be asked for again is new, too.
+    // A flow with an expired denial counts as new.
     expect(table.arrived('192.0.2.2', 5000, FLOW_DENIED_MS)).toBeNull();
     expect([table.dropped.away, table.dropped.denied, table.size]).toEqual([2, 0, 1]);
     table.takesNew = true;

@@ -25,7 +25,7 @@ const end: NameEvent = { kind: 'tunnel-ended', abandoned: false };
 const reserve = (by: string, servedByOther = false): NameEvent => ({ kind: 'reserve', by, servedByOther });
 const release = (by: string): NameEvent => ({ kind: 'release', by });
 
-/** The name after these events, each with its time, and what the last one did. */
+/** Returns the name after the given timed events, and the effects of the last event. */
 const live = (rules: typeof RULES, ...events: readonly (readonly [number, NameEvent])[]) => {
   let name: NameOwnership = FREE_NAME;
   let effects: readonly NameEffect[] = [];
@@ -63,7 +63,7 @@ describe('a name that a tunnel uses', () => {
     expect(nameEndsAt(chosen.name, rules)).toBe(38);
     const kept = live(rules, [0, assigned], [5, end], [6, reserve('a')]);
     expect(kept.name).toEqual({ kind: 'reserved', ownerId: 'a', groupKeyHash: null, openTunnels: 0, lastUsedAt: 5 });
-    // Another's name that ran out is this account's new one, by the edge's choice.
+    // An expired name of another account becomes this account's new name, assigned by the edge.
     const taken = live(rules, [0, open('b')], [5, end], [60, assigned], [61, end]);
     expect([taken.name, nameEndsAt(taken.name, rules)]).toMatchObject([{ ownerId: 'a' }, 64]);
   });

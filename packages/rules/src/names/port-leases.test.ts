@@ -25,7 +25,7 @@ describe('leasing a port', () => {
     leases.release(20001, 'b');
     leases.hold(20002, 'c', 50);
     leases.hold(20000, 'a', 40);
-    // 20003 was never used, 20001 was given back first, then the two holds ran out, each in its time.
+    // Port 20003 was never used. Port 20001 was released first; then the holds of ports 20000 and 20002 expired, in this order.
     expect(['d', 'e', 'f', 'g'].map((owner) => next(owner, 100))).toEqual([20003, 20001, 20000, 20002]);
   });
 
@@ -143,7 +143,7 @@ describe('the port share of an account', () => {
       kind: 'share',
       held: 75,
     });
-    // What it has reserved is its own.
+    // A port that the account has reserved is available to the account even above its share.
     expect(exact(20000, 'greedy')).toBe('leased');
     for (let index = 0; index < 25; index += 1) {
       now += 1000;

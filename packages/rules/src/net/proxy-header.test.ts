@@ -9,7 +9,7 @@ const headerOf = (visitor: string, host: string, port: number): string =>
 
 describe('the PROXY header of a datagram', () => {
   it.each([
-    // 203.0.113.9:50000 to 198.51.100.7:20153
+    // The first row encodes 203.0.113.9:50000 to 198.51.100.7:20153.
     ['IPv4', '203.0.113.9:50000', '198.51.100.7', 20_153, '2112000ccb007109c6336407c3504eb9'],
     [
       'IPv6',

@@ -47,7 +47,7 @@ it('in any order of events, stock is taken back from the largest holder above it
       const most = (): number => Math.max(...NAMES.slice(0, -1).map(heldBy));
       for (const { does, name, count } of moves) {
         if (does === 'take') {
-          // Whoever finds the stock full takes back, as its owner does.
+          // A taker that finds the stock exhausted takes from the largest holder first, like the real users of FairShare.
           while (sum() + count > LIMIT) {
             const giver = shares.mostBeyond;
             expect(giver === null).toBe(most() <= perHolder);

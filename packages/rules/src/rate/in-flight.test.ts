@@ -80,7 +80,7 @@ describe('a queue of fair turns', () => {
     expect([turns.hasRoomFor('a'), turns.hasRoomFor('b')]).toEqual([false, true]);
     expect(turns.enter(log.turn('b', '1'))).toBe(true);
     expect([log.gaveWay, turns.waiting]).toEqual([['a4'], 3]);
-    // Two and one: nobody has more than the other but by one.
+    // Owner a waits with two turns and owner b with one: a difference of one evicts no turn.
     expect(turns.enter(log.turn('b', '2'))).toBe(false);
     turns.done();
     turns.done();

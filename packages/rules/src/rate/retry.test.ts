@@ -6,7 +6,7 @@ describe('a lost connection', () => {
   const RULES = { minMs: 500, maxMs: 30_000, stableAfterMs: 5000 };
   const ALMOST_ONE = 1 - Number.EPSILON;
 
-  /** The pauses while every attempt fails at once. */
+  /** Returns the pauses between attempts if every attempt fails at once. */
   const delays = (count: number, random: number): number[] => {
     let state: BackoffState = CALM;
     let now = 0;
@@ -58,7 +58,7 @@ describe('a lost connection', () => {
             tries += 1;
           }
           expect(now - awayMs).toBeLessThanOrEqual(Math.max(1000, Math.min(30_000, awayMs / 4 + 1)));
-          // Two a second at most, and a few more for each doubling of the time after the first seconds.
+          // At most two attempts per second in the first 8 s, and a few more for each doubling of the downtime after that.
           expect(tries).toBeLessThanOrEqual(
             2 + Math.min(awayMs, 8000) / 500 + 8 * Math.log2(Math.max(1, awayMs / 8000)) + awayMs / 15_000,
           );

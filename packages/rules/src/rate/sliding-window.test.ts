@@ -16,7 +16,7 @@ describe('a sliding window in which each event expires separately', () => {
     const windows = new SlidingWindows({ perWindow: 3, windowMs: 1000, keys: 10 });
     const take = (key: string, now: number): boolean => windows.take(key, now) === 0;
     expect([0, 800, 900, 950, 999].map((now) => take('a', now))).toEqual([true, true, true, false, false]);
-    // The first is over, the others are not: a window that starts anew would give three.
+    // At 1000 ms the first event has expired, and the others have not. A window that restarts would admit three events.
     expect([1000, 1001, 1799, 1800].map((now) => take('a', now))).toEqual([true, false, false, true]);
     expect(take('b', 1001)).toBe(true);
   });
@@ -188,7 +188,8 @@ describe('a window of bytes', () => {
         return steps.every(({ pause, bytes }) => {
           now += pause;
           const waitMs = window.take(now, bytes);
-          // Of one that was refused the window was in truth full, but for the second that is kept whole.
+          // A refusal means that the last 61 s were full: events of the same second are kept together, so that an event counts up to 1 s
+          // longer than a minute.
           if (waitMs > 0) return held(now, 61_000) + bytes > 100;
           taken.push({ at: now, bytes });
           return held(now, 60_000) <= 100;
@@ -208,6 +209,6 @@ it('new keys cost no more in a full table than in a small one', () => {
     return (user + system) / 1000;
   };
   cpuMs(16);
-  // 100,000 searches through a table of 50,000 take over four seconds.
+  // 100,000 linear searches through a table of 50,000 keys would take over four seconds.
   expect(cpuMs(50_000)).toBeLessThan(1500);
 });

@@ -5,7 +5,7 @@ import { TokenBucket, TokenBuckets, type TokenRate } from './token-buckets.ts';
 const anyRate = fc.record({ perSecond: fc.integer({ min: 1, max: 50 }), burst: fc.integer({ min: 1, max: 12 }) });
 const anyPause = fc.constantFrom(0, 0, 0, 1, 7, 30, 90, 400, 3000);
 
-/** Whether some stretch of time has more events than burst and rate allow. */
+/** Whether any interval has more events than burst and rate allow. */
 const isOver = (times: readonly number[], { perSecond, burst }: TokenRate): boolean =>
   times.some((from, first) =>
     times.slice(first).some((to, more) => more + 1 > burst + ((to - from) * perSecond) / 1000 + 1e-9),

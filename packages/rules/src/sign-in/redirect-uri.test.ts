@@ -42,12 +42,12 @@ describe('a redirect URI', () => {
     ['https:/app.example.com/', 'is not a URL'],
     ['https:app.example.com', 'is not a URL'],
     ['https:///callback', 'is not a URL'],
-    // No browser goes there, after all was allowed.
+    // Browsers cannot open these URLs, even after the user has agreed.
     ['https://app.example.com:65536/callback', 'is not a URL'],
     ['http://localhost:99999/callback', 'is not a URL'],
     ['https://[1::2::3]/callback', 'is not a URL'],
     ['https://999.1.1.1/callback', 'is not a URL'],
-    // Or to another host than the one that people are shown.
+    // Browsers open these URLs at another host than the host shown to the user.
     ['https://0x7f.1/callback', 'is not a URL'],
     ['https://2130706433/callback', 'is not a URL'],
     ['https://127.0.0.1./callback', 'is not a URL'],

@@ -64,7 +64,7 @@ describe('a password', () => {
   it('needs at least 8 characters, counted by code points', () => {
     expect(problemOfPassword('1234567')).toBe('must have at least 8 characters');
     expect(problemOfPassword('12345678')).toBeNull();
-    // Four of these are eight units of a JavaScript string.
+    // Four of these characters are eight UTF-16 code units of a JavaScript string.
     expect(problemOfPassword('😀'.repeat(4))).toBe('must have at least 8 characters');
     expect(problemOfPassword('😀'.repeat(8))).toBeNull();
   });

@@ -9,7 +9,7 @@ const down = (consecutiveFailures: number, reason = 'refused'): HealthReport => 
   consecutiveFailures,
 });
 
-/** `+` succeeds, `-` fails; what was told after each. */
+/** Feeds probe results (`+` succeeds, `-` fails) to a streak, and returns the report after each result. */
 const tell = (results: string, maxFailed: number): (HealthReport | null)[] => {
   const streak = new ProbeStreak({ maxFailed });
   return [...results].map((result) => (result === '+' ? streak.succeeded() : streak.failed('refused')));
@@ -46,7 +46,7 @@ describe('the health of a local service is reported', () => {
 });
 
 describe('any sequence of health probes', () => {
-  /** Knows the whole past and looks at it from the beginning each time. */
+  /** Naive model that reads all earlier results from the beginning on each call. */
   const model = (past: readonly boolean[], maxFailed: number): { health: string; failures: number } => {
     let health = 'unknown';
     past.forEach((ok, index) => {
