@@ -23,7 +23,7 @@ const parsed = (...lines: string[]): RequestHead => {
   return head;
 };
 
-/** The lines that the service gets, without those of the edge. */
+/** Returns the header lines that the service gets, without the lines that the edge adds. */
 const seen = (head: RequestHead): string[] =>
   requestHeadFor(head, VISITOR)
     .split('\r\n')

@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { foldCase } from '../text/percent.ts';
 import { compileGlob, type GlobKind, POLICY_GLOB_WILDCARDS_MAX, problemOfGlob, stepsOfGlob } from './glob.ts';
 
-/** All that a glob may stand for, tried one after the other: slow, and easy to see through. `at` and `from` only move forward. */
+/**
+ * Naive matcher that tries every possible meaning of a glob, one after another: slow, but easy to verify. `at` and `from` only move
+ * forward.
+ */
 const naive = (glob: string, text: string, kind: GlobKind): boolean => {
   const known = new Map<string, boolean>();
   const tries = (at: number, from: number): boolean => {
@@ -26,7 +29,7 @@ const naive = (glob: string, text: string, kind: GlobKind): boolean => {
     if (tries(after, from)) return true;
     return from < text.length && (isAny || text[from] !== '/') && tries(at, from + 1);
   };
-  /** A slash, two stars, and a slash or the end: may be nothing at all. */
+  /** Whether `/**` before a slash or the end starts at this position. These segments can match nothing at all. */
   const isWholeSegment = (at: number): boolean =>
     at >= 0 && glob.startsWith('/**', at) && (at + 3 === glob.length || glob[at + 3] === '/');
   return tries(0, 0);
@@ -99,7 +102,7 @@ describe('a path glob', () => {
     expect(stepsOfGlob(glob)).toBeLessThanOrEqual(POLICY_GLOB_WILDCARDS_MAX);
     const begun = performance.now();
     for (let count = 0; count < 20; count += 1) expect(matches(glob, text)).toBe(false);
-    // A second is what backtracking would take for one of them.
+    // Backtracking would take a second for a single match.
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 });

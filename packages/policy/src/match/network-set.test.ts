@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { describe, expect, it } from 'vitest';
 import { NetworkSet, problemOfNetwork } from './network-set.ts';
 
-/** As the library has it, one network after the other. */
+/** Whether a network contains an address according to the ipaddr library. */
 const isIn = (network: string, address: string): boolean => {
   const whole = network.includes('/') ? network : `${network}/${network.includes(':') ? 128 : 32}`;
   const [base, bits] = ipaddr.parseCIDR(whole);
@@ -15,7 +15,7 @@ const isIn = (network: string, address: string): boolean => {
   return parsed.kind() === base.kind() && parsed.match([base, bits] as never);
 };
 
-/** Near each other, so that they meet. */
+/** Addresses close to each other, so that random networks often contain them. */
 const v4 = fc
   .tuple(fc.constantFrom(0, 10, 192, 255), fc.nat(3), fc.nat(3), fc.nat(255))
   .map((parts) => parts.join('.'));
@@ -36,7 +36,7 @@ const network = fc.oneof(
   fc.tuple(v4, fc.integer({ min: 96, max: 128 })).map(([base, bits]) => `::ffff:${base}/${bits}`),
 );
 
-/** The library takes `::1.2.3.4` for `::ffff:1.2.3.4`, which is another address. */
+/** The library treats `::1.2.3.4` as `::ffff:1.2.3.4`, which is a different address, so the tests skip such texts. */
 const isCompatible = (text: string): boolean => /^::\d+\./.test(text);
 
 describe('a set of networks', () => {

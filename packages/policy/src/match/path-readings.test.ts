@@ -137,11 +137,11 @@ describe('readings of a path', () => {
     );
   });
 
-  /** What one service makes of a path; each of these is somebody's. */
+  /** Random interpretation of a path by a service. Each of these options exists in some real service. */
   const service = fc.record({
-    /** Resolved against a base URL: as it came, before or after it was decoded. */
+    /** When the service resolves the path against a base URL: never, on the raw path, or before or after encoded separators are decoded. */
     base: fc.constantFrom('no', 'raw', 'first', 'last'),
-    /** A host ends at a backslash for browsers; for others at a slash alone. */
+    /** Whether a backslash ends the host of a URL, as in browsers. In other parsers only a slash does. */
     isHostEndedByBackslash: fc.boolean(),
     leavesOutBreaks: fc.boolean(),
     separators: fc.subarray(['\\', '%2f', '%5c']),
@@ -156,7 +156,7 @@ describe('readings of a path', () => {
 
   type Service = typeof service extends fc.Arbitrary<infer T> ? T : never;
 
-  /** As Windows has it: no dots and blanks at the end of a name. */
+  /** Returns a segment as Windows reads it: without dots and blanks at the end. */
   const trimmed = (segment: string): string => {
     const bare = segment.replace(/(?:%20)+$/, '');
     return /^(?:\.|%2e){1,2}$/i.test(bare) ? bare : bare.replace(/(?:\.|%2e|%20)+$/i, '');

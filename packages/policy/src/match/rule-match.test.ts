@@ -84,7 +84,7 @@ describe('a match of a rule', () => {
       'admin.example.com.:80',
     ])
       expect(at(authority, 'Admin.example.com')).toEqual(YES);
-    // `GET http://admin.example.com/` overrules it.
+    // The absolute target `GET http://admin.example.com/` overrides the Host header.
     expect(at('admin.example.com', 'admin.*', 'shop.example.com')).toEqual(YES);
     expect(at('shop.example.com', 'admin.*', 'admin.example.com')).toEqual(NO);
     expect(at('a.example.com:8443', '*:8443')).toEqual(YES);
@@ -168,10 +168,10 @@ describe('a match on paths with several readings', () => {
     const match: Match = { path: ['/a/**'], not: { path: ['/a/open/**'] } };
     expect(matches(match, true, 'GET /a/x')).toBe(true);
     expect(matches(match, true, 'GET /a/open/x')).toBe(false);
-    // /a/open is the one reading, /a/x the other: one of them is hidden.
+    // One reading of the path is below /a/open, the other is /a/x, which is hidden.
     expect(matches(match, true, 'GET /a/open/..;/x')).toBe(true);
     expect(matches(match, false, 'GET /a/open/..;/x')).toBe(false);
-    // Without case it is the open part, with it it is not.
+    // Without case the path is below /a/open; with case the path is not.
     expect(matches(match, true, 'GET /a/OPEN')).toBe(true);
     expect(matches(match, false, 'GET /a/OPEN')).toBe(false);
     expect(whyNot(match, true, 'GET /a/open/x')).toBe('not path');

@@ -1,4 +1,4 @@
-// Random policies and requests: the compiled rules say what the naive ones say, and no spelling of a path gets around a rule.
+// Random policies and requests: compiled rules agree with the naive implementation, and no spelling of a path evades a rule.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { applyRequestChanges } from '../edits/apply-request-changes.ts';
@@ -22,7 +22,7 @@ import {
 import type { Match, Policy, Rule } from '../policy.ts';
 import type { HeaderPair, LoggedIn, PolicyRequest } from '../policy-step.ts';
 
-// ---- what drivers find out, the same for both ----
+// ---- driver results, the same for both implementations ----
 
 const SESSIONS: Readonly<Record<string, LoggedIn>> = {
   'sealed-anna': {
@@ -221,7 +221,7 @@ const somePolicy = (login: fc.Arbitrary<Policy['login']>): fc.Arbitrary<Policy> 
 const tunnels = somePolicy(fc.constantFrom(null, LOGIN, { ...LOGIN, trusted_origins: ['https://evil.example.com'] }));
 const operators = fc.option(somePolicy(fc.constant(null)));
 
-// ---- what came out ----
+// ---- results ----
 
 const resultOf = (request: PolicyRequest, driven: Driven): NaiveResult => {
   const { outcome } = driven;
@@ -263,7 +263,7 @@ it('cached values of one request do not change the result of the next', () => {
     fc.property(tunnels, operators, requests, (tunnel, operator, some) => {
       const lists = { operator, tunnel };
       const compiled = compiledLists(lists);
-      // Each twice: what was remembered right before is what is found.
+      // Each request runs twice in a row, so that the second run finds the cached values of the first.
       for (const request of [...some, ...some].flatMap((one) => [one, one])) {
         const { outcome } = driveCompiled(compiled, request, meet);
         expect(outcome).toEqual(drive(lists, request, meet).outcome);

@@ -1,4 +1,4 @@
-// What a stranger's frame costs that claims to be a policy: a look at how much it is, and at the first thing that is wrong.
+// Cost of an untrusted frame that claims to be a policy: the server looks at its size, and at the first error only.
 
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ const many = <T>(length: number, item: (at: number) => T): T[] => Array.from({ l
 const table = <T>(length: number, value: T): Record<string, T> =>
   Object.fromEntries(many(length, (at) => [`h${at}`, value]));
 const policyOf = (...rules: unknown[]): unknown => ({ login: null, rules });
-/** A good list of globs that counts how often it is looked at. */
+/** A list of 100 invalid rules that counts how often a rule is read. */
 const watched = (looks: { count: number }): unknown[] =>
   many(100, () => ({
     get match() {
@@ -60,7 +60,7 @@ describe('an untrusted policy', () => {
     const looks = { count: 0 };
     const rules = watched(looks);
     expect(judge({ login: null, rules })).toContain('policy rule 1');
-    // The guard looks at each once; whoever judges only at the first.
+    // The size check reads each rule once; the validation reads only the first rule.
     expect(looks.count).toBeLessThanOrEqual(rules.length + 5);
   });
 

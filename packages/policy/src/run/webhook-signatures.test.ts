@@ -33,7 +33,7 @@ const isGood = (rule: Partial<VerifyWebhook>, headers: readonly HeaderPair[], bo
 const hmac = (key: string | Buffer, text: string, encoding: 'hex' | 'base64', algorithm = 'sha256'): string =>
   createHmac(algorithm, key).update(text).digest(encoding);
 
-/** The headers of each provider, signed with a secret at a time. */
+/** Webhook headers of each provider, signed with the given secret at the given time. */
 const SIGNED: Readonly<Record<VerifyWebhook['provider'], (secret: string, secs: number) => HeaderPair[]>> = {
   standard: (secret, secs) => [
     ['webhook-id', 'msg_1'],
@@ -137,7 +137,7 @@ it('signatures from the Stripe and Standard Webhooks libraries are valid', () =>
   ];
   expect(isGood({ provider: 'standard', secrets: [NEW] }, svix)).toBe(true);
   expect(isGood({ provider: 'standard', secrets: [OLD] }, svix)).toBe(false);
-  // A signature of one sender says nothing about the id of another.
+  // Headers of the two naming schemes cannot be mixed: a Svix signature does not cover webhook-id.
   expect(isGood({ provider: 'standard', secrets: [NEW] }, [id, ...svix.slice(1)])).toBe(false);
 });
 
@@ -160,7 +160,7 @@ it('a large body is hashed with a bounded number of secrets across all rules, an
     const check = webhookCheck(rule, headers, digests, NOW, room);
     return typeof check === 'function' && check(body);
   };
-  // The one in use comes first.
+  // The secret in use is listed first, so it is tried before the hash budget is used up.
   expect([isGoodBy('s0'), isGoodBy('s9'), isGoodBy('s0')]).toEqual([true, false, false]);
   expect(hashed).toBeLessThanOrEqual(POLICY_HASHED_MAX_BYTES);
 });

@@ -1,4 +1,4 @@
-// How much a policy may be, and names and texts that are none.
+// Limits on the size of a policy, and invalid names and texts.
 
 import { describe, expect, it } from 'vitest';
 import { POLICY_BOUNDS } from '../limits.ts';
@@ -6,7 +6,7 @@ import { SCRYPT } from '../policies.fixture.ts';
 import { problemsOfIssues, problemText } from './policy-problems.ts';
 import { filePolicySchema, POLICY_NOT_DEPTH_MAX, POLICY_RULES_MAX, wirePolicySchema } from './policy-schema.ts';
 
-/** The first refusal, as the edge says it; null: it is taken. */
+/** Returns the first error in the words of the edge, or null if the policy is accepted. */
 const refusalOf = (policy: unknown): string | null => {
   const parsed = wirePolicySchema.safeParse(policy);
   return parsed.success ? null : problemText(problemsOfIssues(policy, parsed.error.issues)[0]);

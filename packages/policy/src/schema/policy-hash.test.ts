@@ -7,7 +7,7 @@ import { policyHash } from './policy-hash.ts';
 
 const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** The example of docs/protocol.md; its hash was not made by this code. */
+/** The example of docs/protocol.md. Its hash was not computed by this code. */
 const EXAMPLE: Policy = {
   login: null,
   rules: [
@@ -17,7 +17,7 @@ const EXAMPLE: Policy = {
 };
 const EXAMPLE_HASH = 'dcc71c0611f7bf1246303d685aad3694201b105f238e49d813e665bf12e509fb';
 
-/** Keys in another order, at every level. */
+/** Returns the value with reversed keys at every level. */
 const turned = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(turned);
   if (typeof value !== 'object' || value === null) return value;

@@ -1,4 +1,4 @@
-// Whatever comes, the schemas answer: values that look like policies, and policies that are good.
+// The schemas answer any input: random values that resemble policies, and valid policies.
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ const KEYS = [
   ...['set', 'add', 'remove', 'to', 'status', 'secrets', 'provider', 'origins', '__proto__', 'constructor'],
 ];
 
-/** Tables with the keys of policies, and anything in them. */
+/** Random objects with the keys of policies and arbitrary values. */
 const policyLike = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 5, withCrossShrink: true },

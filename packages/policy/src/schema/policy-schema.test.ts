@@ -3,7 +3,7 @@ import { RULES, SCRYPT, SHA256 } from '../policies.fixture.ts';
 import { problemsOfIssues, problemText } from './policy-problems.ts';
 import { filePolicySchema, wirePolicySchema } from './policy-schema.ts';
 
-/** The first refusal, as the edge says it; null: it is taken. */
+/** Returns the first error in the words of the edge, or null if the policy is accepted. */
 const refusalOf = (policy: unknown): string | null => {
   const parsed = wirePolicySchema.safeParse(policy);
   return parsed.success ? null : problemText(problemsOfIssues(policy, parsed.error.issues)[0]);
@@ -66,7 +66,7 @@ describe('a policy in a file', () => {
       { error_page: {} },
     ];
     for (const rule of bad) expect([rule, fileRefusalOf([rule])]).not.toEqual([rule, null]);
-    // None of them is for the wire.
+    // None of these forms is accepted on the wire.
     for (const rule of good) expect([rule, refusalOf(ofRule(rule))]).not.toEqual([rule, null]);
   });
 
@@ -82,7 +82,7 @@ describe('a policy on the wire', () => {
     (_, sent) => {
       const policy = { login: null, rules: [sent] };
       expect(wirePolicySchema.parse(policy)).toEqual(policy);
-      // As it came over the wire, and not by some identity of objects.
+      // Parsed from JSON text, so that the result cannot depend on the identity of objects.
       expect(wirePolicySchema.parse(JSON.parse(JSON.stringify(policy)))).toEqual(policy);
     },
   );

@@ -85,14 +85,14 @@ describe('case folding', () => {
       if (point >= 0xd800 && point <= 0xdfff) continue;
       const character = String.fromCodePoint(point);
       const same = [character.toLowerCase(), character.toUpperCase(), character.normalize('NFC')];
-      // Most have neither a case nor parts.
+      // Most characters have neither a case nor a decomposition.
       if (character.normalize('NFKD') === character && same.every((one) => one === character)) continue;
       const folded = foldCase(character);
       if (same.some((one) => foldCase(one) !== folded)) different.push(character);
       if (point !== 0x2f && folded.includes('/')) different.push(character);
       if (foldCase(folded) !== folded) different.push(character);
     }
-    // Its two letters in lower case are others than itself.
+    // The lower case of İ has two characters, which fold differently from İ.
     expect(different.filter((one) => one !== 'İ')).toEqual([]);
   });
 
