@@ -1,4 +1,4 @@
-// What a server without `[acme]` pays for this package: nothing of the library for certificates.
+// Cost of this package for a server without `[acme]`: the certificate library is not loaded.
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// Certificates as the configuration has them, beside an authority that really validates and a DNS that delegates.
+// Certificates as configured, with an authority that really validates and a DNS server with delegation.
 import { chmod, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -52,7 +52,7 @@ afterEach(async () => {
   await folder.close();
 });
 
-/** As the authority asks: through the resolver of the test. */
+/** Returns TXT records as the authority resolves them: through the resolver of the test. */
 const textsOf = async (name: string): Promise<string[]> => {
   const { Resolver } = await import('node:dns/promises');
   const resolver = new Resolver();
@@ -90,7 +90,7 @@ const manage = (
     store,
     challengeTargetOf: async (name) => (name === 'shop.example' ? `token7.${ZONE}` : null),
     isPassedThrough: () => false,
-    // Between two looks at an order are half a second and more of it.
+    // Orders are polled every half second or less often, so a fast clock shortens the tests.
     clock: new FastClock(20),
     random: Math.random,
     logger: createLogger({ format: 'json', stream: output() }),
@@ -115,7 +115,7 @@ const issued = (id: string): Promise<CertificateRecord> =>
     { timeoutMs: 45_000 },
   );
 
-/** How many of each type the authority was asked to look at. */
+/** Returns the number of challenges that the authority was asked to validate. */
 const told = (): number => authority.count('challenge');
 
 it.each(['http-01', 'tls-alpn-01'] as const)('a %s challenge is answered from the store', async (challenge) => {
@@ -148,7 +148,7 @@ describe('the built-in DNS responder', () => {
     expect(managed.canWildcard).toBe(true);
     delegate(managed);
     expect((await issued(id)).names).toEqual([name]);
-    // Nothing of it is left in the zone.
+    // The challenge record has been removed from the zone.
     expect(await textsOf(cname ?? ZONE)).toEqual([]);
   });
 
@@ -198,7 +198,7 @@ describe('the built-in DNS responder', () => {
     await issued(id);
     expect([managed.canWildcard, managed.responder]).toEqual([false, null]);
     expect(lines.filter((line) => line.includes('no wildcard certificate is ordered'))).toHaveLength(1);
-    // Another keeper of the same store may be able to.
+    // The order is left to other keepers of the same store, which may be able to validate wildcards.
     expect((await store.get(wildcard.id))?.life).toMatchObject({ failures: 0, order: null });
   });
 });

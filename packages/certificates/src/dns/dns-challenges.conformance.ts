@@ -1,13 +1,13 @@
-// What everything that sets records of challenges must do, through a real resolver.
+// Conformance suite for every component that sets DNS challenge records, checked through a real resolver.
 import { expect, it } from 'vitest';
 import type { DnsChallenges } from './dns-challenges.ts';
 
 export interface ChallengesUnderTest {
   readonly challenges: DnsChallenges;
-  /** Names that may be set. */
+  /** First of two names that the component is allowed to set. */
   readonly name: string;
   readonly otherName: string;
-  /** Leads to `name` by a CNAME. */
+  /** Name with a CNAME that points to `name`. */
   readonly alias: string;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export const challengesConformance = (start: () => Promise<ChallengesUnderTest>)
       expect(await challenges.isSeen(name.toUpperCase(), VALUE)).toBe(true);
       expect(await challenges.isSeen(alias, VALUE)).toBe(true);
       expect(await challenges.isSeen(otherName, VALUE)).toBe(false);
-      // A value is no name: its letters count.
+      // Challenge values are case-sensitive, unlike names.
       expect(await challenges.isSeen(name, VALUE.toLowerCase())).toBe(false);
       await challenges.clear(name, VALUE);
       expect(await challenges.isSeen(name, VALUE)).toBe(false);

@@ -31,7 +31,7 @@ const writeProgram = async (text: string): Promise<string> => {
   return file;
 };
 
-/** A provider of DNS with an API of its own, and a program that calls it. */
+/** A DNS provider with an API, and a hook program that calls the API. */
 describe('challenges set by a hook program', () => {
   challengesConformance(async () => {
     const dns = await startDnsServer();
@@ -53,7 +53,7 @@ describe('challenges set by a hook program', () => {
         socket.end();
       });
     });
-    // The program ends when its call is answered.
+    // The program exits when the API has answered.
     const call = `require('node:net').connect(${api.port}, '127.0.0.1').end(process.argv.slice(2).join('/')).resume();`;
     const program = await writeProgram(`#!${process.execPath}\n${call}\n`);
     dns.set('_acme-challenge.shop.test', 'CNAME', NAME);

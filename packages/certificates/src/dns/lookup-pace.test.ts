@@ -12,7 +12,7 @@ it('the lookup pace limits parallel lookups, lookups per second and the queue, a
   await clock.advance(999);
   expect(begun).toEqual([1, 2, 3]);
   await clock.advance(1);
-  // The fourth place is free, a fifth is not.
+  // There is a place for a fourth parallel lookup, but not for a fifth.
   expect(begun).toEqual([1, 2, 3, 4]);
   await clock.advance(5000);
   expect(begun).toEqual([1, 2, 3, 4]);
@@ -45,7 +45,7 @@ it('the lookup pace never starts more lookups within any second than its limit',
 });
 
 it('the lookup pace starts a lookup that found no room just before the second ended', async () => {
-  /** A clock whose hand moves on by itself between two looks at it. */
+  /** A clock that advances a little on each read. */
   class MovingClock extends FakeClock {
     perLookMs = 0;
     #movedMs = 0;

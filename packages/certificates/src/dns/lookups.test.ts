@@ -72,7 +72,7 @@ describe('a DNS lookup', () => {
     }
     expect(await lookups.addresses('none.test')).toEqual({ kind: 'absent' });
     dns.set('next.test', 'CNAME', 'shop.test');
-    // The second step has no answer, so the chain has none.
+    // The second lookup of the chain gets no answer, so the whole chain has no answer.
     expect(await lookups.chain('next.test', never)).toEqual(NO_ANSWER);
   });
 
@@ -97,7 +97,7 @@ describe('a DNS lookup', () => {
   it('waits its full timeout for a slow name, even after fast answers and garbage for other names', async () => {
     for (let at = 0; at < 15; at += 1) await lookups.texts(`fast${at}.test`);
     dns.set('far.test', 'TXT', 'late');
-    // A resolver that remembers fast answers would wait for a second.
+    // A resolver that adapts its timeout to fast answers would wait only one second.
     dns.fail('far.test', { slowMs: 1100 });
     dns.fail('garbage.test', 'garbage');
     const [far] = await Promise.all([lookups.texts('far.test'), lookups.texts('garbage.test')]);

@@ -15,7 +15,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** One name, and what was done about it. */
+/** One domain name with the accounts that want it, and a clock. */
 class Name {
   domains: OwnDomains = NO_DOMAINS;
   now = 0;
@@ -35,7 +35,7 @@ class Name {
     return this.feed({ kind: 'looked', findings: { tokens, complete }, problem });
   }
 
-  /** Goes to the moment of the next look. */
+  /** Advances the clock to the time of the next check. */
   forward(): void {
     this.now = nextLookAt(this.domains) ?? Number.NaN;
   }
@@ -185,7 +185,7 @@ describe('a domain that two accounts have added', () => {
     ]);
     expect(name.states()).toEqual({ a: 'lapsed', b: 'verified' });
     expect(holderOf(name.domains)?.id).toBe('b');
-    // Back again, by another record.
+    // The name moves back as soon as only the first account's record is found.
     name.forward();
     expect(name.look(['a'])).toContainEqual({ kind: 'moved', from: 'b', to: 'a' });
   });

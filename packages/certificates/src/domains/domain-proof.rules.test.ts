@@ -39,7 +39,7 @@ describe('the proof of a domain', () => {
     expect(
       look({ chain: found('www.shop.test', 'cdn.test', `${A.toUpperCase()}.Tunnels.Example.COM.`) }).tokens,
     ).toEqual([A]);
-    // What follows is how the operator has set up its own names.
+    // CNAMEs behind the token's name belong to the operator's own setup, and are ignored.
     expect(look({ chain: found(`${A}.${DOMAIN}`, `lb.${DOMAIN}`, `${B}.${DOMAIN}`) }).tokens).toEqual([A]);
   });
 
@@ -72,10 +72,10 @@ describe('the proof of a domain', () => {
       expect(judgeProof(A, look(answers))).toBe('no-answer');
     }
     expect(judgeProof(A, look({}))).toBe('absent');
-    // What was found was found; what others have is open.
+    // A found token counts even if another lookup failed; the tokens of other accounts stay undecided.
     const half = look({ chain: NO_ANSWER, texts: found(`tunnel-verify=${A}`) });
     expect([judgeProof(A, half), judgeProof(B, half)]).toEqual(['found', 'no-answer']);
-    // Addresses and the challenge prove nothing, so they keep nothing open.
+    // Address and challenge lookups prove nothing, so their failure leaves nothing undecided.
     expect(judgeProof(A, look({ addresses: NO_ANSWER, challenge: NO_ANSWER }))).toBe('absent');
   });
 
@@ -115,7 +115,7 @@ describe('the DNS records to set', () => {
     expect(recordsOf(sub, FACTS, null)).toEqual([{ ...CNAME, found: false }]);
     const answers = { ...NOTHING, chain: found(`${A.toUpperCase()}.${DOMAIN}`) };
     expect(recordsOf(sub, { ...FACTS, isApex: false }, answers)).toEqual([{ ...CNAME, found: true }]);
-    // Another account's token there is not this one's.
+    // A CNAME to another account's token does not count as found.
     expect(recordsOf(sub, FACTS, { ...NOTHING, chain: found(`${B}.${DOMAIN}`) })).toEqual([{ ...CNAME, found: false }]);
   });
 
@@ -130,7 +130,7 @@ describe('the DNS records to set', () => {
     expect(recordsOf(apex, FACTS, answers)).toEqual(rows('shop.test', true, true));
     expect(recordsOf(sub, { ...FACTS, isApex: true }, NOTHING)).toEqual(rows('www.shop.test', false, false));
     expect(recordsOf(sub, { ...FACTS, isApex: false }, answers)).toEqual(rows('www.shop.test', true, true));
-    // Two labels, and yet no zone of its own: a name below a public suffix that somebody runs.
+    // A name with two labels can lack a zone: for example, a name below a privately run public suffix.
     expect(recordsOf(apex, { ...FACTS, isApex: false }, NOTHING)[0]?.type).toBe('CNAME');
   });
 
@@ -151,7 +151,7 @@ describe('the DNS records to set', () => {
       { ...route, found: true },
       { ...challenge, found: true },
     ]);
-    // The wildcard record itself answers for that name, too, and is none.
+    // The wildcard record also answers for the challenge name, but does not count as the challenge record.
     const synthesised = { ...answers, challenge: found(`${A}.${DOMAIN}`) };
     expect(recordsOf(wild, FACTS, synthesised)[1]).toEqual({ ...challenge, found: false });
     expect(recordsOf(wild, { ...FACTS, wantsChallenge: false }, answers)).toEqual([{ ...route, found: true }]);

@@ -24,7 +24,7 @@ const effects = (life: CertificateLife, now: number) => transitionCertificate(li
 const failed = (why: 'refused' | 'away' | 'rate-limited' | 'already-replaced', retryAfterMs: number | null = null) =>
   ({ kind: 'order-failed', why, reason: 'the reason', retryAfterMs }) as const;
 
-/** Nothing is to be asked about its renewal for now. */
+/** Returns an issued certificate without a renewal information request for the next 100 days. */
 const issuedFor = (days: number): CertificateLife => ({
   ...after(NEW_CERTIFICATE, T, { kind: 'issued', notBefore: T, notAfter: T + days * DAY }),
   infoAt: T + 100 * DAY,
@@ -68,7 +68,7 @@ it("a renewal comes at two thirds of the lifetime, at half of a short lifetime, 
   const window = { start: T + 10 * DAY, end: T + 20 * DAY };
   const [told] = transitionCertificate(issuedFor(90), { kind: 'renewal-info', window, retryAfterMs: null }, T, 0.5);
   expect(told.renewAt).toBe(T + 15 * DAY);
-  // The same window heard again draws no other instant.
+  // Receiving the same window again does not draw a new renewal time.
   const [again] = transitionCertificate(told, { kind: 'renewal-info', window, retryAfterMs: null }, T + DAY, 0.1);
   expect(again.renewAt).toBe(T + 15 * DAY);
   expect(effects(again, T + 15 * DAY)).toEqual([{ kind: 'begin-order', replaces: true }]);
@@ -104,7 +104,7 @@ it('an order that was begun is resumed for a day, then replaced by a new order',
     { kind: 'time-passed' },
     { kind: 'order-begun', url: 'https://ca/order/1', expiresAt: null },
   );
-  // After a kill as well as after no answer.
+  // The order is resumed after a crash as well as after a lost answer.
   expect(effects(begun, T + 1)).toEqual([{ kind: 'resume-order', url: 'https://ca/order/1' }]);
   const away = after(begun, T, failed('away'));
   expect(effects(away, T + HOUR)).toEqual([{ kind: 'resume-order', url: 'https://ca/order/1' }]);
@@ -158,7 +158,7 @@ it('at any time an account uses at most its part of the budget, all accounts at 
         const isFree = account === null || (own < rules.perAccount && made.length < rules.max);
         expect(answer.kind).toBe(isFree ? 'taken' : 'empty');
         if (answer.kind === 'empty') {
-          // At that time there is room, and not a moment earlier.
+          // The returned time is exact: there is room at that time, and no room 1 ms earlier.
           expect(takeFromBudget(entries, rules, answer.until - 1, account).kind).toBe('empty');
           if (answer.isWhole) expect(made).toHaveLength(rules.max);
           continue;

@@ -102,7 +102,7 @@ describe('certificates for reserved names', () => {
     const certified = [...RESERVED, { label: 'old', accountId: 'b' }];
     expect(namesOf({ reserved: RESERVED, certified }, 'suspended')).toEqual(['old.tunnels.test']);
     expect(namesOf({ reserved: RESERVED, certified })).not.toContain('old.tunnels.test');
-    // A wildcard covers it: then it is not needed.
+    // A wildcard covers the released name, so its certificate is not needed.
     expect(namesOf({ certified, ...BUILTIN, wildcard: VALID }, 'suspended')).toEqual(['*.shop.tunnels.test']);
   });
 
@@ -119,7 +119,7 @@ describe('certificates for reserved names', () => {
     expect(of(null)).not.toContain('shop.tunnels.test');
     expect(of({ isValid: false, hasFailed: false })).not.toContain('shop.tunnels.test');
     expect(of({ isValid: false, hasFailed: true })).toContain('shop.tunnels.test');
-    // Its renewal fails: it still covers them.
+    // A valid wildcard still covers the names while its renewal fails.
     expect(of({ isValid: true, hasFailed: true })).not.toContain('shop.tunnels.test');
     expect(namesOf({ reserved: RESERVED, dns: 'builtin', wildcard: null })).toContain('shop.tunnels.test');
     expect(

@@ -1,4 +1,4 @@
-// The client beside answers that no authority should give.
+// The ACME client with answers that no authority should give.
 
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// The keeper beside an authority that fails in every way, with the hands of the clock in the test.
+// The certificate keeper with an authority that fails in every way, on a fake clock that the test advances.
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { createLogger } from '@tunnel/runtime';
@@ -83,7 +83,7 @@ const startKeeper = (
   return keeper;
 };
 
-/** Time goes on while something is waited for: slower than calls on loopback are, faster than people. */
+/** Advances the fake clock while a check is repeated: slower than calls on loopback, faster than real time. */
 const inTime = <T>(check: () => T | Promise<T>): Promise<T> =>
   eventually(
     async () => {

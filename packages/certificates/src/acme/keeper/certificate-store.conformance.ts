@@ -1,4 +1,4 @@
-// One suite for every CertificateStore.
+// Conformance suite for every CertificateStore.
 
 import { expect, it } from 'vitest';
 import { certificateDueAt, NEW_CERTIFICATE } from '../../life/certificate-life.rules.ts';
@@ -6,12 +6,12 @@ import type { CertificateStore, StoredAccount, StoredCertificate } from './certi
 
 export interface StoreUnderTest {
   readonly store: CertificateStore;
-  /** The same, as a process that starts now finds it. */
+  /** Opens the same store again, like a process that starts now. */
   reopen(): Promise<CertificateStore>;
 }
 
 const NOW = Date.UTC(2030, 0, 1);
-/** A store may want an id of the platform's. */
+/** Account id in the form of the platform's ids, which a store may require. */
 const ACCOUNT = '3f0a7c52-90b1-4c6e-9d0e-5f1b2a8c7d64';
 const LEASE = 60_000;
 
@@ -194,7 +194,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     const empty = { kind: 'empty', until: NOW + 1000, isWhole: true };
     expect(await again.takeFromBudget('orders', rules, NOW + 2, 'three')).toEqual(empty);
     expect(await again.takeFromBudget('names', rules, NOW + 2, 'three')).toEqual({ kind: 'taken' });
-    // The operator's own names are outside of it.
+    // The operator's names do not count toward the budget.
     expect(await again.takeFromBudget('orders', rules, NOW + 3, null)).toEqual({ kind: 'taken' });
     expect(await again.takeFromBudget('orders', rules, NOW + 1000, 'three')).toEqual({ kind: 'taken' });
   });
@@ -225,7 +225,7 @@ export const certificateStoreConformance = (begin: () => Promise<StoreUnderTest>
     expect(await store.findChallenge({ token: 'token-1' }, NOW)).toEqual(http);
     expect(await store.findChallenge({ tlsName: 'a.example' }, NOW)).toEqual(tls);
     expect(await store.findChallenge({ token: 'token-2' }, NOW)).toBeNull();
-    // Or by the name that is validated.
+    // A challenge can also be found by the name that is validated.
     expect(await store.findChallenge({ name: 'b.example' }, NOW)).toBeNull();
     expect([http, tls]).toContainEqual(await store.findChallenge({ name: 'a.example' }, NOW));
     expect(await store.findChallenge({ name: 'a.example' }, NOW + 1000)).toBeNull();

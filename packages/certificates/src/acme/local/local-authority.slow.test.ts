@@ -24,7 +24,7 @@ afterEach(() => folder.close());
 const open = (clock = systemClock): Promise<LocalAuthority> =>
   LocalAuthority.open(join(folder.path, 'local-ca'), clock);
 
-/** What a client that trusts the authority makes of a server with this certificate. */
+/** Returns the result of a TLS handshake by a client that trusts the authority: `trusted`, or the error code. */
 const handshake = async (authority: LocalAuthority, issuedFor: string, asked: string): Promise<string> => {
   const server = createServer(await authority.issue(issuedFor), (socket) => socket.end()).listen(0, '127.0.0.1');
   await once(server, 'listening');

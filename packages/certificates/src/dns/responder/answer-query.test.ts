@@ -193,7 +193,7 @@ describe('a malformed DNS query', () => {
         expect(outcome.bytes.length).toBeLessThanOrEqual(512);
         const answer = packet.decode(outcome.bytes);
         expect([answer.type, answer.id]).toEqual(['response', bytes.readUInt16BE(0)]);
-        // Small enough that nobody gains by having it sent to others.
+        // The answer is so small that sending it to a spoofed address gains an attacker nothing.
         expect(outcome.bytes.length).toBeLessThanOrEqual(bytes.length + 200);
         expect(answerQuery(outcome.bytes, zone, 'udp').kind).toBe('malformed');
       }),

@@ -87,7 +87,7 @@ describe('the DNS responder over its sockets', () => {
     expect(await resolver.resolveNs(ORIGIN)).toEqual([DOMAIN]);
     expect(await resolver.resolveSoa(ORIGIN)).toMatchObject({ nsname: DOMAIN, minttl: 1 });
     await expect(resolver.resolve4(ORIGIN)).rejects.toMatchObject({ code: 'ENODATA' });
-    // An empty answer names the zone beside it, which does not make the name one.
+    // An empty answer contains the SOA record of the zone, which does not make the queried name a zone.
     await expect(resolver.resolveSoa(`below.${ORIGIN}`)).rejects.toMatchObject({ code: 'ENODATA' });
     await expect(resolver.resolve4('example.com')).rejects.toMatchObject({ code: 'EREFUSED' });
     await expect(responder.set('elsewhere.test', 'v')).rejects.toMatchObject({ code: 'DNS_OUTSIDE_ZONE' });
@@ -115,7 +115,7 @@ describe('the DNS responder over its sockets', () => {
       new Promise((resolve) => socket.send(bytes, responder.port, host, () => resolve()));
     for (let at = 0; at < 20; at += 1) await send(Buffer.alloc(at, 0xff));
     await eventually(() => expect(responder.counts.malformed).toBe(20));
-    // A few at a time: the system drops what a socket has no room for.
+    // Queries are sent in small batches, because the system drops datagrams that do not fit in the socket's buffer.
     for (let sent = 10; sent <= 300; sent += 10) {
       for (let at = 0; at < 10; at += 1) await send(question);
       await eventually(() => expect(responder.counts.answered + responder.counts.overRate).toBe(sent));
