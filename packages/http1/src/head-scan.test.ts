@@ -17,14 +17,14 @@ const framingOf = (): unknown => {
   return head.contentLength === -1 ? undefined : { kind: 'length', length: head.contentLength };
 };
 
-/** Where the head ends by the full reading; -1: it has none. */
+/** Returns the end of the head according to the full parser; -1 if there is no complete head, or empty lines before the head. */
 const endOf = (bytes: Uint8Array): number => {
   const search = newHeadSearch();
   const end = findHeadEnd(bytes, 0, bytes.length, search, HTTP1_BOUNDS);
   return end < 0 || search.leadBytes > 0 ? -1 : end;
 };
 
-/** Whether it was plain; then the full reading says the same. */
+/** Returns whether the head is plain. If so, checks that the full parser agrees with the scan. */
 const expectSameRequest = (text: string): boolean => {
   const bytes = latin1Bytes(text);
   const end = scanRequestHead(bytes, 0, bytes.length, head);
@@ -66,7 +66,7 @@ const STATUS_LINES = [
 ];
 const TYPES = ['Content-Type: text/plain\r\n', 'content-type:\r\n', 'Content-type: a/b \r\n', ''];
 
-/** The fields of a request behind another first line. */
+/** Turns a request into a response: a status line, then the headers of the request. */
 const asResponse = (text: string, chance: Chance): string => {
   const pick = (from: readonly string[]): string => from[Math.floor(chance() * from.length)] as string;
   const line = `HTTP/1.1 ${pick(STATUS_LINES)}\r\n${pick(TYPES)}${pick(TYPES)}`;

@@ -12,7 +12,7 @@ import { latin1Bytes } from './request-reader.fixture.ts';
 const BOUNDS = { headMaxBytes: 40, emptyLinesMax: 2 };
 const HEAD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
-/** The code, or how many bytes belong to the head; and how many empty lines went before. */
+/** Returns an error code or the length of the head, and the number of bytes in empty lines before the head. */
 const search = (text: string, pieceBytes: number): { found: number; leadBytes: number } => {
   const state = newHeadSearch();
   const bytes = latin1Bytes(text);

@@ -58,7 +58,7 @@ const VALUES = [
   ...['a\r\nHost: evil', 'a\nb', 'a\0', '\u{20ac}', 'x'.repeat(500)],
 ];
 
-/** Names and values by chance, mostly legal; now and then so many or so long that a bound is met. */
+/** Random names and values, mostly valid; sometimes so many or so long that a limit is reached. */
 const fieldsBy = fc.array(fc.tuple(weighted(NAMES, 5), weighted(VALUES, 5)), { maxLength: 8 }).chain((fields) =>
   fc.oneof(
     { weight: 20, arbitrary: fc.constant(fields) },
@@ -77,7 +77,7 @@ const fieldsBy = fc.array(fc.tuple(weighted(NAMES, 5), weighted(VALUES, 5)), { m
 const repeated = (count: number, value: string): [string, string][] =>
   Array.from({ length: count }, (_, nth) => [`x-${nth}`, value]);
 
-/** The last ones of the list, which are illegal everywhere, come seldom. */
+/** Picks from the list; its last entries, which are invalid everywhere, are picked rarely. */
 function weighted(list: readonly string[], oddOnes: number): fc.Arbitrary<string> {
   return fc.oneof(
     { weight: 30, arbitrary: fc.constantFrom(...list.slice(0, -oddOnes)) },
@@ -126,7 +126,7 @@ describe('a head built from HTTP/2 parts equals the head parsed from its text', 
       }),
       RUNS,
     );
-    // Both outcomes are met often enough to mean something.
+    // Both outcomes must occur often enough for the comparison to be meaningful.
     expect(Math.min(kinds.request, kinds.problem)).toBeGreaterThan(randomCases(RUNS.numRuns) / 20);
   });
 
@@ -256,7 +256,7 @@ describe('a request head built from HTTP/2 parts', () => {
 });
 
 describe('an HTTP/2 service', () => {
-  /** By way of the text for HTTP/1.1: the long way, and the proof that both are told the same. */
+  /** Returns the fields by way of HTTP/1.1 text: the slow path, which proves that both kinds of services get the same. */
   const fieldsByText = (head: RequestHead, options: ServiceRequestOptions) => {
     const written = parseRequestHead(requestHeadFor(head, options), { fieldsMax: 200 });
     if (written.kind === 'problem') throw new Error(written.reason);
@@ -281,7 +281,7 @@ describe('an HTTP/2 service', () => {
         const message = validMessage(chance);
         const text = isHurt ? mutated(message, chance) : message;
         const head = parseRequestHead(text.slice(0, text.indexOf('\r\n\r\n') + 4));
-        // Without a host it is routed nowhere.
+        // A request without a host is not routed.
         if (head.kind === 'problem' || head.host === '') return;
         heads += 1;
         expect(seen(head, options)).toEqual(fieldsByText(head, options));

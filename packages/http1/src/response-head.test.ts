@@ -36,7 +36,7 @@ describe('a response head', () => {
     ['HTTP/1.1 200 OK', ['Transfer-Encoding: chunked'], HEAD, { kind: 'none' }, true],
     ['HTTP/1.1 304 Not Modified', ['Content-Length: 9'], GET, { kind: 'none' }, true],
     ['HTTP/1.1 204 No Content', ['Content-Length: 0'], GET, { kind: 'none' }, true],
-    // A body where none can be: it may come all the same, so nothing follows on this connection.
+    // A body may arrive even where none is allowed, so the connection is not reused.
     ['HTTP/1.1 204 No Content', ['Content-Length: 9'], GET, { kind: 'none' }, false],
     ['HTTP/1.1 204 No Content', ['Transfer-Encoding: chunked'], GET, { kind: 'none' }, false],
     ['HTTP/1.1 205 Reset Content', ['Content-Length: 0'], GET, { kind: 'length', length: 0 }, true],

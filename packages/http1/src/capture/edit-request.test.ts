@@ -68,7 +68,7 @@ it.each<[string, RequestEdit]>([
 it('a stored body with a hidden value must keep its Content-Encoding, so that the replay still hides it', async () => {
   const headers = [['content-type', 'application/json']] as const;
   await expect(edit({ headers })).rejects.toThrow(/^headers: another Content-Encoding would reveal/);
-  // A new one has none.
+  // A new body is never compressed, so any Content-Encoding header is dropped.
   expect((await edit({ headers, body: '{"token":"[redacted]"}' })).body.toString()).toBe('{"token":"s3cret"}');
 });
 
