@@ -6,7 +6,7 @@ import { ConfigProblem } from './layers/problem.ts';
 import { loadServerConfig } from './server/server-config.ts';
 
 const FIXTURES = join(import.meta.dirname, 'fixtures');
-/** Stands in every fixture where a secret would; no refusal may repeat it. */
+/** Stands in for a secret in every fixture; no error message may repeat the text. */
 const SECRET_TEXT = '918273645';
 
 const load = (file: string, env: NodeJS.ProcessEnv = {}): object =>

@@ -35,7 +35,7 @@ describe('the tunnel names of a config file', () => {
     const text = `tunnels:\n${many.map((name) => `  ${name}: { proto: http, local_port: 3000, subdomain: x }\n`).join('')}`;
     const from = performance.now();
     expect(namesIn(text)).toEqual(many);
-    // The whole file as YAML takes some seconds.
+    // Parsing the whole file as YAML takes several seconds.
     expect(performance.now() - from).toBeLessThan(1500);
   });
 

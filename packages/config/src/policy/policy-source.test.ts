@@ -20,7 +20,7 @@ const sourceOf = (text: string): PolicySource => {
   return readPolicySource({ file, shown: 'rules.yml', env: {}, home: '/home/me' });
 };
 
-/** As those of a policy: messages that complete "must be". */
+/** Test schema with error messages that complete "must be", like the policy schema. */
 const rule = z.strictObject(
   { deny: z.int({ error: 'a status' }).optional(), names: z.array(z.string({ error: 'a name' })).optional() },
   { error: (issue) => (issue.code === 'unrecognized_keys' ? 'unknown key `x`; did you mean `deny`?' : 'a table') },

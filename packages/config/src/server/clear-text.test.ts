@@ -24,7 +24,7 @@ describe.each(['platform_url', 'api_url'])('%s', (key) => {
     ['http://127.0.0.1:8080', 'ok'],
     ['http://localhost:8080/', 'ok'],
     ['http://[::1]:8080', 'ok'],
-    // The same address as every browser reads it.
+    // Every browser reads 127.1 as 127.0.0.1.
     ['http://127.1:8080', 'ok'],
     ['http://platform.example', 'refused'],
     ['HTTP://platform.example', 'refused'],
@@ -46,7 +46,7 @@ describe.each(['platform_url', 'api_url'])('%s', (key) => {
 
 describe('the REST API', () => {
   it.each([
-    // [tls]   host         api_host        listens on, in TLS, withdrawn to loopback
+    // Columns: [tls], host and api_host; expected listening host, whether it uses TLS, and whether it was withdrawn to loopback.
     [false, '127.0.0.1', '', '127.0.0.1', false, false],
     [false, '127.0.0.2', '', '127.0.0.2', false, false],
     [false, '0.0.0.0', '', '127.0.0.1', false, true],
