@@ -1,4 +1,4 @@
-// What stands before the protocol, its bounds, and servers with manners of their own.
+// Checks of the bridge before the MCP protocol, its limits, and servers with unusual behavior.
 
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -113,7 +113,7 @@ describe('a request to the bridge', () => {
     for (const id of ids) expect((await cancel(id, 'one')).status).toBe(202);
     await eventually(() => expect(under.bridge.openCalls).toBe(0));
     await eventually(() => expect(under.said.filter((line) => line === 'cancelled')).toHaveLength(ids.length));
-    // None of them waits for ever.
+    // None of the cancelled calls stays open.
     await Promise.all(open.map((answer) => answer.text()));
     expect(await (await ask(call(1, 'echo', { text: 'room' }))).text()).toContain('room');
   });

@@ -1,4 +1,5 @@
-// What a bridge promises its callers, whatever the server behind it speaks: run over each kind of server, by clients of both eras.
+// Guarantees of a bridge to its callers, for any kind of server. The suite runs with each kind of server, and with clients of both
+// protocol eras.
 import { Client as ClientOf2026, StreamableHTTPClientTransport as HttpOf2026 } from '@modelcontextprotocol/client';
 import { Client as ClientOf2025 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as HttpOf2025 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -13,7 +14,7 @@ import { TOOL_NAMES } from './stdio-servers.fixture.ts';
 export const TOKEN = 'mcp_00000000000000000000000000000000';
 const URL_OF_BRIDGE = new URL('https://published.example.com/mcp');
 
-/** A bridge with what it says, and the clock it goes by. */
+/** A bridge under test with its recorded output and events, and its clock. */
 export interface BridgeUnderTest {
   readonly bridge: Bridge;
   readonly clock: FakeClock;
@@ -42,7 +43,7 @@ export const startBridge = async (
   return { bridge, clock, said, ends, restarts };
 };
 
-/** Both kinds of client as one, as far as the suite asks them. */
+/** Common interface of both kinds of clients, as far as the suite needs it. */
 interface Caller {
   readonly close: () => Promise<void>;
   readonly getServerVersion: ClientOf2026['getServerVersion'];
@@ -91,11 +92,11 @@ const textOf = (result: Record<string, unknown>): unknown => (result['content'] 
 
 const ERAS = ['2025', '2026'] as const;
 
-/** Runs the whole suite over one kind of server: one of it serves all callers. */
+/** Registers the whole suite for one kind of server. A single server serves all callers. */
 export const describeBridge = (kind: string, command: ServerCommand, name: string): void => {
   describe(`a bridged server ${kind}`, () => {
     let under: BridgeUnderTest;
-    /** Two of each era. */
+    /** Two clients of each protocol era. */
     const callers = new Map<Era, readonly [Caller, Caller]>();
     const two = (era: Era): readonly [Caller, Caller] => callers.get(era) as readonly [Caller, Caller];
     beforeAll(async () => {
@@ -108,7 +109,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       await under.bridge.close();
       expect(under.clock.pendingTimers).toBe(0);
     });
-    // Whatever a test has asked for is over with it.
+    // Waits until no call of the previous test is open.
     afterEach(() => eventually(() => expect(under.bridge.openCalls).toBe(0)));
 
     it.each(ERAS)('shows its name, instructions and tools to a client of %s', async (era) => {
@@ -161,7 +162,7 @@ export const describeBridge = (kind: string, command: ServerCommand, name: strin
       const told = [1, 2, 3].map((progress) => ({ progress, total: 3, message: `step ${progress}` }));
       await eventually(() => expect(steps).toEqual([told, told]));
       expect(new Set(answers.map(textOf)).size).toBe(2);
-      // Who wants no progress causes none.
+      // A caller without a progress token gets no progress messages.
       expect(textOf(await two(era)[0].call('steps'))).toBe('token null');
     });
 

@@ -1,4 +1,4 @@
-// Programs that behave badly, each of them a line of shell: what is heard of them, and that none of them stays.
+// Misbehaving programs, each a line of shell: the bridge reports what happened, and none of the programs stays alive.
 
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { isProcessAlive } from '@tunnel/runtime';
@@ -45,7 +45,7 @@ describe('a program that keeps running', () => {
     ['its stdin', 'exec <&-; sleep 60'],
   ])('after it has closed %s is killed', async (pipe, script) => {
     const { child, clock, isOver } = await run(script);
-    // Of a stdin that is closed one hears by writing.
+    // A closed stdin is noticed only by writing to it.
     await eventually(async () => {
       await child.send({ jsonrpc: '2.0', method: 'ping' }).catch(() => {});
       expect(clock.pendingTimers).toBe(1);

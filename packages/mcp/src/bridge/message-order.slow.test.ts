@@ -1,11 +1,11 @@
-// The order in which messages of a program on pipes are told.
+// Order in which the messages of a piped program are delivered.
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { ChildProcess } from './child-process.ts';
 
 const COUNT = 300;
-/** Its answer is written while the notifications before it are still being told, a turn each. */
+/** Script that writes an answer while the notifications before the answer are still being delivered, one per turn. */
 const BURST = `
 process.stdin.once('data', () => {
   const note = (step) => JSON.stringify({ jsonrpc: '2.0', method: 'note', params: { step } }) + '\\n';
@@ -22,7 +22,7 @@ it('an answer is delivered after the notifications before it, even to listeners 
   const command = { command: process.execPath, args: ['-e', BURST], env, cwd: process.cwd() };
   child = new ChildProcess(command, { clock: systemClock, onStderr: () => {} });
   const told: unknown[] = [];
-  // As the SDK does it.
+  // The SDK also delivers notifications one turn later.
   child.onmessage = (message) => {
     if ('id' in message) told.push('answer');
     else void Promise.resolve().then(() => told.push('note'));

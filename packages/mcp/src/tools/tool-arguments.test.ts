@@ -1,4 +1,4 @@
-// Whatever a model makes up: a tool error that names the argument, in a line, and the host is not bothered.
+// Invalid arguments of a model give a one-line tool error that names the argument, and the host is not called.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ScriptedHost, type Served, serve } from './scripted-host.fixture.ts';
 import { TOOL_NAMES } from './tool-host.ts';

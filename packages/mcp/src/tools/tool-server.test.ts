@@ -20,7 +20,7 @@ afterEach(async () => {
 const names = async (client: Served['client']): Promise<string[]> =>
   (await client.listTools()).tools.map((tool) => tool.name);
 
-/** Arguments that each tool takes. */
+/** Valid arguments for each tool. */
 const GOOD: Readonly<Record<ToolName, Record<string, unknown>>> = {
   close_tunnel: { tunnel: 'web' },
   get_request: { tunnel: 'tun_1', request_id: 'req_1' },
@@ -37,7 +37,7 @@ const GOOD: Readonly<Record<ToolName, Record<string, unknown>>> = {
   wait_for_request: { tunnel: 'tun_1' },
 };
 
-/** Whose answer does not wait for anything. */
+/** A host that answers every wait at once. */
 const readyHost = (): ScriptedHost => {
   const host = new ScriptedHost();
   host.waitForRequest = async () => requestOf();
@@ -78,7 +78,7 @@ describe('the tool list', () => {
     const client = await start(host);
     expect(await names(client)).toEqual(['list_tunnels']);
     host.tools = new Set<ToolName>(['list_tunnels', 'list_keys']);
-    // Past the client, which may keep a listing.
+    // Called directly, because the client may cache the tool list.
     expect((await client.callTool({ name: 'list_keys', arguments: {} })).isError).toBeFalsy();
   });
 
@@ -138,7 +138,7 @@ describe('a tool call', () => {
     const host = readyHost();
     const modern = await start(host, 'modern');
     const old = await start(host, 'old');
-    // A client that knows the listing checks the data against it.
+    // A client that has the tool list validates results against the schemas of the tools.
     await Promise.all([modern.listTools(), old.listTools()]);
     for (const name of TOOLS.keys()) {
       const call = { name, arguments: GOOD[name] };

@@ -1,4 +1,4 @@
-// The table of tools in docs/mcp.md says what the tools are.
+// The table of tools in docs/mcp.md matches the tools in the code.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { TOOLS } from './tool-facts.ts';
