@@ -48,7 +48,7 @@ const refusalOf = (text: string): { code: string; message: string } => {
   return { code: decoded.fault.code, message: decoded.fault.message };
 };
 
-/** A Ping of exactly this many bytes. */
+/** Returns a Ping frame of exactly the given number of bytes. */
 const pingOf = (bytes: number, filler = 'x'): string => {
   const frame = '{"type":"Ping","id":1,"x":""}';
   return frame.replace('""', `"${filler.repeat((bytes - frame.length) / Buffer.byteLength(filler))}"`);

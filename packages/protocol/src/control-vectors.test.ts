@@ -10,7 +10,7 @@ type InvalidVector = { name: string; parts: { text: string; times: number }[]; c
 const textOf = (file: string): string => readFileSync(new URL(`../vectors/${file}`, import.meta.url), 'utf8');
 const read = <T>(file: string): T[] => JSON.parse(textOf(file)) as T[];
 
-/** Version 1 as it was published. What comes later has vectors in files of its own. */
+/** Hashes of the version 1 vectors as published. Later additions have separate vector files. */
 const VERSION_1 = {
   'control.json': 'd9c67ab840a57978c8307d2933eb8c7353cecd01ff1c0a053816236d7432c2b6',
   'control-invalid.json': '919cb0b063019e3af08bd6fc9806cd002f1636df531954c52b8b12e373974504',

@@ -22,7 +22,7 @@ describe('FrameParser', () => {
       parser.push(part, 0, part.length);
       states.push(parser.state);
     }
-    // The eight bytes that look like a header are the payload of the ping.
+    // The eight bytes that look like a frame header are the payload of the ping.
     expect(states).toEqual(['header', 'data', 'header', 'payload', 'header']);
     expect(pushAll(parser, headerOf(0, 0, 0))).toEqual([false]);
     expect([parser.state, parser.failure]).toEqual(['failed', 'unknown frame type 0']);

@@ -1,4 +1,4 @@
-// docs/protocol.md is prose; what of it can be compared with the code is compared here.
+// docs/protocol.md is prose; this test compares the verifiable parts of the page with the code.
 import { readdirSync, readFileSync } from 'node:fs';
 import { CATALOGUE } from '@tunnel/errors';
 import { SEALED_KIND } from '@tunnel/mux';
@@ -8,7 +8,7 @@ import { CONTROL_TYPES, controlMessage } from './control-messages.ts';
 import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
 import { CAPABILITIES, PROTOCOL_VERSION } from './handshake.ts';
 
-/** Constants of the packages whose limits the page names. */
+/** Names of the constants in packages with limits that the page names. */
 const LIMIT_NAMES = ['packages/protocol', 'packages/mux', 'packages/client', 'apps/edge'].flatMap((folder) => {
   const src = new URL(`../../../${folder}/src/`, import.meta.url);
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
