@@ -1,4 +1,4 @@
-// The gate with real sockets: who comes in, who is told why not, who gives way, and what the log says of it.
+// The connection gate with real sockets: accepted, refused and evicted connections, and the log lines about them.
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -46,7 +46,7 @@ const listen = async (gate: ConnectionGate, kind: ConnectionKind) => {
     await once(socket, 'connect');
     return socket.resume();
   };
-  /** How one ends that is turned away; the reset may come before the connection is there. */
+  /** Returns the error code of a refused connection. The reset may arrive before the connection is established. */
   const fate = (): Promise<string> =>
     new Promise((resolve) => {
       const socket = connect({ host: '127.0.0.1', port });
@@ -235,7 +235,7 @@ describe('an HTTP listener behind the gate', () => {
     const refused = await get('/');
     expect([refused.status, refused.retryAfter]).toEqual([503, '1']);
     expect(JSON.parse(refused.body)).toMatchObject({ code: 'CONNECTIONS_FULL' });
-    // Another network has none yet.
+    // Another network holds no connections yet, so it is served.
     expect(await get('/', '127.0.0.2')).toMatchObject({ status: 200, body: 'here' });
   });
 });

@@ -1,4 +1,5 @@
-// A port that speaks TLS and tells by the first message who comes: renewal under way, authorities that validate, and those in clear.
+// A TLS port that recognizes clients by their first message: certificate renewal, ACME authorities that validate, and unencrypted
+// requests.
 import { once } from 'node:events';
 import { Agent, request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
@@ -132,7 +133,7 @@ it('an unencrypted request gets a 400 even before the first certificate, and inc
   const answer = await plain('GET /x HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n');
   expect(answer).toMatch(/^HTTP\/1.1 400 .*clear \/x/s);
   expect(await plain('no request at all\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /);
-  // Nothing, and half a hello.
+  // A connection that sends nothing, and a connection that sends the start of a ClientHello.
   for (const silent of ['', '\x16\x03\x01']) expect(await plain(silent)).not.toMatch(/200/);
   expect(await plain('\x16\x03\x01\x00\x05hello')).toBe('');
 });

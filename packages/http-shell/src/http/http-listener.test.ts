@@ -13,7 +13,7 @@ afterEach(async () => {
 
 const PIPELINED = 30;
 
-/** Answers nobody before the test says so. */
+/** Starts a listener that answers no request until the test says so. */
 const start = async () => {
   const answers: (() => void)[] = [];
   let over = 0;
@@ -54,7 +54,7 @@ it('all pipelined requests are notified when their connection is lost', async ()
   await eventually(() => expect(over()).toBe(1));
   socket.destroy();
   await eventually(() => expect(over()).toBe(PIPELINED));
-  // What comes too late goes nowhere.
+  // Late answers have no effect.
   for (const answer of answers) answer();
   expect(over()).toBe(PIPELINED);
 });

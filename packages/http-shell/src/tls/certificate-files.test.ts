@@ -25,7 +25,7 @@ const write = async (folder: string, { cert, key }: { cert: string; key: string 
 };
 
 const open = async (cert_path: string, key_path: string): Promise<void> => {
-  // Of this test: what is still being read when it ends speaks later.
+  // Binds the lines of this test: a file that is still being read when the test ends is logged later.
   const said = lines;
   const keep = (fields: object, message: string): void => {
     said.push(`${message} ${JSON.stringify(fields)}`);
@@ -82,7 +82,7 @@ it('the old certificate stays while the new pair does not match, with one warnin
   await open(at('live/cert.pem'), at('live/key.pem'));
   await writeFile(at('live/cert.pem'), renewedCertificate().cert);
   await certificate.look();
-  // The key may be on its way.
+  // The matching key may not be written yet, so the first mismatch is not logged.
   expect(lines.length).toBe(0);
   for (let look = 0; look < 3; look += 1) await certificate.look();
   expect(lines.length).toBe(1);

@@ -1,4 +1,4 @@
-// The first message of visitors: real ones, broken ones, and every way to cut them.
+// The first message of TLS visitors: valid, broken, and cut at every position.
 import { RULE_LIMITS } from '@tunnel/rules/limits';
 import { expect, it } from 'vitest';
 import { foldHost, type HelloReading, readClientHello } from './client-hello.ts';
@@ -15,7 +15,7 @@ import {
 } from './hello.fixture.ts';
 import { HelloBytes } from './hello-bytes.ts';
 
-/** Or what else it is. */
+/** Returns the SNI of a ClientHello, or the kind of the result if there is no complete ClientHello. */
 const sniOf = (bytes: Buffer): string | null => {
   const reading = readClientHello(bytes);
   return reading.kind === 'hello' ? reading.hello.sni : reading.kind;
@@ -27,7 +27,7 @@ it('a ClientHello of Node.js is read with its SNI and ALPN', async () => {
   const bytes = await helloOfNode({ servername: 'Web.Example.COM', ALPNProtocols: ['h2', 'http/1.1'] });
   const expected = { kind: 'hello', hello: { sni: 'web.example.com', alpn: ['h2', 'http/1.1'] } };
   expect(readClientHello(bytes)).toEqual(expected);
-  // What comes behind it is not looked at.
+  // Bytes after the ClientHello are ignored.
   expect(readClientHello(Buffer.concat([bytes, Buffer.alloc(40_000, 23)]))).toEqual(expected);
   expect(readClientHello(await helloOfNode({}))).toEqual({ kind: 'hello', hello: { sni: null, alpn: [] } });
   expect(sniOf(await helloOfNode({ ...TLS_1_2, servername: 'old.example' }))).toBe('old.example');
@@ -41,7 +41,7 @@ it('a ClientHello of OpenSSL is read with its SNI and ALPN', async () => {
   expect(sniOf(await helloOfOpenssl('-noservername'))).toBeNull();
 });
 
-/** Each cut: what the whole says, when there is as much as was asked for, and not before. */
+/** Checks every truncation of a message: the reader asks for at least one more byte, and never for more than the message has. */
 const cutEverywhere = (bytes: Buffer): void => {
   const whole = readClientHello(bytes);
   expect(whole.kind).toBe('hello');
@@ -61,18 +61,18 @@ it('a ClientHello that is cut off anywhere asks for more bytes', async () => {
   cutEverywhere(inRecords(message, 100));
 });
 
-/** As a connection takes them. */
+/** Feeds the bytes in pieces, like a connection. */
 const fed = (bytes: Buffer, size: number): HelloReading => {
   const taken = new HelloBytes();
   const scratch = Buffer.alloc(size + 8);
   let reading: HelloReading = { kind: 'more', atLeast: 0 };
   for (let at = 0; at < bytes.length && reading.kind === 'more'; at += size) {
     const piece = bytes.subarray(at, at + size);
-    // The same memory each time, as reads have it.
+    // Every piece uses the same memory, like the reads of a socket.
     piece.copy(scratch, 8);
     reading = taken.take(scratch, 8, 8 + piece.length);
     if (reading.kind === 'more') scratch.fill(0);
-    // Not by expect, which takes a hundred times as long as a byte.
+    // Not checked with expect, which takes a hundred times as long as reading a byte.
     if (reading.kind !== 'bad' && !taken.all.equals(bytes.subarray(0, at + piece.length)))
       throw new Error('not what came');
   }
@@ -100,10 +100,10 @@ it('a ClientHello above 16 KiB is refused as soon as its length is known', () =>
   expect(sniOf(filled(max))).toBe('web.example');
   expect(sniOf(filled(max).subarray(0, 9))).toBe('more');
   expect(sniOf(filled(max + 1))).toBe('bad');
-  // It says how long it is: nobody waits for the rest.
+  // The message announces its length, so the reader refuses it without waiting for the rest.
   const long = helloMessage(extension(21, Buffer.alloc(17 * 1024)));
   expect(sniOf(inRecords(long).subarray(0, 9))).toBe('bad');
-  // In so many records that their headers alone are too much.
+  // A message in so many records that the record headers alone exceed the limit.
   expect(sniOf(inRecords(helloMessage(extension(21, Buffer.alloc(8000))), 1))).toBe('bad');
 });
 
@@ -196,7 +196,7 @@ it('a ClientHello with any wrong byte is read the same in pieces as whole, and n
   }
 });
 
-/** The same each run. */
+/** Seeded random generator, with the same numbers in each run. */
 const chance = (seed: number) => {
   let state = seed;
   return (): number => {

@@ -1,4 +1,4 @@
-// The key of a day: the same for all who know the secret, another one tomorrow.
+// The TLS ticket key of a day: the same on all servers with the same secret, and a different key the next day.
 import { Secret } from '@tunnel/runtime';
 import { FakeClock } from '@tunnel/testkit';
 import { expect, it } from 'vitest';
@@ -54,7 +54,7 @@ it('TLS 1.2 and 1.3 are offered, only with forward-secret and authenticated ciph
 });
 
 it('only X25519, P-256, P-384 and, if supported, the hybrid X25519MLKEM768 are offered', () => {
-  // It came with OpenSSL 3.5.
+  // The hybrid group came with OpenSSL 3.5.
   const [major = 0, minor = 0] = process.versions.openssl.split('.').map(Number);
   const hybrid = major > 3 || (major === 3 && minor >= 5) ? ['X25519MLKEM768'] : [];
   expect(TLS_TERMS.ecdhCurve?.split(':')).toEqual([...hybrid, 'X25519', 'P-256', 'P-384']);
