@@ -5,7 +5,7 @@ const entries: [string, CatalogueEntry][] = Object.entries(CATALOGUE);
 
 const placeholdersOf = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? '');
 
-/** A gateway's trouble, but not a passing one: somebody has to correct the local service, its tunnel or the payment. */
+/** Gateway errors that are not temporary: the local service, its tunnel or the payment has to be corrected first. */
 const STAYS_UNTIL_CORRECTED: ReadonlySet<string> = new Set([
   'LOCAL_MALFORMED',
   'CLIENT_LOCAL_CERTIFICATE',
@@ -13,7 +13,7 @@ const STAYS_UNTIL_CORRECTED: ReadonlySet<string> = new Set([
   'SERVER_REFUSED',
 ]);
 
-/** The text of these names the value that is expected, so a hint would only repeat it. */
+/** Errors with a text that already names the expected value, so that a hint would only repeat the text. */
 const WITHOUT_HINT: ReadonlySet<string> = new Set([
   'CONFIG_SYNTAX',
   'CONFIG_MISSING_VALUE',
@@ -24,7 +24,7 @@ const WITHOUT_HINT: ReadonlySet<string> = new Set([
 describe('the error catalogue', () => {
   it.each(entries)('has a text and a next step for %s', (code, { text, next }) => {
     expect(text).toMatch(/\S/);
-    // The text goes into lines of the form "error: text"; the next step is a sentence of its own.
+    // The text is used in lines of the form "error: text"; the next step is a separate sentence.
     expect(text).not.toMatch(/[.\s]$/);
     if (WITHOUT_HINT.has(code)) expect(next).toBe('');
     else expect(next).toMatch(/\S\.$/);

@@ -1,11 +1,11 @@
-// docs/errors.md is the catalogue in another form. UPDATE_DOCS=1 npx vitest run packages/errors writes it anew.
+// docs/errors.md is generated from the catalogue. UPDATE_DOCS=1 npx vitest run packages/errors regenerates the page.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { CATALOGUE, type CatalogueEntry, ERROR_CODES, type ErrorCode } from './catalogue.ts';
 
 const FILE = new URL('../../../docs/errors.md', import.meta.url);
 
-/** Headings in the order of the catalogue; a code belongs to the first family that has its prefix. */
+/** Headings in the order of the catalogue. A code belongs to the first family with a matching prefix. */
 const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly string[] }[] = [
   { title: 'Configuration and start', prefixes: ['CONFIG', 'SERVER'] },
   { title: 'Certificates', prefixes: ['ACME', 'CERTIFICATE', 'CERTIFICATES', 'LOCAL_CA'] },
