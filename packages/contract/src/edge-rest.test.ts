@@ -40,7 +40,7 @@ it('a capture list of an older edge without pages counts as the only page', asyn
   expect(await collectCaptures(async () => list, 200)).toEqual(list);
 });
 
-/** Pages of so many requests; each cursor is the number of the next page. */
+/** Simulates pages with the given numbers of requests; each cursor is the number of the next page. */
 const paged = (...sizes: number[]) => {
   const asked: string[] = [];
   const ask = async ({ limit, cursor = '0' }: { limit: number; cursor?: string }): Promise<CaptureList> => {
