@@ -12,7 +12,7 @@ const TABLES: Partial<Record<SpecKey, fc.Arbitrary<unknown>>> = {
   services: fc.dictionary(fc.string(), fc.integer()),
 };
 
-/** Tunnels with any options of their protocol. A library call is about publishing, so the options of the other end are left out. */
+/** Random tunnels with options of their protocol. Library calls only publish tunnels, so the option of the connecting side is left out. */
 const specs = fc.constantFrom(...PROTOS).chain((proto) => {
   const keys = SPEC_KEYS.filter((key) => hasOption(proto, key) && key !== 'p2p_connect');
   const values = Object.fromEntries(

@@ -70,7 +70,7 @@ test('a reload reports the number of unchanged tunnels, and the names of the oth
   });
 });
 
-// ---- random configurations against the rules said as plainly as they can be ----
+// ---- random configurations, compared with naive rules ----
 
 const fields = fc.record(
   {
@@ -103,7 +103,9 @@ const text = (value: unknown): string =>
       : part,
   );
 
-/** What the edge is told of an entry, as texts: the naive way to see whether it has to be told anew, and of what. */
+/**
+ * Returns the parts of an entry that the edge knows, as texts: a naive way to decide whether the tunnel or its policy must be sent again.
+ */
 const toldToEdge = ({ kind, fields: entry }: WantedEntry): { tunnel: string; policy: string } => {
   const { local_port, files, health_check, policy, policy_revision, services, ...rest } = entry as Record<
     string,
