@@ -1,12 +1,12 @@
-// Naive implementation of the policy rules, as the contract states them: one function per sentence, without precomputation. Tests compare
-// the real implementation with the naive one.
+// Naive implementation of the policy rules, following the contract: one function per sentence, without precomputation. Tests compare the
+// real implementation with the naive one.
 
 import { readingsOf } from './match/path-readings.ts';
 import { type Auth, actionOf, type Match, type Policy, type Rule } from './policy.ts';
 import type { AuthMethod, LoggedIn, PolicyRequest } from './policy-step.ts';
 import { limiterKeyOf } from './run/limiter-key.ts';
 
-/** Results of the checks that drivers perform. */
+/** Results of the checks performed by drivers. */
 export interface Facts {
   isRight(user: string, password: string): boolean;
   claimsOf(token: string): Readonly<Record<string, unknown>> | null;
@@ -19,7 +19,7 @@ export interface NaiveResult {
   readonly verdict: string;
   readonly rule: string | null;
   readonly matched: readonly string[];
-  /** The following fields describe a passed request as the service gets it. */
+  /** Path, service, headers and limits of a passed request, as received by the service. */
   readonly path: string | null;
   readonly service: string | null;
   readonly fields: readonly string[] | null;
@@ -106,7 +106,7 @@ export const naiveMatches = (rule: Rule, request: PolicyRequest): boolean => {
   return isRestricting ? verdicts.includes(true) : !verdicts.includes(false);
 };
 
-/** Returns a match without its path conditions, for a path with unclear readings. */
+/** Returns a match without path conditions, for a path with unclear readings. */
 const withoutPaths = ({ path: _, not: __, ...rest }: Match): Match => rest;
 
 // ---- authentication ----
@@ -193,8 +193,8 @@ const authenticate = (auth: Auth, policy: Policy, request: PolicyRequest, facts:
 // ---- rewrite ----
 
 /**
- * Whether a path climbs out of its prefix. Every `..` that any service could see is one step up. Between two slashes, at most one name
- * counts as a step down, and only if every service sees the name.
+ * Whether a path climbs out of its prefix. Every `..` visible to any service is a step up. Between two slashes, at most a single name
+ * counts as a step down, and only if visible to every service.
  */
 const naiveClimbs = (path: string): boolean => {
   let depth = 0;

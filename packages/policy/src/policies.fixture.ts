@@ -6,7 +6,7 @@ import type { FileRule } from './schema/file-policy.ts';
 export const SCRYPT = `$scrypt$ln=14,r=8,p=1$${'s'.repeat(22)}$${'h'.repeat(43)}`;
 export const SHA256 = 'ab'.repeat(32);
 
-/** Rules as people write them, each with its parsed form. */
+/** Rules as written by people, and their parsed form. */
 export const RULES: readonly (readonly [written: FileRule, sent: Rule])[] = [
   [{ allow: true }, { allow: true }],
   [{ deny: true }, { deny: 403 }],

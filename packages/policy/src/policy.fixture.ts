@@ -17,7 +17,7 @@ import type { OnRule, PolicyLists } from './run/policy-run.ts';
 
 export const NOW = 1_700_000_000_000;
 
-/** Fake digests that only mix their input. A policy gets its cryptography from outside, and these tests do not depend on it. */
+/** Fake digests: only mix their input. A policy gets its cryptography from outside, so the tests do not need real digests. */
 export const DIGESTS: PolicyDigests = {
   sha256Hex: (text) => `${text.length}-${[...text].reduce((sum, one) => (sum * 31 + one.charCodeAt(0)) >>> 0, 7)}`,
   hmac: (algorithm, key, parts) => {
@@ -60,7 +60,7 @@ export const headOf = ({ method, path, authority, headers }: PolicyRequest): Req
   return head;
 };
 
-/** Headers of a browser that opens an address. */
+/** Headers of a browser navigation. */
 export const NAVIGATION: readonly HeaderPair[] = [
   ['accept', 'text/html,*/*'],
   ['sec-fetch-mode', 'navigate'],

@@ -23,7 +23,7 @@ const parsed = (...lines: string[]): RequestHead => {
   return head;
 };
 
-/** Returns the header lines that the service gets, without the lines that the edge adds. */
+/** Returns the header lines for the service, without lines added by the edge. */
 const seen = (head: RequestHead): string[] =>
   requestHeadFor(head, VISITOR)
     .split('\r\n')

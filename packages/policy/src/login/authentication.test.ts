@@ -45,7 +45,7 @@ const opens =
 const ask = (auth: Partial<Auth>, asked: Asked, meet?: Meet, more: readonly Rule[] = []): Driven =>
   drive(policyOf([authOf(auth), ...more], auth.login === undefined ? null : LOGIN), requestOf(asked), meet);
 
-/** Returns the headers that the service gets, without Host. */
+/** Returns the headers for the service, without Host. */
 const seen = (driven: Driven, asked: Asked): string[] => {
   const { outcome } = driven;
   if (outcome.kind !== 'pass') throw new Error(verdictOf(driven));
@@ -121,7 +121,7 @@ it.each(BEFORE_PASSWORD)(
       expect(sees(['authorization', 'Bearer own'], field).join()).not.toMatch(/basic/i);
       if (line !== '') expect(sees(field)).toContain(line);
     }
-    // Credentials of a user that the edge does not know belong to the service.
+    // Credentials of a user unknown to the edge belong to the service.
     expect(sees(basic('carl:own'))).toContain(`authorization: ${basic('carl:own')[1]}`);
   },
 );
@@ -323,7 +323,7 @@ const ORIGINS: readonly (readonly [Asked, string])[] = [
   [{ method: 'POST', headers: [['origin', 'http://shop.example.com']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ method: 'POST', headers: [['origin', 'https://shop.example.com:8443']] }, '403 POLICY_CROSS_ORIGIN'],
   [{ method: 'DELETE', headers: [['origin', 'null']] }, '403 POLICY_CROSS_ORIGIN'],
-  // A form on a page that hides its origin.
+  // A form on a page with a hidden origin.
   [{ method: 'POST', headers: hidden('same-origin') }, 'pass'],
   [{ method: 'POST', headers: hidden('same-site') }, '403 POLICY_CROSS_ORIGIN'],
   [

@@ -58,7 +58,7 @@ it("the service gets all cookies except the edge's, and no Cookie header if none
   expect(cookieForService(cookies('a=1'))).toBeNull();
 });
 
-/** Naive parser that splits a Cookie header into pairs, as in RFC 6265. */
+/** Naive parser: splits a Cookie header into pairs, as in RFC 6265. */
 const pairsOf = (value: string): (readonly [name: string, value: string, pair: string])[] =>
   value.split(';').map((pair) => {
     const equals = pair.indexOf('=');

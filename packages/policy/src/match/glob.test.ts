@@ -3,10 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { foldCase } from '../text/percent.ts';
 import { compileGlob, type GlobKind, POLICY_GLOB_WILDCARDS_MAX, problemOfGlob, stepsOfGlob } from './glob.ts';
 
-/**
- * Naive matcher that tries every possible meaning of a glob, one after another: slow, but easy to verify. `at` and `from` only move
- * forward.
- */
+/** Naive matcher: tries every possible meaning of a glob in turn. Slow, but easy to verify. `at` and `from` only move forward. */
 const naive = (glob: string, text: string, kind: GlobKind): boolean => {
   const known = new Map<string, boolean>();
   const tries = (at: number, from: number): boolean => {
@@ -29,7 +26,7 @@ const naive = (glob: string, text: string, kind: GlobKind): boolean => {
     if (tries(after, from)) return true;
     return from < text.length && (isAny || text[from] !== '/') && tries(at, from + 1);
   };
-  /** Whether `/**` before a slash or the end starts at this position. These segments can match nothing at all. */
+  /** Whether `/**` before a slash or the end starts at this position. The segments can be empty. */
   const isWholeSegment = (at: number): boolean =>
     at >= 0 && glob.startsWith('/**', at) && (at + 3 === glob.length || glob[at + 3] === '/');
   return tries(0, 0);

@@ -15,7 +15,7 @@ const isIn = (network: string, address: string): boolean => {
   return parsed.kind() === base.kind() && parsed.match([base, bits] as never);
 };
 
-/** Addresses close to each other, so that random networks often contain them. */
+/** Addresses close together, so that random networks often contain them. */
 const v4 = fc
   .tuple(fc.constantFrom(0, 10, 192, 255), fc.nat(3), fc.nat(3), fc.nat(255))
   .map((parts) => parts.join('.'));

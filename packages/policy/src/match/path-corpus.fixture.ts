@@ -1,10 +1,10 @@
-// Spellings of /admin, and of paths that only look similar, each with the verdict that rules must reach. path-corpus.json has the same
-// data for programs in other languages; a test keeps both equal.
+// Spellings of /admin and of similar paths, with the verdict required from rules. path-corpus.json has the same data for programs in
+// other languages; a test keeps the two equal.
 
 export interface Spelling {
   /** Request target as in the request line; `{host}` stands for the tunnel's host. */
   readonly target: string;
-  /** Path as rules see it; null if the request is invalid. */
+  /** Path as seen by rules; null if the request is invalid. */
   readonly path: string | null;
   /**
    * Required verdict. `hide`: a restricting rule on `/admin/**` matches the path, and an `allow` rule on `/public/**` does not. `pass`:
@@ -28,7 +28,7 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ...['/./admin', '/admin/.', '/admin/./users', '/x/../admin', '/../admin', '/../../admin', '/x/y/../../admin'],
     ...['/admin/x/..', '/public/../admin', '/public/./../admin', '/public/a/../../admin/users', '/x/../admin?y'],
     ...['/./././admin', '/x/./../admin', '/x/y/z/../../../admin', '/admin/../admin', '/..//../admin?x'],
-    // A service that compares paths before it resolves dots treats these paths as part of /admin.
+    // A service that compares paths before resolving dots treats the paths below as part of /admin.
     ...['/admin/..', '/admin/../public/a', '/admin/x/../../public/a'],
   ],
   empty: [
@@ -58,7 +58,7 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ],
     ...['/admin/%2e', '/y/../admin/%2e%2e/x', '/public/%2e%2e/%61dmin/users'],
     ...['/%61%64%6d%69%6e%2f', '/%41%44%4D%49%4E', '/x/%2e/%2e%2e/admin', '/%2e%2e/%2e%2e/admin', '/public/%2e./admin'],
-    // Control characters that URL parsers remove, including parsers that decode first.
+    // Control characters removed by URL parsers, including parsers that decode first.
     ...['/ad%0amin', '/ad%0D%0Amin/users', '/%09admin', '/.%0a./admin', '/public/.%0d./admin', '/public/%0A../admin'],
   ],
   separators: [
@@ -124,7 +124,7 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
       '/ADMIN%2fusers',
     ],
     ...['/public/../ADMIN', '/PUBLIC/..;/Admin', '/\\ADMIN'],
-    // Letters that regular expressions of Python and Ruby treat as ASCII letters, and forms that a service may normalize.
+    // Letters treated as ASCII by regular expressions of Python and Ruby, and forms that a service may normalize.
     ...['/adm%C4%B1n', '/ADM%C4%B0N/users', '/x/../adm%c4%b1n', '/adm%u0131n'],
     ...[
       '/%EF%BD%81dmin',
@@ -135,8 +135,8 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
       '/admin%EF%BB%BF/users',
     ],
   ],
-  // Names as Windows and IIS read them, names for regular expressions that stop before a line break, and names for services that decode
-  // before they cut off the query.
+  // Names as read by Windows and IIS, names for regular expressions that stop before a line break, and names for services that decode
+  // before cutting off the query.
   names: [
     ...['/admin.', '/admin./users', '/admin..', '/admin%20', '/admin%20/users', '/admin.%20.', '/x/..%20/admin'],
     ...['/admin::$INDEX_ALLOCATION/users', '/admin::$DATA', '/admin:$I30:$INDEX_ALLOCATION', '/admin%3a:$data'],
@@ -161,7 +161,7 @@ const HIDDEN: Readonly<Record<string, readonly string[]>> = {
     ...['/public/..%20/admin', '/public%3f/../../admin', '/public/..%u002fadmin', '/public/../admin.'],
   ],
   mixed: [
-    // Each path belongs to /admin for a service that interprets one of its two oddities and treats the other as text.
+    // Paths with two oddities: a service that interprets the first and treats the second as text sees a path in /admin.
     ...['/admin\\..%2f..%2fx/../users', '/admin;a/..%3b/../users', '/admin%5c..%2f..%2fx/../users'],
     ...[
       '/public/x\\..\\..\\admin/..%2fpublic',
@@ -267,7 +267,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Targets with `#`, which some services cut off and others keep, and targets that do not begin with `/`. */
+/** Targets with `#`, which some services cut off and some keep, and targets without a leading `/`. */
 const REFUSED = [
   ...[
     '/admin\t',

@@ -137,7 +137,7 @@ describe('readings of a path', () => {
     );
   });
 
-  /** Random interpretation of a path by a service. Each of these options exists in some real service. */
+  /** Random interpretation of a path by a service. Real services exist for every option. */
   const service = fc.record({
     /** When the service resolves the path against a base URL: never, on the raw path, or before or after encoded separators are decoded. */
     base: fc.constantFrom('no', 'raw', 'first', 'last'),
@@ -156,7 +156,7 @@ describe('readings of a path', () => {
 
   type Service = typeof service extends fc.Arbitrary<infer T> ? T : never;
 
-  /** Returns a segment as Windows reads it: without dots and blanks at the end. */
+  /** Returns a segment as read by Windows: without dots and blanks at the end. */
   const trimmed = (segment: string): string => {
     const bare = segment.replace(/(?:%20)+$/, '');
     return /^(?:\.|%2e){1,2}$/i.test(bare) ? bare : bare.replace(/(?:\.|%2e|%20)+$/i, '');

@@ -168,7 +168,7 @@ describe('a match on paths with several readings', () => {
     const match: Match = { path: ['/a/**'], not: { path: ['/a/open/**'] } };
     expect(matches(match, true, 'GET /a/x')).toBe(true);
     expect(matches(match, true, 'GET /a/open/x')).toBe(false);
-    // One reading of the path is below /a/open, the other is /a/x, which is hidden.
+    // The path has two readings: below /a/open, and /a/x, which is hidden.
     expect(matches(match, true, 'GET /a/open/..;/x')).toBe(true);
     expect(matches(match, false, 'GET /a/open/..;/x')).toBe(false);
     // Without case the path is below /a/open; with case the path is not.

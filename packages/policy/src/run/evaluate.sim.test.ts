@@ -263,7 +263,7 @@ it('cached values of one request do not change the result of the next', () => {
     fc.property(tunnels, operators, requests, (tunnel, operator, some) => {
       const lists = { operator, tunnel };
       const compiled = compiledLists(lists);
-      // Each request runs twice in a row, so that the second run finds the cached values of the first.
+      // Every request runs twice in a row, so that the second run finds the cached values of the first.
       for (const request of [...some, ...some].flatMap((one) => [one, one])) {
         const { outcome } = driveCompiled(compiled, request, meet);
         expect(outcome).toEqual(drive(lists, request, meet).outcome);

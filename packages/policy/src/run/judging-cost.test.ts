@@ -1,4 +1,4 @@
-// Cost of an untrusted frame that claims to be a policy: the server looks at its size, and at the first error only.
+// Cost of an untrusted policy frame: the server looks at the size of the frame, and at the first error only.
 
 import { Fault } from '@tunnel/errors';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ const many = <T>(length: number, item: (at: number) => T): T[] => Array.from({ l
 const table = <T>(length: number, value: T): Record<string, T> =>
   Object.fromEntries(many(length, (at) => [`h${at}`, value]));
 const policyOf = (...rules: unknown[]): unknown => ({ login: null, rules });
-/** A list of 100 invalid rules that counts how often a rule is read. */
+/** A list of 100 invalid rules, which counts how often a rule is read. */
 const watched = (looks: { count: number }): unknown[] =>
   many(100, () => ({
     get match() {
@@ -60,7 +60,7 @@ describe('an untrusted policy', () => {
     const looks = { count: 0 };
     const rules = watched(looks);
     expect(judge({ login: null, rules })).toContain('policy rule 1');
-    // The size check reads each rule once; the validation reads only the first rule.
+    // The size check reads every rule once; the validation reads only the first rule.
     expect(looks.count).toBeLessThanOrEqual(rules.length + 5);
   });
 

@@ -33,7 +33,7 @@ const isGood = (rule: Partial<VerifyWebhook>, headers: readonly HeaderPair[], bo
 const hmac = (key: string | Buffer, text: string, encoding: 'hex' | 'base64', algorithm = 'sha256'): string =>
   createHmac(algorithm, key).update(text).digest(encoding);
 
-/** Webhook headers of each provider, signed with the given secret at the given time. */
+/** Webhook headers of every provider, signed with the given secret at the given time. */
 const SIGNED: Readonly<Record<VerifyWebhook['provider'], (secret: string, secs: number) => HeaderPair[]>> = {
   standard: (secret, secs) => [
     ['webhook-id', 'msg_1'],

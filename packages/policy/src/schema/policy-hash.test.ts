@@ -7,7 +7,7 @@ import { policyHash } from './policy-hash.ts';
 
 const sha256Hex = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** The example of docs/protocol.md. Its hash was not computed by this code. */
+/** The example of docs/protocol.md, with a hash computed by other code. */
 const EXAMPLE: Policy = {
   login: null,
   rules: [

@@ -1,4 +1,4 @@
-// The schemas answer any input: random values that resemble policies, and valid policies.
+// The schemas answer any input: random values similar to policies, and valid policies.
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -66,7 +66,7 @@ describe('a policy in a file', () => {
       { error_page: {} },
     ];
     for (const rule of bad) expect([rule, fileRefusalOf([rule])]).not.toEqual([rule, null]);
-    // None of these forms is accepted on the wire.
+    // The wire accepts no secret by value, file or variable.
     for (const rule of good) expect([rule, refusalOf(ofRule(rule))]).not.toEqual([rule, null]);
   });
 

@@ -92,7 +92,7 @@ describe('case folding', () => {
       if (point !== 0x2f && folded.includes('/')) different.push(character);
       if (foldCase(folded) !== folded) different.push(character);
     }
-    // The lower case of İ has two characters, which fold differently from İ.
+    // The lower case of İ has two characters, and folds differently from İ.
     expect(different.filter((one) => one !== 'İ')).toEqual([]);
   });
 
