@@ -148,7 +148,7 @@ it('the flow table agrees with a plain list of flows after each step, and counts
   fc.assert(
     fc.property(fc.array(move, { maxLength: 150, size: 'max' }), (moves) => {
       const living = new Set<Flow<string>>();
-      /** Flows that have sent a datagram: only these flows may ever get a reply. */
+      /** Flows with at least one received datagram. Only these flows may get a reply. */
       const heard = new Set<string>();
       const everSeen: Flow<string>[] = [];
       const addresses = new FlowAddresses<string>({ perAddress: PER_ADDRESS });

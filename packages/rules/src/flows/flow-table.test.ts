@@ -23,7 +23,7 @@ const makeTable = (rules: Partial<FlowRules> = {}, perAddress = 10_000) => {
   return { table: new FlowTable<string>(options, 0), another: new FlowTable<string>(options, 0), addresses, ended };
 };
 
-/** Confirms a flow: a datagram, a reply and another datagram. */
+/** Confirms a flow: a datagram, a reply, and a second datagram. */
 const confirm = (table: FlowTable<string>, address: string, port: number, now: number): Flow<string> => {
   const flow = table.arrived(address, port, now) as Flow<string>;
   table.mayReply(flow, 10, now);
