@@ -1,5 +1,4 @@
-// Guarantees of a bridge to its callers, for any kind of server. The suite runs with each kind of server, and with clients of both
-// protocol eras.
+// Guarantees of a bridge to its callers. The suite runs with every kind of server, and with clients of two protocol eras.
 import { Client as ClientOf2026, StreamableHTTPClientTransport as HttpOf2026 } from '@modelcontextprotocol/client';
 import { Client as ClientOf2025 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as HttpOf2025 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -14,7 +13,7 @@ import { TOOL_NAMES } from './stdio-servers.fixture.ts';
 export const TOKEN = 'mcp_00000000000000000000000000000000';
 const URL_OF_BRIDGE = new URL('https://published.example.com/mcp');
 
-/** A bridge under test with its recorded output and events, and its clock. */
+/** A bridge under test with recorded output and events, and a fake clock. */
 export interface BridgeUnderTest {
   readonly bridge: Bridge;
   readonly clock: FakeClock;
@@ -43,7 +42,7 @@ export const startBridge = async (
   return { bridge, clock, said, ends, restarts };
 };
 
-/** Common interface of both kinds of clients, as far as the suite needs it. */
+/** Common interface of old and new clients, as far as the suite needs. */
 interface Caller {
   readonly close: () => Promise<void>;
   readonly getServerVersion: ClientOf2026['getServerVersion'];
@@ -92,11 +91,11 @@ const textOf = (result: Record<string, unknown>): unknown => (result['content'] 
 
 const ERAS = ['2025', '2026'] as const;
 
-/** Registers the whole suite for one kind of server. A single server serves all callers. */
+/** Registers the whole suite for a kind of server. A single server serves every caller. */
 export const describeBridge = (kind: string, command: ServerCommand, name: string): void => {
   describe(`a bridged server ${kind}`, () => {
     let under: BridgeUnderTest;
-    /** Two clients of each protocol era. */
+    /** Two clients for every protocol era. */
     const callers = new Map<Era, readonly [Caller, Caller]>();
     const two = (era: Era): readonly [Caller, Caller] => callers.get(era) as readonly [Caller, Caller];
     beforeAll(async () => {

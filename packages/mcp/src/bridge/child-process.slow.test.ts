@@ -1,4 +1,4 @@
-// Misbehaving programs, each a line of shell: the bridge reports what happened, and none of the programs stays alive.
+// Misbehaving shell programs: the bridge reports the problem, and no program stays alive.
 
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { isProcessAlive } from '@tunnel/runtime';
@@ -45,7 +45,7 @@ describe('a program that keeps running', () => {
     ['its stdin', 'exec <&-; sleep 60'],
   ])('after it has closed %s is killed', async (pipe, script) => {
     const { child, clock, isOver } = await run(script);
-    // A closed stdin is noticed only by writing to it.
+    // Only a write reveals a closed stdin.
     await eventually(async () => {
       await child.send({ jsonrpc: '2.0', method: 'ping' }).catch(() => {});
       expect(clock.pendingTimers).toBe(1);

@@ -1,11 +1,11 @@
-// Order in which the messages of a piped program are delivered.
+// Order of messages from a piped program.
 import { systemClock } from '@tunnel/runtime';
 import { eventually } from '@tunnel/testkit';
 import { afterEach, expect, it } from 'vitest';
 import { ChildProcess } from './child-process.ts';
 
 const COUNT = 300;
-/** Script that writes an answer while the notifications before the answer are still being delivered, one per turn. */
+/** Script of a program. The program writes an answer while earlier notifications are still being delivered, one per turn. */
 const BURST = `
 process.stdin.once('data', () => {
   const note = (step) => JSON.stringify({ jsonrpc: '2.0', method: 'note', params: { step } }) + '\\n';
@@ -22,7 +22,7 @@ it('an answer is delivered after the notifications before it, even to listeners 
   const command = { command: process.execPath, args: ['-e', BURST], env, cwd: process.cwd() };
   child = new ChildProcess(command, { clock: systemClock, onStderr: () => {} });
   const told: unknown[] = [];
-  // The SDK also delivers notifications one turn later.
+  // The SDK also delivers notifications a turn later.
   child.onmessage = (message) => {
     if ('id' in message) told.push('answer');
     else void Promise.resolve().then(() => told.push('note'));

@@ -3,7 +3,7 @@ import { BRIDGE_LIMITS } from './bridge-limits.ts';
 import { OpenCalls } from './open-calls.ts';
 import { restartDelayMs } from './server-keeper.ts';
 
-/** Returns a call that ends when it is cancelled, and then resolves to the given name. */
+/** Returns a call that resolves to the given name when cancelled. */
 const untilCancelled =
   (name: string) =>
   (signal: AbortSignal): Promise<string> =>
@@ -26,7 +26,7 @@ describe('open calls', () => {
     await one;
     expect(ended).toEqual(['one 1']);
     expect(calls.size).toBe(3);
-    // The call has ended, so there is nothing left to cancel.
+    // A finished call cannot be cancelled again.
     calls.cancel('one', 1);
     expect(calls.size).toBe(3);
   });

@@ -1,5 +1,5 @@
-// Stdio MCP servers for tests of the bridge. Two servers have the same features: one is written by hand for revision 2025-06-18 only, the
-// other uses the 2026 SDK. A third server has almost no features and starts fast, for tests of its start, its end and misbehavior.
+// Stdio MCP servers for tests of the bridge. Two servers have the same features: a handwritten server for revision 2025-06-18 only, and a
+// server on the 2026 SDK. A third server has almost no features and starts fast, for tests of start, end and misbehavior.
 import { fileURLToPath } from 'node:url';
 import type { ServerCommand } from './child-process.ts';
 
@@ -162,7 +162,7 @@ done
 [ "$1" != stubborn ] || while :; do sleep 60; done
 `;
 
-/** Folder from which the imports of the scripts are resolved. */
+/** Folder for resolving the imports of the scripts. */
 const HERE = fileURLToPath(new URL('..', import.meta.url));
 
 const runs = (script: string): ServerCommand => ({
@@ -175,7 +175,7 @@ const runs = (script: string): ServerCommand => ({
 export const handWrittenServer = (): ServerCommand => runs(HAND_WRITTEN);
 export const sdkServer = (): ServerCommand => runs(ON_SDK);
 
-/** `brokenBy` is a file: while it exists, the server exits at once. */
+/** The server exits at once while the file `brokenBy` exists. */
 export const shellServer = (manners: Manners = 'polite', brokenBy = '/no-such-file'): ServerCommand => ({
   command: '/bin/sh',
   args: ['-c', IN_SHELL, 'server', manners, brokenBy],

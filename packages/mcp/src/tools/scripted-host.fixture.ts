@@ -1,4 +1,4 @@
-// A host with tunnels and requests defined by the test, and clients of both protocol eras that talk to its MCP server in memory.
+// A host with tunnels and requests defined by the test, and clients of two protocol eras connected to its MCP server in memory.
 import { Client as ModernClient } from '@modelcontextprotocol/client';
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport, type Transport } from '@modelcontextprotocol/server';
@@ -84,7 +84,7 @@ export class ScriptedHost implements ToolHost {
   readonly replayed: string[] = [];
   /** Open and past waits in the order of the calls; `answer` resolves a wait. */
   readonly waits: { readonly withinMs: number; answer(request: CapturedRequest | null): void }[] = [];
-  /** Error thrown by every call of the host while it is set. */
+  /** Error thrown by every call of the host while not null. */
   failure: Error | null = null;
 
   #one(tunnel: string): EdgeTunnel {
@@ -161,7 +161,7 @@ export class ScriptedHost implements ToolHost {
   };
 }
 
-/** Common interface of both kinds of clients, as far as the tests need it. */
+/** Common interface of old and new clients, as far as the tests need. */
 export interface AnyClient {
   callTool: ModernClient['callTool'];
   listTools: ModernClient['listTools'];

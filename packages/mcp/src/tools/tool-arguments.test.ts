@@ -1,4 +1,4 @@
-// Invalid arguments of a model give a one-line tool error that names the argument, and the host is not called.
+// Invalid arguments of a model give a one-line tool error with the name of the argument, and the host is not called.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ScriptedHost, type Served, serve } from './scripted-host.fixture.ts';
 import { TOOL_NAMES } from './tool-host.ts';

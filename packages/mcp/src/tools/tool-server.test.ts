@@ -20,7 +20,7 @@ afterEach(async () => {
 const names = async (client: Served['client']): Promise<string[]> =>
   (await client.listTools()).tools.map((tool) => tool.name);
 
-/** Valid arguments for each tool. */
+/** Valid arguments for every tool. */
 const GOOD: Readonly<Record<ToolName, Record<string, unknown>>> = {
   close_tunnel: { tunnel: 'web' },
   get_request: { tunnel: 'tun_1', request_id: 'req_1' },
@@ -37,7 +37,7 @@ const GOOD: Readonly<Record<ToolName, Record<string, unknown>>> = {
   wait_for_request: { tunnel: 'tun_1' },
 };
 
-/** A host that answers every wait at once. */
+/** A host with an immediate answer to every wait. */
 const readyHost = (): ScriptedHost => {
   const host = new ScriptedHost();
   host.waitForRequest = async () => requestOf();
@@ -138,7 +138,7 @@ describe('a tool call', () => {
     const host = readyHost();
     const modern = await start(host, 'modern');
     const old = await start(host, 'old');
-    // A client that has the tool list validates results against the schemas of the tools.
+    // A client validates results against the schemas in the tool list.
     await Promise.all([modern.listTools(), old.listTools()]);
     for (const name of TOOLS.keys()) {
       const call = { name, arguments: GOOD[name] };
