@@ -8,7 +8,7 @@ import { CONTROL_TYPES, controlMessage } from './control-messages.ts';
 import { FRAME, FRAME_KINDS, type FrameType, STREAM_CODES } from './frames.ts';
 import { CAPABILITIES, PROTOCOL_VERSION } from './handshake.ts';
 
-/** Names of the constants in packages with limits that the page names. */
+/** Names of constants in the packages with documented limits. */
 const LIMIT_NAMES = ['packages/protocol', 'packages/mux', 'packages/client', 'apps/edge'].flatMap((folder) => {
   const src = new URL(`../../../${folder}/src/`, import.meta.url);
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' });
