@@ -25,7 +25,7 @@ const write = async (folder: string, { cert, key }: { cert: string; key: string 
 };
 
 const open = async (cert_path: string, key_path: string): Promise<void> => {
-  // Binds the lines of this test: a file that is still being read when the test ends is logged later.
+  // The lines of this test, not of a later test: a file can still be read, and logged, after the test has ended.
   const said = lines;
   const keep = (fields: object, message: string): void => {
     said.push(`${message} ${JSON.stringify(fields)}`);

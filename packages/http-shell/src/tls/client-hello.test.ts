@@ -103,7 +103,7 @@ it('a ClientHello above 16 KiB is refused as soon as its length is known', () =>
   // The message announces its length, so the reader refuses it without waiting for the rest.
   const long = helloMessage(extension(21, Buffer.alloc(17 * 1024)));
   expect(sniOf(inRecords(long).subarray(0, 9))).toBe('bad');
-  // A message in so many records that the record headers alone exceed the limit.
+  // The record headers alone exceed the limit.
   expect(sniOf(inRecords(helloMessage(extension(21, Buffer.alloc(8000))), 1))).toBe('bad');
 });
 
