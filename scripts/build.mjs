@@ -9,50 +9,15 @@ import { gzip } from 'node:zlib';
 import { build } from 'esbuild';
 import { buildDashboard } from './lib/build-dashboard.mjs';
 import { API_REFERENCE, BUNDLES, forgetBuild, hashInputs, rememberBuild, writeAtomically } from './lib/build-state.mjs';
+import { bundleOptions } from './lib/bundle-options.mjs';
 import { ROOT } from './lib/paths.mjs';
 
 const require = createRequire(import.meta.url);
 const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
 
-const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-
-// CommonJS packages inside an ES module bundle still ask for these names.
-const COMMONJS_NAMES = [
-  "import { createRequire as __createRequire } from 'node:module';",
-  "import { fileURLToPath as __fileURLToPath } from 'node:url';",
-  'const require = __createRequire(import.meta.url);',
-  'const __filename = __fileURLToPath(import.meta.url);',
-  "const __dirname = __fileURLToPath(new URL('.', import.meta.url));",
-].join(' ');
-
-/** `isSplit`: what is imported only when it is needed goes into files of its own beside it. */
-async function bundle({ entry, outfile, isSplit = false }) {
-  const result = await build({
-    absWorkingDir: ROOT,
-    entryPoints: [{ in: entry, out: basename(outfile, '.js') }],
-    outdir: dirname(outfile),
-    splitting: isSplit,
-    // Not in a folder below: files find their neighbours by where they are themselves.
-    chunkNames: `${basename(outfile, '.js')}-[hash]`,
-    bundle: true,
-    write: false,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    conditions: ['source'],
-    // Native code stays where npm has put it; pg's is optional and not used, udx's optional and loaded when a peer goes direct.
-    external: ['@node-rs/argon2', 'pg-native', 'udx-native'],
-    sourcemap: 'linked',
-    sourcesContent: false,
-    legalComments: 'none',
-    // V8 keeps the text of what it runs, and two bytes a character where one of them is not Latin-1, as in a comment. Names stay as they
-    // are, and lines stay short: a stack says where.
-    minifyWhitespace: true,
-    lineLimit: 160,
-    define: { __TUNNEL_VERSION__: JSON.stringify(version) },
-    banner: { js: COMMONJS_NAMES },
-    logLevel: 'warning',
-  });
+async function bundle({ entry, outfile, isSplit }) {
+  const options = bundleOptions({ entry, outfile, isSplit });
+  const result = await build({ ...options, sourcemap: 'linked', sourcesContent: false });
   // The entry last: it names the others, and whoever starts meanwhile must find them.
   for (const file of result.outputFiles.toSorted((a, b) => a.path.length - b.path.length).reverse()) {
     writeAtomically(file.path, file.contents);

@@ -1,5 +1,6 @@
 // Adds to package-lock.json the optional packages of other platforms that the registry at hand does not carry.
 // npm leaves out what it cannot fetch, and `npm ci` then refuses the lock file. Run it after `npm install` changed the lock.
+// usage: node scripts/complete-lock.mjs [FOLDER]
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './lib/paths.mjs';
@@ -43,7 +44,7 @@ function complete(packages) {
   return added;
 }
 
-const file = join(ROOT, 'package-lock.json');
+const file = join(ROOT, process.argv[2] ?? '', 'package-lock.json');
 const lock = JSON.parse(readFileSync(file, 'utf8'));
 const added = complete(lock.packages);
 lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, 'en')));
