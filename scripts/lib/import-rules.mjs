@@ -43,7 +43,7 @@ export const MAY_IMPORT = {
 export const FOR_TESTS = /\.(?:test|conformance|fixture)\.tsx?$/;
 
 /** Where the product begins, in each src: what cannot be reached from there serves tests, and carries their suffix. */
-export const ENTRY = /^(?:index|main|stack-main|complete-main)\.tsx?$/;
+export const ENTRY = /^(?:index|main|stack-main|complete-main|executable-main|udx-addon)\.tsx?$/;
 
 /**
  * What the parts of a workspace's src may import of each other, in one table for each workspace.

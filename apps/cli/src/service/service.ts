@@ -2,6 +2,7 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
+import { isSea } from 'node:sea';
 import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
 import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
@@ -177,10 +178,11 @@ const passwdEntry = (uid: number): string[] | undefined => {
 
 const textOf = (service: Service, owner: Owner, io: Io): string => {
   const { kind, unit, config } = service;
-  const [, program = ''] = process.argv;
+  // A single executable is Node.js and the program in one file.
+  const program = isSea() ? [process.execPath] : [process.execPath, process.argv[1] ?? ''];
   const user = kind === 'system' && owner.uid !== 0 ? owner.name : null;
   const writable = foldersOf(service, owner, io);
-  return unitText({ kind, unit, config, user, writable, program: [process.execPath, program] });
+  return unitText({ kind, unit, config, user, writable, program });
 };
 
 /** What a client writes: its agent's socket, what a restart resumes from, its log. */
