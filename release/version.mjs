@@ -8,11 +8,12 @@ import { changedFiles, checkVersion } from './lib/version-changes.mjs';
 
 const git = async (...args) => (await run('git', args)).trim();
 
-/** The commit of a version: its tag, or else the commit that set the version. */
+/** The commit of a version: its tag, or the commit that closed its section in CHANGELOG.md. A version without both ends here. */
 async function commitOf(version) {
   const tag = await git('tag', '--list', `v${version}`);
   if (tag !== '') return git('rev-list', '-1', tag);
-  return git('log', '-1', '--format=%H', `-S"version": "${version}"`, '--', 'package.json');
+  const released = await git('log', '-1', '--format=%H', `-S## [${version}]`, '--', 'CHANGELOG.md');
+  return released === '' ? git('rev-parse', 'HEAD') : released;
 }
 
 async function setVersion(version) {
