@@ -64,7 +64,7 @@ it('server and client publish a page, which the platform lists', { timeout: SLOW
   const dataDir = join(folder.path, 'data');
   const config = join(folder.path, 'server.toml');
   const ports = ['control_port', 'api_port', 'metrics_port', 'http_port', 'https_port'].map((key) => `${key} = 0`);
-  writeFileSync(config, `[server]\n${ports.join('\n')}\n[platform]\nport = 0\n[simulator]\nport = 0\n`);
+  writeFileSync(config, `[server]\n${ports.join('\n')}\n[platform]\nport = 0\n`);
   const server = await start(bin('tunnel-server'), ['stack', '--config', config, '--data-dir', dataDir]);
   await server.waitForLine(/is ready/, { timeoutMs: SLOW_MS });
   const run = JSON.parse(readFileSync(join(dataDir, 'run.json'), 'utf8')) as Record<string, string>;
