@@ -8,7 +8,7 @@ import { changedFiles, checkVersion } from './lib/version-changes.mjs';
 
 const git = async (...args) => (await run('git', args)).trim();
 
-/** The commit of a version: its tag, or the commit that closed its section in CHANGELOG.md. A version without both ends here. */
+/** The commit of a version: the tag, or the commit that closed the section in CHANGELOG.md. A version with neither ends at HEAD. */
 async function commitOf(version) {
   const tag = await git('tag', '--list', `v${version}`);
   if (tag !== '') return git('rev-list', '-1', tag);

@@ -21,7 +21,7 @@ export const pathsOfMachine = (root, home = homedir(), temporary = tmpdir()) => 
   join(temporary, 'hatchway-'),
 ];
 
-/** Complaints about one file. `isText`: false for an executable, whose Node.js part has texts of its own. */
+/** Complaints about a file. `isText`: false for an executable, because Node.js itself contains texts about source maps. */
 export function complaintsAbout({ path, bytes, isText = true }, machinePaths) {
   const text = bytes.toString('latin1');
   const names = FORBIDDEN_NAMES.filter(([pattern]) => pattern.test(path)).map(([, what]) => what);

@@ -10,7 +10,7 @@ const PRIVATE = /^@tunnel\//;
 /** Packages that are replaced by a few types of release/types. */
 const REPLACED = { zod: 'release/types/zod.d.ts', 'zod/v4/core': 'release/types/zod-core.d.ts' };
 
-/** Emits the declarations of the workspaces, and merges all that the library exports into one text. */
+/** Emits the declarations of the workspaces, and merges the exports of the library into a single text. */
 export async function rollUpTypes() {
   await node([join(ROOT, 'node_modules/typescript/bin/tsc'), '-b', 'packages/client']);
   const [{ rollup }, { dts }] = await Promise.all([import('rollup'), import('rollup-plugin-dts')]);

@@ -1,5 +1,5 @@
-// Stands for zod in the declarations of the client library, so that a program needs no further package for its types. A schema has the
-// type that it accepts and the type that it returns. The release fails if the library uses a type of zod that is missing here.
+// Stands for zod in the declarations of the client library, so that a program needs no further package for its types. A schema has an
+// input type and an output type. The release fails if the library uses a type of zod that is missing here.
 export interface Schema<Input, Output = Input> {
   readonly input: Input;
   readonly output: Output;
