@@ -11,9 +11,6 @@ export function checkVersion(version, current) {
   if (at === -1 || next[at] < now[at]) throw new UsageError(`${version} is not newer than ${current}`);
 }
 
-const KINDS = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'];
-const OURS = /^@tunnel\//;
-
 /**
  * @param {{ files: string[], read: (file: string) => string, current: string, version: string, commit: string, date: string }} repository
  * @returns {Record<string, string>} the new texts, by path
@@ -21,10 +18,8 @@ const OURS = /^@tunnel\//;
 export function changedFiles({ files, read, current, version, commit, date }) {
   const changes = {};
   for (const file of files) {
-    if (/(?:^|\/)package\.json$/.test(file))
-      changes[file] = withJson(read(file), (json) => setManifest(json, { current, version }));
-    if (/(?:^|\/)package-lock\.json$/.test(file))
-      changes[file] = withJson(read(file), (json) => setLock(json, { current, version }));
+    if (/(?:^|\/)package\.json$/.test(file)) changes[file] = manifestWith(read(file), { current, version });
+    if (/(?:^|\/)package-lock\.json$/.test(file)) changes[file] = lockWith(read(file), { current, version });
     if (/^deploy\/helm\/[^/]+\/Chart\.yaml$/.test(file)) changes[file] = chartWith(read(file), version);
   }
   // The client names its version to the server.
@@ -39,29 +34,27 @@ export function changedFiles({ files, read, current, version, commit, date }) {
 
 const jsonText = (value) => `${JSON.stringify(value, null, 2)}\n`;
 
-/** Keeps the layout of a file that does not change. */
-function withJson(text, change) {
-  const json = JSON.parse(text);
-  const before = JSON.stringify(json);
-  change(json);
-  return JSON.stringify(json) === before ? text : jsonText(json);
+/** The layout of a package.json stays as it is. */
+function manifestWith(text, { current, version }) {
+  const pattern = new RegExp(`^(\\s*"(?:version|@tunnel/[\\w-]+)": )"${current.replaceAll('.', '\\.')}"`, 'gm');
+  return text.replace(pattern, `$1"${version}"`);
 }
 
-function setManifest(manifest, { current, version }) {
-  if (manifest.version === current) manifest.version = version;
-  for (const kind of KINDS) {
-    for (const name of Object.keys(manifest[kind] ?? {})) {
-      if (OURS.test(name) && manifest[kind][name] === current) manifest[kind][name] = version;
+const KINDS = ['dependencies', 'devDependencies', 'optionalDependencies', 'peerDependencies'];
+
+/** Packages of a registry stay as they are, even if the version is the same. */
+function lockWith(text, { current, version }) {
+  const lock = JSON.parse(text);
+  const ours = Object.entries(lock.packages).filter(([path]) => !path.includes('node_modules/'));
+  for (const entry of [lock, ...ours.map(([, one]) => one)]) {
+    if (entry.version === current) entry.version = version;
+    for (const dependencies of KINDS.map((kind) => entry[kind] ?? {})) {
+      for (const name of Object.keys(dependencies)) {
+        if (name.startsWith('@tunnel/') && dependencies[name] === current) dependencies[name] = version;
+      }
     }
   }
-}
-
-/** Packages of a registry stay as they are, even those with the same version. */
-function setLock(lock, versions) {
-  setManifest(lock, versions);
-  for (const [path, entry] of Object.entries(lock.packages)) {
-    if (!path.includes('node_modules/')) setManifest(entry, versions);
-  }
+  return jsonText(lock);
 }
 
 const chartWith = (text, version) =>
