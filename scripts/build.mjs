@@ -9,51 +9,16 @@ import { gzip } from 'node:zlib';
 import { build } from 'esbuild';
 import { buildDashboard } from './lib/build-dashboard.mjs';
 import { API_REFERENCE, BUNDLES, forgetBuild, hashInputs, rememberBuild, writeAtomically } from './lib/build-state.mjs';
+import { bundleOptions } from './lib/bundle-options.mjs';
 import { ROOT } from './lib/paths.mjs';
 
 const require = createRequire(import.meta.url);
 const SWAGGER_UI = dirname(require.resolve('swagger-ui-dist/package.json'));
 
-const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-
-// Global names of CommonJS, still used by CommonJS packages inside an ES module bundle.
-const COMMONJS_NAMES = [
-  "import { createRequire as __createRequire } from 'node:module';",
-  "import { fileURLToPath as __fileURLToPath } from 'node:url';",
-  'const require = __createRequire(import.meta.url);',
-  'const __filename = __fileURLToPath(import.meta.url);',
-  "const __dirname = __fileURLToPath(new URL('.', import.meta.url));",
-].join(' ');
-
 /** Bundles an entry. With `isSplit`, modules that are imported on demand become separate files beside the bundle. */
-async function bundle({ entry, outfile, isSplit = false }) {
-  const result = await build({
-    absWorkingDir: ROOT,
-    entryPoints: [{ in: entry, out: basename(outfile, '.js') }],
-    outdir: dirname(outfile),
-    splitting: isSplit,
-    // Chunks are in the same folder as the bundle, because modules locate neighboring files relative to their own path.
-    chunkNames: `${basename(outfile, '.js')}-[hash]`,
-    bundle: true,
-    write: false,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    conditions: ['source'],
-    // Native packages stay in node_modules. pg-native is optional and unused; udx-native is optional and loaded when a peer connects
-    // directly.
-    external: ['@node-rs/argon2', 'pg-native', 'udx-native'],
-    sourcemap: 'linked',
-    sourcesContent: false,
-    legalComments: 'none',
-    // V8 keeps the source of running code in memory, with two bytes per character if the source has any non-Latin-1 character, for
-    // example in a comment. Names are kept and lines stay short, so that stack traces remain useful.
-    minifyWhitespace: true,
-    lineLimit: 160,
-    define: { __TUNNEL_VERSION__: JSON.stringify(version) },
-    banner: { js: COMMONJS_NAMES },
-    logLevel: 'warning',
-  });
+async function bundle({ entry, outfile, isSplit }) {
+  const options = bundleOptions({ entry, outfile, isSplit });
+  const result = await build({ ...options, sourcemap: 'linked', sourcesContent: false });
   // Writes the entry last, because the entry refers to the chunks: a program that starts during the build must find the chunks.
   for (const file of result.outputFiles.toSorted((a, b) => a.path.length - b.path.length).reverse()) {
     writeAtomically(file.path, file.contents);

@@ -1,5 +1,6 @@
 // Adds optional packages for other platforms to package-lock.json if the current registry does not carry the packages. npm omits packages
 // that cannot be fetched, and `npm ci` then rejects the lock file. Run this script after `npm install` has changed the lock file.
+// usage: node scripts/complete-lock.mjs [FOLDER]
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './lib/paths.mjs';
@@ -46,7 +47,7 @@ function complete(packages) {
   return added;
 }
 
-const file = join(ROOT, 'package-lock.json');
+const file = join(ROOT, process.argv[2] ?? '', 'package-lock.json');
 const lock = JSON.parse(readFileSync(file, 'utf8'));
 const added = complete(lock.packages);
 lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, 'en')));

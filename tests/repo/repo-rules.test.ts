@@ -14,8 +14,8 @@ it('the README is one page, and its title is the name of the product', () => {
   expect(read('README.md')).toMatch(/^# Hatchway\n/);
 });
 
-it('the lock file names versions and hashes, never where they were fetched from', () => {
-  const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, { resolved?: string }> };
+it.each(['package-lock.json', 'release/package-lock.json'])('%s names versions and hashes, and no registry', (file) => {
+  const lock = JSON.parse(read(file)) as { packages: Record<string, { resolved?: string }> };
   const fetched = Object.entries(lock.packages).filter(([, { resolved }]) => resolved?.includes('://'));
   expect(fetched).toEqual([]);
 });
@@ -28,7 +28,9 @@ it('no file names a package registry', async () => {
 
 it('there is one version: of every package, of what a client says of itself; the API alone has that of the specification', async () => {
   const { version } = JSON.parse(read('package.json')) as { version: string };
-  const manifests = (await tracked()).filter((file) => /^(packages|apps)\/[^/]+\/package\.json$/.test(file));
+  const manifests = (await tracked()).filter((file) =>
+    /^(?:(?:packages|apps)\/[^/]+|release)\/package\.json$/.test(file),
+  );
   expect(manifests.length).toBeGreaterThan(10);
   for (const path of manifests) expect(JSON.parse(read(path)), path).toMatchObject({ version });
   expect(read('packages/client/src/options.ts')).toContain(`tunnel-client/${version} `);

@@ -24,7 +24,7 @@ import { endpointOf, startWeb } from './http-tunnels.fixture.ts';
 import { askSecurely, TRUST } from './https-visitor.fixture.ts';
 import { TLS_CERT, withoutOurEnvironment } from './stack.fixture.ts';
 import { it } from './system-test.fixture.ts';
-import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
+import { commandOf } from './tunnel-program.fixture.ts';
 
 const CONFIG = '/etc/tunnel/server.toml';
 const UNIT = '/etc/systemd/system/tunnel-server.service';
@@ -159,7 +159,8 @@ it.runIf(hasNginx)('whoever follows the page has accounts by mail, and a teammat
   const home = await harness.folder();
   const [, ...logIn] = commandOfPage('tunnel login ').map((word) => loopback.here(word));
   const flags = ['--email', teammate.email, '--password-stdin', '--ca-file', TLS_CERT];
-  const loggedIn = spawnSync(process.execPath, [TUNNEL_BIN, ...logIn, ...flags], {
+  const login = commandOf([...logIn, ...flags]);
+  const loggedIn = spawnSync(login.command, login.args, {
     input: PASSWORD,
     encoding: 'utf8',
     env: { ...withoutOurEnvironment(), HOME: home },

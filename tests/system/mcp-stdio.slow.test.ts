@@ -15,8 +15,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { ROOT } from '../repo/checkout.fixture.ts';
 import { Harness } from './in-process.fixture.ts';
 import { type Stack, withoutOurEnvironment } from './stack.fixture.ts';
+import { commandOf, TUNNEL_BIN } from './tunnel-program.fixture.ts';
 
-const MCP_BIN = join(ROOT, 'apps/cli/bin/tunnel-mcp.mjs');
+const MCP = TUNNEL_BIN.endsWith('.mjs') ? commandOf([], join(ROOT, 'apps/cli/bin/tunnel-mcp.mjs')) : commandOf(['mcp']);
 const PATIENCE = { timeoutMs: 20_000 };
 const WHO = { name: 'test', version: '1' };
 
@@ -53,7 +54,7 @@ afterEach(async () => {
 });
 
 const args = (): string[] => [
-  MCP_BIN,
+  ...MCP.args,
   '--server',
   stack.control,
   '--api',
@@ -68,7 +69,7 @@ const environment = (): Record<string, string> =>
     ),
   );
 const command = () => ({
-  command: process.execPath,
+  command: MCP.command,
   args: args(),
   env: environment(),
   cwd: home,
@@ -153,7 +154,7 @@ const start = (): {
   said: () => string;
   send: (message: object | string) => void;
 } => {
-  const child = spawn(process.execPath, args(), { env: environment(), cwd: home });
+  const child = spawn(MCP.command, args(), { env: environment(), cwd: home });
   children.push(child);
   let out = '';
   let err = '';
@@ -210,7 +211,7 @@ describe('the program', () => {
       process.execPath,
       [
         '-e',
-        `const child = require('node:child_process').spawn(process.execPath, ${JSON.stringify(args())}, { stdio: ['pipe', 'pipe', 'inherit'] });
+        `const child = require('node:child_process').spawn(${JSON.stringify(MCP.command)}, ${JSON.stringify(args())}, { stdio: ['pipe', 'pipe', 'inherit'] });
          child.stdout.pipe(process.stdout);
          child.stdin.write(${JSON.stringify(`${JSON.stringify({ jsonrpc: '2.0', ...OPEN })}\n`)});
          process.stdout.write(child.pid + '\\n');
@@ -232,7 +233,7 @@ describe('the program', () => {
   });
 
   it('goes also when a shell in between is killed, and the host keeps its end of the pipe', async () => {
-    const shell = spawn('sh', ['-c', 'exec 3<&0; "$0" "$@" <&3 & echo $! >&2; wait', process.execPath, ...args()], {
+    const shell = spawn('sh', ['-c', 'exec 3<&0; "$0" "$@" <&3 & echo $! >&2; wait', MCP.command, ...args()], {
       env: environment(),
       cwd: home,
     });

@@ -6,7 +6,7 @@ import { eventually } from '@tunnel/testkit';
 import { describe, expect } from 'vitest';
 import { it } from './in-process.fixture.ts';
 import { canHearNotifications, ServiceManager } from './service-manager.fixture.ts';
-import { TUNNEL_BIN } from './tunnel-program.fixture.ts';
+import { commandOf } from './tunnel-program.fixture.ts';
 
 describe.runIf(canHearNotifications)('a service manager', () => {
   it('hears from tunnel-server when it is ready, lives and stops, and from nobody else in its name', async ({
@@ -49,11 +49,13 @@ const NAMELESS_UID = 54_321;
 
 describe.runIf(process.getuid?.() === 0)('the unit of a user without a name', () => {
   it.for(['--print', '--system'])('is printed all the same (%s)', (flag) => {
-    const { status, stdout, stderr } = spawnSync(
-      process.execPath,
-      [TUNNEL_BIN, 'service', 'install', '--print', flag, '--config', '/etc/tunnel/config.yml'],
-      { uid: NAMELESS_UID, encoding: 'utf8', env: { PATH: process.env['PATH'], HOME: '/' }, cwd: '/' },
-    );
+    const { command, args } = commandOf(['service', 'install', '--print', flag, '--config', '/etc/tunnel/config.yml']);
+    const { status, stdout, stderr } = spawnSync(command, args, {
+      uid: NAMELESS_UID,
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], HOME: '/' },
+      cwd: '/',
+    });
     expect(stderr).toBe('');
     expect(stdout).toContain('start --config /etc/tunnel/config.yml');
     expect(status).toBe(0);

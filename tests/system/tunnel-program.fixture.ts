@@ -1,12 +1,18 @@
 // A `tunnel --json`, as an executable or inside the test's process, and the events it prints.
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Clock } from '@tunnel/runtime';
 import { eventually, type Program, type ProgramExit, spawnProgram } from '@tunnel/testkit';
 import { ROOT } from '../repo/checkout.fixture.ts';
 import { runClientInProcess } from './client-in-process.fixture.ts';
 import { withoutOurEnvironment } from './stack.fixture.ts';
 
-export const TUNNEL_BIN = join(ROOT, 'apps/cli/bin/tunnel.mjs');
+/** A program to test in place of the bundle: `TUNNEL_BIN=release/out/executables/tunnel-linux-x64 npx vitest …`. */
+const OTHER_BIN = process.env['TUNNEL_BIN'];
+export const TUNNEL_BIN = OTHER_BIN === undefined ? join(ROOT, 'apps/cli/bin/tunnel.mjs') : resolve(OTHER_BIN);
+
+/** The command line of the program: a script needs Node.js, a single executable does not. */
+export const commandOf = (args: readonly string[], bin = TUNNEL_BIN): { command: string; args: readonly string[] } =>
+  /\.m?js$/.test(bin) ? { command: process.execPath, args: [bin, ...args] } : { command: bin, args };
 const EVENT_TIMEOUT_MS = 60_000;
 
 export interface TunnelEvent {
@@ -29,7 +35,7 @@ export interface TunnelRun {
   readonly env?: Readonly<Record<string, string>>;
   /** Another copy of the program. */
   readonly bin?: string;
-  /** The executable unless false. */
+  /** The executable unless false. With TUNNEL_BIN only a client with a clock of the test runs inside the test's process. */
   readonly programs?: boolean;
   /** Of a client inside the test's process; the system's unless told. */
   readonly clock?: Clock;
@@ -46,14 +52,13 @@ export class TunnelProgram {
 
   static async run(run: TunnelRun): Promise<TunnelProgram> {
     const { home, args, env = {}, bin = TUNNEL_BIN, programs = true, clock } = run;
-    if (!programs) {
+    if (!programs && (OTHER_BIN === undefined || clock !== undefined)) {
       const all = { ...withoutOurEnvironment(), ...env };
       const timed = clock === undefined ? {} : { clock };
       return new TunnelProgram(runClientInProcess({ args, home, env: all, ...timed }), true);
     }
     const program = await spawnProgram({
-      command: process.execPath,
-      args: [bin, ...args],
+      ...commandOf(args, bin),
       env: { ...withoutOurEnvironment(), HOME: home, ...env },
       cwd: home,
     });

@@ -6,7 +6,8 @@ import { type TemporaryDirectory, temporaryDirectory } from '@tunnel/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { run } from '../../../apps/cli/src/all-commands.ts';
 import { makeTestIo } from '../../../apps/cli/src/io/io.fixture.ts';
-import { type Ended, node, ROOT } from '../../repo/checkout.fixture.ts';
+import { type Ended, ROOT, run as runFile } from '../../repo/checkout.fixture.ts';
+import { commandOf } from '../tunnel-program.fixture.ts';
 
 const RECIPES = 10;
 
@@ -58,8 +59,6 @@ const tunnel = async (args: readonly string[]): Promise<Ended> => {
   return { code, stdout: io.out(), stderr: io.err() };
 };
 
-const TUNNEL = join(ROOT, 'apps/cli/bin/tunnel.mjs');
-
 it(`there are ${RECIPES}, each with a policy and lines that prove it both ways, in files of its own`, () => {
   expect(recipes).toHaveLength(RECIPES);
   for (const { title, files, commands } of recipes) {
@@ -95,7 +94,8 @@ describe.each(recipes)('$title', ({ files, commands }) => {
 it('a line that is not met is no proof: the exit code says so, and the executable says the same', async () => {
   const words = recipes.flatMap(({ commands }) => commands)[0] ?? [];
   const unmet = words.map((word, index) => (words[index - 1] === '--expect' ? '418' : word));
+  const program = commandOf(unmet);
   const ended = await tunnel(unmet);
   expect(ended.code).toBe(1);
-  expect(await node([TUNNEL, ...unmet], folder.path)).toEqual(ended);
+  expect(await runFile(program.command, program.args, folder.path)).toEqual(ended);
 });

@@ -2,6 +2,7 @@
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
+import { isSea } from 'node:sea';
 import { type ClientConfig, loadClientConfig } from '@tunnel/config/client';
 import { pathFrom } from '@tunnel/config/layers';
 import { Fault } from '@tunnel/errors';
@@ -180,10 +181,11 @@ const passwdEntry = (uid: number): string[] | undefined => {
 
 const textOf = (service: Service, owner: Owner, io: Io): string => {
   const { kind, unit, config } = service;
-  const [, program = ''] = process.argv;
+  // A single executable is Node.js and the program in one file.
+  const program = isSea() ? [process.execPath] : [process.execPath, process.argv[1] ?? ''];
   const user = kind === 'system' && owner.uid !== 0 ? owner.name : null;
   const writable = foldersOf(service, owner, io);
-  return unitText({ kind, unit, config, user, writable, program: [process.execPath, program] });
+  return unitText({ kind, unit, config, user, writable, program });
 };
 
 /** Returns the folders that a client writes to: the socket of its agent, the state for a restart, and the log. */

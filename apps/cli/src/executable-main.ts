@@ -1,0 +1,6 @@
+// The single executable `tunnel`: Node.js and this file in one. Node.js runs the file as CommonJS, so nothing may wait at the top level.
+import { start } from './start.ts';
+
+const args = process.argv.slice(2);
+// In a bundle, bin/tunnel.mjs chooses the small file for the completion of a shell.
+void (args[0] === '__complete' ? import('./complete-main.ts') : start(args));

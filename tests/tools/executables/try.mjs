@@ -1,0 +1,90 @@
+// The single executables for Linux, in a root file system with nothing but glibc and the C++ library: npm run try:executables
+// The files and helper programs come from Debian packages, unpacked into .cache and not installed. Where a helper is missing, one line says so.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CACHE_DIR, ROOT } from '../../../scripts/lib/paths.mjs';
+import { runScript } from '../lib/script.mjs';
+import { fetchDebianFiles, missingPrograms } from './lib/debian.mjs';
+import { writeWrapper } from './lib/wrapper.mjs';
+
+const USAGE = `usage: npm run try:executables [-- --quick]
+Makes the executables for linux-x64 and linux-arm64. Runs every command of the first in an empty root file system (bubblewrap), and the system
+tests with real executables; a few commands of the second under qemu. --quick: only the commands. Ten minutes on two cores.`;
+
+const OUT = join(CACHE_DIR, 'executables', 'release');
+
+/** System tests that start real clients: exit codes, signals, kills, service managers, MCP hosts. */
+const PROGRAM_TESTS = [
+  ...['cli-bundle', 'reload.long', 'service-manager.slow', 'mcp-stdio.slow', 'p2p.slow', 'agent.slow'],
+  ...['policy/recipes', 'data-plane/http-inspector'],
+].map((name) => `tests/system/${name}.test.ts`);
+
+const PROJECTS = ['system', 'slow-system', 'long'].flatMap((project) => ['--project', project]);
+
+function run(command, args, env = {}) {
+  return spawnSync(command, args, { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 1, 2] }).status === 0;
+}
+
+const vitest = (args, bin) =>
+  run(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', ...PROJECTS, ...args], { TUNNEL_BIN: bin });
+
+/** `tunnel --version` must be fast: seconds of the best of five runs. */
+function versionSeconds(command, args) {
+  const times = Array.from({ length: 5 }, () => {
+    const began = performance.now();
+    const { stdout } = spawnSync(command, [...args, '--version'], { encoding: 'utf8' });
+    return stdout.trim() === '' ? Number.POSITIVE_INFINITY : (performance.now() - began) / 1000;
+  });
+  return Math.min(...times);
+}
+
+async function main({ values, say, check }) {
+  const targets = 'linux-x64,linux-arm64';
+  const made = run(process.execPath, [
+    'release/release.mjs',
+    '--only',
+    'executables',
+    '--targets',
+    targets,
+    '--out',
+    OUT,
+  ]);
+  if (!made) throw new Error('the executables could not be made');
+  const file = (target) => join(OUT, 'executables', `tunnel-${target}`);
+  const { files } = JSON.parse(readFileSync(join(OUT, 'manifest.json'), 'utf8'));
+  for (const { path, bytes } of files.slice(1)) say(`${path}: ${Math.round(bytes / 1e6)} MB`);
+
+  const bundle = versionSeconds(process.execPath, [join(ROOT, 'apps/cli/dist/tunnel.js')]);
+  const single = versionSeconds(file('linux-x64'), []);
+  check(single < 2 * bundle, `--version: ${single.toFixed(3)} s, of the bundle ${bundle.toFixed(3)} s`);
+
+  const x64 = fetchDebianFiles('amd64');
+  say(`root file system: ${x64.root}`);
+  const boxed = writeWrapper({
+    kind: 'bwrap',
+    program: x64.programs.bwrap,
+    root: x64.root,
+    executable: file('linux-x64'),
+  });
+  check(vitest(['tests/system/commands.long.test.ts'], boxed), 'linux-x64: every command in an empty root file system');
+
+  const arm64 = fetchDebianFiles('arm64');
+  const emulated = writeWrapper({
+    kind: 'qemu',
+    program: x64.programs.qemu,
+    root: arm64.root,
+    executable: file('linux-arm64'),
+  });
+  const some = ['tests/system/commands.long.test.ts', '-t', 'prints the version|> http$|doctor'];
+  check(vitest(some, emulated), 'linux-arm64: version, http and doctor under qemu');
+
+  if (!values.quick) check(vitest(PROGRAM_TESTS, file('linux-x64')), 'linux-x64: system tests with real executables');
+  return `${single.toFixed(3)} s for --version`;
+}
+
+const reason = missingPrograms();
+if (reason === null) {
+  const name = 'the executables';
+  await runScript({ name, usage: USAGE, options: { quick: false }, limitSecs: () => 3600 }, main);
+} else console.log(`skipped: ${reason}`);
