@@ -128,6 +128,6 @@ it('every npm script of the pages exists', () => {
   const named = PAGES.flatMap((page) =>
     typedIn(page).map((text) => /^npm (?:run )?([\w:]+)/.exec(text)?.[1] ?? 'start'),
   );
-  const ofNpm = ['install', 'ci', 'pack', 'link'];
+  const ofNpm = ['install', 'uninstall', 'ci', 'pack', 'link'];
   expect(named.filter((name) => !(name in scripts) && !ofNpm.includes(name))).toEqual([]);
 });
