@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clientTarball, hasExecutables, parseManifest, parseSums, problemOfSums, sumsByName } from './release.rules.ts';
+import { clientTarball, hasExecutable, parseManifest, parseSums, problemOfSums, sumsByName } from './release.rules.ts';
 
 const HASH = 'a'.repeat(64);
 const file = (path: string, more: object = {}) => ({ path, bytes: 1, sha256: HASH, ...more });
@@ -99,7 +99,8 @@ it('the tarball of the client is found with and without a scope', () => {
   expect(clientTarball(release('npm/hatchway-server-1.2.3.tgz', 'npm/xhatchway-1.2.3.tgz'))).toBeUndefined();
 });
 
-it('a release of packages has no executables', () => {
-  expect(hasExecutables(release('npm/hatchway-1.2.3.tgz'))).toBe(false);
-  expect(hasExecutables(release('executables/tunnel-linux-x64'))).toBe(true);
+it('executables are found by their system', () => {
+  expect(hasExecutable(release('npm/hatchway-1.2.3.tgz'), 'linux', 'darwin', 'win')).toBe(false);
+  expect(hasExecutable(release('executables/tunnel-linux-x64'), 'darwin', 'linux')).toBe(true);
+  expect(hasExecutable(release('executables/tunnel-linux-x64'), 'win')).toBe(false);
 });

@@ -122,6 +122,6 @@ export const clientTarball = ({ files, version }: Release): ReleaseFile | undefi
   return files.find(({ path, name }) => path.startsWith('npm/') && (name === tarball || name.endsWith(`-${tarball}`)));
 };
 
-/** Whether the release has an executable of the client, named tunnel-<system>-<architecture>, for at least one system. */
-export const hasExecutables = ({ files }: Release): boolean =>
-  files.some(({ path }) => path.startsWith('executables/tunnel-'));
+/** Whether the release has an executable of the client, named tunnel-<system>-<architecture>, for one of these systems. */
+export const hasExecutable = ({ files }: Release, ...systems: readonly string[]): boolean =>
+  files.some(({ path }) => systems.some((system) => path.startsWith(`executables/tunnel-${system}-`)));

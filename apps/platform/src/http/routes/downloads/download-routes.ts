@@ -6,7 +6,7 @@ import { type Clock, type Logger, LogLimiter, sha256Hex } from '@tunnel/runtime'
 import type { Context } from 'hono';
 import {
   clientTarball,
-  hasExecutables,
+  hasExecutable,
   type Release,
   type ReleaseFile,
   SUMS,
@@ -27,7 +27,7 @@ const INSTALL_PATHS: ReadonlySet<string> = new Set(['/install', '/install.sh', '
 /** Served without the database. */
 export const isDownloadPath = (path: string): boolean => INSTALL_PATHS.has(path) || path.startsWith(DOWNLOADS);
 
-/** The version of the client that this server installs. Absent without files: so the dashboard knows whether to show the command. */
+/** The version of the client that the scripts install. Absent without executables: so the dashboard knows whether to show the command. */
 const VERSION_HEADER = 'x-tunnel-client-version';
 
 const TEXT = 'text/plain; charset=utf-8';
@@ -47,7 +47,7 @@ export const addDownloadRoutes = (app: PlatformApp, deps: DownloadDeps): void =>
   const folder = new ReleaseFolder({ dir: settings.downloads_dir, logger });
   const offer = async (context: Context<PlatformEnv>): Promise<InstallOffer> => {
     const found = offerOf(await folder.read(), deps);
-    if (found.problem === null) context.header(VERSION_HEADER, found.version);
+    if (found.problem === null && (found.hasPosix || found.hasWindows)) context.header(VERSION_HEADER, found.version);
     return found;
   };
   app.get('/install', async (context) => {
@@ -84,7 +84,8 @@ const offerOf = (release: Release | null, { settings, version }: DownloadDeps): 
   version,
   problem: problemOf(release, version),
   tarball: release === null ? null : (clientTarball(release)?.name ?? null),
-  executables: release !== null && hasExecutables(release),
+  hasPosix: release !== null && hasExecutable(release, 'linux', 'darwin'),
+  hasWindows: release !== null && hasExecutable(release, 'win'),
 });
 
 /** Client and server have the same version: files of another version are not offered for installation. */

@@ -5,21 +5,19 @@ import { type InstallScript, loginCommand, powershellCommand, shellCommand } fro
 export interface InstallOffer extends InstallScript {
   /** Name of the npm tarball below /downloads/. Null: the release has none. */
   readonly tarball: string | null;
-  /** Whether the release has executables. */
-  readonly executables: boolean;
+  /** Whether the release has executables for macOS or Linux. */
+  readonly hasPosix: boolean;
+  readonly hasWindows: boolean;
 }
 
 const command = (heading: string, text: string): string => `<h2>${heading}</h2>\n<pre>${escapeHtml(text)}</pre>`;
 
-export const installPage = ({ platform, version, problem, tarball, executables }: InstallOffer): Page => {
+export const installPage = (offer: InstallOffer): Page => {
+  const { platform, version, problem, tarball, hasPosix, hasWindows } = offer;
   if (problem !== null) return makePage('Install the client', `<p>${escapeHtml(problem)}</p>`);
   const parts = [
-    ...(executables
-      ? [
-          command('macOS and Linux', shellCommand(platform)),
-          command('Windows, in PowerShell', powershellCommand(platform)),
-        ]
-      : []),
+    ...(hasPosix ? [command('macOS and Linux', shellCommand(platform))] : []),
+    ...(hasWindows ? [command('Windows, in PowerShell', powershellCommand(platform))] : []),
     ...(tarball === null
       ? []
       : [command('Any computer with Node.js', `npm install -g ${platform}/downloads/${tarball}`)]),
