@@ -126,6 +126,7 @@ export const FOLDER_MAY_IMPORT = {
     'services/certificates': ['services/mail', 'services/shared', 'db'],
     'services/usage': ['services/shared', 'billing/rules', 'db'],
     'services/plans': ['services/shared', 'billing/rules', 'db'],
+    'services/downloads': [],
     'services/mail': ['billing/rules', 'db'],
     'services/shared': ['db'],
     billing: ['billing/metering', 'billing/processor', 'db'],

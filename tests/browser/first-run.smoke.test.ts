@@ -28,7 +28,8 @@ it('signs up, runs the three commands, and sees each turn green up to the first 
   await page.getByLabel('Already have an app on a port?').fill(String(ports.from));
 
   // At a terminal it asks for the password.
-  const logIn = await commandIn(step(1, false));
+  const copy = page.getByRole('button', { name: 'Copy the sign-in command' });
+  const logIn = await commandIn(step(1, false).locator('div', { has: copy }).last());
   const loggingIn = await paste(harness, `echo '${PASSWORD}' | ${logIn} --password-stdin`, home);
   expect(await loggingIn.waitForExit({ timeoutMs: 60_000 }), loggingIn.stderr.join('\n')).toMatchObject({ code: 0 });
   await step(1, true).waitFor();

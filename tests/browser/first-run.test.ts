@@ -34,3 +34,22 @@ it('a first run that is skipped stays so, leaves one empty state, and can be beg
   await page.locator('nav a[href="/app/billing"]').waitFor({ state: 'detached' });
   expect(await places.count()).toBe(7);
 });
+
+it('offers to install the client from the server, in the words of the own system, only where the server has files', async ({
+  profile,
+  stack,
+}) => {
+  const { email } = await Account.signUp(stack, 'installs');
+  await profile.logIn(email);
+  const page = await profile.tab('/');
+  await page.getByText('npm run build && npm install --global ./apps/cli').waitFor();
+  await page.route('**/install.sh', (route) =>
+    route.fulfill({ status: 200, headers: { 'x-tunnel-client-version': '1.2.3' }, body: '' }),
+  );
+  await page.reload();
+  await page.getByText(`curl -fsSL ${new URL(page.url()).origin}/install | sh`).waitFor();
+  expect(await page.getByText('npm run build').count()).toBe(0);
+  await page.getByRole('link', { name: 'Other ways to install' }).click();
+  await page.getByRole('heading', { name: 'Install the client' }).waitFor();
+  await page.getByText('The operator of this server has put no files here.').waitFor();
+});

@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { admin } from '../../apps/server/src/commands/admin.ts';
 import { alert } from '../../apps/server/src/commands/alert-command.ts';
 import { edgeCredential } from '../../apps/server/src/commands/database-commands.ts';
+import { downloads } from '../../apps/server/src/commands/downloads.ts';
 import { oauthClient } from '../../apps/server/src/commands/oauth-client.ts';
 import { signingKeys } from '../../apps/server/src/commands/signing-keys.ts';
 import { node, ROOT, SERVER_BIN } from '../repo/checkout.fixture.ts';
@@ -73,7 +74,9 @@ const reference = new Map(
 
 const COMMAND_BELOW = /^ {2}([a-z][a-z-]*)\b/gm;
 
-const SERVER_PARENTS = [admin, alert, edgeCredential, oauthClient, signingKeys].map((make) => make(() => {}));
+const SERVER_PARENTS = [admin, alert, downloads, edgeCredential, oauthClient, signingKeys].map((make) =>
+  make(() => {}),
+);
 
 /** The commands of `tunnel-server`, as its help lists them, and the commands below them. */
 const serverCommands = async (): Promise<Set<string>> => {
@@ -125,6 +128,6 @@ it('every npm script of the pages exists', () => {
   const named = PAGES.flatMap((page) =>
     typedIn(page).map((text) => /^npm (?:run )?([\w:]+)/.exec(text)?.[1] ?? 'start'),
   );
-  const ofNpm = ['install', 'ci', 'pack', 'link'];
+  const ofNpm = ['install', 'uninstall', 'ci', 'pack', 'link'];
   expect(named.filter((name) => !(name in scripts) && !ofNpm.includes(name))).toEqual([]);
 });

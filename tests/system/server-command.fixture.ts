@@ -44,15 +44,23 @@ interface Ended extends Output {
 export const runServerCommand = (args: readonly string[]): Promise<Ended> => inTurn(() => caught(args));
 
 const caught = async (args: readonly string[]): Promise<Ended> => {
-  const [{ runCommand }, { admin }, { certificates }, { edgeCredential }, { oauthClient }, { signingKeys }] =
-    await Promise.all([
-      import('../../apps/server/src/program.ts'),
-      import('../../apps/server/src/commands/admin.ts'),
-      import('../../apps/server/src/commands/certificates.ts'),
-      import('../../apps/server/src/commands/database-commands.ts'),
-      import('../../apps/server/src/commands/oauth-client.ts'),
-      import('../../apps/server/src/commands/signing-keys.ts'),
-    ]);
+  const [
+    { runCommand },
+    { admin },
+    { certificates },
+    { downloads },
+    { edgeCredential },
+    { oauthClient },
+    { signingKeys },
+  ] = await Promise.all([
+    import('../../apps/server/src/program.ts'),
+    import('../../apps/server/src/commands/admin.ts'),
+    import('../../apps/server/src/commands/certificates.ts'),
+    import('../../apps/server/src/commands/downloads.ts'),
+    import('../../apps/server/src/commands/database-commands.ts'),
+    import('../../apps/server/src/commands/oauth-client.ts'),
+    import('../../apps/server/src/commands/signing-keys.ts'),
+  ]);
   const lines = new OutputLines();
   const restore = (['stdout', 'stderr'] as const).map((name) => {
     const { write } = process[name];
@@ -61,7 +69,7 @@ const caught = async (args: readonly string[]): Promise<Ended> => {
     return () => void (process[name].write = write);
   });
   try {
-    const commands = [admin, certificates, edgeCredential, oauthClient, signingKeys];
+    const commands = [admin, certificates, downloads, edgeCredential, oauthClient, signingKeys];
     const code = await runCommand(commands, args);
     return { code, stdout: lines.stdout, stderr: lines.stderr };
   } finally {

@@ -19,10 +19,11 @@ const allCommands = async (): Promise<readonly MakeCommand[]> => {
   const { signingKeys } = await import('./commands/signing-keys.ts');
   const { alert } = await import('./commands/alert-command.ts');
   const { certificates } = await import('./commands/certificates.ts');
+  const { downloads } = await import('./commands/downloads.ts');
   const groups: readonly (readonly [heading: string, commands: readonly MakeCommand[]])[] = [
     ['Run:', [stack, edge, platform, simulator]],
     ['Accounts and apps:', [admin, oauthClient]],
-    ['Maintain:', [checkConfig, certificates, edgeCredential, signingKeys, migrate, alert]],
+    ['Maintain:', [checkConfig, certificates, downloads, edgeCredential, signingKeys, migrate, alert]],
   ];
   return groups.flatMap(([heading, commands]) => commands.map((make) => inGroup(heading, make)));
 };

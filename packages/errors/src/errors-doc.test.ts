@@ -34,6 +34,8 @@ const FAMILIES: readonly { readonly title: string; readonly prefixes: readonly s
       'USER',
       'PLAN',
       'EDGE',
+      'DOWNLOAD',
+      'DOWNLOADS',
     ],
   },
   { title: 'Billing', prefixes: ['BILLING', 'SPEND', 'WEBHOOK', 'IDEMPOTENCY'] },

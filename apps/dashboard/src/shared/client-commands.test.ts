@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import {
   connectPeerCommand,
   httpTunnelCommand,
+  installCommand,
   isLocalServer,
   localServiceCommand,
   loginCommand,
@@ -14,6 +15,17 @@ it('the login command names the platform and the email address', () => {
   );
   expect(loginCommand('http://tunnel.lan:8080', 'ann@example.com')).toContain('--no-tls');
   expect(loginCommand('https://tunnel.example.com', 'ann@example.com')).not.toContain('--no-tls');
+});
+
+it.each([
+  ['Mozilla/5.0 (Windows NT 10.0; Win64; x64) Firefox/140.0', 'irm https://tunnels.example.com/install.ps1 | iex'],
+  [
+    'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) Safari/605.1.15',
+    'curl -fsSL https://tunnels.example.com/install | sh',
+  ],
+  ['Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0', 'curl -fsSL https://tunnels.example.com/install | sh'],
+])('a browser that is %s gets a command for its system', (userAgent, command) => {
+  expect(installCommand('https://tunnels.example.com/app/', userAgent)).toBe(command);
 });
 
 it('the command to connect a peer reads the secret from a file', () => {

@@ -5,8 +5,14 @@ import { isLoopbackHost } from '@tunnel/rules/net';
 
 export type ServerAddress = Pick<UsageRegion, 'control' | 'control_tls'>;
 
-/** Command that installs the client, to be run in a checkout of this project. Every page uses this constant. */
-export const INSTALL_COMMAND = 'npm run build && npm install --global ./apps/cli';
+/** Command that installs the client in a checkout of this project, for a server without client files. Every page uses this constant. */
+export const CHECKOUT_INSTALL_COMMAND = 'npm run build && npm install --global ./apps/cli';
+
+/** Returns the command that installs the client from the server's files, for the visitor's system: PowerShell on Windows, elsewhere a shell. */
+export const installCommand = (platformUrl: string, userAgent: string): string => {
+  const { origin } = new URL(platformUrl);
+  return /\bWindows\b/.test(userAgent) ? `irm ${origin}/install.ps1 | iex` : `curl -fsSL ${origin}/install | sh`;
+};
 
 /** Returns the `tunnel login` command. The command names the platform, because a new computer has no configuration. */
 export const loginCommand = (platformUrl: string, email: string): string => {

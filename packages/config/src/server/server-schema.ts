@@ -307,6 +307,8 @@ const platformSchema = section({
   public_url: url({ orEmpty: false }).default('http://localhost:8080'),
   trusted_proxies: addressList().default([]),
   secret_key_file: text().default(''),
+  /** Folder with the files of a release, which /install and /downloads/ hand out. Empty: the server has no files. */
+  downloads_dir: text().default(''),
   /**
    * Who can create an account: "open" allows anyone, "invite" allows people invited by the operator, "closed" allows no sign-ups.
    * Default: "open" on a loopback configuration, otherwise "invite".

@@ -193,3 +193,39 @@ it('guardedFetch fails for a closed port and for a server that only sends status
     reason: '127.0.0.1 could not be reached (ECONNREFUSED)',
   });
 });
+
+it('passes the body of a 200 in pieces, as fast as the caller takes the pieces', async () => {
+  const port = await start((_request, response) => void response.end(Buffer.alloc(1_000_000, 'x')));
+  let bytes = 0;
+  let busy = 0;
+  const onPiece = async (piece: Buffer): Promise<void> => {
+    busy += 1;
+    expect(busy).toBe(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    bytes += piece.length;
+    busy -= 1;
+  };
+  const outcome = await fetchOf()(`http://127.0.0.1:${port}/`, { ...BOUNDS, maxBytes: 1_000_000, onPiece });
+  expect(outcome).toMatchObject({ kind: 'answer', status: 200, body: Buffer.alloc(0) });
+  expect(bytes).toBe(1_000_000);
+});
+
+it('bodies in pieces: another status is no piece; a limit, a broken connection and an error of the caller end the request', async () => {
+  const pieces: Buffer[] = [];
+  const onPiece = async (piece: Buffer): Promise<void> => void pieces.push(piece);
+  const missing = await start((_request, response) => void response.writeHead(404).end('no'));
+  expect(await fetchOf()(`http://127.0.0.1:${missing}/`, { ...BOUNDS, onPiece })).toMatchObject({ status: 404 });
+  expect(pieces).toEqual([]);
+  const long = await start((_request, response) => void response.end(Buffer.alloc(1025)));
+  expect(await fetchOf()(`http://127.0.0.1:${long}/`, { ...BOUNDS, onPiece })).toMatchObject({ kind: 'too_long' });
+  const broken = await start((request, response) => {
+    response.writeHead(200, { 'content-length': '100' }).write('part');
+    setTimeout(() => request.socket.destroy(), 20);
+  });
+  expect(await fetchOf()(`http://127.0.0.1:${broken}/`, { ...BOUNDS, onPiece })).toMatchObject({ kind: 'failed' });
+  const refusing = () => Promise.reject(new Error('the disk is full'));
+  const fine = await start((_request, response) => void response.end('fine'));
+  expect(await fetchOf()(`http://127.0.0.1:${fine}/`, { ...BOUNDS, onPiece: refusing })).toMatchObject({
+    kind: 'failed',
+  });
+});

@@ -73,6 +73,9 @@ const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
   return (
     <ol className="space-y-8">
       <FirstRunStep number={1} title="Sign in" step={run.key}>
+        <div className="mb-3">
+          <InstallClient />
+        </div>
         <CommandLine
           command={email === undefined ? null : loginCommand(window.location.origin, email)}
           label="Copy the sign-in command"
@@ -85,9 +88,6 @@ const Steps = ({ run, port, typed, setTyped }: StepsProps) => {
           </Link>
           .
         </p>
-        <div className="mt-3">
-          <InstallClient />
-        </div>
       </FirstRunStep>
       <FirstRunStep number={2} title="Start a local server" step={run.service}>
         <div className="mb-3 max-w-64">

@@ -23,6 +23,7 @@ import type { PlatformApp, RouteContext } from '../shared/platform-env.ts';
 import { addAuthRoutes } from './auth/auth-routes.ts';
 import { addBillingRoutes } from './billing/billing-routes.ts';
 import { addDomainRoutes } from './domains/domain-routes.ts';
+import { addDownloadRoutes } from './downloads/download-routes.ts';
 import { addChallengeRoutes } from './edges/challenge-routes.ts';
 import { addEdgeLinkRoutes, type EdgeLinkDeps } from './edges/edge-link-routes.ts';
 import { addKeyRoutes } from './keys/key-routes.ts';
@@ -104,6 +105,7 @@ export const addPlatformRoutes = (app: PlatformApp, deps: PlatformRouteDeps): vo
   if (settings.mcp.enabled) addMcp(app, { ...deps, users: accounts.users, tokens: oauth.mcpTokens, metrics });
   addDocsRoutes(app, deps);
   addDashboardRoutes(app, deps.dashboard);
+  addDownloadRoutes(app, deps);
 };
 
 interface McpParts extends PlatformRouteDeps, Pick<McpRouteDeps, 'tokens'> {

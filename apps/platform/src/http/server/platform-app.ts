@@ -19,6 +19,7 @@ import { HTTPException } from 'hono/http-exception';
 import { matchedRoutes } from 'hono/route';
 import { DatabaseAway, notReady } from '../../db/database-away.ts';
 import { LIMITS } from '../../limits.ts';
+import { isDownloadPath } from '../routes/downloads/download-routes.ts';
 import { isDashboardPath } from '../routes/pages/dashboard-routes.ts';
 import { headersOfEveryAnswer, newRequestId } from '../shared/every-answer.ts';
 import { CHALLENGE_PATH, MCP_PATH } from '../shared/paths.ts';
@@ -123,7 +124,8 @@ const isForAnyHost = (path: string): boolean =>
   path.startsWith(CHALLENGE_PATH);
 
 /** Returns true if a path needs the database. The dashboard's page itself shows that the database is unavailable. */
-const needsDatabase = (path: string): boolean => !path.startsWith('/health') && !isDashboardPath(path);
+const needsDatabase = (path: string): boolean =>
+  !path.startsWith('/health') && !isDashboardPath(path) && !isDownloadPath(path);
 
 /** Sets the id and the caller's address of a request, and the common headers of the response. */
 const stampOf = ({ settings, edgeSecret, newRequestId: makeId = newRequestId }: PlatformAppOptions) => {
@@ -194,5 +196,6 @@ export const platformErrorMapper = (logger: Logger): ErrorMapper =>
       return isMediaType ? new Fault('API_MEDIA_TYPE', {}, { cause: error }) : null;
     },
     // The database watch logs an unavailable database once, so that failed requests do not log it again.
-    isToldElsewhere: ({ code }) => code === 'DATABASE_AWAY',
+    // Strangers could fill the log with requests for downloads that fail; the routes log the reason.
+    isToldElsewhere: ({ code }) => code === 'DATABASE_AWAY' || code.startsWith('DOWNLOAD'),
   });

@@ -16,6 +16,8 @@ main{padding:2rem;border:1px solid light-dark(#e3e5ea,#262b34);border-radius:.75
 h1{margin:0;font-size:1.25rem;line-height:1.75rem;font-weight:600}
 p{margin:.375rem 0 0;overflow-wrap:anywhere;color:light-dark(#59616d,#9ba4b2)}
 a{color:light-dark(#3552cf,#93a8ff)}
+h2{margin:1.5rem 0 0;font-size:.875rem;line-height:1.375rem;font-weight:600}
+pre{margin:.375rem 0 0;padding:.5rem .75rem;border-radius:.375rem;background:light-dark(#f1f2f5,#1b2028);font:.8125rem/1.25rem ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
 .go{display:block;margin-top:1.5rem;padding:.5625rem;border-radius:.375rem;background:light-dark(#3552cf,#93a8ff);color:light-dark(#fff,#0b1024);font-weight:500;text-align:center;text-decoration:none}
 :focus-visible{outline:2px solid light-dark(#3552cf,#93a8ff);outline-offset:2px}`;
 
@@ -31,7 +33,7 @@ export interface Page {
  * Builds a small page without external content, with a policy that forbids all other content. `body` is inserted as is, so texts from
  * outside must be escaped, or encoded in a link.
  */
-const makePage = (title: string, body: string): Page => ({
+export const makePage = (title: string, body: string): Page => ({
   html: `<!doctype html>
 <html lang="en">
 <head>
@@ -113,7 +115,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ESCAPED[character] ?? '');
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => ESCAPED[character] ?? '');
 
 /** Returns true for a request from a browser's address bar. Programs ask for JSON, or accept any type. */
 export const wantsPage = (context: Context<PlatformEnv>): boolean =>

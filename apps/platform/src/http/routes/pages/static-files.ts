@@ -80,7 +80,8 @@ export const sendFile = (context: Context<PlatformEnv>, file: StaticFile): Respo
   return context.body(bytes, 200);
 };
 
-const isKnown = (header: string | undefined, etag: string): boolean =>
+/** Whether If-None-Match names this ETag. */
+export const isKnown = (header: string | undefined, etag: string): boolean =>
   header !== undefined && header.split(',').some((part) => [etag, '*'].includes(part.trim().replace(/^W\//, '')));
 
 /** Chooses the preferred compression that the caller accepts. Returns null for the uncompressed file. */
