@@ -17,7 +17,7 @@ it('shows every operation, opens them, sends one, and leads back to the dashboar
   expect(answer?.headers()['content-security-policy']).toMatch(
     /^default-src 'none'; script-src 'self'; style-src 'self';/,
   );
-  await page.getByRole('heading', { name: 'Tunnel platform API' }).waitFor();
+  await page.getByRole('heading', { name: 'Hatchway platform API' }).waitFor();
 
   const blocks = page.locator('.opblock');
   await blocks.first().waitFor();

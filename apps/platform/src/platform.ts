@@ -453,18 +453,18 @@ class ComposedPlatform implements Platform {
     life.add({ name: 'database', stop: () => this.#database.close() });
     const direct = this.#direct;
     if (direct !== null) life.add({ name: 'database behind the pooler', stop: () => direct.close() });
-    life.add({ name: 'database connections of edges', stop: () => this.#linkDatabase.close() });
-    life.add({ name: 'uses of keys', stop: () => this.#keyUses.stop() });
+    life.add({ name: 'database connections for edges', stop: () => this.#linkDatabase.close() });
+    life.add({ name: 'key usage', stop: () => this.#keyUses.stop() });
     const tls = this.#tls;
-    if (tls !== null) life.add({ name: 'certificate of the port', start: () => tls.start(), stop: () => tls.stop() });
+    if (tls !== null) life.add({ name: 'platform certificate', start: () => tls.start(), stop: () => tls.stop() });
     // The API starts before the database watch, so that /health responds while the database is unavailable.
     life.add({ name: 'platform API', start: () => this.#server.start(), stop: () => this.#server.stop() });
     const own = this.#stackServer;
-    if (own !== null) life.add({ name: 'link of the own edge', start: () => own.start(), stop: () => own.stop() });
+    if (own !== null) life.add({ name: 'link to the local edge', start: () => own.start(), stop: () => own.stop() });
     life.add({ name: 'changes for edges', stop: () => this.#changes.stop() });
     life.add({ name: 'metering', stop: () => this.#billing.metering.stop() });
     life.add({ name: 'mail', stop: () => this.#mail.stop() });
-    life.add({ name: 'looks at domains', stop: () => this.#domainVerifier.stop() });
+    life.add({ name: 'domain checks', stop: () => this.#domainVerifier.stop() });
     life.add({ name: 'certificates', stop: () => this.#certificates.stop() });
     life.add({ name: 'jobs', stop: () => this.#jobs.stop() });
     life.add({ name: 'database watch', start: () => this.#watch.start(), stop: () => this.#watch.stop() });

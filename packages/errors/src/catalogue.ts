@@ -299,7 +299,7 @@ export const CATALOGUE = {
   CLIENT_LOCAL_CERTIFICATE: entry(502, false, 'the certificate of {target} is not trusted: {reason}', 'Give the local service a certificate trusted on this computer, or set `local_tls_verify: false` (--local-tls-no-verify).'),
 
   // --- MCP tools: the hints refer to the person who runs the server, because the model cannot change its own limits ---
-  MCP_TARGET_NOT_ALLOWED: entry(403, false, 'a model may not publish {target} on this computer (allowed: {allowed})', 'Ask the person who runs this MCP server. To allow the target, add `- "{target}"` to `mcp.allow` in config.yml, or start with --allow {target}.'),
+  MCP_TARGET_NOT_ALLOWED: entry(403, false, 'an agent cannot publish {target} on this computer (allowed: {allowed})', 'Ask the person who runs this MCP server. To allow the target, add `- "{target}"` to `mcp.allow` in config.yml, or start with --allow {target}.'),
   MCP_TUNNEL_LIMIT: entry(403, false, 'limit of {limit} tunnels reached for this MCP server', 'Close a tunnel with close_tunnel.'),
   MCP_P2P_SECRET_MISSING: entry(400, false, 'no secret for p2p tunnels: TUNNEL_P2P_SECRET is not set', 'Ask the person who runs this MCP server to set TUNNEL_P2P_SECRET in the environment; `tunnel p2p secret` creates a secret. No tool accepts the secret as an argument.'),
   MCP_SCOPE_MISSING: entry(403, false, 'this token may not use {tool}: the scope {scope} is missing', 'Connect the program again and allow the scope, or use an API key.'),

@@ -179,7 +179,7 @@ const answerText = ({ status, code, rule, location }: PolicyVerdict): string => 
   const what = ['answered', status, code, location === null ? null : `to ${oneLine(location)}`].filter(
     (part) => part !== null,
   );
-  if (rule === null) return `${what.join(' ')} by the login`;
+  if (rule === null) return `${what.join(' ')} by the sign-in flow`;
   return `${what.join(' ')} by rule ${rule.index}${rule.name === null ? '' : ` (${oneLine(rule.name)})`}`;
 };
 

@@ -4,7 +4,7 @@ import { Fault } from '@tunnel/errors';
 /** Creates the error for an edge without a platform. */
 export const noPlatform = (): Fault => new Fault('CLIENT_PLATFORM_UNREACHABLE', NO_PLATFORM);
 
-const NO_PLATFORM = { url: 'the platform', reason: 'the edge does not report one' };
+const NO_PLATFORM = { url: 'the platform', reason: 'the edge has no platform' };
 
 const UNREACHABLE: ReadonlySet<string> = new Set([
   ...['CLIENT_API_UNREACHABLE', 'CLIENT_NOT_AN_API', 'CLIENT_PLATFORM_UNREACHABLE', 'CLIENT_NOT_A_PLATFORM'],

@@ -192,7 +192,7 @@ const edgeDocument = (app: OpenAPIHono<RestEnv>, version: string) => {
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
-      title: 'Edge REST',
+      title: 'Hatchway edge API',
       version,
       description: DESCRIPTION,
       license: { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },

@@ -69,7 +69,7 @@ it.each<[what: string, policy: unknown, says: RegExp]>([
   [
     'too much in all',
     rules(...Array.from({ length: 4 }, () => ({ error_page: { body: 'x'.repeat(14_000) } }))),
-    /^policy: it has \d+ bytes as it is sent; at most 49152 are taken$/,
+    /^policy: it has \d+ bytes when sent as JSON; the limit is 49152$/,
   ],
   ['rules too many', rules(...Array.from({ length: 101 }, () => ({ deny: 403 }))), /^policy rule 101: /],
   ['`not` in `not`', office({ deny: 403, match: deepNot(30) }), SECOND],

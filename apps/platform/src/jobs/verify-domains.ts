@@ -7,7 +7,7 @@ import type { Job } from './jobs.ts';
 const DOMAINS_EVERY_MS = 1000;
 
 export const verifyDomains = (verifier: Pick<DomainVerifier, 'beginDue'>): Job => ({
-  name: 'look at domains',
+  name: 'check domains',
   everyMs: DOMAINS_EVERY_MS,
   run: () => verifier.beginDue(),
 });

@@ -109,7 +109,7 @@ describe('TLS 1.2 on carriers', () => {
     const edge = await startEdge({ ...OLD, ALPNProtocols: ['tunnel/1', 'http/1.1'] });
     const clock = new FakeClock();
     const fault = await runOut(clock, failure({ server: edge.address, tls: true, insecure: true, clock }));
-    expect(fault.message).toContain('TLSv1.2 where carriers need TLS 1.3');
+    expect(fault.message).toContain('carriers need TLS 1.3, but the connection uses TLSv1.2');
   });
 });
 

@@ -236,7 +236,7 @@ const tunnelFindings = (path: string[], entry: TunnelEntry, written: Tree): Find
   ...(entry.proto === 'p2p' ? peerFindings(path, written) : localFindings(path, written)),
   ...groupFindings(path, entry),
   ...(entry.health_check?.type === 'http' && entry.health_check.path === undefined
-    ? [{ path: [...path, 'health_check', 'path'], expected: 'an "http" check asks for it', got: 'nothing' }]
+    ? [{ path: [...path, 'health_check', 'path'], expected: 'an "http" check needs a path', got: 'nothing' }]
     : []),
   ...hostFindings(path, entry),
   // Version 1 of the PROXY protocol is a line of text before a byte stream, so udp tunnels cannot use version 1.
@@ -262,7 +262,7 @@ const hostFindings = (path: string[], { proto, subdomain, domain, group, health_
   }
   if (proto !== 'tls' || subdomain !== undefined || domain !== undefined || group !== undefined) return [];
   return [
-    { path: [...path, 'proto'], expected: 'joined by a `subdomain` or a `domain` when it is "tls"', got: 'neither' },
+    { path: [...path, 'proto'], expected: 'combined with `subdomain` or `domain` when it is "tls"', got: 'neither' },
   ];
 };
 
@@ -275,7 +275,7 @@ const groupFindings = (path: string[], entry: TunnelEntry): Finding[] => {
     return [
       {
         path: [...path, 'group'],
-        expected: 'joined by a `group_key`, `group_key_env` or `group_key_file`',
+        expected: 'combined with `group_key`, `group_key_env` or `group_key_file`',
         got: 'none',
       },
     ];

@@ -70,7 +70,7 @@ export const peerFindings = (path: readonly string[], written: Tree): Finding[] 
     { path: [...path, key], expected, ...(got === undefined ? {} : { got }) },
   ];
   if (!has('p2p_publish') && !has('p2p_connect')) {
-    return at('proto', 'joined by `p2p_publish` or `p2p_connect`', 'neither');
+    return at('proto', 'combined with `p2p_publish` or `p2p_connect`', 'neither');
   }
   if (has('p2p_publish') && has('p2p_connect')) {
     return at('p2p_connect', 'left out when `p2p_publish` is given', 'both');
@@ -81,6 +81,6 @@ export const peerFindings = (path: readonly string[], written: Tree): Finding[] 
   const needed = role === 'p2p_publish' ? 'local_port' : 'listen_port';
   if (!has(needed)) return at(needed, `\`${role}\` needs it`, 'nothing');
   const [first, second] = SECRET_KEYS.filter(has);
-  if (first === undefined) return at(role, 'joined by a `p2p_secret_file`, `p2p_secret_env` or `p2p_secret`', 'none');
+  if (first === undefined) return at(role, 'combined with `p2p_secret_file`, `p2p_secret_env` or `p2p_secret`', 'none');
   return second === undefined ? [] : at(second, `left out when \`${first}\` is given`, 'both');
 };

@@ -25,7 +25,7 @@ export const reservedFindings = ({ auth, limits }: ServerConfig): Finding[] =>
         return [{ path, expected: 'a name that is not reserved', got: `"${label}"` }];
       const ofAccount = auth.keys.filter((key) => key.account === account).flatMap((key) => key.reserved);
       if (parent !== null && !ofAccount.includes(parent)) {
-        return [{ path, expected: `beside "${parent}" of the same account`, got: `"${label}" alone` }];
+        return [{ path, expected: `listed together with "${parent}" for the same account`, got: `only "${label}"` }];
       }
       const [transport, port] = label.split('/');
       if (port === undefined) return [];

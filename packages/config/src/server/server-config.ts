@@ -90,7 +90,7 @@ const tlsFindings = ({ tls }: ServerConfig): Finding[] => {
   if ((tls.cert_path === '') === (tls.key_path === '')) return [];
   const [missing, given] =
     tls.cert_path === '' ? (['cert_path', 'key_path'] as const) : (['key_path', 'cert_path'] as const);
-  return [{ path: ['tls', missing], expected: `given too when \`tls.${given}\` is`, got: EMPTY }];
+  return [{ path: ['tls', missing], expected: `set when \`tls.${given}\` is set`, got: EMPTY }];
 };
 
 /**
@@ -100,7 +100,7 @@ const tlsFindings = ({ tls }: ServerConfig): Finding[] => {
 const localCaFindings = ({ tls, server }: ServerConfig): Finding[] => {
   if (!tls.local_ca) return [];
   const path = ['tls', 'local_ca'];
-  if (tls.cert_path !== '') return [{ path, expected: 'false when `tls.cert_path` is given', got: 'true' }];
+  if (tls.cert_path !== '') return [{ path, expected: 'false when `tls.cert_path` is set', got: 'true' }];
   if (server.domain === 'localhost') return [];
   return [{ path, expected: 'false unless `server.domain` is "localhost"', got: 'true' }];
 };
@@ -120,14 +120,14 @@ const acmeFindings = ({ acme, server, platform, tls }: ServerConfig): Finding[] 
       ? [{ path: path('directory'), expected: 'an https URL, or a URL of this machine' }]
       : []),
     ...(acme.dns === 'exec' && acme.dns_exec === ''
-      ? [{ path: path('dns_exec'), expected: 'given when `acme.dns` is "exec"', got: EMPTY }]
+      ? [{ path: path('dns_exec'), expected: 'set when `acme.dns` is "exec"', got: EMPTY }]
       : []),
     ...((acme.eab_kid === '') === (eabKey === '')
       ? []
       : [
           {
             path: path(acme.eab_kid === '' ? 'eab_kid' : 'eab_hmac_key'),
-            expected: `given too when \`acme.${acme.eab_kid === '' ? 'eab_hmac_key' : 'eab_kid'}\` is`,
+            expected: `set when \`acme.${acme.eab_kid === '' ? 'eab_hmac_key' : 'eab_kid'}\` is set`,
             got: EMPTY,
           },
         ]),
@@ -153,11 +153,11 @@ const isClearAfar = (address: string): boolean => {
 
 const platformFindings = ({ platform, server, database }: ServerConfig): Finding[] => {
   const needed = (path: string[], value: string, why: string): Finding[] =>
-    value === '' ? [{ path, expected: `given when ${why}`, got: EMPTY }] : [];
+    value === '' ? [{ path, expected: `set when ${why}`, got: EMPTY }] : [];
   return [
     ...(database.direct_url.reveal() === ''
       ? []
-      : needed(['database', 'url'], database.url.reveal(), '`database.direct_url` is')),
+      : needed(['database', 'url'], database.url.reveal(), '`database.direct_url` is set')),
     ...(platform.mail.transport === 'smtp'
       ? needed(['platform', 'mail', 'smtp_url'], platform.mail.smtp_url.reveal(), '`platform.mail.transport` is "smtp"')
       : []),
@@ -172,7 +172,7 @@ const platformFindings = ({ platform, server, database }: ServerConfig): Finding
       : []),
     ...(server.platform_url === ''
       ? []
-      : needed(['server', 'platform_credential_file'], server.platform_credential_file, '`server.platform_url` is')),
+      : needed(['server', 'platform_credential_file'], server.platform_credential_file, '`server.platform_url` is set')),
   ];
 };
 

@@ -71,7 +71,7 @@ describe('a failed tool call', () => {
     expect(content).toEqual([
       {
         type: 'text',
-        text: 'MCP_TARGET_NOT_ALLOWED: a model may not publish 10.0.0.1:80 on this computer (allowed: 127.0.0.1:1024-65535) Next: Ask the person who runs this MCP server. To allow the target, add `- "10.0.0.1:80"` to `mcp.allow` in config.yml, or start with --allow 10.0.0.1:80.',
+        text: 'MCP_TARGET_NOT_ALLOWED: an agent cannot publish 10.0.0.1:80 on this computer (allowed: 127.0.0.1:1024-65535) Next: Ask the person who runs this MCP server. To allow the target, add `- "10.0.0.1:80"` to `mcp.allow` in config.yml, or start with --allow 10.0.0.1:80.',
       },
     ]);
   });

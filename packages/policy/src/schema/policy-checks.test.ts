@@ -166,7 +166,7 @@ describe('the limits of a whole policy', () => {
     const pages = (last: number): Policy => policyOf(page(16_000), page(16_000), page(last));
     expect(textsOf(pages(most - 32_000), HTTP)).toEqual([]);
     expect(textsOf(pages(most - 31_999), HTTP)).toEqual([
-      'policy: it has 49153 bytes as it is sent; at most 49152 are taken',
+      'policy: it has 49153 bytes when sent as JSON; the limit is 49152',
     ]);
   });
 });

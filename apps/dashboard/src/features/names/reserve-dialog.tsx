@@ -99,7 +99,7 @@ const ReserveForm = ({ id, reserving: { isPending, error, mutate, reset } }: Res
   };
   return (
     <FieldsForm {...{ id, pending: isPending, onSubmit: submit }} error={missing ?? error} className="space-y-4">
-      <Choice label="What" value={kind} options={KINDS} onChange={choose} />
+      <Choice label="Type" value={kind} options={KINDS} onChange={choose} />
       <TextField
         key={kind}
         label={isName ? 'Name' : 'Port'}

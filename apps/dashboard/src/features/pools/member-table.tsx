@@ -22,7 +22,7 @@ const HEADS = [
     title:
       'Share of the traffic served by the current members. Every new connection goes to a healthy member, chosen at random.',
   },
-  { name: 'Carried', width: 'w-[9%]', title: 'Bytes in and out since the member joined', end: true },
+  { name: 'Data', width: 'w-[9%]', title: 'Bytes in and out since the member joined', end: true },
   { name: 'Outages', width: 'w-[9%]', title: 'How often the member became unhealthy since joining', end: true },
   { name: 'Connected', width: 'w-[11%]', end: true },
 ] as const satisfies readonly { name: string; width: string; note?: string; title?: string; end?: boolean }[];
@@ -116,7 +116,7 @@ const MemberRow = memo(({ member, share, protocol }: MemberRowProps) => (
         />
       </span>
     </td>
-    <td data-label="Carried" className={`${CELL} text-right`}>
+    <td data-label="Data" className={`${CELL} text-right`}>
       <Bytes value={member.bytes_proxied} />
     </td>
     <td data-label="Outages" className={`${CELL} text-right`}>

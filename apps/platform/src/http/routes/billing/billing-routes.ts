@@ -67,12 +67,12 @@ const keyHeader = z.object({
 
 const statusRoute = userRoute('get', '/billing', {
   summary: 'Get the billing status: plan, monthly estimate, spend limit, subscription',
-  responses: { 200: json(billingStatus, 'Available even while the payment processor is not.') },
+  responses: { 200: json(billingStatus, 'The status. Available even if the payment processor cannot be reached.') },
 });
 
 const usageRoute = extensionRoute('get', '/billing/usage', {
   summary: 'Get the breakdown of the monthly estimate: bytes, cents, prices',
-  responses: { 200: json(billingUsage, 'Available even while the payment processor is not.') },
+  responses: { 200: json(billingUsage, 'The breakdown. Available even if the payment processor cannot be reached.') },
 });
 
 const subscribeRoute = userRoute('post', '/billing/subscribe', {

@@ -80,7 +80,7 @@ export const openApiDocument = (app: PlatformApp): ApiDocument => {
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
-      title: 'Tunnel platform API',
+      title: 'Hatchway platform API',
       version: API_VERSION,
       description: DESCRIPTION,
       license: { name: 'Apache License 2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
